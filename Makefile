@@ -1,0 +1,68 @@
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+# Two installs into one environment at a time would corrupt it.
+.NOTPARALLEL:
+.PHONY: help demo test test-slow check bench docs clean FORCE
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' Makefile
+
+demo: $(VENV)/.demo.stamp ## run the demonstration, results in results/demo
+	$(BIN)/swiftem demo --out results/demo
+
+test: $(VENV)/.dev.stamp ## run the quick tests and doctests with coverage
+	$(BIN)/python -m pytest --cov
+
+test-slow: $(VENV)/.dev.stamp ## run the slow tests
+	$(BIN)/python -m pytest -m slow
+
+check: $(VENV)/.dev.stamp ## check formatting, lint and types
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+bench: $(VENV)/.demo.stamp ## run the benchmarks
+	$(BIN)/python -m benchmarks
+
+docs: $(VENV)/.docs.stamp ## build the documentation
+	$(BIN)/sphinx-build -W -q docs docs/_build/html
+	@echo "Documentation: docs/_build/html/index.html"
+
+clean: ## remove the environment, caches and built docs (results/ stays)
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage* htmlcov build dist docs/_build
+	find src tests benchmarks docs -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+
+# .venv/.ok holds the folder the environment was made in. It is set aside during an install, so an
+# interrupted one, a moved checkout or a vanished interpreter all lead to a fresh environment.
+# Moving it keeps its date: the stamps depend on it and must not go stale after each install.
+VENV_FOR := $(shell $(BIN)/python -c '' 2>/dev/null && cat $(VENV)/.ok 2>/dev/null)
+ifneq ($(VENV_FOR),$(CURDIR))
+$(VENV)/.ok: FORCE
+endif
+
+$(VENV)/.ok:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+	  echo "swiftem needs Python 3.11 or newer, but '$(PYTHON)' is" \
+	    "$$($(PYTHON) --version 2>/dev/null || echo missing); pass another with PYTHON=/path/to/python." >&2; exit 1; }
+	@rm -rf $(VENV)
+	@$(PYTHON) -m venv $(VENV)
+	@printf '%s\n' '$(CURDIR)' > $@
+
+define install
+	@echo "Installing swiftem[$(1)] into $(VENV) (the first time takes a minute or two)"
+	@mv $(VENV)/.ok $(VENV)/.busy
+	@$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[$(1)]'
+	@mv $(VENV)/.busy $(VENV)/.ok
+	@touch $@
+endef
+
+$(VENV)/.demo.stamp: pyproject.toml $(VENV)/.ok
+	$(call install,plot)
+
+$(VENV)/.dev.stamp: pyproject.toml $(VENV)/.ok
+	$(call install,dev)
+
+$(VENV)/.docs.stamp: pyproject.toml $(VENV)/.ok
+	$(call install,docs)
