@@ -1,0 +1,6 @@
+"""``python -m swiftem`` is the command ``swiftem``."""
+
+from swiftem.cli import main
+
+if __name__ == "__main__":
+    main()

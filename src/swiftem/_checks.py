@@ -1,0 +1,121 @@
+"""Checks of arguments: one sentence that names the argument, what was wrong and what would be right."""
+
+from __future__ import annotations
+
+import math
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from swiftem._typing import Array
+
+__all__ = [
+    "as_floats",
+    "as_integers",
+    "as_numbers",
+    "check_choice",
+    "check_finite",
+    "check_int",
+    "check_real",
+    "check_simplex",
+]
+
+SIMPLEX_TOLERANCE = 1e-6
+
+
+def check_int(name: str, value: Any, *, minimum: int) -> int:
+    """Return ``value`` as an int that is at least ``minimum``."""
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        raise TypeError(f"{name} must be an integer, got {value!r}.")
+    if value < minimum:
+        raise ValueError(f"{name} must be at least {minimum}, got {value!r}.")
+    return int(value)
+
+
+def check_real(name: str, value: Any, *, minimum: float) -> float:
+    """Return ``value`` as a finite float that is at least ``minimum``."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise TypeError(f"{name} must be a number, got {value!r}.")
+    number = float(value)
+    if not (math.isfinite(number) and number >= minimum):
+        raise ValueError(f"{name} must be finite and at least {minimum:g}, got {value!r}.")
+    return number
+
+
+def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> str:
+    """Return ``value`` if it is one of ``choices``."""
+    if value not in choices:
+        wanted = " or ".join(repr(choice) for choice in choices)
+        raise ValueError(f"{name} must be {wanted}, got {value!r}.")
+    return str(value)
+
+
+def as_numbers(name: str, values: ArrayLike) -> NDArray[Any]:
+    """Return ``values`` as an array of real numbers, unchanged in dtype."""
+    if hasattr(values, "toarray") and hasattr(values, "nnz"):
+        raise TypeError(
+            f"{name} must be a dense array here, got a sparse matrix: convert it with .toarray()."
+        )
+    try:
+        array = np.asarray(values)
+    except ValueError:
+        raise ValueError(
+            f"{name} must be a rectangular array of numbers, got rows of unequal length."
+        ) from None
+    if array.dtype.kind == "O":
+        try:
+            array = array.astype(np.float64)
+        except (TypeError, ValueError):
+            raise TypeError(f"{name} must hold real numbers, got objects that are not numbers.") from None
+    if array.dtype.kind not in "biuf":
+        raise TypeError(f"{name} must hold real numbers, got dtype {array.dtype}.")
+    return array
+
+
+def as_floats(name: str, values: ArrayLike, *, shape: tuple[int | None, ...] | None = None) -> Array:
+    """Return ``values`` as a finite float64 array; ``None`` in ``shape`` means any length."""
+    array = as_numbers(name, values).astype(np.float64, copy=False)
+    if shape is not None:
+        fits = array.ndim == len(shape) and all(
+            want in (None, have) for want, have in zip(shape, array.shape, strict=True)
+        )
+        if not fits:
+            wanted = ", ".join("any" if length is None else str(length) for length in shape)
+            raise ValueError(f"{name} must have shape ({wanted}), got {array.shape}.")
+    check_finite(name, array)
+    return array
+
+
+def as_integers(name: str, values: ArrayLike) -> NDArray[np.intp]:
+    """Return ``values`` as an integer array; floats are refused, even whole ones."""
+    array = np.asarray(values)
+    if array.dtype.kind not in "iu":
+        raise TypeError(f"{name} must hold integers, got dtype {array.dtype}.")
+    return array.astype(np.intp, copy=False)
+
+
+def check_finite(name: str, array: NDArray[Any]) -> None:
+    """Refuse NaN and infinities, naming the first place."""
+    # Summing first costs no temporary of the data's size in the usual, clean case.
+    with np.errstate(over="ignore", invalid="ignore"):
+        if array.dtype.kind != "f" or np.isfinite(array.sum(dtype=np.float64)):
+            return
+    bad = ~np.isfinite(array)
+    if not bad.any():
+        return
+    place = tuple(int(axis[0]) for axis in np.nonzero(bad))
+    what = "NaN" if np.isnan(array[place]) else "an infinity"
+    where = f"position {place[0] if len(place) == 1 else place}"
+    raise ValueError(f"{name} must be finite, got {what} at {where}: remove or replace such values first.")
+
+
+def check_simplex(name: str, array: Array) -> None:
+    """Refuse rows (the last axis) that are not probability vectors."""
+    if (array < 0).any():
+        raise ValueError(f"{name} must be probabilities, got a negative entry {array.min():g}.")
+    sums = array.sum(axis=-1)
+    worst = float(np.ravel(sums)[np.argmax(np.abs(np.ravel(sums) - 1.0))])
+    if abs(worst - 1.0) > SIMPLEX_TOLERANCE:
+        raise ValueError(f"{name} must sum to 1, got a sum of {worst:.9g}.")

@@ -1,0 +1,84 @@
+"""Samples that are the rows of an array."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from swiftem._checks import as_numbers, check_finite
+from swiftem._typing import Array, Index
+from swiftem.data.fingerprint import fingerprint
+from swiftem.data.sample_weight import read_sample_weight
+from swiftem.data.source import Access, Batch
+
+__all__ = ["ArraySource"]
+
+
+class ArraySource:
+    """The rows of an array, in memory or memory-mapped; the array is not copied.
+
+    Parameters
+    ----------
+    y : array-like, shape (n,) or (n, d)
+        Real numbers, finite.
+    sample_weight : array-like, shape (n,), optional
+        Non-negative weights. Rows of weight zero are as if absent: the others are numbered without them.
+
+    Examples
+    --------
+    >>> from swiftem.data import ArraySource
+    >>> source = ArraySource([[1.0], [2.0], [3.0]], sample_weight=[1.0, 0.0, 3.0])
+    >>> source.n, source.total_weight
+    (2, 4.0)
+    >>> source.take([1]).y
+    array([[3.]])
+    """
+
+    access: ClassVar[Access] = "random"
+
+    def __init__(self, y: ArrayLike, sample_weight: ArrayLike | None = None) -> None:
+        array = as_numbers("data", y)
+        if array.ndim not in (1, 2):
+            raise ValueError(f"data must have shape (n,) or (n, d), got {array.shape}.")
+        if array.size == 0:
+            raise ValueError(f"data must have at least one row and one column, got shape {array.shape}.")
+        if array.dtype.kind == "f" and array.dtype not in (np.float32, np.float64):
+            array = array.astype(np.float64)
+        check_finite("data", array)
+        weight = read_sample_weight(sample_weight, len(array), "row")
+        if weight is not None and not weight.all():
+            array, weight = array[weight > 0], weight[weight > 0]
+        self.y: NDArray[Any] = array
+        self._weight = weight
+
+    @property
+    def n(self) -> int:
+        """Number of samples."""
+        return len(self.y)
+
+    @cached_property
+    def total_weight(self) -> float:
+        """Sum of the weights."""
+        return float(self.n) if self._weight is None else float(self._weight.sum())
+
+    def take(self, index: Index) -> Batch:
+        """Return the rows with these numbers."""
+        index = np.asarray(index)
+        return Batch(self.y[index], self._weights(index), index)
+
+    def blocks(self, rows: int) -> Iterator[Batch]:
+        """Yield all rows in order, at most ``rows`` at a time."""
+        for start in range(0, self.n, rows):
+            index = np.arange(start, min(start + rows, self.n))
+            yield Batch(self.y[start : start + rows], self._weights(index), index)
+
+    def fingerprint(self) -> str:
+        """Return a hash of the rows and weights."""
+        return fingerprint("array", self.y, self._weight)
+
+    def _weights(self, index: Index) -> Array:
+        return np.ones(len(index)) if self._weight is None else self._weight[index]

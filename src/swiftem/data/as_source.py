@@ -1,0 +1,55 @@
+"""What a user passes as data, turned into a source."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from swiftem.data.array_source import ArraySource
+from swiftem.data.count_source import CountSource
+from swiftem.data.source import Source
+from swiftem.data.token_source import TokenSource
+
+__all__ = ["as_source"]
+
+
+def as_source(data: Any, sample_weight: ArrayLike | None = None) -> Source:
+    """Return the source that ``data`` means.
+
+    Parameters
+    ----------
+    data : array-like (n,) or (n, d), SciPy sparse matrix, tuple of two arrays, or Source
+        Rows; document-word counts; (documents, words) of the tokens; or a source, returned as it is.
+    sample_weight : array-like, optional
+        One weight per row, per document of a count matrix, or per token of a pair of arrays.
+
+    Examples
+    --------
+    >>> from swiftem.data import as_source
+    >>> as_source([1.0, 2.5]).n
+    2
+    >>> as_source(([0, 0, 1], [3, 1, 3])).n_words
+    4
+    """
+    if isinstance(data, Source):
+        if sample_weight is not None:
+            raise ValueError("sample_weight must be given to the source, not beside it.")
+        return data
+    if hasattr(data, "tocsr") and hasattr(data, "nnz"):
+        return CountSource(data, sample_weight)
+    if isinstance(data, tuple):
+        if len(data) != 2 or not all(_is_one_dimensional(part) for part in data):
+            raise ValueError(
+                "data given as a tuple must be two one-dimensional arrays, (documents, words) of the tokens."
+            )
+        return TokenSource(*data, sample_weight=sample_weight)
+    return ArraySource(data, sample_weight)
+
+
+def _is_one_dimensional(values: Any) -> bool:
+    try:
+        return np.ndim(values) == 1
+    except ValueError:  # rows of unequal length
+        return False

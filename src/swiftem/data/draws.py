@@ -1,0 +1,183 @@
+"""Every random draw of the library: streams of sample numbers and the generators behind them.
+
+The draws of iteration k are a function of (seed, stream, order, n, b, k) alone. Each chunk of a stream has
+its own generator, so that nothing depends on how far a run went before, on records, on callbacks or on
+kernels, and a run can go on at any k with no more than its seed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from swiftem._checks import as_integers
+from swiftem._typing import Index
+
+__all__ = ["Draws", "Entropy", "GivenDraws", "SeededDraws", "generator", "read_seed"]
+
+Entropy = NDArray[np.uint32]
+"""Four words that stand for a seed."""
+
+Seed = int | np.random.SeedSequence | np.random.Generator | None
+
+INITIAL_THETA, TERMINATION, INDICES = 0, 1, 2
+"""First part of a generator's key: what it draws."""
+
+CHUNK = 4096
+"""Indices that are drawn at once."""
+
+
+def read_seed(seed: Seed) -> Entropy:
+    """Return the four words that ``seed`` stands for; None takes them from the system.
+
+    >>> (read_seed(0) == read_seed(0)).all()
+    np.True_
+    """
+    if isinstance(seed, np.random.Generator):
+        seed = np.random.SeedSequence(seed.integers(2**32, size=4).tolist())
+    if not isinstance(seed, np.random.SeedSequence):
+        try:
+            seed = np.random.SeedSequence(seed)
+        except (TypeError, ValueError):
+            raise TypeError(
+                f"seed must be a non-negative integer, a NumPy Generator or None, got {seed!r}."
+            ) from None
+    return seed.generate_state(4, np.uint32).astype(np.uint32, copy=False)
+
+
+def generator(entropy: Entropy, *key: int) -> np.random.Generator:
+    """Return the generator with this key: the same entropy and key give the same numbers."""
+    return np.random.default_rng(np.random.SeedSequence(entropy.tolist(), spawn_key=key))
+
+
+class Draws(Protocol):
+    """The sample numbers of each iteration."""
+
+    def at(self, k: int) -> tuple[Index, ...]:
+        """Return the indices of iteration ``k``, an array of shape (b,) for each stream."""
+        ...
+
+
+class SeededDraws:
+    """Sample numbers from a seed.
+
+    Parameters
+    ----------
+    entropy : ndarray of uint32, shape (4,)
+        From :func:`read_seed`.
+    n, batch_size : int
+        Number of samples, and how many an iteration draws.
+    orders : sequence of {"iid", "shuffled"}
+        One per stream: uniform with replacement, or consecutive pieces of one permutation after another.
+
+    Examples
+    --------
+    >>> from swiftem.data.draws import SeededDraws, read_seed
+    >>> i, j = SeededDraws(read_seed(0), n=5, batch_size=1, orders=["iid", "shuffled"]).at(0)
+    >>> i.shape
+    (1,)
+    """
+
+    def __init__(self, entropy: Entropy, n: int, batch_size: int, orders: Sequence[str]) -> None:
+        kinds: dict[str, type[_Iid] | type[_Shuffled]] = {"iid": _Iid, "shuffled": _Shuffled}
+        self._streams = [kinds[order](entropy, stream, n, batch_size) for stream, order in enumerate(orders)]
+        self._rows = max(1, CHUNK // batch_size)
+        self._chunk = -1
+        self._drawn: tuple[Index, ...] = ()
+
+    def at(self, k: int) -> tuple[Index, ...]:
+        """Return the indices of iteration ``k``, an array of shape (b,) for each stream."""
+        chunk, row = divmod(k, self._rows)
+        if chunk != self._chunk:
+            start = chunk * self._rows
+            self._drawn = tuple(stream.rows(start, self._rows) for stream in self._streams)
+            self._chunk = chunk
+        return tuple(drawn[row] for drawn in self._drawn)
+
+
+class _Iid:
+    """Uniform with replacement."""
+
+    def __init__(self, entropy: Entropy, stream: int, n: int, b: int) -> None:
+        self._entropy, self._stream, self._n, self._b = entropy, stream, n, b
+
+    def rows(self, start: int, rows: int) -> Index:
+        """Return rows ``start``, ... of the stream, shape (rows, b); ``start`` is a multiple of ``rows``."""
+        rng = generator(self._entropy, INDICES, self._stream, start)
+        return rng.integers(self._n, size=(rows, self._b), dtype=np.intp)
+
+
+class _Shuffled:
+    """An endless row of permutations, cut into pieces of b."""
+
+    def __init__(self, entropy: Entropy, stream: int, n: int, b: int) -> None:
+        self._entropy, self._stream, self._n, self._b = entropy, stream, n, b
+        self._number, self._order = -1, np.empty(0, dtype=np.intp)
+
+    def rows(self, start: int, rows: int) -> Index:
+        """Return rows ``start``, ... of the stream, shape (rows, b)."""
+        position, end, pieces = start * self._b, (start + rows) * self._b, []
+        while position < end:
+            number, offset = divmod(position, self._n)
+            piece = self._permutation(number)[offset : offset + end - position]
+            pieces.append(piece)
+            position += len(piece)
+        return np.concatenate(pieces).reshape(rows, self._b)
+
+    def _permutation(self, number: int) -> Index:
+        if number != self._number:
+            rng = generator(self._entropy, INDICES, self._stream, number)
+            self._number, self._order = number, rng.permutation(self._n)
+        return self._order
+
+
+class GivenDraws:
+    """Sample numbers that the caller gives.
+
+    Parameters
+    ----------
+    draws : array-like of int, shape (n_iter,) or (n_iter, b), or a sequence of them
+        One array where the method has one index stream, as many as it has streams otherwise.
+    n, batch_size, streams, n_iter : int
+        What the draws must fit.
+    start : int
+        The iteration that the first row is for.
+    """
+
+    def __init__(
+        self, draws: Any, *, n: int, batch_size: int, streams: int, n_iter: int, start: int = 0
+    ) -> None:
+        if streams == 0:
+            raise ValueError("draws must be left out for a method that draws no samples.")
+        parts = [draws] if streams == 1 else list(draws) if np.iterable(draws) else []
+        if len(parts) != streams:
+            raise ValueError(f"draws must be {streams} index arrays for this method, got {len(parts)}.")
+        self._start = start
+        self._drawn = tuple(_given(part, n, batch_size, n_iter) for part in parts)
+
+    def at(self, k: int) -> tuple[Index, ...]:
+        """Return the indices of iteration ``k``, an array of shape (b,) for each stream."""
+        return tuple(drawn[k - self._start] for drawn in self._drawn)
+
+
+def _given(draws: Any, n: int, b: int, n_iter: int) -> Index:
+    """Return one stream's indices as an array (n_iter, b), checked."""
+    try:
+        index = as_integers("draws", draws) if np.size(draws) else np.empty((0, b), dtype=np.intp)
+    except ValueError:
+        raise ValueError("draws must be rectangular arrays, got rows of unequal length.") from None
+    if b == 1 and index.ndim == 1:
+        index = index[:, None]
+    if index.shape != (n_iter, b):
+        wanted = f"({n_iter},) or ({n_iter}, 1)" if b == 1 else f"({n_iter}, {b})"
+        raise ValueError(
+            f"draws must have shape (n_iter, batch_size) = {wanted} for each index stream, "
+            f"got {np.shape(draws)}."
+        )
+    if index.size and (index.min() < 0 or index.max() >= n):
+        worst = index.min() if index.min() < 0 else index.max()
+        raise ValueError(f"draws must be sample numbers from 0 to {n - 1}, got {worst}.")
+    return index

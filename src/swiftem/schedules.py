@@ -1,0 +1,166 @@
+r"""Step sizes :math:`\gamma_k`, k = 1, 2, ..., as small callables that print and pickle.
+
+A plain number given as ``step_size`` means :func:`constant`, and any function of k will do. What depends on
+the size of the data is fixed when the run starts.
+
+>>> from swiftem import schedules
+>>> gamma = schedules.inverse(3, 10)
+>>> gamma(1)
+0.2727272727272727
+>>> schedules.resolve(schedules.sample_size(), n=1000, batch_size=1)
+constant(0.01)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any, Protocol, runtime_checkable
+
+from swiftem._checks import check_real
+
+__all__ = ["Schedule", "StepSize", "check_step", "constant", "inverse", "power", "resolve", "sample_size"]
+
+Schedule = Callable[[int], float]
+"""A function of k = 1, 2, ... with values in (0, 1]."""
+
+
+@runtime_checkable
+class SizedSchedule(Protocol):
+    """A step size that is known only with the size of the data."""
+
+    def resolve(self, n: int, batch_size: int) -> Schedule:
+        """Return the schedule for ``n`` samples and batches of ``batch_size``."""
+        ...
+
+
+StepSize = float | Schedule | SizedSchedule
+"""What a method takes as ``step_size``."""
+
+
+@dataclass(frozen=True, repr=False)
+class constant:
+    r"""The same step always: :math:`\gamma_k = g`.
+
+    >>> constant(0.003)(17)
+    0.003
+    """
+
+    g: float
+
+    def __post_init__(self) -> None:
+        check_step(self.g)
+
+    def __call__(self, k: Any) -> Any:
+        """Return γ_k."""
+        return self.g
+
+    def __repr__(self) -> str:
+        return f"constant({self.g:g})"
+
+
+@dataclass(frozen=True)
+class inverse:
+    r"""The paper's step for online EM: :math:`\gamma_k = a / (k + b)`.
+
+    >>> inverse(3, 10)(5)
+    0.2
+    """
+
+    a: float
+    b: float = 0.0
+
+    def __post_init__(self) -> None:
+        check_real("a", self.a, minimum=0.0)
+        check_real("b", self.b, minimum=0.0)
+        check_step(self(1), k=1)
+
+    def __call__(self, k: Any) -> Any:
+        """Return γ_k."""
+        return self.a / (k + self.b)
+
+
+@dataclass(frozen=True)
+class power:
+    r"""A power of k: :math:`\gamma_k = c\, k^{-a}`; Cappé and Moulines advise a = 0.6.
+
+    >>> power(1.0, 0.5)(4)
+    0.5
+    """
+
+    c: float
+    a: float
+
+    def __post_init__(self) -> None:
+        check_real("a", self.a, minimum=0.0)
+        check_step(self.c, k=1)
+
+    def __call__(self, k: Any) -> Any:
+        """Return γ_k."""
+        return self.c * k ** -float(self.a)
+
+
+@dataclass(frozen=True)
+class sample_size:
+    r"""A constant step that shrinks with the data: :math:`\gamma = \min(1, c\, b\, n^{-a})`, a = 2/3.
+
+    The exponent 2/3 is that of the paper's Theorem 2; for pLSA ``sample_size(10, exponent=1)`` does better.
+
+    >>> sample_size(2).resolve(n=1000, batch_size=5)
+    constant(0.1)
+    """
+
+    c: float = 1.0
+    exponent: float = 2 / 3
+
+    def __post_init__(self) -> None:
+        check_real("exponent", self.exponent, minimum=0.0)
+        if not check_real("c", self.c, minimum=0.0) > 0:
+            raise ValueError(f"c must be positive, got {self.c!r}.")
+
+    def resolve(self, n: int, batch_size: int) -> Schedule:
+        """Return the constant schedule for ``n`` samples and batches of ``batch_size``."""
+        return constant(min(1.0, self.c * batch_size * n**-self.exponent))
+
+
+def check_step(gamma: Any, k: int | None = None) -> float:
+    """Return ``gamma`` as a float in (0, 1], or say what is wrong with it."""
+    where = "" if k is None else f" at k = {k}"
+    if isinstance(gamma, bool) or not isinstance(gamma, Real):
+        raise TypeError(
+            f"step_size must be a number or a function of k that returns one, got {gamma!r}{where}."
+        )
+    step = float(gamma)
+    if not 0.0 < step <= 1.0:
+        raise ValueError(f"step_size must lie in (0, 1], got {step!r}{where}.")
+    return step
+
+
+def check_step_size(step_size: Any) -> None:
+    """Refuse what cannot be a step size, as early as it can be known."""
+    if not (callable(step_size) or isinstance(step_size, SizedSchedule)):
+        check_step(step_size)
+
+
+def resolve(step_size: StepSize, n: int, batch_size: int) -> Schedule:
+    """Return the function of k that ``step_size`` means for data of this size.
+
+    Parameters
+    ----------
+    step_size : float, callable or sized schedule
+        As given to a method.
+    n, batch_size : int
+        Samples in the data and samples per iteration.
+
+    Returns
+    -------
+    callable
+        k = 1, 2, ... to a step in (0, 1].
+    """
+    check_step_size(step_size)
+    if isinstance(step_size, SizedSchedule):
+        return step_size.resolve(n, batch_size)
+    if callable(step_size):
+        return step_size
+    return constant(float(step_size))
