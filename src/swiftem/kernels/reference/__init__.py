@@ -1,0 +1,1 @@
+"""The plainest NumPy that follows the equations."""

@@ -1,0 +1,21 @@
+"""What is fitted: one model a file."""
+
+from swiftem.models.exponential_family import ExponentialFamilyModel, FunctionModel
+from swiftem.models.gaussian_mixture import GaussianMixtureModel, GaussianMixtureTheta
+from swiftem.models.model import BoundModel, Model
+from swiftem.models.plsa import PLSAModel, PLSATheta
+
+__all__ = [
+    "MODELS",
+    "BoundModel",
+    "ExponentialFamilyModel",
+    "FunctionModel",
+    "GaussianMixtureModel",
+    "GaussianMixtureTheta",
+    "Model",
+    "PLSAModel",
+    "PLSATheta",
+]
+
+MODELS = {"gaussian-mixture": GaussianMixtureModel, "plsa": PLSAModel}
+"""The library's models by name; every one goes through the contract tests."""

@@ -1,0 +1,185 @@
+"""A user's own model, from four functions or one class."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from swiftem._typing import Array, Theta
+from swiftem.data.source import Batch, Source
+
+__all__ = ["ExponentialFamilyModel", "FunctionModel"]
+
+SAMPLE = 10_000
+"""Rows that ``initial_theta`` sees at most."""
+
+
+def is_finite(s: Array) -> bool:
+    """Tell whether no statistic is NaN or infinite."""
+    return bool(np.isfinite(s).all())
+
+
+class ExponentialFamilyModel(ABC):
+    r"""Base class of a user's own model of the curved exponential family, equation (exp).
+
+    Write four methods; all five methods of the paper, weights, seeds and resuming follow. Statistics are
+    what a memory remembers, so nothing is asked of the posterior. A frozen dataclass is a good choice.
+
+    Examples
+    --------
+    A mixture of two exponential distributions, with the parameters as a pair of arrays:
+
+    >>> from dataclasses import dataclass
+    >>> import numpy as np, swiftem
+    >>> from swiftem import models, methods
+    >>> @dataclass(frozen=True)
+    ... class ExponentialMixture(models.ExponentialFamilyModel):
+    ...     epsilon: float = 1e-3
+    ...
+    ...     def initial_theta(self, y, rng):
+    ...         return np.array([0.5, 0.5]), rng.uniform(0.5, 2.0, size=2) / y.mean()
+    ...
+    ...     def expected_statistics(self, y, theta):
+    ...         weights, rates = theta
+    ...         joint = weights * rates * np.exp(-rates * y[:, None])  # (b, 2)
+    ...         r = joint / joint.sum(axis=1, keepdims=True)
+    ...         return np.hstack([r, r * y[:, None]]), np.log(joint.sum(axis=1))
+    ...
+    ...     def m_step(self, s):
+    ...         weights = s[:2] + self.epsilon
+    ...         return weights / weights.sum(), (s[:2] + self.epsilon) / (s[2:] + self.epsilon)
+    ...
+    ...     def penalty(self, theta):
+    ...         weights, rates = theta
+    ...         return -self.epsilon * (np.log(weights).sum() + (np.log(rates) - rates).sum())
+    >>> rng = np.random.default_rng(0)
+    >>> y = np.concatenate([rng.exponential(1.0, 300), rng.exponential(10.0, 300)])
+    >>> result = swiftem.run(ExponentialMixture(), y, methods.IncrementalEM(), n_iter=3000, seed=1)
+    >>> weights, rates = result.theta
+    >>> bool(abs(weights.sum() - 1) < 1e-12)
+    True
+    """
+
+    @abstractmethod
+    def initial_theta(self, y: NDArray[Any], rng: np.random.Generator) -> Theta:
+        """Return parameters to start from.
+
+        ``y`` holds up to 10,000 samples, drawn at random where there are more.
+        """
+
+    @abstractmethod
+    def expected_statistics(self, y: NDArray[Any], theta: Theta) -> tuple[Array, Array]:
+        r"""E-step: :math:`\bar s_i(\theta)`, shape (b, q), and log g(y_i; θ), shape (b,), of ``y``."""
+
+    @abstractmethod
+    def m_step(self, s: Array) -> Theta:
+        r"""Return :math:`\bar\theta(s)` for statistics of shape (q,), in new arrays."""
+
+    @abstractmethod
+    def penalty(self, theta: Theta) -> float:
+        """Return Pen(θ): the objective is this plus the mean negative log-likelihood."""
+
+    def in_domain(self, s: Array) -> bool:
+        """Tell whether the M-step exists at ``s``; by default where ``s`` is finite."""
+        return is_finite(s)
+
+    def bind(self, source: Source) -> BoundExponentialFamily:
+        """Return the model for these data."""
+        return BoundExponentialFamily(self, source)
+
+
+@dataclass(frozen=True)
+class FunctionModel:
+    """A model from four functions, with no class to write.
+
+    Parameters
+    ----------
+    initial_theta, expected_statistics, m_step, penalty : callable
+        As the methods of :class:`ExponentialFamilyModel`, without ``self``.
+    in_domain : callable, optional
+        Likewise; by default the M-step exists wherever the statistics are finite.
+
+    Examples
+    --------
+    The mean of a Gaussian, with nothing latent:
+
+    >>> import numpy as np, swiftem
+    >>> from swiftem import models, methods
+    >>> model = models.FunctionModel(
+    ...     initial_theta=lambda y, rng: rng.normal(),
+    ...     expected_statistics=lambda y, theta: (y[:, None], -0.5 * (y - theta) ** 2),
+    ...     m_step=lambda s: s[0],
+    ...     penalty=lambda theta: 0.0,
+    ... )
+    >>> float(swiftem.run(model, [1.0, 2.0, 6.0], methods.EM(), n_iter=1, seed=0).theta)
+    3.0
+    """
+
+    initial_theta: Callable[..., Any]
+    expected_statistics: Callable[..., Any]
+    m_step: Callable[..., Any]
+    penalty: Callable[..., Any]
+    in_domain: Callable[[Array], bool] = is_finite
+
+    def bind(self, source: Source) -> BoundExponentialFamily:
+        """Return the model for these data."""
+        return BoundExponentialFamily(self, source)
+
+
+@dataclass(frozen=True)
+class BoundExponentialFamily:
+    """A user's model with its data; what is remembered of a sample are its statistics."""
+
+    model: ExponentialFamilyModel | FunctionModel
+    source: Source
+
+    def initial_theta(self, rng: np.random.Generator) -> Theta:
+        """Return the model's initial parameters from a sample of the data."""
+        n = self.source.n
+        index = np.arange(n) if n <= SAMPLE else np.sort(rng.choice(n, SAMPLE, replace=False))
+        return self.model.initial_theta(self.source.take(index).y, rng)
+
+    def check_theta(self, theta: Theta) -> Theta:
+        """Return ``theta`` as it is: only the model's author knows what fits."""
+        return theta
+
+    def posterior(self, batch: Batch, theta: Theta) -> tuple[Array, Array]:
+        """E-step: statistics (b, q) and log-likelihood (b,)."""
+        rows, loglik = self.model.expected_statistics(batch.y, theta)
+        rows, loglik = np.asarray(rows, dtype=np.float64), np.asarray(loglik, dtype=np.float64)
+        b = len(batch.index)
+        if rows.ndim != 2 or len(rows) != b or loglik.shape != (b,):
+            raise ValueError(
+                f"expected_statistics must return arrays of shape (b, q) and (b,) for b = {b} samples, "
+                f"got {rows.shape} and {loglik.shape}."
+            )
+        return rows, loglik
+
+    def statistics(self, batch: Batch, rows: Array, weight: Array) -> Array:
+        """Return the weighted sum of the rows, shape (q,)."""
+        return weight @ rows
+
+    def m_step(self, s: Array) -> Theta:
+        """Return the model's M-step."""
+        return self.model.m_step(s)
+
+    def penalty(self, theta: Theta) -> float:
+        """Return the model's penalty."""
+        return float(self.model.penalty(theta))
+
+    def in_domain(self, s: Array) -> bool:
+        """Return the model's answer."""
+        return self.model.in_domain(s)
+
+    def unpack(self, s: Array) -> Array:
+        """Return ``s``, which has no named parts, or refuse it if a sample's statistics have another size."""
+        one = next(self.source.blocks(1))
+        rows, _ = self.posterior(one, self.initial_theta(np.random.default_rng(0)))
+        if np.shape(s) != rows.shape[1:]:
+            raise ValueError(f"s must have shape {rows.shape[1:]}, got {np.shape(s)}.")
+        return s
