@@ -1,0 +1,24 @@
+"""How the proxy of the statistics is made: one method a file."""
+
+from swiftem.methods.em import EM
+from swiftem.methods.fast_incremental_em import FastIncrementalEM
+from swiftem.methods.incremental_em import IncrementalEM
+from swiftem.methods.method import EStep, Method
+from swiftem.methods.online_em import OnlineEM
+from swiftem.methods.variance_reduced_em import VarianceReducedEM
+
+__all__ = [
+    "EM",
+    "METHODS",
+    "EStep",
+    "FastIncrementalEM",
+    "IncrementalEM",
+    "Method",
+    "OnlineEM",
+    "VarianceReducedEM",
+]
+
+METHODS: dict[str, type[Method]] = {
+    method.name: method for method in (EM, OnlineEM, IncrementalEM, VarianceReducedEM, FastIncrementalEM)
+}
+"""The library's methods by the name that users write; every one goes through the contract tests."""

@@ -1,0 +1,44 @@
+"""Batch EM."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal, NamedTuple
+
+from swiftem._typing import Array, Index, Theta
+from swiftem.methods.method import EStep, Method
+
+__all__ = ["EM", "EMState"]
+
+
+class EMState(NamedTuple):
+    """Batch EM keeps nothing."""
+
+
+@dataclass(frozen=True)
+class EM(Method):
+    r"""Batch EM: a full pass an iteration, :math:`S^{(k+1)} = \bar s(\theta^{(k)})` with :math:`\gamma = 1`.
+
+    It never increases the objective.
+
+    Examples
+    --------
+    >>> import swiftem
+    >>> from swiftem import models, methods
+    >>> model = models.GaussianMixtureModel(n_components=1, delta=0.0)
+    >>> float(swiftem.run(model, [1.0, 2.0, 6.0], methods.EM(), n_iter=1, seed=0).theta.means[0, 0])
+    3.0
+    """
+
+    name: ClassVar[str] = "em"
+    index_streams: ClassVar[Literal[0, 1, 2]] = 0
+
+    def init(self, theta: Theta, s: Array, memory: Array | None) -> EMState:
+        """Return the empty state."""
+        return EMState()
+
+    def proxy(
+        self, k: int, theta: Theta, draws: tuple[Index, ...], state: EMState, e_step: EStep
+    ) -> tuple[Array, EMState]:
+        """Return the statistics of all samples."""
+        return e_step.full(theta), state  # (definition-overline-bss)

@@ -1,0 +1,64 @@
+"""Incremental EM (iEM), Neal and Hinton 1998."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal, NamedTuple
+
+from swiftem._typing import Array, Index, Theta
+from swiftem.methods.method import EStep, Method
+
+__all__ = ["IncrementalEM", "IncrementalEMState"]
+
+
+class IncrementalEMState(NamedTuple):
+    """``centre`` (q,): mean of the remembered statistics; ``memory`` (n, R): rows when last drawn."""
+
+    centre: Array
+    memory: Array
+
+
+@dataclass(frozen=True)
+class IncrementalEM(Method):
+    r"""Incremental EM: the mean of all samples' statistics, each as it was when last drawn; γ = 1.
+
+    :math:`S^{(k+1)} = S^{(k)} + n^{-1} (\bar s_{i_k}(\theta^{(k)}) - \bar s_{i_k}(\theta^{(\tau)}))`.
+    It never leaves the domain, and its surrogate objective never increases.
+
+    Parameters
+    ----------
+    batch_size : int
+        Samples drawn an iteration; one drawn twice counts once.
+
+    Examples
+    --------
+    >>> import numpy as np, swiftem
+    >>> from swiftem import models, methods
+    >>> y = np.random.default_rng(0).normal(size=100)
+    >>> model = models.GaussianMixtureModel(n_components=2)
+    >>> result = swiftem.run(model, y, methods.IncrementalEM(batch_size=10), n_iter=50, seed=0)
+    >>> result.state.method.memory.shape
+    (100, 2)
+    """
+
+    batch_size: int = 1
+
+    name: ClassVar[str] = "iem"
+    access: ClassVar[Literal["sequential", "random"]] = "random"
+    remembers: ClassVar[bool] = True
+
+    def init(self, theta: Theta, s: Array, memory: Array | None) -> IncrementalEMState:
+        """Return the first pass as centre and memory."""
+        assert memory is not None
+        return IncrementalEMState(s, memory)
+
+    def proxy(
+        self, k: int, theta: Theta, draws: tuple[Index, ...], state: IncrementalEMState, e_step: EStep
+    ) -> tuple[Array, IncrementalEMState]:
+        """Return the mean of the remembered statistics, the drawn samples' renewed."""
+        (i,) = draws
+        batch = e_step.take(i)
+        rows = e_step.rows(batch, theta)
+        centre = state.centre + e_step.share(batch, rows - state.memory[i])  # (iem)
+        state.memory[i] = rows
+        return centre, state._replace(centre=centre)

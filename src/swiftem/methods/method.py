@@ -1,0 +1,118 @@
+"""The contract of a method: how the proxy of the statistics is made."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from math import ceil
+from typing import Any, ClassVar, Literal, Protocol
+
+from swiftem._checks import check_int
+from swiftem._typing import Array, Index, Theta
+from swiftem.data.source import Batch
+from swiftem.schedules import StepSize, check_step_size
+
+__all__ = ["EStep", "Method"]
+
+
+class EStep(Protocol):
+    """What a method may ask of the data; :class:`swiftem.expectation.Expectation` answers."""
+
+    n: int
+
+    def take(self, index: Index) -> Batch:
+        """Return the samples with these numbers."""
+        ...
+
+    def rows(self, batch: Batch, theta: Theta) -> Array:
+        """Return rows (b, R) that stand for the samples' statistics at θ; their differences may be taken."""
+        ...
+
+    def mean(self, batch: Batch, rows: Array) -> Array:
+        """Return the statistics of ``rows``, averaged over the batch; a repeated sample counts as often."""
+        ...
+
+    def share(self, batch: Batch, rows: Array) -> Array:
+        """Return the statistics of ``rows``, summed and divided by n; a repeated sample counts once."""
+        ...
+
+    def full(self, theta: Theta) -> Array:
+        r"""Return :math:`\bar s(\theta)` by a full pass."""
+        ...
+
+
+class Method(ABC):
+    r"""Base class of the methods: a frozen dataclass of hyper-parameters with :meth:`init` and :meth:`proxy`.
+
+    Algorithm 1 does the rest: :math:`\hat s \leftarrow \hat s + \gamma (S - \hat s)`, then the M-step.
+    A method keeps nothing in itself: what it needs from one iteration to the next is a NamedTuple of arrays
+    that it returns and is given back.
+
+    Attributes
+    ----------
+    name : str
+        As users write it.
+    index_streams : int
+        How many samples (or batches) it draws an iteration, independently: 0, 1 or 2.
+    access : {"sequential", "random"}
+        Whether reading the data in order is enough, or samples must be found again by number.
+    remembers : bool
+        Whether it keeps a memory of every sample's rows.
+    step_size, batch_size
+        Fields where a user may choose them; as class attributes they are fixed.
+    """
+
+    name: ClassVar[str]
+    index_streams: ClassVar[Literal[0, 1, 2]] = 1
+    access: ClassVar[Literal["sequential", "random"]] = "sequential"
+    remembers: ClassVar[bool] = False
+    step_size: StepSize = 1.0
+    batch_size: int = 1
+
+    def __post_init__(self) -> None:
+        check_int("batch_size", self.batch_size, minimum=1)
+        check_step_size(self.step_size)
+
+    @property
+    def orders(self) -> tuple[str, ...]:
+        """How each index stream is drawn: ``"iid"`` or ``"shuffled"``."""
+        return ("iid",) * self.index_streams
+
+    @abstractmethod
+    def init(self, theta: Theta, s: Array, memory: Array | None) -> Any:
+        r"""Return the state before iteration 0, a NamedTuple.
+
+        Parameters
+        ----------
+        theta : NamedTuple
+            :math:`\theta^{(0)}`.
+        s : ndarray, shape (q,)
+            :math:`\bar s(\theta^{(0)})`, or the user's ``s0`` where the method does not remember.
+        memory : ndarray, shape (n, R), or None
+            The rows of every sample at :math:`\theta^{(0)}` where the method remembers. The method may keep
+            it and write to it.
+        """
+
+    @abstractmethod
+    def proxy(
+        self, k: int, theta: Theta, draws: tuple[Index, ...], state: Any, e_step: EStep
+    ) -> tuple[Array, Any]:
+        r"""Return :math:`S^{(k+1)}`, the stand-in for :math:`\bar s(\theta^{(k)})`, and the next state.
+
+        Parameters
+        ----------
+        k : int
+            Number of the iteration, from 0.
+        theta : NamedTuple
+            :math:`\theta^{(k)}`.
+        draws : tuple of ndarray, shape (b,)
+            Sample numbers, one array per index stream; they may repeat.
+        state : NamedTuple
+            As :meth:`init` or the last iteration returned it. Arrays in it may be written to, but only after
+            the last use of ``e_step``, so that an interruption leaves it whole.
+        e_step : EStep
+            The data.
+        """
+
+    def epoch(self, n: int) -> int:
+        """Return how many iterations see as many samples as there are, n / b rounded up."""
+        return ceil(n / self.batch_size) if self.index_streams else 1

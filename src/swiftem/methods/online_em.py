@@ -1,0 +1,58 @@
+"""Online EM (sEM), Cappé and Moulines 2009."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+from swiftem._typing import Array, Index, Theta
+from swiftem.methods.method import EStep, Method
+from swiftem.schedules import StepSize, inverse
+
+__all__ = ["OnlineEM", "OnlineEMState"]
+
+
+class OnlineEMState(NamedTuple):
+    """Online EM keeps nothing."""
+
+
+@dataclass(frozen=True)
+class OnlineEM(Method):
+    r"""Online EM: the drawn samples stand for all, :math:`S^{(k+1)} = \bar s_{i_k}(\theta^{(k)})`.
+
+    Best in the first pass or two; its noise dies only as fast as the steps do.
+
+    Parameters
+    ----------
+    step_size : float or schedule
+        :math:`\gamma_k`; the paper's choice for mixtures is the default, 3 / (k + 10).
+    batch_size : int
+        Samples drawn an iteration.
+
+    Examples
+    --------
+    >>> import numpy as np, swiftem
+    >>> from swiftem import models, methods, schedules
+    >>> y = np.random.default_rng(0).normal(size=1000)
+    >>> method = methods.OnlineEM(step_size=schedules.inverse(3, 10))
+    >>> result = swiftem.run(models.GaussianMixtureModel(n_components=1), y, method, n_iter=1000, seed=0)
+    >>> result.passes
+    2.0
+    """
+
+    step_size: StepSize = inverse(3, 10)
+    batch_size: int = 1
+
+    name: ClassVar[str] = "sem"
+
+    def init(self, theta: Theta, s: Array, memory: Array | None) -> OnlineEMState:
+        """Return the empty state."""
+        return OnlineEMState()
+
+    def proxy(
+        self, k: int, theta: Theta, draws: tuple[Index, ...], state: OnlineEMState, e_step: EStep
+    ) -> tuple[Array, OnlineEMState]:
+        """Return the mean statistics of the drawn samples."""
+        (i,) = draws
+        batch = e_step.take(i)
+        return e_step.mean(batch, e_step.rows(batch, theta)), state  # (oem)

@@ -1,0 +1,75 @@
+"""Variance-reduced stochastic EM (sEM-VR), Chen, Zhu, Teh and Zhang 2018."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+from swiftem._checks import check_int
+from swiftem._typing import Array, Index, Theta
+from swiftem.methods.method import EStep, Method
+from swiftem.schedules import StepSize, sample_size
+
+__all__ = ["VarianceReducedEM", "VarianceReducedEMState"]
+
+
+class VarianceReducedEMState(NamedTuple):
+    r"""``anchor``: :math:`\theta^{(\ell(k))}`; ``centre`` (q,): :math:`\bar s` there."""
+
+    anchor: Theta
+    centre: Array
+
+
+@dataclass(frozen=True)
+class VarianceReducedEM(Method):
+    r"""Variance-reduced EM: a full pass at an anchor, corrected by the drawn samples.
+
+    :math:`S^{(k+1)} = \bar s^{(\ell(k))} + (\bar s_{i_k}^{(k)} - \bar s_{i_k}^{(\ell(k))})`, where the anchor
+    :math:`\ell(k) = m \lfloor k/m \rfloor` is renewed at k = 0, m, 2m, ... The samples' statistics at the
+    anchor are computed again, not kept: two evaluations a sample, no memory.
+
+    Parameters
+    ----------
+    step_size : float or schedule
+        γ; by default :math:`\min(1, b\, n^{-2/3})`.
+    batch_size : int
+        Samples drawn an iteration.
+    epoch_length : int, optional
+        m, in iterations; by default n / b rounded up.
+
+    Examples
+    --------
+    >>> import numpy as np, swiftem
+    >>> from swiftem import models, methods
+    >>> y = np.random.default_rng(0).normal(size=100)
+    >>> method = methods.VarianceReducedEM(step_size=0.05)
+    >>> result = swiftem.run(models.GaussianMixtureModel(n_components=2), y, method, n_iter=100, seed=0)
+    >>> result.passes  # the first one, the anchor's, and two evaluations for each of the draws
+    4.0
+    """
+
+    step_size: StepSize = sample_size()
+    batch_size: int = 1
+    epoch_length: int | None = None
+
+    name: ClassVar[str] = "sem-vr"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.epoch_length is not None:
+            check_int("epoch_length", self.epoch_length, minimum=1)
+
+    def init(self, theta: Theta, s: Array, memory: Array | None) -> VarianceReducedEMState:
+        """Return a state whose anchor iteration 0 renews."""
+        return VarianceReducedEMState(theta, s)
+
+    def proxy(
+        self, k: int, theta: Theta, draws: tuple[Index, ...], state: VarianceReducedEMState, e_step: EStep
+    ) -> tuple[Array, VarianceReducedEMState]:
+        """Return the anchor's statistics, corrected by what the drawn samples changed since."""
+        if k % (self.epoch_length or self.epoch(e_step.n)) == 0:
+            state = VarianceReducedEMState(theta, e_step.full(theta))
+        (i,) = draws
+        batch = e_step.take(i)
+        change = e_step.rows(batch, theta) - e_step.rows(batch, state.anchor)
+        return state.centre + e_step.mean(batch, change), state  # (svrgem)
