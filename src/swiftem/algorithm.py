@@ -1,0 +1,244 @@
+"""Algorithm 1 of the paper, and :func:`run`, the one entry to it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, cast
+
+from numpy.typing import ArrayLike
+
+from swiftem._checks import check_int
+from swiftem._typing import Array, Theta
+from swiftem.data.as_source import as_source
+from swiftem.data.draws import INITIAL_THETA, Draws, Seed, generator
+from swiftem.expectation import Expectation
+from swiftem.interrupt import DeferredInterrupt
+from swiftem.kernels import choose_kernels
+from swiftem.methods.method import Method
+from swiftem.models.model import BoundModel, Model
+from swiftem.result import Iterate, Result, State, Status
+from swiftem.schedules import Schedule, check_step, resolve
+from swiftem.start import (
+    check_access,
+    check_model_and_method,
+    check_state,
+    copy_arrays,
+    read_draws,
+    read_n_iter,
+    read_start,
+)
+from swiftem.termination import RandomTermination
+
+__all__ = ["objective", "run"]
+
+log = logging.getLogger("swiftem")
+
+
+@dataclass
+class Current:
+    """Where Algorithm 1 stands: complete after every iteration."""
+
+    k: int
+    theta: Theta
+    s: Array
+    state: Any
+    rejected: int
+    evaluations: int
+
+
+def algorithm_1(
+    now: Current, stop: int, *, model: BoundModel, method: Method, gamma: Schedule, draws: Draws,
+    e_step: Expectation, interrupt: DeferredInterrupt,
+) -> None:  # fmt: skip
+    """Stochastic EM, iterations ``now.k`` to ``stop`` − 1 (Algorithm 1, the loop)."""
+    for k in range(now.k, stop):
+        interrupt.check()
+        drawn, step = draws.at(k), check_step(gamma(k + 1), k + 1)
+        proxy, now.state = method.proxy(k, now.theta, drawn, now.state, e_step)  # (iem), (oem), ...
+        s = (1 - step) * now.s + step * proxy  # (sestep)
+        if model.in_domain(s):
+            now.s, now.theta = s, model.m_step(s)  # (mstep)
+        else:
+            now.rejected += 1
+        now.k, now.evaluations = k + 1, e_step.evaluations
+
+
+def run(
+    model: Model,
+    data: Any,
+    method: Method,
+    *,
+    n_iter: int | RandomTermination,
+    theta0: Theta | None = None,
+    s0: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+    seed: Seed = None,
+    draws: Any = None,
+    state: State | None = None,
+    record_every: int | None = None,
+    record: Callable[[Iterate], Any] | None = None,
+    callback: Callable[[Iterate], bool | None] | None = None,
+    kernels: str = "auto",
+) -> Result:
+    r"""Fit a model by a method: Algorithm 1.
+
+    Iteration k = 0, 1, ... uses :math:`\theta^{(k)}` and ends with
+    :math:`\theta^{(k+1)} = \bar\theta(\hat s^{(k+1)})`. A step whose statistics leave the model's domain is
+    rejected and counted: :math:`\hat s` and θ stay, k and what the method remembers advance.
+
+    Parameters
+    ----------
+    model : Model
+        From :mod:`swiftem.models`, or your own.
+    data : array-like, SciPy sparse matrix, tuple of two arrays, or Source
+        Rows of shape (n,) or (n, d); for pLSA a matrix of counts (D, V) or the tokens' (documents, words).
+    method : Method
+        From :mod:`swiftem.methods`, or your own.
+    n_iter : int or RandomTermination
+        Iterations to do.
+    theta0 : NamedTuple, optional
+        :math:`\theta^{(0)}`, made by ``model.theta``;
+        by default drawn from the seed, or the M-step of ``s0``.
+    s0 : array-like, shape (q,), optional
+        :math:`\hat s^{(0)}`. By default :math:`\bar s(\theta^{(0)})`, by a full pass.
+    sample_weight : array-like, optional
+        Non-negative weights of rows, documents or tokens: the objective is penalty +
+        Σ w_i (−log g(y_i; θ)) / Σ w_i. Samples of weight zero are as if absent.
+    seed : int, Generator or None
+        For ``theta0`` and draws. The draws depend on seed, method, n and batch size alone.
+    draws : array-like of int, shape (n_iter,) or (n_iter, b), or a pair of them, optional
+        Sample numbers instead of drawn ones; a pair (i, j) for fiem.
+    state : State, optional
+        ``result.state`` of an earlier run: with its θ and s as ``theta0`` and ``s0``, the run goes on exactly
+        where that one ended. Counts go on, too.
+    record_every : int, optional
+        Iterations between records; k = 0 is the first. By default an epoch (n / b iterations) when ``record``
+        or ``callback`` is given, else nothing is recorded.
+    record : callable, optional
+        Given an :class:`Iterate`, returns what ``path`` keeps of it (None: nothing). By default the iterate.
+    callback : callable, optional
+        Given each :class:`Iterate` after it was recorded; the run stops when it returns True.
+    kernels : {"auto", "reference"}
+        Which implementation computes: the fastest there is, or the plain NumPy one.
+
+    Returns
+    -------
+    Result
+        theta, s, state, passes, n_iter, rejected, status, path. Ctrl-C ends the run after the iteration under
+        way; the result says so in ``status`` and can be gone on from.
+
+    Examples
+    --------
+    >>> import numpy as np, swiftem
+    >>> from swiftem import models, methods
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.normal(size=1000) + np.where(rng.random(1000) < 0.5, 2.0, -2.0)
+    >>> model = models.GaussianMixtureModel(n_components=2)
+    >>> theta0 = model.theta(weights=[0.5, 0.5], means=[[1.0], [-1.0]])
+    >>> method = methods.FastIncrementalEM(step_size=0.01)
+    >>> result = swiftem.run(model, y, method, theta0=theta0, n_iter=5000, seed=0, record_every=1000)
+    >>> result.theta.means.round(1).ravel()
+    array([ 1.9, -2. ])
+    >>> [(k, passes) for k, passes, theta in result.path][:3]
+    [(0, 1.0), (1000, 3.0), (2000, 5.0)]
+    """
+    choose_kernels(kernels)
+    check_model_and_method(model, method)
+    source = as_source(data, sample_weight)
+    check_access(method, source)
+    bound = model.bind(source)
+    entropy = check_state(state, method, source, seed, theta0, s0)
+    gamma = resolve(method.step_size, source.n, method.batch_size)
+    k0 = 0 if state is None else state.k
+    indices = read_draws(draws, entropy, method, source.n, n_iter, k0)
+    k_end = k0 + read_n_iter(n_iter, gamma, entropy, k0)
+    if record_every is not None:
+        every = check_int("record_every", record_every, minimum=1)
+    else:
+        every = 0 if record is None and callback is None else method.epoch(source.n)
+
+    log.info("%s: iterations %d to %d on %d samples", method.name, k0, k_end, source.n)
+    with DeferredInterrupt() as interrupt:
+        e_step = Expectation(bound, source, between_blocks=interrupt.check)
+        theta, s_given = read_start(bound, theta0, s0, generator(entropy, INITIAL_THETA))
+        path: list[Any] = []
+        try:
+            now = (
+                first_pass(method, e_step, theta, s_given) if state is None else resume(state, theta, s_given)
+            )
+        except KeyboardInterrupt:  # there is nothing yet but θ^(0)
+            return Result(theta, s_given, cast(State, None), 0.0, 0, 0, "interrupted", path)
+        e_step.evaluations = now.evaluations
+
+        def at_record() -> bool:
+            iterate = Iterate(now.k, now.evaluations / source.n, now.theta, now.s, now.rejected)
+            kept = iterate if record is None else record(iterate)
+            if kept is not None:
+                path.append(kept)
+            return callback is not None and bool(callback(iterate))
+
+        status: Status = "completed"
+        try:
+            # A resumed run does not record its first iterate again.
+            stopped = bool(every) and state is None and at_record()
+            while now.k < k_end and not stopped:
+                stop = min(k_end, (now.k // every + 1) * every) if every else k_end
+                algorithm_1(
+                    now, stop, model=bound, method=method, gamma=gamma, draws=indices,
+                    e_step=e_step, interrupt=interrupt,
+                )  # fmt: skip
+                stopped = bool(every) and now.k % every == 0 and at_record()
+            interrupt.check()
+            status = "stopped" if stopped and now.k < k_end else "completed"
+        except KeyboardInterrupt:
+            status = "interrupted"
+    log.info("%s: %s after %d iterations, %d rejected", method.name, status, now.k, now.rejected)
+    end = State(method.name, source.n, now.k, now.evaluations, now.rejected, entropy, now.state)
+    return Result(now.theta, now.s, end, now.evaluations / source.n, now.k, now.rejected, status, path)
+
+
+def first_pass(method: Method, e_step: Expectation, theta: Theta, s_given: Array | None) -> Current:
+    r"""Return where Algorithm 1 starts: :math:`\hat s^{(0)} = \bar s(\theta^{(0)})` unless it is given."""
+    memory = None
+    if method.remembers:
+        s, memory = e_step.remember(theta)
+    elif s_given is None:
+        s = e_step.full(theta)
+    else:
+        s = s_given
+    state = method.init(theta, s, memory)
+    return Current(0, theta, s if s_given is None else s_given, state, 0, e_step.evaluations)
+
+
+def resume(state: State, theta: Theta, s: Array) -> Current:
+    """Return where an earlier run ended; its state is copied, so that it can be gone on from twice."""
+    return Current(state.k, theta, s, copy_arrays(state.method), state.rejected, state.evaluations)
+
+
+def objective(model: Model, data: Any, theta: Theta, *, sample_weight: ArrayLike | None = None) -> float:
+    r"""Return :math:`\overline{\mathcal{L}}(\theta)`, equation (em_motivate): what the methods minimise.
+
+    Parameters
+    ----------
+    model, data, sample_weight
+        As in :func:`run`.
+    theta : NamedTuple
+        Parameters.
+
+    Returns
+    -------
+    float
+        Penalty plus mean negative log-likelihood.
+
+    Examples
+    --------
+    >>> import swiftem
+    >>> model = swiftem.models.GaussianMixtureModel(n_components=1, delta=0.0, epsilon=0.0)
+    >>> round(swiftem.objective(model, [0.0], model.theta(means=[[0.0]])), 4)
+    0.9189
+    """
+    source = as_source(data, sample_weight)
+    bound = model.bind(source)
+    return Expectation(bound, source).objective(bound.check_theta(theta))

@@ -1,0 +1,105 @@
+"""E-steps on the data: what a method may ask of model and source, with each evaluation counted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from swiftem._typing import Array, Index, Theta
+from swiftem.data.source import Batch, Source
+from swiftem.models.model import BoundModel
+
+__all__ = ["Expectation"]
+
+BLOCK = 4096
+"""Samples that a full pass handles at once."""
+
+
+class Expectation:
+    r"""The E-step of a bound model over its source.
+
+    Methods see the data only through this object, so they are the same for every model, source and kernel.
+
+    Parameters
+    ----------
+    model : BoundModel
+        The model, bound to ``source``.
+    source : Source
+        The samples.
+    between_blocks : callable, optional
+        Called between the blocks of a full pass; it may raise to break the pass off.
+
+    Attributes
+    ----------
+    evaluations : int
+        E-step evaluations so far: one for each sample and each θ at which its posterior was computed.
+    """
+
+    def __init__(
+        self, model: BoundModel, source: Source, between_blocks: Callable[[], None] = lambda: None
+    ) -> None:
+        self._model, self._source, self._between_blocks = model, source, between_blocks
+        self.n = source.n
+        self.evaluations = 0
+
+    def take(self, index: Index) -> Batch:
+        """Return the samples with these numbers, repeated where a number is."""
+        return self._source.take(index)
+
+    def rows(self, batch: Batch, theta: Theta) -> Array:
+        """Return what stands for the samples' statistics at θ, shape (b, R): one evaluation each."""
+        self.evaluations += len(batch.index)
+        return self._model.posterior(batch, theta)[0]
+
+    def mean(self, batch: Batch, rows: Array) -> Array:
+        r"""Return the mean over the batch, a repeated sample counted as often as it is there.
+
+        With sample weights, :math:`b^{-1} \sum_{i \in I} (n w_i / W)\, s_i`, which is unbiased.
+        """
+        factor = self.n / (self._source.total_weight * len(batch.index))
+        return self._model.statistics(batch, rows, batch.weight * factor)
+
+    def share(self, batch: Batch, rows: Array) -> Array:
+        r"""Return what the batch is of the mean over all samples, :math:`n^{-1} \sum_{i} s_i`.
+
+        A sample that is repeated counts once. With sample weights, :math:`\sum_i (w_i / W)\, s_i`.
+        """
+        weight = batch.weight / self._source.total_weight
+        if len(batch.index) > 1:
+            first = np.zeros(len(weight), dtype=bool)
+            first[np.unique(batch.index, return_index=True)[1]] = True
+            weight *= first
+        return self._model.statistics(batch, rows, weight)
+
+    def full(self, theta: Theta) -> Array:
+        r"""Return :math:`\bar s(\theta)`, equation (definition-overline-bss), by a full pass."""
+        return self._pass(theta, remember=False)[0]
+
+    def remember(self, theta: Theta) -> tuple[Array, Array]:
+        r"""Return :math:`\bar s(\theta)` and the rows of every sample, shape (n, R), by a full pass."""
+        s, memory = self._pass(theta, remember=True)
+        assert memory is not None
+        return s, memory
+
+    def _pass(self, theta: Theta, remember: bool) -> tuple[Array, Array | None]:
+        s: Array | None = None
+        memory: Array | None = None
+        for batch in self._source.blocks(BLOCK):
+            self._between_blocks()
+            rows = self.rows(batch, theta)
+            part = self._model.statistics(batch, rows, batch.weight / self._source.total_weight)
+            s = part if s is None else s + part
+            if remember:
+                if memory is None:
+                    memory = np.empty((self.n, rows.shape[1]))
+                memory[batch.index] = rows
+        assert s is not None, "a source has at least one sample"
+        return s, memory
+
+    def objective(self, theta: Theta) -> float:
+        r"""Return :math:`\overline{\mathcal{L}}(\theta)`, equation (em_motivate); nothing is counted."""
+        loss = 0.0
+        for batch in self._source.blocks(BLOCK):
+            loss -= float(batch.weight @ self._model.posterior(batch, theta)[1])
+        return self._model.penalty(theta) + loss / self._source.total_weight

@@ -1,0 +1,101 @@
+"""What a run returns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple
+
+from swiftem._typing import Array, Theta
+from swiftem.data.draws import Entropy
+
+__all__ = ["Iterate", "Result", "State", "Status"]
+
+Status = Literal["completed", "stopped", "interrupted"]
+
+
+@dataclass(frozen=True, slots=True)
+class Iterate:
+    r"""One recorded iterate; unpacks as ``k, passes, theta``.
+
+    Attributes
+    ----------
+    k : int
+        Iterations done.
+    passes : float
+        E-step evaluations so far, divided by n.
+    theta : NamedTuple
+        :math:`\theta^{(k)}`.
+    s : ndarray, shape (q,)
+        :math:`\hat s^{(k)}`.
+    rejected : int
+        Steps rejected so far.
+    """
+
+    k: int
+    passes: float
+    theta: Theta
+    s: Array
+    rejected: int
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter((self.k, self.passes, self.theta))
+
+
+class State(NamedTuple):
+    """Where a run stands, besides θ and s: enough to go on exactly there.
+
+    Attributes
+    ----------
+    name, n : str and int
+        The method's name and the number of samples.
+    k, evaluations, rejected : int
+        Iterations done, E-step evaluations, and steps rejected since the first run.
+    entropy : ndarray of uint32, shape (4,)
+        The seed of the draws.
+    method : NamedTuple
+        The method's own state.
+    """
+
+    name: str
+    n: int
+    k: int
+    evaluations: int
+    rejected: int
+    entropy: Entropy
+    method: Any
+
+
+@dataclass(frozen=True)
+class Result:
+    """What :func:`swiftem.run` returns.
+
+    Attributes
+    ----------
+    theta : NamedTuple
+        Final parameters.
+    s : ndarray, shape (q,)
+        Final statistics; ``model.unpack`` names their parts.
+    state : State
+        Give it to :func:`swiftem.run` with ``theta`` and ``s`` to go on exactly here. None, as is ``s``, only
+        where Ctrl-C came in the first pass: the same call then begins anew from ``theta``.
+    passes : float
+        E-step evaluations divided by n, the first pass included.
+    n_iter : int
+        Iterations done, those before a resumed run included.
+    rejected : int
+        Steps that would have left the model's domain.
+    status : {"completed", "stopped", "interrupted"}
+        All iterations done; a callback stopped the run; Ctrl-C did.
+    path : list
+        What was recorded.
+    """
+
+    theta: Theta
+    s: Array = field(repr=False)
+    state: State = field(repr=False)
+    passes: float
+    n_iter: int
+    rejected: int
+    status: Status
+    path: list[Any] = field(repr=False)

@@ -1,0 +1,129 @@
+"""What :func:`swiftem.run` settles before the first iteration."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from swiftem._checks import as_floats, check_int
+from swiftem._typing import Array, Theta
+from swiftem.data.draws import (
+    TERMINATION,
+    Draws,
+    Entropy,
+    GivenDraws,
+    Seed,
+    SeededDraws,
+    generator,
+    read_seed,
+)
+from swiftem.data.source import Source
+from swiftem.methods.method import Method
+from swiftem.models.model import BoundModel
+from swiftem.result import State
+from swiftem.schedules import Schedule
+from swiftem.termination import RandomTermination
+
+__all__ = [
+    "check_access",
+    "check_model_and_method",
+    "check_state",
+    "copy_arrays",
+    "read_draws",
+    "read_n_iter",
+    "read_start",
+]
+
+
+def check_model_and_method(model: Any, method: Any) -> None:
+    """Refuse what is no model and what is no method: a name or a class, say."""
+    if isinstance(model, type) or not hasattr(model, "bind"):
+        raise TypeError(f"model must be an instance such as models.PLSAModel(10), got {model!r}.")
+    if not isinstance(method, Method):
+        raise TypeError(f"method must be an instance such as methods.EM(), got {method!r}.")
+
+
+def check_access(method: Method, source: Source) -> None:
+    """Refuse a method that the source cannot serve."""
+    if source.access == "sequential" and method.access == "random":
+        raise ValueError(
+            f"data can only be read in order, and {method.name} must find each sample's memory again: "
+            "use em, or load the data into an array."
+        )
+    if source.access == "sequential" and method.index_streams:
+        raise ValueError(
+            f"data can only be read in order, and {method.name} draws samples by number: "
+            "use em, or load the data into an array."
+        )
+
+
+def check_state(
+    state: State | None,
+    method: Method,
+    source: Source,
+    seed: Seed,
+    theta0: Theta | None,
+    s0: ArrayLike | None,
+) -> Entropy:
+    """Return the seed's words: those of the state, if there is one that fits."""
+    if state is None:
+        return read_seed(seed)
+    if not isinstance(state, State):
+        raise TypeError(f"state must be the state of a result, got {type(state).__name__}.")
+    if theta0 is None or s0 is None:
+        raise ValueError("state needs theta0 and s0, the theta and s of the same result.")
+    if seed is not None and not np.array_equal(read_seed(seed), state.entropy):
+        raise ValueError("seed must be left out when state is given, or be that of the first run.")
+    if (state.name, state.n) != (method.name, source.n):
+        raise ValueError(
+            f"state must come from a run of {method.name} on {source.n} samples, "
+            f"got one of {state.name} on {state.n}."
+        )
+    return state.entropy
+
+
+def read_n_iter(n_iter: Any, gamma: Schedule, entropy: Entropy, k0: int) -> int:
+    """Return how many iterations to do: as given, or drawn."""
+    if isinstance(n_iter, RandomTermination):
+        return n_iter.draw(gamma, generator(entropy, TERMINATION, k0), first=k0)
+    return check_int("n_iter", n_iter, minimum=0)
+
+
+def read_draws(draws: Any, entropy: Entropy, method: Method, n: int, n_iter: Any, k0: int) -> Draws:
+    """Return the sample numbers of each iteration: as given, or from the seed."""
+    if draws is None:
+        return SeededDraws(entropy, n, method.batch_size, method.orders)
+    most = n_iter.n_iter if isinstance(n_iter, RandomTermination) else check_int("n_iter", n_iter, minimum=0)
+    return GivenDraws(
+        draws, n=n, batch_size=method.batch_size, streams=method.index_streams, n_iter=most, start=k0
+    )
+
+
+def read_start(
+    model: BoundModel, theta0: Theta | None, s0: ArrayLike | None, rng: np.random.Generator
+) -> tuple[Theta, Any]:
+    """Return θ^(0), given, drawn, or from ``s0``, and ``s0`` as an array or None."""
+    s: Array | None = None
+    if s0 is not None:
+        s = as_floats("s0", s0, shape=(None,)).copy()
+        try:
+            model.unpack(s)
+        except ValueError as error:
+            raise ValueError(f"s0 does not fit model and data: {error}") from None
+        if not model.in_domain(s):
+            raise ValueError("s0 must lie in the model's domain, where the M-step exists.")
+    if theta0 is not None:
+        return model.check_theta(theta0), s
+    return (model.initial_theta(rng) if s is None else model.m_step(s)), s
+
+
+def copy_arrays(value: Any) -> Any:
+    """Return a copy of nested tuples of arrays, so that one state can be gone on from twice."""
+    if isinstance(value, np.ndarray):
+        return value.copy()
+    if isinstance(value, tuple):
+        parts = [copy_arrays(part) for part in value]
+        return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
+    return value
