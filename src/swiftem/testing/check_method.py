@@ -1,0 +1,150 @@
+"""The contract tests of a method."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from swiftem.algorithm import objective, run
+from swiftem.data.as_source import as_source
+from swiftem.data.draws import SeededDraws, read_seed
+from swiftem.expectation import Expectation
+from swiftem.methods import Method
+from swiftem.testing.compare import assert_pickles, assert_same_path, flatten, freeze, require
+from swiftem.testing.problems import Problem, small_problems
+
+__all__ = ["check_method"]
+
+
+def check_method(method: Method) -> None:
+    """Run the contract tests on a method; an AssertionError says what is broken.
+
+    They run on a small mixture and a small pLSA.
+
+    Parameters
+    ----------
+    method : Method
+        The method, with the hyper-parameters it is to be checked with.
+
+    Notes
+    -----
+    What is asked: a frozen dataclass that declares its name, index streams, access and memory; a state that
+    is a NamedTuple and pickles; nothing written to but the state; with full batches the proxy is exact, so
+    the method is EM; the same seed gives the same trajectory, whatever is recorded; a run cut in two and
+    resumed gives the same, also twice from one state; it makes progress on the objective.
+
+    Examples
+    --------
+    >>> from swiftem.methods import FastIncrementalEM
+    >>> from swiftem.testing import check_method
+    >>> check_method(FastIncrementalEM(step_size=0.05, batch_size=2))
+    """
+    check_declaration(method)
+    for problem in small_problems():
+        check_one_step(method, problem)
+        check_full_batch(method, problem)
+        check_seed_and_resume(method, problem)
+        check_progress(method, problem)
+    assert_pickles(method, "method")
+
+
+def check_declaration(method: Method) -> None:
+    """A method is a frozen dataclass that says what it needs."""
+    require(isinstance(method, Method), f"a method must derive from swiftem.methods.Method, got {method!r}.")
+    parameters = getattr(type(method), "__dataclass_params__", None)
+    require(parameters is not None and parameters.frozen, "a method must be a dataclass(frozen=True).")
+    require(isinstance(getattr(method, "name", None), str), "a method must have a name, a class attribute.")
+    require(
+        method.index_streams in (0, 1, 2), f"index_streams must be 0, 1 or 2, got {method.index_streams!r}."
+    )
+    require(
+        method.access in ("sequential", "random"),
+        f"access must be 'sequential' or 'random', got {method.access!r}.",
+    )
+    require(
+        method.access == "random" or not method.remembers,
+        "a method that remembers must declare access = 'random': it finds samples again by number.",
+    )
+    require(
+        len(method.orders) == method.index_streams,
+        f"orders must name one order per index stream, got {method.orders} for {method.index_streams}.",
+    )
+
+
+def check_one_step(method: Method, problem: Problem) -> None:
+    """A step writes to nothing but its state, and the state is a NamedTuple."""
+    source = as_source(problem.data)
+    e_step = Expectation(problem.model.bind(source), source)
+    theta = freeze(problem.theta0)
+    s, memory = e_step.remember(theta)
+    state = method.init(theta, freeze(s), memory if method.remembers else None)
+    draws = SeededDraws(read_seed(0), source.n, method.batch_size, method.orders)
+    for k in range(3):
+        state_type = type(state)
+        require(
+            isinstance(state, tuple) and hasattr(state, "_fields"),
+            f"the state must be a NamedTuple, got {state_type.__name__}.",
+        )
+        proxy, state = method.proxy(k, theta, freeze(draws.at(k)), state, e_step)
+        require(
+            proxy.shape == s.shape, f"the proxy must have the shape of s, {s.shape}, got {np.shape(proxy)}."
+        )
+        require(
+            np.isfinite(proxy).all(), f"the proxy must be finite, but is not at k = {k} on {problem.name}."
+        )
+        require(type(state) is state_type, "the state must keep its type from one iteration to the next.")
+        assert_pickles(state, "the state")
+
+
+def check_full_batch(method: Method, problem: Problem) -> None:
+    r"""With full batches the proxy is exact, :math:`S^{(k+1)} = \bar s(\theta^{(k)})`: the method is EM."""
+    source = as_source(problem.data)
+    bound = problem.model.bind(source)
+    e_step = Expectation(bound, source)
+    theta = problem.theta0
+    s, memory = e_step.remember(theta)
+    state = method.init(theta, s, memory if method.remembers else None)
+    rng = np.random.default_rng(0)
+    for k in range(4):
+        draws = tuple(rng.permutation(problem.n) for _ in range(method.index_streams))
+        proxy, state = method.proxy(k, theta, draws, state, e_step)
+        far = float(np.abs(proxy - e_step.full(theta)).max())
+        require(
+            far < 1e-10,
+            f"with full batches the proxy of {method.name} must be the mean statistics at theta, "
+            f"but on {problem.name} it is off by {far:.1e} at k = {k}.",
+        )
+        theta = bound.m_step(proxy)
+
+
+def check_seed_and_resume(method: Method, problem: Problem) -> None:
+    """A trajectory depends on the seed, not on records or on where a run was cut."""
+    n_iter, cut = 24, 11
+    start: dict[str, Any] = {"theta0": problem.theta0, "seed": 3}
+    whole = run(problem.model, problem.data, method, n_iter=n_iter, record_every=1, **start)
+    seldom = run(problem.model, problem.data, method, n_iter=n_iter, record_every=7, **start)
+    assert_same_path(seldom, whole, 0.0, "the same seed must give the same trajectory, whatever is recorded")
+    first = run(problem.model, problem.data, method, n_iter=cut, **start)
+    for attempt in ("", " a second time"):
+        rest = run(
+            problem.model, problem.data, method, n_iter=n_iter - cut, record_every=1,
+            theta0=first.theta, s0=first.s, state=first.state,
+        )  # fmt: skip
+        assert_same_path(rest, whole, 0.0, f"a run that is resumed{attempt} must go on exactly")
+        require(rest.passes == whole.passes, "a resumed run must count its passes on.")
+
+
+def check_progress(method: Method, problem: Problem) -> None:
+    """Ten epochs leave the objective lower than it was at the start."""
+    n_iter = 10 * method.epoch(problem.n)
+    result = run(problem.model, problem.data, method, theta0=problem.theta0, n_iter=n_iter, seed=1)
+    require(
+        np.isfinite(flatten(result.theta)).all(), f"theta must stay finite, but did not on {problem.name}."
+    )
+    before = objective(problem.model, problem.data, problem.theta0)
+    after = objective(problem.model, problem.data, result.theta)
+    require(
+        after < before,
+        f"ten epochs must lower the objective on {problem.name}, but {before:.6g} became {after:.6g}.",
+    )

@@ -1,0 +1,191 @@
+"""The contract tests of a model."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from math import isfinite
+from typing import Any
+
+import numpy as np
+
+from swiftem._typing import Theta
+from swiftem.algorithm import run
+from swiftem.data.as_source import as_source
+from swiftem.data.source import Batch, Source
+from swiftem.expectation import Expectation
+from swiftem.methods import EM, FastIncrementalEM, IncrementalEM, Method, OnlineEM, VarianceReducedEM
+from swiftem.models.model import BoundModel, Model
+from swiftem.testing.compare import assert_pickles, assert_same_path, flatten, freeze, require
+
+__all__ = ["check_model"]
+
+
+def check_model(model: Model, data: Any, *, theta0: Theta | None = None, seed: int = 0) -> None:
+    """Run the contract tests on a model; an AssertionError says what is broken.
+
+    Parameters
+    ----------
+    model : Model
+        The model.
+    data : array-like, SciPy sparse matrix, tuple of two arrays, or Source
+        Data that the model fits, a few dozen to a few thousand samples.
+    theta0 : NamedTuple, optional
+        Where to start; by default the model's own initial parameters.
+    seed : int
+        For initial parameters and draws.
+
+    Notes
+    -----
+    What is asked: initial parameters depend on the generator alone; a sample's rows do not depend on the
+    others in its batch; statistics are linear in rows and weights and add up over blocks; nothing writes to
+    its arguments; all statistics that data can give lie in the domain; EM never increases the objective;
+    with full batches and γ = 1 every method is EM; the same seed gives the same trajectory; constant
+    weights change nothing; model, parameters and state pickle.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from swiftem.models import GaussianMixtureModel
+    >>> from swiftem.testing import check_model
+    >>> check_model(GaussianMixtureModel(n_components=3), np.random.default_rng(0).normal(size=(50, 2)))
+    """
+    source = as_source(data)
+    bound = model.bind(source)
+    theta = check_initial_theta(bound, seed) if theta0 is None else bound.check_theta(theta0)
+    batch = first_batch(source)
+    check_rows(bound, batch, theta)
+    check_statistics(bound, batch, theta)
+    check_m_step(bound, source, theta)
+    check_em_descends(model, data, theta)
+    check_methods(model, data, source, theta, seed)
+    check_constant_weights(model, data, source, theta, seed)
+    assert_pickles(model, "model")
+    assert_pickles(theta, "theta")
+
+
+def first_batch(source: Source) -> Batch:
+    """Return up to 20 samples that cannot be written to."""
+    batch = source.take(np.arange(min(source.n, 20)))
+    return Batch(freeze(batch.y), freeze(batch.weight), freeze(batch.index))
+
+
+def check_initial_theta(bound: BoundModel, seed: int) -> Theta:
+    """Initial parameters are a function of the generator."""
+    once, again = (bound.initial_theta(np.random.default_rng(seed)) for _ in range(2))
+    require(np.isfinite(flatten(once)).all(), "initial_theta must return finite numbers.")
+    require(
+        np.array_equal(flatten(once), flatten(again)),
+        "initial_theta must return the same for the same generator: take all randomness from rng.",
+    )
+    return once
+
+
+def check_rows(bound: BoundModel, batch: Batch, theta: Theta) -> None:
+    """The E-step treats each sample by itself."""
+    rows, loglik = bound.posterior(batch, freeze(theta))
+    b = len(batch.index)
+    require(rows.ndim == 2 and len(rows) == b, f"the E-step must return rows (b, R), got shape {rows.shape}.")
+    require(loglik.shape == (b,), f"the E-step must return a log-likelihood (b,), got shape {loglik.shape}.")
+    require(np.isfinite(rows).all(), "the E-step must return finite rows.")
+    require(np.isfinite(loglik).all(), "the E-step must return a finite log-likelihood.")
+    for i in range(b):
+        one = Batch(batch.y[i : i + 1], batch.weight[i : i + 1], batch.index[i : i + 1])
+        alone, loglik_alone = bound.posterior(one, theta)
+        require(
+            np.allclose(alone[0], rows[i], rtol=1e-9, atol=1e-12)
+            and np.allclose(loglik_alone[0], loglik[i], rtol=1e-9, atol=1e-12),
+            f"the E-step of a sample must not depend on the others in its batch, but sample {i}'s does.",
+        )
+
+
+def check_statistics(bound: BoundModel, batch: Batch, theta: Theta) -> None:
+    """Statistics are flat, linear in rows and weights, and additive over samples."""
+    rng = np.random.default_rng(0)
+    rows, _ = bound.posterior(batch, theta)
+    weight, other = rng.random(len(rows)), rng.random(rows.shape)
+    s = bound.statistics(batch, freeze(rows), freeze(weight))
+    require(
+        s.ndim == 1 and s.dtype == np.float64,
+        f"statistics must be flat float64, got {s.dtype}, shape {s.shape}.",
+    )
+    together = bound.statistics(batch, rows + 2.0 * other, weight)
+    require(
+        np.allclose(together, s + 2.0 * bound.statistics(batch, other, weight)),
+        "statistics must be linear in rows.",
+    )
+    require(
+        np.allclose(bound.statistics(batch, rows, 3.0 * weight), 3.0 * s),
+        "statistics must be linear in weight.",
+    )
+    parts = [
+        bound.statistics(Batch(batch.y[at], batch.weight[at], batch.index[at]), rows[at], weight[at])
+        for at in (slice(i, i + 1) for i in range(len(rows)))
+    ]
+    require(np.allclose(np.sum(parts, axis=0), s), "statistics must add up over the samples of a batch.")
+
+
+def check_m_step(bound: BoundModel, source: Source, theta: Theta) -> None:
+    """The M-step exists at every mean of statistics, is a function of s, and makes new arrays."""
+    s = Expectation(bound, source).full(theta)
+    require(bound.in_domain(freeze(s)), "in_domain must hold for the statistics of a full pass.")
+    once, again = bound.m_step(freeze(s)), bound.m_step(s)
+    require(np.isfinite(flatten(once)).all(), "m_step must return finite numbers.")
+    require(np.array_equal(flatten(once), flatten(again)), "m_step must return the same for the same s.")
+    before = flatten(once).copy()
+    s += 1.0
+    require(np.array_equal(flatten(again), before), "m_step must return new arrays, not views of s.")
+    require(isfinite(bound.penalty(once)), "penalty must be finite at the result of an M-step.")
+    require(not bound.in_domain(np.full_like(s, np.nan)), "in_domain must not hold for NaN.")
+
+
+def check_em_descends(model: Model, data: Any, theta: Theta) -> None:
+    """EM never increases the objective: E-step, M-step, penalty and log-likelihood fit together."""
+    path = run(model, data, EM(), theta0=theta, n_iter=20, record_every=1).path
+    source = as_source(data)
+    e_step = Expectation(model.bind(source), source)
+    values = [e_step.objective(iterate.theta) for iterate in path]
+    for k, (before, after) in enumerate(pairwise(values)):
+        require(
+            after <= before + 1e-9 * max(1.0, abs(before)),
+            f"EM must not increase the objective, but from {before:.12g} it went to {after:.12g} at k = {k}: "
+            "E-step, M-step, penalty and log-likelihood do not belong to one model.",
+        )
+
+
+def check_methods(model: Model, data: Any, source: Source, theta: Theta, seed: int) -> None:
+    """Full batches with γ = 1 make every method EM; a seed makes a trajectory."""
+    n, n_iter = source.n, 3
+    everything = np.tile(np.arange(n), (n_iter, 1))
+    em = run(model, data, EM(), theta0=theta, n_iter=n_iter, record_every=1)
+    full: list[Method] = [
+        OnlineEM(step_size=1.0, batch_size=n),
+        IncrementalEM(batch_size=n),
+        VarianceReducedEM(step_size=1.0, batch_size=n),
+        FastIncrementalEM(step_size=1.0, batch_size=n),
+    ]
+    for method in full:
+        draws = [everything] * method.index_streams
+        result = run(
+            model, data, method, theta0=theta, n_iter=n_iter, record_every=1,
+            draws=draws[0] if len(draws) == 1 else draws,
+        )  # fmt: skip
+        assert_same_path(result, em, 1e-7, f"{method.name} with full batches and step 1 must be em")
+        assert_pickles(result.state, f"the state of {method.name}")
+    for method in (OnlineEM(), IncrementalEM(), VarianceReducedEM(), FastIncrementalEM()):
+        once, again = (
+            run(model, data, method, theta0=theta, n_iter=30, seed=seed, record_every=10) for _ in range(2)
+        )
+        assert_same_path(once, again, 0.0, f"the same seed must give the same trajectory of {method.name}")
+
+
+def check_constant_weights(model: Model, data: Any, source: Source, theta: Theta, seed: int) -> None:
+    """The objective is a weighted mean: twice the weight everywhere is no change."""
+    if isinstance(data, Source):
+        return  # its weights are its own
+    units = getattr(source, "n_documents", source.n) if hasattr(data, "tocsr") else source.n
+    plain = run(model, data, IncrementalEM(), theta0=theta, n_iter=20, seed=seed, record_every=10)
+    doubled = run(
+        model, data, IncrementalEM(), theta0=theta, n_iter=20, seed=seed, record_every=10,
+        sample_weight=np.full(units, 2.0),
+    )  # fmt: skip
+    assert_same_path(doubled, plain, 1e-9, "doubling all weights must change nothing")
