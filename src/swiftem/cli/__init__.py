@@ -1,0 +1,5 @@
+"""The command line, ``swiftem``."""
+
+from swiftem.cli.app import main
+
+__all__ = ["main"]

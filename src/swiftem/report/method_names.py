@@ -1,0 +1,39 @@
+"""How the methods are called and drawn in every table and figure."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+__all__ = ["OTHER", "STYLES", "Style", "style_of"]
+
+
+class Style(NamedTuple):
+    """The paper's name of a method, its colour, and its kind of line."""
+
+    label: str
+    colour: str
+    line: str
+
+
+# Colours of Okabe and Ito, told apart with every kind of colour vision; the kind of line says it once more,
+# for print and where curves lie on each other.
+STYLES: dict[str, Style] = {
+    "em": Style("EM", "#000000", "-"),
+    "sem": Style("sEM", "#E69F00", "-"),
+    "iem": Style("iEM", "#009E73", "--"),
+    "sem-vr": Style("sEM-VR", "#0072B2", "-"),
+    "fiem": Style("fiEM", "#D55E00", "--"),
+}
+"""By the name that users write."""
+
+OTHER = "#CC79A7"
+"""Colour of a method that is not the paper's."""
+
+
+def style_of(method: str) -> Style:
+    """Return how ``method`` is shown; one that is not the paper's keeps its own name.
+
+    >>> style_of("sem-vr").label, style_of("mine").label
+    ('sEM-VR', 'mine')
+    """
+    return STYLES.get(method, Style(method, OTHER, "-."))
