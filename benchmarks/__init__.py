@@ -1,0 +1,1 @@
+"""Timings of swiftem against named peers: ``python -m benchmarks``."""
