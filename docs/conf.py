@@ -1,0 +1,20 @@
+from importlib import metadata
+
+project = "swiftem"
+author = "The swiftem developers"
+copyright = "2026, The swiftem developers"
+release = metadata.version("swiftem")
+
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.mathjax", "sphinx.ext.napoleon"]
+exclude_patterns = ["_build"]
+html_theme = "furo"
+
+myst_enable_extensions = ["dollarmath"]
+# Lets other pages link to a heading as page.md#heading.
+myst_heading_anchors = 3
+
+autodoc_member_order = "bysource"
+autodoc_typehints = "signature"
+napoleon_google_docstring = False
+# Dataclass fields are documented by autodoc too; as ivars they are not indexed twice under -W.
+napoleon_use_ivar = True
