@@ -1,0 +1,55 @@
+"""Every registered method passes the contract tests, and stays at a fixed point."""
+
+import inspect
+import pkgutil
+from functools import cache
+from importlib import import_module
+
+import numpy as np
+import pytest
+
+import swiftem
+from swiftem import methods
+from swiftem.testing import check_method
+from swiftem.testing.problems import small_problems
+
+VARIANTS = [
+    *(method() for method in methods.METHODS.values()),
+    methods.OnlineEM(step_size=0.2, batch_size=7),
+    methods.IncrementalEM(batch_size=200),
+    methods.VarianceReducedEM(step_size=0.1, batch_size=7, epoch_length=5),
+    methods.FastIncrementalEM(step_size=0.1, batch_size=7),
+    methods.FastIncrementalEM(memory_order="shuffled"),
+]
+
+
+@pytest.mark.parametrize("method", VARIANTS, ids=repr)
+def test_contract(method):
+    check_method(method)
+
+
+def test_every_method_of_the_package_is_registered():
+    found = set()
+    for module in pkgutil.iter_modules(methods.__path__):
+        for _, kind in inspect.getmembers(import_module(f"swiftem.methods.{module.name}"), inspect.isclass):
+            if issubclass(kind, methods.Method) and kind is not methods.Method:
+                found.add(kind)
+    assert found == set(methods.METHODS.values())
+
+
+@cache
+def fixed_point(problem_name):
+    (problem,) = (problem for problem in small_problems() if problem.name == problem_name)
+    em = swiftem.run(problem.model, problem.data, methods.EM(), theta0=problem.theta0, n_iter=20_000)
+    again = swiftem.run(problem.model, problem.data, methods.EM(), theta0=em.theta, n_iter=1)
+    assert np.abs(again.s - em.s).max() < 1e-12
+    return em
+
+
+@pytest.mark.parametrize("name", ["iem", "sem-vr", "fiem"])
+@pytest.mark.parametrize("problem", small_problems(), ids=lambda problem: problem.name)
+def test_fixed_point_of_em_is_one_whatever_is_drawn(name, problem):
+    em = fixed_point(problem.name)
+    method = methods.METHODS[name]()
+    result = swiftem.run(problem.model, problem.data, method, theta0=em.theta, n_iter=200, seed=0)
+    np.testing.assert_allclose(result.s, em.s, atol=1e-11)

@@ -1,0 +1,61 @@
+import helpers
+import numpy as np
+import pytest
+from helpers import assert_close, assert_identical
+
+import swiftem
+from swiftem import methods
+from swiftem.data import as_source
+from swiftem.expectation import Expectation
+
+both_models = pytest.mark.parametrize("make", [helpers.mixture, helpers.topics])
+
+
+def mean_of_memory(problem, memory, sample_weight=None):
+    source = as_source(problem.data, sample_weight)
+    e_step = Expectation(problem.model.bind(source), source)
+    return e_step.share(e_step.take(np.arange(source.n)), memory)
+
+
+@both_models
+@pytest.mark.parametrize("kind", [methods.IncrementalEM, methods.FastIncrementalEM])
+def test_centre_is_the_mean_of_the_memory(make, kind):
+    """Also where batches repeat an index."""
+    problem = make(20)
+    name = kind.name
+    draws = helpers.random_draws(name, 20, 50, b=4)
+    state = problem.run(kind(batch_size=4), n_iter=50, draws=draws).state.method
+    assert_close(state.centre, mean_of_memory(problem, state.memory))
+
+
+@both_models
+def test_an_index_drawn_twice_counts_once(make):
+    problem = make(20)
+    once = problem.run(methods.IncrementalEM(), n_iter=3, draws=[4, 7, 4])
+    again = problem.run(
+        methods.IncrementalEM(batch_size=3), n_iter=3, draws=[[4, 4, 4], [7, 7, 7], [4, 4, 4]]
+    )
+    assert_close(again.s, once.s)
+    assert_close(again.state.method.memory, once.state.method.memory)
+
+
+@both_models
+def test_everybody_drawn_is_em(make):
+    problem = make(20)
+    result = problem.run(methods.IncrementalEM(batch_size=20), n_iter=5, draws=[np.arange(20)] * 5)
+    assert_close(result.s, problem.run(methods.EM(), n_iter=5).s)
+
+
+@both_models
+def test_s_is_the_centre(make):
+    result = make(20).run(methods.IncrementalEM(batch_size=2), n_iter=30, seed=0)
+    assert_identical(result.s, result.state.method.centre)
+    assert result.rejected == 0
+
+
+def test_surrogate_never_increases():
+    """−log-likelihood is bounded by it, so the objective falls from start to end."""
+    problem = helpers.mixture(60)
+    result = problem.run(methods.IncrementalEM(), n_iter=600, seed=0)
+    start, end = (swiftem.objective(problem.model, problem.data, t) for t in (problem.theta0, result.theta))
+    assert end < start

@@ -1,0 +1,51 @@
+"""What the documents show is what the repository holds."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text()
+SHOWN = re.findall(r"<!-- file: (\S+) -->\n```python\n(.*?)```\n", CONTRIBUTING, flags=re.S)
+
+
+def test_contributing_shows_a_method_and_a_model():
+    assert len(SHOWN) == 2
+    assert [path.split("/")[-2] for path, _ in SHOWN] == ["methods", "examples"]
+
+
+@pytest.mark.parametrize(("path", "text"), SHOWN, ids=[path for path, _ in SHOWN])
+def test_contributing_shows_the_real_file(path, text):
+    assert text == (ROOT / path).read_text()
+
+
+def test_readme_example_runs(capsys):
+    readme = (ROOT / "README.md").read_text()
+    example = re.search(r"```python\n(.*?)```", readme, flags=re.S).group(1)
+    assert len(example.strip().splitlines()) <= 10
+    exec(compile(example, "README.md", "exec"), {})
+    first, second, passes = (float(number) for number in re.findall(r"-?\d+\.\d+", capsys.readouterr().out))
+    assert first == pytest.approx(0.5, abs=0.1)
+    assert second == pytest.approx(-0.5, abs=0.1)
+    assert passes == 21
+
+
+@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "docs/architecture.md", "docs/methods.md"])
+def test_links_and_named_files_exist(page):
+    text = (ROOT / page).read_text()
+    for target in re.findall(r"\]\(([^)#]+)\)", text):
+        if not target.startswith("http"):
+            assert ((ROOT / page).parent / target).exists(), target
+    for named in re.findall(r"`((?:src|tests|examples|docs)/[\w/.]+)`", text):
+        assert (ROOT / named).exists(), named
+
+
+def test_architecture_names_real_files():
+    text = (ROOT / "docs/architecture.md").read_text()
+    table = text.split("## Where to find what")[1].split("## ")[0]
+    for named in re.findall(r"`([\w/]+\.py)`", table):
+        assert (
+            any(path.name == Path(named).name for path in (ROOT / "src").rglob("*.py"))
+            or (ROOT / named).exists()
+        ), named

@@ -1,0 +1,120 @@
+"""Imports point one way, heavy packages are imported where they are used, and files stay short."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import swiftem
+
+SOURCE = Path(swiftem.__file__).parent
+FILES = sorted(SOURCE.rglob("*.py"))
+
+BASE = {"_typing", "_checks"}
+UPPER = {"algorithm", "estimators", "theory", "testing", "experiments", "report", "cli"}
+ALLOWED = {
+    "_typing": set(),
+    "_checks": {"_typing"},
+    "kernels": BASE,
+    "schedules": BASE,
+    "data": BASE | {"kernels"},
+    "models": BASE | {"kernels", "data"},
+    "methods": BASE | {"kernels", "data", "schedules"},
+}
+"""What the lower layers may import of swiftem, besides themselves."""
+
+HEAVY = {"numba", "sklearn", "matplotlib", "dask", "distributed", "pyarrow"}
+
+
+def imports(node, *, top=True):
+    """Yield (absolute name, whether it runs at import time) of every import below ``node``."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.Import):
+            yield from ((alias.name, top) for alias in child.names)
+        elif isinstance(child, ast.ImportFrom):
+            assert child.level == 0, "imports are written out: from swiftem.data import ..."
+            yield child.module, top
+            if child.module == "swiftem":
+                yield from ((f"swiftem.{alias.name}", top) for alias in child.names)
+        else:
+            inside = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) or (
+                isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test)
+            )
+            yield from imports(child, top=top and not inside)
+
+
+def violations(layer, source):
+    """Return a sentence for each import that a file of ``layer`` must not have."""
+    found = []
+    for name, at_import in imports(ast.parse(source)):
+        package, _, rest = name.partition(".")
+        if package == "torch":
+            found.append("imports torch")
+        elif package in HEAVY and at_import:
+            found.append(f"imports {package} outside a function")
+        elif package == "swiftem":
+            target = rest.partition(".")[0]
+            if layer in ALLOWED:
+                # An import of swiftem itself would go through algorithm.
+                allowed = target in ALLOWED[layer] | {layer}
+            else:
+                allowed = layer in UPPER | {"__init__", "__main__"} or target not in UPPER | {""}
+            if not allowed:
+                found.append(f"{layer} imports {name}")
+    return found
+
+
+def layer_of(path):
+    return path.relative_to(SOURCE).parts[0].removesuffix(".py")
+
+
+@pytest.mark.parametrize("path", FILES, ids=[str(path.relative_to(SOURCE)) for path in FILES])
+def test_imports(path):
+    assert violations(layer_of(path), path.read_text()) == []
+
+
+@pytest.mark.parametrize(
+    ("layer", "source"),
+    [
+        ("models", "from swiftem.methods import EM"),
+        ("methods", "import swiftem.models.plsa"),
+        ("methods", "from swiftem import models"),
+        ("methods", "def f():\n    from swiftem.models import plsa"),
+        ("models", "from swiftem.schedules import constant"),
+        ("kernels", "from swiftem.data.source import Batch"),
+        ("data", "from swiftem.schedules import constant"),
+        ("schedules", "import swiftem"),
+        ("expectation", "from swiftem.algorithm import run"),
+        ("result", "from swiftem import testing"),
+        ("start", "import swiftem"),
+        ("cli", "import torch"),
+        ("report", "import matplotlib.pyplot as plt"),
+        ("report", "class A:\n    import sklearn"),
+        ("kernels", "try:\n    import numba\nexcept ImportError:\n    pass"),
+    ],
+)
+def test_the_rule_is_enforced(layer, source):
+    assert len(violations(layer, source)) >= 1
+
+
+@pytest.mark.parametrize(
+    ("layer", "source"),
+    [
+        ("methods", "from swiftem.schedules import inverse\nfrom swiftem.data.source import Batch"),
+        ("report", "def f():\n    import matplotlib.pyplot"),
+        ("report", "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import matplotlib"),
+        ("cli", "from swiftem import run, experiments"),
+        ("expectation", "from swiftem.models.model import BoundModel"),
+    ],
+)
+def test_what_the_rule_allows(layer, source):
+    assert violations(layer, source) == []
+
+
+def test_files_were_found():
+    assert {"algorithm", "models", "methods", "data", "kernels"} <= {layer_of(path) for path in FILES}
+
+
+@pytest.mark.parametrize("path", FILES, ids=[str(path.relative_to(SOURCE)) for path in FILES])
+def test_no_file_over_400_lines(path):
+    assert len(path.read_text().splitlines()) <= 400

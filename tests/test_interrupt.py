@@ -1,0 +1,214 @@
+"""Ctrl-C ends a run after the iteration under way, and the run can be gone on from."""
+
+import os
+import signal
+import threading
+
+import helpers
+import pytest
+from helpers import NAMES, Hooked, assert_same_result, make_method
+
+from swiftem import methods
+from swiftem.interrupt import DeferredInterrupt
+
+N_ITER = 20
+every_method = pytest.mark.parametrize("name", NAMES)
+
+
+@pytest.fixture(autouse=True)
+def ctrl_c_stays_here():
+    """Python's own handler before each test; after it, whatever happened, pytest's again."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def ctrl_c():
+    signal.raise_signal(signal.SIGINT)
+
+
+def ctrl_c_from_a_second_thread():
+    thread = threading.Thread(target=os.kill, args=(os.getpid(), signal.SIGINT))
+    thread.start()
+    thread.join()
+
+
+def keyboard_interrupt():
+    raise KeyboardInterrupt
+
+
+def run(problem, method, **options):
+    """Run; an interruption that escapes is a failed test, not the end of the test run."""
+    try:
+        return problem.run(method, **options)
+    except KeyboardInterrupt:
+        pytest.fail("KeyboardInterrupt came out of run")
+    finally:
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def example(name):
+    """Epochs of sem-vr end within the run, and full passes have several blocks."""
+    return helpers.mixture(5_000), make_method(name, step_size=0.3, batch_size=3, epoch_length=4)
+
+
+def assert_goes_on(problem, method, interrupted, path=None):
+    rest = N_ITER - interrupted.n_iter
+    resumed = run(
+        problem,
+        method,
+        theta0=interrupted.theta,
+        s0=interrupted.s,
+        state=interrupted.state,
+        n_iter=rest,
+        record_every=2,
+    )
+    whole = run(problem, method, n_iter=N_ITER, seed=1, record_every=2)
+    assert_same_result(resumed, whole)
+    assert (resumed.status, resumed.n_iter) == ("completed", N_ITER)
+    if path is not None:
+        assert [it.k for it in path + resumed.path] == [it.k for it in whole.path]
+
+
+@every_method
+@pytest.mark.parametrize("press", [ctrl_c, ctrl_c_from_a_second_thread, keyboard_interrupt])
+def test_from_a_callback(name, press):
+    problem, method = example(name)
+
+    def callback(iterate):
+        if iterate.k == 6:
+            press()
+
+    result = run(problem, method, n_iter=N_ITER, seed=1, record_every=2, callback=callback)
+    assert (result.status, result.n_iter) == ("interrupted", 6)
+    assert_goes_on(problem, method, result, path=result.path)
+
+
+FUNCTIONS = ("posterior", "statistics", "in_domain", "m_step")
+INSIDE = [(press, function) for press in (ctrl_c, ctrl_c_from_a_second_thread) for function in FUNCTIONS]
+# A KeyboardInterrupt that is not held back, as of another handler: memory is written after the E-steps.
+INSIDE += [(keyboard_interrupt, function) for function in FUNCTIONS[:2]]
+
+
+@every_method
+@pytest.mark.parametrize(("press", "function"), INSIDE)
+def test_inside_a_function_of_the_model(name, function, press):
+    """Memory, statistics and counts are those of a complete iteration, wherever the key was pressed."""
+    problem, method = example(name)
+    now = 0
+
+    def hook(called, call):
+        nonlocal now
+        if called == function and call == (9 if called in ("posterior", "statistics") else 7):
+            now = call
+            press()
+
+    hooked = problem._replace(model=Hooked(problem.model, hook))
+    result = run(hooked, method, n_iter=N_ITER, seed=1)
+    assert now > 0
+    assert result.status == "interrupted"
+    assert 0 < result.n_iter < N_ITER
+    assert_goes_on(problem, method, result)
+
+
+def test_a_full_pass_is_broken_off_between_blocks():
+    """The iteration it belongs to has then not happened."""
+    problem, calls = helpers.mixture(30_000), []
+
+    def hook(function, call):
+        calls.append(function)
+        if function == "posterior" and call == 11:  # 8 blocks a pass: the third of iteration 0
+            ctrl_c()
+
+    result = run(problem._replace(model=Hooked(problem.model, hook)), methods.EM(), n_iter=5)
+    assert (result.status, result.n_iter, result.passes) == ("interrupted", 0, 1.0)
+    assert calls.count("posterior") == 11
+
+
+def test_in_the_first_pass_there_is_only_theta0():
+    problem = helpers.mixture(30_000)
+    hooked = problem._replace(
+        model=Hooked(problem.model, lambda function, call: ctrl_c() if call == 2 else None)
+    )
+    result = run(hooked, methods.IncrementalEM(), n_iter=5, seed=1)
+    assert (result.status, result.n_iter, result.path) == ("interrupted", 0, [])
+    helpers.assert_identical(result.theta, problem.theta0)
+    resumed = run(
+        problem,
+        methods.IncrementalEM(),
+        theta0=result.theta,
+        s0=result.s,
+        state=result.state,
+        n_iter=5,
+        seed=1,
+    )
+    assert_same_result(resumed, run(problem, methods.IncrementalEM(), n_iter=5, seed=1))
+
+
+@pytest.mark.parametrize("stop", [False, True], ids=["completed", "stopped"])
+def test_in_the_last_iteration(stop):
+    """The key must not be swallowed: a caller that loops over runs looks at the status."""
+    problem = helpers.mixture()
+
+    def callback(iterate):
+        if iterate.k == 2:
+            ctrl_c()
+        return stop and iterate.k == 2
+
+    result = run(problem, methods.EM(), n_iter=5 if stop else 2, callback=callback)
+    assert (result.n_iter, result.status) == (2, "interrupted")
+
+
+def test_run_in_a_second_thread():
+    """Signals are the main thread's; a KeyboardInterrupt from a callback still ends the run."""
+    problem, method = example("fiem")
+    results = []
+
+    def callback(iterate):
+        if iterate.k == 6:
+            raise KeyboardInterrupt
+
+    def work():
+        results.append(problem.run(method, n_iter=N_ITER, seed=1, record_every=2, callback=callback))
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    (result,) = results
+    assert (result.status, result.n_iter) == ("interrupted", 6)
+    assert_goes_on(problem, method, result, path=result.path)
+
+
+def test_handler_is_restored_after_an_error():
+    def callback(iterate):
+        raise RuntimeError("mine")
+
+    with pytest.raises(RuntimeError, match="mine"):
+        helpers.mixture().run(methods.EM(), n_iter=1, callback=callback)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_check_raises_only_after_the_key():
+    with DeferredInterrupt() as interrupt:
+        interrupt.check()
+        ctrl_c()
+        with pytest.raises(KeyboardInterrupt):
+            interrupt.check()
+
+
+def test_a_second_key_raises_at_once():
+    with DeferredInterrupt():
+        ctrl_c()
+        with pytest.raises(KeyboardInterrupt):
+            ctrl_c()
+
+
+def test_another_handler_is_left_alone():
+    pressed = []
+    signal.signal(signal.SIGINT, lambda number, frame: pressed.append(number))
+    handler = signal.getsignal(signal.SIGINT)
+    with DeferredInterrupt() as interrupt:
+        assert signal.getsignal(signal.SIGINT) is handler
+        ctrl_c()
+        interrupt.check()
+    assert pressed == [signal.SIGINT]

@@ -1,0 +1,27 @@
+"""``import swiftem`` stays light."""
+
+import json
+import subprocess
+import sys
+
+HEAVY = {"sklearn", "numba", "matplotlib", "torch", "dask", "pyarrow", "scipy", "rich", "typer"}
+
+
+def loaded_by(statement):
+    code = f"import json, sys; {statement}; print(json.dumps(sorted(sys.modules)))"
+    output = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
+    return {name.partition(".")[0] for name in json.loads(output)}
+
+
+def test_import_loads_nothing_heavy():
+    loaded = loaded_by("import swiftem")
+    assert "swiftem" in loaded
+    assert loaded & HEAVY == set()
+
+
+def test_a_run_on_an_array_loads_nothing_heavy():
+    loaded = loaded_by(
+        "import swiftem; from swiftem import methods, models; "
+        "swiftem.run(models.GaussianMixtureModel(1), [0.0, 1.0], methods.OnlineEM(), n_iter=3)"
+    )
+    assert loaded & HEAVY == set()

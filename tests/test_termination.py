@@ -1,0 +1,82 @@
+import collections
+
+import helpers
+import numpy as np
+import pytest
+import scipy.stats
+from helpers import NAMES, PROBLEMS, assert_identical, make_method
+
+from swiftem import RandomTermination, methods, schedules
+
+SCHEDULES = {
+    "constant": schedules.constant(0.1),
+    "inverse": schedules.inverse(1, 0),
+    "function": lambda k: 1 / k,
+}
+
+
+def assert_distributed(drawn, gamma, n_iter):
+    """Chi-square test of P(K = k) ∝ γ_(k+1); the seeds are fixed, so it passes always or never."""
+    steps = np.array([gamma(k + 1) for k in range(n_iter)])
+    counts = collections.Counter(drawn)
+    observed = [counts.pop(k, 0) for k in range(n_iter)]
+    assert not counts, f"K outside 0, ..., {n_iter - 1}: {counts}"
+    assert scipy.stats.chisquare(observed, len(drawn) * steps / steps.sum()).pvalue > 1e-3
+
+
+@helpers.parametrize_cases(SCHEDULES)
+def test_distribution(case):
+    rng = np.random.default_rng(0)
+    assert_distributed([RandomTermination(6).draw(case, rng) for _ in range(5_000)], case, 6)
+
+
+def test_distribution_of_a_resumed_run():
+    """Iteration k of a run that goes on has the step size that it always had."""
+    rng, gamma = np.random.default_rng(0), SCHEDULES["inverse"]
+    drawn = [RandomTermination(6).draw(gamma, rng, first=2) for _ in range(5_000)]
+    assert_distributed(drawn, lambda k: gamma(k + 2), 6)
+
+
+@pytest.mark.parametrize("kind", ["constant", "inverse"])
+def test_distribution_over_seeds_of_run(kind):
+    gamma = SCHEDULES[kind]
+    problem, method = helpers.mixture(5), methods.OnlineEM(step_size=gamma)
+    drawn = [problem.run(method, n_iter=RandomTermination(3), seed=seed).n_iter for seed in range(500)]
+    assert_distributed(drawn, gamma, 3)
+
+
+@pytest.mark.parametrize("make", list(PROBLEMS.values()), ids=list(PROBLEMS))
+@pytest.mark.parametrize("name", NAMES)
+def test_result_is_an_iterate_of_the_plain_run(make, name):
+    problem, method = make(20), make_method(name, step_size=schedules.inverse(1, 1), batch_size=2)
+    seen = set()
+    for seed in range(8):
+        plain = problem.run(method, n_iter=12, seed=seed, record_every=1)
+        result = problem.run(method, n_iter=RandomTermination(12), seed=seed)
+        iterate = plain.path[result.n_iter]
+        assert_identical((result.theta, result.s), (iterate.theta, iterate.s))
+        assert (result.passes, result.status) == (iterate.passes, "completed")
+        seen.add(result.n_iter)
+    assert len(seen) > 2
+
+
+def test_drawn_theta0_stays_the_same():
+    """K comes from a stream of its own."""
+    problem = helpers.mixture(20)._replace(theta0=None)
+    plain = problem.run(methods.EM(), n_iter=0, seed=4)
+    result = problem.run(methods.EM(), n_iter=RandomTermination(9), seed=4, record_every=1)
+    assert_identical(result.path[0].theta, plain.theta)
+
+
+def test_given_draws_are_for_the_largest_k():
+    problem, method = helpers.mixture(20), methods.IncrementalEM()
+    draws = helpers.random_draws("iem", 20, 9)
+    result = problem.run(method, n_iter=RandomTermination(9), draws=draws, seed=4)
+    expected = problem.run(method, n_iter=result.n_iter, draws=draws[: result.n_iter])
+    assert_identical(result.s, expected.s)
+
+
+@pytest.mark.parametrize("n_iter", [0, -1, 1.5, True, None])
+def test_bad_n_iter(n_iter):
+    with pytest.raises((TypeError, ValueError), match=r"^n_iter must be"):
+        RandomTermination(n_iter)
