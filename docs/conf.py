@@ -18,3 +18,5 @@ autodoc_typehints = "signature"
 napoleon_google_docstring = False
 # Dataclass fields are documented by autodoc too; as ivars they are not indexed twice under -W.
 napoleon_use_ivar = True
+# Shapes such as (n,) in docstrings look like references to an attribute n, which several sources have.
+suppress_warnings = ["ref.python"]
