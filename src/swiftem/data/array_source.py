@@ -39,6 +39,7 @@ class ArraySource:
     """
 
     access: ClassVar[Access] = "random"
+    unit: ClassVar[str] = "row"
 
     def __init__(self, y: ArrayLike, sample_weight: ArrayLike | None = None) -> None:
         array = as_numbers("data", y)
@@ -49,7 +50,7 @@ class ArraySource:
         if array.dtype.kind == "f" and array.dtype not in (np.float32, np.float64):
             array = array.astype(np.float64)
         check_finite("data", array)
-        weight = read_sample_weight(sample_weight, len(array), "row")
+        weight = read_sample_weight(sample_weight, len(array), self.unit)
         if weight is not None and not weight.all():
             array, weight = array[weight > 0], weight[weight > 0]
         self.y: NDArray[Any] = array
@@ -79,6 +80,11 @@ class ArraySource:
     def fingerprint(self) -> str:
         """Return a hash of the rows and weights."""
         return fingerprint("array", self.y, self._weight)
+
+    @property
+    def weight(self) -> Array | None:
+        """Weights of all samples, shape (n,), or None when they are ones."""
+        return self._weight
 
     def _weights(self, index: Index) -> Array:
         return np.ones(len(index)) if self._weight is None else self._weight[index]

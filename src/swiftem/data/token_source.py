@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from swiftem._checks import as_integers, check_int
-from swiftem._typing import Array, Index
-from swiftem.data.fingerprint import fingerprint
-from swiftem.data.sample_weight import read_sample_weight
-from swiftem.data.source import Access, Batch
+from swiftem._typing import Index
+from swiftem.data.array_source import ArraySource
 
 __all__ = ["TokenSource"]
 
 
-class TokenSource:
+class TokenSource(ArraySource):
     """A list of tokens, each a document and a word.
 
     Parameters
@@ -38,7 +34,7 @@ class TokenSource:
     (3, 2, 5)
     """
 
-    access: ClassVar[Access] = "random"
+    unit: ClassVar[str] = "token"
 
     def __init__(
         self,
@@ -58,39 +54,11 @@ class TokenSource:
             raise ValueError("data must have at least one token, got none.")
         self.n_documents = _size("n_documents", n_documents, document)
         self.n_words = _size("n_words", n_words, word)
-        weight = read_sample_weight(sample_weight, len(document), "token")
-        if weight is not None and not weight.all():
-            kept = weight > 0
-            document, word, weight = document[kept], word[kept], weight[kept]
-        self._tokens = np.stack([document, word], axis=1)
-        self._weight = weight
-
-    @property
-    def n(self) -> int:
-        """Number of tokens."""
-        return len(self._tokens)
-
-    @cached_property
-    def total_weight(self) -> float:
-        """Sum of the weights."""
-        return float(self.n) if self._weight is None else float(self._weight.sum())
-
-    def take(self, index: Index) -> Batch:
-        """Return the tokens with these numbers."""
-        index = np.asarray(index)
-        return Batch(self._tokens[index], self._weights(index), index)
-
-    def blocks(self, rows: int) -> Iterator[Batch]:
-        """Yield all tokens in order, at most ``rows`` at a time."""
-        for start in range(0, self.n, rows):
-            yield self.take(np.arange(start, min(start + rows, self.n)))
+        super().__init__(np.stack([document, word], axis=1), sample_weight)
 
     def fingerprint(self) -> str:
         """Return a hash of the tokens and weights."""
-        return fingerprint(f"tokens{self.n_documents},{self.n_words}", self._tokens, self._weight)
-
-    def _weights(self, index: Index) -> Array:
-        return np.ones(len(index)) if self._weight is None else self._weight[index]
+        return f"{self.n_documents},{self.n_words},{super().fingerprint()}"
 
 
 def _numbers(name: str, values: ArrayLike) -> Index:
