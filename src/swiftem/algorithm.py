@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, cast
 
 from numpy.typing import ArrayLike
@@ -12,14 +11,16 @@ from numpy.typing import ArrayLike
 from swiftem._checks import check_int
 from swiftem._typing import Array, Theta
 from swiftem.data.as_source import as_source
-from swiftem.data.draws import INITIAL_THETA, Draws, Seed, generator
+from swiftem.data.draws import INITIAL_THETA, Seed, generator
 from swiftem.expectation import Expectation
 from swiftem.interrupt import DeferredInterrupt
-from swiftem.kernels import choose_kernels
+from swiftem.kernels import check_kernels
+from swiftem.lanes.choose import choose_lane
+from swiftem.lanes.lane import Current, Task
 from swiftem.methods.method import Method
-from swiftem.models.model import BoundModel, Model
+from swiftem.models.model import Model
 from swiftem.result import Iterate, Result, State, Status
-from swiftem.schedules import Schedule, check_step, resolve
+from swiftem.schedules import check_step, resolve
 from swiftem.start import (
     check_access,
     check_model_and_method,
@@ -36,33 +37,25 @@ __all__ = ["objective", "run"]
 log = logging.getLogger("swiftem")
 
 
-@dataclass
-class Current:
-    """Where Algorithm 1 stands: complete after every iteration."""
+class Algorithm1:
+    """The lane that goes iteration by iteration, for every method and model: the paper's Algorithm 1."""
 
-    k: int
-    theta: Theta
-    s: Array
-    state: Any
-    rejected: int
-    evaluations: int
+    def __init__(self, task: Task) -> None:
+        self.task = task
 
-
-def algorithm_1(
-    now: Current, stop: int, *, model: BoundModel, method: Method, gamma: Schedule, draws: Draws,
-    e_step: Expectation, interrupt: DeferredInterrupt,
-) -> None:  # fmt: skip
-    """Stochastic EM, iterations ``now.k`` to ``stop`` − 1 (Algorithm 1, the loop)."""
-    for k in range(now.k, stop):
-        interrupt.check()
-        drawn, step = draws.at(k), check_step(gamma(k + 1), k + 1)
-        proxy, now.state = method.proxy(k, now.theta, drawn, now.state, e_step)  # (iem), (oem), ...
-        s = (1 - step) * now.s + step * proxy  # (sestep)
-        if model.in_domain(s):
-            now.s, now.theta = s, model.m_step(s)  # (mstep)
-        else:
-            now.rejected += 1
-        now.k, now.evaluations = k + 1, e_step.evaluations
+    def advance(self, now: Current, stop: int) -> None:
+        """Stochastic EM, iterations ``now.k`` to ``stop`` − 1 (Algorithm 1, the loop)."""
+        model, method, _, gamma, draws, e_step, interrupt = self.task
+        for k in range(now.k, stop):
+            interrupt.check()
+            drawn, step = draws.at(k), check_step(gamma(k + 1), k + 1)
+            proxy, now.state = method.proxy(k, now.theta, drawn, now.state, e_step)  # (iem), (oem), ...
+            s = (1 - step) * now.s + step * proxy  # (sestep)
+            if model.in_domain(s):
+                now.s, now.theta = s, model.m_step(s)  # (mstep)
+            else:
+                now.rejected += 1
+            now.k, now.evaluations = k + 1, e_step.evaluations
 
 
 def run(
@@ -144,7 +137,7 @@ def run(
     >>> [(k, passes) for k, passes, theta in result.path][:3]
     [(0, 1.0), (1000, 3.0), (2000, 5.0)]
     """
-    choose_kernels(kernels)
+    check_kernels(kernels)
     check_model_and_method(model, method)
     source = as_source(data, sample_weight)
     check_access(method, source)
@@ -162,6 +155,8 @@ def run(
     log.info("%s: iterations %d to %d on %d samples", method.name, k0, k_end, source.n)
     with DeferredInterrupt() as interrupt:
         e_step = Expectation(bound, source, between_blocks=interrupt.check)
+        task = Task(bound, method, source, gamma, indices, e_step, interrupt)
+        lane = choose_lane(kernels, task) or Algorithm1(task)
         theta, s_given = read_start(bound, theta0, s0, generator(entropy, INITIAL_THETA))
         path: list[Any] = []
         try:
@@ -185,10 +180,7 @@ def run(
             stopped = bool(every) and state is None and at_record()
             while now.k < k_end and not stopped:
                 stop = min(k_end, (now.k // every + 1) * every) if every else k_end
-                algorithm_1(
-                    now, stop, model=bound, method=method, gamma=gamma, draws=indices,
-                    e_step=e_step, interrupt=interrupt,
-                )  # fmt: skip
+                lane.advance(now, stop)
                 stopped = bool(every) and now.k % every == 0 and at_record()
             interrupt.check()
             status = "stopped" if stopped and now.k < k_end else "completed"

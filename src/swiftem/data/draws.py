@@ -60,6 +60,10 @@ class Draws(Protocol):
         """Return the indices of iteration ``k``, an array of shape (b,) for each stream."""
         ...
 
+    def block(self, start: int, stop: int) -> tuple[Index, ...]:
+        """Return the indices of iterations ``start`` to ``stop`` − 1, an array (., b) for each stream."""
+        ...
+
 
 class SeededDraws:
     """Sample numbers from a seed.
@@ -91,11 +95,24 @@ class SeededDraws:
     def at(self, k: int) -> tuple[Index, ...]:
         """Return the indices of iteration ``k``, an array of shape (b,) for each stream."""
         chunk, row = divmod(k, self._rows)
+        return tuple(drawn[row] for drawn in self._draw(chunk))
+
+    def block(self, start: int, stop: int) -> tuple[Index, ...]:
+        """Return the indices of iterations ``start`` to ``stop`` − 1, an array (., b) for each stream."""
+        pieces = []
+        while start < stop:
+            chunk, row = divmod(start, self._rows)
+            end = min(stop - start + row, self._rows)
+            pieces.append(tuple(drawn[row:end] for drawn in self._draw(chunk)))
+            start += end - row
+        return tuple(np.concatenate(stream) for stream in zip(*pieces, strict=True))
+
+    def _draw(self, chunk: int) -> tuple[Index, ...]:
         if chunk != self._chunk:
             start = chunk * self._rows
             self._drawn = tuple(stream.rows(start, self._rows) for stream in self._streams)
             self._chunk = chunk
-        return tuple(drawn[row] for drawn in self._drawn)
+        return self._drawn
 
 
 class _Iid:
@@ -161,6 +178,12 @@ class GivenDraws:
     def at(self, k: int) -> tuple[Index, ...]:
         """Return the indices of iteration ``k``, an array of shape (b,) for each stream."""
         return tuple(drawn[k - self._start] for drawn in self._drawn)
+
+    def block(self, start: int, stop: int) -> tuple[Index, ...]:
+        """Return the indices of iterations ``start`` to ``stop`` − 1, an array (., b) for each stream."""
+        return tuple(
+            np.ascontiguousarray(drawn[start - self._start : stop - self._start]) for drawn in self._drawn
+        )
 
 
 def _given(draws: Any, n: int, b: int, n_iter: int) -> Index:

@@ -1,0 +1,1 @@
+"""Compiled hot loops; imported only when a run uses them."""

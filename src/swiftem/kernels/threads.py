@@ -1,0 +1,87 @@
+"""Threads for full passes, with results that do not depend on their number.
+
+The data are cut into pieces that depend on their size alone; each piece is done by one thread, and the caller adds
+the parts up in the order of the pieces.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
+
+from swiftem._checks import check_int
+
+__all__ = ["get_threads", "in_order", "pieces", "set_threads"]
+
+T = TypeVar("T")
+
+_threads: int | None = None
+_pool: ThreadPoolExecutor | None = None
+
+
+def get_threads() -> int:
+    """Return how many threads full passes use: as set, else SWIFTEM_NUM_THREADS, else the cores at hand."""
+    if _threads is not None:
+        return _threads
+    wanted = os.environ.get("SWIFTEM_NUM_THREADS", "")
+    if wanted.isdigit() and int(wanted) > 0:
+        return int(wanted)
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def set_threads(n: int | None) -> None:
+    """Set how many threads full passes use; None goes back to the default. Results do not depend on it.
+
+    >>> set_threads(1)
+    >>> get_threads()
+    1
+    >>> set_threads(None)
+    """
+    global _threads
+    _threads = None if n is None else check_int("n", n, minimum=1)
+    _forget_pool()
+
+
+def _forget_pool() -> None:
+    # A forked child has the object but not its threads, so it must make its own.
+    global _pool
+    _pool = None
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_pool)
+
+
+def pieces(n: int, most: int = 32, least_rows: int = 4096) -> list[tuple[int, int]]:
+    """Return (start, stop) of the pieces of ``n`` samples: at most ``most``, a function of ``n`` alone.
+
+    >>> pieces(10_000)
+    [(0, 5000), (5000, 10000)]
+    """
+    count = max(1, min(most, n // least_rows))
+    edges = [n * place // count for place in range(count + 1)]
+    return list(zip(edges, edges[1:], strict=False))
+
+
+def in_order(function: Callable[..., T], work: list[tuple[Any, ...]]) -> Iterator[T]:
+    """Yield ``function(*item)`` for the items of ``work`` in their order, computed by several threads.
+
+    ``function`` should release the GIL. An exception, Ctrl-C too, drops the work that has not begun.
+    """
+    global _pool
+    threads = get_threads()
+    if threads == 1 or len(work) == 1:
+        for item in work:
+            yield function(*item)
+        return
+    if _pool is None:
+        _pool = ThreadPoolExecutor(threads, thread_name_prefix="swiftem")
+    futures = [_pool.submit(function, *item) for item in work]
+    try:
+        for future in futures:
+            yield future.result()
+    finally:
+        for future in futures:
+            future.cancel()
