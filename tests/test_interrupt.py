@@ -52,7 +52,7 @@ def example(name):
     return helpers.mixture(5_000), make_method(name, step_size=0.3, batch_size=3, epoch_length=4)
 
 
-def assert_goes_on(problem, method, interrupted, path=None):
+def assert_goes_on(problem, method, interrupted, path=None, kernels="auto"):
     rest = N_ITER - interrupted.n_iter
     resumed = run(
         problem,
@@ -62,8 +62,9 @@ def assert_goes_on(problem, method, interrupted, path=None):
         state=interrupted.state,
         n_iter=rest,
         record_every=2,
+        kernels=kernels,
     )
-    whole = run(problem, method, n_iter=N_ITER, seed=1, record_every=2)
+    whole = run(problem, method, n_iter=N_ITER, seed=1, record_every=2, kernels=kernels)
     assert_same_result(resumed, whole)
     assert (resumed.status, resumed.n_iter) == ("completed", N_ITER)
     if path is not None:
@@ -108,7 +109,7 @@ def test_inside_a_function_of_the_model(name, function, press):
     assert now > 0
     assert result.status == "interrupted"
     assert 0 < result.n_iter < N_ITER
-    assert_goes_on(problem, method, result)
+    assert_goes_on(problem, method, result, kernels="reference")
 
 
 def test_a_full_pass_is_broken_off_between_blocks():

@@ -19,9 +19,9 @@ def test_import_loads_nothing_heavy():
     assert loaded & HEAVY == set()
 
 
-def test_a_run_on_an_array_loads_nothing_heavy():
+def test_a_run_with_reference_kernels_loads_nothing_heavy():
     loaded = loaded_by(
         "import swiftem; from swiftem import methods, models; "
-        "swiftem.run(models.GaussianMixtureModel(1), [0.0, 1.0], methods.OnlineEM(), n_iter=3)"
+        "swiftem.run(models.GaussianMixtureModel(1), [0.0, 1.0], methods.OnlineEM(), n_iter=3, kernels='reference')"
     )
     assert loaded & HEAVY == set()

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable
 from typing import Any, cast
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from swiftem._checks import check_int
@@ -15,7 +16,7 @@ from swiftem.data.draws import INITIAL_THETA, Seed, generator
 from swiftem.expectation import Expectation
 from swiftem.interrupt import DeferredInterrupt
 from swiftem.kernels import check_kernels
-from swiftem.lanes.choose import choose_lane
+from swiftem.lanes.choose import choose_expectation, choose_lane
 from swiftem.lanes.lane import Current, Task
 from swiftem.methods.method import Method
 from swiftem.models.model import Model
@@ -23,7 +24,9 @@ from swiftem.result import Iterate, Result, State, Status
 from swiftem.schedules import check_step, resolve
 from swiftem.start import (
     check_access,
-    check_model_and_method,
+    check_callable,
+    check_method,
+    check_model,
     check_state,
     copy_arrays,
     read_draws,
@@ -138,7 +141,10 @@ def run(
     [(0, 1.0), (1000, 3.0), (2000, 5.0)]
     """
     check_kernels(kernels)
-    check_model_and_method(model, method)
+    check_model(model)
+    check_method(method)
+    check_callable("record", record)
+    check_callable("callback", callback)
     source = as_source(data, sample_weight)
     check_access(method, source)
     bound = model.bind(source)
@@ -154,7 +160,8 @@ def run(
 
     log.info("%s: iterations %d to %d on %d samples", method.name, k0, k_end, source.n)
     with DeferredInterrupt() as interrupt:
-        e_step = Expectation(bound, source, between_blocks=interrupt.check)
+        e_step = choose_expectation(kernels, bound, source, interrupt.check)
+        e_step.memory_dtype = np.dtype(getattr(method, "memory_dtype", np.float64))
         task = Task(bound, method, source, gamma, indices, e_step, interrupt)
         lane = choose_lane(kernels, task) or Algorithm1(task)
         theta, s_given = read_start(bound, theta0, s0, generator(entropy, INITIAL_THETA))
@@ -231,6 +238,7 @@ def objective(model: Model, data: Any, theta: Theta, *, sample_weight: ArrayLike
     >>> round(swiftem.objective(model, [0.0], model.theta(means=[[0.0]])), 4)
     0.9189
     """
+    check_model(model)
     source = as_source(data, sample_weight)
     bound = model.bind(source)
-    return Expectation(bound, source).objective(bound.check_theta(theta))
+    return choose_expectation("auto", bound, source).objective(bound.check_theta(theta, "theta"))

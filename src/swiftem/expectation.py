@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -42,6 +43,7 @@ class Expectation:
         self._model, self._source, self._between_blocks = model, source, between_blocks
         self.n = source.n
         self.evaluations = 0
+        self.memory_dtype: np.dtype[Any] = np.dtype(np.float64)
 
     def take(self, index: Index) -> Batch:
         """Return the samples with these numbers, repeated where a number is."""
@@ -88,11 +90,13 @@ class Expectation:
         for batch in self._source.blocks(BLOCK):
             self._between_blocks()
             rows = self.rows(batch, theta)
+            if remember:  # what is remembered is what counts, also in float32
+                rows = rows.astype(self.memory_dtype).astype(np.float64)
             part = self._model.statistics(batch, rows, batch.weight / self._source.total_weight)
             s = part if s is None else s + part
             if remember:
                 if memory is None:
-                    memory = np.empty((self.n, rows.shape[1]))
+                    memory = np.empty((self.n, rows.shape[1]), dtype=self.memory_dtype)
                 memory[batch.index] = rows
         assert s is not None, "a source has at least one sample"
         return s, memory

@@ -28,7 +28,9 @@ from swiftem.termination import RandomTermination
 
 __all__ = [
     "check_access",
-    "check_model_and_method",
+    "check_callable",
+    "check_method",
+    "check_model",
     "check_state",
     "copy_arrays",
     "read_draws",
@@ -37,10 +39,20 @@ __all__ = [
 ]
 
 
-def check_model_and_method(model: Any, method: Any) -> None:
-    """Refuse what is no model and what is no method: a name or a class, say."""
+def check_callable(name: str, value: Any) -> None:
+    """Refuse what is neither None nor a function."""
+    if value is not None and not callable(value):
+        raise TypeError(f"{name} must be a function of an iterate, got {value!r}.")
+
+
+def check_model(model: Any) -> None:
+    """Refuse what is no model: a name or a class, say."""
     if isinstance(model, type) or not hasattr(model, "bind"):
         raise TypeError(f"model must be an instance such as models.PLSAModel(10), got {model!r}.")
+
+
+def check_method(method: Any) -> None:
+    """Refuse what is no method: a name or a class, say."""
     if not isinstance(method, Method):
         raise TypeError(f"method must be an instance such as methods.EM(), got {method!r}.")
 

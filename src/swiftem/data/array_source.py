@@ -49,10 +49,10 @@ class ArraySource:
             raise ValueError(f"data must have at least one row and one column, got shape {array.shape}.")
         if array.dtype.kind == "f" and array.dtype not in (np.float32, np.float64):
             array = array.astype(np.float64)
-        check_finite("data", array)
         weight = read_sample_weight(sample_weight, len(array), self.unit)
         if weight is not None and not weight.all():
             array, weight = array[weight > 0], weight[weight > 0]
+        check_finite("data", array)
         self.y: NDArray[Any] = array
         self._weight = weight
 

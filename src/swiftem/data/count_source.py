@@ -9,13 +9,17 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from swiftem._checks import as_numbers, check_finite
+from swiftem._checks import check_finite
 from swiftem._typing import Array, Index
 from swiftem.data.fingerprint import fingerprint
 from swiftem.data.sample_weight import read_sample_weight
 from swiftem.data.source import Access, Batch
 
 __all__ = ["CountSource"]
+
+
+MOST_TOKENS = 2.0**53
+"""Beyond this, numbers of tokens are no longer exact in float64."""
 
 
 class CountSource:
@@ -50,9 +54,10 @@ class CountSource:
             raise TypeError(f"counts must be a SciPy sparse matrix, got {type(counts).__name__}.")
         if len(counts.shape) != 2 or 0 in counts.shape:
             raise ValueError(f"data must have at least one document and one word, got shape {counts.shape}.")
-        matrix = counts.tocsr(copy=True)
-        # In float64 before duplicates are added: small integer types would overflow.
-        matrix.data = as_numbers("data", matrix.data).astype(np.float64)
+        if np.dtype(counts.dtype).kind not in "biuf":
+            raise TypeError(f"data must hold real numbers, got dtype {counts.dtype}.")
+        # In float64 before duplicates are added, as tocsr may do: small integer types would overflow.
+        matrix = counts.astype(np.float64).tocsr(copy=True)
         check_finite("data", matrix.data)
         if (matrix.data < 0).any():
             raise ValueError(f"data must hold counts, which are not negative, got {matrix.data.min():g}.")
@@ -69,6 +74,8 @@ class CountSource:
         self._document: Index = document[kept]
         self._word: Index = matrix.indices[kept].astype(np.intp)
         count: Array = matrix.data[kept]
+        if count.sum() > MOST_TOKENS:
+            raise ValueError(f"data must have at most {MOST_TOKENS:.0e} tokens, got {count.sum():.3g}.")
         if (count == np.floor(count)).all():
             self._last: Index | None = np.cumsum(count.astype(np.intp))
             self._weight = None if of_document is None else of_document[self._document]
@@ -88,6 +95,28 @@ class CountSource:
             return float(self.n)
         repeats = 1 if self._last is None else np.diff(self._last, prepend=0)
         return float((self._weight * repeats).sum())
+
+    def entries(self) -> tuple[Index, Index, Index | None, Array | None]:
+        """Return the non-zero entries in the order of their tokens; the arrays are not to be written to.
+
+        Returns
+        -------
+        document, word : ndarray of int, shape (m,)
+            Where the entries are.
+        count : ndarray of int, shape (m,), or None
+            How many tokens each entry is; None where counts are fractions and each is one sample.
+        weight : ndarray, shape (m,), or None
+            The weight of each token of the entry; None when they are ones.
+
+        Examples
+        --------
+        >>> import scipy.sparse as sp
+        >>> from swiftem.data import CountSource
+        >>> CountSource(sp.csr_array([[2, 0, 1], [0, 1, 0]])).entries()[2]
+        array([2, 1, 1])
+        """
+        count = None if self._last is None else np.diff(self._last, prepend=0)
+        return self._document, self._word, count, self._weight
 
     def take(self, index: Index) -> Batch:
         """Return the tokens with these numbers."""

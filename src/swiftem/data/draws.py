@@ -26,7 +26,7 @@ Seed = int | np.random.SeedSequence | np.random.Generator | None
 INITIAL_THETA, TERMINATION, INDICES = 0, 1, 2
 """First part of a generator's key: what it draws."""
 
-CHUNK = 4096
+CHUNK = 65_536
 """Indices that are drawn at once."""
 
 
@@ -36,6 +36,8 @@ def read_seed(seed: Seed) -> Entropy:
     >>> (read_seed(0) == read_seed(0)).all()
     np.True_
     """
+    if isinstance(seed, bool):
+        raise TypeError(f"seed must be a non-negative integer, a NumPy Generator or None, got {seed!r}.")
     if isinstance(seed, np.random.Generator):
         seed = np.random.SeedSequence(seed.integers(2**32, size=4).tolist())
     if not isinstance(seed, np.random.SeedSequence):

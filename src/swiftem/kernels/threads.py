@@ -1,7 +1,7 @@
 """Threads for full passes, with results that do not depend on their number.
 
-The data are cut into pieces that depend on their size alone; each piece is done by one thread, and the caller adds
-the parts up in the order of the pieces.
+The data are cut into pieces that depend on their size alone; each piece is done by one thread, and the
+caller adds the parts up in the order of the pieces.
 """
 
 from __future__ import annotations
@@ -9,16 +9,19 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
+from itertools import pairwise
 from typing import Any, TypeVar
 
 from swiftem._checks import check_int
 
-__all__ = ["get_threads", "in_order", "pieces", "set_threads"]
+__all__ = ["get_threads", "in_order", "one_thread_blas", "pieces", "set_threads"]
 
 T = TypeVar("T")
 
 _threads: int | None = None
 _pool: ThreadPoolExecutor | None = None
+_blas: Any = None
 
 
 def get_threads() -> int:
@@ -62,7 +65,17 @@ def pieces(n: int, most: int = 32, least_rows: int = 4096) -> list[tuple[int, in
     """
     count = max(1, min(most, n // least_rows))
     edges = [n * place // count for place in range(count + 1)]
-    return list(zip(edges, edges[1:], strict=False))
+    return list(pairwise(edges))
+
+
+def one_thread_blas() -> AbstractContextManager[Any]:
+    """Return a context in which matrix products use one thread: the threads are ours, and sums keep order."""
+    global _blas
+    if _blas is None:
+        from threadpoolctl import ThreadpoolController
+
+        _blas = ThreadpoolController()
+    return _blas.limit(limits=1, user_api="blas")  # type: ignore[no-any-return]
 
 
 def in_order(function: Callable[..., T], work: list[tuple[Any, ...]]) -> Iterator[T]:

@@ -2,9 +2,30 @@
 
 from __future__ import annotations
 
-from swiftem.lanes.lane import Lane, Task
+from collections.abc import Callable
 
-__all__ = ["choose_lane"]
+from swiftem.data.source import Source
+from swiftem.expectation import Expectation
+from swiftem.lanes.functions import functions_lane
+from swiftem.lanes.gaussian_mixture import gaussian_mixture_lane
+from swiftem.lanes.lane import Lane, Task
+from swiftem.models.gaussian_mixture import BoundGaussianMixture
+from swiftem.models.model import BoundModel
+
+__all__ = ["choose_expectation", "choose_lane"]
+
+
+def choose_expectation(
+    kernels: str, model: BoundModel, source: Source, between_blocks: Callable[[], None] = lambda: None
+) -> Expectation:
+    """Return E-steps with the fastest full passes there are for this model and source."""
+    if kernels != "reference" and type(model) is BoundGaussianMixture:
+        from swiftem.lanes.mixture_expectation import MixtureExpectation
+
+        compiled = MixtureExpectation.of(model, source, between_blocks)
+        if compiled is not None:
+            return compiled
+    return Expectation(model, source, between_blocks)
 
 
 def choose_lane(kernels: str, task: Task) -> Lane | None:
@@ -17,4 +38,13 @@ def choose_lane(kernels: str, task: Task) -> Lane | None:
     task : Task
         Model, method and data.
     """
+    if kernels == "reference":
+        return None
+    for lane_for in (gaussian_mixture_lane, functions_lane):
+        lane = lane_for(task)
+        if lane is not None:
+            from swiftem.kernels.numba.compile import say_when_compiling
+
+            say_when_compiling()
+            return lane
     return None

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Literal, NamedTuple
 
+import numpy as np
+
 from swiftem._checks import check_choice
 from swiftem._typing import Array, Index, Theta
 from swiftem.methods.method import EStep, Method
@@ -37,6 +39,8 @@ class FastIncrementalEM(Method):
     memory_order : {"iid", "shuffled"}
         How j is drawn: independently, as in the paper, or in shuffled passes, which leaves no sample's memory
         stale for long and converges faster. i is always independent.
+    memory_dtype : {"float64", "float32"}
+        Precision of the memory; what is stored is what counts, so that the centre stays its mean.
 
     Examples
     --------
@@ -52,6 +56,7 @@ class FastIncrementalEM(Method):
     step_size: StepSize = sample_size()
     batch_size: int = 1
     memory_order: Literal["iid", "shuffled"] = "iid"
+    memory_dtype: Literal["float64", "float32"] = "float64"
 
     name: ClassVar[str] = "fiem"
     index_streams: ClassVar[Literal[0, 1, 2]] = 2
@@ -61,6 +66,7 @@ class FastIncrementalEM(Method):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_choice("memory_order", self.memory_order, ("iid", "shuffled"))
+        check_choice("memory_dtype", self.memory_dtype, ("float64", "float32"))
 
     @property
     def orders(self) -> tuple[str, ...]:
@@ -78,8 +84,9 @@ class FastIncrementalEM(Method):
         """Return the corrected mean of the remembered statistics, and the state with those of j renewed."""
         i, j = draws
         batch_i, batch_j = e_step.take(i), e_step.take(j)
-        rows_i, rows_j = e_step.rows(batch_i, theta), e_step.rows(batch_j, theta)
+        rows_i, rows_j = e_step.rows(batch_i, theta), e_step.rows(batch_j, theta).astype(state.memory.dtype)
         proxy = state.centre + e_step.mean(batch_i, rows_i - state.memory[i])  # (sagaem), first half
-        centre = state.centre + e_step.share(batch_j, rows_j - state.memory[j])  # (sagaem), second half
+        change = np.subtract(rows_j, state.memory[j], dtype=np.float64)
+        centre = state.centre + e_step.share(batch_j, change)  # (sagaem), second half
         state.memory[j] = rows_j
         return proxy, state._replace(centre=centre)

@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Literal, NamedTuple
 
+import numpy as np
+
+from swiftem._checks import check_choice
 from swiftem._typing import Array, Index, Theta
 from swiftem.methods.method import EStep, Method
 
@@ -29,6 +32,8 @@ class IncrementalEM(Method):
     ----------
     batch_size : int
         Samples drawn an iteration; one drawn twice counts once.
+    memory_dtype : {"float64", "float32"}
+        Precision of the memory; what is stored is what counts, so that the centre stays its mean.
 
     Examples
     --------
@@ -42,10 +47,15 @@ class IncrementalEM(Method):
     """
 
     batch_size: int = 1
+    memory_dtype: Literal["float64", "float32"] = "float64"
 
     name: ClassVar[str] = "iem"
     access: ClassVar[Literal["sequential", "random"]] = "random"
     remembers: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_choice("memory_dtype", self.memory_dtype, ("float64", "float32"))
 
     def init(self, theta: Theta, s: Array, memory: Array | None) -> IncrementalEMState:
         """Return the first pass as centre and memory."""
@@ -58,7 +68,8 @@ class IncrementalEM(Method):
         """Return the mean of the remembered statistics, the drawn samples' renewed."""
         (i,) = draws
         batch = e_step.take(i)
-        rows = e_step.rows(batch, theta)
-        centre = state.centre + e_step.share(batch, rows - state.memory[i])  # (iem)
+        rows = e_step.rows(batch, theta).astype(state.memory.dtype)
+        change = np.subtract(rows, state.memory[i], dtype=np.float64)
+        centre = state.centre + e_step.share(batch, change)  # (iem)
         state.memory[i] = rows
         return centre, state._replace(centre=centre)

@@ -144,7 +144,7 @@ class BoundExponentialFamily:
         index = np.arange(n) if n <= SAMPLE else np.sort(rng.choice(n, SAMPLE, replace=False))
         return self.model.initial_theta(self.source.take(index).y, rng)
 
-    def check_theta(self, theta: Theta) -> Theta:
+    def check_theta(self, theta: Theta, name: str = "theta0") -> Theta:
         """Return ``theta`` as it is: only the model's author knows what fits."""
         return theta
 

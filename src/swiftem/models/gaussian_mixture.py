@@ -138,18 +138,24 @@ class BoundGaussianMixture:
     def initial_theta(self, rng: np.random.Generator) -> GaussianMixtureTheta:
         """Return equal (or the known) weights and, as means, M different rows of the data."""
         rows = rng.choice(self.source.n, self.model.n_components, replace=False)
-        return self.model.theta(means=_two_dimensional(self.source.take(rows).y))
+        if self.source.access == "random":
+            return self.model.theta(means=_two_dimensional(self.source.take(rows).y))
+        means = np.empty((len(rows), self.d))
+        for batch in self.source.blocks(4096):
+            here = np.flatnonzero((rows >= batch.index[0]) & (rows <= batch.index[-1]))
+            means[here] = _two_dimensional(batch.y)[rows[here] - batch.index[0]]
+        return self.model.theta(means=means)
 
-    def check_theta(self, theta: Any) -> GaussianMixtureTheta:
+    def check_theta(self, theta: Any, name: str = "theta0") -> GaussianMixtureTheta:
         """Return ``theta``, checked against model and data."""
         if not isinstance(theta, GaussianMixtureTheta):
             raise TypeError(
-                f"theta0 must be made by model.theta(weights=, means=), got {type(theta).__name__}."
+                f"{name} must be made by model.theta(weights=, means=), got {type(theta).__name__}."
             )
-        checked = self.model.checked(theta.weights, theta.means, "theta0.")
+        checked = self.model.checked(theta.weights, theta.means, f"{name}.")
         if checked.means.shape[1] != self.d:
             raise ValueError(
-                f"theta0.means must have as many columns as data, {self.d}, got {checked.means.shape[1]}."
+                f"{name}.means must have as many columns as data, {self.d}, got {checked.means.shape[1]}."
             )
         return checked
 

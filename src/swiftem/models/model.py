@@ -34,8 +34,8 @@ class BoundModel(Protocol):
         """Return random parameters to start from."""
         ...
 
-    def check_theta(self, theta: Theta) -> Theta:
-        """Return ``theta``, or refuse what does not fit model and data."""
+    def check_theta(self, theta: Theta, name: str = "theta0") -> Theta:
+        """Return ``theta``, or refuse what does not fit model and data, with its ``name`` for the user."""
         ...
 
     def posterior(self, batch: Batch, theta: Theta) -> tuple[Array, Array]:

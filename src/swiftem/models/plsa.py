@@ -134,20 +134,22 @@ class BoundPLSA:
         topics = rng.dirichlet(np.ones(self.n_words), size=self.model.n_topics)
         return PLSATheta(np.full(shape, 1.0 / self.model.n_topics), topics, np.ones(self.model.n_topics))
 
-    def check_theta(self, theta: Any) -> PLSATheta:
+    def check_theta(self, theta: Any, name: str = "theta0") -> PLSATheta:
         """Return ``theta``, checked against model and data."""
         if not isinstance(theta, PLSATheta):
             raise TypeError(
-                f"theta0 must be made by model.theta(doc_topic=, topic_word=), got {type(theta).__name__}."
+                f"{name} must be made by model.theta(doc_topic=, topic_word=), got {type(theta).__name__}."
             )
-        checked = self.model.checked(theta.doc_topic, theta.topic_word, "theta0.")
-        for name, have, want in (
+        checked = self.model.checked(theta.doc_topic, theta.topic_word, f"{name}.")
+        for part, have, want in (
             ("doc_topic", checked.doc_topic, (self.n_documents, self.model.n_topics)),
             ("topic_word", checked.topic_word, (self.model.n_topics, self.n_words)),
         ):
             if have.shape != want:
-                raise ValueError(f"theta0.{name} must have shape {want} for these data, got {have.shape}.")
-        scale = as_floats("theta0.topic_scale", theta.topic_scale, shape=(self.model.n_topics,))
+                raise ValueError(f"{name}.{part} must have shape {want} for these data, got {have.shape}.")
+        scale = as_floats(f"{name}.topic_scale", theta.topic_scale, shape=(self.model.n_topics,))
+        if not (scale > 0).all():
+            raise ValueError(f"{name}.topic_scale must be positive, got {scale.min():g}.")
         return checked._replace(topic_scale=scale.copy())
 
     def posterior(self, batch: Batch, theta: PLSATheta) -> tuple[Array, Array]:

@@ -1,8 +1,9 @@
 """The one place where kernels are compiled: options, disk cache, and the line that says so.
 
 A kernel's cache lies in a folder named after the content of all kernel files, so that a change of any of
-them, also of a helper that another file imports, can never run stale code. Where no folder can be written
-to, kernels compile in memory.
+them, also of a helper that another file imports, can never run stale code. Where that folder cannot be
+written to, kernels compile in memory: Numba's own second choice, a folder that all versions share, could
+hold stale code.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import logging
 import os
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -24,7 +26,7 @@ OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
 
 
 def _digest_of_sources() -> str:
-    digest = hashlib.blake2b(digest_size=8)
+    digest = hashlib.blake2b(numba.__version__.encode(), digest_size=8)
     for path in sorted(Path(__file__).parent.glob("*.py")):
         digest.update(path.read_bytes())
     return digest.hexdigest()
@@ -32,8 +34,8 @@ def _digest_of_sources() -> str:
 
 def cache_folder() -> Path:
     """Return where compiled kernels are kept: below NUMBA_CACHE_DIR, else the user's cache folder."""
-    base = os.environ.get("NUMBA_CACHE_DIR") or os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "swiftem" / _digest_of_sources()
+    base = os.environ.get("NUMBA_CACHE_DIR") or os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    return Path(os.path.expanduser(base)) / "swiftem" / _digest_of_sources()
 
 
 def kernel(function: Callable[..., Any]) -> Any:
@@ -49,8 +51,8 @@ def kernel(function: Callable[..., Any]) -> Any:
     settings: Any = numba.config
     before, settings.CACHE_DIR = settings.CACHE_DIR, str(_FOLDER)
     try:
-        return numba.njit(cache=True, **OPTIONS)(function)
-    except (RuntimeError, OSError):  # no folder can be written to
+        return numba.njit(cache=_CACHED, **OPTIONS)(function)
+    except RuntimeError:  # a function that is in no file, as in the example
         return numba.njit(**OPTIONS)(function)
     finally:
         settings.CACHE_DIR = before
@@ -61,13 +63,34 @@ def inlined(function: Callable[..., Any]) -> Any:
     return numba.njit(forceinline=True, **OPTIONS)(function)
 
 
+def helper(function: Callable[..., Any]) -> Any:
+    """Compile a helper that kernels call: for what happens seldom and would only be in the way inside."""
+    return numba.njit(**OPTIONS)(function)
+
+
+def _is_writable(folder: Path) -> bool:
+    # Where there is no home, the path still begins with ~ and would be made below the current folder.
+    if folder.parts[0] == "~":
+        return False
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            return True
+    except OSError:
+        return False
+
+
 _FOLDER = cache_folder()
-_FIRST_TIME = not any(_FOLDER.rglob("*.nbi")) if _FOLDER.is_dir() else True
+_CACHED = _is_writable(_FOLDER)
+_SAY = not _CACHED or not any(_FOLDER.rglob("*.nbi"))
 
 
 def say_when_compiling() -> None:
-    """Log one line, once, where this machine has not compiled these kernels before."""
-    global _FIRST_TIME
-    if _FIRST_TIME:
-        _FIRST_TIME = False
-        log.warning("swiftem compiles its kernels for the first time on this machine: a few seconds, once.")
+    """Log one line, once, where kernels have not been compiled before, or cannot be kept."""
+    global _SAY
+    if _SAY:
+        _SAY = False
+        when = "for the first time on this machine: a few seconds, once"
+        if not _CACHED:
+            when = f"in memory, as {_FOLDER} cannot be written to: a few seconds in every process"
+        log.warning("swiftem compiles its kernels %s.", when)

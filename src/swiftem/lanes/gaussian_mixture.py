@@ -1,0 +1,199 @@
+"""The fused lane of the Gaussian mixture with unit variances."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from swiftem._typing import Array
+from swiftem.data.array_source import ArraySource
+from swiftem.lanes.lane import Current, FusedLane, Lane, Task, step_sizes
+from swiftem.methods import FastIncrementalEM, IncrementalEM, OnlineEM, VarianceReducedEM
+from swiftem.models.gaussian_mixture import BoundGaussianMixture, GaussianMixtureTheta
+
+__all__ = [
+    "FastIncrementalLane",
+    "IncrementalLane",
+    "MixtureLane",
+    "OnlineLane",
+    "VarianceReducedLane",
+    "gaussian_mixture_lane",
+]
+
+MOST_WORK = 2048
+"""Above this b·M·d matrix products in blocks are faster than a loop over samples."""
+
+
+def gaussian_mixture_lane(task: Task) -> Lane | None:
+    """Return the lane for this mixture and method, or None where it does not apply."""
+    kinds: dict[type, type[MixtureLane]] = {
+        OnlineEM: OnlineLane,
+        IncrementalEM: IncrementalLane,
+        VarianceReducedEM: VarianceReducedLane,
+        FastIncrementalEM: FastIncrementalLane,
+    }
+    kind = kinds.get(type(task.method))
+    if kind is None or type(task.model) is not BoundGaussianMixture or type(task.source) is not ArraySource:
+        return None
+    work = task.method.batch_size * task.model.model.n_components * task.model.d
+    if work > MOST_WORK:
+        from swiftem.lanes.mixture_batches import BATCH_LANES
+
+        kind = BATCH_LANES[kind]
+    return kind(task)
+
+
+def _kernels() -> Any:
+    """Return the compiled loops, imported only now: Numba is heavy."""
+    from swiftem.kernels.numba import gaussian_mixture
+
+    return gaussian_mixture
+
+
+class MixtureLane(FusedLane):
+    """What the four methods share: samples, statistics and working parameters as plain arrays."""
+
+    centre: Array
+
+    def __init__(self, task: Task) -> None:
+        super().__init__(task)
+        assert isinstance(task.source, ArraySource)
+        assert isinstance(task.model, BoundGaussianMixture)
+        y = task.source.y.reshape(task.source.n, -1)
+        self.y: Array = np.ascontiguousarray(y, dtype=np.float64)
+        weight = task.source.weight
+        self.sample_weight = np.empty(0) if weight is None else weight
+        self.weight_scale = task.source.n / task.source.total_weight
+        self.far: int | None = None
+        hyper = task.model.model
+        self.penalty = (float(hyper.delta), float(hyper.epsilon), hyper.known_weights is not None)
+
+    @property
+    def per_iteration(self) -> int:
+        """E-step evaluations of one iteration."""
+        return self.task.method.batch_size * self.task.method.index_streams
+
+    def load(self, now: Current) -> None:
+        """Copy s and θ, which the kernels change in place.
+
+        Where θ is θ̄(s), its weights are taken as the kernels write them, not normalised: then it makes no
+        difference, to the last bit, where a stretch begins.
+        """
+        self.s = now.s.copy()
+        weights, means = now.theta.weights.copy(), now.theta.means.copy()
+        delta, epsilon, known = self.penalty
+        if not known and all(map(np.array_equal, now.theta, self.task.model.m_step(now.s))):
+            weights = now.s[: len(weights)] + epsilon
+        self.theta = GaussianMixtureTheta(weights, means)
+        self.moved = False
+
+    def parts(self, flat: Array) -> tuple[Array, Array]:
+        """Return views (M,) and (M, d) of flat statistics."""
+        n_components = len(self.theta.weights)
+        return flat[:n_components], flat[n_components:].reshape(n_components, -1)
+
+    def stretch(self, now: Current, stop: int) -> int:
+        """Run the kernel; where a sample is too far from all means, change to the careful one and go on."""
+        stop = self.prepare(now, stop)
+        done, rejected = self.compiled(now, stop)
+        now.rejected += rejected
+        self.moved |= done > rejected
+        self.task.e_step.evaluations += done * self.per_iteration
+        if now.k + done < stop:
+            if self.far is not None:
+                raise FloatingPointError("the statistics are no longer finite: take a smaller step_size.")
+            self.far = 0
+        return now.k + done
+
+    def prepare(self, now: Current, stop: int) -> int:
+        """Return where the kernel has to stop."""
+        return stop
+
+    def compiled(self, now: Current, stop: int) -> tuple[int, int]:
+        """Do iterations ``now.k`` to ``stop`` − 1; return how many were done and how many rejected."""
+        raise NotImplementedError
+
+    def store(self, now: Current) -> None:
+        """Give s and θ = θ̄(s) back; θ stays as it was where every step was rejected."""
+        if self.moved:
+            now.s, now.theta = self.s, self.task.model.m_step(self.s)
+
+
+class OnlineLane(MixtureLane):
+    """sem."""
+
+    def compiled(self, now: Current, stop: int) -> tuple[int, int]:
+        """Run the kernel."""
+        (index,) = self.task.draws.block(now.k, stop)
+        steps = step_sizes(self.task.gamma, now.k, stop)
+        return _kernels().online_em(  # type: ignore[no-any-return]
+            self.y, self.sample_weight, self.weight_scale, steps, index,
+            *self.parts(self.s), *self.penalty, *self.theta, self.far,
+        )  # fmt: skip
+
+
+class IncrementalLane(MixtureLane):
+    """iem."""
+
+    def load(self, now: Current) -> None:
+        """Copy the centre, too."""
+        super().load(now)
+        self.centre = now.state.centre.copy()
+
+    def compiled(self, now: Current, stop: int) -> tuple[int, int]:
+        """Run the kernel."""
+        (index,) = self.task.draws.block(now.k, stop)
+        return _kernels().incremental_em(  # type: ignore[no-any-return]
+            self.y, self.sample_weight, self.weight_scale, index, now.state.memory,
+            *self.parts(self.s), *self.parts(self.centre), *self.penalty, *self.theta, self.far,
+        )  # fmt: skip
+
+    def store(self, now: Current) -> None:
+        """Give the centre back, too."""
+        super().store(now)
+        now.state = now.state._replace(centre=self.centre)
+
+
+class FastIncrementalLane(IncrementalLane):
+    """fiem."""
+
+    def compiled(self, now: Current, stop: int) -> tuple[int, int]:
+        """Run the kernel."""
+        index_i, index_j = self.task.draws.block(now.k, stop)
+        steps = step_sizes(self.task.gamma, now.k, stop)
+        return _kernels().fast_incremental_em(  # type: ignore[no-any-return]
+            self.y, self.sample_weight, self.weight_scale, steps, index_i, index_j, now.state.memory,
+            *self.parts(self.s), *self.parts(self.centre), *self.penalty, *self.theta, self.far,
+        )  # fmt: skip
+
+
+class VarianceReducedLane(MixtureLane):
+    """sem-vr."""
+
+    renewed = -1
+
+    @property
+    def per_iteration(self) -> int:
+        """Each sample is evaluated at θ and at the anchor."""
+        return 2 * self.task.method.batch_size
+
+    def prepare(self, now: Current, stop: int) -> int:
+        """Renew the anchor where it is time; stop before the next time."""
+        method: Any = self.task.method
+        length: int = method.epoch_length or method.epoch(self.task.source.n)
+        if now.k % length == 0 and self.renewed != now.k:
+            self.store(now)
+            now.state = type(now.state)(now.theta, self.task.e_step.full(now.theta))
+            self.renewed = now.k
+        return min(stop, now.k + length - now.k % length)
+
+    def compiled(self, now: Current, stop: int) -> tuple[int, int]:
+        """Run the kernel."""
+        anchor, centre = now.state
+        (index,) = self.task.draws.block(now.k, stop)
+        steps = step_sizes(self.task.gamma, now.k, stop)
+        return _kernels().variance_reduced_em(  # type: ignore[no-any-return]
+            self.y, self.sample_weight, self.weight_scale, steps, index, *anchor,
+            *self.parts(self.s), *self.parts(centre), *self.penalty, *self.theta, self.far,
+        )  # fmt: skip

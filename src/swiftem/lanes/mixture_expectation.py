@@ -1,0 +1,97 @@
+"""Full passes of the mixture with unit variances, by all cores."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from swiftem._typing import Array
+from swiftem.data.array_source import ArraySource
+from swiftem.data.source import Source
+from swiftem.expectation import Expectation
+from swiftem.kernels.numba import softmax
+from swiftem.kernels.threads import in_order, one_thread_blas, pieces
+from swiftem.lanes.mixture_blocks import Block, Geometry
+from swiftem.models.gaussian_mixture import BoundGaussianMixture, GaussianMixtureTheta
+
+__all__ = ["MixtureExpectation"]
+
+WORK = 1 << 20
+"""Operations below which a piece is not worth a thread."""
+
+
+class MixtureExpectation(Expectation):
+    """As :class:`Expectation`, with compiled full passes that give the same at any number of threads."""
+
+    def __init__(self, model: BoundGaussianMixture, source: ArraySource, between_blocks: Any) -> None:
+        super().__init__(model, source, between_blocks)
+        self.y: NDArray[Any] = source.y.reshape(source.n, -1)
+        self.weight = np.empty(0) if source.weight is None else source.weight
+        self.geometry = Geometry(self.y)
+        n_components = model.model.n_components
+        self._pieces = pieces(source.n, least_rows=max(1024, WORK // (n_components * (model.d + 8))))
+
+    @classmethod
+    def of(cls, model: Any, source: Source, between_blocks: Any) -> MixtureExpectation | None:
+        """Return one where model and source are of the kinds that this is for."""
+        if type(model) is BoundGaussianMixture and type(source) is ArraySource:
+            return cls(model, source, between_blocks)
+        return None
+
+    def _pass(self, theta: GaussianMixtureTheta, remember: bool) -> tuple[Array, Array | None]:
+        n_components, d = theta.means.shape
+        memory = np.empty((self.n, n_components), dtype=self.memory_dtype) if remember else None
+        sums1, sums2 = np.zeros(n_components), np.zeros((n_components, d))
+        work = [(theta, memory, start, stop) for start, stop in self._pieces]
+        with one_thread_blas():
+            for part1, part2 in in_order(self._piece, work):
+                self._between_blocks()
+                sums1 += part1
+                sums2 += part2
+        self.evaluations += self.n
+        s = np.concatenate([sums1, (sums2 + sums1[:, None] * self.geometry.centre).ravel()])
+        return s / self._source.total_weight, memory
+
+    def _piece(
+        self, theta: GaussianMixtureTheta, memory: Array | None, start: int, stop: int
+    ) -> tuple[Array, Array]:
+        """Return the sums of r and of r·(y − centre) over samples ``start`` to ``stop`` − 1."""
+        n_components, d = theta.means.shape
+        rows = Block.rows_for(n_components)
+        block = Block(self.geometry, min(rows, stop - start), n_components)
+        block.set_theta(theta)
+        sums1, sums2 = np.zeros(n_components), np.zeros((n_components, d))
+        for first in range(start, stop, rows):
+            last = min(first + rows, stop)
+            block.take(self.y[first:last])
+            responsibilities = block.e_step()
+            if memory is not None:
+                memory[first:last] = responsibilities
+                responsibilities[:] = memory[first:last]  # what is remembered is what counts
+            softmax.weigh(responsibilities, self.weight[first:last], 1.0, sums1)
+            sums2 += responsibilities.T @ block.y
+        return sums1, sums2
+
+    def objective(self, theta: GaussianMixtureTheta) -> float:
+        r"""Return :math:`\overline{\mathcal{L}}(\theta)`, equation (em_motivate); nothing is counted."""
+        work = [(theta, start, stop) for start, stop in self._pieces]
+        with one_thread_blas():
+            loss = -sum(in_order(self._log_likelihood, work))
+        return self._model.penalty(theta) + loss / self._source.total_weight
+
+    def _log_likelihood(self, theta: GaussianMixtureTheta, start: int, stop: int) -> float:
+        n_components = len(theta.weights)
+        rows = Block.rows_for(n_components)
+        block = Block(self.geometry, min(rows, stop - start), n_components)
+        block.set_theta(theta)
+        total = 0.0
+        for first in range(start, stop, rows):
+            last = min(first + rows, stop)
+            block.take(self.y[first:last])
+            block.e_step()
+            total += softmax.log_likelihood(
+                block.y, block.largest, block.totals, self.weight[first:last], self.geometry.near
+            )
+        return total

@@ -1,0 +1,135 @@
+"""The fused lane of a user's compiled functions goes where the plain NumPy lane goes."""
+
+from dataclasses import replace
+
+import helpers
+import numba
+import numpy as np
+import pytest
+from compiled_models import START, compare, in_domain, own, some
+from helpers import STOCHASTIC, assert_close, leaves
+
+pytestmark = pytest.mark.usefixtures("taken")
+every_method = pytest.mark.parametrize("name", STOCHASTIC)
+
+
+@every_method
+@pytest.mark.parametrize("b", [1, 3, 40])
+def test_batches(name, b, taken):
+    draws = helpers.random_draws(name, 31, 60, b)
+    compare(own(draws=draws), some(name, batch_size=b))
+    assert taken == ["FunctionsLane"]
+
+
+@every_method
+@pytest.mark.parametrize("b", [1, 3])
+def test_weights(name, b, taken):
+    weight = np.linspace(0.0, 2.0, 31)[::-1]  # read in steps of −1, and one is dropped
+    compare(own(sample_weight=weight), some(name, batch_size=b))
+    assert taken == ["FunctionsLane"]
+
+
+# Every pair of a method and a type is a loop to compile, half a second each.
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        *((kind, name) for kind in ("NamedTuple", "array") for name in STOCHASTIC),
+        *(("float", "sem-vr"), ("float", "fiem"), ("views", "sem-vr"), ("views", "sem")),
+    ],
+)
+def test_kinds_of_theta(name, kind, taken):
+    compare(own(kind), some(name, batch_size=2))
+    assert taken == ["FunctionsLane"]
+
+
+@every_method
+@pytest.mark.parametrize("n", [1, 2])
+def test_few_samples(name, n):
+    compare(own(n=n), some(name, batch_size=3))
+
+
+@pytest.mark.parametrize("name", ["iem", "fiem"])
+def test_memory_of_float32(name, taken):
+    compare(own(), some(name, batch_size=3, memory_dtype="float32"), n_iter=300)
+    assert taken == ["FunctionsLane"]
+
+
+@pytest.mark.parametrize(("name", "b"), [("sem-vr", 1), ("fiem", 1), ("fiem", 3)])
+def test_rejected_steps(name, b, taken):
+    method = some(name, batch_size=b, step_size=0.9, epoch_length=150)
+    expected = compare(own(guard=in_domain), method, n_iter=300)
+    assert 0 < expected.rejected < 300
+    assert taken == ["FunctionsLane"]
+
+
+def test_default_domain_rejects_what_is_not_finite():
+    @numba.njit(error_model="numpy")
+    def e_step(y, theta):
+        return 1 / (y.reshape(-1, 1) - 1), y
+
+    problem = own("float")
+    problem.model = replace(problem.model, expected_statistics=e_step)
+    problem.y = np.array([1.0, 2.0, 3.0])
+    method = some("sem", step_size=0.5)
+    results = [
+        problem.run(method, kernels, draws=[0, 1, 2, 0, 1], n_iter=5, s0=[0.0])
+        for kernels in ("auto", "reference")
+    ]
+    assert [r.rejected for r in results] == [2, 2]
+    assert_close(results[0].s, results[1].s)
+
+
+DATA = {
+    "two columns": lambda: own(d=2),
+    "columns of another array": lambda: replace(own(d=2), y=own(d=4).y[:, ::2]),
+    "float32": lambda: own("float", dtype=np.float32),
+    "integers": lambda: own(dtype=np.int32),
+    "unaligned": lambda: replace(own(), y=unaligned(own().y)),
+}
+
+
+def unaligned(y):
+    rows = np.zeros(len(y), dtype=[("letter", "S1"), ("value", np.float64)])
+    rows["value"] = y
+    return rows["value"]
+
+
+@helpers.parametrize_cases(DATA)
+def test_kinds_of_data(case, taken):
+    compare(case(), some("fiem", batch_size=2))
+    assert taken == ["FunctionsLane"]
+
+
+def test_data_that_are_read_only(tmp_path, taken):
+    np.save(tmp_path / "y.npy", own().y)
+    compare(replace(own(), y=np.load(tmp_path / "y.npy", mmap_mode="r")), some("fiem"))
+    assert taken == ["FunctionsLane"]
+
+
+@every_method
+@pytest.mark.parametrize("split", [1, 11, 37])
+def test_split_runs(name, split):
+    """Split anywhere, the run is the same to the last bit; across lanes, to rounding."""
+    problem, method = own("NamedTuple", guard=in_domain), some(name, batch_size=2, step_size=0.5)
+    whole = problem.run(method)
+    for lanes in (("auto", "auto"), ("auto", "reference"), ("reference", "auto")):
+        first = problem.run(method, lanes[0], n_iter=split)
+        start = {"theta0": first.theta, "s0": first.s, "state": first.state, "seed": None}
+        second = problem.run(method, lanes[1], n_iter=60 - split, **start)
+        if "reference" not in lanes:
+            helpers.assert_same_result(second, whole)
+        everything = [leaves((r.theta, r.s, r.state.method)) for r in (second, whole)]
+        for one, other in zip(*everything, strict=True):
+            assert_close(one, other)
+
+
+@every_method
+def test_records_stay_as_they_were(name):
+    problem, copies = own("array"), []
+    result = problem.run(
+        some(name), record_every=1, callback=lambda it: copies.append((it.theta.copy(), it.s.copy()))
+    )
+    for iterate, (theta, s) in zip(result.path, copies, strict=True):
+        np.testing.assert_array_equal(iterate.theta, theta)
+        np.testing.assert_array_equal(iterate.s, s)
+    np.testing.assert_array_equal(problem.theta0, np.array(START))
