@@ -55,6 +55,7 @@ class MixtureLane(FusedLane):
     """What the four methods share: samples, statistics and working parameters as plain arrays."""
 
     centre: Array
+    centre_parts: tuple[Array, Array]
 
     def __init__(self, task: Task) -> None:
         super().__init__(task)
@@ -82,10 +83,11 @@ class MixtureLane(FusedLane):
         """
         self.s = now.s.copy()
         weights, means = now.theta.weights.copy(), now.theta.means.copy()
-        delta, epsilon, known = self.penalty
+        _, epsilon, known = self.penalty
         if not known and all(map(np.array_equal, now.theta, self.task.model.m_step(now.s))):
             weights = now.s[: len(weights)] + epsilon
         self.theta = GaussianMixtureTheta(weights, means)
+        self.s_parts = self.parts(self.s)
         self.moved = False
 
     def parts(self, flat: Array) -> tuple[Array, Array]:
@@ -129,7 +131,7 @@ class OnlineLane(MixtureLane):
         steps = step_sizes(self.task.gamma, now.k, stop)
         return _kernels().online_em(  # type: ignore[no-any-return]
             self.y, self.sample_weight, self.weight_scale, steps, index,
-            *self.parts(self.s), *self.penalty, *self.theta, self.far,
+            *self.s_parts, *self.penalty, *self.theta, self.far,
         )  # fmt: skip
 
 
@@ -140,13 +142,14 @@ class IncrementalLane(MixtureLane):
         """Copy the centre, too."""
         super().load(now)
         self.centre = now.state.centre.copy()
+        self.centre_parts = self.parts(self.centre)
 
     def compiled(self, now: Current, stop: int) -> tuple[int, int]:
         """Run the kernel."""
         (index,) = self.task.draws.block(now.k, stop)
         return _kernels().incremental_em(  # type: ignore[no-any-return]
             self.y, self.sample_weight, self.weight_scale, index, now.state.memory,
-            *self.parts(self.s), *self.parts(self.centre), *self.penalty, *self.theta, self.far,
+            *self.s_parts, *self.centre_parts, *self.penalty, *self.theta, self.far,
         )  # fmt: skip
 
     def store(self, now: Current) -> None:
@@ -164,7 +167,7 @@ class FastIncrementalLane(IncrementalLane):
         steps = step_sizes(self.task.gamma, now.k, stop)
         return _kernels().fast_incremental_em(  # type: ignore[no-any-return]
             self.y, self.sample_weight, self.weight_scale, steps, index_i, index_j, now.state.memory,
-            *self.parts(self.s), *self.parts(self.centre), *self.penalty, *self.theta, self.far,
+            *self.s_parts, *self.centre_parts, *self.penalty, *self.theta, self.far,
         )  # fmt: skip
 
 
@@ -195,5 +198,5 @@ class VarianceReducedLane(MixtureLane):
         steps = step_sizes(self.task.gamma, now.k, stop)
         return _kernels().variance_reduced_em(  # type: ignore[no-any-return]
             self.y, self.sample_weight, self.weight_scale, steps, index, *anchor,
-            *self.parts(self.s), *self.parts(centre), *self.penalty, *self.theta, self.far,
+            *self.s_parts, *self.parts(centre), *self.penalty, *self.theta, self.far,
         )  # fmt: skip

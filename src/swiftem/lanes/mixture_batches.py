@@ -47,8 +47,8 @@ class _BatchLane(MixtureLane):
         steps = step_sizes(self.task.gamma, now.k, stop)
         rejected = 0
         with one_thread_blas():
-            for row, step in enumerate(steps.tolist()):
-                rejected += self.iteration(now, step, *(stream[row] for stream in streams))
+            for step, *index in zip(steps.tolist(), *streams, strict=True):
+                rejected += self.iteration(now, step, *index)
         return stop - now.k, rejected
 
     def iteration(self, now: Current, step: float, *index: Index) -> int:
@@ -56,28 +56,29 @@ class _BatchLane(MixtureLane):
         raise NotImplementedError
 
     def e_step(self, block: Block, index: Index) -> Array:
-        block.set_theta(self.theta)
-        block.gather(self.y, index)
+        block.begin(self.theta, self.y, index)
         return block.e_step()
+
+    def weights_of(self, index: Index) -> Array:
+        return self.sample_weight[index] if len(self.sample_weight) else ALL_ALIKE
 
     def sum(self, block: Block, rows: Array, index: Index, factor: float) -> tuple[Array, Array]:
         """Return factor · Σ weight · rows ⊗ (1, y), y minus the offset, in buffers."""
-        weight = self.sample_weight[index] if len(self.sample_weight) else ALL_ALIKE
         self.change1[:] = 0.0
-        softmax.weigh(rows, weight, factor, self.change1)
+        softmax.weigh(rows, self.weights_of(index), factor, self.change1)
         np.dot(rows.T, block.y, out=self.change2)
         return self.change1, self.change2
 
     def advance_by(self, step: float, centre: tuple[Array, Array], change: tuple[Array, Array]) -> int:
         return softmax.advance(  # type: ignore[no-any-return]
-            *centre, *change, self.offset, step, *self.parts(self.s), *self.penalty, *self.theta
+            *centre, *change, self.offset, step, *self.s_parts, *self.penalty, *self.theta
         )
 
     def renew_centre(self, block: Block, rows: Array, index: Index, memory: Array) -> None:
         """Write rows into the memory and what changed into the centre."""
         softmax.swap(rows, index, memory, True)
         change1, change2 = self.sum(block, rows, index, self.weight_scale / self.task.source.n)
-        centre1, centre2 = self.parts(self.centre)
+        centre1, centre2 = self.centre_parts
         centre1 += change1
         centre2 += change2
         centre2 += np.multiply.outer(change1, self.offset)
@@ -86,15 +87,19 @@ class _BatchLane(MixtureLane):
 class _OnlineBatches(_BatchLane, OnlineLane):
     def iteration(self, now: Current, step: float, *index: Index) -> int:
         (i,) = index
-        change = self.sum(self.block, self.e_step(self.block, i), i, self.per_sample)
-        return self.advance_by(step, (self.zero1, self.zero2), change)  # (oem)
+        block, weight = self.block, self.weights_of(i)
+        block.begin(self.theta, self.y, i)
+        self.change1[:] = 0.0
+        rows = block.weighted_e_step(weight, self.per_sample, self.change1)
+        np.dot(rows.T, block.y, out=self.change2)
+        return self.advance_by(step, (self.zero1, self.zero2), (self.change1, self.change2))  # (oem)
 
 
 class _IncrementalBatches(_BatchLane, IncrementalLane):
     def iteration(self, now: Current, step: float, *index: Index) -> int:
         (i,) = index
         self.renew_centre(self.block, self.e_step(self.block, i), i, now.state.memory)
-        return self.advance_by(1.0, self.parts(self.centre), (self.zero1, self.zero2))  # (iem)
+        return self.advance_by(1.0, self.centre_parts, (self.zero1, self.zero2))  # (iem)
 
 
 class _VarianceReducedBatches(_BatchLane, VarianceReducedLane):
@@ -102,7 +107,7 @@ class _VarianceReducedBatches(_BatchLane, VarianceReducedLane):
         (i,) = index
         anchor, centre = now.state
         rows = self.e_step(self.block, i)
-        self.block_too.set_theta(anchor)
+        self.block_too.begin(anchor)
         self.block_too.y = self.block.y
         rows -= self.block_too.e_step()
         return self.advance_by(
@@ -117,7 +122,7 @@ class _FastIncrementalBatches(_BatchLane, FastIncrementalLane):
         rows, news = self.e_step(self.block, i), self.e_step(self.block_too, j)
         softmax.swap(rows, i, memory, False)
         change = self.sum(self.block, rows, i, self.per_sample)
-        rejected = self.advance_by(step, self.parts(self.centre), change)  # (sagaem), first half
+        rejected = self.advance_by(step, self.centre_parts, change)  # (sagaem), first half
         self.renew_centre(self.block_too, news, j, memory)  # (sagaem), second half
         return rejected
 

@@ -20,6 +20,9 @@ FARTHEST = 2e4
 """Squared distance from the centre up to which an expanded square keeps eleven digits."""
 
 
+NO_SAMPLES, NO_INDEX = np.empty((0, 0)), np.empty(0, dtype=np.intp)
+
+
 class Geometry:
     """Where the samples lie: their centre, and whether they are near enough for expanded squares.
 
@@ -61,11 +64,12 @@ class Block:
         """Return how many samples a block should have."""
         return max(64, NUMBERS // n_components)
 
-    def set_theta(self, theta: GaussianMixtureTheta) -> None:
-        """Prepare for the parameters θ; weights need not sum to 1."""
-        softmax.prepare(
+    def begin(self, theta: GaussianMixtureTheta, y: Array = NO_SAMPLES, index: Index = NO_INDEX) -> None:
+        """Prepare for θ, whose weights need not sum to 1, and take samples ``index`` (b,) of ``y`` (n, d)."""
+        self.y = self._y[: len(index)]
+        softmax.begin(
             theta.weights, theta.means, self.geometry.centre, self.geometry.near,
-            self._means, self._transposed, self._constant,
+            self._means, self._transposed, self._constant, y, index, self.y,
         )  # fmt: skip
 
     def take(self, samples: NDArray[Any]) -> None:
@@ -73,13 +77,19 @@ class Block:
         self.y = self._y[: len(samples)]
         np.subtract(samples, self.geometry.centre, out=self.y)
 
-    def gather(self, y: Array, index: Index) -> None:
-        """Take over samples ``index`` (b,) of ``y`` (n, d)."""
-        self.y = self._y[: len(index)]
-        softmax.gather(y, index, self.geometry.centre, self.y)
-
     def e_step(self) -> Array:
         """Return the responsibilities (b, M) of the samples, in a buffer."""
+        self._exponentials()
+        softmax.normalise(self.rows, self.totals)
+        return self.rows
+
+    def weighted_e_step(self, weight: Array, factor: float, sums: Array) -> Array:
+        """Return responsibilities times factor · weight ((b,), or (0,): ones), added to ``sums`` (M,) too."""
+        self._exponentials()
+        softmax.normalise_weighted(self.rows, self.totals, weight, factor, sums)
+        return self.rows
+
+    def _exponentials(self) -> None:
         b = len(self.y)
         self.rows, self.largest, self.totals = self._rows[:b], self._largest[:b], self._totals[:b]
         if self.geometry.near:
@@ -88,5 +98,3 @@ class Block:
             softmax.log_joint(self.y, self._means, self.rows)
         softmax.shift(self.rows, self._constant, self.largest)
         np.exp(self.rows, out=self.rows)
-        softmax.normalise(self.rows, self.totals)
-        return self.rows

@@ -61,17 +61,20 @@ class MixtureExpectation(Expectation):
         n_components, d = theta.means.shape
         rows = Block.rows_for(n_components)
         block = Block(self.geometry, min(rows, stop - start), n_components)
-        block.set_theta(theta)
+        block.begin(theta)
         sums1, sums2 = np.zeros(n_components), np.zeros((n_components, d))
         for first in range(start, stop, rows):
             last = min(first + rows, stop)
             block.take(self.y[first:last])
-            responsibilities = block.e_step()
-            if memory is not None:
-                memory[first:last] = responsibilities
-                responsibilities[:] = memory[first:last]  # what is remembered is what counts
-            softmax.weigh(responsibilities, self.weight[first:last], 1.0, sums1)
-            sums2 += responsibilities.T @ block.y
+            weight = self.weight[first:last]
+            if memory is None:
+                weighted = block.weighted_e_step(weight, 1.0, sums1)
+            else:
+                weighted = block.e_step()
+                memory[first:last] = weighted
+                weighted[:] = memory[first:last]  # what is remembered is what counts
+                softmax.weigh(weighted, weight, 1.0, sums1)
+            sums2 += weighted.T @ block.y
         return sums1, sums2
 
     def objective(self, theta: GaussianMixtureTheta) -> float:
@@ -85,7 +88,7 @@ class MixtureExpectation(Expectation):
         n_components = len(theta.weights)
         rows = Block.rows_for(n_components)
         block = Block(self.geometry, min(rows, stop - start), n_components)
-        block.set_theta(theta)
+        block.begin(theta)
         total = 0.0
         for first in range(start, stop, rows):
             last = min(first + rows, stop)

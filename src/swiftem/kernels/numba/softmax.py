@@ -15,18 +15,21 @@ from swiftem.kernels.numba.compile import kernel
 
 __all__ = [
     "advance",
-    "gather",
+    "begin",
     "log_joint",
     "log_likelihood",
     "normalise",
-    "prepare",
+    "normalise_weighted",
     "shift",
     "swap",
     "weigh",
 ]
 
-NEGLIGIBLE = -46.0
-"""Its exponential is about 1e-20. Smaller ones are set to zero: subnormal numbers slow the products down."""
+LOWEST = -100.0
+"""Logits are cut off here: exponentials of infinities, and subnormal ones, take several times as long."""
+
+NEGLIGIBLE = 1e-20
+"""Smaller responsibilities are set to zero: subnormal numbers, in float32 too, slow matrix products down."""
 
 
 @kernel
@@ -45,27 +48,6 @@ def log_joint(y: Any, means: Any, out: Any) -> None:
 
 
 @kernel
-def prepare(
-    weights: Any, means: Any, centre: Any, expanded: Any, shifted: Any, transposed: Any, constant: Any
-) -> None:
-    """Write what the E-step needs of θ: ``shifted`` (M, d) means, ``transposed`` (d, M), ``constant`` (M,).
-
-    The constant is log ω_m, minus ‖μ_m‖² / 2 where the square is ``expanded``.
-    """
-    n_components, d = means.shape
-    for m in range(n_components):
-        square = 0.0
-        for c in range(d):
-            value = means[m, c] - centre[c]
-            shifted[m, c] = value
-            transposed[c, m] = value
-            square += value * value
-        constant[m] = math.log(weights[m]) if weights[m] > 0.0 else -math.inf
-        if expanded:
-            constant[m] -= 0.5 * square
-
-
-@kernel
 def shift(logits: Any, constant: Any, largest: Any) -> None:
     """Add ``constant`` (M,) to the rows of ``logits`` (b, M) and subtract each row's ``largest`` (b,)."""
     for t in range(len(logits)):
@@ -76,8 +58,7 @@ def shift(logits: Any, constant: Any, largest: Any) -> None:
             top = max(top, value)
         largest[t] = top
         for m in range(logits.shape[1]):
-            value = logits[t, m] - top
-            logits[t, m] = value if value > NEGLIGIBLE else -math.inf
+            logits[t, m] = max(logits[t, m] - top, LOWEST)
 
 
 @kernel
@@ -90,16 +71,54 @@ def normalise(rows: Any, totals: Any) -> None:
         totals[t] = total
         inverse = 1.0 / total
         for m in range(rows.shape[1]):
-            rows[t, m] *= inverse
+            value = rows[t, m] * inverse
+            rows[t, m] = value if value > NEGLIGIBLE else 0.0
 
 
 @kernel
-def gather(y: Any, index: Any, centre: Any, out: Any) -> None:
-    """Write samples ``index`` (b,) of ``y`` (n, d), minus ``centre`` (d,), into ``out`` (b, d)."""
+def normalise_weighted(rows: Any, totals: Any, weight: Any, factor: Any, sums: Any) -> None:
+    """As ``normalise`` and then ``weigh``, in one go over the block."""
+    for t in range(len(rows)):
+        total = 0.0
+        for m in range(rows.shape[1]):
+            total += rows[t, m]
+        totals[t] = total
+        least = NEGLIGIBLE * total
+        scale = factor / total
+        if len(weight):
+            scale *= weight[t]
+        for m in range(rows.shape[1]):
+            value = scale * rows[t, m] if rows[t, m] > least else 0.0
+            rows[t, m] = value
+            sums[m] += value
+
+
+@kernel
+def begin(
+    weights: Any, means: Any, centre: Any, expanded: Any, shifted: Any, transposed: Any, constant: Any,
+    y: Any, index: Any, samples: Any,
+) -> None:  # fmt: skip
+    """Write what an E-step needs of θ and of the data.
+
+    Of θ: means minus the ``centre`` (d,) into ``shifted`` (M, d) and ``transposed`` (d, M); log ω_m, minus
+    ‖μ_m‖² / 2 where squares are ``expanded``, into ``constant`` (M,). Of ``y`` (n, d): samples ``index`` (b,)
+    minus the centre into ``samples`` (b, d).
+    """
+    n_components, d = means.shape
+    for m in range(n_components):
+        square = 0.0
+        for c in range(d):
+            value = means[m, c] - centre[c]
+            shifted[m, c] = value
+            transposed[c, m] = value
+            square += value * value
+        constant[m] = math.log(weights[m]) if weights[m] > 0.0 else -math.inf
+        if expanded:
+            constant[m] -= 0.5 * square
     for t in range(len(index)):
         i = index[t]
-        for c in range(y.shape[1]):
-            out[t, c] = y[i, c] - centre[c]
+        for c in range(d):
+            samples[t, c] = y[i, c] - centre[c]
 
 
 @kernel
