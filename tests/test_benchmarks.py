@@ -5,30 +5,106 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parent.parent
+METHODS = ("sem", "iem", "sem-vr", "fiem")
+COLUMNS = {
+    *("commit", "python", "numpy", "scipy", "scikit-learn", "numba", "swiftem", "cpu", "cores"),
+    *("figure", "model", "method", "n", "d", "components", "b", "threads", "e_steps", "iterations"),
+    *("value", "unit", "peer", "peer_value", "ratio", "compared", "result", "goal", "reached"),
+}
 
 
-def test_quick_run_writes_every_column(tmp_path):
-    """Each peer is checked against ``swiftem.run`` to 1e-9 before it is timed: a failure ends the run."""
-    file = tmp_path / "bench.csv"
-    command = [sys.executable, "-W", "error", "-m", "benchmarks", "--quick", "--out", str(file)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "Ratio: swiftem's time over the peer's" in done.stdout
+def benchmarks(*arguments):
+    command = [sys.executable, "-W", "error", "-m", "benchmarks", "--quick", *arguments]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=180, check=False)
 
+
+def read(file):
     with open(file, newline="", encoding="utf-8") as stream:
-        rows = list(csv.DictReader(stream))
-    mixture = [("em", "NumPy loop"), *((name, "NumPy loop") for name in ("sem", "iem", "sem-vr", "fiem"))]
+        return list(csv.DictReader(stream))
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory):
+    """Each peer is checked against ``swiftem.run`` to 1e-9 before it is timed: a failure ends the run."""
+    file = tmp_path_factory.mktemp("bench") / "bench.csv"
+    done = benchmarks("--out", str(file))
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout, read(file), file
+
+
+def test_quick_run_has_every_figure_but_memory(done):
+    _, rows, _ = done
     expected = [
-        *(("paper's mixture", *row) for row in (*mixture, ("em", "scikit-learn"))),
-        *(("wide mixture", *row) for row in (*mixture, ("em", "scikit-learn"))),
-        *(("pLSA", name, "NumPy loop, O(K)") for name in ("sem", "iem", "sem-vr", "fiem")),
+        *(("one-sample", "paper's mixture", name, "Numba loop") for name in METHODS),
+        *(("plsa", "pLSA", name, "Numba loop, O(K)") for name in METHODS),
+        *(("plsa-documents", "pLSA", name, "D = 10") for name in ("sem", "iem", "fiem")),
+        *(("mini-batch", "wide mixture", name, "products and exp") for name in METHODS),
+        ("full-pass", "paper's mixture", "em", "one thread"),
+        ("full-pass", "paper's mixture", "em", "scikit-learn"),
+        ("full-pass", "wide mixture", "em", "one thread"),
+        ("full-pass", "wide mixture", "em", "scikit-learn"),
+        ("full-pass", "pLSA", "em", "one thread"),
+        ("start-up", "any", "any", "import numpy"),
+        ("start-up", "mixture", "fiem", ""),
+        ("start-up", "mixture", "fiem", "warm cache"),
+        ("start-up", "pLSA", "fiem", ""),
+        ("start-up", "pLSA", "fiem", "warm cache"),
     ]
-    assert [(row["model"], row["method"], row["peer"]) for row in rows] == expected
+    assert [(row["figure"], row["model"], row["method"], row["peer"]) for row in rows] == expected
+    assert set(rows[0]) >= COLUMNS
+
+
+def test_results_follow_from_the_values(done):
+    _, rows, _ = done
     for row in rows:
-        assert all(row.values())
-        assert int(row["ns_per_iteration"]) > 0
-        assert row["threads"] == "1"
-        ratio = int(row["ns_per_iteration"]) / int(row["peer_ns_per_iteration"])
-        assert abs(float(row["ratio"]) - ratio) < 0.01 * ratio
-    assert {"commit", "python", "numpy", "scipy", "scikit-learn", "swiftem", "cpu", "cores"} <= set(rows[0])
+        value, result = float(row["value"]), float(row["result"])
+        assert value > 0
+        peer = float(row["peer_value"]) if row["peer"] else None
+        if peer is not None:
+            assert float(row["ratio"]) == pytest.approx(value / peer, rel=1e-4)
+        expected = {
+            "ratio": lambda value, peer: value / peer,
+            "speed-up": lambda value, peer: peer / value,
+            "difference": lambda value, peer: value - peer,
+            "value": lambda value, peer: value,
+        }[row["compared"]]
+        assert result == pytest.approx(expected(value, peer), rel=1e-4, abs=1e-5)
+        if row["goal"]:
+            good = (
+                result >= float(row["goal"])
+                if row["compared"] == "speed-up"
+                else result <= float(row["goal"])
+            )
+            assert row["reached"] == ("yes" if good else "no")
+        else:
+            assert row["reached"] == ""
+
+
+def test_the_goal_of_a_mini_batch_is_for_one_e_step(done):
+    goals = {row["method"]: float(row["goal"]) for row in done[1] if row["figure"] == "mini-batch"}
+    assert goals == {"sem": 2, "iem": 2, "sem-vr": 4, "fiem": 4}
+
+
+def test_screen_says_what_is_where(done):
+    output, _, file = done
+    for text in ("Ratio: swiftem's time over the peer's", "reached", "spherical", f"Results: {file}"):
+        assert text in output
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="memory is read from /proc")
+def test_one_figure_alone(tmp_path):
+    file = tmp_path / "bench.csv"
+    done = benchmarks("--only", "memory", "--out", str(file))
+    assert done.returncode == 0, done.stdout + done.stderr
+    (row,) = read(file)
+    assert (row["figure"], row["unit"]) == ("memory", "bytes")
+    assert float(row["value"]) > float(row["peer_value"])
+
+
+def test_unknown_figure_is_refused(tmp_path):
+    done = benchmarks("--only", "nothing", "--out", str(tmp_path / "bench.csv"))
+    assert done.returncode == 2
+    assert "no figure is called 'nothing'" in " ".join(done.stderr.replace("│", " ").split())

@@ -17,7 +17,7 @@ from swiftem.expectation import Expectation
 from swiftem.interrupt import DeferredInterrupt
 from swiftem.kernels import check_kernels
 from swiftem.lanes.choose import choose_expectation, choose_lane
-from swiftem.lanes.lane import Current, Task
+from swiftem.lanes.lane import Current, Lane, Task
 from swiftem.methods.method import Method
 from swiftem.models.model import Model
 from swiftem.result import Iterate, Result, State, Status
@@ -48,7 +48,7 @@ class Algorithm1:
 
     def advance(self, now: Current, stop: int) -> None:
         """Stochastic EM, iterations ``now.k`` to ``stop`` − 1 (Algorithm 1, the loop)."""
-        model, method, _, gamma, draws, e_step, interrupt = self.task
+        model, method, _, gamma, draws, e_step, interrupt, _ = self.task
         for k in range(now.k, stop):
             interrupt.check()
             drawn, step = draws.at(k), check_step(gamma(k + 1), k + 1)
@@ -59,6 +59,12 @@ class Algorithm1:
             else:
                 now.rejected += 1
             now.k, now.evaluations = k + 1, e_step.evaluations
+
+    def snapshot(self) -> None:
+        """Return None: all there is is in ``now``."""
+
+    def restore(self, snapshot: Any, now: Current) -> None:
+        """Do nothing: all there is is in ``now``."""
 
 
 def run(
@@ -162,8 +168,8 @@ def run(
     with DeferredInterrupt() as interrupt:
         e_step = choose_expectation(kernels, bound, source, interrupt.check)
         e_step.memory_dtype = np.dtype(getattr(method, "memory_dtype", np.float64))
-        task = Task(bound, method, source, gamma, indices, e_step, interrupt)
-        lane = choose_lane(kernels, task) or Algorithm1(task)
+        task = Task(bound, method, source, gamma, indices, e_step, interrupt, Algorithm1)
+        lane: Lane = choose_lane(kernels, task) or Algorithm1(task)
         theta, s_given = read_start(bound, theta0, s0, generator(entropy, INITIAL_THETA))
         path: list[Any] = []
         try:
@@ -173,6 +179,8 @@ def run(
         except KeyboardInterrupt:  # there is nothing yet but θ^(0)
             return Result(theta, s_given, cast(State, None), 0.0, 0, 0, "interrupted", path)
         e_step.evaluations = now.evaluations
+        if state is not None:
+            lane.restore(state.lane, now)
 
         def at_record() -> bool:
             iterate = Iterate(now.k, now.evaluations / source.n, now.theta, now.s, now.rejected)
@@ -194,7 +202,9 @@ def run(
         except KeyboardInterrupt:
             status = "interrupted"
     log.info("%s: %s after %d iterations, %d rejected", method.name, status, now.k, now.rejected)
-    end = State(method.name, source.n, now.k, now.evaluations, now.rejected, entropy, now.state)
+    end = State(
+        method.name, source.n, now.k, now.evaluations, now.rejected, entropy, now.state, lane.snapshot()
+    )
     return Result(now.theta, now.s, end, now.evaluations / source.n, now.k, now.rejected, status, path)
 
 

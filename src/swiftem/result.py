@@ -55,6 +55,9 @@ class State(NamedTuple):
         The seed of the draws.
     method : NamedTuple
         The method's own state.
+    lane : NamedTuple or None
+        How compiled code holds the statistics, where that is not just s: without it a run would go on
+        equal to rounding only.
     """
 
     name: str
@@ -64,6 +67,7 @@ class State(NamedTuple):
     rejected: int
     entropy: Entropy
     method: Any
+    lane: Any = None
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,10 @@ from swiftem.expectation import Expectation
 from swiftem.lanes.functions import functions_lane
 from swiftem.lanes.gaussian_mixture import gaussian_mixture_lane
 from swiftem.lanes.lane import Lane, Task
+from swiftem.lanes.plsa import plsa_lane
 from swiftem.models.gaussian_mixture import BoundGaussianMixture
 from swiftem.models.model import BoundModel
+from swiftem.models.plsa import BoundPLSA
 
 __all__ = ["choose_expectation", "choose_lane"]
 
@@ -25,6 +27,10 @@ def choose_expectation(
         compiled = MixtureExpectation.of(model, source, between_blocks)
         if compiled is not None:
             return compiled
+    if kernels != "reference" and type(model) is BoundPLSA:
+        from swiftem.lanes.plsa_expectation import PLSAExpectation
+
+        return PLSAExpectation(model, source, between_blocks)
     return Expectation(model, source, between_blocks)
 
 
@@ -40,7 +46,7 @@ def choose_lane(kernels: str, task: Task) -> Lane | None:
     """
     if kernels == "reference":
         return None
-    for lane_for in (gaussian_mixture_lane, functions_lane):
+    for lane_for in (gaussian_mixture_lane, plsa_lane, functions_lane):
         lane = lane_for(task)
         if lane is not None:
             from swiftem.kernels.numba.compile import say_when_compiling

@@ -12,7 +12,6 @@ from swiftem.data.array_source import ArraySource
 from swiftem.lanes.lane import Current, FusedLane, Lane, Task, step_sizes
 from swiftem.methods import FastIncrementalEM, IncrementalEM, OnlineEM, VarianceReducedEM
 from swiftem.models.exponential_family import BoundExponentialFamily, ExponentialFamilyModel, is_finite
-from swiftem.schedules import check_step
 
 if TYPE_CHECKING:
     from swiftem.kernels.numba.compose import Loop
@@ -80,7 +79,7 @@ class FunctionsLane(FusedLane):
     def advance(self, now: Current, stop: int) -> None:
         """Do iterations ``now.k`` to ``stop`` − 1, in stretches once θ has the type that the M-step gives."""
         while now.k < stop and not self._fits(now):
-            self._iterate(now)
+            self.task.plain(self.task).advance(now, now.k + 1)
         if now.k < stop:
             super().advance(now, stop)
 
@@ -151,19 +150,6 @@ class FunctionsLane(FusedLane):
             if memory.dtype != kind or memory.shape != shape or not memory.flags.carray:
                 return False
         return not hasattr(state, "centre") or state.centre.shape == (q,)
-
-    def _iterate(self, now: Current) -> None:
-        """One iteration of Algorithm 1 in Python."""
-        model, method, _, gamma, draws, e_step, interrupt = self.task
-        interrupt.check()
-        step = check_step(gamma(now.k + 1), now.k + 1)
-        proxy, now.state = method.proxy(now.k, now.theta, draws.at(now.k), now.state, e_step)
-        s = (1 - step) * now.s + step * proxy
-        if model.in_domain(s):
-            now.s, now.theta = s, model.m_step(s)
-        else:
-            now.rejected += 1
-        now.k, now.evaluations = now.k + 1, e_step.evaluations
 
 
 def fit(theta: Theta, kind: Any) -> Any:

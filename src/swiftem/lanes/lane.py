@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Any, NamedTuple, Protocol
@@ -43,6 +44,8 @@ class Task(NamedTuple):
     draws: Draws
     e_step: Expectation
     interrupt: DeferredInterrupt
+    plain: Callable[[Task], Lane]
+    """Makes the lane that goes iteration by iteration: for what a fused lane cannot do."""
 
 
 class Lane(Protocol):
@@ -50,6 +53,14 @@ class Lane(Protocol):
 
     def advance(self, now: Current, stop: int) -> None:
         """Do iterations ``now.k`` to ``stop`` − 1, and leave ``now`` complete also when interrupted."""
+        ...
+
+    def snapshot(self) -> Any:
+        """Return what the lane has beyond ``now``, a NamedTuple of arrays of its own, or None."""
+        ...
+
+    def restore(self, snapshot: Any, now: Current) -> None:
+        """Go on from a snapshot where it belongs to ``now``; otherwise do nothing."""
         ...
 
 
@@ -95,6 +106,14 @@ class FusedLane(ABC):
                 self._adapt(now.k - first, perf_counter() - begin)
         finally:
             self.store(now)
+
+    def snapshot(self) -> Any:
+        """Return None: there is nothing beyond ``now``."""
+        return None
+
+    def restore(self, snapshot: Any, now: Current) -> None:
+        """Do nothing: there is nothing beyond ``now``."""
+        return
 
     def _adapt(self, done: int, seconds: float) -> None:
         """Choose the next stretch's length; a first one may hold compile time, so it shrinks only slowly."""
