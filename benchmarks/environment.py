@@ -10,7 +10,9 @@ from pathlib import Path
 
 import swiftem
 
-__all__ = ["environment"]
+__all__ = ["VERSIONS", "environment"]
+
+VERSIONS = ("python", "numpy", "scipy", "scikit-learn", "numba", "swiftem")
 
 
 def environment() -> dict[str, str]:
@@ -18,7 +20,7 @@ def environment() -> dict[str, str]:
     return {
         "commit": _commit(),
         "python": platform.python_version(),
-        **{name: version(name) for name in ("numpy", "scipy", "scikit-learn")},
+        **{name: version(name) for name in ("numpy", "scipy", "scikit-learn", "numba")},
         "swiftem": swiftem.__version__,
         "cpu": _cpu(),
         "cores": str(os.cpu_count()),

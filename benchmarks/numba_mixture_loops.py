@@ -1,4 +1,4 @@
-"""Yardsticks: the paper's mixture (d = 1, one sample an iteration), a hand-written Numba loop for each method."""
+"""What one would write by hand in Numba for the paper's mixture, d = 1, one sample an iteration."""
 
 import math
 

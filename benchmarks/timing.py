@@ -2,24 +2,58 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from time import perf_counter_ns
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import pairwise
+from time import perf_counter, perf_counter_ns
 from typing import Any
 
-__all__ = ["interleaved"]
+from swiftem.kernels.threads import get_threads, set_threads
+
+__all__ = ["Laps", "interleaved", "least", "threads"]
 
 
-def interleaved(calls: list[Callable[[], Any]], repeats: int) -> list[int]:
+def interleaved(calls: Sequence[Callable[[], Any]], repeats: int) -> list[int]:
     """Return the least time of each call in nanoseconds.
 
     The calls take turns, so that a busy minute of the machine hits all of them; the minimum is what the
     work costs when nothing else disturbs it.
     """
-    least = [0] * len(calls)
-    for repeat in range(repeats):
-        for place, call in enumerate(calls):
-            start = perf_counter_ns()
-            call()
-            took = perf_counter_ns() - start
-            least[place] = took if repeat == 0 else min(least[place], took)
-    return least
+
+    def timed(call: Callable[[], Any]) -> int:
+        start = perf_counter_ns()
+        call()
+        return perf_counter_ns() - start
+
+    return least([lambda call=call: timed(call) for call in calls], repeats)
+
+
+def least(measurements: Sequence[Callable[[], Any]], repeats: int) -> list[Any]:
+    """Return the least of what each measurement gives; they take turns."""
+    rounds = [[measure() for measure in measurements] for _ in range(repeats)]
+    return [min(found) for found in zip(*rounds, strict=True)]
+
+
+class Laps:
+    """A callback that takes the time between two records, which no first pass, check or copy is in."""
+
+    def __init__(self) -> None:
+        self.times: list[float] = []
+
+    def __call__(self, iterate: Any) -> None:
+        self.times.append(perf_counter())
+
+    def least(self) -> float:
+        """Return the shortest lap in seconds."""
+        return min(later - earlier for earlier, later in pairwise(self.times))
+
+
+@contextmanager
+def threads(number: int) -> Iterator[None]:
+    """Let full passes use this many threads."""
+    before = get_threads()
+    set_threads(number)
+    try:
+        yield
+    finally:
+        set_threads(before)

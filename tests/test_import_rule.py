@@ -45,7 +45,7 @@ def imports(node, *, top=True):
 
 
 def violations(layer, source, *, compiled=False):
-    """Return a sentence for each import that a file of ``layer`` must not have; ``compiled`` ones need Numba."""
+    """Return a sentence for each import that a file of ``layer`` must not have; ``compiled`` may Numba."""
     found = []
     for name, at_import in imports(ast.parse(source)):
         package, _, rest = name.partition(".")

@@ -22,6 +22,6 @@ def test_import_loads_nothing_heavy():
 def test_a_run_with_reference_kernels_loads_nothing_heavy():
     loaded = loaded_by(
         "import swiftem; from swiftem import methods, models; "
-        "swiftem.run(models.GaussianMixtureModel(1), [0.0, 1.0], methods.OnlineEM(), n_iter=3, kernels='reference')"
+        "swiftem.run(models.GaussianMixtureModel(1), [0.0, 1.0], methods.EM(), n_iter=3, kernels='reference')"
     )
     assert loaded & HEAVY == set()

@@ -156,3 +156,16 @@ def test_what_a_state_holds(name):
     assert (state.name, state.n, state.k, state.rejected) == (name, problem.n, 7, result.rejected)
     assert state.evaluations == pytest.approx(result.passes * problem.n)
     assert np.shape(state.entropy) == (4,)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_was_put_together_from_two_results_is_what_goes_on(name):
+    """The state's own copy of the statistics must not win over θ and s that the caller gives."""
+    problem = helpers.topics(60)
+    method = make_method(name, step_size=0.05, batch_size=1)
+    first, other = (problem.run(method, n_iter=9, seed=seed) for seed in (1, 2))
+    mixed = [
+        problem.run(method, n_iter=9, theta0=other.theta, s0=first.s, state=first.state, kernels=kernels)
+        for kernels in ("auto", "reference")
+    ]
+    helpers.assert_close(mixed[0].s, mixed[1].s)

@@ -53,7 +53,7 @@ class Algorithm1:
             interrupt.check()
             drawn, step = draws.at(k), check_step(gamma(k + 1), k + 1)
             proxy, now.state = method.proxy(k, now.theta, drawn, now.state, e_step)  # (iem), (oem), ...
-            s = (1 - step) * now.s + step * proxy  # (sestep)
+            s = now.s + step * (proxy - now.s) if step < 1 else proxy  # (sestep)
             if model.in_domain(s):
                 now.s, now.theta = s, model.m_step(s)  # (mstep)
             else:

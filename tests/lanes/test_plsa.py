@@ -9,7 +9,6 @@ from helpers import STOCHASTIC, assert_close, assert_identical, make_method
 import swiftem
 from swiftem import methods, models, schedules
 from swiftem.data import CountSource, TokenSource
-from swiftem.algorithm import Algorithm1
 from swiftem.expectation import Expectation
 from swiftem.kernels.numba import plsa, plsa_batch
 from swiftem.lanes import plsa as lanes

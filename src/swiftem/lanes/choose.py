@@ -21,17 +21,21 @@ def choose_expectation(
     kernels: str, model: BoundModel, source: Source, between_blocks: Callable[[], None] = lambda: None
 ) -> Expectation:
     """Return E-steps with the fastest full passes there are for this model and source."""
+    compiled: Expectation | None = None
     if kernels != "reference" and type(model) is BoundGaussianMixture:
         from swiftem.lanes.mixture_expectation import MixtureExpectation
 
         compiled = MixtureExpectation.of(model, source, between_blocks)
-        if compiled is not None:
-            return compiled
-    if kernels != "reference" and type(model) is BoundPLSA:
+    elif kernels != "reference" and type(model) is BoundPLSA:
         from swiftem.lanes.plsa_expectation import PLSAExpectation
 
-        return PLSAExpectation(model, source, between_blocks)
-    return Expectation(model, source, between_blocks)
+        compiled = PLSAExpectation.of(model, source, between_blocks)
+    if compiled is None:
+        return Expectation(model, source, between_blocks)
+    from swiftem.kernels.numba.compile import say_when_compiling
+
+    say_when_compiling()
+    return compiled
 
 
 def choose_lane(kernels: str, task: Task) -> Lane | None:

@@ -142,8 +142,13 @@ class PLSALane(FusedLane):
         if snapshot.documents.shape != self.documents.shape or snapshot.words.shape != self.words.shape:
             return
         self.documents[:], self.words[:], self.totals[:], self.scale = snapshot
-        self._loaded = np.array_equal(flat(*self.statistics()), now.s)
+        self._loaded = self.belongs(now)
         self._stored, self._changed = now.s, False
+
+    def belongs(self, now: Current) -> bool:
+        """Tell whether the arrays stand for ``now``: it may have been put together from several results."""
+        same_theta = all(map(np.array_equal, now.theta, self.model.m_step(now.s)))
+        return same_theta and np.array_equal(flat(*self.statistics()), now.s)
 
     def _add_up(self) -> None:
         """Compute the totals Σ_v s_kv and Σ_v centre_kv."""
@@ -216,6 +221,10 @@ class _CentredLane(PLSALane):
             table[:, 0], table[:, 1] = centre, s - centre
         self.scale = 1.0
 
+    def belongs(self, now: Current) -> bool:
+        centre = flat(self.documents[:, 0], self.words[:, 0])
+        return super().belongs(now) and np.array_equal(centre, now.state.centre)
+
     def statistics(self) -> tuple[Array, Array]:
         return (
             self.documents[:, 0] + self.scale * self.documents[:, 1],
@@ -241,6 +250,9 @@ class _VarianceReducedLane(_CentredLane):
         anchor = now.state.anchor
         self.documents[:, 2] = anchor.doc_topic
         self.words[:, 2] = (anchor.topic_word * anchor.topic_scale[:, None]).T
+
+    def belongs(self, now: Current) -> bool:
+        return super().belongs(now) and np.array_equal(self.documents[:, 2], now.state.anchor.doc_topic)
 
     def renew(self, now: Current) -> None:
         if now.k % self.epoch == 0:

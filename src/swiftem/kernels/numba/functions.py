@@ -75,7 +75,7 @@ def _weight(weight, i):  # type: ignore[no-untyped-def]
 def _blend(gamma, s, proxy, new):  # type: ignore[no-untyped-def]
     """(sestep)."""
     for c in range(len(s)):
-        new[c] = (1 - gamma) * s[c] + gamma * proxy[c]
+        new[c] = s[c] + gamma * (proxy[c] - s[c]) if gamma < 1.0 else proxy[c]
 
 
 @inlined

@@ -108,20 +108,19 @@ def _advance(
 ) -> Any:  # fmt: skip
     """sE-step and M-step for S = centre + factor · change ⊗ (1, y_i); return 1 where rejected, else 0."""
     n_components, d = means.shape
-    keep = 1.0 - gamma
     lowest = np.inf
     for m in range(n_components):
-        lowest = min(lowest, keep * s1[m] + gamma * (centre1[m] + factor * change[m]))
+        lowest = min(lowest, s1[m] + gamma * (centre1[m] + factor * change[m] - s1[m]))
     if not (lowest + epsilon > 0.0 and lowest + delta > 0.0):
         return 1
     for m in range(n_components):
         r = factor * change[m]
-        s = keep * s1[m] + gamma * (centre1[m] + r)  # (sestep)
+        s = s1[m] + gamma * (centre1[m] + r - s1[m])  # (sestep)
         s1[m] = s
         if not known:
             weights[m] = s + epsilon  # (mstep_gmm0)
         for c in range(d):
-            t = keep * s2[m, c] + gamma * (centre2[m, c] + r * y[i, c])
+            t = s2[m, c] + gamma * (centre2[m, c] + r * y[i, c] - s2[m, c])
             s2[m, c] = t
             means[m, c] = t / (s + delta)
     return 0
@@ -134,19 +133,18 @@ def _advance_by(
 ) -> Any:  # fmt: skip
     """sE-step and M-step for S = centre + (sum1, sum2); return 1 where it is rejected, else 0."""
     n_components, d = means.shape
-    keep = 1.0 - gamma
     lowest = np.inf
     for m in range(n_components):
-        lowest = min(lowest, keep * s1[m] + gamma * (centre1[m] + sum1[m]))
+        lowest = min(lowest, s1[m] + gamma * (centre1[m] + sum1[m] - s1[m]))
     if not (lowest + epsilon > 0.0 and lowest + delta > 0.0):
         return 1
     for m in range(n_components):
-        s = keep * s1[m] + gamma * (centre1[m] + sum1[m])
+        s = s1[m] + gamma * (centre1[m] + sum1[m] - s1[m])
         s1[m] = s
         if not known:
             weights[m] = s + epsilon
         for c in range(d):
-            t = keep * s2[m, c] + gamma * (centre2[m, c] + sum2[m, c])
+            t = s2[m, c] + gamma * (centre2[m, c] + sum2[m, c] - s2[m, c])
             s2[m, c] = t
             means[m, c] = t / (s + delta)
     return 0

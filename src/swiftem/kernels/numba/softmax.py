@@ -179,20 +179,19 @@ def advance(
     last is of samples minus ``offset`` (d,). ``s1``, ``s2``, ``weights`` and ``means`` change in place.
     """
     n_components, d = means.shape
-    keep = 1.0 - gamma
     lowest = math.inf
     for m in range(n_components):
-        lowest = min(lowest, keep * s1[m] + gamma * (centre1[m] + change1[m]))
+        lowest = min(lowest, s1[m] + gamma * (centre1[m] + change1[m] - s1[m]))
     if not (lowest + epsilon > 0.0 and lowest + delta > 0.0):
         return 1
     for m in range(n_components):
-        s = keep * s1[m] + gamma * (centre1[m] + change1[m])  # (sestep)
+        s = s1[m] + gamma * (centre1[m] + change1[m] - s1[m])  # (sestep)
         s1[m] = s
         if not known:
             weights[m] = s + epsilon  # (mstep_gmm0), up to the sum, which no E-step needs
         for c in range(d):
             moved = change2[m, c] + change1[m] * offset[c]
-            t = keep * s2[m, c] + gamma * (centre2[m, c] + moved)
+            t = s2[m, c] + gamma * (centre2[m, c] + moved - s2[m, c])
             s2[m, c] = t
             means[m, c] = t / (s + delta)
     return 0
