@@ -29,6 +29,8 @@ from swiftem.kernels.numba.compile import inlined, kernel
 
 __all__ = ["fast_incremental_em", "incremental_em", "online_em", "variance_reduced_em"]
 
+SLACK = 1.000001
+
 VANISHED = 1e-200
 """A sum of densities that is not above this has lost digits."""
 
@@ -102,28 +104,44 @@ def _vanished(total: Any, far: Any) -> Any:
 
 
 @inlined
+def _lowest(values: Any) -> Any:
+    lowest = math.inf
+    for m in range(len(values)):
+        lowest = min(lowest, values[m])
+    return lowest
+
+
+@inlined
 def _advance(
     y: Any, i: Any, change: Any, factor: Any, gamma: Any, centre1: Any, centre2: Any, s1: Any, s2: Any,
-    delta: Any, epsilon: Any, known: Any, weights: Any, means: Any,
+    delta: Any, epsilon: Any, known: Any, weights: Any, means: Any, low: Any, low_centre: Any,
 ) -> Any:  # fmt: skip
-    """sE-step and M-step for S = centre + factor · change ⊗ (1, y_i); return 1 where rejected, else 0."""
+    """sE-step and M-step for S = centre + factor · change ⊗ (1, y_i).
+
+    Return the lowest of the new ``s1``, or −∞ where the step is rejected. ``low`` and ``low_centre``, the
+    lowest of ``s1`` and ``centre1``, mostly tell without a look at the new ones that they are in the domain:
+    no change is below −1, but for rounding.
+    """
     n_components, d = means.shape
-    lowest = np.inf
-    for m in range(n_components):
-        lowest = min(lowest, s1[m] + gamma * (centre1[m] + factor * change[m] - s1[m]))
-    if not (lowest + epsilon > 0.0 and lowest + delta > 0.0):
-        return 1
+    if not low + gamma * (low_centre - low - SLACK * factor) > 0.0:
+        lowest = math.inf
+        for m in range(n_components):
+            lowest = min(lowest, s1[m] + gamma * (centre1[m] - s1[m] + factor * change[m]))
+        if not (lowest + epsilon > 0.0 and lowest + delta > 0.0):
+            return -math.inf
+    lowest = math.inf
     for m in range(n_components):
         r = factor * change[m]
-        s = s1[m] + gamma * (centre1[m] + r - s1[m])  # (sestep)
+        s = s1[m] + gamma * (centre1[m] - s1[m] + r)  # (sestep)
         s1[m] = s
+        lowest = min(lowest, s)
         if not known:
             weights[m] = s + epsilon  # (mstep_gmm0)
         for c in range(d):
-            t = s2[m, c] + gamma * (centre2[m, c] + r * y[i, c] - s2[m, c])
+            t = s2[m, c] + gamma * (centre2[m, c] - s2[m, c] + r * y[i, c])
             s2[m, c] = t
             means[m, c] = t / (s + delta)
-    return 0
+    return lowest
 
 
 @inlined
@@ -135,16 +153,16 @@ def _advance_by(
     n_components, d = means.shape
     lowest = np.inf
     for m in range(n_components):
-        lowest = min(lowest, s1[m] + gamma * (centre1[m] + sum1[m] - s1[m]))
+        lowest = min(lowest, s1[m] + gamma * (centre1[m] - s1[m] + sum1[m]))
     if not (lowest + epsilon > 0.0 and lowest + delta > 0.0):
         return 1
     for m in range(n_components):
-        s = s1[m] + gamma * (centre1[m] + sum1[m] - s1[m])
+        s = s1[m] + gamma * (centre1[m] - s1[m] + sum1[m])
         s1[m] = s
         if not known:
             weights[m] = s + epsilon
         for c in range(d):
-            t = s2[m, c] + gamma * (centre2[m, c] + sum2[m, c] - s2[m, c])
+            t = s2[m, c] + gamma * (centre2[m, c] - s2[m, c] + sum2[m, c])
             s2[m, c] = t
             means[m, c] = t / (s + delta)
     return 0
@@ -162,16 +180,24 @@ def _add(y: Any, i: Any, change: Any, factor: Any, sum1: Any, sum2: Any) -> None
 
 
 @inlined
-def _remember(y: Any, i: Any, new: Any, factor: Any, memory: Any, centre1: Any, centre2: Any) -> None:
-    """Write ``new`` (M,) into the memory of sample i and add factor times the change to the centre."""
+def _remember(
+    y: Any, i: Any, new: Any, total: Any, factor: Any, memory: Any, centre1: Any, centre2: Any
+) -> Any:
+    """Write ``new`` (M,) / total into the memory of sample i; add factor times the change to the centre.
+
+    Return the lowest of the new ``centre1``.
+    """
     n_components, d = centre2.shape
+    lowest = math.inf
     for m in range(n_components):
         old = np.float64(memory[i, m])
-        memory[i, m] = new[m]
+        memory[i, m] = new[m] / total
         r = factor * (np.float64(memory[i, m]) - old)
         centre1[m] += r
+        lowest = min(lowest, centre1[m])
         for c in range(d):
             centre2[m, c] += r * y[i, c]
+    return lowest
 
 
 @inlined
@@ -198,17 +224,23 @@ def online_em(
     b = index.shape[1]
     rows, zero1, zero2 = np.empty(n_components), np.zeros(n_components), np.zeros((n_components, d))
     sum1, sum2 = np.empty(n_components), np.empty((n_components, d))
-    rejected = 0
+    rejected, low = 0, _lowest(s1)
     for k in range(len(steps)):
         if b == 1:
             i = index[k, 0]
             total = _density(y, i, weights, means, rows, far)
             if _vanished(total, far):
                 return k, rejected
-            rejected += _advance(
-                y, i, rows, weight_scale * _weight(sample_weight, i) / total, steps[k],
-                zero1, zero2, s1, s2, delta, epsilon, known, weights, means,
+            factor = weight_scale * _weight(sample_weight, i) / total
+            lowest = _advance(
+                y, i, rows, factor, steps[k],
+                # No change is below 0 here.
+                zero1, zero2, s1, s2, delta, epsilon, known, weights, means, low, SLACK * factor,
             )  # fmt: skip
+            if lowest > -math.inf:
+                low = lowest
+            else:
+                rejected += 1
             continue
         sum1[:] = 0.0
         sum2[:] = 0.0
@@ -231,7 +263,7 @@ def incremental_em(
 ) -> Any:  # fmt: skip
     """iem, equation (iem): the centre is the proxy, and γ = 1."""
     n_components, d = means.shape
-    n, b = len(y), index.shape[1]
+    b, share = index.shape[1], weight_scale / len(y)
     rows, news = np.empty(n_components), np.empty((b, n_components))
     rejected = 0
     for k in range(len(index)):
@@ -246,7 +278,7 @@ def incremental_em(
                 i = index[k, place]
                 for m in range(n_components):
                     rows[m] = news[place, m]
-                _remember(y, i, rows, weight_scale * _weight(sample_weight, i) / n, memory, centre1, centre2)
+                _remember(y, i, rows, 1.0, share * _weight(sample_weight, i), memory, centre1, centre2)
         lowest = np.inf
         for m in range(n_components):
             lowest = min(lowest, centre1[m])
@@ -275,7 +307,7 @@ def variance_reduced_em(
     b = index.shape[1]
     rows, olds = np.empty(n_components), np.empty(n_components)
     sum1, sum2 = np.empty(n_components), np.empty((n_components, d))
-    rejected = 0
+    rejected, low, low_centre = 0, _lowest(s1), _lowest(centre1)
     for k in range(len(steps)):
         if b > 1:
             sum1[:] = 0.0
@@ -291,10 +323,14 @@ def variance_reduced_em(
                 rows[m] = rows[m] / total - olds[m] / total_old
             factor = weight_scale * _weight(sample_weight, i)
             if b == 1:
-                rejected += _advance(
+                lowest = _advance(
                     y, i, rows, factor, steps[k],
-                    centre1, centre2, s1, s2, delta, epsilon, known, weights, means,
+                    centre1, centre2, s1, s2, delta, epsilon, known, weights, means, low, low_centre,
                 )  # fmt: skip
+                if lowest > -math.inf:
+                    low = lowest
+                else:
+                    rejected += 1
             else:
                 _add(y, i, rows, factor / b, sum1, sum2)
         if b > 1:
@@ -312,10 +348,10 @@ def fast_incremental_em(
 ) -> Any:  # fmt: skip
     """fiem, equation (sagaem): i moves s; j renews memory and centre, after it."""
     n_components, d = means.shape
-    n, b = len(y), index_i.shape[1]
+    b, share = index_i.shape[1], weight_scale / len(y)
     rows, new, news = np.empty(n_components), np.empty(n_components), np.empty((b, n_components))
     sum1, sum2 = np.empty(n_components), np.empty((n_components, d))
-    rejected = 0
+    rejected, low, low_centre = 0, _lowest(s1), _lowest(centre1)
     for k in range(len(steps)):
         if b > 1:
             sum1[:] = 0.0
@@ -327,19 +363,23 @@ def fast_incremental_em(
                 return k, rejected
             for m in range(n_components):
                 rows[m] = rows[m] / total - memory[i, m]
-            for m in range(n_components):
-                new[m] /= total_new
             factor = weight_scale * _weight(sample_weight, i)
             if b == 1:
-                rejected += _advance(
+                lowest = _advance(
                     y, i, rows, factor, steps[k],
-                    centre1, centre2, s1, s2, delta, epsilon, known, weights, means,
+                    centre1, centre2, s1, s2, delta, epsilon, known, weights, means, low, low_centre,
                 )  # fmt: skip
-                _remember(y, j, new, weight_scale * _weight(sample_weight, j) / n, memory, centre1, centre2)
+                if lowest > -math.inf:
+                    low = lowest
+                else:
+                    rejected += 1
+                low_centre = _remember(
+                    y, j, new, total_new, share * _weight(sample_weight, j), memory, centre1, centre2
+                )
             else:
                 _add(y, i, rows, factor / b, sum1, sum2)
                 for m in range(n_components):
-                    news[place, m] = new[m]
+                    news[place, m] = new[m] / total_new
         if b == 1:
             continue
         rejected += _advance_by(
@@ -350,5 +390,5 @@ def fast_incremental_em(
                 j = index_j[k, place]
                 for m in range(n_components):
                     new[m] = news[place, m]
-                _remember(y, j, new, weight_scale * _weight(sample_weight, j) / n, memory, centre1, centre2)
+                _remember(y, j, new, 1.0, share * _weight(sample_weight, j), memory, centre1, centre2)
     return len(steps), rejected
