@@ -63,7 +63,7 @@ def _writable_folder(folder: Path) -> Path:
 def demo(
     epochs: Annotated[
         int, typer.Option(min=1, help="Epochs of each method, n iterations each; the paper shows 100.")
-    ] = 25,
+    ] = 100,
     n: Annotated[int, typer.Option("--n", min=2, help="Samples to draw; the paper has 10,000.")] = 10_000,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the samples and of the methods' draws.")] = 0,
     out: Annotated[
