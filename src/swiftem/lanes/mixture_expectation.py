@@ -13,7 +13,7 @@ from swiftem.data.source import Source
 from swiftem.expectation import Expectation
 from swiftem.kernels.numba import softmax
 from swiftem.kernels.threads import in_order, one_thread_blas, pieces
-from swiftem.lanes.mixture_blocks import Block, Geometry
+from swiftem.lanes.mixture_blocks import Geometry, block_rows
 from swiftem.models.gaussian_mixture import BoundGaussianMixture, GaussianMixtureTheta
 
 __all__ = ["MixtureExpectation"]
@@ -59,23 +59,17 @@ class MixtureExpectation(Expectation):
     ) -> tuple[Array, Array]:
         """Return the sums of r and of r·(y − centre) over samples ``start`` to ``stop`` − 1."""
         n_components, d = theta.means.shape
-        rows = Block.rows_for(n_components)
-        block = Block(self.geometry, min(rows, stop - start), n_components)
-        block.begin(theta)
         sums1, sums2 = np.zeros(n_components), np.zeros((n_components, d))
-        for first in range(start, stop, rows):
-            last = min(first + rows, stop)
-            block.take(self.y[first:last])
-            weight = self.weight[first:last]
-            if memory is None:
-                weighted = block.weighted_e_step(weight, 1.0, sums1)
-            else:
-                weighted = block.e_step()
-                memory[first:last] = weighted
-                weighted[:] = memory[first:last]  # what is remembered is what counts
-                softmax.weigh(weighted, weight, 1.0, sums1)
-            sums2 += weighted.T @ block.y
+        softmax.full_pass(
+            self.y, start, stop, self.weight, *theta, self.geometry.centre, self.geometry.near,
+            np.empty((0, n_components)) if memory is None else memory, self._work(theta), sums1, sums2,
+        )  # fmt: skip
         return sums1, sums2
+
+    def _work(self, theta: GaussianMixtureTheta) -> softmax.Work:
+        """Return the arrays of a block: each piece has its own, as threads work on them at once."""
+        n_components, d = theta.means.shape
+        return softmax.make_work(min(block_rows(n_components), self.n), n_components, d)
 
     def objective(self, theta: GaussianMixtureTheta) -> float:
         r"""Return :math:`\overline{\mathcal{L}}(\theta)`, equation (em_motivate); nothing is counted."""
@@ -85,16 +79,7 @@ class MixtureExpectation(Expectation):
         return self._model.penalty(theta) + loss / self._source.total_weight
 
     def _log_likelihood(self, theta: GaussianMixtureTheta, start: int, stop: int) -> float:
-        n_components = len(theta.weights)
-        rows = Block.rows_for(n_components)
-        block = Block(self.geometry, min(rows, stop - start), n_components)
-        block.begin(theta)
-        total = 0.0
-        for first in range(start, stop, rows):
-            last = min(first + rows, stop)
-            block.take(self.y[first:last])
-            block.e_step()
-            total += softmax.log_likelihood(
-                block.y, block.largest, block.totals, self.weight[first:last], self.geometry.near
-            )
-        return total
+        return softmax.log_likelihood(  # type: ignore[no-any-return]
+            self.y, start, stop, self.weight, *theta, self.geometry.centre, self.geometry.near,
+            self._work(theta),
+        )  # fmt: skip
