@@ -13,7 +13,7 @@ from swiftem.testing import check_model
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 ExponentialMixture = runpy.run_path(str(EXAMPLES / "exponential_mixture.py"))["ExponentialMixture"]
-Y = np.random.default_rng(0).exponential(2.0, size=60)
+Y = np.random.default_rng(0).exponential(np.repeat([1.0, 40.0], 40))
 
 
 def initial(y, rng):
@@ -73,6 +73,8 @@ class Broken(ExponentialMixture):
             y *= 2.0
         if self.how == "loglik of another model":
             loglik = -loglik
+        if self.how == "loglik with a term too many":
+            loglik = loglik - 0.1 * theta.rates.sum()
         if self.how == "NaN":
             rows = rows * np.nan
         if self.how == "no loglik":
@@ -90,6 +92,10 @@ class Broken(ExponentialMixture):
         return theta
 
     def penalty(self, theta):
+        if self.how == "penalty of the wrong sign":
+            return -super().penalty(theta)
+        if self.how == "no penalty":
+            return 0.0
         return np.inf if self.how == "infinite penalty" else super().penalty(theta)
 
     def in_domain(self, s):
@@ -105,6 +111,9 @@ class Broken(ExponentialMixture):
         ("batch-dependent", "must not depend on the others"),
         ("loglik of another model", "must not increase the objective"),
         ("penalty forgotten in the M-step", "must not increase the objective"),
+        ("penalty of the wrong sign", "must not"),
+        ("no penalty", "must not"),
+        ("loglik with a term too many", "must not"),
         ("view", "not views of s"),
         ("NaN", "finite rows"),
         ("infinite penalty", "penalty must be finite"),
@@ -127,3 +136,13 @@ def test_arguments_cannot_be_written_to(how):
 def test_shapes_of_a_users_e_step_are_checked_at_once():
     with pytest.raises(ValueError, match=r"shape \(b, q\) and \(b,\)"):
         swiftem.run(Broken(how="no loglik"), Y, methods.EM(), n_iter=1, seed=0)
+
+
+@pytest.mark.parametrize("how", ["penalty of the wrong sign", "no penalty", "loglik with a term too many"])
+def test_what_is_slightly_off_shows_where_em_comes_to_rest(how):
+    """Descent alone would not find it: from here EM does not move."""
+    start = ExponentialMixture().initial_theta(Y, np.random.default_rng(0))
+    rest = swiftem.run(ExponentialMixture(), Y, methods.EM(), theta0=start, n_iter=5000).theta
+    check_model(Broken(), Y, theta0=rest)
+    with pytest.raises(AssertionError, match="comes to rest"):
+        check_model(Broken(how=how), Y, theta0=rest)

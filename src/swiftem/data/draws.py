@@ -8,6 +8,7 @@ kernels, and a run can go on at any k with no more than its seed.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from numbers import Integral
 from typing import Any, Protocol
 
 import numpy as np
@@ -36,7 +37,8 @@ def read_seed(seed: Seed) -> Entropy:
     >>> (read_seed(0) == read_seed(0)).all()
     np.True_
     """
-    if isinstance(seed, bool):
+    known = isinstance(seed, Integral | np.random.SeedSequence | np.random.Generator)
+    if isinstance(seed, bool) or not (seed is None or known):
         raise TypeError(f"seed must be a non-negative integer, a NumPy Generator or None, got {seed!r}.")
     if isinstance(seed, np.random.Generator):
         seed = np.random.SeedSequence(seed.integers(2**32, size=4).tolist())
@@ -173,7 +175,10 @@ class GivenDraws:
             raise ValueError("draws must be left out for a method that draws no samples.")
         parts = [draws] if streams == 1 else list(draws) if np.iterable(draws) else []
         if len(parts) != streams:
-            raise ValueError(f"draws must be {streams} index arrays for this method, got {len(parts)}.")
+            raise ValueError(
+                f"draws must be {streams} index arrays for this method, a pair (i, j), "
+                f"got {'an array' if isinstance(draws, np.ndarray) else len(parts)}."
+            )
         self._start = start
         self._drawn = tuple(_given(part, n, batch_size, n_iter) for part in parts)
 

@@ -86,7 +86,12 @@ def check_one_step(method: Method, problem: Problem) -> None:
             isinstance(state, tuple) and hasattr(state, "_fields"),
             f"the state must be a NamedTuple, got {state_type.__name__}.",
         )
-        proxy, state = method.proxy(k, theta, freeze(draws.at(k)), state, e_step)
+        returned = method.proxy(k, theta, freeze(draws.at(k)), state, e_step)
+        require(
+            isinstance(returned, tuple) and len(returned) == 2,
+            "proxy must return two things, the proxy and the next state.",
+        )
+        proxy, state = returned
         require(
             proxy.shape == s.shape, f"the proxy must have the shape of s, {s.shape}, got {np.shape(proxy)}."
         )

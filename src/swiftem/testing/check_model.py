@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from swiftem._typing import Theta
+from swiftem._typing import Array, Theta
 from swiftem.algorithm import run
 from swiftem.data.as_source import as_source
 from swiftem.data.source import Batch, Source
@@ -38,7 +38,8 @@ def check_model(model: Model, data: Any, *, theta0: Theta | None = None, seed: i
     -----
     What is asked: initial parameters depend on the generator alone; a sample's rows do not depend on the
     others in its batch; statistics are linear in rows and weights and add up over blocks; nothing writes to
-    its arguments; all statistics that data can give lie in the domain; EM never increases the objective;
+    its arguments; all statistics that data can give lie in the domain; EM never increases the objective,
+    and does not fall where EM comes to rest;
     with full batches and γ = 1 every method is EM; the same seed gives the same trajectory; constant
     weights change nothing; model, parameters and state pickle.
 
@@ -57,6 +58,7 @@ def check_model(model: Model, data: Any, *, theta0: Theta | None = None, seed: i
     check_statistics(bound, batch, theta)
     check_m_step(bound, source, theta)
     check_em_descends(model, data, theta)
+    check_em_ends_at_a_minimum(model, data, source, theta)
     check_methods(model, data, source, theta, seed)
     check_constant_weights(model, data, source, theta, seed)
     assert_pickles(model, "model")
@@ -148,6 +150,36 @@ def check_em_descends(model: Model, data: Any, theta: Theta) -> None:
         require(
             after <= before + 1e-9 * max(1.0, abs(before)),
             f"EM must not increase the objective, but from {before:.12g} it went to {after:.12g} at k = {k}: "
+            "E-step, M-step, penalty and log-likelihood do not belong to one model.",
+        )
+
+
+def check_em_ends_at_a_minimum(model: Model, data: Any, source: Source, theta: Theta) -> None:
+    r"""Where EM rests, :math:`V(s) = \overline{\mathcal{L}}(\bar\theta(s))` is stationary (Lemma global).
+
+    A penalty or a likelihood that is slightly off lets EM descend, but not end there. Where EM has not come
+    to rest after a while, nothing is said.
+    """
+    bound = model.bind(source)
+    e_step = Expectation(bound, source)
+    rest = run(model, data, EM(), theta0=theta, n_iter=5000)
+    if np.abs(rest.s - e_step.full(rest.theta)).max() > 1e-9:
+        return
+
+    here = e_step.objective(rest.theta)
+
+    def slope(direction: Array, step: float) -> float:
+        return (e_step.objective(bound.m_step(rest.s + step * direction)) - here) / step
+
+    steepest = -1e-6 * max(1.0, abs(here))
+    for seed in range(8):
+        # Towards other statistics of these data, so that the way stays inside the domain.
+        direction = e_step.full(bound.initial_theta(np.random.default_rng(seed))) - rest.s
+        long, short = slope(direction, 1e-4), slope(direction, 1e-5)
+        # What comes from curvature shrinks with the step; a slope does not.
+        require(
+            short > steepest or not 0.5 < short / long < 2.0,
+            f"the objective must not fall where EM comes to rest, but has a slope of {short:.1e} there: "
             "E-step, M-step, penalty and log-likelihood do not belong to one model.",
         )
 
