@@ -43,12 +43,11 @@ def theta_for(source, K):
     )
 
 
-@pytest.mark.parametrize("K", [1, 3])
-@pytest.mark.parametrize("name", sources())
+@pytest.mark.parametrize(
+    ("name", "K"), [(name, K) for name, source in sources().items() for K in (1, 3) if source.n >= K]
+)
 def test_equals_the_plain_pass(name, K):
     source = sources()[name]
-    if source.n < K:
-        pytest.skip("fewer tokens than topics")
     bound, theta = models.PLSAModel(K).bind(source), theta_for(source, K)
     ours, plain = PLSAExpectation(bound, source), Expectation(bound, source)
     assert_close(ours.full(theta), plain.full(theta))

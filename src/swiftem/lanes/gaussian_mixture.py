@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Any
 
 import numpy as np
@@ -112,9 +113,9 @@ class MixtureLane(FusedLane):
         """Return where the kernel has to stop."""
         return stop
 
+    @abstractmethod
     def compiled(self, now: Current, stop: int) -> tuple[int, int]:
         """Do iterations ``now.k`` to ``stop`` − 1; return how many were done and how many rejected."""
-        raise NotImplementedError
 
     def store(self, now: Current) -> None:
         """Give s and θ = θ̄(s) back; θ stays as it was where every step was rejected."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Any
 
 from swiftem.kernels.numba import mixture_batches as kernels
@@ -41,9 +42,9 @@ class _BatchLane(MixtureLane):
             rejected = self.batches(now, steps, *drawn)
         return stop - now.k, rejected
 
+    @abstractmethod
     def batches(self, now: Current, steps: Any, *index: Any) -> int:
         """Do the iterations of a stretch; return how many steps were rejected."""
-        raise NotImplementedError
 
 
 class _OnlineBatches(_BatchLane, OnlineLane):
