@@ -10,11 +10,12 @@ import swiftem
 SOURCE = Path(swiftem.__file__).parent
 FILES = sorted(SOURCE.rglob("*.py"))
 
-BASE = {"_typing", "_checks"}
+BASE = {"_typing", "_checks", "_cache"}
 UPPER = {"algorithm", "estimators", "theory", "testing", "experiments", "report", "cli"}
 ALLOWED = {
     "_typing": set(),
     "_checks": {"_typing"},
+    "_cache": set(),
     "kernels": BASE,
     "schedules": BASE,
     "data": BASE | {"kernels"},

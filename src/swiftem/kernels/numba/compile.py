@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import hashlib
 import logging
-import os
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numba
+
+from swiftem._cache import is_writable, user_cache
 
 __all__ = ["cache_folder", "inlined", "kernel", "say_when_compiling"]
 
@@ -34,8 +34,7 @@ def _digest_of_sources() -> str:
 
 def cache_folder() -> Path:
     """Return where compiled kernels are kept: below NUMBA_CACHE_DIR, else the user's cache folder."""
-    base = os.environ.get("NUMBA_CACHE_DIR") or os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    return Path(os.path.expanduser(base)) / "swiftem" / _digest_of_sources()
+    return user_cache() / _digest_of_sources()
 
 
 def kernel(function: Callable[..., Any]) -> Any:
@@ -68,20 +67,8 @@ def helper(function: Callable[..., Any]) -> Any:
     return numba.njit(**OPTIONS)(function)
 
 
-def _is_writable(folder: Path) -> bool:
-    # Where there is no home, the path still begins with ~ and would be made below the current folder.
-    if folder.parts[0] == "~":
-        return False
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
-            return True
-    except OSError:
-        return False
-
-
 _FOLDER = cache_folder()
-_CACHED = _is_writable(_FOLDER)
+_CACHED = is_writable(_FOLDER)
 _SAY = not _CACHED or not any(_FOLDER.rglob("*.nbi"))
 
 
