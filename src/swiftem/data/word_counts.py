@@ -1,0 +1,135 @@
+"""From texts to a matrix of word counts."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import numpy as np
+
+from swiftem._checks import check_int
+from swiftem._typing import Index
+
+if TYPE_CHECKING:
+    import scipy.sparse as sp
+
+__all__ = ["WordCounts", "count_words"]
+
+WORD = re.compile(r"\b[^\W\d_]{3,}\b")
+"""Three letters or more, of any script. Numbers and names with digits or ``_`` are no words."""
+
+
+class WordCounts(NamedTuple):
+    """How often each word is in each document.
+
+    Attributes
+    ----------
+    counts : scipy.sparse.csr_array of int, shape (D, V)
+        A row per document that has at least one of the words.
+    words : tuple of str, length V
+        The words, in alphabetical order.
+    kept : ndarray of int, shape (D,)
+        Which documents the rows are, counted from 0 in the list that was given.
+    """
+
+    counts: sp.csr_array[Any, tuple[int, int]]
+    words: tuple[str, ...]
+    kept: Index
+
+
+def count_words(
+    documents: Iterable[str],
+    n_words: int = 300,
+    stop_words: Literal["english"] | Iterable[str] | None = "english",
+) -> WordCounts:
+    """Count the most frequent content words of each document.
+
+    A word is a run of at least three letters, in lower case. Of words that are equally frequent the first in
+    the alphabet are taken. Documents that have none of the words are dropped.
+
+    Parameters
+    ----------
+    documents : iterable of str
+        The texts.
+    n_words : int
+        How many words are counted; fewer where the documents do not have as many.
+    stop_words : "english", iterable of str, or None
+        Words to leave out: scikit-learn's English ones, your own, or none. Case does not matter.
+
+    Returns
+    -------
+    WordCounts
+        ``counts`` (D, V), which is data for ``PLSAModel``, ``words`` (V,) and ``kept`` (D,).
+
+    Examples
+    --------
+    >>> from swiftem.data import count_words
+    >>> counts, words, kept = count_words(["Fish and rice", "Rice, rice", "It is 1998"])
+    >>> words
+    ('fish', 'rice')
+    >>> counts.toarray()
+    array([[1, 1],
+           [0, 2]])
+    >>> kept
+    array([0, 1])
+    """
+    texts = _texts(documents)
+    check_int("n_words", n_words, minimum=1)
+    left_out = _stop_words(stop_words)
+
+    import scipy.sparse as sp
+    from sklearn.feature_extraction.text import CountVectorizer
+
+    # Not max_features: its sort is not stable, so that any of equally frequent words may be taken.
+    vectorizer = CountVectorizer(analyzer=lambda text: [w for w in _words(text) if w not in left_out])
+    try:
+        every = sp.csr_array(vectorizer.fit_transform(texts))
+    except ValueError:  # "empty vocabulary"
+        raise ValueError(
+            "documents must have at least one word of three letters that is no stop word, got none."
+        ) from None
+    alphabetical = vectorizer.get_feature_names_out()
+    chosen = np.sort(np.argsort(-every.sum(axis=0), kind="stable")[:n_words])
+    counts = every[:, chosen]
+    kept = np.flatnonzero(counts.sum(axis=1))
+    counts = counts[kept]
+    counts.sort_indices()
+    return WordCounts(counts, tuple(str(word) for word in alphabetical[chosen]), kept)
+
+
+def _words(text: str) -> list[str]:
+    # Composed first: an accent that is a character of its own would end the word.
+    return WORD.findall(unicodedata.normalize("NFC", text).lower())
+
+
+def _texts(documents: Iterable[str]) -> list[str]:
+    """Return the documents as a list, if they are strings."""
+    if isinstance(documents, str | bytes) or not isinstance(documents, Iterable):
+        what = "one string" if isinstance(documents, str) else type(documents).__name__
+        raise TypeError(f"documents must be a list of strings, one per document, got {what}.")
+    texts = list(documents)
+    for place, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise TypeError(f"documents must hold strings, got {type(text).__name__} at position {place}.")
+    if not texts:
+        raise ValueError("documents must have at least one document, got none.")
+    return texts
+
+
+def _stop_words(stop_words: str | Iterable[str] | None) -> frozenset[str]:
+    """Return the words to leave out, read as the documents are, so that "Don't" leaves out "don"."""
+    if stop_words is None:
+        return frozenset()
+    if isinstance(stop_words, str):
+        if stop_words != "english":
+            raise ValueError(f"stop_words must be 'english', None or a list of words, got {stop_words!r}.")
+        from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
+
+        return frozenset(ENGLISH_STOP_WORDS)
+    given = list(stop_words) if isinstance(stop_words, Iterable) else [stop_words]
+    for word in given:
+        if not isinstance(word, str):
+            raise TypeError(f"stop_words must be 'english', None or a list of words, got {word!r}.")
+    return frozenset(part for word in given for part in _words(word))
