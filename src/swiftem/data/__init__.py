@@ -1,8 +1,10 @@
-"""Where samples come from: sources, readers, and every random draw of the library."""
+"""Where samples come from: sources, readers, a corpus, and every random draw of the library."""
 
 from swiftem.data.array_source import ArraySource
 from swiftem.data.as_source import as_source
+from swiftem.data.corpus import Corpus, CorpusPackage
 from swiftem.data.count_source import CountSource
+from swiftem.data.docstrings import docstring_corpus
 from swiftem.data.source import Batch, Source
 from swiftem.data.text import read_documents
 from swiftem.data.token_source import TokenSource
@@ -11,11 +13,14 @@ from swiftem.data.word_counts import WordCounts, count_words
 __all__ = [
     "ArraySource",
     "Batch",
+    "Corpus",
+    "CorpusPackage",
     "CountSource",
     "Source",
     "TokenSource",
     "WordCounts",
     "as_source",
     "count_words",
+    "docstring_corpus",
     "read_documents",
 ]
