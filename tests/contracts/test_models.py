@@ -14,7 +14,7 @@ COUNTS = sp.csr_array(RNG.poisson(0.6, size=(12, 15)))
 
 
 def gaussians(kind):
-    """Cases of a kind of covariance: plain, with every prior, few rows, one column, float32, known weights."""
+    """Cases of a kind of covariance: without and with priors, one row, one column, known weights."""
     prior = models.NormalInverseWishart(degrees_of_freedom=5, scale=0.5, mean_precision=0.3)
     matrix = np.array([[2.0, 0.3, 0.1], [0.3, 1.0, -0.2], [0.1, -0.2, 0.7]])
     off_centre = models.NormalInverseWishart(4.0, matrix, mean_precision=2.0, mean=[1.0, 0.0, -3.0])

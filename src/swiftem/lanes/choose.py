@@ -10,6 +10,7 @@ from swiftem.lanes.functions import functions_lane
 from swiftem.lanes.gaussian_mixture import gaussian_mixture_lane
 from swiftem.lanes.lane import Lane, Task
 from swiftem.lanes.plsa import plsa_lane
+from swiftem.models.gaussian_components import BoundGaussians
 from swiftem.models.gaussian_mixture import BoundGaussianMixture
 from swiftem.models.model import BoundModel
 from swiftem.models.plsa import BoundPLSA
@@ -26,6 +27,10 @@ def choose_expectation(
         from swiftem.lanes.mixture_expectation import MixtureExpectation
 
         compiled = MixtureExpectation.of(model, source, between_blocks)
+    elif kernels != "reference" and type(model) is BoundGaussians:
+        from swiftem.lanes.gaussian_expectation import GaussianExpectation
+
+        compiled = GaussianExpectation.of(model, source, between_blocks)
     elif kernels != "reference" and type(model) is BoundPLSA:
         from swiftem.lanes.plsa_expectation import PLSAExpectation
 

@@ -81,7 +81,7 @@ class GaussianMixtureModel:
     >>> full = models.GaussianMixtureModel(n_components=2, covariance="full")
     >>> theta0 = full.theta(means=[[1.0], [-1.0]], covariances=[[[1.0]], [[1.0]]])
     >>> swiftem.run(full, y, methods.EM(), theta0=theta0, n_iter=50).theta.covariances.round(1).ravel()
-    array([0.9, 1. ])
+    array([1. , 0.9])
     """
 
     n_components: int
