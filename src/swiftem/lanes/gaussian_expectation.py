@@ -12,7 +12,8 @@ from swiftem._typing import Array
 from swiftem.data.array_source import ArraySource
 from swiftem.data.source import Batch, Source
 from swiftem.expectation import Evaluation, Expectation
-from swiftem.kernels.numba import gaussian_blocks as kernels
+from swiftem.kernels.numba import gaussian_blocks as blocks
+from swiftem.kernels.numba import gaussian_passes as kernels
 from swiftem.kernels.threads import in_order, one_thread_blas, pieces
 from swiftem.models.covariance import Coefficients
 from swiftem.models.gaussian_components import BoundGaussians
@@ -36,11 +37,12 @@ class GaussianExpectation(Expectation):
         self.y: NDArray[Any] = source.y.reshape(source.n, -1)
         self.weight = np.empty(0) if source.weight is None else source.weight
         self._sizes = model.kind.code, model.model.n_components, model.d
-        per_sample = 4 * self._sizes[1] * (kernels.columns(self._sizes[0], model.d) + 8)
+        per_sample = 4 * self._sizes[1] * (blocks.columns(self._sizes[0], model.d) + 8)
         self._pieces = pieces(source.n, least_rows=max(512, WORK // per_sample))
         self._local = threading.local()
         self._coefficients: list[tuple[GaussianTheta, Coefficients]] = []
         self._products: Array | None = None
+        self._reach = np.full(model.d, np.inf)
         self._last: tuple[GaussianTheta, float] | None = None
 
     @classmethod
@@ -54,8 +56,8 @@ class GaussianExpectation(Expectation):
         n_components, none = self._sizes[1], np.empty(0)
         rows = np.empty((len(batch.index), n_components))
         kernels.evaluate(
-            _plain(batch.y), self.bound.centre, self._sizes[0], self._prepared(theta), self._work(),
-            none, rows, none.astype(np.intp),
+            _plain(batch.y), self.bound.centre, self._reach, self._sizes[0], self._prepared(theta),
+            self._work(), none, rows, none.astype(np.intp),
         )  # fmt: skip
         return rows, none
 
@@ -70,17 +72,21 @@ class GaussianExpectation(Expectation):
         code, n_components, _ = self._sizes
         memory = np.empty((self.n, n_components), dtype=self.memory_dtype) if remember else None
         # Without a memory, what "tied" has of products is the same for every θ.
-        tied = code == kernels.TIED
+        tied = code == blocks.TIED
         with_products = tied and (remember or self._products is None)
         prepared, totals, loss, near = self._prepared(theta), self._totals(), 0.0, True
         work = [(prepared, memory, with_products, *piece) for piece in self._pieces]
+        reach = np.zeros(self._sizes[2])
         with one_thread_blas():
-            for parts, log_likelihood, all_near in in_order(self._piece, work):
+            for parts, log_likelihood, all_near, found in in_order(self._piece, work):
                 self._between_blocks()
                 for total, part in zip(totals, parts, strict=True):
                     total += part
                 loss -= log_likelihood
                 near &= all_near
+                np.maximum(reach, found, out=reach)
+        if np.isinf(self._reach).all():  # every block was looked at
+            self._reach = reach
         if tied and with_products and not remember:
             self._products = totals[2]
         elif tied and not with_products:
@@ -98,18 +104,20 @@ class GaussianExpectation(Expectation):
 
     def _piece(
         self, prepared: Coefficients, memory: Array | None, with_products: bool, start: int, stop: int
-    ) -> tuple[tuple[Array, Array, Array], float, bool]:
-        code, n_components, _ = self._sizes
+    ) -> tuple[tuple[Array, Array, Array], float, bool, Array]:
+        code, n_components, d = self._sizes
+        found = np.zeros(d)
         totals, work, loss, near = self._totals(), self._work(), 0.0, True
         for here in _chunks(start, stop, BLOCKS * len(work.largest)):
             log_likelihood, all_near = kernels.full_pass(
                 _plain(self.y[here]), self.weight[here] if len(self.weight) else self.weight,
-                self.bound.centre, code, prepared,
-                np.empty((0, n_components)) if memory is None else memory[here], with_products, work, *totals,
+                self.bound.centre, self._reach, code, prepared,
+                np.empty((0, n_components)) if memory is None else memory[here],
+                with_products, work, found, *totals,
             )  # fmt: skip
             loss += log_likelihood
             near &= all_near
-        return totals, loss, near
+        return totals, loss, near, found
 
     def objective(self, theta: GaussianTheta) -> float:
         r"""Return :math:`\overline{\mathcal{L}}(\theta)`: free where the last full pass was at this θ."""
@@ -142,7 +150,7 @@ class GaussianExpectation(Expectation):
         for here in _chunks(start, stop, BLOCKS * len(work.largest)):
             rows = found.responsibilities
             kernels.evaluate(
-                _plain(self.y[here]), self.bound.centre, self._sizes[0], prepared, work,
+                _plain(self.y[here]), self.bound.centre, self._reach, self._sizes[0], prepared, work,
                 found.log_likelihood[here],
                 np.empty((0, self._sizes[1])) if rows is None else rows[here],
                 np.empty(0, dtype=np.intp) if found.labels is None else found.labels[here],
@@ -161,8 +169,8 @@ class GaussianExpectation(Expectation):
         code, n_components, d = self._sizes
         return (
             np.zeros(n_components),
-            np.zeros((kernels.columns(code, d), n_components)),
-            np.zeros((d, d) if code == kernels.TIED else (0, 0)),
+            np.zeros((blocks.columns(code, d), n_components)),
+            np.zeros((d, d) if code == blocks.TIED else (0, 0)),
         )
 
     def _flat(self, sums1: Array, sums2: Array, products: Array) -> Array:
@@ -171,11 +179,11 @@ class GaussianExpectation(Expectation):
         squares = products[np.tril_indices(d)] if len(products) else sums2[d:].T
         return np.concatenate([sums1, sums2[:d].T.ravel(), squares.ravel()])
 
-    def _work(self) -> kernels.Work:
+    def _work(self) -> blocks.Work:
         """Return the buffers of this thread."""
-        found: kernels.Work | None = getattr(self._local, "work", None)
+        found: blocks.Work | None = getattr(self._local, "work", None)
         if found is None:
-            found = self._local.work = kernels.make_work(*self._sizes)
+            found = self._local.work = blocks.make_work(*self._sizes)
         return found
 
 

@@ -13,10 +13,20 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from swiftem.kernels.numba.compile import helper, kernel
+from swiftem.kernels.numba.compile import helper
 from swiftem.kernels.numba.softmax import CHUNK, LOWEST, NEGLIGIBLE, add_rows, exponentiate
 
-__all__ = ["Work", "columns", "evaluate", "full_pass", "make_work", "statistics"]
+__all__ = [
+    "Work",
+    "add_squares",
+    "add_statistics",
+    "columns",
+    "e_step",
+    "is_near",
+    "make_work",
+    "spread",
+    "take",
+]
 
 FULL, TIED, DIAG, SPHERICAL = 0, 1, 2, 3
 
@@ -26,16 +36,21 @@ FARTHEST = 2.5e5
 NUMBERS = 49_152
 """Numbers of a block that go through the second-level cache."""
 
+PRODUCT = 1_000_000
+"""Up to so many multiplications OpenBLAS does without copying its arguments, a third faster."""
+
 
 class Work(NamedTuple):
     """Buffers for blocks of up to b samples, flat where their shape depends on the block.
 
     Attributes
     ----------
-    powers : ndarray, size p·b
-        T(y), (p, b).
-    logits : ndarray, size M·b
-        Logits (M, b), then exponentials.
+    samples : ndarray, size d·b
+        Samples minus the centre, (d, b).
+    powers : ndarray, size k·b
+        T(y), (p, b), or a part of it, (k, b).
+    logits, addends : ndarray, size M·b
+        Logits (M, b), then exponentials; and what a part of T(y) adds to them.
     rows : ndarray, size b·M
         Responsibilities (b, M).
     differences, whitened : ndarray, size d·b
@@ -50,8 +65,10 @@ class Work(NamedTuple):
         A block's sums of r, r·T(y) and, for "tied", yyᵀ.
     """
 
+    samples: Any
     powers: Any
     logits: Any
+    addends: Any
     rows: Any
     differences: Any
     whitened: Any
@@ -78,70 +95,82 @@ def make_work(kind: int, n_components: int, d: int) -> Work:
     """Return buffers for blocks of the size that suits these numbers.
 
     >>> len(make_work(FULL, n_components=20, d=16).largest)
-    256
+    248
     """
     p = columns(kind, d)
-    b = min(max(NUMBERS // (p + 2 * n_components) // 64 * 64, 128), 512)
+    # Lines of a power of two of bytes would fall on the same places of the cache.
+    b = min(max(NUMBERS // (min(p, 192) + 2 * n_components) // 64 * 64, 128), 512) - 8
+    parts = -(-p // max(PRODUCT // (n_components * b), 64))
+    k = -(-p // parts)
     bits = np.empty(CHUNK, dtype=np.int64)
     return Work(
-        np.empty(p * b), np.empty(n_components * b), np.empty(n_components * b), np.empty(d * b),
-        np.empty(d * b), np.empty(b), np.empty(b), np.empty(d), bits, bits.view(np.float64),
-        np.empty(n_components), np.empty((p, n_components)), np.empty((d, d)),
+        np.empty(d * b), np.empty(k * b), np.empty(n_components * b), np.empty(n_components * b),
+        np.empty(n_components * b), np.empty(d * b), np.empty(d * b), np.empty(b), np.empty(b), np.empty(d),
+        bits, bits.view(np.float64), np.empty(n_components), np.empty((p, n_components)), np.empty((d, d)),
     )  # fmt: skip
 
 
 @helper
-def _take(y: Any, first: Any, centre: Any, samples: Any) -> None:
+def take(y: Any, first: Any, centre: Any, samples: Any) -> None:
     """Write rows ``first`` and on of ``y`` (n, d), minus the centre, as columns into ``samples`` (d, b)."""
     d, b = samples.shape
-    for c in range(d):
-        middle, line = centre[c], samples[c]
-        for t in range(b):
-            line[t] = y[first + t, c] - middle
+    for t in range(b):
+        for c in range(d):
+            samples[c, t] = y[first + t, c] - centre[c]
 
 
 @helper
-def _raise(kind: Any, d: Any, powers: Any) -> None:
-    """Complete T(y) in ``powers`` (p, b), of which the first d rows are the samples."""
-    b = powers.shape[1]
-    if kind == FULL:
-        k = d
-        for i in range(d):
-            for j in range(i + 1):
-                one, other, product = powers[i], powers[j], powers[k]
-                for t in range(b):
-                    product[t] = one[t] * other[t]
-                k += 1
-    elif kind == DIAG:
-        for i in range(d):
-            one, product = powers[i], powers[d + i]
-            for t in range(b):
-                product[t] = one[t] * one[t]
-    elif kind == SPHERICAL:
-        square = powers[d]
-        square[:] = 0.0
-        for i in range(d):
-            one = powers[i]
-            for t in range(b):
-                square[t] += one[t] * one[t]
-
-
-@helper
-def _is_near(samples: Any, theta: Any, extent: Any) -> Any:
-    """Tell whether the expanded squares of these samples (d, b) keep enough digits.
-
-    Bounds ‖U_mᵀ y‖² for all y that are as far from the centre, in each direction, as a sample or mean is.
-    """
+def _raise(kind: Any, samples: Any, first: Any, powers: Any) -> None:
+    """Write entries ``first`` and on of T(y) into ``powers`` (k, b)."""
     d, b = samples.shape
-    n_components = len(theta.means)
-    for c in range(d):
+    i = j = 0
+    if first > d and kind == FULL:
+        while (i + 1) * (i + 2) // 2 <= first - d:
+            i += 1
+        j = first - d - i * (i + 1) // 2
+    for place in range(len(powers)):
+        entry, line = first + place, powers[place]
+        if entry < d:
+            line[:] = samples[entry]
+        elif kind == SPHERICAL:
+            line[:] = 0.0
+            for c in range(d):
+                one = samples[c]
+                for t in range(b):
+                    line[t] += one[t] * one[t]
+        else:
+            if kind == DIAG:
+                i = j = entry - d
+            one, other = samples[i], samples[j]
+            for t in range(b):
+                line[t] = one[t] * other[t]
+            j += 1
+            if j > i:
+                i, j = i + 1, 0
+
+
+@helper
+def spread(samples: Any, extent: Any) -> None:
+    """Write the largest absolute values of the rows of ``samples`` (d, b) into ``extent`` (d,)."""
+    for c in range(len(samples)):
         largest, line = 0.0, samples[c]
-        for t in range(b):
+        for t in range(len(line)):
             size = abs(line[t])
             largest = size if size > largest else largest
-        for m in range(n_components):
-            largest = max(largest, abs(theta.means[m, c]))
         extent[c] = largest
+
+
+@helper
+def is_near(theta: Any, extent: Any) -> Any:
+    """Tell whether expanded squares of samples and means keep enough digits.
+
+    Bounds ‖U_mᵀ y‖² for all y that are as far from the centre, in each direction, as ``extent`` (d,) says or
+    as a mean is; ``extent`` is then so far.
+    """
+    n_components, d = theta.means.shape
+    for m in range(n_components):
+        for c in range(d):
+            extent[c] = max(extent[c], abs(theta.means[m, c]))
     for m in range(max(len(theta.whiten), len(theta.scales))):
         square = 0.0
         for i in range(d):
@@ -158,7 +187,7 @@ def _is_near(samples: Any, theta: Any, extent: Any) -> Any:
 
 
 @helper
-def _add_squares(lines: Any, sums: Any) -> None:
+def add_squares(lines: Any, sums: Any) -> None:
     """Subtract half the squares of ``lines`` (d, b), summed over d, from ``sums`` (b,)."""
     for c in range(len(lines)):
         line = lines[c]
@@ -180,9 +209,9 @@ def _differences(samples: Any, theta: Any, logits: Any, work: Any) -> None:
                 differences[c, t] = (samples[c, t] - theta.means[m, c]) * scale
         if len(theta.whiten):
             np.dot(theta.whiten[min(m, len(theta.whiten) - 1)], differences, whitened)
-            _add_squares(whitened, logits[m])
+            add_squares(whitened, logits[m])
         else:
-            _add_squares(differences, logits[m])
+            add_squares(differences, logits[m])
 
 
 @helper
@@ -219,31 +248,43 @@ def _softmax(logits: Any, constant: Any, work: Any, rows: Any) -> None:
 
 
 @helper
-def _e_step(kind: Any, powers: Any, theta: Any, work: Any, rows: Any) -> Any:
-    """Write the responsibilities into ``rows`` (b, M); return whether squares were expanded.
+def e_step(kind: Any, samples: Any, theta: Any, near: Any, work: Any, rows: Any) -> None:
+    """Write the responsibilities of ``samples`` (d, b) into ``rows`` (b, M).
 
-    The logits of "tied" then lack −½ yᵀPy.
+    Where they are ``near``, squares are expanded: the logits of "tied" then lack −½ yᵀPy, and ``work.powers``
+    holds T(y) if it has room for all of it.
     """
-    d, b = theta.means.shape[1], powers.shape[1]
-    n_components = len(theta.means)
+    (p, n_components), b = theta.phi.shape, samples.shape[1]
     logits = work.logits[: n_components * b].reshape(n_components, b)
-    near = _is_near(powers[:d], theta, work.extent)
-    if near:
-        np.dot(theta.phi, powers, logits)
-        _softmax(logits, theta.constant, work, rows)
-    else:
-        _differences(powers[:d], theta, logits, work)
+    if not near:
+        _differences(samples, theta, logits, work)
         _softmax(logits, theta.plain, work, rows)
-    return near
+        return
+    size = len(work.powers) // len(work.largest)
+    addends = work.addends[: n_components * b].reshape(n_components, b)
+    for first in range(0, p, size):
+        k = min(size, p - first)
+        powers = work.powers[: k * b].reshape(k, b)
+        _raise(kind, samples, first, powers)
+        np.dot(theta.phi[first : first + k].T, powers, addends if first else logits)
+        if first:
+            logits += addends
+    _softmax(logits, theta.constant, work, rows)
 
 
 @helper
-def _add_statistics(kind: Any, d: Any, powers: Any, rows: Any, with_products: Any, work: Any) -> None:
+def add_statistics(kind: Any, samples: Any, rows: Any, is_raised: Any, with_products: Any, work: Any) -> None:
     """Write Σ_t rows_t, T(y_t)·rows_t and, for "tied", yyᵀ times the sum of the row into ``work.sums``."""
     add_rows(rows, work.sums1)
-    np.dot(powers, rows, work.sums2)
+    (d, b), p = samples.shape, len(work.sums2)
+    size = len(work.powers) // len(work.largest)
+    for first in range(0, p, size):
+        k = min(size, p - first)
+        powers = work.powers[: k * b].reshape(k, b)
+        if not (is_raised and size >= p):
+            _raise(kind, samples, first, powers)
+        np.dot(powers, rows, work.sums2[first : first + k])
     if kind == TIED and with_products:
-        b = powers.shape[1]
         weighted = work.differences[: d * b].reshape(d, b)
         for t in range(b):
             total = 0.0
@@ -252,115 +293,5 @@ def _add_statistics(kind: Any, d: Any, powers: Any, rows: Any, with_products: An
             work.totals[t] = total
         for c in range(d):
             for t in range(b):
-                weighted[c, t] = powers[c, t] * work.totals[t]
-        np.dot(weighted, powers.T, work.sums3)
-
-
-@kernel
-def full_pass(
-    y: Any, sample_weight: Any, centre: Any, kind: Any, theta: Any, memory: Any, with_products: Any,
-    work: Any, total1: Any, total2: Any, total3: Any,
-) -> Any:  # fmt: skip
-    """Add the statistics of samples ``y`` (n, d) to ``total1`` (M,), ``total2`` (p, M) and ``total3`` (d, d).
-
-    Responsibilities go to ``memory`` (n, M) unless it is (0, M); what it can hold is what counts. The last
-    is the sum of products, for "tied" alone and where ``with_products``. Return the log-likelihood, for
-    "tied" without −½ yᵀPy, and whether all blocks were near.
-    """
-    (n, d), n_components = y.shape, len(theta.means)
-    p, block = len(total2), len(work.largest)
-    log_likelihood, all_near = 0.0, True
-    for first in range(0, n, block):
-        b = min(block, n - first)
-        powers = work.powers[: p * b].reshape(p, b)
-        rows = work.rows[: b * n_components].reshape(b, n_components)
-        _take(y, first, centre, powers[:d])
-        _raise(kind, d, powers)
-        all_near &= _e_step(kind, powers, theta, work, rows)
-        product = 1.0
-        for t in range(b):
-            if len(sample_weight):
-                weight = sample_weight[first + t]
-                log_likelihood += weight * (work.largest[t] + math.log(work.totals[t]))
-            else:
-                log_likelihood += work.largest[t]
-                product *= work.totals[t]  # from 1 to M each
-                if product > 1e250:
-                    log_likelihood += math.log(product)
-                    product = 1.0
-        log_likelihood += math.log(product)
-        if len(memory):
-            for t in range(b):
-                for m in range(n_components):
-                    memory[first + t, m] = rows[t, m]
-                    rows[t, m] = memory[first + t, m]
-        if len(sample_weight):
-            for t in range(b):
-                for m in range(n_components):
-                    rows[t, m] *= sample_weight[first + t]
-        _add_statistics(kind, d, powers, rows, with_products, work)
-        total1 += work.sums1
-        total2 += work.sums2
-        if with_products:
-            total3 += work.sums3
-    return log_likelihood, all_near
-
-
-@kernel
-def evaluate(
-    y: Any, centre: Any, kind: Any, theta: Any, work: Any, log_likelihood: Any, responsibilities: Any,
-    labels: Any,
-) -> None:  # fmt: skip
-    """E-step of samples ``y`` (n, d): fill each of the last three that has n entries.
-
-    ``log_likelihood`` (n,), ``responsibilities`` (n, M), and ``labels`` (n,), the likeliest components.
-    """
-    (n, d), n_components = y.shape, len(theta.means)
-    p, block = theta.phi.shape[1], len(work.largest)
-    for first in range(0, n, block):
-        b = min(block, n - first)
-        powers = work.powers[: p * b].reshape(p, b)
-        rows = work.rows[: b * n_components].reshape(b, n_components)
-        _take(y, first, centre, powers[:d])
-        _raise(kind, d, powers)
-        near = _e_step(kind, powers, theta, work, rows)
-        if len(responsibilities):
-            responsibilities[first : first + b] = rows
-        if len(labels):
-            for t in range(b):
-                best = 0
-                for m in range(n_components):
-                    if rows[t, m] > rows[t, best]:
-                        best = m
-                labels[first + t] = best
-        if len(log_likelihood):
-            found = log_likelihood[first : first + b]
-            for t in range(b):
-                found[t] = work.largest[t] + math.log(work.totals[t])
-            if kind == TIED and near:
-                whitened = work.whitened[: d * b].reshape(d, b)
-                np.dot(theta.whiten[0], powers, whitened)
-                _add_squares(whitened, found)
-
-
-@kernel
-def statistics(
-    y: Any, centre: Any, kind: Any, given: Any, weight: Any, work: Any, total1: Any, total2: Any, total3: Any
-) -> None:
-    """Add Σ_t weight_t given_t ⊗ T(y_t) to the totals; ``given`` (n, M): responsibilities or differences."""
-    (n, d), n_components = y.shape, len(total1)
-    p, block = len(total2), len(work.largest)
-    for first in range(0, n, block):
-        b = min(block, n - first)
-        powers = work.powers[: p * b].reshape(p, b)
-        rows = work.rows[: b * n_components].reshape(b, n_components)
-        _take(y, first, centre, powers[:d])
-        _raise(kind, d, powers)
-        for t in range(b):
-            for m in range(n_components):
-                rows[t, m] = given[first + t, m] * weight[first + t]
-        _add_statistics(kind, d, powers, rows, True, work)
-        total1 += work.sums1
-        total2 += work.sums2
-        if kind == TIED:
-            total3 += work.sums3
+                weighted[c, t] = samples[c, t] * work.totals[t]
+        np.dot(weighted, samples.T, work.sums3)

@@ -68,7 +68,7 @@ class Diag(Covariance):
         plain -= 0.5 * d * np.log(2.0 * np.pi)
         constant = plain - 0.5 * (precision * means * means).sum(axis=1)
         phi = np.concatenate([precision * means, -0.5 * precision], axis=1)
-        return Coefficients(phi, constant, means, plain, np.empty((0, d, d)), factors)
+        return Coefficients(np.ascontiguousarray(phi.T), constant, means, plain, np.empty((0, d, d)), factors)
 
     def penalty(self, means: Array, factors: Array, prior: BoundPrior) -> float:
         """Return Σ_mj of ν̃/2 log σ² + (Ψ_jj + κ (μ − m₀)²) / 2σ²."""

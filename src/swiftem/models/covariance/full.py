@@ -82,7 +82,7 @@ class Full(Covariance):
             plain = np.log(weights) + np.log(np.einsum("mjj->mj", factors)).sum(axis=1)
         plain -= 0.5 * d * np.log(2.0 * np.pi)
         constant = plain - 0.5 * (whitened * whitened).sum(axis=1)
-        return Coefficients(phi, constant, means, plain, transposed, np.empty((0, d)))
+        return Coefficients(np.ascontiguousarray(phi.T), constant, means, plain, transposed, np.empty((0, d)))
 
     def penalty(self, means: Array, factors: Array, prior: BoundPrior) -> float:
         """Return Σ_m of ν̃/2 log|Σ| + ½ tr Σ⁻¹Ψ + κ/2 (μ − m₀)ᵀ Σ⁻¹ (μ − m₀)."""

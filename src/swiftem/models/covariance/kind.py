@@ -41,7 +41,7 @@ class Coefficients(NamedTuple):
 
     Attributes
     ----------
-    phi : ndarray, shape (M, p)
+    phi : ndarray, shape (p, M)
         Coefficients of T(y) without its first entry, 1: those of y, then those of the squares. "tied" leaves
         out the squares, which are common to all components.
     constant : ndarray, shape (M,)

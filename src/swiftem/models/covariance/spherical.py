@@ -69,7 +69,7 @@ class Spherical(Covariance):
         constant = plain - 0.5 * precision * (means * means).sum(axis=1)
         phi = np.concatenate([precision[:, None] * means, -0.5 * precision[:, None]], axis=1)
         scales = np.repeat(factors[:, None], d, axis=1)
-        return Coefficients(phi, constant, means, plain, np.empty((0, d, d)), scales)
+        return Coefficients(np.ascontiguousarray(phi.T), constant, means, plain, np.empty((0, d, d)), scales)
 
     def penalty(self, means: Array, factors: Array, prior: BoundPrior) -> float:
         """Return Σ_m of d·ν̃/2 log σ² + (tr Ψ + κ ‖μ − m₀‖²) / 2σ²."""

@@ -81,7 +81,7 @@ class Tied(Covariance):
         plain -= 0.5 * d * np.log(2.0 * np.pi)
         constant = plain - 0.5 * (whitened * whitened).sum(axis=1)
         transposed = np.ascontiguousarray(factors.T)
-        return Coefficients(whitened @ transposed, constant, means, plain, transposed[None], np.empty((0, d)))
+        return Coefficients(factors @ whitened.T, constant, means, plain, transposed[None], np.empty((0, d)))
 
     def penalty(self, means: Array, factors: Array, prior: BoundPrior) -> float:
         """Return ν̃/2 log|Σ| + ½ tr Σ⁻¹Ψ + Σ_m κ/2 (μ_m − m₀)ᵀ Σ⁻¹ (μ_m − m₀)."""
