@@ -42,7 +42,8 @@ class GaussianExpectation(Expectation):
         self._local = threading.local()
         self._coefficients: list[tuple[GaussianTheta, Coefficients]] = []
         self._products: Array | None = None
-        self._reach = np.full(model.d, np.inf)
+        #: How far samples are from the centre, in each direction; the first full pass finds it.
+        self.reach = np.full(model.d, np.inf)
         self._last: tuple[GaussianTheta, float] | None = None
 
     @classmethod
@@ -56,7 +57,7 @@ class GaussianExpectation(Expectation):
         n_components, none = self._sizes[1], np.empty(0)
         rows = np.empty((len(batch.index), n_components))
         kernels.evaluate(
-            _plain(batch.y), self.bound.centre, self._reach, self._sizes[0], self._prepared(theta),
+            _plain(batch.y), self.bound.centre, self.reach, self._sizes[0], self._prepared(theta),
             self._work(), none, rows, none.astype(np.intp),
         )  # fmt: skip
         return rows, none
@@ -85,8 +86,8 @@ class GaussianExpectation(Expectation):
                 loss -= log_likelihood
                 near &= all_near
                 np.maximum(reach, found, out=reach)
-        if np.isinf(self._reach).all():  # every block was looked at
-            self._reach = reach
+        if np.isinf(self.reach).all():  # every block was looked at
+            self.reach = reach
         if tied and with_products and not remember:
             self._products = totals[2]
         elif tied and not with_products:
@@ -111,7 +112,7 @@ class GaussianExpectation(Expectation):
         for here in _chunks(start, stop, BLOCKS * len(work.largest)):
             log_likelihood, all_near = kernels.full_pass(
                 _plain(self.y[here]), self.weight[here] if len(self.weight) else self.weight,
-                self.bound.centre, self._reach, code, prepared,
+                self.bound.centre, self.reach, code, prepared,
                 np.empty((0, n_components)) if memory is None else memory[here],
                 with_products, work, found, *totals,
             )  # fmt: skip
@@ -150,7 +151,7 @@ class GaussianExpectation(Expectation):
         for here in _chunks(start, stop, BLOCKS * len(work.largest)):
             rows = found.responsibilities
             kernels.evaluate(
-                _plain(self.y[here]), self.bound.centre, self._reach, self._sizes[0], prepared, work,
+                _plain(self.y[here]), self.bound.centre, self.reach, self._sizes[0], prepared, work,
                 found.log_likelihood[here],
                 np.empty((0, self._sizes[1])) if rows is None else rows[here],
                 np.empty(0, dtype=np.intp) if found.labels is None else found.labels[here],
