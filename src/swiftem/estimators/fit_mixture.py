@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from math import ceil, inf, sqrt
+from math import inf, sqrt
 from time import perf_counter
 from typing import Any
 
@@ -135,9 +135,7 @@ class Fitting:
                     fit.theta, fit.s = self.bound.m_step(s), s
                     fit.passes = iteration
                     fit.bounds.append(-objective)
-                    fit.moments.append(
-                        Moment(iteration, perf_counter() - began, objective, 1.0, 0, "em")
-                    )
+                    fit.moments.append(Moment(iteration, perf_counter() - began, objective, 1.0, 0, "em"))
                     stop = watch(fit.moments[-1], fit.theta)
                     fit.converged = abs(-objective - last_bound) < self.tol
                     last_bound = -objective
@@ -160,14 +158,16 @@ class Fitting:
         assert self.plan.method is not None
         fit = Fit(theta, np.empty(0) if s is None else s)
         began = perf_counter()
-        look = _Look(self.bound, self.source, self.tol)
+        look = _Look(self.bound, self.source, self.tol, 2 if self.plan.name == "sem" else 1)
         look.at(theta, 0.0)
         spent = 0.0
         for method in (self.plan.start, self.plan.method):
             if method is None:
                 continue
             left = self.max_passes - spent
-            epochs = 1 if method is self.plan.start else _epochs_in(method, self.source.n, left, s is not None)
+            epochs = (
+                1 if method is self.plan.start else _epochs_in(method, self.source.n, left, s is not None)
+            )
             if epochs < 1:
                 break
             spent = self._run(method, epochs, spent, fit, s, seed, watch, look, began)
@@ -191,7 +191,12 @@ class Fitting:
             passes = spent + iterate.passes
             at_rest = look.at(iterate.theta, passes)
             moment = Moment(
-                passes, perf_counter() - began, look.objective, float(gamma(iterate.k)), iterate.rejected, method.name
+                passes,
+                perf_counter() - began,
+                look.objective,
+                float(gamma(iterate.k)),
+                iterate.rejected,
+                method.name,
             )
             fit.moments.append(moment)
             fit.bounds.append(-look.objective)
@@ -221,18 +226,18 @@ class _Look:
     """Follows the objective on rows that stay the same, and says when it is at rest.
 
     The change of the mean log-likelihood from one look to the next has a standard error, that of the rows'
-    own changes. A fit is at rest when the gain in a pass is below ``tol``, or not to be told from nothing,
-    at two looks in a row.
+    own changes. A fit is at rest when the gain in a pass is below ``tol``, or not to be told from nothing:
+    with sem, whose noise does not end, at two looks in a row.
     """
 
-    def __init__(self, bound: Any, source: ArraySource, tol: float) -> None:
+    def __init__(self, bound: Any, source: ArraySource, tol: float, looks: int = 1) -> None:
         self._all = source.n <= LOOKED_AT
         rows = source
         if not self._all:
             index = np.sort(np.random.default_rng(0).choice(source.n, LOOKED_AT, replace=False))
             weight = None if source.weight is None else source.weight[index]
             rows = ArraySource(source.y[index], weight)
-        self._bound, self._tol = bound, tol
+        self._bound, self._tol, self._looks = bound, tol, looks
         self._e_step: Expectation = choose_expectation("auto", bound, rows)
         self._weight = np.ones(rows.n) if rows.weight is None else rows.weight
         self._last: Array | None = None
@@ -251,10 +256,12 @@ class _Look:
             mean = float(self._weight @ change) / total
             noise = 0.0 if self._all else sqrt(float(self._weight**2 @ (change - mean) ** 2)) / total
             gain = self.objective - objective
-            calm = abs(gain) < max(self._tol * (passes - self._last_passes), 2.0 * noise if self._tol else 0.0)
+            calm = abs(gain) < max(
+                self._tol * (passes - self._last_passes), 2.0 * noise if self._tol else 0.0
+            )
         self._calm = self._calm + 1 if calm else 0
         self._last, self._last_passes, self.objective = found, passes, objective
-        return self._calm >= 2
+        return self._calm >= self._looks
 
 
 def collapsed(bound: Any, s: Array) -> Array:
@@ -292,8 +299,3 @@ def reseed(bound: Any, source: ArraySource, theta: Theta, dead: Array, rng: np.r
     else:
         covariances[dead], factors[dead] = pooled.covariances[dead], pooled.precisions_cholesky[dead]
     return type(theta)(weights / weights.sum(), means, covariances, factors)
-
-
-def passes_text(passes: float) -> int:
-    """Return passes as ``n_iter_`` counts them: whole ones, rounded up."""
-    return ceil(passes - 1e-9)

@@ -200,10 +200,15 @@ lower_bounds_, n_features_in_, feature_names_in_
                 if begin_anew
                 else (self._theta(), None, self.lower_bound_)
             )
-        seeds = random_state.randint(np.iinfo(np.int32).max, size=len(starts)) if plan.method else [0] * len(starts)
+        seeds = (
+            random_state.randint(np.iinfo(np.int32).max, size=len(starts))
+            if plan.method
+            else [0] * len(starts)
+        )
         with Watcher(self, len(starts), X) as watcher:
             fits = watcher.map(
-                lambda number: fitting.fit(*starts[number], int(seeds[number]), watcher.watch(number)), len(starts)
+                lambda number: fitting.fit(*starts[number], int(seeds[number]), watcher.watch(number)),
+                len(starts),
             )
         best = max(fits, key=lambda fit: fit.bound if np.isfinite(fit.bound) else -inf)
         self._keep(best, fitting, X.dtype)
@@ -250,7 +255,9 @@ lower_bounds_, n_features_in_, feature_names_in_
             )
             given = _covariances(factors, self.covariance_type), factors
         if given is not None and self.means_init is not None and self.weights_init is not None:
-            theta = GaussianTheta(np.asarray(self.weights_init, float), np.asarray(self.means_init, float), *given)
+            theta = GaussianTheta(
+                np.asarray(self.weights_init, float), np.asarray(self.means_init, float), *given
+            )
             return theta, None
         s = start_statistics(self.init_params, bound, source, random_state)
         empty = share_largest(bound, s)
@@ -260,7 +267,9 @@ lower_bounds_, n_features_in_, feature_names_in_
         if len(empty):
             means = theta.means.copy()
             means[empty] = source.take(random_state.choice(source.n, len(empty), replace=False)).y
-            return with_given(theta, self.weights_init, means if self.means_init is None else self.means_init, given), None
+            return with_given(
+                theta, self.weights_init, means if self.means_init is None else self.means_init, given
+            ), None
         if given is None and self.means_init is None and self.weights_init is None:
             return theta, s
         return with_given(theta, self.weights_init, self.means_init, given), None
@@ -297,12 +306,16 @@ lower_bounds_, n_features_in_, feature_names_in_
         parts = (self.weights_, self.means_, self.covariances_, self.precisions_cholesky_)
         return GaussianTheta(*(np.asarray(part, dtype=np.float64) for part in parts))
 
-    def fit_predict(self, X: ArrayLike, y: Any = None, sample_weight: ArrayLike | None = None) -> NDArray[Any]:
+    def fit_predict(
+        self, X: ArrayLike, y: Any = None, sample_weight: ArrayLike | None = None
+    ) -> NDArray[Any]:
         """Fit, and return the likeliest component of each row, shape (n,)."""
         return self.fit(X, y, sample_weight).predict(X)
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def partial_fit(self, X: ArrayLike, y: Any = None, sample_weight: ArrayLike | None = None) -> GaussianMixture:
+    def partial_fit(
+        self, X: ArrayLike, y: Any = None, sample_weight: ArrayLike | None = None
+    ) -> GaussianMixture:
         """Go on fitting with more rows, by online EM; what is kept does not grow with the data.
 
         The first call starts from its rows. One pass depends on the order of the rows; after several passes
@@ -384,7 +397,9 @@ lower_bounds_, n_features_in_, feature_names_in_
         assert found.responsibilities is not None
         return found.responsibilities.astype(X.dtype, copy=False)
 
-    def _criterion(self, X: ArrayLike, sample_weight: ArrayLike | None, responsibilities: bool) -> tuple[float, ...]:
+    def _criterion(
+        self, X: ArrayLike, sample_weight: ArrayLike | None, responsibilities: bool
+    ) -> tuple[float, ...]:
         """Return Σ w log g, Σ w, and the entropy Σ w Σ_m −r log r of the responsibilities."""
         found, X = self._evaluate(X, responsibilities=responsibilities)
         weight = self._weights(sample_weight, X)
@@ -402,7 +417,9 @@ lower_bounds_, n_features_in_, feature_names_in_
 
     def aic(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Return Akaike's information criterion, −2 Σ w log g + 2p: the lower the better."""
-        return -2.0 * self._criterion(X, sample_weight, responsibilities=False)[0] + 2.0 * self._n_parameters()
+        return (
+            -2.0 * self._criterion(X, sample_weight, responsibilities=False)[0] + 2.0 * self._n_parameters()
+        )
 
     def icl(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Return the integrated completed likelihood criterion, BIC + 2·entropy: the lower the better.

@@ -64,7 +64,9 @@ class History:
         """Return a column: passes, seconds, objective, step, rejected or method."""
         if name in Moment._fields:
             return np.array([getattr(moment, name) for moment in self.moments])
-        raise AttributeError(f"{type(self).__name__} has no column {name!r}: it has {', '.join(Moment._fields)}.")
+        raise AttributeError(
+            f"{type(self).__name__} has no column {name!r}: it has {', '.join(Moment._fields)}."
+        )
 
     def table(self) -> dict[str, Array]:
         """Return all columns by name, as for ``pandas.DataFrame``."""

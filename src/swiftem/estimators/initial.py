@@ -70,9 +70,7 @@ def _responsibilities(
             return _of_rows(random_state.choice(n, size=n_components, replace=False), n_components)
         from sklearn.cluster import kmeans_plusplus
 
-        _, index = kmeans_plusplus(
-            X, n_components, sample_weight=source.weight, random_state=random_state
-        )
+        _, index = kmeans_plusplus(X, n_components, sample_weight=source.weight, random_state=random_state)
         return _of_rows(index, n_components)
     found = np.asarray(init_params(X, n_components, random_state) if callable(init_params) else init_params)
     if found.ndim == 1 and len(found) == n and found.dtype.kind in "iu":
@@ -87,7 +85,9 @@ def _responsibilities(
             f"got {found.dtype} of shape {found.shape}."
         )
     if not (np.isfinite(found).all() and (found >= 0).all() and (found.sum(axis=1) > 0).all()):
-        raise ValueError("init_params must give responsibilities that are not negative and not all zero in a row.")
+        raise ValueError(
+            "init_params must give responsibilities that are not negative and not all zero in a row."
+        )
     return lambda start, stop: found[start:stop] / found[start:stop].sum(axis=1, keepdims=True)
 
 

@@ -110,7 +110,14 @@ class MixtureQueries:
             values["init_params"] = "kmeans"
         theirs.set_params(**values)
         theirs._set_parameters(tuple(getattr(self, name) for name in FITTED))
-        for name in ("n_features_in_", "feature_names_in_", "converged_", "n_iter_", "lower_bound_", "lower_bounds_"):
+        for name in (
+            "n_features_in_",
+            "feature_names_in_",
+            "converged_",
+            "n_iter_",
+            "lower_bound_",
+            "lower_bounds_",
+        ):
             if hasattr(self, name):
                 setattr(theirs, name, getattr(self, name))
         return theirs
@@ -175,7 +182,9 @@ class MixtureQueries:
             raise ValueError("columns must leave at least one column, got all of them.")
         x = np.asarray(values, dtype=np.float64)
         if x.shape != (len(given),) or not np.isfinite(x).all():
-            raise ValueError(f"values must be {len(given)} finite numbers, one for each of columns, got {values!r}.")
+            raise ValueError(
+                f"values must be {len(given)} finite numbers, one for each of columns, got {values!r}."
+            )
         sigma, means = self.full_covariances(), np.asarray(self.means_, dtype=np.float64)
         inner = np.linalg.cholesky(sigma[:, given[:, None], given])
         difference = np.linalg.solve(inner, (x - means[:, given])[:, :, None])[:, :, 0]
@@ -210,7 +219,9 @@ class MixtureQueries:
         header: dict[str, Any] = {"parameters": {name: parameters[name] for name in PLAIN}}
         for name in ("batch_size", "step_size", "random_state", "init_params"):
             value = parameters[name]
-            header["parameters"][name] = value if isinstance(value, int | float | str | type(None)) else "auto"
+            header["parameters"][name] = (
+                value if isinstance(value, int | float | str | type(None)) else "auto"
+            )
         for name in ("random_state", "init_params"):
             if header["parameters"][name] == "auto":
                 header["parameters"].pop(name)

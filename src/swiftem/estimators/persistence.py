@@ -80,7 +80,9 @@ def load_arrays(path: str | Path, kind: str) -> tuple[dict[str, Any], dict[str, 
         with zipfile.ZipFile(target) as file:
             broken = file.testzip()
             if broken is not None:
-                raise ValueError(f"{target} is damaged: its part {broken} does not have the checksum it should.")
+                raise ValueError(
+                    f"{target} is damaged: its part {broken} does not have the checksum it should."
+                )
             if HEADER not in file.namelist() or file.getinfo(HEADER).file_size > LARGEST_HEADER:
                 raise ValueError(f"{target} is no swiftem model: it has no header.")
             full = json.loads(file.read(HEADER))
@@ -93,7 +95,9 @@ def load_arrays(path: str | Path, kind: str) -> tuple[dict[str, Any], dict[str, 
             if full["kind"] != kind:
                 raise ValueError(f"{target} holds a {full['kind']}, not a {kind}.")
             arrays = {
-                name.removesuffix(".npy"): np.lib.format.read_array(io.BytesIO(file.read(name)), allow_pickle=False)
+                name.removesuffix(".npy"): np.lib.format.read_array(
+                    io.BytesIO(file.read(name)), allow_pickle=False
+                )
                 for name in file.namelist()
                 if name.endswith(".npy")
             }

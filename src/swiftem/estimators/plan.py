@@ -2,9 +2,9 @@ r"""Which method, batch and step a mixture is fitted by, where the user leaves i
 
 The rule, chosen by ``benchmarks/mixture_fit.py``. With p numbers to estimate per component, an epoch of a
 variance-reduced method with the step below does the work of n / (40·M·p) iterations of em: noise allows no
-more. ``"auto"`` is ``"em"`` where that is under 4, and ``"sem-vr"`` above. The stochastic methods begin with
-one pass of sem, step 3/(k + 10), where there are samples enough: nothing is as quick at first (section 6 of
-the paper's experiments says so, too), and what follows does not have to cope with a poor start.
+more. ``"auto"`` is ``"em"`` where that is under 4, and ``"sem-vr"`` above. Where n is at least 40·M·p the
+stochastic methods begin with one pass of sem, step (k + 30)^(−0.6): nothing is as quick at first, and what
+follows does not have to cope with a poor start.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from swiftem.methods import FastIncrementalEM, IncrementalEM, Method, OnlineEM, VarianceReducedEM
-from swiftem.schedules import StepSize, inverse
+from swiftem.schedules import StepSize, power
 
 __all__ = ["METHOD_NAMES", "Plan", "make_plan"]
 
@@ -25,8 +25,9 @@ WORTH = 4.0
 LARGEST_STEP = 0.3
 LEAST_ITERATIONS = 200
 """An epoch has at least so many iterations, if the batch is ours to choose and n allows it."""
-LEAST_BATCH, LARGEST_BATCH = 16, 2048
-FIRST_STEP = inverse(3, 10)
+LEAST_BATCH, LARGEST_BATCH = 16, 1024
+FIRST_STEP = power(1.0, 0.6, 30.0)
+FIRST_BATCH = 512
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,12 @@ def per_component(covariance: str, d: int, n_components: int) -> float:
     >>> per_component("full", 8, 16), per_component("tied", 8, 16)
     (45.0, 11.25)
     """
-    of_covariance = {"full": d * (d + 1) / 2, "tied": d * (d + 1) / 2 / n_components, "diag": d, "spherical": 1}
+    of_covariance = {
+        "full": d * (d + 1) / 2,
+        "tied": d * (d + 1) / 2 / n_components,
+        "diag": d,
+        "spherical": 1,
+    }
     return float(1 + d + of_covariance[covariance])
 
 
@@ -90,4 +96,8 @@ def make_plan(
         ),
     }
     quick = name in ("sem-vr", "fiem", "iem") and n >= needed
-    return Plan(name, makers[name](), OnlineEM(step_size=FIRST_STEP, batch_size=b) if quick else None)
+    return Plan(
+        name,
+        makers[name](),
+        OnlineEM(step_size=FIRST_STEP, batch_size=min(b, FIRST_BATCH)) if quick else None,
+    )
