@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 from swiftem.data.finite_rows import first_bad_cell, what_it_is
 from swiftem.data.table_columns import Column, Columns, choose_columns, label
 
-__all__ = ["NEEDS_PYARROW", "read_parquet"]
+__all__ = ["NEEDS_PYARROW", "parquet_names", "read_parquet"]
 
 NEEDS_PYARROW = "Parquet files need pyarrow: install it with pip install 'swiftem[io]'."
 
@@ -24,6 +25,37 @@ def read_parquet(
 
     What pandas keeps as an index is left out.
     """
+    with _opened(file) as stored:
+        schema = stored.schema_arrow
+        names = [str(name) for name in schema.names]
+        index = (schema.pandas_metadata or {}).get("index_columns", [])
+        unfit = [
+            "an index" if name in index else _unfit(kind)
+            for name, kind in zip(names, schema.types, strict=True)
+        ]
+        if not names or stored.metadata.num_rows == 0:
+            got = f"{stored.metadata.num_rows} rows of {len(names)} columns"
+            raise ValueError(f"{file} must have at least one row and one column, got {got}.")
+        chosen = choose_columns(file, names, unfit, columns, weights)
+        for number in chosen.all:
+            why = _unfit(schema.types[number])
+            if why:
+                raise ValueError(f"{file} must have numbers in column {names[number]!r}, got {why}.")
+        values = _empty(schema, chosen, stored.metadata.num_rows)
+        weight = None if chosen.weights is None else np.empty(len(values))
+        _fill(file, stored, names, chosen, values, weight)
+    return values, weight, chosen
+
+
+def parquet_names(file: Path) -> tuple[str, ...]:
+    """Return the names of all columns."""
+    with _opened(file) as stored:
+        return tuple(str(name) for name in stored.schema_arrow.names)
+
+
+@contextmanager
+def _opened(file: Path) -> Iterator[Any]:
+    """Open the file, and turn what Arrow complains of into a sentence."""
     try:
         import pyarrow as pa
         from pyarrow import parquet
@@ -31,30 +63,12 @@ def read_parquet(
         raise ImportError(NEEDS_PYARROW) from None
     try:
         with parquet.ParquetFile(file) as stored:
-            schema = stored.schema_arrow
-            names = [str(name) for name in schema.names]
-            index = (schema.pandas_metadata or {}).get("index_columns", [])
-            unfit = [
-                "an index" if name in index else _unfit(kind)
-                for name, kind in zip(names, schema.types, strict=True)
-            ]
-            if not names or stored.metadata.num_rows == 0:
-                got = f"{stored.metadata.num_rows} rows of {len(names)} columns"
-                raise ValueError(f"{file} must have at least one row and one column, got {got}.")
-            chosen = choose_columns(file, names, unfit, columns, weights)
-            for number in chosen.all:
-                why = _unfit(schema.types[number])
-                if why:
-                    raise ValueError(f"{file} must have numbers in column {names[number]!r}, got {why}.")
-            values = _empty(schema, chosen, stored.metadata.num_rows)
-            weight = None if chosen.weights is None else np.empty(len(values))
-            _fill(file, stored, names, chosen, values, weight)
+            yield stored
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowKeyError) as error:
-        first = str(error).splitlines()[0].rstrip(". ") if str(error) else type(error).__name__
+        first = str(error).partition("\n")[0].rstrip(". ") or type(error).__name__
         raise ValueError(
             f"{file} must be a Parquet file, got a damaged one or something else: {first}."
         ) from None
-    return values, weight, chosen
 
 
 def _unfit(kind: Any) -> str:

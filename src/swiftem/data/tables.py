@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,13 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from swiftem._typing import Array
-from swiftem.data.csv_layout import number_in
+from swiftem.data.csv_layout import layout_of, number_in
 from swiftem.data.csv_table import read_csv
 from swiftem.data.npy_table import read_npy
-from swiftem.data.parquet_table import read_parquet
+from swiftem.data.parquet_table import parquet_names, read_parquet
 from swiftem.data.table_columns import Column, shortened
 
-__all__ = ["ENDINGS", "Table", "is_table", "read_table"]
+__all__ = ["ENDINGS", "Table", "is_table", "read_names", "read_table"]
 
 TEXT = (".csv", ".tsv", ".txt")
 ENDINGS = (".csv", ".tsv", ".txt", ".parquet", ".npy")
@@ -109,10 +110,39 @@ def read_table(
     >>> table.names, table.left_out
     (('length', 'width'), {'kind': 'text'})
     """
-    if not isinstance(path, str | os.PathLike):
-        raise TypeError(f"path must be the name of a file, got {path!r}.")
     if isinstance(columns, str):
         raise TypeError(f"columns must be a sequence of names or numbers, got the string {columns!r}.")
+    file, ending = _found(path)
+    notes: list[str] = []
+    with _said_whose(file):
+        if ending in TEXT:
+            values, weight, chosen, layout = read_csv(file, columns, weights)
+            notes += _about_header(file, layout.names)
+        else:
+            values, weight, chosen = (read_npy if ending == ".npy" else read_parquet)(file, columns, weights)
+    if chosen.left_out:
+        found = shortened([f"{name} ({why})" for name, why in chosen.left_out.items()])
+        notes.append(f"Left out of {file}: {found}.")
+    if weight is not None:
+        _check_weights(file, weight)
+    for note in notes:
+        log.info(note)
+    return Table(values, chosen.names, weight, chosen.left_out, tuple(notes))
+
+
+def read_names(path: str | os.PathLike[str]) -> tuple[str, ...]:
+    """Return the names of all columns of a table, numeric or not; empty where it has none."""
+    file, ending = _found(path)
+    with _said_whose(file):
+        if ending == ".npy":
+            return ()
+        return layout_of(file).names if ending in TEXT else parquet_names(file)
+
+
+def _found(path: str | os.PathLike[str]) -> tuple[Path, str]:
+    """Return the file and the ending that says what it is."""
+    if not isinstance(path, str | os.PathLike):
+        raise TypeError(f"path must be the name of a file, got {path!r}.")
     file = Path(path)
     if file.is_dir():
         raise IsADirectoryError(f"{file} must be a table ({', '.join(ENDINGS)}), got a folder.")
@@ -123,24 +153,17 @@ def read_table(
         raise ValueError(
             f"{file} must end in {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}, got {ending or 'no ending'}."
         )
-    notes: list[str] = []
+    return file, ending
+
+
+@contextmanager
+def _said_whose(file: Path) -> Iterator[None]:
+    """Give the file's name to errors of the system."""
     try:
-        if ending in TEXT:
-            values, weight, chosen, layout = read_csv(file, columns, weights)
-            notes += _about_header(file, layout.names)
-        else:
-            values, weight, chosen = (read_npy if ending == ".npy" else read_parquet)(file, columns, weights)
+        yield
     except OSError as error:
         reason = (error.strerror or str(error).partition("\n")[0]).rstrip(". ").lower()
         raise OSError(f"{file} cannot be read ({reason}).") from None
-    if chosen.left_out:
-        found = shortened([f"{name} ({why})" for name, why in chosen.left_out.items()])
-        notes.append(f"Left out of {file}: {found}.")
-    if weight is not None:
-        _check_weights(file, weight)
-    for note in notes:
-        log.info(note)
-    return Table(values, chosen.names, weight, chosen.left_out, tuple(notes))
 
 
 def _about_header(file: Path, names: tuple[str, ...]) -> list[str]:
