@@ -29,7 +29,7 @@ from rich.text import Text
 from swiftem._cache import write_atomically
 from swiftem.experiments.experiment import Experiment
 from swiftem.experiments.gmm_precision import gmm_precision
-from swiftem.experiments.gmm_scaling import gmm_scaling
+from swiftem.experiments.gmm_scaling import SIZES, gmm_scaling
 from swiftem.experiments.plsa import docstring_corpora, plsa, read_corpora
 from swiftem.report.drawing import save_picture
 from swiftem.report.environment import environment
@@ -126,7 +126,7 @@ def _run_all(request: Request, corpora: Any, console: Console) -> list[Experimen
         "gmm-scaling": partial(
             gmm_scaling,
             runs=request.runs or 5,
-            **({"sizes": (1_000, 3_162, 10_000, 31_623)} if request.quick else {}),
+            sizes=SIZES[:-1] if request.quick else SIZES,
             settings=("known", "authors") if request.quick else ("known", "free", "authors"),
         ),
         "plsa": lambda **options: plsa(
@@ -197,8 +197,9 @@ def _write(
         figures = False
     html = page(
         "The paper's experiments, reproduced",
-        "Karimi, Wai, Moulines and Lavielle, “On the Global Convergence of (Fast) Incremental EM Methods” (NeurIPS "
-        "2019), with the methods of swiftem. Each section holds the paper's claims against what was measured here.",
+        "Karimi, Wai, Moulines and Lavielle, “On the Global Convergence of (Fast) Incremental EM Methods” "
+        "(NeurIPS 2019), with the methods of swiftem. Each section holds the paper's claims against what was "
+        "measured here.",
         sections,
         command=request.command,
         facts=facts,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -130,7 +131,7 @@ def gmm_precision(
                 with tally.job(name, COST[name]) as at:
                     points = trace(
                         MODEL, y, method, theta0=start, epochs=epochs, seed=randomness,
-                        measure=lambda theta, limit=limit: squared_error(theta, limit), at=at,
+                        measure=partial(squared_error, limit=limit), at=at,
                     )  # fmt: skip
                 rows += (PrecisionRow(name, number, *point) for point in points)
     except KeyboardInterrupt:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from swiftem._checks import check_int, check_real
-from swiftem._typing import Array
+from swiftem._typing import Array, Index
 from swiftem.algorithm import run
 from swiftem.experiments.experiment import Experiment, Progress, Tally, no_progress
 from swiftem.experiments.gmm import START_MEANS, Limit, batch_em_limit, gmm_data, squared_error
@@ -30,7 +30,7 @@ AUTHORS_LOG = {
 }
 """Iterations that the authors' code logged, by sample size and method; one of em counts as n."""
 LIMIT_CHANGE = 1e-9
-"""Batch EM's last change: its means are then exact to some 1e-6, which is nothing beside the 0.03 looked for."""
+"""Batch EM's last change: its means are then exact to some 1e-6, nothing beside the 0.03 looked for."""
 LEAST_EPOCHS = 10
 """A run goes on so long at least, so that memories have been renewed, before it is said to stay below."""
 POINTS_PER_EPOCH = 500
@@ -125,8 +125,8 @@ def gmm_scaling(
     Parameters
     ----------
     sizes : sequence of int
-        Sample sizes of the settings ``"known"`` and ``"free"``; ``"authors"`` has those of the authors' log that
-        are not larger than the largest of them.
+        Sample sizes of the settings ``"known"`` and ``"free"``; ``"authors"`` has those of the authors' log
+        that are not larger than the largest of them.
     runs : int
         Independent repetitions of each.
     settings : sequence of {"known", "free", "authors"}
@@ -164,8 +164,8 @@ def gmm_scaling(
     said = {
         "samples": "two Gaussians, unit variances, means ±0.5, weights 0.2 and 0.8",
         "start": "means (1, −1) and weights (0.2, 0.8), which are kept (known) or estimated (free)",
-        "reached": f"|μ − μ*|² is not above {precision:g} again, while the run goes on for as many iterations "
-        f"once more, at least {LEAST_EPOCHS} epochs; looked at {POINTS_PER_EPOCH} times an epoch",
+        "reached": f"|μ − μ*|² is not above {precision:g} again, while the run goes on for as many "
+        f"iterations once more, at least {LEAST_EPOCHS} epochs; looked at {POINTS_PER_EPOCH} times an epoch",
         "iterations": "one sample each; an iteration of EM, a full pass, counts as n",
         "steps": "sEM-VR and fiEM γ = c·n^(−2/3), c = 0.3; c = 1 beside the authors' log",
         "runs": f"{runs}, each with a sample and draws of its own; the average is shown; seed {seed}",
@@ -191,7 +191,7 @@ def gmm_scaling(
 
 
 def _cost(setting: Setting, n: int) -> float:
-    """Return about how long the runs of a setting take, in any unit: only for the estimate of the time left."""
+    """Return about how long a setting takes, in any unit: only for the estimate of the time left."""
     return (20_000 + n) * (1 if setting.known_weights else 10)
 
 
@@ -199,7 +199,7 @@ def _model(setting: Setting) -> GaussianMixtureModel:
     return GaussianMixtureModel(n_components=2, known_weights=WEIGHTS if setting.known_weights else None)
 
 
-def _method(name: str, c: float, n: int) -> tuple[Method, Array | None]:
+def _method(name: str, c: float, n: int) -> tuple[Method, Index | None]:
     """Return a method and, where it does not draw at random, the order of the samples."""
     if name == "iem-cyclic":
         return IncrementalEM(), np.arange(n)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -159,7 +160,7 @@ def plsa(
                     with tally.job(f"{corpus}: {name}", source.n * COST[name]) as at:
                         points = trace(
                             model, source, method, theta0=theta0, epochs=epochs, seed=randomness,
-                            measure=lambda theta, source=source: mean_log_likelihood(source, theta), at=at,
+                            measure=partial(mean_log_likelihood, source), at=at,
                         )  # fmt: skip
                     rows += (LikelihoodRow(corpus, steps, name, number, *point) for point in points)
     except KeyboardInterrupt:

@@ -74,7 +74,7 @@ class Curves:
     @property
     def last_epoch(self) -> int:
         """The last epoch, the same for all."""
-        return min(curve.value.shape[1] for curve in self._curves.values()) - 1
+        return min(len(curve.value[0]) for curve in self._curves.values()) - 1
 
     def at_epoch(self, method: str, epoch: int) -> Array:
         """Return the values after ``epoch`` epochs, shape (runs,)."""
@@ -83,8 +83,9 @@ class Curves:
     def at(self, method: str, axis: str, x: float) -> Array:
         """Return the last values with at most ``x`` passes or seconds, shape (runs,); the first if none."""
         curve = self._curves[method]
-        place = (getattr(curve, axis) <= x).sum(axis=1) - 1
-        return curve.value[np.arange(len(place)), np.maximum(place, 0)]
+        spent: Array = getattr(curve, axis)
+        place = np.maximum((spent <= x).sum(axis=1) - 1, 0)
+        return np.take_along_axis(curve.value, place[:, None], axis=1)[:, 0]
 
     def end(self, method: str, axis: str) -> float:
         """Return how many passes or seconds the method took in all, the median over the runs."""

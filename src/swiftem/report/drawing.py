@@ -22,9 +22,9 @@ LABEL_GAP = 0.068
 """Least distance between the labels of two curves, as a share of the axis."""
 
 PANEL_SIZE = (5.4, 4.0)
-"""Of one panel, in inches: its letters are as large as the text around it on a page, and legible on a phone."""
+"""Of one panel, in inches: its letters are as large as the text around it, and legible on a phone."""
 
-PLAIN_SVG = {"svg.hashsalt": "swiftem", "svg.fonttype": "path"}
+PLAIN_SVG: dict[Any, Any] = {"svg.hashsalt": "swiftem", "svg.fonttype": "path"}
 """The same picture is the same file, and looks the same with any fonts."""
 
 

@@ -25,8 +25,9 @@ def precision_section(experiment: Experiment) -> Section:
     ('agrees', 3)
     """
     lead = (
-        "The paper's figure 1, left: the squared distance of the two means from where batch EM ends, |μ − μ*|², "
-        "for five methods on 10⁴ samples. An epoch is n iterations, one sample each; of EM it is one full pass."
+        "The paper's figure 1, left: the squared distance of the two means from where batch EM ends, "
+        "|μ − μ*|², for five methods on 10⁴ samples. An epoch is n iterations, one sample each; of EM it is "
+        "one full pass."
     )
     head = Section("gmm-precision", "Precision on the Gaussian mixture", lead, settings=experiment.settings,
                    data="gmm-precision.csv", interrupted=experiment.interrupted)  # fmt: skip
@@ -81,8 +82,8 @@ def _findings(curves: Curves, last: int) -> list[Finding]:
         Finding(
             "sEM-VR and fiEM outperform the other methods, by epochs.",
             "agrees" if ahead else "disagrees",
-            f"After {last} epochs the median error over the runs is {_list(end)}; the largest of sEM-VR and fiEM is "
-            f"{short(max(worst.values()))}, the smallest of the others {short(min(best.values()))}.",
+            f"After {last} epochs the median error over the runs is {_list(end)}; the largest of sEM-VR and "
+            f"fiEM is {short(max(worst.values()))}, the smallest of the others {short(min(best.values()))}.",
             f"after {last} epochs {_list(end)}",
         )
     ]
@@ -105,21 +106,23 @@ def _findings(curves: Curves, last: int) -> list[Finding]:
                 "By seconds (the paper does not say).",
                 "beyond",
                 f"In the {seconds_text(clock)} that EM takes for {last} passes: {_list(at)}. "
-                f"{style_of(best_at).label} is closest: a full pass runs as matrix arithmetic on all cores and costs "
-                "less a sample than single iterations, so an epoch is not a unit of time.",
+                f"{style_of(best_at).label} is closest. A full pass runs as matrix arithmetic on all cores "
+                "and costs less a sample than single iterations, so an epoch is not a unit of time.",
                 f"in {seconds_text(clock)} {_list(at)}",
             )
         )
     if "fiem" in curves and "fiem-shuffled" in curves and last >= 10:
         iid, shuffled = (float(np.median(curves.at_epoch(m, 10))) for m in ("fiem", "fiem-shuffled"))
+        late_iid, late_shuffled = (
+            float(np.median(curves.at_epoch(m, last))) for m in ("fiem", "fiem-shuffled")
+        )
         findings.append(
             Finding(
                 "fiEM with j in shuffled passes, as in the authors' code, instead of independent draws.",
                 "beyond",
-                f"After ten epochs the median error is {short(shuffled)} with shuffled and {short(iid)} with independent "
-                f"j; after {last}, {short(float(np.median(curves.at_epoch('fiem-shuffled', last))))} and "
-                f"{short(float(np.median(curves.at_epoch('fiem', last))))}. Independent draws leave a share e^(−t) "
-                "of the memory unrenewed after t epochs.",
+                f"After ten epochs the median error is {short(shuffled)} with shuffled and {short(iid)} with "
+                f"independent j; after {last}, {short(late_shuffled)} and {short(late_iid)}. "
+                "Independent draws leave a share e^(−t) of the memory unrenewed after t epochs.",
                 f"after ten epochs {short(shuffled)} against {short(iid)}",
             )
         )

@@ -61,9 +61,10 @@ def scaling_section(experiment: Experiment) -> Section:
     (['gmm-scaling-known'], 2)
     """
     lead = (
-        "The paper's figure 1, right: how many iterations it takes until |μ − μ*|² is below 10⁻³, as the sample "
-        "grows. Theory says of the order of n for iEM and n^(2/3) for sEM-VR and fiEM. To reach means here to stay "
-        "below: a noisy run is below for a moment long before it has converged. γ = 0.3·n^(−2/3), for which the noise is well below the precision."
+        "The paper's figure 1, right: how many iterations it takes until |μ − μ*|² is below 10⁻³, as the "
+        "sample grows. Theory says of the order of n for iEM and n^(2/3) for sEM-VR and fiEM. To reach means "
+        "here to stay below: a noisy run is below for a moment long before it has converged. "
+        "γ = 0.3·n^(−2/3), for which the noise is well below the precision."
     )
     by_setting = {
         name: Reached([row for row in experiment.rows if row.setting == name])
@@ -101,8 +102,9 @@ def _slopes(reached: Reached) -> list[Finding]:
     ):
         here = [m for m in methods if m in reached.methods]
         holds = bool(here) and all(low <= reached.slope(m) <= high for m in here)
-        words = f"Known weights: slopes {_slope_text(reached, here)} for n = {_range(reached)}; {low} to {high} expected."
-        brief = f"slopes {_slope_text(reached, here)}; expected {low} to {high}"
+        slopes = _slope_text(reached, here)
+        words = f"Known weights: slopes {slopes} for n = {_range(reached)}; {low} to {high} expected."
+        brief = f"slopes {slopes}; expected {low} to {high}"
         findings.append(Finding(claim, "agrees" if holds else "disagrees", words, brief))
     return findings
 
@@ -110,16 +112,21 @@ def _slopes(reached: Reached) -> list[Finding]:
 def _free_slopes(reached: Reached) -> Finding:
     missed = sum(not isfinite(row.stays) for row in reached.rows)
     words = (
-        f"Slopes {_slope_text(reached, reached.methods)} for n = {_range(reached)}. They mean little: with weights "
-        "estimated the optimum μ* itself moves from sample to sample, most at small n, and with it the way there."
+        f"Slopes {_slope_text(reached, reached.methods)} for n = {_range(reached)}. They mean little: with "
+        "weights estimated the optimum μ* itself moves from sample to sample, most at small n, and with it "
+        "the way there."
     )
     if missed:
         words += (
-            f" {missed} of {len(reached.rows)} runs were given up after {SETTINGS['free'].most_epochs} epochs; "
-            "a size with such a run is left out of its method's slope."
+            f" {missed} of {len(reached.rows)} runs were given up after {SETTINGS['free'].most_epochs} "
+            "epochs; a size with such a run is left out of its method's slope."
         )
-    return Finding("With free weights (the paper does not say; the authors' code has them known).", "beyond", words,
-                   f"slopes {_slope_text(reached, reached.methods)}")  # fmt: skip
+    return Finding(
+        "With free weights (the paper does not say; the authors' code has them known).",
+        "beyond",
+        words,
+        f"slopes {_slope_text(reached, reached.methods)}",
+    )
 
 
 def _range(reached: Reached) -> str:
@@ -133,14 +140,21 @@ def _beside_the_log(reached: Reached) -> Finding:
         for m in reached.methods
     }
     low, high = min(ratios.values()), max(ratios.values())
-    later = np.nanmax([reached.mean(m, n, "stays") / reached.mean(m, n, "first")
-                       for n in reached.sizes for m in ("sem-vr", "fiem") if m in reached.methods] or [nan])  # fmt: skip
+    later = max(
+        (
+            reached.mean(m, n, "stays") / reached.mean(m, n, "first")
+            for n in reached.sizes
+            for m in ("sem-vr", "fiem")
+            if m in reached.methods
+        ),
+        default=nan,
+    )
     return Finding(
         "The authors' logged iterations (c = 1, known weights).",
-        "agrees" if 0.5 <= low and high <= 2 else "disagrees",
-        f"Counted to the first time below 10⁻³, ours are {low:.2f} to {high:.2f} times theirs. Until the runs stay "
-        f"below it takes sEM-VR and fiEM up to {later:.1f} times as many: with c = 1 their noise is as large as the "
-        "precision that is looked for.",
+        "agrees" if low >= 0.5 and high <= 2 else "disagrees",
+        f"Counted to the first time below 10⁻³, ours are {low:.2f} to {high:.2f} times theirs. Until the "
+        f"runs stay below it takes sEM-VR and fiEM up to {later:.1f} times as many: with c = 1 their noise "
+        "is as large as the precision that is looked for.",
         f"first below 10⁻³ at {low:.2f} to {high:.2f} times their iterations",
     )
 
@@ -180,7 +194,7 @@ def _picture(name: str, reached: Reached) -> Picture:
 
 
 def _guides(axes: Any, reached: Reached) -> None:
-    """Draw n and n^(2/3) beside the curves, each through the first point of a method that should follow it."""
+    """Draw n and n^(2/3) beside the curves, each a little below a method that should follow it."""
     sizes = np.array(reached.sizes, dtype=np.float64)
     for method, exponent, name in (("iem", 1.0, "n"), ("fiem", 2 / 3, "n^(2/3)")):
         first = reached.mean(method, reached.sizes[0], "stays") if method in reached.methods else nan

@@ -32,9 +32,9 @@ def plsa_section(experiment: Experiment) -> Section:
     (['plsa-toy'], 6)
     """
     lead = (
-        "The paper's figure 2: the evidence lower bound of pLSA with ten topics and 300 words against epochs, on a "
-        "small and a large corpus. The E-step is exact, so the bound is the log-likelihood; shown is its mean over "
-        "tokens. All methods of a run start from the same parameters."
+        "The paper's figure 2: the evidence lower bound of pLSA with ten topics and 300 words against "
+        "epochs, on a small and a large corpus. The E-step is exact, so the bound is the log-likelihood; "
+        "shown is its mean over tokens. All methods of a run start from the same parameters."
     )
     findings: list[Finding] = []
     pictures: list[Picture] = []
@@ -96,11 +96,15 @@ def _findings(corpus: str, steps: str, curves: Curves) -> list[Finding]:
                 f"... and stay ahead ({which}).",
                 "agrees" if below >= 0 else "disagrees",
                 f"After {late} epochs {_list(then, compared)}"
-                + ("." if below >= 0 else f": EM has passed the slower of the two, by {-below:.2f}. The paper's step "
-                   "n^(−2/3) is too large for a long run: both stall on their noise."),
+                + (
+                    "."
+                    if below >= 0
+                    else f": EM has passed the slower of the two, by {-below:.2f}. The paper's step n^(−2/3) "
+                    "is too large for a long run: both stall on their noise."
+                ),
                 f"after {late} epochs {_list(then, compared)}",
             )
-        )  # fmt: skip
+        )
     if steps == "recommended":
         clock = curves.end("em", "seconds")
         at = {m: float(curves.at(m, "seconds", clock).mean()) for m in curves.methods}
@@ -109,15 +113,15 @@ def _findings(corpus: str, steps: str, curves: Curves) -> list[Finding]:
             Finding(
                 f"By passes and seconds (the paper does not say; {which}).",
                 "beyond",
-                f"At {1 + 3 * early} passes {_list(same, curves.methods)}. In the {seconds_text(clock)} that EM takes "
-                f"for {curves.last_epoch} passes {_list(at, curves.methods)}.",
+                f"At {1 + 3 * early} passes {_list(same, curves.methods)}. In the {seconds_text(clock)} that "
+                f"EM takes for {curves.last_epoch} passes {_list(at, curves.methods)}.",
                 f"in {seconds_text(clock)} {_list(at, curves.methods)}",
             ),
             Finding(
                 f"sEM is as quick with another step ({which}).",
                 "beyond",
-                f"With k^(−0.8) instead of the paper's 1/(k + 10) sEM has {likelihood(soon['sem'])} after {early} epochs "
-                f"and {likelihood(then['sem'])} after {late}.",
+                f"With k^(−0.8) instead of the paper's 1/(k + 10) sEM has {likelihood(soon['sem'])} after "
+                f"{early} epochs and {likelihood(then['sem'])} after {late}.",
                 f"after {early} epochs {likelihood(soon['sem'])}",
             ),
         ]
@@ -127,12 +131,12 @@ def _findings(corpus: str, steps: str, curves: Curves) -> list[Finding]:
 def _picture(corpus: str, by_steps: dict[str, Curves]) -> Picture:
     panels = []
     for steps, curves in by_steps.items():
-        ends = {m: likelihood(value) for m, value in _values(curves, curves.last_epoch).items()}
+        last = _values(curves, curves.last_epoch)
         panels += curve_panels(
             curves,
             value="mean log-likelihood of a token",
             logarithmic=False,
-            ends=ends,
+            ends={m: likelihood(value) for m, value in last.items()},
             suffix=f", {KINDS[steps]}",
         )
     ends = _values(by_steps["recommended"], by_steps["recommended"].last_epoch)
