@@ -124,7 +124,9 @@ def gmm_precision(
             with tally.job("EM until it rests", REFERENCE_COST) as at:
                 limit = batch_em_limit(MODEL, y, start, at=at)
             passes.append(limit.n_iter)
-            settings["passes of EM to its rest"] = f"{min(passes):,} to {max(passes):,}"
+            settings["passes of EM to its rest"] = " to ".join(
+                f"{count:,}" for count in sorted({min(passes), max(passes)})
+            )
             if not limit.converged:
                 settings["caution"] = f"EM still moved after {limit.n_iter:,} passes: errors are not exact"
             for name, method in methods.items():
