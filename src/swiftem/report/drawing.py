@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from swiftem.report.method_names import style_of
-from swiftem.report.numbers import power_of_ten
+from swiftem.report.numbers import power_of_ten, short
 from swiftem.report.section import Panel, Picture
 
 __all__ = ["FLOOR", "label_ends", "panel_svg", "plain_axes", "save_picture", "spread"]
@@ -29,8 +30,11 @@ PLAIN_SVG: dict[Any, Any] = {"svg.hashsalt": "swiftem", "svg.fonttype": "path"}
 
 
 def plain_axes(axes: Any, *, x: str, y: str, log_x: bool = False, log_y: bool = False) -> None:
-    """Give axes their labels, a light grid, and powers of ten where they are logarithmic."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+    """Give axes their labels, a light grid, and powers of ten where they are logarithmic.
+
+    A logarithmic axis that spans less than two powers of ten has 2 and 5 between them as well.
+    """
+    from matplotlib.ticker import FuncFormatter, LogLocator
 
     axes.set_xlabel(x)
     axes.set_ylabel(y)
@@ -43,7 +47,13 @@ def plain_axes(axes: Any, *, x: str, y: str, log_x: bool = False, log_y: bool = 
             axis = getattr(axes, f"{name}axis")
             axis.set_major_locator(LogLocator(numticks=9))
             axis.set_major_formatter(FuncFormatter(lambda value, place: power_of_ten(value)))
-            axis.set_minor_formatter(NullFormatter())
+            axis.set_minor_formatter(FuncFormatter(partial(_between_powers, axis)))
+
+
+def _between_powers(axis: Any, value: float, place: int) -> str:
+    """Return the label of 2 or 5 times a power of ten, where the axis is so short that it needs one."""
+    low, high = axis.get_view_interval()
+    return short(value) if high < 100 * low and f"{value:e}"[0] in "25" else ""
 
 
 def label_ends(axes: Any, heights: Mapping[str, float], text: Mapping[str, str]) -> None:

@@ -103,7 +103,8 @@ def page(
         f"<nav>{links}</nav>\n"
         f"{body}\n<h2>How this was made</h2>\n<pre>{escape(command)}</pre>\n{_settings(facts)}\n"
         "<footer>Seconds are of this computer and without compiling. Passes are E-step evaluations divided "
-        "by n. Lines are medians over the runs, bands their range.</footer>\n</body></html>\n"
+        "by n. Lines and tables are medians over the runs, where iterations are counted means; bands are the "
+        "range over the runs.</footer>\n</body></html>\n"
     )
 
 
@@ -117,8 +118,11 @@ def _section(section: Section, figures: bool) -> str:
     parts.append(_findings(section.findings))
     if figures:
         parts += [_picture(picture) for picture in section.pictures]
+    elif section.pictures:
+        parts.append('<p class="warning">No figures: matplotlib is not installed.</p>')
     parts += [_table(table) for table in section.tables]
-    parts.append(f"<h3>Settings</h3>{_settings(section.settings)}")
+    if section.settings:
+        parts.append(f"<h3>Settings</h3>{_settings(section.settings)}")
     if section.data:
         parts.append(f"<p>All numbers: <code>{escape(section.data)}</code> beside this page.</p>")
     return "\n".join(parts) + "</section>\n"
