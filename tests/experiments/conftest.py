@@ -21,6 +21,12 @@ class CtrlC:
 
 
 @pytest.fixture
+def rough(monkeypatch):
+    """Have batch EM stopped early, where a test does not ask how close a method comes."""
+    monkeypatch.setattr("swiftem.experiments.gmm.MOST_PASSES", 200)
+
+
+@pytest.fixture
 def ctrl_c():
     """Return the class: ``ctrl_c("iem", times=2)`` presses when iem is run for the second time."""
     return CtrlC

@@ -64,6 +64,7 @@ def test_seconds_never_go_back(small):
             assert seconds == sorted(seconds)
 
 
+@pytest.mark.usefixtures("rough")
 def test_same_seed_same_rows_and_more_runs_change_none():
     two, one, other = (
         gmm_precision(n=60, epochs=2, runs=runs, seed=s) for runs, s in ((2, 7), (1, 7), (1, 8))
@@ -91,6 +92,7 @@ def test_a_row_is_what_run_gives_with_the_papers_steps(name, method):
     assert row.squared_error == float(((result.theta.means - limit.theta.means) ** 2).sum())
 
 
+@pytest.mark.usefixtures("rough")
 def test_progress_names_every_job_and_ends_at_one():
     told = []
     gmm_precision(n=50, epochs=2, runs=2, progress=lambda doing, share: told.append((doing, share)))
@@ -100,6 +102,7 @@ def test_progress_names_every_job_and_ends_at_one():
     assert (shares[0], shares[-1]) == (0.0, pytest.approx(1.0))
 
 
+@pytest.mark.usefixtures("rough")
 def test_ctrl_c_keeps_complete_curves_only(ctrl_c):
     experiment = gmm_precision(n=80, epochs=4, runs=3, progress=ctrl_c("iem", times=2))
     assert experiment.interrupted

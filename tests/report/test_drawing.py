@@ -36,7 +36,7 @@ def test_png_and_svg_are_written(tmp_path):
     assert svg.read_bytes().startswith(b"<?xml")
 
 
-@pytest.mark.parametrize("count", [1, 3, 4])
+@pytest.mark.parametrize("count", [1, 4])
 def test_the_same_picture_is_the_same_file(tmp_path, count):
     contents = []
     for folder in (tmp_path / "a", tmp_path / "b"):
@@ -49,7 +49,7 @@ def test_the_same_picture_is_the_same_file(tmp_path, count):
 
 def test_pyplot_is_left_alone(tmp_path):
     before = "matplotlib.pyplot" in sys.modules
-    save_picture(picture(), tmp_path)
+    save_picture(picture(1), tmp_path)
     assert ("matplotlib.pyplot" in sys.modules) == before
 
 

@@ -157,7 +157,7 @@ def test_nothing_at_all(check):
 
 
 def test_a_real_experiment(check):
-    result = gmm_precision(n=60, epochs=1, runs=2)
+    result = gmm_precision(n=40, epochs=1, runs=2)
     section = check(precision_section(result), draw=True)
     assert len(section.findings) == 3
     assert "after 1 epoch, " in section.pictures[0].title

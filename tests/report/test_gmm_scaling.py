@@ -151,10 +151,10 @@ def test_nothing_at_all(check):
 
 
 def test_a_real_experiment(check, monkeypatch):
-    monkeypatch.setattr("swiftem.experiments.gmm_scaling.AUTHORS_LOG", {60: AUTHORS_LOG[1000]})
-    monkeypatch.setattr("swiftem.report.gmm_scaling.AUTHORS_LOG", {60: AUTHORS_LOG[1000]})
+    monkeypatch.setattr("swiftem.experiments.gmm_scaling.AUTHORS_LOG", {30: AUTHORS_LOG[1000]})
+    monkeypatch.setattr("swiftem.report.gmm_scaling.AUTHORS_LOG", {30: AUTHORS_LOG[1000]})
     monkeypatch.setitem(SETTINGS, "free", SETTINGS["free"]._replace(most_epochs=12))
-    result = gmm_scaling(sizes=[60, 120], runs=1)
+    result = gmm_scaling(sizes=[30, 60], runs=1)
     found = check(scaling_section(result), draw=True)
     assert len(found.findings) == 4
     assert found.settings == result.settings
