@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from swiftem.report.method_names import style_of
-from swiftem.report.numbers import power_of_ten, short
+from swiftem.report.numbers import power_of_ten
 from swiftem.report.section import Panel, Picture
 
 __all__ = ["FLOOR", "label_ends", "panel_svg", "plain_axes", "save_picture", "spread"]
@@ -32,7 +32,7 @@ PLAIN_SVG: dict[Any, Any] = {"svg.hashsalt": "swiftem", "svg.fonttype": "path"}
 def plain_axes(axes: Any, *, x: str, y: str, log_x: bool = False, log_y: bool = False) -> None:
     """Give axes their labels, a light grid, and powers of ten where they are logarithmic.
 
-    A logarithmic axis that spans less than two powers of ten has 2 and 5 between them as well.
+    A logarithmic axis that spans less than two powers of ten has plain numbers, and 2 and 5 among them.
     """
     from matplotlib.ticker import FuncFormatter, LogLocator
 
@@ -40,20 +40,23 @@ def plain_axes(axes: Any, *, x: str, y: str, log_x: bool = False, log_y: bool = 
     axes.set_ylabel(y)
     axes.grid(True, which="major", color="#DDDDDD", linewidth=0.8)
     axes.set_axisbelow(True)
+    axes.tick_params(which="both", length=3, pad=3)
     axes.spines[["top", "right"]].set_visible(False)
     for name, logarithmic in (("x", log_x), ("y", log_y)):
         if logarithmic:
             getattr(axes, f"set_{name}scale")("log")
             axis = getattr(axes, f"{name}axis")
             axis.set_major_locator(LogLocator(numticks=9))
-            axis.set_major_formatter(FuncFormatter(lambda value, place: power_of_ten(value)))
-            axis.set_minor_formatter(FuncFormatter(partial(_between_powers, axis)))
+            axis.set_major_formatter(FuncFormatter(partial(_tick, axis)))
+            axis.set_minor_formatter(FuncFormatter(partial(_tick, axis)))
 
 
-def _between_powers(axis: Any, value: float, place: int) -> str:
-    """Return the label of 2 or 5 times a power of ten, where the axis is so short that it needs one."""
+def _tick(axis: Any, value: float, place: int) -> str:
+    """Return the label of a tick of a logarithmic axis; of most there is none."""
     low, high = axis.get_view_interval()
-    return short(value) if high < 100 * low and f"{value:e}"[0] in "25" else ""
+    if high >= 100 * low:
+        return power_of_ten(value)
+    return f"{value:,.10g}" if f"{value:e}"[0] in "125" else ""
 
 
 def label_ends(axes: Any, heights: Mapping[str, float], text: Mapping[str, str]) -> None:

@@ -30,17 +30,19 @@ figure { margin: 1rem 0; } figcaption { font-weight: 600; margin-bottom: .5rem; 
 .panels { display: grid; gap: .5rem; grid-template-columns: repeat(var(--columns), minmax(0, 1fr)); }
 .panels div { margin: 0; } .panels img { width: 100%; height: auto; display: block; }
 .panels span { font-size: .9rem; color: var(--soft); }
-.wide { overflow-x: auto; }
+.wide { overflow-x: auto; margin: 1.2rem 0; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: .92rem; }
 th, td { text-align: right; white-space: nowrap;
   padding: .25rem .7rem; border-bottom: 1px solid var(--line); }
 th:first-child, td:first-child { text-align: left; }
+thead th { white-space: normal; vertical-align: bottom; }
 caption { text-align: left; font-weight: 600; padding: .4rem 0; }
 .settings td, .settings th { white-space: normal; text-align: left; vertical-align: top; }
 .warning { background: #fff3d6; padding: .6rem .8rem; border-radius: 4px; }
 footer { margin-top: 3rem; color: var(--soft); font-size: .9rem; }
 @media (max-width: 60rem) { .panels { grid-template-columns: minmax(0, 1fr); } }
-@media (max-width: 34rem) { .findings li { padding-left: 0; } .verdict { position: static; width: auto; } }
+@media (max-width: 34rem) { .findings li { padding-left: 0; } .verdict { position: static; width: auto; }
+  th, td { padding: .25rem .4rem; } }
 @media print { .panels { break-inside: avoid; } }
 """
 
