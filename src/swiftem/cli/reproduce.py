@@ -204,9 +204,9 @@ def _write(
         figures = False
     html = page(
         "The paper's experiments, reproduced",
-        "Karimi, Wai, Moulines and Lavielle, “On the Global Convergence of (Fast) Incremental EM Methods” "
-        "(NeurIPS 2019), with the methods of swiftem. Each section holds the paper's claims against what was "
-        "measured here.",
+        "Karimi, Wai, Moulines and Lavielle, “On the Global Convergence of (Fast) Incremental Expectation "
+        "Maximization Methods” (NeurIPS 2019), with the methods of swiftem. Each section holds the paper's "
+        "claims against what was measured here.",
         sections,
         command=request.command,
         facts=facts,
