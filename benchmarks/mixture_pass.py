@@ -19,7 +19,7 @@ __all__ = ["LEAD", "NOTE", "TITLE", "rows"]
 
 TITLE = "Pass of a mixture with covariances"
 LEAD = ("model",)
-NOTE = """How many times faster than scikit-learn's GaussianMixture on one thread; from the same parameters both
+NOTE = """Times faster than scikit-learn's GaussianMixture on one thread; from the same parameters, both
 come to the same, to 1e-9 (checked first). The last row is the geometric mean of the three full ones."""
 COMPONENTS = 20
 CASES = (
