@@ -138,7 +138,7 @@ def test_the_centre_is_the_mean_of_what_is_stored_also_in_float32(kind, kernels)
 @pytest.mark.parametrize("layout", ["C", "F", "read-only", "strided"])
 @pytest.mark.parametrize("dtype", [np.float32, np.int64])
 def test_kinds_of_arrays(dtype, layout):
-    """What is not in C order, or of integers, is converted: in full passes by chunks, in batches one by one."""
+    """What is not in C order, or of integers, is converted: passes by chunks, batches one by one."""
     y = np.round(10 * RNG.normal(size=(40, 2))).astype(dtype)
     plain = y.astype(np.float64)
     if layout == "F":
