@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import sys
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -25,6 +27,9 @@ app = typer.Typer(
 
 def main() -> None:
     """Run the command line."""
+    # Names of columns may have letters that the terminal has not; standard error is so already.
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
     # The same name in messages, also as `python -m swiftem`.
     app(prog_name="swiftem")
 

@@ -124,9 +124,9 @@ def _fit(mixture: GaussianMixture, table: Table) -> bool:
     told = set()
     for warning in caught:
         sentence = str(warning.message)
-        if issubclass(warning.category, ConvergenceWarning):
-            # That it did not converge is in the summary.
-            interrupted = interrupted or "interrupted" in sentence
+        is_of_fit = issubclass(warning.category, ConvergenceWarning)
+        if is_of_fit and ("interrupted" in sentence or "did not converge" in sentence):
+            interrupted = interrupted or "interrupted" in sentence  # both are in the summary
         elif issubclass(warning.category, UserWarning) and sentence not in told:
             told.add(sentence)
             tell(sentence)
