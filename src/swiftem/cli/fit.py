@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
@@ -48,7 +49,8 @@ def fit(request: FitRequest) -> int:
     """Read, fit, write the model, show it, and return the exit code: 0, or 130 after Ctrl-C."""
     with one_sentence():
         console = screen()
-        table = read_table(request.table, request.columns, request.weights)
+        with console.status(f"Reading {request.table}") if console.is_terminal else nullcontext():
+            table = read_table(request.table, request.columns, request.weights)
         for note in table.notes:
             tell(note)
         _check_rows(request, table)
