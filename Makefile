@@ -9,8 +9,8 @@ BIN := $(VENV)/bin
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' Makefile
 
-demo: $(VENV)/.demo.stamp ## run the demonstration, results in results/demo
-	$(BIN)/swiftem demo --out results/demo
+demo: $(VENV)/.demo.stamp ## reproduce the paper's experiments, quickly; results in results/demo
+	$(BIN)/swiftem reproduce all --quick --out results/demo
 
 test: $(VENV)/.dev.stamp ## run the quick tests and doctests with coverage
 	$(BIN)/python -m pytest --cov

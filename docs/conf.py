@@ -8,6 +8,8 @@ release = metadata.version("swiftem")
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.mathjax", "sphinx.ext.napoleon"]
 exclude_patterns = ["_build"]
 html_theme = "furo"
+html_static_path = ["_static"]
+html_css_files = ["tables.css"]
 
 myst_enable_extensions = ["dollarmath"]
 # Lets other pages link to a heading as page.md#heading.

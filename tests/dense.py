@@ -229,7 +229,7 @@ def plsa_objective(
 
 
 def _gmm_log_joint(y: Array, weights: Array, means: Array) -> Array:
-    """Give log(omega_m N(y_i; mu_m, I)), shape (b, M), for y of shape (b, d)."""
+    """Give log(omega_m N(y_i; mu_m, I)), shape (b, M), for y of shape (b, d) (eq:cexp, the numerator)."""
     squares = np.sum((y[:, None, :] - means[None, :, :]) ** 2, axis=2)
     log_joint: Array = np.log(weights) - squares / 2 - y.shape[1] / 2 * np.log(2 * np.pi)
     return log_joint
@@ -269,7 +269,7 @@ def _run(
             new_i = statistics(i, working)  # (b, q)
             scale_i = n * share[i][:, None]  # (b, 1): n w_i / W
         if method == "em":
-            proxy = share @ statistics(everyone, working)
+            proxy = share @ statistics(everyone, working)  # (eq:definition-overline-bss)
         elif method == "sem":  # (eq:oem)
             proxy = np.mean(scale_i * new_i, axis=0)
         elif method == "iem":  # (eq:iem), as the mean over memory that it maintains; an index repeated is one

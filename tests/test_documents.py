@@ -31,7 +31,9 @@ def test_readme_example_runs(capsys):
     assert passes == 21
 
 
-@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "docs/architecture.md", "docs/methods.md"])
+@pytest.mark.parametrize(
+    "page", ["README.md", "CONTRIBUTING.md", "docs/architecture.md", "docs/methods.md", "docs/paper.md"]
+)
 def test_links_and_named_files_exist(page):
     text = (ROOT / page).read_text()
     for target in re.findall(r"\]\(([^)#]+)\)", text):

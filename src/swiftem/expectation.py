@@ -68,7 +68,7 @@ class Expectation:
         return self._source.take(index)
 
     def rows(self, batch: Batch, theta: Theta) -> Array:
-        """Return what stands for the samples' statistics at θ, shape (b, R): one evaluation each."""
+        """Return what stands for the samples' statistics at θ (estep_upd), (b, R): one evaluation each."""
         self.evaluations += len(batch.index)
         return self._posterior(batch, theta)[0]
 

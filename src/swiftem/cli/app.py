@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -59,24 +60,55 @@ def _writable_folder(folder: Path) -> Path:
     return folder
 
 
+class Experiments(StrEnum):
+    """What ``reproduce`` takes."""
+
+    gmm_precision = "gmm-precision"
+    gmm_scaling = "gmm-scaling"
+    plsa = "plsa"
+    all = "all"
+
+
 @app.command()
-def demo(
-    epochs: Annotated[
-        int, typer.Option(min=1, help="Epochs of each method, n iterations each; the paper shows 100.")
-    ] = 100,
-    n: Annotated[int, typer.Option("--n", min=2, help="Samples to draw; the paper has 10,000.")] = 10_000,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the samples and of the methods' draws.")] = 0,
+def reproduce(
+    name: Annotated[
+        Experiments,
+        typer.Argument(
+            help="gmm-precision and gmm-scaling: the two panels of the paper's Gaussian figure; "
+            "plsa: its topic-model figure; all: everything in one report."
+        ),
+    ],
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Smaller samples and fewer epochs and runs: under two minutes.")
+    ] = False,
+    runs: Annotated[
+        int | None,
+        typer.Option(min=1, help="Repetitions, each with its own data and draws.  [default: 5; plsa 3]"),
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the samples, starts and draws.")] = 0,
+    corpus: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="FILE",
+            help="For plsa: a text file, one document a line, instead of the built-in docstrings. "
+            "May be given several times.",
+        ),
+    ] = None,
     out: Annotated[
         Path,
-        typer.Option(metavar="DIR", callback=_writable_folder, help="Folder for the table and the figure."),
-    ] = Path("results/demo"),
+        typer.Option(
+            metavar="DIR", callback=_writable_folder, help="Folder for numbers, figures and report."
+        ),
+    ] = Path("results/reproduce"),
 ) -> None:
-    """Compare the paper's five methods on its Gaussian example.
+    """Do the paper's experiments and hold its claims against the numbers.
 
-    EM, sEM, iEM, sEM-VR and fiEM fit two overlapping Gaussians.
-    Table and figure show how far the means are from where batch EM ends.
+    Writes the raw numbers (CSV), figures (PNG, SVG) and report.html, which opens in any browser.
     Ctrl-C keeps what is done.
     """
-    from swiftem.cli.demo import run_demo
+    if corpus and name in (Experiments.gmm_precision, Experiments.gmm_scaling):
+        raise typer.BadParameter("only plsa and all read a corpus.", param_hint="--corpus")
+    from swiftem.cli.reproduce import Request
+    from swiftem.cli.reproduce import reproduce as run_reproduce
 
-    raise typer.Exit(run_demo(epochs=epochs, n=n, seed=seed, out=out))
+    raise typer.Exit(run_reproduce(Request.of(name.value, quick, runs, seed, corpus or [], out)))

@@ -244,7 +244,7 @@ class BoundGaussianMixture:
         return GaussianMixtureTheta(weights / weights.sum(), means)
 
     def penalty(self, theta: GaussianMixtureTheta) -> float:
-        """Return δ/2 Σ‖μ_m‖² − ε Σ log ω_m."""
+        """Equation (regu), each weight counted once: δ/2 Σ‖μ_m‖² − ε Σ log ω_m."""
         value = 0.5 * self.model.delta * float((theta.means**2).sum())
         if self.model.known_weights is None and self.model.epsilon > 0:
             with np.errstate(divide="ignore"):

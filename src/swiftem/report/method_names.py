@@ -23,10 +23,12 @@ STYLES: dict[str, Style] = {
     "iem": Style("iEM", "#009E73", "--"),
     "sem-vr": Style("sEM-VR", "#0072B2", "-"),
     "fiem": Style("fiEM", "#D55E00", "--"),
+    "fiem-shuffled": Style("fiEM, shuffled j", "#CC79A7", "-."),
+    "iem-cyclic": Style("iEM, cyclic", "#009E73", "--"),
 }
 """By the name that users write."""
 
-OTHER = "#CC79A7"
+OTHER = "#777777"
 """Colour of a method that is not the paper's."""
 
 

@@ -113,7 +113,7 @@ def sem(expected_statistics, m_step, in_domain, y, batch, flat, weight, gamma, s
         _blend(gamma[k], s, proxy, new)
         if in_domain(new):
             s, new = new, s
-            theta = m_step(s)
+            theta = m_step(s)  # (mstep)
         else:
             rejected += 1
     return s, theta, rejected
@@ -135,7 +135,7 @@ def iem(  # type: ignore[no-untyped-def]
         _blend(gamma[k], s, centre, new)
         if in_domain(new):
             s, new = new, s
-            theta = m_step(s)
+            theta = m_step(s)  # (mstep)
         else:
             rejected += 1
     return s, theta, rejected
@@ -165,7 +165,7 @@ def sem_vr(  # type: ignore[no-untyped-def]
         _blend(gamma[k], s, proxy, new)
         if in_domain(new):
             s, new = new, s
-            theta = m_step(s)
+            theta = m_step(s)  # (mstep)
         else:
             rejected += 1
     return s, theta, rejected
@@ -212,7 +212,7 @@ def fiem(  # type: ignore[no-untyped-def]
         _blend(gamma[k], s, proxy, new)
         if in_domain(new):
             s, new = new, s
-            theta = m_step(s)
+            theta = m_step(s)  # (mstep)
         else:
             rejected += 1
     return s, theta, rejected

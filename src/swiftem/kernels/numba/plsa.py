@@ -1,7 +1,7 @@
 """pLSA one token an iteration: whole stretches of iterations, O(K) each, whatever D and V.
 
 The statistics are s = centre + scale · u with one number ``scale``, so that an iteration touches the rows of
-the drawn tokens alone. The M-step is evaluated where the next tokens need it:
+the drawn tokens alone. The M-step, equation (mstep_plsa), is evaluated where the next tokens need it:
 r_k ∝ (max(s_dk, 0) + α') · (max(s_kv, 0) + β') / (Σ_v s_kv + β'V).
 
 Arrays that all loops share, here and in :mod:`swiftem.kernels.numba.plsa_batch`:
@@ -101,7 +101,7 @@ def careful(documents, words, d, v, scale, alpha, beta, norm, row):
 
 @inlined
 def joint(documents, words, d, v, scale, alpha, beta, norm, row):
-    """Write the token's probabilities with each topic into ``row`` (K,), up to a factor; return their sum."""
+    """Write the token's (condexp_plsa) into ``row`` (K,), not yet divided by the sum; return the sum."""
     total = 0.0
     for k in range(norm.shape[0]):
         value = entry(documents, d, k, scale, alpha) * entry(words, v, k, scale, beta) * norm[k]
@@ -173,7 +173,7 @@ def least(totals, gamma, row, factor, other, other_factor, prior):
 def online_em(
     tokens, sample_weight, mean_scale, steps, index, documents, words, totals, scale, alpha, beta, work
 ):  # fmt: skip
-    """sem: s ← (1−γ) s + γ · s̄_i(θ). There is no centre.
+    """sem, equation (oem): s ← (1−γ) s + γ · s̄_i(θ). There is no centre.
 
     Returns
     -------
@@ -218,7 +218,7 @@ def online_em(
 def incremental_em(
     tokens, sample_weight, share_scale, index, documents, words, totals, memory, alpha, beta, work
 ):  # fmt: skip
-    """iem: s = centre ← centre + (1/n) Δ_i. There is no deviation.
+    """iem, equation (iem): s = centre ← centre + (1/n) Δ_i. There is no deviation.
 
     Returns
     -------
@@ -259,7 +259,7 @@ def incremental_em(
 def variance_reduced_em(
     tokens, sample_weight, mean_scale, steps, index, documents, words, totals, scale, alpha, beta, work
 ):  # fmt: skip
-    """sem-vr between two renewals of its anchor: deviation ← (1−γ) deviation + γ Δ_i. C = 3.
+    """sem-vr, equation (svrgem), between two renewals: deviation ← (1−γ) deviation + γ Δ_i. C = 3.
 
     Returns
     -------
@@ -314,9 +314,9 @@ def fast_incremental_em(
     tokens, sample_weight, mean_scale, share_scale, steps, index_i, index_j,
     documents, words, totals, scale, memory, alpha, beta, work
 ):  # fmt: skip
-    """fiem: deviation ← (1−γ) deviation + γ Δ_i − δ, centre ← centre + δ with δ = (1/n) Δ_j. C = 2.
+    """fiem, equation (sagaem): deviation ← (1−γ) deviation + γ Δ_i − δ, centre ← centre + δ. C = 2.
 
-    Δ_i is taken before the row of the memory is written, also where i and j coincide.
+    δ = (1/n) Δ_j. Δ_i is taken before the row of the memory is written, also where i and j coincide.
 
     Returns
     -------

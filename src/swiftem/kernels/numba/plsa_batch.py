@@ -38,7 +38,7 @@ def _joint_at_anchor(documents, words, d, v, row):
 def online_em(
     tokens, sample_weight, mean_scale, steps, index, documents, words, totals, scale, alpha, beta, work
 ):  # fmt: skip
-    """sem: s ← (1−γ) s + γ · mean_I s̄_i(θ). There is no centre.
+    """sem, equation (oem): s ← (1−γ) s + γ · mean_I s̄_i(θ). There is no centre.
 
     Returns
     -------
@@ -90,7 +90,7 @@ def online_em(
 def incremental_em(
     tokens, sample_weight, share_scale, index, documents, words, totals, memory, alpha, beta, work
 ):  # fmt: skip
-    """iem: s = centre ← centre + (1/n) Σ_I Δ_i. There is no deviation.
+    """iem, equation (iem): s = centre ← centre + (1/n) Σ_I Δ_i. There is no deviation.
 
     A token drawn twice in an iteration finds its new row in the memory the second time: Δ is zero.
 
@@ -145,7 +145,7 @@ def incremental_em(
 def variance_reduced_em(
     tokens, sample_weight, mean_scale, steps, index, documents, words, totals, scale, alpha, beta, work
 ):  # fmt: skip
-    """sem-vr between two renewals of its anchor: deviation ← (1−γ) deviation + γ · mean_I Δ_i. C = 3.
+    """sem-vr, equation (svrgem), between two renewals: deviation ← (1−γ) deviation + γ · mean_I Δ_i. C = 3.
 
     Returns
     -------
@@ -201,10 +201,10 @@ def fast_incremental_em(
     tokens, sample_weight, mean_scale, share_scale, steps, index_i, index_j,
     documents, words, totals, scale, memory, alpha, beta, work
 ):  # fmt: skip
-    """fiem: deviation ← (1−γ) deviation + γ · mean_I Δ_i − δ, centre ← centre + δ = (1/n) Σ_J Δ_j. C = 2.
+    """fiem, equation (sagaem): deviation ← (1−γ) deviation + γ · mean_I Δ_i − δ, centre ← centre + δ. C = 2.
 
-    All Δ_i are taken before the first row of the memory is written. A j drawn twice in an iteration finds its
-    new row the second time: Δ is zero.
+    δ = (1/n) Σ_J Δ_j. All Δ_i are taken before the first row of the memory is written. A j drawn twice in an
+    iteration finds its new row the second time: Δ is zero.
 
     Returns
     -------

@@ -25,7 +25,7 @@ FLUSH = 1e-100
 
 @inlined
 def _posterior(document, word, e, doc_topic, word_topic, row):
-    """Write the responsibilities of entry e into ``row`` (K,); uniform where the probability is zero."""
+    """Write the responsibilities of entry e (condexp_plsa) into ``row`` (K,); uniform at probability zero."""
     d, v, n_topics = document[e], word[e], doc_topic.shape[1]
     total = 0.0
     for k in range(n_topics):

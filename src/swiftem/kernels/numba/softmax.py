@@ -158,6 +158,8 @@ def add_rows(rows: Any, sums: Any) -> None:
 def e_step(samples: Any, rows: Any, expanded: Any, work: Any) -> None:
     """Write exponentials, relative to each sample's largest, into ``rows`` (b, M), and the largest logits.
 
+    What :func:`normalise` makes of them is (cexp).
+
     Where squares are not ``expanded``, they are computed from differences: samples so far from the centre
     would lose digits otherwise.
     """
@@ -200,7 +202,7 @@ def weigh(rows: Any, sample_weight: Any, index: Any, factor: Any) -> None:
 
 @inlined
 def add_statistics(samples: Any, rows: Any, sums1: Any, sums2: Any) -> None:
-    """Write Σ_t rows_t into ``sums1`` (M,) and Σ_t rows_t ⊗ samples_t into ``sums2`` (M, d)."""
+    """Write Σ_t rows_t into ``sums1`` (M,), Σ_t rows_t ⊗ samples_t into ``sums2`` (M, d). (condexp_gmm)."""
     add_rows(rows, sums1)
     np.dot(rows.T, samples, sums2)
 

@@ -1,0 +1,208 @@
+"""``swiftem reproduce``: the paper's experiments with a progress bar, raw numbers, figures and a report."""
+
+from __future__ import annotations
+
+import csv
+import shlex
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    Progress,
+    SpinnerColumn,
+    TaskProgressColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+from rich.table import Table
+from rich.text import Text
+
+from swiftem._cache import write_atomically
+from swiftem.experiments.experiment import Experiment
+from swiftem.experiments.gmm_precision import gmm_precision
+from swiftem.experiments.gmm_scaling import gmm_scaling
+from swiftem.experiments.plsa import docstring_corpora, plsa, read_corpora
+from swiftem.report.drawing import save_picture
+from swiftem.report.environment import environment
+from swiftem.report.gmm_precision import precision_section
+from swiftem.report.gmm_scaling import scaling_section
+from swiftem.report.numbers import seconds_text
+from swiftem.report.page import VERDICTS, page
+from swiftem.report.plsa import plsa_section
+from swiftem.report.section import Section
+
+__all__ = ["NAMES", "Request", "reproduce"]
+
+NAMES = ("gmm-precision", "gmm-scaling", "plsa")
+SECTIONS: dict[str, Callable[[Experiment], Section]] = {
+    "gmm-precision": precision_section,
+    "gmm-scaling": scaling_section,
+    "plsa": plsa_section,
+}
+INTERRUPTED = 130
+"""Exit code of a program that Ctrl-C ended, as shells have it."""
+REPORT = "report.html"
+COLOURS = {"agrees": "green", "disagrees": "red"}
+
+
+@dataclass(frozen=True)
+class Request:
+    """What was asked for: names of experiments, whether quickly, runs (None: the experiment's own), ..."""
+
+    names: Sequence[str]
+    quick: bool
+    runs: int | None
+    seed: int
+    corpora: Sequence[Path]
+    out: Path
+    command: str
+
+    @classmethod
+    def of(
+        cls, name: str, quick: bool, runs: int | None, seed: int, corpora: Sequence[Path], out: Path
+    ) -> Request:
+        """Return the request, with the command line that asks for it again."""
+        words = ["swiftem", "reproduce", name, *(["--quick"] if quick else [])]
+        words += ["--runs", str(runs)] if runs is not None else []
+        words += ["--seed", str(seed)]
+        for corpus in corpora:
+            words += ["--corpus", str(corpus)]
+        names = NAMES if name == "all" else (name,)
+        return cls(names, quick, runs, seed, corpora, out, shlex.join([*words, "--out", str(out)]))
+
+
+def reproduce(request: Request, console: Console | None = None) -> int:
+    """Do the experiments, show the findings, write everything to ``request.out``, and return the exit code.
+
+    Returns
+    -------
+    int
+        0; 1 where the results could not be written or a corpus not be read; 130 after Ctrl-C.
+    """
+    console = console or Console()
+    # A terminal may break a sentence; a log or a pipe gets it whole. Paths may hold what looks like markup.
+    say = partial(console.print, soft_wrap=True, markup=False, highlight=False)
+    began = perf_counter()
+    try:
+        corpora = read_corpora(request.corpora) if request.corpora else None
+    except (OSError, ValueError) as error:
+        say(str(error))
+        return 1
+    experiments = _run_all(request, corpora, console)
+    if not any(experiment.rows for experiment in experiments):
+        say("Interrupted before the first result; nothing was written.")
+        return INTERRUPTED
+    sections = [SECTIONS[experiment.name](experiment) for experiment in experiments]
+    console.print(_headline_table(sections))
+    facts = environment() | {
+        "made": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        "time": f"{seconds_text(perf_counter() - began)} in all, compiling and drawing included",
+    }
+    try:
+        _write(request, experiments, sections, facts, say)
+    except OSError as error:
+        say(f"The results could not be written to {request.out}: {error.strerror or error}.")
+        return 1
+    interrupted = any(experiment.interrupted for experiment in experiments)
+    if interrupted:
+        say("Interrupted: shown and written is what was complete.")
+    say(f"Report: {request.out / REPORT} (open it in a browser); numbers and figures are beside it.")
+    return INTERRUPTED if interrupted else 0
+
+
+def _run_all(request: Request, corpora: Any, console: Console) -> list[Experiment]:
+    """Return the experiments that were done, the last of them perhaps in part."""
+    jobs: dict[str, Callable[..., Experiment]] = {
+        "gmm-precision": partial(gmm_precision, runs=request.runs or 5),
+        "gmm-scaling": partial(
+            gmm_scaling,
+            runs=request.runs or 5,
+            **({"sizes": (1_000, 3_162, 10_000, 31_623)} if request.quick else {}),
+            settings=("known", "authors") if request.quick else ("known", "free", "authors"),
+        ),
+        "plsa": lambda **options: plsa(
+            corpora or docstring_corpora(),
+            runs=request.runs or (1 if request.quick else 3),
+            epochs=15 if request.quick else 60,
+            **options,
+        ),
+    }
+    done: list[Experiment] = []
+    bar = Progress(
+        SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(),
+        TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn(), console=console,
+    )  # fmt: skip
+    with bar:
+        tasks = {name: bar.add_task(name, total=1.0, start=False) for name in request.names}
+        for name, task in tasks.items():
+            bar.start_task(task)
+
+            def show(doing: str, share: float, name: str = name, task: Any = task) -> None:
+                bar.update(task, completed=share, description=f"{name}: {doing}")
+
+            try:
+                done.append(jobs[name](seed=request.seed, progress=show))
+            except KeyboardInterrupt:  # while a corpus was read: nothing of this experiment is there
+                done.append(Experiment(name, {}, (), interrupted=True))
+            bar.update(task, description=name)
+            if done[-1].interrupted:
+                break
+    return done
+
+
+def _headline_table(sections: Sequence[Section]) -> Table:
+    """Return the paper's claims and what was found; what the paper does not say is in the report."""
+    table = Table(title="The paper's claims, and what was found", box=SIMPLE_HEAD, title_justify="left")
+    table.add_column("")
+    table.add_column("claim")
+    table.add_column("measured")
+    for section in sections:
+        for finding in section.findings:
+            if finding.verdict != "beyond":
+                mark = Text(VERDICTS[finding.verdict], style=COLOURS[finding.verdict], no_wrap=True)
+                table.add_row(mark, Text(finding.claim), Text(finding.brief))
+    return table
+
+
+def _write(
+    request: Request,
+    experiments: Sequence[Experiment],
+    sections: Sequence[Section],
+    facts: dict[str, str],
+    say: Callable[[str], None],
+) -> None:
+    """Write the numbers first, as they need no matplotlib, then figures and report."""
+    for experiment in experiments:
+        if experiment.rows:
+            with open(request.out / f"{experiment.name}.csv", "w", newline="", encoding="utf-8") as file:
+                writer = csv.writer(file)
+                writer.writerow(experiment.rows[0]._fields)
+                writer.writerows(experiment.rows)
+    figures = True
+    try:
+        for section in sections:
+            for picture in section.pictures:
+                save_picture(picture, request.out)
+    except ImportError as missing:
+        say(str(missing))
+        figures = False
+    html = page(
+        "The paper's experiments, reproduced",
+        "Karimi, Wai, Moulines and Lavielle, “On the Global Convergence of (Fast) Incremental EM Methods” (NeurIPS "
+        "2019), with the methods of swiftem. Each section holds the paper's claims against what was measured here.",
+        sections,
+        command=request.command,
+        facts=facts,
+        figures=figures,
+    )
+    write_atomically(request.out / REPORT, html.encode())
+    (request.out / REPORT).chmod(0o644)  # a temporary file is its owner's alone, and so is what it becomes

@@ -1,0 +1,142 @@
+"""One run of one method, measured each epoch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from time import perf_counter
+from typing import Any, NamedTuple
+
+from swiftem._typing import Theta
+from swiftem.algorithm import run
+from swiftem.data.draws import Seed
+from swiftem.methods import Method
+from swiftem.models.model import Model
+from swiftem.result import Iterate
+
+__all__ = ["Point", "Stopwatch", "trace", "warm_up"]
+
+
+class Point(NamedTuple):
+    """Where a run stands after an epoch: n iterations, one for ``"em"``.
+
+    Attributes
+    ----------
+    epoch : int
+        Epochs done.
+    passes : float
+        E-step evaluations divided by n, the first pass included.
+    seconds : float
+        Time of the run, without what the measuring took.
+    value : float
+        What was measured.
+    """
+
+    epoch: int
+    passes: float
+    seconds: float
+    value: float
+
+
+class Stopwatch:
+    """Seconds since it was made, less those spent in :meth:`pause`.
+
+    >>> watch = Stopwatch()
+    >>> stopped = watch.pause()
+    >>> watch.go_on()
+    >>> bool(watch.pause() >= stopped)
+    True
+    """
+
+    def __init__(self) -> None:
+        self._start = perf_counter()
+        self._paused_at = 0.0
+
+    def pause(self) -> float:
+        """Stop, and return the seconds so far."""
+        self._paused_at = perf_counter()
+        return self._paused_at - self._start
+
+    def go_on(self) -> None:
+        """Start again."""
+        self._start += perf_counter() - self._paused_at
+
+
+def trace(
+    model: Model,
+    data: Any,
+    method: Method,
+    *,
+    theta0: Theta,
+    epochs: int,
+    seed: Seed,
+    measure: Callable[[Theta], float],
+    at: Callable[[float], None] = lambda share: None,
+) -> list[Point]:
+    """Run ``method`` for ``epochs`` and measure θ after each, and before the first.
+
+    Parameters
+    ----------
+    model, data, method, theta0, seed
+        As in :func:`swiftem.run`; ``data`` as a source saves reading it again.
+    epochs : int
+        Epochs, n iterations each; of ``"em"`` one iteration, which is a full pass.
+    measure : callable
+        Gives the value of a θ.
+    at : callable, optional
+        Told the share that is done.
+
+    Returns
+    -------
+    list of Point
+        epochs + 1 of them.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        Ctrl-C: half a curve would be misread in an average over runs.
+
+    Examples
+    --------
+    >>> from swiftem import methods, models
+    >>> model = models.GaussianMixtureModel(n_components=1)
+    >>> start = model.theta(means=[[0.0]])
+    >>> points = trace(
+    ...     model, [1.0, 2.0], methods.EM(), theta0=start, epochs=2, seed=0, measure=lambda t: t.means.item()
+    ... )
+    >>> [(point.epoch, point.passes, round(point.value, 2)) for point in points]
+    [(0, 1.0, 0.0), (1, 2.0, 1.5), (2, 3.0, 1.5)]
+    """
+    epoch = 0
+    watch = Stopwatch()
+
+    def record(iterate: Iterate) -> Point:
+        nonlocal epoch
+        seconds = watch.pause()
+        point = Point(epoch, iterate.passes, seconds, measure(iterate.theta))
+        at(epoch / epochs)
+        epoch += 1
+        watch.go_on()
+        return point
+
+    every = method.epoch(data.n if hasattr(data, "n") else len(data))
+    result = run(
+        model, data, method, theta0=theta0, n_iter=epochs * every, seed=seed, record_every=every, record=record
+    )  # fmt: skip
+    if result.status == "interrupted":
+        raise KeyboardInterrupt
+    return result.path
+
+
+def warm_up(model: Model, data: Any, methods: Iterable[Method], theta0: Theta) -> float:
+    """Have every kernel compiled or loaded that these methods need, and return the seconds it took.
+
+    >>> from swiftem import methods, models
+    >>> model = models.GaussianMixtureModel(n_components=1)
+    >>> warm_up(model, [1.0, 2.0], [methods.EM()], model.theta(means=[[0.0]])) >= 0
+    True
+    """
+    start = perf_counter()
+    for method in methods:
+        if run(model, data, method, theta0=theta0, n_iter=2, seed=0).status == "interrupted":
+            raise KeyboardInterrupt
+    return perf_counter() - start

@@ -1,0 +1,151 @@
+"""Curves of several methods over several runs: their values at an epoch, and the panels that show them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from swiftem._typing import Array
+from swiftem.report.drawing import FLOOR, label_ends, plain_axes
+from swiftem.report.method_names import style_of
+from swiftem.report.section import Panel
+
+__all__ = ["AXES", "Curve", "Curves", "curve_panels"]
+
+AXES = {
+    "epoch": "epochs (n iterations each; one of EM, a full pass)",
+    "passes": "passes (E-step evaluations divided by n)",
+    "seconds": "seconds of computing",
+}
+"""What a curve is drawn against: the paper's axis first."""
+
+
+class Curve(NamedTuple):
+    """One method: arrays of shape (runs, epochs + 1)."""
+
+    epoch: Array
+    passes: Array
+    seconds: Array
+    value: Array
+
+
+class Curves:
+    """The curves of an experiment by method.
+
+    Parameters
+    ----------
+    points : iterable of (method, run, epoch, passes, seconds, value)
+        In the order of the epochs.
+
+    Examples
+    --------
+    >>> points = [("em", 0, 0, 1.0, 0.0, 5.0), ("em", 0, 1, 2.0, 0.1, 3.0)]
+    >>> curves = Curves(points + [("em", 1, 0, 1.0, 0.0, 4.0), ("em", 1, 1, 2.0, 0.1, 2.0)])
+    >>> curves.at_epoch("em", 1)
+    array([3., 2.])
+    >>> curves.at("em", "passes", 1.5)
+    array([5., 4.])
+    """
+
+    def __init__(self, points: Iterable[tuple[str, int, int, float, float, float]]) -> None:
+        runs: dict[str, dict[int, list[tuple[float, ...]]]] = {}
+        for method, run, *point in points:
+            runs.setdefault(method, {}).setdefault(run, []).append(tuple(point))
+        self._curves = {
+            method: Curve(*np.moveaxis(np.array(list(by_run.values())), 2, 0))
+            for method, by_run in runs.items()
+        }
+
+    def __getitem__(self, method: str) -> Curve:
+        """Return the curve of a method."""
+        return self._curves[method]
+
+    def __contains__(self, method: str) -> bool:
+        """Tell whether there is a curve of this method."""
+        return method in self._curves
+
+    @property
+    def methods(self) -> list[str]:
+        """The methods in the order in which they came."""
+        return list(self._curves)
+
+    @property
+    def last_epoch(self) -> int:
+        """The last epoch, the same for all."""
+        return min(curve.value.shape[1] for curve in self._curves.values()) - 1
+
+    def at_epoch(self, method: str, epoch: int) -> Array:
+        """Return the values after ``epoch`` epochs, shape (runs,)."""
+        return self._curves[method].value[:, epoch]
+
+    def at(self, method: str, axis: str, x: float) -> Array:
+        """Return the last values with at most ``x`` passes or seconds, shape (runs,); the first if none."""
+        curve = self._curves[method]
+        place = (getattr(curve, axis) <= x).sum(axis=1) - 1
+        return curve.value[np.arange(len(place)), np.maximum(place, 0)]
+
+    def end(self, method: str, axis: str) -> float:
+        """Return how many passes or seconds the method took in all, the median over the runs."""
+        return float(np.median(getattr(self._curves[method], axis)[:, -1]))
+
+
+def curve_panels(
+    curves: Curves, *, value: str, logarithmic: bool, ends: Mapping[str, str], suffix: str = ""
+) -> list[Panel]:
+    """Return three panels, against epochs, passes and seconds: lines are medians, bands the range over runs.
+
+    Parameters
+    ----------
+    curves : Curves
+        What to draw.
+    value : str
+        Label of the vertical axis.
+    logarithmic : bool
+        Whether that axis is logarithmic.
+    ends : mapping of str to str
+        The last value of each method, as text, for the labels in the panel against epochs.
+    suffix : str
+        To add to the panels' titles.
+
+    Returns
+    -------
+    list of Panel
+    """
+
+    def panel(axis: str) -> Panel:
+        def draw(axes: Any) -> None:
+            plain_axes(axes, x=AXES[axis], y=value, log_y=logarithmic)
+            heights: dict[str, float] = {}
+            for method in curves.methods:
+                curve, style = curves[method], style_of(method)
+                values = np.maximum(curve.value, FLOOR) if logarithmic else curve.value
+                x = np.median(getattr(curve, axis), axis=0)
+                middle = np.median(values, axis=0)
+                axes.plot(
+                    x, middle, style.line, color=style.colour, linewidth=2, marker="" if len(x) > 1 else "o"
+                )
+                if len(values) > 1:
+                    low, high = values.min(axis=0), values.max(axis=0)
+                    axes.fill_between(x, low, high, color=style.colour, alpha=0.15, linewidth=0)
+                heights[method] = float(middle[-1])
+            axes.set_xlim(left=0)
+            if not logarithmic:
+                _hide_the_dive(axes, curves)
+            text = {
+                m: f"{style_of(m).label}  {ends[m]}" if axis == "epoch" else style_of(m).label
+                for m in heights
+            }
+            label_ends(axes, heights, text)
+
+        return Panel(f"against {axis if axis != 'epoch' else 'epochs'}{suffix}", draw)
+
+    return [panel(axis) for axis in AXES]
+
+
+def _hide_the_dive(axes: Any, curves: Curves) -> None:
+    """Cut the axis off a little below where all methods start: a first bad epoch would flatten the rest."""
+    start = min(float(curves[method].value[:, 0].min()) for method in curves.methods)
+    top = axes.get_ylim()[1]
+    axes.set_ylim(bottom=max(axes.get_ylim()[0], start - 0.1 * (top - start)))

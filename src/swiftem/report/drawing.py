@@ -1,0 +1,145 @@
+"""What all figures share: axes, labels at the ends of curves, and files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from swiftem.report.method_names import style_of
+from swiftem.report.numbers import power_of_ten
+from swiftem.report.section import Panel, Picture
+
+__all__ = ["FLOOR", "label_ends", "panel_svg", "plain_axes", "save_picture", "spread"]
+
+FLOOR = 1e-33
+"""Where an error of exactly zero is drawn on a logarithmic axis: below the square of double precision."""
+
+LABEL_GAP = 0.068
+"""Least distance between the labels of two curves, as a share of the axis."""
+
+PANEL_SIZE = (5.4, 4.0)
+"""Of one panel, in inches: its letters are as large as the text around it on a page, and legible on a phone."""
+
+PLAIN_SVG = {"svg.hashsalt": "swiftem", "svg.fonttype": "path"}
+"""The same picture is the same file, and looks the same with any fonts."""
+
+
+def plain_axes(axes: Any, *, x: str, y: str, log_x: bool = False, log_y: bool = False) -> None:
+    """Give axes their labels, a light grid, and powers of ten where they are logarithmic."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    axes.set_xlabel(x)
+    axes.set_ylabel(y)
+    axes.grid(True, which="major", color="#DDDDDD", linewidth=0.8)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)
+    for name, logarithmic in (("x", log_x), ("y", log_y)):
+        if logarithmic:
+            getattr(axes, f"set_{name}scale")("log")
+            axis = getattr(axes, f"{name}axis")
+            axis.set_major_locator(LogLocator(numticks=9))
+            axis.set_major_formatter(FuncFormatter(lambda value, place: power_of_ten(value)))
+            axis.set_minor_formatter(NullFormatter())
+
+
+def label_ends(axes: Any, heights: Mapping[str, float], text: Mapping[str, str]) -> None:
+    """Write each method's text to the right of the axes at the height of its curve's end, in its colour."""
+    transform = axes.transData
+    frame = axes.transAxes.inverted()
+    left = axes.get_xlim()[0]
+    shares = {
+        method: float(frame.transform(transform.transform((left, height)))[1])
+        for method, height in heights.items()
+    }
+    for method, share in spread(shares, LABEL_GAP).items():
+        axes.annotate(
+            text[method], xy=(1.02, share), xycoords="axes fraction", color=style_of(method).colour,
+            fontweight="bold", va="center", annotation_clip=False,
+        )  # fmt: skip
+
+
+def spread(heights: Mapping[str, float], gap: float) -> dict[str, float]:
+    """Return heights in the same order, moved apart where two are closer than ``gap``.
+
+    Neighbours that collide form a group, which is centred where its members were.
+
+    >>> {name: round(height, 2) for name, height in spread({"a": 0.5, "b": 0.5, "c": 0.9}, 0.1).items()}
+    {'a': 0.45, 'b': 0.55, 'c': 0.9}
+    """
+    groups: list[list[str]] = []
+    for name in sorted(heights, key=lambda name: heights[name]):
+        groups.append([name])
+        while len(groups) > 1 and _bottom(groups[-1], heights, gap) - _top(groups[-2], heights, gap) < gap:
+            last = groups.pop()
+            groups[-1] += last
+    return {
+        name: _bottom(group, heights, gap) + place * gap
+        for group in groups
+        for place, name in enumerate(group)
+    }
+
+
+def _bottom(group: list[str], heights: Mapping[str, float], gap: float) -> float:
+    mean = sum(heights[name] for name in group) / len(group)
+    return mean - gap * (len(group) - 1) / 2
+
+
+def _top(group: list[str], heights: Mapping[str, float], gap: float) -> float:
+    return _bottom(group, heights, gap) + gap * (len(group) - 1)
+
+
+def panel_svg(panel: Panel) -> bytes:
+    """Return one panel as an SVG file, for a page that arranges panels itself."""
+    figure = _figure(1, 1)
+    panel.draw(figure.subplots())
+    return _svg(figure)
+
+
+def save_picture(picture: Picture, folder: Path) -> list[Path]:
+    """Write all panels as one PNG and one SVG, and return the files.
+
+    Raises
+    ------
+    ImportError
+        Without matplotlib, with the command that installs it.
+    """
+    rows = -(-len(picture.panels) // picture.columns)
+    figure = _figure(rows, picture.columns)
+    figure.suptitle(picture.title, x=0.01, ha="left", fontweight="bold")
+    grid = np.atleast_1d(figure.subplots(rows, picture.columns)).ravel()
+    for axes, panel in zip(grid, picture.panels, strict=False):
+        axes.set_title(panel.title, loc="left")
+        panel.draw(axes)
+    for axes in grid[len(picture.panels) :]:
+        axes.set_axis_off()
+    png, svg = folder / f"{picture.name}.png", folder / f"{picture.name}.svg"
+    figure.savefig(png, format="png", dpi=130, metadata={"Software": None})
+    svg.write_bytes(_svg(figure))
+    return [png, svg]
+
+
+def _figure(rows: int, columns: int) -> Any:
+    try:
+        # Figure itself, not pyplot: that works without a screen and leaves the user's backend alone.
+        from matplotlib.figure import Figure
+    except ImportError as missing:
+        raise ImportError(
+            "Figures need matplotlib: install it with pip install 'swiftem[plot]'."
+        ) from missing
+    width, height = PANEL_SIZE
+    return Figure(
+        figsize=(width * columns, height * rows + (0.3 if rows * columns > 1 else 0)), layout="constrained"
+    )
+
+
+def _svg(figure: Any) -> bytes:
+    from matplotlib import rc_context
+
+    buffer = BytesIO()
+    with rc_context(PLAIN_SVG):
+        figure.savefig(buffer, format="svg", metadata={"Date": None})
+    return buffer.getvalue()
