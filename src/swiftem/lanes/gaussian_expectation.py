@@ -63,6 +63,8 @@ class GaussianExpectation(Expectation):
         return rows, none
 
     def _statistics(self, batch: Batch, rows: Array, weight: Array) -> Array:
+        if rows.shape[1:] != (self._sizes[1],):  # compiled code would not notice
+            raise ValueError(f"rows must have {self._sizes[1]} columns, got shape {rows.shape}.")
         totals = self._totals()
         kernels.statistics(
             _plain(batch.y), self.bound.centre, self._sizes[0], rows, weight, self._work(), *totals

@@ -133,7 +133,9 @@ class BoundGaussians:
 
     def centred(self, batch: Batch) -> Array:
         """Return the samples minus the centre, float64 (b, d)."""
-        return two_dimensional(batch.y) - self.centre
+        # In one order of memory, as sums depend on it to rounding.
+        centred: Array = np.subtract(two_dimensional(batch.y), self.centre, order="C")
+        return centred
 
     def coefficients(self, theta: GaussianTheta) -> Coefficients:
         """Return φ(θ), for centred samples."""

@@ -54,6 +54,7 @@ def mean_row(source: Source) -> Array:
         y = two_dimensional(batch.y)
         if origin is None:  # sums of differences keep the digits that an offset of the data would take
             origin = y[0].astype(np.float64)
-        total = total + batch.weight @ (y - origin)
+        # In one order of memory, as sums depend on it to rounding.
+        total = total + batch.weight @ np.subtract(y, origin, order="C")
     assert origin is not None, "a source has at least one sample"
     return origin + total / source.total_weight

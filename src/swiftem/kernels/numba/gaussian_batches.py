@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from swiftem.kernels.numba.compile import helper, kernel
-from swiftem.kernels.numba.gaussian_blocks import TIED, add_statistics, e_step, is_near, spread
+from swiftem.kernels.numba.gaussian_blocks import TIED, add_statistics, add_up, e_step, is_near, spread
 from swiftem.kernels.numba.gaussian_m_step import m_step
 
 __all__ = ["Tools", "fast_incremental_em", "incremental_em", "online_em", "variance_reduced_em"]
@@ -155,6 +155,8 @@ def _statistics(
             else:
                 _take_off(rows, here, memory)
         _weigh(rows, sample_weight, here, factor)
+        if tools.kind == TIED:
+            add_up(rows, tools.work.totals)
         add_statistics(tools.kind, samples, rows, near, True, tools.work)
         _add_flat(tools.kind, tools.work, tools.change)
 

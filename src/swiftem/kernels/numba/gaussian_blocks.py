@@ -20,6 +20,7 @@ __all__ = [
     "Work",
     "add_squares",
     "add_statistics",
+    "add_up",
     "columns",
     "e_step",
     "is_near",
@@ -273,8 +274,18 @@ def e_step(kind: Any, samples: Any, theta: Any, near: Any, work: Any, rows: Any)
 
 
 @helper
+def add_up(rows: Any, totals: Any) -> None:
+    """Write the sum of each row of ``rows`` (b, M) into ``totals`` (b,)."""
+    for t in range(len(rows)):
+        total = 0.0
+        for m in range(rows.shape[1]):
+            total += rows[t, m]
+        totals[t] = total
+
+
+@helper
 def add_statistics(kind: Any, samples: Any, rows: Any, is_raised: Any, with_products: Any, work: Any) -> None:
-    """Write Σ_t rows_t, T(y_t)·rows_t and, for "tied", yyᵀ times the sum of the row into ``work.sums``."""
+    """Write Σ_t rows_t and T(y_t)·rows_t into ``work.sums``; for "tied", too, yyᵀ times ``work.totals``."""
     add_rows(rows, work.sums1)
     (d, b), p = samples.shape, len(work.sums2)
     size = len(work.powers) // len(work.largest)
@@ -286,11 +297,6 @@ def add_statistics(kind: Any, samples: Any, rows: Any, is_raised: Any, with_prod
         np.dot(powers, rows, work.sums2[first : first + k])
     if kind == TIED and with_products:
         weighted = work.differences[: d * b].reshape(d, b)
-        for t in range(b):
-            total = 0.0
-            for m in range(rows.shape[1]):
-                total += rows[t, m]
-            work.totals[t] = total
         for c in range(d):
             for t in range(b):
                 weighted[c, t] = samples[c, t] * work.totals[t]

@@ -60,7 +60,7 @@ def make_scratch(kind: int, n_components: int, d: int) -> Scratch:
 
 @helper
 def _cholesky(a: Any, floor: Any) -> Any:
-    """Replace the upper triangle of ``a`` (d, d) by R with RᵀR = a; False if a pivot is not above ``floor``."""
+    """Replace the upper triangle of ``a`` (d, d) by R, RᵀR = a; False if a pivot is not above ``floor``."""
     d = len(a)
     for j in range(d):
         pivot = a[j, j]

@@ -16,6 +16,7 @@ from swiftem.kernels.numba.gaussian_blocks import (
     TIED,
     add_squares,
     add_statistics,
+    add_up,
     e_step,
     is_near,
     spread,
@@ -76,6 +77,13 @@ def full_pass(
             for t in range(b):
                 for m in range(n_components):
                     rows[t, m] *= sample_weight[first + t]
+        if kind == TIED and len(memory):
+            add_up(rows, work.totals)
+        elif (
+            with_products
+        ):  # not the rows' sums, which are one but for rounding: then it is the same for every θ
+            for t in range(b):
+                work.totals[t] = sample_weight[first + t] if len(sample_weight) else 1.0
         add_statistics(kind, samples, rows, near, with_products, work)
         total1 += work.sums1
         total2 += work.sums2
@@ -141,6 +149,8 @@ def statistics(
         for t in range(b):
             for m in range(n_components):
                 rows[t, m] = given[first + t, m] * weight[first + t]
+        if kind == TIED:
+            add_up(rows, work.totals)
         add_statistics(kind, samples, rows, False, True, work)
         total1 += work.sums1
         total2 += work.sums2
