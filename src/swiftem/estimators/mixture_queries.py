@@ -267,4 +267,5 @@ class MixtureQueries:
             raise ValueError(
                 f"plot needs a mixture of two columns, got {self.means_.shape[1]}: take marginal([i, j]) first."
             )
-        return draw_mixture(self.weights_, self.means_, self.full_covariances(), X, axes)
+        names = getattr(self, "feature_names_in_", None)
+        return draw_mixture(self.weights_, self.means_, self.full_covariances(), X, axes, names)
