@@ -98,7 +98,7 @@ def _mark_rejected(axes: Any, runs: Sequence[Sequence[Moment]]) -> None:
     total = 0
     for run in runs:
         counts = np.array([moment.rejected for moment in run])
-        when += [run[place].passes for place in np.flatnonzero(np.diff(counts, prepend=0) > 0)]
+        when += [run[place].passes for place in np.flatnonzero(np.diff(counts, prepend=0) > 0).tolist()]
         total += int(counts[-1])
     if total:
         axes.plot(
@@ -191,22 +191,13 @@ def _ellipses(axes: Any, number: int, mean: Array, covariance: Array, colour: st
     lengths, directions = np.linalg.eigh(covariance)
     angle = float(np.degrees(np.arctan2(directions[1, 1], directions[0, 1])))
     minor, major = 2.0 * np.sqrt(np.maximum(lengths, 0.0))
+    centre = float(mean[0]), float(mean[1])
     for deviations, fill, line in ((2, 0.10, 1.0), (1, 0.22, 1.8)):
+        size = deviations * major, deviations * minor
+        axes.add_patch(Ellipse(centre, *size, angle=angle, facecolor=colour, alpha=fill, zorder=2))
         axes.add_patch(
-            Ellipse(
-                mean,
-                deviations * major,
-                deviations * minor,
-                angle=angle,
-                facecolor=colour,
-                alpha=fill,
-                zorder=2,
-            )
+            Ellipse(centre, *size, angle=angle, fill=False, edgecolor=colour, linewidth=line, zorder=3)
         )
-        axes.add_patch(
-            Ellipse(mean, deviations * major, deviations * minor, angle=angle, fill=False, edgecolor=colour,
-                    linewidth=line, zorder=3)
-        )  # fmt: skip
     halo = [withStroke(linewidth=3, foreground="white")]
     axes.text(*mean, str(number), color=colour, fontweight="bold", ha="center", va="center", zorder=4,
               path_effects=halo)  # fmt: skip
@@ -264,10 +255,10 @@ def draw_criterion(
     axes.plot([count], [values[kind][count]], "o", markersize=15, markerfacecolor="none",
               markeredgecolor="black", markeredgewidth=1.6)  # fmt: skip
     axes.annotate(
-        f"best: {kind}, {count}", xy=(count, values[kind][count]), xytext=(0, -18),
-        textcoords="offset points", ha="center", va="top", fontweight="bold", annotation_clip=False,
+        f"best: {kind}, {count}", xy=(count, values[kind][count]), xytext=(0, -12),
+        textcoords="offset points", ha="center", va="top", fontweight="bold",
     )  # fmt: skip
-    axes.margins(y=0.12)
+    axes.margins(y=0.14)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.legend(title="covariances", frameon=False)
     return axes
