@@ -14,6 +14,7 @@ from swiftem.termination import RandomTermination
 
 if TYPE_CHECKING:
     from swiftem.estimators import GaussianMixture as GaussianMixture
+    from swiftem.estimators.select import select as select
 
 __all__ = [
     "GaussianMixture",
@@ -28,11 +29,12 @@ __all__ = [
     "objective",
     "run",
     "schedules",
+    "select",
 ]
 
 __version__ = "0.1.0.dev0"
 
-LATE = {"GaussianMixture": "swiftem.estimators"}
+LATE = {"GaussianMixture": "swiftem.estimators", "select": "swiftem.estimators.select"}
 """Names that are imported when they are used: scikit-learn takes a second."""
 
 
