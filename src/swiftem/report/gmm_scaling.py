@@ -111,9 +111,9 @@ def _slopes(reached: Reached) -> list[Finding]:
 
 def _free_slopes(reached: Reached) -> Finding:
     words = (
-        f"Slopes {_slope_text(reached, reached.methods)} for n = {_range(reached)}. They mean little: with "
-        "weights estimated the optimum μ* itself moves from sample to sample, most at small n, and with it "
-        "the way there." + _given_up("free", reached.rows)
+        f"Slopes {_slope_text(reached, reached.methods)} for n = {_range(reached)}. Read them with care: "
+        "with weights estimated the optimum μ* itself moves from sample to sample, most at small n, and with "
+        "it the way there, as the width of the bands shows." + _given_up("free", reached.rows)
     )
     return Finding(
         "With free weights (the paper does not say; the authors' code has them known).",
