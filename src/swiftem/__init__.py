@@ -13,9 +13,11 @@ from swiftem.result import Iterate, Result, State
 from swiftem.termination import RandomTermination
 
 if TYPE_CHECKING:
+    from swiftem.estimators import PLSA as PLSA
     from swiftem.estimators import GaussianMixture as GaussianMixture
 
 __all__ = [
+    "PLSA",
     "GaussianMixture",
     "Iterate",
     "RandomTermination",
@@ -32,7 +34,7 @@ __all__ = [
 
 __version__ = "0.1.0.dev0"
 
-LATE = {"GaussianMixture": "swiftem.estimators"}
+LATE = {"GaussianMixture": "swiftem.estimators", "PLSA": "swiftem.estimators"}
 """Names that are imported when they are used: scikit-learn takes a second."""
 
 

@@ -56,7 +56,7 @@ def save_arrays(path: str | Path, kind: str, header: dict[str, Any], arrays: dic
         file.writestr(HEADER, json.dumps(full, indent=1, allow_nan=True))
         for name, array in arrays.items():
             part = io.BytesIO()
-            np.lib.format.write_array(part, np.ascontiguousarray(array), allow_pickle=False)
+            np.lib.format.write_array(part, np.asarray(array, order="C"), allow_pickle=False)
             file.writestr(f"{name}.npy", part.getvalue())
     target = Path(path)
     if not target.parent.is_dir():

@@ -3,8 +3,8 @@
 Arrays that all loops share:
 
 - begin (D + 1,), word (m,), count (m,): the entries of the documents in CSR order; entries of document d are
-  begin[d] to begin[d + 1] − 1. Counts are float64 and include the weight of the document where they are to
-  be summed up over documents.
+  begin[d] to begin[d + 1] − 1. Counts are float64.
+- weight (D,): of documents; what they add to sums over documents is multiplied by it.
 - word_topic (V, K): θ, words of topics, contiguous in K, float64.
 - alpha (K,): what is added to a document's counts of topics.
 
@@ -46,7 +46,7 @@ def _normalised(a, acc, alpha):
 
 
 @reordered
-def pass_over(begin, word, count, doc_topic, word_topic, alpha, by_word, first, last):
+def pass_over(begin, word, count, weight, doc_topic, word_topic, alpha, by_word, first, last):
     """One iteration of EM for the documents ``first`` to ``last`` − 1, all of it but the topics' M-step.
 
     Parameters
@@ -68,7 +68,7 @@ def pass_over(begin, word, count, doc_topic, word_topic, alpha, by_word, first, 
         a = doc_topic[d]
         for k in range(n_topics):
             acc[k] = 0.0
-        product = 1.0
+        product, of_document = 1.0, 0.0
         for e in range(begin[d], begin[d + 1]):
             b, q = word_topic[word[e]], by_word[word[e]]
             total = 0.0
@@ -79,16 +79,16 @@ def pass_over(begin, word, count, doc_topic, word_topic, alpha, by_word, first, 
             for k in range(n_topics):
                 part = b[k] * ratio
                 acc[k] += part
-                q[k] += a[k] * part
+                q[k] += a[k] * part * weight[d]
             # A logarithm costs as much as all of the above: one for many entries.
             if count[e] == 1.0:
                 product *= total
                 if product < SMALLEST:
-                    value += np.log(product)
+                    of_document += np.log(product)
                     product = 1.0
             else:
-                value += count[e] * np.log(total)
-        value += np.log(product)
+                of_document += count[e] * np.log(total)
+        value += weight[d] * (of_document + np.log(product))
         _normalised(a, acc, alpha)
     return value
 
@@ -139,8 +139,10 @@ def fold_in(begin, word, count, word_topic, alpha, max_iter, tol, doc_topic, log
 
 
 @reordered
-def sums_of(documents, begin, word, count, word_topic, alpha, max_iter, tol, by_word, doc_topic, first, last):
-    """Fold documents in from uniform topics and sum their words up: the E-step of a batch of documents.
+def sums_of(
+    documents, begin, word, count, weight, word_topic, alpha, max_iter, tol, by_word, doc_topic, first, last
+):  # fmt: skip
+    """Fold documents in from uniform topics and sum their words up: the E-step of a batch.
 
     Parameters
     ----------
@@ -163,13 +165,13 @@ def sums_of(documents, begin, word, count, word_topic, alpha, max_iter, tol, by_
         d, a = documents[i], doc_topic[i]
         for k in range(n_topics):
             a[k] = 1.0 / n_topics
-        value += _fold_in_one(begin, word, count, word_topic, alpha, max_iter, tol, d, a, acc)
+        value += weight[d] * _fold_in_one(begin, word, count, word_topic, alpha, max_iter, tol, d, a, acc)
         for e in range(begin[d], begin[d + 1]):
             b, q = word_topic[word[e]], by_word[word[e]]
             total = 0.0
             for k in range(n_topics):
                 total += a[k] * b[k]
-            ratio = count[e] / (total if total > SMALLEST else SMALLEST)
+            ratio = weight[d] * count[e] / (total if total > SMALLEST else SMALLEST)
             for k in range(n_topics):
                 q[k] += a[k] * b[k] * ratio
     return value
