@@ -11,7 +11,17 @@ import typer
 from rich.console import Console
 from threadpoolctl import threadpool_limits
 
-from benchmarks import full_pass, memory, mini_batch, one_sample, plsa, plsa_documents, start_up
+from benchmarks import (
+    full_pass,
+    memory,
+    mini_batch,
+    mixture_fit,
+    mixture_pass,
+    one_sample,
+    plsa,
+    plsa_documents,
+    start_up,
+)
 from benchmarks.environment import VERSIONS, environment
 from benchmarks.screen import sizes, table
 from benchmarks.timing import threads
@@ -22,6 +32,8 @@ FIGURES: dict[str, Any] = {
     "plsa-documents": plsa_documents,
     "mini-batch": mini_batch,
     "full-pass": full_pass,
+    "mixture-pass": mixture_pass,
+    "mixture-fit": mixture_fit,
     "start-up": start_up,
     "memory": memory,
 }

@@ -44,7 +44,7 @@ class NotATheta(NamedTuple):
 
 
 MODELS = {
-    "covariance": (lambda: models.GaussianMixtureModel(2, covariance="full"), "covariance", "'unit'"),
+    "covariance": (lambda: models.GaussianMixtureModel(2, covariance="half"), "covariance", "'unit'"),
     "no components": (lambda: models.GaussianMixtureModel(0), "n_components", "at least 1"),
     "components 2.0": (lambda: models.GaussianMixtureModel(2.0), "n_components", "integer"),
     "delta": (lambda: models.GaussianMixtureModel(2, delta=-1e-3), "delta", "at least 0"),

@@ -47,6 +47,13 @@ def test_quick_run_has_every_figure_but_memory(done):
         ("full-pass", "wide mixture", "em", "one thread"),
         ("full-pass", "wide mixture", "em", "scikit-learn"),
         ("full-pass", "pLSA", "em", "one thread"),
+        *(
+            ("mixture-pass", name, "em", "scikit-learn")
+            for name in (
+                *("full, d = 16", "full, d = 2", "full, d = 64", "tied, d = 16", "diag, d = 16"),
+                *("spherical, d = 16", "full, mean"),
+            )
+        ),
         ("start-up", "any", "any", "import numpy"),
         ("start-up", "mixture", "fiem", ""),
         ("start-up", "mixture", "fiem", "warm cache"),

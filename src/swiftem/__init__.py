@@ -5,12 +5,20 @@
 ['em', 'fiem', 'iem', 'sem', 'sem-vr']
 """
 
+from typing import TYPE_CHECKING, Any
+
 from swiftem import data, methods, models, schedules
 from swiftem.algorithm import objective, run
 from swiftem.result import Iterate, Result, State
 from swiftem.termination import RandomTermination
 
+if TYPE_CHECKING:
+    from swiftem.estimators import PLSA as PLSA
+    from swiftem.estimators import GaussianMixture as GaussianMixture
+
 __all__ = [
+    "PLSA",
+    "GaussianMixture",
     "Iterate",
     "RandomTermination",
     "Result",
@@ -25,3 +33,14 @@ __all__ = [
 ]
 
 __version__ = "0.1.0.dev0"
+
+LATE = {"GaussianMixture": "swiftem.estimators", "PLSA": "swiftem.estimators"}
+"""Names that are imported when they are used: scikit-learn takes a second."""
+
+
+def __getattr__(name: str) -> Any:
+    if name in LATE:
+        from importlib import import_module
+
+        return getattr(import_module(LATE[name]), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -83,22 +83,26 @@ class inverse:
 
 @dataclass(frozen=True)
 class power:
-    r"""A power of k: :math:`\gamma_k = c\, k^{-a}`; Cappé and Moulines advise a = 0.6.
+    r"""A power of k: :math:`\gamma_k = c\, (k + b)^{-a}`; Cappé and Moulines advise a = 0.6.
 
-    >>> power(1.0, 0.5)(4)
-    0.5
+    b, which is 0 by default, keeps the first steps from forgetting where they began.
+
+    >>> power(1.0, 0.5)(4), power(1.0, 0.5, 5.0)(4)
+    (0.5, 0.3333333333333333)
     """
 
     c: float
     a: float
+    b: float = 0.0
 
     def __post_init__(self) -> None:
         check_real("a", self.a, minimum=0.0)
-        check_step(self.c, k=1)
+        check_real("b", self.b, minimum=0.0)
+        check_step(self(1), k=1)
 
     def __call__(self, k: Any) -> Any:
         """Return γ_k."""
-        return self.c * k ** -float(self.a)
+        return self.c * (k + self.b) ** -float(self.a)
 
 
 @dataclass(frozen=True)

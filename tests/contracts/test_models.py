@@ -12,6 +12,27 @@ RNG = np.random.default_rng(5)
 POINTS = RNG.normal(size=(41, 3)) * 2
 COUNTS = sp.csr_array(RNG.poisson(0.6, size=(12, 15)))
 
+
+def gaussians(kind):
+    """Cases of a kind of covariance: without and with priors, one row, one column, known weights."""
+    prior = models.NormalInverseWishart(degrees_of_freedom=5, scale=0.5, mean_precision=0.3)
+    matrix = np.array([[2.0, 0.3, 0.1], [0.3, 1.0, -0.2], [0.1, -0.2, 0.7]])
+    off_centre = models.NormalInverseWishart(4.0, matrix, mean_precision=2.0, mean=[1.0, 0.0, -3.0])
+    scale_only = models.NormalInverseWishart(4.0, [0.5, 1.0, 2.0])
+    return [
+        (models.GaussianMixtureModel(2, covariance=kind), POINTS + 100.0),
+        (models.GaussianMixtureModel(3, covariance=kind, prior=prior, concentration=1.5), POINTS),
+        (models.GaussianMixtureModel(3, covariance=kind, prior=off_centre, epsilon=0.01), POINTS),
+        (models.GaussianMixtureModel(3, covariance=kind, prior=scale_only), POINTS),
+        (models.GaussianMixtureModel(1, covariance=kind, prior=prior), POINTS[:1]),
+        (models.GaussianMixtureModel(2, covariance=kind, prior=prior, epsilon=0.1), POINTS[:, 0]),
+        (
+            models.GaussianMixtureModel(2, covariance=kind, prior=prior, known_weights=[0.2, 0.8]),
+            np.asfortranarray(POINTS).astype(np.float32),
+        ),
+    ]
+
+
 CASES = {
     "gaussian-mixture": [
         (models.GaussianMixtureModel(n_components=3), POINTS),
@@ -19,6 +40,7 @@ CASES = {
         (models.GaussianMixtureModel(n_components=2, delta=0.5, epsilon=0.1), POINTS[:, 0]),
         (models.GaussianMixtureModel(n_components=2, known_weights=[0.2, 0.8]), POINTS[:, :1]),
         (models.GaussianMixtureModel(n_components=2), np.asfortranarray(POINTS).astype(np.float32)),
+        *(case for kind in ("full", "tied", "diag", "spherical") for case in gaussians(kind)),
     ],
     "plsa": [
         (models.PLSAModel(n_topics=3, alpha=1e-3, beta=1e-3), COUNTS),

@@ -7,9 +7,11 @@ from collections.abc import Callable
 from swiftem.data.source import Source
 from swiftem.expectation import Expectation
 from swiftem.lanes.functions import functions_lane
+from swiftem.lanes.gaussian_components import gaussian_components_lane
 from swiftem.lanes.gaussian_mixture import gaussian_mixture_lane
 from swiftem.lanes.lane import Lane, Task
 from swiftem.lanes.plsa import plsa_lane
+from swiftem.models.gaussian_components import BoundGaussians
 from swiftem.models.gaussian_mixture import BoundGaussianMixture
 from swiftem.models.model import BoundModel
 from swiftem.models.plsa import BoundPLSA
@@ -26,6 +28,10 @@ def choose_expectation(
         from swiftem.lanes.mixture_expectation import MixtureExpectation
 
         compiled = MixtureExpectation.of(model, source, between_blocks)
+    elif kernels != "reference" and type(model) is BoundGaussians:
+        from swiftem.lanes.gaussian_expectation import GaussianExpectation
+
+        compiled = GaussianExpectation.of(model, source, between_blocks)
     elif kernels != "reference" and type(model) is BoundPLSA:
         from swiftem.lanes.plsa_expectation import PLSAExpectation
 
@@ -50,7 +56,7 @@ def choose_lane(kernels: str, task: Task) -> Lane | None:
     """
     if kernels == "reference":
         return None
-    for lane_for in (gaussian_mixture_lane, plsa_lane, functions_lane):
+    for lane_for in (gaussian_mixture_lane, gaussian_components_lane, plsa_lane, functions_lane):
         lane = lane_for(task)
         if lane is not None:
             from swiftem.kernels.numba.compile import say_when_compiling

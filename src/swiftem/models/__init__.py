@@ -2,7 +2,9 @@
 
 from swiftem.models.exponential_family import ExponentialFamilyModel, FunctionModel
 from swiftem.models.gaussian_mixture import GaussianMixtureModel, GaussianMixtureTheta
+from swiftem.models.gaussian_theta import GaussianStatistics, GaussianTheta
 from swiftem.models.model import BoundModel, Model
+from swiftem.models.normal_inverse_wishart import NormalInverseWishart
 from swiftem.models.plsa import PLSAModel, PLSATheta
 
 __all__ = [
@@ -12,7 +14,10 @@ __all__ = [
     "FunctionModel",
     "GaussianMixtureModel",
     "GaussianMixtureTheta",
+    "GaussianStatistics",
+    "GaussianTheta",
     "Model",
+    "NormalInverseWishart",
     "PLSAModel",
     "PLSATheta",
 ]

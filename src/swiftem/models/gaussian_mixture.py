@@ -1,4 +1,4 @@
-"""The paper's Gaussian mixture, section 2.1."""
+"""Gaussian mixtures: with unit variances, which is the paper's (section 2.1), and with covariances."""
 
 from __future__ import annotations
 
@@ -6,12 +6,17 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from swiftem._checks import SIMPLEX_TOLERANCE, as_floats, check_choice, check_int, check_real, check_simplex
-from swiftem._typing import Array
+from swiftem._typing import Array, Theta
 from swiftem.data.source import Batch, Source
 from swiftem.kernels.reference import gaussian_mixture as kernel
+from swiftem.models.covariance import COVARIANCES
+from swiftem.models.gaussian_components import BoundGaussians, bind_gaussians, check_covariances
+from swiftem.models.gaussian_theta import GaussianStatistics, GaussianTheta
+from swiftem.models.normal_inverse_wishart import NormalInverseWishart
+from swiftem.models.rows import check_rows, different_rows, two_dimensional
 
 __all__ = ["GaussianMixtureModel", "GaussianMixtureStatistics", "GaussianMixtureTheta"]
 
@@ -32,21 +37,34 @@ class GaussianMixtureStatistics(NamedTuple):
 
 @dataclass(frozen=True)
 class GaussianMixtureModel:
-    r"""Mixture of M Gaussians with unit variances in any dimension, equation (comp_like).
+    r"""Mixture of M Gaussians in any dimension; with unit variances it is the paper's, equation (comp_like).
 
-    The penalty is :math:`\frac{\delta}{2} \sum_m \|\mu_m\|^2 - \epsilon \sum_m \log \omega_m`. All M
-    components are kept in the statistics; the paper leaves out the last, which is one minus the others.
+    With ``covariance="unit"`` the penalty is :math:`\frac{\delta}{2} \sum_m \|\mu_m\|^2 - \epsilon \sum_m
+    \log \omega_m`. All M components are kept in the statistics; the paper leaves out the last, which is one
+    minus the others.
+
+    With the other kinds it is :math:`-\epsilon \sum_m \log \omega_m` and that of the prior, if there is
+    one; data are centred inside, and parameters are those of the data as given.
 
     Parameters
     ----------
     n_components : int
         M.
-    covariance : {"unit"}
+    covariance : {"unit", "full", "tied", "diag", "spherical"}
         Kind of the covariances.
-    delta, epsilon : float
-        Strength of the penalty on means and weights; zero switches it off.
+    delta : float
+        Strength of the penalty on means, of "unit" alone: 1e-3 by default; zero switches it off.
+    epsilon : float
+        Strength of the penalty on weights, by default 1e-3 for "unit" and 0 for the others.
     known_weights : sequence of float, shape (M,), optional
         Weights that are known and not estimated; the penalty on them is then a constant and left out.
+    concentration : float, optional
+        α ≥ 1 of a Dirichlet prior on the weights, in place of ``epsilon``, which then is (α − 1) / Σ w_i.
+    reg_covar : float
+        Added to the variances in the M-step, as scikit-learn does. It belongs to no penalty: with it, EM may
+        increase the objective, by little, once a variance comes near to ``reg_covar``. A prior does not.
+    prior : NormalInverseWishart, optional
+        On means and covariances: the M-step is then that of the maximum a posteriori.
 
     Examples
     --------
@@ -60,25 +78,56 @@ class GaussianMixtureModel:
     >>> result.theta.means.round(1)
     array([[ 2.],
            [-2.]])
+    >>> full = models.GaussianMixtureModel(n_components=2, covariance="full")
+    >>> theta0 = full.theta(means=[[1.0], [-1.0]], covariances=[[[1.0]], [[1.0]]])
+    >>> swiftem.run(full, y, methods.EM(), theta0=theta0, n_iter=50).theta.covariances.round(1).ravel()
+    array([1. , 0.9])
     """
 
     n_components: int
     covariance: str = "unit"
-    delta: float = 1e-3
-    epsilon: float = 1e-3
+    delta: float = None  # type: ignore[assignment]  # a number from here on, which the kind decides
+    epsilon: float = None  # type: ignore[assignment]
     known_weights: tuple[float, ...] | None = None
+    concentration: float | None = None
+    reg_covar: float = 0.0
+    prior: NormalInverseWishart | None = None
 
     def __post_init__(self) -> None:
         check_int("n_components", self.n_components, minimum=1)
-        check_choice("covariance", self.covariance, ("unit",))
-        check_real("delta", self.delta, minimum=0.0)
-        check_real("epsilon", self.epsilon, minimum=0.0)
+        check_choice("covariance", self.covariance, ("unit", *COVARIANCES))
+        unit = self.covariance == "unit"
+        if self.concentration is not None and self.epsilon is not None:
+            raise ValueError("concentration must be left out where epsilon is given.")
+        for name in ("delta", "epsilon"):
+            if getattr(self, name) is None:
+                object.__setattr__(self, name, 1e-3 if unit else 0.0)
+            check_real(name, getattr(self, name), minimum=0.0)
+        check_real("reg_covar", self.reg_covar, minimum=0.0)
+        if self.concentration is not None:
+            check_real("concentration", self.concentration, minimum=1.0)
+        if self.prior is not None and not isinstance(self.prior, NormalInverseWishart):
+            raise TypeError(f"prior must be a NormalInverseWishart, got {type(self.prior).__name__}.")
+        if not unit and self.delta:
+            raise ValueError(
+                f"delta must be left out for covariance={self.covariance!r}: give a prior instead."
+            )
+        for name in ("concentration", "reg_covar", "prior"):
+            if unit and getattr(self, name):
+                raise ValueError(f"{name} must be left out for covariance='unit'.")
         if self.known_weights is not None:
             known = as_floats("known_weights", self.known_weights, shape=(self.n_components,))
             check_simplex("known_weights", known)
             object.__setattr__(self, "known_weights", tuple(known.tolist()))
 
-    def theta(self, *, weights: ArrayLike | None = None, means: ArrayLike) -> GaussianMixtureTheta:
+    @property
+    def in_counts(self) -> bool:
+        """Whether there is a prior in counts: its part in the objective depends on the total weight."""
+        return self.prior is not None or self.concentration is not None
+
+    def theta(
+        self, *, weights: ArrayLike | None = None, means: ArrayLike, covariances: ArrayLike | None = None
+    ) -> Theta:
         """Return parameters for this model, checked.
 
         Parameters
@@ -87,13 +136,31 @@ class GaussianMixtureModel:
             Mixing weights, by default the known ones or all equal.
         means : array-like, shape (M, d)
             Means.
+        covariances : array-like
+            (M, d, d) for "full", (d, d) for "tied", (M, d) for "diag", (M,) for "spherical"; none for "unit".
+
+        Returns
+        -------
+        GaussianMixtureTheta or GaussianTheta
+            The latter where there are covariances.
         """
         if weights is None:
             weights = self.known_weights or np.full(self.n_components, 1.0 / self.n_components)
-        return self.checked(weights, means)
+        w, mu = self.check_weights_and_means(weights, means)
+        if self.covariance == "unit":
+            if covariances is not None:
+                raise ValueError("covariances must be left out for covariance='unit'.")
+            return GaussianMixtureTheta(w, mu)
+        if covariances is None:
+            raise ValueError(f"covariances must be given for covariance={self.covariance!r}.")
+        kind = COVARIANCES[self.covariance]
+        checked = check_covariances("covariances", covariances, kind, self.n_components, mu.shape[1])
+        return GaussianTheta(w, mu, *checked)
 
-    def checked(self, weights: ArrayLike, means: ArrayLike, prefix: str = "") -> GaussianMixtureTheta:
-        """Return parameters, or refuse them with the names that they have for the user."""
+    def check_weights_and_means(
+        self, weights: ArrayLike, means: ArrayLike, prefix: str = ""
+    ) -> tuple[Array, Array]:
+        """Return copies of them, or refuse them with the names that they have for the user."""
         w = as_floats(f"{prefix}weights", weights, shape=(self.n_components,)).copy()
         check_simplex(f"{prefix}weights", w)
         if self.known_weights is not None:
@@ -102,12 +169,16 @@ class GaussianMixtureModel:
                     f"{prefix}weights must be the known ones, {self.known_weights}, got {tuple(w.tolist())}."
                 )
             w = np.array(self.known_weights)
-        return GaussianMixtureTheta(
-            w, as_floats(f"{prefix}means", means, shape=(self.n_components, None)).copy()
-        )
+        return w, as_floats(f"{prefix}means", means, shape=(self.n_components, None)).copy()
 
-    def unpack(self, s: Array) -> GaussianMixtureStatistics:
-        """Return named views of flat statistics of shape (M + M·d,)."""
+    def unpack(self, s: Array) -> GaussianMixtureStatistics | GaussianStatistics:
+        """Return named views of flat statistics."""
+        if self.covariance != "unit":
+            kind = COVARIANCES[self.covariance]
+            d = kind.dimension(np.size(s), self.n_components)
+            if np.ndim(s) != 1 or d is None:
+                raise ValueError(f"s must have the size of statistics of {self}, got shape {np.shape(s)}.")
+            return kind.split(s, self.n_components, d)
         columns, rest = divmod(np.size(s), self.n_components)
         if np.ndim(s) != 1 or rest or columns < 2:
             raise ValueError(f"s must have shape (M + M·d,) with M = {self.n_components}, got {np.shape(s)}.")
@@ -115,16 +186,16 @@ class GaussianMixtureModel:
             s[: self.n_components], s[self.n_components :].reshape(self.n_components, columns - 1)
         )
 
-    def bind(self, source: Source) -> BoundGaussianMixture:
-        """Return the model for these data: rows of shape (n,) or (n, d)."""
-        if hasattr(source, "n_words"):
-            raise TypeError("data must be rows of numbers for a Gaussian mixture, got word counts or tokens.")
-        if source.n < self.n_components:
-            raise ValueError(
-                f"data must have at least n_components={self.n_components} rows, got {source.n}."
-            )
-        y = next(source.blocks(1)).y
-        return BoundGaussianMixture(self, source, 1 if y.ndim == 1 else y.shape[1])
+    def bind(self, source: Source, centre: ArrayLike | None = None) -> BoundGaussianMixture | BoundGaussians:
+        """Return the model for these data: rows of shape (n,) or (n, d).
+
+        ``centre`` (d,), by default the mean of the data, is what statistics of kinds other than "unit" are
+        taken about: statistics of several sources can be added where they have the same. Where it is given,
+        there may be fewer rows than components.
+        """
+        if self.covariance != "unit":
+            return bind_gaussians(self, source, centre)
+        return BoundGaussianMixture(self, source, check_rows(source, self.n_components))
 
 
 @dataclass(frozen=True)
@@ -137,14 +208,8 @@ class BoundGaussianMixture:
 
     def initial_theta(self, rng: np.random.Generator) -> GaussianMixtureTheta:
         """Return equal (or the known) weights and, as means, M different rows of the data."""
-        rows = rng.choice(self.source.n, self.model.n_components, replace=False)
-        if self.source.access == "random":
-            return self.model.theta(means=_two_dimensional(self.source.take(rows).y))
-        means = np.empty((len(rows), self.d))
-        for batch in self.source.blocks(4096):
-            here = np.flatnonzero((rows >= batch.index[0]) & (rows <= batch.index[-1]))
-            means[here] = _two_dimensional(batch.y)[rows[here] - batch.index[0]]
-        return self.model.theta(means=means)
+        means = different_rows(self.source, self.model.n_components, self.d, rng)
+        return self.model.theta(means=means)  # type: ignore[no-any-return]
 
     def check_theta(self, theta: Any, name: str = "theta0") -> GaussianMixtureTheta:
         """Return ``theta``, checked against model and data."""
@@ -152,7 +217,9 @@ class BoundGaussianMixture:
             raise TypeError(
                 f"{name} must be made by model.theta(weights=, means=), got {type(theta).__name__}."
             )
-        checked = self.model.checked(theta.weights, theta.means, f"{name}.")
+        checked = GaussianMixtureTheta(
+            *self.model.check_weights_and_means(theta.weights, theta.means, f"{name}.")
+        )
         if checked.means.shape[1] != self.d:
             raise ValueError(
                 f"{name}.means must have as many columns as data, {self.d}, got {checked.means.shape[1]}."
@@ -161,11 +228,11 @@ class BoundGaussianMixture:
 
     def posterior(self, batch: Batch, theta: GaussianMixtureTheta) -> tuple[Array, Array]:
         """E-step: responsibilities (b, M) and log-likelihood (b,)."""
-        return kernel.posterior(_two_dimensional(batch.y), theta.weights, theta.means)
+        return kernel.posterior(two_dimensional(batch.y), theta.weights, theta.means)
 
     def statistics(self, batch: Batch, rows: Array, weight: Array) -> Array:
         """Return the weighted sum of the samples' statistics, shape (M + M·d,)."""
-        return kernel.statistics(_two_dimensional(batch.y), rows, weight)
+        return kernel.statistics(two_dimensional(batch.y), rows, weight)
 
     def m_step(self, s: Array) -> GaussianMixtureTheta:
         """Equation (mstep_gmm0). The weights' sum is 1 + εM but for rounding and sample weights."""
@@ -189,14 +256,9 @@ class BoundGaussianMixture:
         smallest = s[: self.model.n_components].min()
         return bool(smallest + self.model.epsilon > 0 and smallest + self.model.delta > 0)
 
-    def unpack(self, s: Array) -> GaussianMixtureStatistics:
+    def unpack(self, s: Array) -> GaussianMixtureStatistics | GaussianStatistics:
         """Return named views of flat statistics of shape (M + M·d,)."""
         size = self.model.n_components * (1 + self.d)
         if np.shape(s) != (size,):
             raise ValueError(f"s must have shape ({size},), got {np.shape(s)}.")
         return self.model.unpack(s)
-
-
-def _two_dimensional(y: NDArray[Any]) -> NDArray[Any]:
-    """Return samples of shape (b,) as (b, 1)."""
-    return y[:, None] if y.ndim == 1 else y

@@ -211,9 +211,23 @@ def check_methods(model: Model, data: Any, source: Source, theta: Theta, seed: i
 
 
 def check_constant_weights(model: Model, data: Any, source: Source, theta: Theta, seed: int) -> None:
-    """The objective is a weighted mean: twice the weight everywhere is no change."""
+    """The objective is a weighted mean: twice the weight everywhere is no change.
+
+    Priors in counts, which a model has where its ``in_counts`` is True, do change by it: as if each row was
+    there twice.
+    """
     if isinstance(data, Source):
         return  # its weights are its own
+    if getattr(model, "in_counts", False):
+        doubled, twice = (
+            run(model, rows, EM(), theta0=theta, n_iter=5, record_every=1, sample_weight=weight)
+            for rows, weight in (
+                (data, np.full(source.n, 2.0)),
+                (np.concatenate([np.asarray(data)] * 2), None),
+            )
+        )
+        assert_same_path(doubled, twice, 1e-8, "weights of two must be as every row twice")
+        return
     units = getattr(source, "n_documents", source.n) if hasattr(data, "tocsr") else source.n
     plain = run(model, data, IncrementalEM(), theta0=theta, n_iter=20, seed=seed, record_every=10)
     doubled = run(

@@ -1,0 +1,73 @@
+"""How a fit went, pass by pass."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from swiftem._typing import Array
+
+__all__ = ["History", "Moment"]
+
+
+class Moment(NamedTuple):
+    """Where a fit stood when its objective was looked at.
+
+    Attributes
+    ----------
+    passes : float
+        E-step evaluations so far, divided by n.
+    seconds : float
+        Time since the fit began, initialisation not included.
+    objective : float
+        Penalty plus mean negative log-likelihood: of all rows, or of the rows that are looked at.
+    step : float
+        The step size γ last used; 1 for ``"em"`` and ``"iem"``.
+    rejected : int
+        Steps rejected so far because they left the model's domain.
+    method : str
+        Which method was at work.
+    """
+
+    passes: float
+    seconds: float
+    objective: float
+    step: float
+    rejected: int
+    method: str
+
+
+@dataclass
+class History:
+    """The moments of a fit; columns are attributes.
+
+    Examples
+    --------
+    >>> from swiftem.estimators.history import History, Moment
+    >>> history = History([Moment(1.0, 0.1, 3.0, 1.0, 0, "em"), Moment(2.0, 0.2, 2.5, 1.0, 0, "em")])
+    >>> history.passes, len(history)
+    (array([1., 2.]), 2)
+    """
+
+    moments: list[Moment] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        return len(self.moments)
+
+    def __iter__(self) -> Iterator[Moment]:
+        return iter(self.moments)
+
+    def __getattr__(self, name: str) -> Any:
+        """Return a column: passes, seconds, objective, step, rejected or method."""
+        if name in Moment._fields:
+            return np.array([getattr(moment, name) for moment in self.moments])
+        raise AttributeError(
+            f"{type(self).__name__} has no column {name!r}: it has {', '.join(Moment._fields)}."
+        )
+
+    def table(self) -> dict[str, Array]:
+        """Return all columns by name, as for ``pandas.DataFrame``."""
+        return {name: getattr(self, name) for name in Moment._fields}

@@ -1,0 +1,103 @@
+r"""Which method, batch and step a mixture is fitted by, where the user leaves it open.
+
+The rule, chosen by ``benchmarks/mixture_fit.py``. With p numbers to estimate per component, an epoch of a
+variance-reduced method with the step below does the work of n / (40·M·p) iterations of em: noise allows no
+more. ``"auto"`` is ``"em"`` where that is under 4, and ``"sem-vr"`` above. Where n is at least 40·M·p the
+stochastic methods begin with one pass of sem, step (k + 30)^(−0.6): nothing is as quick at first, and what
+follows does not have to cope with a poor start.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from swiftem.methods import FastIncrementalEM, IncrementalEM, Method, OnlineEM, VarianceReducedEM
+from swiftem.schedules import StepSize, power
+
+__all__ = ["METHOD_NAMES", "Plan", "make_plan"]
+
+METHOD_NAMES = ("auto", "em", "sem", "iem", "sem-vr", "fiem")
+NOISE = 40.0
+"""Samples per estimated number of a component that a step of γ = 1 would need."""
+WORTH = 4.0
+"""An epoch has to do the work of so many iterations of em before "auto" takes a stochastic method."""
+LARGEST_STEP = 0.3
+LEAST_ITERATIONS = 200
+"""An epoch has at least so many iterations, if the batch is ours to choose and n allows it."""
+LEAST_BATCH, LARGEST_BATCH = 16, 1024
+FIRST_STEP = power(1.0, 0.6, 30.0)
+FIRST_BATCH = 512
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is done.
+
+    Attributes
+    ----------
+    name : str
+        The method, as users write it; never ``"auto"``.
+    method : Method or None
+        None for em, which has a loop of its own.
+    start : Method or None
+        sem, for one pass before the method.
+    """
+
+    name: str
+    method: Method | None
+    start: Method | None
+
+
+def per_component(covariance: str, d: int, n_components: int) -> float:
+    """Return how many numbers are estimated for each component.
+
+    >>> per_component("full", 8, 16), per_component("tied", 8, 16)
+    (45.0, 11.25)
+    """
+    of_covariance = {
+        "full": d * (d + 1) / 2,
+        "tied": d * (d + 1) / 2 / n_components,
+        "diag": d,
+        "spherical": 1,
+    }
+    return float(1 + d + of_covariance[covariance])
+
+
+def make_plan(
+    name: str, batch_size: Any, step_size: Any, *, n: int, d: int, n_components: int, covariance: str
+) -> Plan:
+    """Return the plan for data of this size.
+
+    >>> make_plan("auto", "auto", "auto", n=1000, d=2, n_components=3, covariance="full").name
+    'em'
+    >>> make_plan("auto", "auto", "auto", n=500_000, d=8, n_components=16, covariance="full").name
+    'sem-vr'
+    """
+    needed = NOISE * n_components * per_component(covariance, d, n_components)
+    if name == "auto":
+        name = "sem-vr" if n / needed >= WORTH else "em"
+    if name == "em":
+        return Plan("em", None, None)
+    if batch_size == "auto":
+        b = min(n, max(LEAST_BATCH, min(LARGEST_BATCH, n // LEAST_ITERATIONS)))
+    else:
+        b = min(int(batch_size), n)
+    step: StepSize = step_size
+    if step_size == "auto":
+        # At least b/n, which is one iteration of em an epoch and as calm as em.
+        step = FIRST_STEP if name == "sem" else min(LARGEST_STEP, max(b / n, b / needed))
+    makers = {
+        "sem": lambda: OnlineEM(step_size=step, batch_size=b),
+        "iem": lambda: IncrementalEM(batch_size=b, memory_dtype="float32"),
+        "sem-vr": lambda: VarianceReducedEM(step_size=step, batch_size=b),
+        "fiem": lambda: FastIncrementalEM(
+            step_size=step, batch_size=b, memory_order="shuffled", memory_dtype="float32"
+        ),
+    }
+    quick = name in ("sem-vr", "fiem", "iem") and n >= needed
+    return Plan(
+        name,
+        makers[name](),
+        OnlineEM(step_size=FIRST_STEP, batch_size=min(b, FIRST_BATCH)) if quick else None,
+    )

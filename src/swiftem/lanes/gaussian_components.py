@@ -1,0 +1,45 @@
+"""Which lane Gaussian mixtures with covariances take, and that of em."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from swiftem.data.array_source import ArraySource
+from swiftem.kernels.threads import one_thread_blas
+from swiftem.lanes.lane import Current, Lane, Task
+from swiftem.models.gaussian_components import BoundGaussians
+
+__all__ = ["gaussian_components_lane"]
+
+
+def gaussian_components_lane(task: Task) -> Lane | None:
+    """Return the lane for such a mixture, or None where it does not apply."""
+    if type(task.model) is not BoundGaussians or type(task.source) is not ArraySource:
+        return None
+    from swiftem.lanes.gaussian_batches import LANES
+
+    return LANES.get(type(task.method), OneThreadLane)(task)
+
+
+class OneThreadLane:
+    """Algorithm 1 with BLAS held to one thread: for batches more would cost more than they give.
+
+    E-steps are compiled (:class:`swiftem.lanes.gaussian_expectation.GaussianExpectation`), and the threads of
+    full passes are the library's own.
+    """
+
+    def __init__(self, task: Task) -> None:
+        self._plain = task.plain(task)
+
+    def advance(self, now: Current, stop: int) -> None:
+        """Do iterations ``now.k`` to ``stop`` − 1."""
+        with one_thread_blas():
+            self._plain.advance(now, stop)
+
+    def snapshot(self) -> Any:
+        """Return None: all there is is in ``now``."""
+        return self._plain.snapshot()
+
+    def restore(self, snapshot: Any, now: Current) -> None:
+        """Do nothing: all there is is in ``now``."""
+        self._plain.restore(snapshot, now)

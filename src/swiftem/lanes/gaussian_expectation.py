@@ -1,0 +1,205 @@
+"""E-steps of Gaussian mixtures with covariances, compiled: full passes by all cores, and batches."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from swiftem._typing import Array
+from swiftem.data.array_source import ArraySource
+from swiftem.data.source import Batch, Source
+from swiftem.expectation import Evaluation, Expectation
+from swiftem.kernels.numba import gaussian_blocks as blocks
+from swiftem.kernels.numba import gaussian_passes as kernels
+from swiftem.kernels.threads import in_order, one_thread_blas, pieces
+from swiftem.models.covariance import Coefficients
+from swiftem.models.gaussian_components import BoundGaussians
+from swiftem.models.gaussian_theta import GaussianTheta
+
+__all__ = ["GaussianExpectation"]
+
+WORK = 1 << 21
+"""Operations below which a piece is not worth a thread."""
+
+BLOCKS = 64
+"""Blocks that are read at a time where samples must be converted."""
+
+
+class GaussianExpectation(Expectation):
+    """As :class:`Expectation`, with compiled E-steps that give the same at any number of threads."""
+
+    def __init__(self, model: BoundGaussians, source: ArraySource, between_blocks: Any) -> None:
+        super().__init__(model, source, between_blocks)
+        self.bound = model
+        self.y: NDArray[Any] = source.y.reshape(source.n, -1)
+        self.weight = np.empty(0) if source.weight is None else source.weight
+        self._sizes = model.kind.code, model.model.n_components, model.d
+        per_sample = 4 * self._sizes[1] * (blocks.columns(self._sizes[0], model.d) + 8)
+        self._pieces = pieces(source.n, least_rows=max(512, WORK // per_sample))
+        self._local = threading.local()
+        self._coefficients: list[tuple[GaussianTheta, Coefficients]] = []
+        self._products: Array | None = None
+        #: How far samples are from the centre, in each direction; the first full pass finds it.
+        self.reach = np.full(model.d, np.inf)
+        self._last: tuple[GaussianTheta, float] | None = None
+
+    @classmethod
+    def of(cls, model: Any, source: Source, between_blocks: Any) -> GaussianExpectation | None:
+        """Return one where model and source are of the kinds that this is for."""
+        if type(model) is BoundGaussians and type(source) is ArraySource:
+            return cls(model, source, between_blocks)
+        return None
+
+    def _posterior(self, batch: Batch, theta: GaussianTheta) -> tuple[Array, Array]:
+        n_components, none = self._sizes[1], np.empty(0)
+        rows = np.empty((len(batch.index), n_components))
+        kernels.evaluate(
+            _plain(batch.y), self.bound.centre, self.reach, self._sizes[0], self._prepared(theta),
+            self._work(), none, rows, none.astype(np.intp),
+        )  # fmt: skip
+        return rows, none
+
+    def _statistics(self, batch: Batch, rows: Array, weight: Array) -> Array:
+        if rows.shape[1:] != (self._sizes[1],):  # compiled code would not notice
+            raise ValueError(f"rows must have {self._sizes[1]} columns, got shape {rows.shape}.")
+        totals = self._totals()
+        kernels.statistics(
+            _plain(batch.y), self.bound.centre, self._sizes[0], rows, weight, self._work(), *totals
+        )
+        return self._flat(*totals)
+
+    def _pass(self, theta: GaussianTheta, remember: bool) -> tuple[Array, Array | None]:
+        code, n_components, _ = self._sizes
+        memory = np.empty((self.n, n_components), dtype=self.memory_dtype) if remember else None
+        # Without a memory, what "tied" has of products is the same for every θ.
+        tied = code == blocks.TIED
+        with_products = tied and (remember or self._products is None)
+        prepared, totals, loss, near = self._prepared(theta), self._totals(), 0.0, True
+        work = [(prepared, memory, with_products, *piece) for piece in self._pieces]
+        reach = np.zeros(self._sizes[2])
+        with one_thread_blas():
+            for parts, log_likelihood, all_near, found in in_order(self._piece, work):
+                self._between_blocks()
+                for total, part in zip(totals, parts, strict=True):
+                    total += part
+                loss -= log_likelihood
+                near &= all_near
+                np.maximum(reach, found, out=reach)
+        if np.isinf(self.reach).all():  # every block was looked at
+            self.reach = reach
+        if tied and with_products and not remember:
+            self._products = totals[2]
+        elif tied and not with_products:
+            assert self._products is not None
+            totals = (*totals[:2], self._products)
+        self.evaluations += self.n
+        self._last = None
+        if not tied:
+            self._last = theta, loss / self._source.total_weight
+        elif near:  # Σ yᵀPy = tr P Σ yyᵀ
+            factor = theta.precisions_cholesky
+            loss += 0.5 * float((factor * (totals[2] @ factor)).sum())
+            self._last = theta, loss / self._source.total_weight
+        return self._flat(*totals) / self._source.total_weight, memory
+
+    def _piece(
+        self, prepared: Coefficients, memory: Array | None, with_products: bool, start: int, stop: int
+    ) -> tuple[tuple[Array, Array, Array], float, bool, Array]:
+        code, n_components, d = self._sizes
+        found = np.zeros(d)
+        totals, work, loss, near = self._totals(), self._work(), 0.0, True
+        for here in _chunks(start, stop, BLOCKS * len(work.largest)):
+            log_likelihood, all_near = kernels.full_pass(
+                _plain(self.y[here]), self.weight[here] if len(self.weight) else self.weight,
+                self.bound.centre, self.reach, code, prepared,
+                np.empty((0, n_components)) if memory is None else memory[here],
+                with_products, work, found, *totals,
+            )  # fmt: skip
+            loss += log_likelihood
+            near &= all_near
+        return totals, loss, near, found
+
+    def objective(self, theta: GaussianTheta) -> float:
+        r"""Return :math:`\overline{\mathcal{L}}(\theta)`: free where the last full pass was at this θ."""
+        if self._last is not None and self._last[0] is theta:
+            return self._model.penalty(theta) + self._last[1]
+        found = self.evaluate(theta).log_likelihood
+        mean = float(
+            found.mean() if not len(self.weight) else found @ self.weight / self._source.total_weight
+        )
+        return self._model.penalty(theta) - mean
+
+    def evaluate(
+        self, theta: GaussianTheta, *, responsibilities: bool = False, labels: bool = False
+    ) -> Evaluation:
+        """Return the log-likelihood of every sample; on request responsibilities or likeliest components."""
+        n_components = self._sizes[1]
+        found = Evaluation(
+            np.empty(self.n),
+            np.empty((self.n, n_components)) if responsibilities else None,
+            np.empty(self.n, dtype=np.intp) if labels else None,
+        )
+        prepared = self._prepared(theta)
+        with one_thread_blas():
+            for _ in in_order(self._evaluate_piece, [(prepared, found, *piece) for piece in self._pieces]):
+                self._between_blocks()
+        return found
+
+    def _evaluate_piece(self, prepared: Coefficients, found: Evaluation, start: int, stop: int) -> None:
+        work = self._work()
+        for here in _chunks(start, stop, BLOCKS * len(work.largest)):
+            rows = found.responsibilities
+            kernels.evaluate(
+                _plain(self.y[here]), self.bound.centre, self.reach, self._sizes[0], prepared, work,
+                found.log_likelihood[here],
+                np.empty((0, self._sizes[1])) if rows is None else rows[here],
+                np.empty(0, dtype=np.intp) if found.labels is None else found.labels[here],
+            )  # fmt: skip
+
+    def _prepared(self, theta: GaussianTheta) -> Coefficients:
+        """Return φ(θ); of the last two θ it is kept: a method's current one and its anchor."""
+        for known, coefficients in self._coefficients:
+            if known is theta:
+                return coefficients
+        coefficients = self.bound.coefficients(theta)
+        self._coefficients = [(theta, coefficients), *self._coefficients[:1]]
+        return coefficients
+
+    def _totals(self) -> tuple[Array, Array, Array]:
+        code, n_components, d = self._sizes
+        return (
+            np.zeros(n_components),
+            np.zeros((blocks.columns(code, d), n_components)),
+            np.zeros((d, d) if code == blocks.TIED else (0, 0)),
+        )
+
+    def _flat(self, sums1: Array, sums2: Array, products: Array) -> Array:
+        """Return statistics as the model has them."""
+        d = self._sizes[2]
+        squares = products[np.tril_indices(d)] if len(products) else sums2[d:].T
+        return np.concatenate([sums1, sums2[:d].T.ravel(), squares.ravel()])
+
+    def _work(self) -> blocks.Work:
+        """Return the buffers of this thread."""
+        found: blocks.Work | None = getattr(self._local, "work", None)
+        if found is None:
+            found = self._local.work = blocks.make_work(*self._sizes)
+        return found
+
+
+def _plain(y: NDArray[Any]) -> NDArray[Any]:
+    """Return samples as kernels take them, (b, d), C-ordered and writeable, float32 or float64.
+
+    Others are converted, a chunk at a time: each kind of array would be one more kernel to compile.
+    """
+    y = y[:, None] if y.ndim == 1 else y
+    if y.dtype not in (np.float32, np.float64):
+        return y.astype(np.float64, order="C")
+    return y if y.flags.c_contiguous and y.flags.writeable else y.copy(order="C")
+
+
+def _chunks(start: int, stop: int, size: int) -> list[slice]:
+    return [slice(first, min(first + size, stop)) for first in range(start, stop, size)]

@@ -1,0 +1,12 @@
+"""The kinds of covariance of a Gaussian mixture: one kind a file."""
+
+from swiftem.models.covariance.diag import Diag
+from swiftem.models.covariance.full import Full
+from swiftem.models.covariance.kind import Coefficients, Covariance
+from swiftem.models.covariance.spherical import Spherical
+from swiftem.models.covariance.tied import Tied
+
+__all__ = ["COVARIANCES", "Coefficients", "Covariance"]
+
+COVARIANCES: dict[str, Covariance] = {kind.name: kind for kind in (Full(), Tied(), Diag(), Spherical())}
+"""The kinds by name."""

@@ -1,0 +1,172 @@
+r"""What a kind of covariance has to say.
+
+A Gaussian mixture is an exponential-family mixture: :math:`\log \omega_m g_m(y) = \langle T(y),
+\phi_m(\theta)\rangle` with T(y) = [1, y, squares of y], so that an E-step is a softmax of T(Y)·φᵀ, and
+statistics are Rᵀ·T(Y). The kinds differ in the squares, in φ(θ) and in the M-step θ̄(s). All of it is in
+centred coordinates.
+
+The penalty of a prior adds terms of the same form as a component's loss,
+
+.. math:: \tfrac12 (N_m + \tilde\nu) \log|\Sigma|
+   + \tfrac12 \mathrm{tr}\, \Sigma^{-1} \big( \textstyle\sum_i r_{im} (y_i - \mu_m)(y_i - \mu_m)^T + \kappa
+   (\mu_m - m_0)(\mu_m - m_0)^T + \Psi \big),
+
+with everything divided by the total weight, :math:`N_m` the mean of :math:`r_m`, and :math:`\tilde\nu` the
+``degrees`` of the kind. It is least at :math:`\mu_m = (s^2_m + \kappa m_0) / (N_m + \kappa)` for every Σ;
+there, the bracket is :math:`A_m = s^3_m + \kappa m_0 m_0^T - (N_m + \kappa) \mu_m \mu_m^T + \Psi`, and Σ
+follows from it.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from functools import lru_cache
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from swiftem._typing import Array
+from swiftem.models.gaussian_theta import GaussianStatistics
+from swiftem.models.normal_inverse_wishart import BoundPrior
+
+__all__ = ["Coefficients", "Covariance", "from_vech", "is_positive", "matrix_factor", "vech_size"]
+
+ROUNDING = 4.0 * float(np.finfo(np.float64).eps)
+"""A variance below this share of the second moment that it is the rest of is nothing but rounding."""
+
+
+class Coefficients(NamedTuple):
+    r"""θ as E-steps in compiled code need it, for samples minus the centre.
+
+    Attributes
+    ----------
+    phi : ndarray, shape (p, M)
+        Coefficients of T(y) without its first entry, 1: those of y, then those of the squares. "tied" leaves
+        out the squares, which are common to all components.
+    constant : ndarray, shape (M,)
+        Coefficients of 1.
+    means : ndarray, shape (M, d)
+        Means minus the centre.
+    plain : ndarray, shape (M,)
+        :math:`\log \omega_m + \log|U_m| - \frac d2 \log 2\pi`: what is added to squares of whitened
+        differences.
+    whiten : ndarray, shape (M, d, d), (1, d, d) or (0, d, d)
+        :math:`U_m^T`; for all components ("tied"); or none, where ``scales`` does it.
+    scales : ndarray, shape (M, d) or (0, d)
+        Diagonals of :math:`U_m`.
+    """
+
+    phi: Array
+    constant: Array
+    means: Array
+    plain: Array
+    whiten: Array
+    scales: Array
+
+
+class Covariance(ABC):
+    """A kind of covariance; it has no state."""
+
+    name: ClassVar[str]
+    code: ClassVar[int]
+    """Number of the kind in compiled code."""
+
+    @abstractmethod
+    def shape(self, n_components: int, d: int) -> tuple[int, ...]:
+        """Return the shape of the covariances."""
+
+    @abstractmethod
+    def squares_shape(self, n_components: int, d: int) -> tuple[int, ...]:
+        """Return the shape of the statistics of squares."""
+
+    @abstractmethod
+    def squares(self, y: Array, rows: Array) -> Array:
+        """Return the statistics of squares, of samples (b, d) and weighted responsibilities (b, M)."""
+
+    @abstractmethod
+    def degrees(self, nu: float, d: int, n_components: int, on_means: int) -> float:
+        """Return ν̃ in counts; ``on_means`` is 1 where there is a prior on the means, else 0."""
+
+    @abstractmethod
+    def covariances(
+        self, s: GaussianStatistics, means: Array, prior: BoundPrior, reg_covar: float
+    ) -> tuple[Array, Array]:
+        """M-step: return the covariances, and for each variance what is left of it by rounding alone."""
+
+    @abstractmethod
+    def factor(self, covariances: Array, floor: Array | float = 0.0) -> Array | None:
+        """Return ``precisions_cholesky``, or None where a covariance is not positive (above ``floor``)."""
+
+    @abstractmethod
+    def coefficients(self, weights: Array, means: Array, factors: Array) -> Coefficients:
+        """Return φ(θ), of means minus the centre and ``precisions_cholesky``."""
+
+    @abstractmethod
+    def penalty(self, means: Array, factors: Array, prior: BoundPrior) -> float:
+        """Return the prior's penalty, of means minus the centre and ``precisions_cholesky``."""
+
+    def stacked(self, factors: Array) -> Array:
+        """Return ``precisions_cholesky`` with a first axis that is components (or one for all)."""
+        return factors
+
+    def size(self, n_components: int, d: int) -> int:
+        """Return how many numbers the statistics are."""
+        return n_components * (1 + d) + int(np.prod(self.squares_shape(n_components, d)))
+
+    def dimension(self, size: int, n_components: int) -> int | None:
+        """Return the d of statistics of this size, or None where there is none."""
+        d = 1
+        while self.size(n_components, d) < size:
+            d += 1
+        return d if self.size(n_components, d) == size else None
+
+    def split(self, s: Array, n_components: int, d: int) -> GaussianStatistics:
+        """Return named views of flat statistics."""
+        end = n_components * (1 + d)
+        return GaussianStatistics(
+            s[:n_components],
+            s[n_components:end].reshape(n_components, d),
+            s[end:].reshape(self.squares_shape(n_components, d)),
+        )
+
+
+def vech_size(d: int) -> int:
+    """Return how many entries the lower triangle of a d×d matrix has."""
+    return d * (d + 1) // 2
+
+
+@lru_cache(maxsize=32)
+def _places(d: int) -> NDArray[np.intp]:
+    """Return, for each entry of a symmetric d×d matrix, its place in the lower triangle, row by row."""
+    places = np.empty((d, d), dtype=np.intp)
+    row, column = np.tril_indices(d)
+    places[row, column] = places[column, row] = np.arange(len(row))
+    return places
+
+
+def from_vech(squares: Array, d: int) -> Array:
+    """Return symmetric matrices (..., d, d) from their lower triangles (..., d(d+1)/2).
+
+    >>> from_vech(np.array([1.0, 2.0, 3.0]), 2)
+    array([[1., 2.],
+           [2., 3.]])
+    """
+    return np.take(squares, _places(d), axis=-1)
+
+
+def is_positive(variances: Array, floor: Array | float) -> bool:
+    """Tell whether all are finite and above ``floor`` and zero; False for NaN."""
+    return bool((variances > np.maximum(floor, 0.0)).all() and np.isfinite(variances).all())
+
+
+def matrix_factor(covariances: Array, floor: Array | float) -> Array | None:
+    """Return U, upper triangular with U·Uᵀ the inverse, of matrices (..., d, d), or None."""
+    try:
+        lower = np.linalg.cholesky(covariances)
+    except np.linalg.LinAlgError:
+        return None
+    pivots = np.diagonal(lower, axis1=-2, axis2=-1)
+    if not is_positive(pivots * pivots, floor):
+        return None
+    return np.ascontiguousarray(np.triu(np.swapaxes(np.linalg.inv(lower), -1, -2)))

@@ -1,0 +1,205 @@
+"""Gaussian mixtures whose covariances are estimated: what is common to all kinds of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from swiftem._checks import as_floats
+from swiftem._typing import Array
+from swiftem.data.source import Batch, Source
+from swiftem.kernels.reference import gaussian_components as kernel
+from swiftem.models.covariance import COVARIANCES, Coefficients, Covariance
+from swiftem.models.gaussian_theta import GaussianStatistics, GaussianTheta
+from swiftem.models.normal_inverse_wishart import BoundPrior
+from swiftem.models.rows import BLOCK, check_rows, different_rows, mean_row, two_dimensional
+
+if TYPE_CHECKING:
+    from swiftem.models.gaussian_mixture import GaussianMixtureModel
+
+__all__ = ["BoundGaussians", "bind_gaussians", "check_covariances"]
+
+
+def check_covariances(
+    name: str, covariances: ArrayLike, kind: Covariance, n_components: int, d: int
+) -> tuple[Array, Array]:
+    """Return covariances and their ``precisions_cholesky``, or refuse them by the ``name`` that they have."""
+    shape = kind.shape(n_components, d)
+    found = as_floats(name, covariances, shape=shape).copy()
+    if len(shape) > 1 and shape[-2:] == (d, d) and kind.name in ("full", "tied"):
+        size = np.sqrt(np.abs(np.diagonal(found, axis1=-2, axis2=-1)))
+        allowed = 1e-8 * size[..., :, None] * size[..., None, :]
+        if (np.abs(found - np.swapaxes(found, -1, -2)) > allowed).any():
+            raise ValueError(f"{name} must be symmetric.")
+    factors = kind.factor(found)
+    if factors is None:
+        what = "positive definite" if kind.name in ("full", "tied") else "positive"
+        raise ValueError(f"{name} must be {what}.")
+    return found, factors
+
+
+def bind_gaussians(
+    model: GaussianMixtureModel, source: Source, centre: ArrayLike | None = None
+) -> BoundGaussians:
+    """Return the model for these data; without a ``centre`` (d,) a pass finds the mean of the data."""
+    d = check_rows(source, model.n_components if centre is None else 1)
+    middle = mean_row(source) if centre is None else as_floats("centre", centre, shape=(d,)).copy()
+    kind, total = COVARIANCES[model.covariance], source.total_weight
+    prior = BoundPrior(np.zeros(d), 0.0, 0.0, np.zeros((d, d)))
+    if model.prior is not None:
+        counts = model.prior.bind(middle)
+        on_means = int(counts.mean_precision > 0.0)
+        degrees = kind.degrees(counts.degrees, d, model.n_components, on_means)
+        prior = BoundPrior(counts.mean, counts.mean_precision / total, degrees / total, counts.scale / total)
+    epsilon = model.epsilon if model.concentration is None else (model.concentration - 1.0) / total
+    return BoundGaussians(model, source, kind, middle, prior, epsilon)
+
+
+@dataclass(frozen=True, eq=False)
+class BoundGaussians:
+    """A :class:`GaussianMixtureModel` with covariances, for data of given dimension.
+
+    Attributes
+    ----------
+    kind : Covariance
+        The kind of covariance.
+    centre : ndarray, shape (d,)
+        What is subtracted from samples before their statistics are taken.
+    prior : BoundPrior
+        The prior, for means of samples; zeros where there is none.
+    epsilon : float
+        Penalty on the weights, for means of samples.
+    """
+
+    model: GaussianMixtureModel
+    source: Source
+    kind: Covariance
+    centre: Array
+    prior: BoundPrior
+    epsilon: float
+    _solved: list[tuple[Array, GaussianTheta]] = field(default_factory=list, repr=False)
+
+    @property
+    def d(self) -> int:
+        """Number of columns of the data."""
+        return len(self.centre)
+
+    def initial_theta(self, rng: np.random.Generator) -> GaussianTheta:
+        """Return equal (or the known) weights, M different rows as means, and the covariance of all data."""
+        n_components = self.model.n_components
+        means = different_rows(self.source, n_components, self.d, rng)
+        s = np.zeros(self.kind.size(n_components, self.d))
+        for batch in self.source.blocks(BLOCK):
+            # One component is enough: the others have the same.
+            s1 = kernel.statistics(
+                self.centred(batch), np.ones((len(batch.index), 1)), batch.weight, self.kind.squares
+            )
+            one = self.kind.split(s1 / self.source.total_weight, 1, self.d)
+            parts = self.kind.split(s, n_components, self.d)
+            parts.weights[:] += one.weights / n_components
+            parts.sums[:] += one.sums / n_components
+            parts.squares[...] += one.squares if self.kind.name == "tied" else one.squares / n_components
+        pooled = self._solve(s)
+        if pooled is None:
+            raise ValueError(
+                f"data must have a positive definite covariance for covariance={self.kind.name!r}: "
+                "leave out columns that are constant or follow from others, or give reg_covar or a prior."
+            )
+        weights = self.model.known_weights or np.full(n_components, 1.0 / n_components)
+        return pooled._replace(weights=np.array(weights), means=means)
+
+    def check_theta(self, theta: Any, name: str = "theta0") -> GaussianTheta:
+        """Return ``theta``, checked against model and data."""
+        if not isinstance(theta, GaussianTheta):
+            raise TypeError(
+                f"{name} must be made by model.theta(weights=, means=, covariances=), "
+                f"got {type(theta).__name__}."
+            )
+        weights, means = self.model.check_weights_and_means(theta.weights, theta.means, f"{name}.")
+        if means.shape[1] != self.d:
+            raise ValueError(
+                f"{name}.means must have as many columns as data, {self.d}, got {means.shape[1]}."
+            )
+        return GaussianTheta(
+            weights,
+            means,
+            *check_covariances(
+                f"{name}.covariances", theta.covariances, self.kind, self.model.n_components, self.d
+            ),
+        )
+
+    def centred(self, batch: Batch) -> Array:
+        """Return the samples minus the centre, float64 (b, d)."""
+        # In one order of memory, as sums depend on it to rounding.
+        centred: Array = np.subtract(two_dimensional(batch.y), self.centre, order="C")
+        return centred
+
+    def coefficients(self, theta: GaussianTheta) -> Coefficients:
+        """Return φ(θ), for centred samples."""
+        return self.kind.coefficients(theta.weights, theta.means - self.centre, theta.precisions_cholesky)
+
+    def posterior(self, batch: Batch, theta: GaussianTheta) -> tuple[Array, Array]:
+        """E-step: responsibilities (b, M) and log-likelihood (b,)."""
+        factors = self.kind.stacked(theta.precisions_cholesky)
+        return kernel.posterior(self.centred(batch), theta.weights, theta.means - self.centre, factors)
+
+    def statistics(self, batch: Batch, rows: Array, weight: Array) -> Array:
+        """Return the weighted sum of the samples' statistics, flat."""
+        return kernel.statistics(self.centred(batch), rows, weight, self.kind.squares)
+
+    def in_domain(self, s: Array) -> bool:
+        """Tell whether the M-step gives positive weights and positive definite covariances.
+
+        To know that is to do the M-step: its result is kept, once, for :meth:`m_step`.
+        """
+        theta = self._solve(s)
+        self._solved[:] = [] if theta is None else [(s.copy(), theta)]
+        return theta is not None
+
+    def m_step(self, s: Array) -> GaussianTheta:
+        r"""Return :math:`\bar\theta(s)`, equation (mstep), in the coordinates of the data."""
+        known, theta = self._solved.pop() if self._solved else (None, None)
+        if theta is None or known is None or not np.array_equal(known, s):
+            theta = self._solve(s)
+        if theta is None:
+            raise ValueError("s must lie in the model's domain, where the M-step exists.")
+        return theta
+
+    def _solve(self, s: Array) -> GaussianTheta | None:
+        """Return the M-step of ``s``, or None outside the domain."""
+        parts = self.kind.split(s, self.model.n_components, self.d)
+        kappa, counts = self.prior.mean_precision, parts.weights
+        least = counts.min()
+        if not (least + self.epsilon > 0.0 and least + kappa > 0.0 and least + self.prior.degrees > 0.0):
+            return None
+        means = (parts.sums + kappa * self.prior.mean) / (counts + kappa)[:, None]
+        covariances, floor = self.kind.covariances(parts, means, self.prior, self.model.reg_covar)
+        factors = self.kind.factor(covariances, floor)
+        if factors is None:
+            return None
+        if self.model.known_weights is not None:
+            weights = np.array(self.model.known_weights)
+        else:
+            weights = counts + self.epsilon
+            weights /= weights.sum()
+        return GaussianTheta(weights, means + self.centre, covariances, factors)
+
+    def penalty(self, theta: GaussianTheta) -> float:
+        """Return −ε Σ log ω_m and the prior's penalty; ``reg_covar`` has none."""
+        value = 0.0
+        if self.model.known_weights is None and self.epsilon > 0:
+            with np.errstate(divide="ignore"):
+                value -= self.epsilon * float(np.log(theta.weights).sum())
+        if self.model.prior is not None:
+            value += self.kind.penalty(theta.means - self.centre, theta.precisions_cholesky, self.prior)
+        return value
+
+    def unpack(self, s: Array) -> GaussianStatistics:
+        """Return named views of flat statistics."""
+        size = self.kind.size(self.model.n_components, self.d)
+        if np.shape(s) != (size,):
+            raise ValueError(f"s must have shape ({size},), got {np.shape(s)}.")
+        return self.kind.split(s, self.model.n_components, self.d)

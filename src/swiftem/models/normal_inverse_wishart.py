@@ -1,0 +1,107 @@
+"""The conjugate prior on means and covariances."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from swiftem._checks import as_floats, check_real
+from swiftem._typing import Array
+
+__all__ = ["BoundPrior", "NormalInverseWishart"]
+
+
+class BoundPrior(NamedTuple):
+    """A prior for given data: centred, and divided by their total weight.
+
+    Attributes
+    ----------
+    mean : ndarray, shape (d,)
+        Where means are drawn to, in centred coordinates.
+    mean_precision : float
+        κ: how many mean samples that is worth.
+    degrees : float
+        What is added to the responsibilities' sum below the covariance: from the kind of covariance.
+    scale : ndarray, shape (d, d)
+        What is added to the scatter above it.
+    """
+
+    mean: Array
+    mean_precision: float
+    degrees: float
+    scale: Array
+
+
+@dataclass(frozen=True)
+class NormalInverseWishart:
+    r"""Normal-inverse-Wishart prior of each component, in counts, as textbooks write it.
+
+    :math:`\Sigma \sim \mathrm{IW}(\Psi, \nu)` and :math:`\mu \mid \Sigma \sim N(m_0, \Sigma / \kappa_0)`:
+    as if :math:`\kappa_0` samples at :math:`m_0` and ν samples with scatter Ψ had been seen before. What
+    the other kinds of covariance make of it is in :mod:`swiftem.models.covariance`.
+
+    Parameters
+    ----------
+    degrees_of_freedom : float
+        ν, above d − 1.
+    scale : float, or array-like of shape (d,) or (d, d)
+        Ψ, positive definite; a number or a vector stands for a diagonal matrix.
+    mean_precision : float
+        :math:`\kappa_0`; zero leaves the means without a prior.
+    mean : array-like, shape (d,), optional
+        :math:`m_0`, by default the mean of the data.
+
+    Examples
+    --------
+    >>> import numpy as np, swiftem
+    >>> from swiftem import models, methods
+    >>> prior = models.NormalInverseWishart(degrees_of_freedom=4, scale=1.0)
+    >>> model = models.GaussianMixtureModel(1, covariance="full", prior=prior)
+    >>> one_row = np.array([[3.0, 4.0]])
+    >>> swiftem.run(model, one_row, methods.EM(), n_iter=1, seed=0).theta.covariances.round(3)
+    array([[[0.125, 0.   ],
+            [0.   , 0.125]]])
+    """
+
+    degrees_of_freedom: float
+    scale: Any
+    mean_precision: float = 0.0
+    mean: Any = None
+
+    def __post_init__(self) -> None:
+        check_real("degrees_of_freedom", self.degrees_of_freedom, minimum=0.0)
+        check_real("mean_precision", self.mean_precision, minimum=0.0)
+        scale = as_floats("scale", self.scale)
+        if scale.ndim > 2 or (scale.ndim == 2 and scale.shape[0] != scale.shape[1]):
+            raise ValueError(f"scale must be a number, a vector or a square matrix, got shape {scale.shape}.")
+        matrix = scale if scale.ndim == 2 else np.diag(np.atleast_1d(scale))
+        if not np.allclose(matrix, matrix.T, rtol=1e-8, atol=0.0) or np.linalg.eigvalsh(matrix).min() <= 0.0:
+            raise ValueError("scale must be symmetric and positive definite.")
+        # Tuples, so that priors, and the models that hold them, compare and hash.
+        object.__setattr__(self, "scale", _as_tuple(scale))
+        if self.mean is not None:
+            object.__setattr__(self, "mean", _as_tuple(as_floats("mean", self.mean, shape=(None,))))
+
+    def bind(self, centre: Array) -> BoundPrior:
+        """Return the prior in centred coordinates, still in counts, with ν as its degrees."""
+        d = len(centre)
+        if not self.degrees_of_freedom > d - 1:
+            raise ValueError(
+                f"prior.degrees_of_freedom must be above d - 1 = {d - 1}, got {self.degrees_of_freedom:g}."
+            )
+        scale = np.array(self.scale, dtype=np.float64)
+        if scale.ndim and len(scale) != d:
+            raise ValueError(f"prior.scale must be for data of {d} columns, got one of shape {scale.shape}.")
+        matrix = scale if scale.ndim == 2 else np.diag(np.broadcast_to(scale, d))
+        mean = np.zeros(d)
+        if self.mean is not None:
+            if len(self.mean) != d:
+                raise ValueError(f"prior.mean must have as many entries as data columns, {d}.")
+            mean = np.array(self.mean) - centre
+        return BoundPrior(mean, float(self.mean_precision), float(self.degrees_of_freedom), matrix)
+
+
+def _as_tuple(values: Array) -> Any:
+    return tuple(map(_as_tuple, values)) if values.ndim else float(values)

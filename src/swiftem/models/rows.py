@@ -1,0 +1,60 @@
+"""Rows of data as models of rows read them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from swiftem._typing import Array
+from swiftem.data.source import Source
+
+__all__ = ["check_rows", "different_rows", "mean_row", "two_dimensional"]
+
+BLOCK = 4096
+
+
+def two_dimensional(y: NDArray[Any]) -> NDArray[Any]:
+    """Return samples of shape (b,) as (b, 1)."""
+    return y[:, None] if y.ndim == 1 else y
+
+
+def check_rows(source: Source, least: int) -> int:
+    """Return the number of columns, or refuse data that are no rows or fewer than ``least``."""
+    if hasattr(source, "n_words"):
+        raise TypeError("data must be rows of numbers for a Gaussian mixture, got word counts or tokens.")
+    if source.n < least:
+        raise ValueError(f"data must have at least n_components={least} rows, got {source.n}.")
+    return int(two_dimensional(next(source.blocks(1)).y).shape[1])
+
+
+def different_rows(source: Source, count: int, d: int, rng: np.random.Generator) -> Array:
+    """Return ``count`` different rows, shape (count, d), also of a source that is read in order only."""
+    rows = rng.choice(source.n, count, replace=False)
+    if source.access == "random":
+        return two_dimensional(source.take(rows).y).astype(np.float64)
+    found = np.empty((count, d))
+    for batch in source.blocks(BLOCK):
+        here = np.flatnonzero((rows >= batch.index[0]) & (rows <= batch.index[-1]))
+        found[here] = two_dimensional(batch.y)[rows[here] - batch.index[0]]
+    return found
+
+
+def mean_row(source: Source) -> Array:
+    """Return the weighted mean of the rows, shape (d,), by one pass.
+
+    >>> from swiftem.data import ArraySource
+    >>> mean_row(ArraySource([[1.0, 2.0], [3.0, 6.0]], sample_weight=[3.0, 1.0]))
+    array([1.5, 3. ])
+    """
+    origin: Array | None = None
+    total = np.zeros(1)
+    for batch in source.blocks(BLOCK):
+        y = two_dimensional(batch.y)
+        if origin is None:  # sums of differences keep the digits that an offset of the data would take
+            origin = y[0].astype(np.float64)
+        # In one order of memory, as sums depend on it to rounding.
+        total = total + batch.weight @ np.subtract(y, origin, order="C")
+    assert origin is not None, "a source has at least one sample"
+    return origin + total / source.total_weight

@@ -1,0 +1,70 @@
+"""E-steps at given parameters on any rows, without a fit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from swiftem._typing import Theta
+from swiftem.data.as_source import as_source
+from swiftem.expectation import Evaluation
+from swiftem.kernels import check_kernels
+from swiftem.lanes.choose import choose_expectation
+from swiftem.models.gaussian_theta import GaussianTheta
+from swiftem.models.model import Model
+from swiftem.models.rows import check_rows
+
+__all__ = ["posterior"]
+
+
+def posterior(
+    model: Model,
+    data: Any,
+    theta: Theta,
+    *,
+    responsibilities: bool = False,
+    labels: bool = False,
+    kernels: str = "auto",
+) -> Evaluation:
+    """Return the log-likelihood of each sample and, on request, responsibilities or likeliest components.
+
+    Data are read in blocks, by all cores; the arrays that are returned are all that grows with n.
+
+    Parameters
+    ----------
+    model : Model
+        The model.
+    data : array-like (n,) or (n, d), or Source
+        Samples; a mixture with covariances takes fewer than it has components, too.
+    theta : NamedTuple
+        Parameters, made by ``model.theta`` or by a run.
+    responsibilities, labels : bool
+        Whether to return them.
+    kernels : {"auto", "reference"}
+        As in :func:`swiftem.run`.
+
+    Examples
+    --------
+    >>> from swiftem import models
+    >>> from swiftem.posterior import posterior
+    >>> model = models.GaussianMixtureModel(2, covariance="spherical")
+    >>> theta = model.theta(means=[[0.0], [4.0]], covariances=[1.0, 1.0])
+    >>> found = posterior(model, [[0.0], [2.0]], theta, responsibilities=True, labels=True)
+    >>> found.log_likelihood.round(3), found.labels
+    (array([-1.612, -2.919]), array([0, 0]))
+    >>> found.responsibilities[1]
+    array([0.5, 0.5])
+    """
+    check_kernels(kernels)
+    source = as_source(data)
+    if isinstance(theta, GaussianTheta):
+        # The middle of the components does for a centre, and saves the pass that would find the data's.
+        columns, d = theta.means.shape[1], check_rows(source, 1)
+        if columns != d:
+            raise ValueError(f"theta.means must have as many columns as data, {d}, got {columns}.")
+        bound = model.bind(source, theta.weights @ theta.means)  # type: ignore[call-arg]
+    else:
+        bound = model.bind(source)
+    e_step = choose_expectation(kernels, bound, source)
+    return e_step.evaluate(
+        bound.check_theta(theta, "theta"), responsibilities=responsibilities, labels=labels
+    )
