@@ -11,7 +11,7 @@ from swiftem.data.lines import read_lines
 __all__ = ["FORMATS", "recognise"]
 
 FORMATS = ("text", "folder", "csv", "parquet", "uci", "lda-c", "matrixmarket", "npz")
-"""As users write them: a document a line, a folder of text files, tables with a column of text, and counts."""
+"""As users write them: a document a line, folders of text files, tables with a column of text, and counts."""
 
 ENDINGS = {
     ".csv": "csv", ".tsv": "csv", ".parquet": "parquet", ".pq": "parquet", ".npz": "npz",

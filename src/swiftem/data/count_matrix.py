@@ -29,7 +29,7 @@ def read_count_matrix(
     Parameters
     ----------
     path : str or path
-        A MatrixMarket file (``.mtx``, ``.mtx.gz``), or an ``.npz`` file of :func:`scipy.sparse.save_npz`, read
+        A MatrixMarket file (``.mtx``, ``.mtx.gz``), or an ``.npz`` of :func:`scipy.sparse.save_npz`, read
         without pickle. Counts may be floats.
     vocabulary : str or path, optional
         The words, one a line. By default one of the right length that lies beside the file, such as

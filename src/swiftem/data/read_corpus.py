@@ -38,6 +38,7 @@ def read_corpus(
     text_column: str | None = None,
     vocabulary: str | os.PathLike[str] | None = None,
     known_words: Sequence[str] | None = None,
+    leave_out: str | os.PathLike[str] | None = None,
 ) -> CorpusCounts:
     r"""Return the word counts of a corpus in a file or folder.
 
@@ -47,8 +48,8 @@ def read_corpus(
         The file or folder.
     format : str
         ``"text"`` (one document a line), ``"folder"`` (one document a file), ``"csv"`` or ``"parquet"`` (one
-        document a row), ``"uci"``, ``"lda-c"``, ``"matrixmarket"`` or ``"npz"`` (counts); by default recognised
-        by ending, folder or first lines.
+        document a row), ``"uci"``, ``"lda-c"``, ``"matrixmarket"`` or ``"npz"`` (counts); by default
+        recognised by ending, folder or first lines.
     n_words : int
         How many words of texts are counted: the most frequent ones.
     stop_words : "english", iterable of str, or None
@@ -59,6 +60,8 @@ def read_corpus(
         For counts, the file that has the words, one a line.
     known_words : sequence of str, optional
         Count these words and no others, in this order: those of a model that the corpus is given to.
+    leave_out : str or path, optional
+        A folder in a folder of texts that is not read: where results are written to, say.
 
     Returns
     -------
@@ -96,13 +99,15 @@ def read_corpus(
     if format in COUNTS:
         counted = COUNTS[format](place, vocabulary)
         return counted if known_words is None else match_words(counted, known_words, str(place))
-    texts = _texts(place, format, text_column)
+    texts = _texts(place, format, text_column, leave_out)
     return count_texts(texts, n_words, stop_words, known_words=known_words, source=str(place), format=format)
 
 
-def _texts(path: Path, format: str, text_column: str | None) -> Texts:
+def _texts(
+    path: Path, format: str, text_column: str | None, leave_out: str | os.PathLike[str] | None
+) -> Texts:
     if format == "folder":
-        return read_folder(path)
+        return read_folder(path, leave_out)
     if format == "csv":
         return read_text_csv(path, text_column)
     if format == "parquet":
@@ -150,8 +155,8 @@ def count_texts(
             n_unknown, n_all = unknown.total(), unknown.total() + int(counts.sum())
             most = listed([f"{word!r}" for word, _ in unknown.most_common(3)])
             notes.append(
-                f"{n_unknown:,} of {n_all:,} words ({n_unknown / n_all:.0%}) are not among the {len(words):,} "
-                f"known ones and were left out, most often {most}."
+                f"{n_unknown:,} of {n_all:,} words ({n_unknown / n_all:.0%}) are not among the "
+                f"{len(words):,} known ones and were left out, most often {most}."
             )
     if len(kept) < len(texts.texts):
         dropped = sorted(set(range(len(texts.texts))) - set(kept.tolist()))

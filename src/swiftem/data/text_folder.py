@@ -15,17 +15,19 @@ __all__ = ["read_folder"]
 UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
-def read_folder(path: str | os.PathLike[str]) -> Texts:
+def read_folder(path: str | os.PathLike[str], leave_out: str | os.PathLike[str] | None = None) -> Texts:
     r"""Return the text files of a folder and of all folders in it, one document a file.
 
     Files of any ending are read, also those compressed with gzip, except hidden ones. Text is UTF-8, or
     UTF-16 where a byte order mark says so. Files that are neither are read as Windows-1252 (Latin-1), which
-    reads any bytes; binary and empty ones are left out. What was done is in the notes, with the names of the files.
+    reads any bytes; binary and empty ones are left out. The notes name the files.
 
     Parameters
     ----------
     path : str or path
         The folder.
+    leave_out : str or path, optional
+        A folder in it that is not read: where results are written to, say.
 
     Returns
     -------
@@ -58,7 +60,7 @@ def read_folder(path: str | os.PathLike[str]) -> Texts:
     names: list[str] = []
     guessed: list[str] = []
     left_out: dict[str, list[str]] = {"empty": [], "binary": [], "unreadable": []}
-    for name in _files(folder):
+    for name in _files(folder, None if leave_out is None else Path(leave_out).resolve()):
         try:
             content = _content(folder / name)
         except (OSError, EOFError, zlib.error):
@@ -88,11 +90,15 @@ def read_folder(path: str | os.PathLike[str]) -> Texts:
     return Texts(texts, names, notes)
 
 
-def _files(folder: Path) -> list[str]:
+def _files(folder: Path, leave_out: Path | None) -> list[str]:
     """Return the paths of all files in a folder, with slashes, sorted; hidden ones are left out."""
     found = []
     for base, folders, files in os.walk(folder):
-        folders[:] = [name for name in folders if not name.startswith(".")]
+        folders[:] = [
+            name
+            for name in folders
+            if not name.startswith(".") and (Path(base) / name).resolve() != leave_out
+        ]
         inside = Path(base).relative_to(folder)
         # Pipes and sockets would be waited for.
         found += [

@@ -73,8 +73,8 @@ def read_text_csv(path: str | os.PathLike[str], text_column: str | None = None) 
                 header = [cell.strip() for cell in cells]
             elif len(cells) != len(header):
                 raise ValueError(
-                    f"{file} must have {len(header)} cells in each row, as its first line has, got {len(cells)} "
-                    f"in line {reader.line_num}."
+                    f"{file} must have {len(header)} cells in each row, as its first line has, got "
+                    f"{len(cells)} in line {reader.line_num}."
                 )
             else:
                 rows.append(cells)
