@@ -163,7 +163,8 @@ def _fit(request: TopicsRequest, corpus: CorpusCounts, console: Console) -> tupl
 
 def _ending(model: Any, seconds: float, interrupted: bool) -> str:
     """Return how the fit ended, in a sentence."""
-    spent = f"after {model.n_iter_} passes over the documents, in {seconds_text(seconds)}"
+    passes = "1 pass" if model.n_iter_ == 1 else f"{model.n_iter_} passes"
+    spent = f"after {passes} over the documents, in {seconds_text(seconds)}"
     if interrupted:
         return f"The fit was interrupted {spent}."
     if model.converged_:

@@ -129,10 +129,11 @@ def topics_page(
 HOW_TO_READ = (
     "<p>Each card is named by words that are frequent in the topic and rare elsewhere. Below are its "
     "likeliest words. <i>Share of topic</i>, the length of the bar: how much of the topic is this word. "
-    "<i>Its uses here</i>, the shade of the bar: how many of all uses of the word belong to this topic. A dark bar is "
-    "a word of the topic's own, a pale one a word that is used everywhere.</p>"
+    "<i>Its uses here</i>, the shade of the bar: how many of all uses of the word belong to this "
+    "topic. A dark bar is a word of the topic's own, a pale one a word that is used everywhere.</p>"
     "<p><i>Coherence</i> says whether the topic's ten likeliest words occur in the same documents: 1 "
-    "always, 0 as chance would have it, −1 never (NPMI). A topic of low coherence may be several, or none.</p>"
+    "always, 0 as chance would have it, −1 never (NPMI). A topic of low coherence may be "
+    "several, or none.</p>"
 )
 
 
