@@ -254,7 +254,7 @@ def _draw(axes: Any, history: Any, value: Any) -> None:
 def _moments(history: Any, value: Any) -> str:
     places = sorted(set(np.linspace(0, len(value) - 1, 10).astype(int).tolist()))
     rows = "".join(
-        f"<tr><td>{history.passes[i]:.4g}</td><td>{value[i]:.4f}</td><td>"
+        f"<tr><td>{history.passes[i]:.4g}</td><td>{_number(value[i])}</td><td>"
         f"{seconds_text(history.seconds[i])}</td></tr>"
         for i in places
     )
@@ -263,6 +263,10 @@ def _moments(history: Any, value: Any) -> str:
         "log-likelihood of a word"
         f'</th><th scope="col">time</th></tr></thead><tbody>{rows}</tbody></table></div>'
     )
+
+
+def _number(value: float) -> str:
+    return f"{value:.4f}".replace("-", "−")
 
 
 def _rows(values: Mapping[str, str]) -> str:
