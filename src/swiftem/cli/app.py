@@ -74,16 +74,25 @@ def reproduce(
     name: Annotated[
         Experiments,
         typer.Argument(
+            metavar="NAME",
             help="gmm-precision and gmm-scaling: the two panels of the paper's Gaussian figure; "
-            "plsa: its topic-model figure; all: everything in one report."
+            "plsa: its topic-model figure; all: everything in one report.",
         ),
     ],
     quick: Annotated[
-        bool, typer.Option("--quick", help="Smaller samples and fewer epochs and runs: under two minutes.")
+        bool,
+        typer.Option(
+            "--quick",
+            help="Under two minutes: smaller samples, only known weights, fewer epochs and runs of plsa.",
+        ),
     ] = False,
     runs: Annotated[
         int | None,
-        typer.Option(min=1, help="Repetitions, each with its own data and draws.  [default: 5; plsa 3]"),
+        typer.Option(
+            min=1,
+            help="Repetitions, each with its own data or start and its own draws.",
+            show_default="5; of plsa 3, with --quick 1",
+        ),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the samples, starts and draws.")] = 0,
     corpus: Annotated[
