@@ -213,7 +213,9 @@ def test_what_pyldavis_takes(fitted):
         pyldavis_data(model, sp.csr_array((2, 9)), corpus.words)
 
 
+@pytest.mark.filterwarnings("ignore")  # its own
 def test_pyldavis_itself(fitted):
     pyldavis = pytest.importorskip("pyLDAvis", reason="pyLDAvis is not installed")
     model, corpus = fitted
-    pyldavis.prepare(**pyldavis_data(model, corpus.counts, corpus.words), mds="mmds", n_jobs=1)
+    prepared = pyldavis.prepare(**pyldavis_data(model, corpus.counts, corpus.words), R=5, n_jobs=1)
+    assert prepared.topic_coordinates["Freq"].sum() == pytest.approx(100.0)

@@ -123,7 +123,7 @@ def reproduce(
     raise typer.Exit(run_reproduce(Request.of(name.value, quick, runs, seed, corpus or [], out)))
 
 
-class Method(StrEnum):
+class TopicMethod(StrEnum):
     """How ``topics`` fits."""
 
     auto = "auto"
@@ -134,7 +134,7 @@ class Method(StrEnum):
     fiem = "fiem"
 
 
-class Format(StrEnum):
+class CorpusFormat(StrEnum):
     """What ``topics`` reads."""
 
     auto = "auto"
@@ -170,13 +170,23 @@ def topics(
         int, typer.Option(min=1, help="How many words of texts to count: the most frequent ones.")
     ] = 5000,
     method: Annotated[
-        Method, typer.Option(help="How to fit; auto reads each document once by sem, and goes on with em.")
-    ] = Method.auto,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the start and of the draws.")] = 0,
+        TopicMethod,
+        typer.Option(
+            metavar="NAME",
+            help="em, sem, iem, sem-vr or fiem; auto reads each document once by sem and goes on with em.",
+        ),
+    ] = TopicMethod.auto,
+    seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Seed of the start and of the draws.")] = 0,
     max_passes: Annotated[int, typer.Option(min=1, help="Most passes over the documents.")] = 100,
     format: Annotated[
-        Format, typer.Option(help="Format of the corpus; auto goes by its ending and its first lines.")
-    ] = Format.auto,
+        CorpusFormat,
+        typer.Option(
+            metavar="NAME",
+            help="text, folder, csv, parquet, uci, lda-c, matrixmarket or npz; auto goes by the corpus' "
+            "ending and "
+            "its first lines.",
+        ),
+    ] = CorpusFormat.auto,
     text_column: Annotated[
         str | None, typer.Option(metavar="NAME", help="Column of a table that has the texts.")
     ] = None,

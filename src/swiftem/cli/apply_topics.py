@@ -9,10 +9,10 @@ from typing import Any
 
 from rich.console import Console
 
-from swiftem.cli.topics import INTERRUPTED, document_table, sentence
+from swiftem.cli.topics import INTERRUPTED, document_table, fail
 from swiftem.data.corpus_counts import CorpusCounts
 from swiftem.data.read_corpus import read_corpus
-from swiftem.data.write_table import write_table
+from swiftem.data.write_columns import write_columns
 
 __all__ = ["apply_topics"]
 
@@ -47,16 +47,16 @@ def apply_topics(
             # The columns are the model's own; scikit-learn would like to be told by a data frame.
             warnings.filterwarnings("ignore", message="X does not have valid feature names")
             doc_topic = model.transform(found.counts)
-    except (OSError, ValueError, ImportError) as error:
-        say(sentence(error))
+    except (OSError, ValueError, ImportError, MemoryError) as error:
+        fail(error)
         return 1
     except KeyboardInterrupt:
         say("Interrupted; nothing was written.")
         return INTERRUPTED
     try:
-        file = write_table(out / "document_topics", document_table(found, doc_topic))
+        file = write_columns(out / "document_topics", document_table(found, doc_topic))
     except OSError as error:
-        say(f"The results could not be written to {out}: {error.strerror or error}.")
+        fail(f"The results could not be written to {out}: {error.strerror or error}.")
         return 1
     say(f"The topics of {len(found):,} documents: {file}.")
     return 0

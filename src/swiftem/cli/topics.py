@@ -14,6 +14,7 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
+import typer
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
@@ -25,13 +26,13 @@ from swiftem.data.corpus_counts import CorpusCounts
 from swiftem.data.docstrings import docstring_corpus
 from swiftem.data.read_corpus import count_texts, read_corpus
 from swiftem.data.texts import Texts
-from swiftem.data.write_table import write_table
+from swiftem.data.write_columns import write_columns
 from swiftem.report.environment import environment
 from swiftem.report.numbers import seconds_text
 from swiftem.report.topic_summary import TopicSummary, summarise_topics
 from swiftem.report.topics import topics_page
 
-__all__ = ["INTERRUPTED", "TopicsRequest", "document_table", "sentence", "topics"]
+__all__ = ["INTERRUPTED", "TopicsRequest", "document_table", "fail", "topics"]
 
 INTERRUPTED = 130
 """Exit code of a program that Ctrl-C ended, as shells have it."""
@@ -86,8 +87,8 @@ def topics(request: TopicsRequest, console: Console | None = None) -> int:
     try:
         with console.status("reading the corpus"):
             corpus = _read(request)
-    except (OSError, ValueError, ImportError) as error:
-        say(sentence(error))
+    except (OSError, ValueError, ImportError, MemoryError) as error:
+        fail(error)
         return 1
     except KeyboardInterrupt:
         say("Interrupted while the corpus was read; nothing was written.")
@@ -102,8 +103,8 @@ def topics(request: TopicsRequest, console: Console | None = None) -> int:
         say("These are fewer documents than topics: topics are what several documents have in common.")
     try:
         model, seconds, interrupted = _fit(request, corpus, console)
-    except ValueError as error:
-        say(sentence(error))
+    except (ValueError, MemoryError) as error:
+        fail(error)
         return 1
     except KeyboardInterrupt:
         say("Interrupted before there were topics; nothing was written.")
@@ -118,7 +119,7 @@ def topics(request: TopicsRequest, console: Console | None = None) -> int:
     except KeyboardInterrupt:
         interrupted = True
     except OSError as error:
-        say(f"The results could not be written to {request.out}: {error.strerror or error}.")
+        fail(f"The results could not be written to {request.out}: {error.strerror or error}.")
         return 1
     if interrupted:
         say(f"Interrupted: written is what there was ({', '.join(file.name for file in written)}).")
@@ -221,8 +222,8 @@ def _write(
         "word": [names[place] for place in order.ravel().tolist()],
         "probability": np.take_along_axis(components, order, axis=1).ravel(),
     }
-    written.append(write_table(request.out / "topic_words", words))
-    written.append(write_table(request.out / "document_topics", document_table(corpus, model.doc_topic_)))
+    written.append(write_columns(request.out / "topic_words", words))
+    written.append(write_columns(request.out / "document_topics", document_table(corpus, model.doc_topic_)))
     files = {
         MODEL: "the model; swiftem topics --apply gives new texts to it",
         written[1].name: "every topic's words with their probabilities",
@@ -249,8 +250,11 @@ def _write(
     written.append(page)
 
 
-def sentence(error: BaseException) -> str:
-    """Return what went wrong; the system's errors have the file apart."""
+def fail(error: BaseException | str) -> None:
+    """Say in a sentence what went wrong: to standard error."""
+    sentence = str(error)
     if isinstance(error, OSError) and error.strerror and error.filename is not None:
-        return f"{error.filename} cannot be read: {error.strerror.lower()}."
-    return str(error)
+        sentence = f"{error.filename} cannot be read: {error.strerror.lower()}."
+    elif isinstance(error, MemoryError):
+        sentence = "There is not enough memory for so many documents, words and topics."
+    typer.echo(sentence, err=True)

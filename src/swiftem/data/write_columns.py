@@ -13,10 +13,10 @@ import numpy as np
 
 from swiftem._cache import write_atomically
 
-__all__ = ["write_table"]
+__all__ = ["write_columns"]
 
 
-def write_table(path: str | os.PathLike[str], columns: Mapping[str, Any], *, parquet: bool = True) -> Path:
+def write_columns(path: str | os.PathLike[str], columns: Mapping[str, Any], *, parquet: bool = True) -> Path:
     """Write a table, and return the file.
 
     Parameters
@@ -33,7 +33,7 @@ def write_table(path: str | os.PathLike[str], columns: Mapping[str, Any], *, par
     >>> import pathlib, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     columns = {"word": ["rice", "fish"], "probability": np.array([0.5, 0.25])}
-    ...     print(write_table(pathlib.Path(folder, "table"), columns, parquet=False).read_text())
+    ...     print(write_columns(pathlib.Path(folder, "table"), columns, parquet=False).read_text())
     word,probability
     rice,0.5
     fish,0.25
