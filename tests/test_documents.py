@@ -32,7 +32,15 @@ def test_readme_example_runs(capsys):
 
 
 @pytest.mark.parametrize(
-    "page", ["README.md", "CONTRIBUTING.md", "docs/architecture.md", "docs/methods.md", "docs/paper.md"]
+    "page",
+    [
+        "README.md",
+        "CONTRIBUTING.md",
+        "docs/architecture.md",
+        "docs/methods.md",
+        "docs/paper.md",
+        "docs/topics.md",
+    ],
 )
 def test_links_and_named_files_exist(page):
     text = (ROOT / page).read_text()
