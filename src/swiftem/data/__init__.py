@@ -12,6 +12,8 @@ from swiftem.data.known_words import KnownWordCounts, count_known_words
 from swiftem.data.lda_c import read_lda_c
 from swiftem.data.read_corpus import read_corpus
 from swiftem.data.source import Batch, Source
+from swiftem.data.table_columns import UnknownColumnError
+from swiftem.data.tables import Table, read_table
 from swiftem.data.text import read_documents
 from swiftem.data.text_folder import read_folder
 from swiftem.data.text_table import read_text_csv, read_text_parquet
@@ -28,7 +30,9 @@ __all__ = [
     "CountSource",
     "KnownWordCounts",
     "Source",
+    "Table",
     "TokenSource",
+    "UnknownColumnError",
     "WordCounts",
     "as_source",
     "count_known_words",
@@ -40,6 +44,7 @@ __all__ = [
     "read_documents",
     "read_folder",
     "read_lda_c",
+    "read_table",
     "read_text_csv",
     "read_text_parquet",
     "read_vocabulary",
