@@ -71,12 +71,12 @@ def test_a_full_disk_is_one_sentence(run, folder, tmp_path, monkeypatch):
     def no_space(*args, **options):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(module, "write_columns", no_space)
+    monkeypatch.setattr(module, "write_table", no_space)
     code, output = run(folder, "--topics", 2, "--out", tmp_path)
     assert code == 1
     assert "could not be written" in output
     assert "No space left on device" in output
     run(folder, "--topics", 2, "--out", tmp_path)
-    monkeypatch.setattr("swiftem.cli.apply_topics.write_columns", no_space)
+    monkeypatch.setattr("swiftem.cli.topics.write_table", no_space)
     code, output = run("--apply", tmp_path / "model.swiftem", folder, "--out", tmp_path)
     assert (code, "could not be written" in output) == (1, True)

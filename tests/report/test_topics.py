@@ -77,7 +77,9 @@ def test_summary(fitted):
     assert tools.words[0].word == "saw"
     lengths = np.asarray(corpus.counts.sum(axis=1)).ravel()
     np.testing.assert_allclose(
-        fruit.prevalence, np.average(model.doc_topic_[:, fruit.number], weights=lengths), rtol=1e-12
+        fruit.prevalence,
+        np.average(model.transform(corpus.counts)[:, fruit.number], weights=lengths),
+        rtol=1e-12,
     )
     np.testing.assert_allclose(fruit.coherence, model.coherence(corpus.counts)[fruit.number])
     assert summary.perplexity == pytest.approx(model.perplexity(corpus.counts))

@@ -76,7 +76,7 @@ class Covariance(StrEnum):
 
 
 class Method(StrEnum):
-    """How a mixture is fitted."""
+    """How a model is fitted."""
 
     auto = "auto"
     em = "em"
@@ -307,17 +307,6 @@ def reproduce(
     raise typer.Exit(run_reproduce(Request.of(name.value, quick, runs, seed, corpus or [], out)))
 
 
-class TopicMethod(StrEnum):
-    """How ``topics`` fits."""
-
-    auto = "auto"
-    em = "em"
-    sem = "sem"
-    iem = "iem"
-    sem_vr = "sem-vr"
-    fiem = "fiem"
-
-
 class CorpusFormat(StrEnum):
     """What ``topics`` reads."""
 
@@ -354,12 +343,12 @@ def topics(
         int, typer.Option(min=1, help="How many words of texts to count: the most frequent ones.")
     ] = 5000,
     method: Annotated[
-        TopicMethod,
+        Method,
         typer.Option(
             metavar="NAME",
             help="em, sem, iem, sem-vr or fiem; auto reads each document once by sem and goes on with em.",
         ),
-    ] = TopicMethod.auto,
+    ] = Method.auto,
     seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Seed of the start and of the draws.")] = 0,
     max_passes: Annotated[int, typer.Option(min=1, help="Most passes over the documents.")] = 100,
     format: Annotated[

@@ -9,10 +9,10 @@ from typing import Any
 
 from rich.console import Console
 
-from swiftem.cli.topics import INTERRUPTED, document_table, fail
+from swiftem.cli.failures import FAILED, INTERRUPTED
+from swiftem.cli.topics import fail, write_documents
 from swiftem.data.corpus_counts import CorpusCounts
 from swiftem.data.read_corpus import read_corpus
-from swiftem.data.write_columns import write_columns
 
 __all__ = ["apply_topics"]
 
@@ -46,18 +46,18 @@ def apply_topics(
         with warnings.catch_warnings():
             # The columns are the model's own; scikit-learn would like to be told by a data frame.
             warnings.filterwarnings("ignore", message="X does not have valid feature names")
-            doc_topic = model.transform(found.counts)
+            shares = model.transform(found.counts)
     except (OSError, ValueError, ImportError, MemoryError) as error:
         fail(error)
-        return 1
+        return FAILED
     except KeyboardInterrupt:
         say("Interrupted; nothing was written.")
         return INTERRUPTED
     try:
-        file = write_columns(out / "document_topics", document_table(found, doc_topic))
+        file = write_documents(out, found, shares)
     except OSError as error:
         fail(f"The results could not be written to {out}: {error.strerror or error}.")
-        return 1
+        return FAILED
     say(f"The topics of {len(found):,} documents: {file}.")
     return 0
 

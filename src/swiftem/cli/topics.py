@@ -8,34 +8,34 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
+from importlib.util import find_spec
 from math import isfinite
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
 import numpy as np
-import typer
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from swiftem._cache import write_atomically
+from swiftem._typing import Array
+from swiftem.cli.failures import FAILED, INTERRUPTED, tell
 from swiftem.cli.progress import fit_progress
 from swiftem.data.corpus_counts import CorpusCounts
 from swiftem.data.docstrings import docstring_corpus
 from swiftem.data.read_corpus import count_texts, read_corpus
 from swiftem.data.texts import Texts
-from swiftem.data.write_columns import write_columns
+from swiftem.data.write_table import write_table
 from swiftem.report.environment import environment
 from swiftem.report.numbers import seconds_text
 from swiftem.report.topic_summary import TopicSummary, summarise_topics
 from swiftem.report.topics import topics_page
 
-__all__ = ["INTERRUPTED", "TopicsRequest", "document_table", "fail", "topics"]
+__all__ = ["TopicsRequest", "fail", "topics", "write_documents"]
 
-INTERRUPTED = 130
-"""Exit code of a program that Ctrl-C ended, as shells have it."""
 MODEL, PAGE = "model.swiftem", "topics.html"
 BUILT_IN = "the docstrings of Python packages"
 Say = Callable[..., None]
@@ -89,7 +89,7 @@ def topics(request: TopicsRequest, console: Console | None = None) -> int:
             corpus = _read(request)
     except (OSError, ValueError, ImportError, MemoryError) as error:
         fail(error)
-        return 1
+        return FAILED
     except KeyboardInterrupt:
         say("Interrupted while the corpus was read; nothing was written.")
         return INTERRUPTED
@@ -105,22 +105,24 @@ def topics(request: TopicsRequest, console: Console | None = None) -> int:
         model, seconds, interrupted = _fit(request, corpus, console)
     except (ValueError, MemoryError) as error:
         fail(error)
-        return 1
+        return FAILED
     except KeyboardInterrupt:
         say("Interrupted before there were topics; nothing was written.")
         return INTERRUPTED
     try:
         ending = _ending(model, seconds, interrupted)
         written = [_save(model, corpus, request.out / MODEL)]
-        summary = summarise_topics(model, corpus)
+        # Not doc_topic_, which is a pass behind the topics: new texts are folded in, too.
+        shares = model.transform(corpus.counts)
+        summary = summarise_topics(model, corpus, shares)
         console.print(_table(summary, console.width))
         say(ending)
-        _write(request, corpus, model, summary, ending, written)
+        _write(request, corpus, model, shares, summary, ending, written)
     except KeyboardInterrupt:
         interrupted = True
     except OSError as error:
         fail(f"The results could not be written to {request.out}: {error.strerror or error}.")
-        return 1
+        return FAILED
     if interrupted:
         say(f"Interrupted: written is what there was ({', '.join(file.name for file in written)}).")
     if any(file.name == PAGE for file in written):
@@ -198,17 +200,25 @@ def _table(summary: TopicSummary, width: int) -> Table:
     return table
 
 
-def document_table(corpus: CorpusCounts, doc_topic: Any) -> dict[str, Any]:
-    """Return the columns of the table of documents: name, number of words, and a share for each topic."""
-    shares = {f"topic_{k}": np.ascontiguousarray(column) for k, column in enumerate(np.asarray(doc_topic).T)}
+def table_ending() -> str:
+    """Return the ending of tables: CSV where pyarrow is not installed."""
+    return ".parquet" if find_spec("pyarrow") else ".csv"
+
+
+def write_documents(folder: Path, corpus: CorpusCounts, shares: Array) -> Path:
+    """Write the table of documents: name, number of words, and a share for each topic; return the file."""
+    file = folder / f"document_topics{table_ending()}"
+    columns = {f"topic_{k}": np.ascontiguousarray(column) for k, column in enumerate(shares.T)}
     lengths = np.asarray(corpus.counts.sum(axis=1)).ravel()
-    return {"document": list(corpus.names), "words": lengths, **shares}
+    write_table(file, {"document": np.array(corpus.names, dtype=object), "words": lengths, **columns})
+    return file
 
 
 def _write(
     request: TopicsRequest,
     corpus: CorpusCounts,
     model: Any,
+    shares: Array,
     summary: TopicSummary,
     ending: str,
     written: list[Path],
@@ -219,11 +229,13 @@ def _write(
     names = corpus.word_names()
     words = {
         "topic": np.repeat(np.arange(len(components)), components.shape[1]),
-        "word": [names[place] for place in order.ravel().tolist()],
+        "word": np.array(names, dtype=object)[order.ravel()],
         "probability": np.take_along_axis(components, order, axis=1).ravel(),
     }
-    written.append(write_columns(request.out / "topic_words", words))
-    written.append(write_columns(request.out / "document_topics", document_table(corpus, model.doc_topic_)))
+    file = request.out / f"topic_words{table_ending()}"
+    write_table(file, words)
+    written.append(file)
+    written.append(write_documents(request.out, corpus, shares))
     files = {
         MODEL: "the model; swiftem topics --apply gives new texts to it",
         written[1].name: "every topic's words with their probabilities",
@@ -257,4 +269,4 @@ def fail(error: BaseException | str) -> None:
         sentence = f"{error.filename} cannot be read: {error.strerror.lower()}."
     elif isinstance(error, MemoryError):
         sentence = "There is not enough memory for so many documents, words and topics."
-    typer.echo(sentence, err=True)
+    tell(sentence)

@@ -73,7 +73,8 @@ def read_folder(path: str | os.PathLike[str], leave_out: str | os.PathLike[str] 
             left_out["empty"].append(name)
         else:
             texts.append(text)
-            names.append(name)
+            # A file's name need not be text: the rest of the world wants one that is.
+            names.append(os.fsencode(name).decode("utf-8", "replace"))
             if is_guess:
                 guessed.append(name)
     notes = (

@@ -107,7 +107,7 @@ class TopicSummary:
 
 
 def summarise_topics(
-    model: Any, corpus: CorpusCounts, *, n_words: int = 12, n_documents: int = 3
+    model: Any, corpus: CorpusCounts, shares: Array | None = None, *, n_words: int = 12, n_documents: int = 3
 ) -> TopicSummary:
     """Return what there is to show of a model that was fitted to a corpus.
 
@@ -117,6 +117,8 @@ def summarise_topics(
         Fitted to ``corpus.counts``.
     corpus : CorpusCounts
         The documents.
+    shares : ndarray, shape (D, K), optional
+        The documents' topics; by default those that the model's ``transform`` finds.
     n_words, n_documents : int
         Words and typical documents of each topic.
 
@@ -132,7 +134,8 @@ def summarise_topics(
     ['fish', 'rice']
     """
     lengths = np.asarray(corpus.counts.sum(axis=1), dtype=np.float64).ravel()
-    doc_topic, components = np.asarray(model.doc_topic_), np.asarray(model.components_)
+    doc_topic = np.asarray(model.transform(corpus.counts) if shares is None else shares)
+    components = np.asarray(model.components_)
     prevalence = lengths @ doc_topic / lengths.sum()
     coherence = np.asarray(model.coherence(corpus.counts, measure="npmi"))
     names = corpus.word_names()
