@@ -13,10 +13,12 @@ from swiftem.result import Iterate, Result, State
 from swiftem.termination import RandomTermination
 
 if TYPE_CHECKING:
+    from swiftem.estimators import PLSA as PLSA
     from swiftem.estimators import GaussianMixture as GaussianMixture
     from swiftem.estimators.select import select as select
 
 __all__ = [
+    "PLSA",
     "GaussianMixture",
     "Iterate",
     "RandomTermination",
@@ -34,7 +36,11 @@ __all__ = [
 
 __version__ = "0.1.0.dev0"
 
-LATE = {"GaussianMixture": "swiftem.estimators", "select": "swiftem.estimators.select"}
+LATE = {
+    "GaussianMixture": "swiftem.estimators",
+    "PLSA": "swiftem.estimators",
+    "select": "swiftem.estimators.select",
+}
 """Names that are imported when they are used: scikit-learn takes a second."""
 
 
