@@ -23,14 +23,16 @@ from swiftem.estimators.history import History, Moment
 from swiftem.estimators.persistence import Persistent
 from swiftem.estimators.plan import METHOD_NAMES
 from swiftem.estimators.plan_topics import SAMPLING, plan_topics
+from swiftem.estimators.running_counts import RunningCounts, m_step
 from swiftem.estimators.topic_queries import TopicQueries, as_strength, split_counts
 from swiftem.estimators.watch import Watcher
 
 __all__ = ["PLSA"]
 
 FOLD_IN_PASSES, FOLD_IN_TOLERANCE = 200, 1e-4
-POWER = 1.0
-"""In ``partial_fit``, weight of a batch grows with this power of what has been seen before it."""
+STREAM_BATCH, STREAM_ROUNDS, STREAM_START, STREAM_POWER = 128, (10, 1e-2), 2000.0, 2.0
+"""``partial_fit``: documents a step, how long they are folded in, tokens that the first topics are worth, and
+the power with which old documents are forgotten (1 would weigh all alike, those of the first topics too)."""
 PLAIN = ("n_components", "method", "sampling", "max_iter", "tol", "verbose", "verbose_interval")
 RESULTS = ("converged_", "n_iter_", "log_likelihood_", "stationarity_", "method_", "n_features_in_")
 
@@ -207,7 +209,6 @@ class PLSA(  # type: ignore[misc]
         self.method_, self.history_ = fitting.plan.name, History(fit.moments)
         self.converged_, self.n_iter_ = fit.converged, int(np.ceil(fit.passes - 1e-9))
         self.components_, self.doc_topic_ = fit.topics, fit.doc_topic
-        self.__dict__.pop("_seen", None)
         after, value = documents.em_pass(fit.doc_topic.copy(), fit.topics, fitting.alpha)
         self.log_likelihood_ = value / documents.total
         counts = after if fit.counts is None else fit.counts
@@ -281,23 +282,26 @@ class PLSA(  # type: ignore[misc]
         X = self._counts(X, reset=first)
         documents = Documents(X, self._weights(sample_weight, X))
         alpha, beta = self._alpha(), self._beta(X.shape[1])
-        fitting = TopicFitting(
-            documents, alpha, beta, plan_topics("em", "auto", 1, 1.0, n_documents=1), 1, 0.0
-        )
         if first:
-            self.components_ = self._first_topics(X.shape[1], check_random_state(self.random_state))
-            self._word_counts = self.components_ * 0.0
-        if not hasattr(self, "_seen"):
-            self._seen = float(self._word_counts.sum())
-        counts, found = documents.batch_sums(np.arange(documents.n), self.components_, alpha, 50, 1e-3)
-        if documents.total > 0:
-            self._seen += documents.total
-            gamma = 1.0 - (1.0 - documents.total / self._seen) ** (1.0 + POWER)
-            running = self._word_counts / max(self._word_counts.sum(), 1e-300)
-            self._word_counts = self._seen * (running + gamma * (counts / documents.total - running))
-            self.components_ = fitting.m_step(self._word_counts)
-        self.doc_topic_, self.topic_counts_ = found, self._word_counts.sum(axis=1)
-        self.method_, self.converged_, self.n_iter_ = "sem", False, getattr(self, "n_iter_", 0) + 1
+            topics = self._first_topics(X.shape[1], check_random_state(self.random_state))
+            self._word_counts, self.n_iter_ = topics * (STREAM_START / len(topics)), 0
+        seen = float(self._word_counts.sum())
+        running = RunningCounts(self._word_counts, beta)
+        for start in range(0, documents.n, STREAM_BATCH):
+            batch, words = documents.batch(np.arange(start, min(start + STREAM_BATCH, documents.n)))
+            if batch.total > 0:
+                uniform = np.full((batch.n, len(alpha)), 1.0 / len(alpha))
+                change, _ = batch.sums(running.topics_at(words), alpha, uniform, *STREAM_ROUNDS)
+                gamma = 1.0 - (seen / (seen + batch.total)) ** STREAM_POWER
+                running.step(words, change * (seen / batch.total), gamma)
+                grown = (seen + batch.total) / seen
+                running.grow(grown)
+                seen += batch.total
+        self._word_counts = running.counts()
+        self.components_ = m_step(self._word_counts, beta)
+        self.doc_topic_ = documents.fold_in(self.components_, alpha)[0]
+        self.topic_counts_ = self._word_counts.sum(axis=1)
+        self.method_, self.converged_, self.n_iter_ = "sem", False, self.n_iter_ + 1
         return self
 
     def score(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> float:
