@@ -89,10 +89,16 @@ class Documents:
         if self._place is None:
             self._place = np.full(self.n_words, -1, dtype=np.int32)
         entries = int((self.begin[numbers + 1] - self.begin[numbers]).sum())
-        begin, word, count = np.empty(len(numbers) + 1, np.int64), np.empty(entries, np.int32), np.empty(entries)
+        begin, word, count = (
+            np.empty(len(numbers) + 1, np.int64),
+            np.empty(entries, np.int32),
+            np.empty(entries),
+        )
         words = np.empty(min(entries, self.n_words), dtype=np.int64)
         found = gather(numbers, self.begin, self.word, self.count, self._place, begin, word, count, words)
-        return Documents(_Rows(begin, word, count, (len(numbers), found)), self.weight[numbers]), words[:found]
+        return Documents(_Rows(begin, word, count, (len(numbers), found)), self.weight[numbers]), words[
+            :found
+        ]
 
     def pieces(self, most: int = PIECES, least_entries: int = LEAST_ENTRIES) -> list[tuple[int, int]]:
         """Return at most so many ranges of documents, with about as many entries each."""
@@ -103,10 +109,11 @@ class Documents:
         unique = np.unique(bounds)
         return list(zip(unique[:-1].tolist(), unique[1:].tolist(), strict=True))
 
-    def _summed(self, n_topics: int, least_entries: int = LEAST_ENTRIES) -> list[tuple[int, int]]:
+    def _summed(self, n_topics: int, rounds: int = 1) -> list[tuple[int, int]]:
         """Return pieces with sums of their own: no more than there is room for, or than is worth adding up."""
         room = MOST_SUMS // max(1, self.n_words * n_topics)
-        return self.pieces(min(PIECES, room), max(least_entries, ENTRIES_PER_WORD * self.n_words))
+        least = max(LEAST_ENTRIES, ENTRIES_PER_WORD * self.n_words) // rounds
+        return self.pieces(min(PIECES, room), max(1, least))
 
     def em_pass(
         self, doc_topic: Array, topics: Array, alpha: Array, between: Callable[[], None] = lambda: None
@@ -204,9 +211,7 @@ class Documents:
             )  # fmt: skip
             return by_word, evaluations
 
-        by_word, evaluations = _added(
-            in_order(piece, self._summed(len(alpha), LEAST_ENTRIES // INNER)), between
-        )
+        by_word, evaluations = _added(in_order(piece, self._summed(len(alpha), INNER)), between)
         return by_word, int(evaluations)
 
 

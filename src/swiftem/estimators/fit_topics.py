@@ -116,7 +116,7 @@ class TopicFitting:
 
     def _em(self, fit: TopicFit, clock: Clock, between: Callable[[], None]) -> None:
         """Iterate em, at least once; the objective of a moment is that at the beginning of its pass."""
-        last = inf
+        last, last_gain, calm = inf, inf, 0
         while True:
             between()
             counts, value = self.documents.em_pass(fit.doc_topic, fit.topics, self.alpha, between)
@@ -124,9 +124,10 @@ class TopicFitting:
             fit.passes += 1.0
             objective = -value / self.documents.total
             stop = clock.tell(fit, objective, 1.0, 0, "em")
-            # The first gains of em from uniform documents are small, and no sign of rest.
-            fit.converged = abs(last - objective) < self.tol and fit.passes > 2
-            last = objective
+            gain = last - objective
+            # Where topics begin to part, gains are small and grow: that is no rest.
+            calm = calm + 1 if abs(gain) < self.tol and gain <= last_gain + 1e-3 * self.tol else 0
+            last, last_gain, fit.converged = objective, gain, calm >= 2
             if fit.converged or stop or fit.passes + 1 > self.max_passes + 1e-9:
                 return
 
@@ -137,8 +138,6 @@ class TopicFitting:
         documents = self.documents
         batches = DocumentBatches(documents, self.alpha, self.beta, method, seed, fit.topics, fit.doc_topic)
         look = TopicLook(documents, self.alpha, self.tol)
-        if most is None:
-            look.at(fit.topics, 0.0)
         calm, stop = 0, False
         try:
             while not (stop or fit.converged or batches.epochs == most or fit.passes >= self.max_passes):
@@ -152,9 +151,6 @@ class TopicFitting:
             fit.counts, fit.passes = batches.counts(), batches.passes
             fit.topics = m_step(fit.counts, self.beta)
             raise
-        finally:
-            if most is None:
-                fit.doc_topic, _ = documents.fold_in(fit.topics, self.alpha)
         return stop
 
     def _by_tokens(self, fit: TopicFit, seed: int, clock: Clock) -> None:
@@ -169,7 +165,6 @@ class TopicFitting:
         epoch = method.epoch(source.n)
         gamma: Schedule = resolve(method.step_size, source.n, method.batch_size)
         look = TopicLook(documents, self.alpha, self.tol)
-        look.at(fit.topics, 0.0)
         calm = 0
 
         def at_epoch(iterate: Iterate) -> bool:

@@ -68,9 +68,11 @@ class PLSA(  # type: ignore[misc]
     step_size : float, callable or "auto"
         Step of a stochastic method.
     max_iter : int
-        Most passes over the data.
+        Most passes over the data, in E-steps of entries: a document that is read by sem is gone over up to six
+        times. Documents are read at least once, and an epoch that has begun is finished.
     tol : float
-        A fit ends when a pass gains less in the mean log-likelihood of a token.
+        A fit ends when a pass gains less in the mean log-likelihood of a token, twice in a row; of a stochastic
+        method, when two epochs do, or when their gain cannot be told from noise.
     random_state : int, RandomState or None
         Draws the topics to start from, and batches. Documents start uniform.
     verbose, verbose_interval : int
@@ -81,7 +83,8 @@ class PLSA(  # type: ignore[misc]
     components_ : ndarray, shape (K, V)
         Words of topics; rows sum to 1.
     doc_topic_ : ndarray, shape (D, K)
-        Topics of the training documents; rows sum to 1.
+        Topics of the training documents; rows sum to 1. Those that :meth:`transform` finds may differ: it folds
+        documents in to the end.
     topic_counts_ : ndarray, shape (K,)
         Expected training tokens of each topic.
     converged_, n_iter_, method_
@@ -89,7 +92,8 @@ class PLSA(  # type: ignore[misc]
     log_likelihood_ : float
         Mean log-likelihood of a training token.
     history_ : History
-        Passes, seconds, objective (minus the mean log-likelihood of a token), step, by look.
+        Passes, seconds, objective (minus the mean log-likelihood of a token), step, by look: of em, at the
+        beginning of each pass; of the others at the end of each epoch, on at most 500 documents, folded in.
     stationarity_ : float
         Distance of the expected counts from those of a further E-step, over their size: 0 at rest.
     n_features_in_, feature_names_in_
@@ -180,12 +184,14 @@ class PLSA(  # type: ignore[misc]
             Ctrl-C leaves a fitted model, with a warning.
         """
         X = self._counts(X, reset=True)
-        documents = Documents(X, self._weights(sample_weight, X))
+        weight = self._weights(sample_weight, X)
+        there = None if weight is None or (weight > 0).all() else np.flatnonzero(weight > 0)
+        documents = Documents(X, weight) if there is None else Documents(X[there], weight[there])
         if not documents.total > 0:
             raise ValueError("X must have at least one token in a document of positive weight, got none.")
         alpha, beta = self._alpha(), self._beta(X.shape[1])
         plan = plan_topics(
-            self.method, self.sampling, self.batch_size, self.step_size, n_documents=X.shape[0]
+            self.method, self.sampling, self.batch_size, self.step_size, n_documents=documents.n
         )
         if plan.by_tokens is not None and (np.ptp(alpha) or np.ptp(beta)):
             raise ValueError(
@@ -198,6 +204,10 @@ class PLSA(  # type: ignore[misc]
         with Watcher(self, 1, X) as watcher:
             fit = fitting.fit(topics, seed, watcher.watch(0))
         self._keep(fit, fitting)
+        if there is not None:
+            found = Documents(X).fold_in(self.components_, alpha)[0]
+            found[there] = self.doc_topic_
+            self.doc_topic_ = found
         return self
 
     def _first_topics(self, n_words: int, random_state: np.random.RandomState) -> Array:
@@ -208,8 +218,11 @@ class PLSA(  # type: ignore[misc]
         documents = fitting.documents
         self.method_, self.history_ = fitting.plan.name, History(fit.moments)
         self.converged_, self.n_iter_ = fit.converged, int(np.ceil(fit.passes - 1e-9))
-        self.components_, self.doc_topic_ = fit.topics, fit.doc_topic
-        after, value = documents.em_pass(fit.doc_topic.copy(), fit.topics, fitting.alpha)
+        self.components_ = fit.topics
+        ahead = fit.doc_topic.copy()
+        after, value = documents.em_pass(ahead, fit.topics, fitting.alpha)
+        # Batches leave documents where they were when they were last read.
+        self.doc_topic_ = fit.doc_topic if fitting.plan.by_documents is None else ahead
         self.log_likelihood_ = value / documents.total
         counts = after if fit.counts is None else fit.counts
         self.stationarity_ = float(np.linalg.norm(counts - after) / np.linalg.norm(counts))
@@ -236,10 +249,10 @@ class PLSA(  # type: ignore[misc]
             self, X, accept_sparse="csr", dtype=np.float64, reset=reset, ensure_non_negative=True, order="C"
         )
         matrix = csr_array(X)
-        if matrix.has_canonical_format:
-            return matrix
-        matrix = matrix.copy()
-        matrix.sum_duplicates()
+        if not matrix.has_canonical_format or not matrix.data.all():
+            matrix = matrix.copy()
+            matrix.sum_duplicates()
+            matrix.eliminate_zeros()
         return matrix
 
     def _weights(self, sample_weight: ArrayLike | None, X: Any) -> Array | None:
@@ -280,6 +293,10 @@ class PLSA(  # type: ignore[misc]
         """
         first = not hasattr(self, "components_")
         X = self._counts(X, reset=first)
+        if not first and len(self.components_) != self.n_components:
+            raise ValueError(
+                f"n_components must stay {len(self.components_)} while documents are added, got {self.n_components}."
+            )
         documents = Documents(X, self._weights(sample_weight, X))
         alpha, beta = self._alpha(), self._beta(X.shape[1])
         if first:
@@ -301,6 +318,8 @@ class PLSA(  # type: ignore[misc]
         self.components_ = m_step(self._word_counts, beta)
         self.doc_topic_ = documents.fold_in(self.components_, alpha)[0]
         self.topic_counts_ = self._word_counts.sum(axis=1)
+        for name in ("history_", "stationarity_", "log_likelihood_"):
+            self.__dict__.pop(name, None)  # of an earlier fit
         self.method_, self.converged_, self.n_iter_ = "sem", False, self.n_iter_ + 1
         return self
 
@@ -321,13 +340,13 @@ class PLSA(  # type: ignore[misc]
 
         The tokens of each document are divided in two at random. One half is folded in, and the other half is
         predicted from the topics found: exp of minus its mean log-likelihood. No token is used for both, so
-        that more topics do not look better than they are. A word that no topic has counts with probability
-        1e-12.
+        that more topics do not look better than they are. Of a document with one token, that token is predicted
+        from nothing. A word that no topic has counts with probability 1e-12.
         """
         check_is_fitted(self)
         seen, hidden = split_counts(self._counts(X, reset=False), random_state)
         if not hidden.nnz:
-            raise ValueError("X must have documents of at least two tokens to be divided, got none.")
+            raise ValueError("X must have at least one token, got none.")
         topics, _ = Documents(seen).fold_in(
             self.components_, self._alpha(), max_iter=FOLD_IN_PASSES, tol=FOLD_IN_TOLERANCE
         )

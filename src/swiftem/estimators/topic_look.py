@@ -11,7 +11,7 @@ from swiftem.estimators.documents import Documents
 
 __all__ = ["TopicLook"]
 
-LOOKED_AT = 1000
+LOOKED_AT = 500
 """Documents on which the likelihood of a stochastic method is followed: always the same."""
 ROUNDS, TOLERANCE = 20, 1e-2
 

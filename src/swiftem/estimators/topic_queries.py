@@ -17,7 +17,7 @@ def split_counts(X: Any, random_state: int = 0) -> tuple[Any, Any]:
     """Return two halves of the tokens of each document: one to fold in, one to predict.
 
     Each token goes to either half with probability one half, drawn from ``random_state``; what is left of a
-    fractional count is halved.
+    fractional count is halved. Where nothing would be left to predict, all of the document is.
 
     Parameters
     ----------
@@ -35,8 +35,11 @@ def split_counts(X: Any, random_state: int = 0) -> tuple[Any, Any]:
     """
     whole = np.floor(X.data)
     first = np.random.default_rng(random_state).binomial(whole.astype(np.int64), 0.5) + (X.data - whole) / 2.0
+    row = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
+    left = np.bincount(row, weights=X.data - first, minlength=X.shape[0])
+    first = np.where(left[row] > 0, first, 0.0)
     one, other = X.copy(), X.copy()
-    one.data, other.data = first.astype(np.float64), X.data - first
+    one.data, other.data = first, X.data - first
     one.eliminate_zeros()
     other.eliminate_zeros()
     return one, other

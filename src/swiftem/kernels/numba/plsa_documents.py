@@ -28,6 +28,10 @@ SMALLEST = 1e-150
 """A probability below this is read as this: nothing is divided by zero, and nothing is subnormal."""
 TINY = 1e-60
 """A share of a topic below this is read as zero, for the same reason."""
+LEAST_LEAP = 1e-6
+"""Topics that change by less in all do not leap: the direction would be made of rounding errors."""
+LONGEST_LEAP = 8.0
+"""In rounds, about: errors grow with the square of it."""
 COPIED = 512
 """Entries of a document whose words' topics are copied side by side before they are read again and again."""
 
@@ -134,8 +138,8 @@ def _log_likelihood(table, place, count, start, stop, a):
 def _leap(a, one, two):
     """Extrapolate a, its image ``one`` and the image's image ``two``, in place of a (SQUAREM, third scheme).
 
-    The topics of a document maximise a concave function, so that a leap can only cost time; one that would
-    leave less than a tenth of any share is not taken.
+    The topics of a document maximise a concave function, so that a leap can only cost time. No share falls to
+    less than a tenth of that in ``two``.
     """
     squares, bends = 0.0, 0.0
     for k in range(a.shape[0]):
@@ -144,16 +148,15 @@ def _leap(a, one, two):
         squares += step * step
         bends += bend * bend
     length = np.sqrt(squares / bends) if bends > 0.0 else 1.0
-    length = length if length > 1.0 else 1.0
-    allowed = True
+    length = min(max(length, 1.0), LONGEST_LEAP)
+    total = 0.0
     for k in range(a.shape[0]):
         step = one[k] - a[k]
         new = a[k] + 2.0 * length * step + length * length * (two[k] - one[k] - step)
-        allowed = allowed and new >= 0.1 * two[k]
+        a[k] = max(new, 0.1 * two[k])
+        total += a[k]
     for k in range(a.shape[0]):
-        step = one[k] - a[k]
-        new = a[k] + 2.0 * length * step + length * length * (two[k] - one[k] - step)
-        a[k] = new if allowed else two[k]
+        a[k] /= total
 
 
 @reordered
@@ -192,7 +195,7 @@ def fold_in(begin, word, count, word_topic, alpha, max_iter, tol, doc_topic, log
             if change >= tol and rounds < max_iter:
                 change = _round(table, place, count, start, stop, alpha, one, acc, two)
                 rounds += 1
-                if change >= tol and rounds < max_iter:
+                if change >= tol and change > LEAST_LEAP and rounds < max_iter:
                     _leap(a, one, two)
                 else:
                     for k in range(n_topics):

@@ -14,7 +14,7 @@ from swiftem._typing import Array, Index
 
 __all__ = ["SMALLEST", "TINY", "fold_in", "pass_over", "responsibilities", "sums_of"]
 
-SMALLEST, TINY = 1e-150, 1e-60
+SMALLEST, TINY, LEAST_LEAP, LONGEST_LEAP = 1e-150, 1e-60, 1e-6, 8.0
 
 
 def responsibilities(a: Array, b: Array) -> tuple[Array, Array]:
@@ -77,20 +77,23 @@ def _rounds(
     def image(a: Array) -> Array:
         return _m_step(count @ responsibilities(a, b)[0], alpha)
 
-    before = []
+    before: list[Array] = []
     for rounds in range(1, max_iter + 1):
         after = image(a)
         before.append(a)
         change, a = np.abs(after - a).sum(), after
         if change < tol:
             return a, rounds
-        if leaps and len(before) == 2 and rounds < max_iter:
-            step = before[1] - before[0]
-            bend = a - before[1] - step
-            length = max(1.0, np.sqrt((step @ step) / (bend @ bend)) if bend.any() else 1.0)
-            far = before[0] + 2.0 * length * step + length**2 * bend
-            a = far if (far >= 0.1 * a).all() else a
-            before = []
+        if leaps and len(before) == 2:
+            before, (zeroth, first) = [], before
+            if change <= LEAST_LEAP or rounds == max_iter:
+                continue
+            step = first - zeroth
+            bend = a - first - step
+            length = np.sqrt((step @ step) / (bend @ bend)) if bend.any() else 1.0
+            length = min(max(length, 1.0), LONGEST_LEAP)
+            a = np.maximum(zeroth + 2.0 * length * step + length**2 * bend, 0.1 * a)
+            a = a / a.sum()
     return a, max_iter
 
 
