@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from math import exp
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
@@ -198,7 +199,7 @@ class PLSA(  # type: ignore[misc]
                 "alpha and beta must be numbers where tokens are drawn: use sampling='documents' or em."
             )
         random_state = check_random_state(self.random_state)
-        topics = self._first_topics(X.shape[1], random_state)
+        topics = self._first_topics(X.shape[1], beta, random_state)
         seed = int(random_state.randint(np.iinfo(np.int32).max))
         fitting = TopicFitting(documents, alpha, beta, plan, self.max_iter, self.tol)
         with Watcher(self, 1, X) as watcher:
@@ -210,8 +211,11 @@ class PLSA(  # type: ignore[misc]
             self.doc_topic_ = found
         return self
 
-    def _first_topics(self, n_words: int, random_state: np.random.RandomState) -> Array:
-        return np.asarray(random_state.dirichlet(np.ones(n_words), size=self.n_components))
+    def _first_topics(self, n_words: int, beta: Array, random_state: np.random.RandomState) -> Array:
+        """Return random topics (flat Dirichlet); where β has seed words, they count for more than chance."""
+        seeds = len(beta) > 1
+        topics = random_state.dirichlet(np.full(n_words, 25.0 if seeds else 1.0), size=self.n_components)
+        return 0.5 * (topics + m_step(np.zeros_like(topics), beta)) if seeds else np.asarray(topics)
 
     def _keep(self, fit: TopicFit, fitting: TopicFitting) -> None:
         """Set the attributes, certify by one more pass, and say what there is to say."""
@@ -245,6 +249,8 @@ class PLSA(  # type: ignore[misc]
         """Return counts as a CSR array of float64, checked."""
         from scipy.sparse import csr_array
 
+        if not hasattr(X, "dtype") and isinstance(X, Sequence) and len(X) and isinstance(X[0], str):
+            raise ValueError("X must be counts of words, got texts: count them with CountVectorizer first.")
         X = validate_data(
             self, X, accept_sparse="csr", dtype=np.float64, reset=reset, ensure_non_negative=True, order="C"
         )
@@ -300,7 +306,7 @@ class PLSA(  # type: ignore[misc]
         documents = Documents(X, self._weights(sample_weight, X))
         alpha, beta = self._alpha(), self._beta(X.shape[1])
         if first:
-            topics = self._first_topics(X.shape[1], check_random_state(self.random_state))
+            topics = self._first_topics(X.shape[1], beta, check_random_state(self.random_state))
             self._word_counts, self.n_iter_ = topics * (STREAM_START / len(topics)), 0
         seen = float(self._word_counts.sum())
         running = RunningCounts(self._word_counts, beta)

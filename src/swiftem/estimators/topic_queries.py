@@ -105,6 +105,7 @@ class TopicQueries:
         >>> swiftem.PLSA(2, random_state=0).fit(X).top_words(["ape", "bee", "cod", "dog"], n=1)
         [['ape'], ['dog']]
         """
+        _check_fitted(self)
         if hasattr(names, "get_feature_names_out"):
             names = names.get_feature_names_out()
         if names is None:
@@ -128,6 +129,7 @@ class TopicQueries:
         n : int
             Words of each topic.
         """
+        _check_fitted(self)
         return coherence_of(self._counts(X, reset=False), self.components_, measure, n)
 
     def topic_prevalence(self) -> Array:
@@ -139,6 +141,12 @@ class TopicQueries:
     def sorted_topics(self) -> Sequence[int]:
         """Return the topics' numbers, the most prevalent first."""
         return [int(k) for k in np.argsort(-self.topic_prevalence(), kind="stable")]
+
+
+def _check_fitted(model: Any) -> None:
+    from sklearn.utils.validation import check_is_fitted
+
+    check_is_fitted(model)
 
 
 def as_strength(name: str, value: ArrayLike, shapes: Sequence[tuple[int, ...]]) -> Array:
