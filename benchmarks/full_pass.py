@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 
 import swiftem
-from benchmarks.problems import token_source, wide_mixture
+from benchmarks.problems import paper_mixture, token_source, wide_mixture
 from benchmarks.row import Row
 from benchmarks.runs import agree
 from benchmarks.timing import Laps, interleaved, least, threads
-from swiftem import data, methods, models
-from swiftem.experiments.gaussian import MODEL, START, gaussian_data
+from swiftem import methods, models
 
 __all__ = ["LEAD", "NOTE", "TITLE", "rows"]
 
@@ -28,8 +27,7 @@ WORDS, TOPICS = 1_000, 10
 
 def rows(quick: bool, repeats: int) -> Iterator[Row]:
     n = 10_000 if quick else 1_000_000
-    paper = MODEL, data.ArraySource(gaussian_data(n, np.random.default_rng(0))), START
-    yield from _mixture("paper's mixture", 1, *paper, repeats)
+    yield from _mixture("paper's mixture", 1, *paper_mixture(n), repeats)
     yield from _mixture("wide mixture", 16, *wide_mixture(n), repeats)
     documents = n // 100
     source, model = token_source(documents, WORDS, topics=TOPICS), models.PLSAModel(n_topics=TOPICS)

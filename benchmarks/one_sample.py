@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from benchmarks import numba_mixture_loops as loops
+from benchmarks.problems import paper_mixture
 from benchmarks.row import Row
 from benchmarks.runs import E_STEPS, METHODS, agree, resumed
 from benchmarks.timing import interleaved
-from swiftem import data
-from swiftem.experiments.gaussian import MODEL, START, gaussian_data, paper_methods
+from swiftem.experiments.gmm_precision import MODEL, precision_methods
 
 __all__ = ["LEAD", "NOTE", "TITLE", "rows"]
 
@@ -27,12 +27,12 @@ GOAL = 1.3
 
 def rows(quick: bool, repeats: int) -> Iterator[Row]:
     n, iterations = (500, 2_000) if quick else (10_000, 1_000_000)
-    y = gaussian_data(n, np.random.default_rng(0))
-    methods = {method.name: method for method in paper_methods()}
+    model, source, theta = paper_mixture(n)
+    methods: dict[str, Any] = dict(precision_methods())
     methods["sem-vr"] = replace(methods["sem-vr"], epoch_length=2 * iterations)
     for name in METHODS:
-        ours, start, draws = resumed(MODEL, data.ArraySource(y), methods[name], START, iterations)
-        theirs = peer(name, methods[name].step_size, y, start, draws)
+        ours, start, draws = resumed(model, source, methods[name], theta, iterations)
+        theirs = peer(name, methods[name].step_size, source.y, start, draws)
         agree(f"{TITLE}, {name}", ours().theta, theirs())
         value, peer_value = (time / iterations for time in interleaved([ours, theirs], repeats))
         yield Row(

@@ -7,8 +7,15 @@ from typing import Any
 import numpy as np
 
 from swiftem import data, methods, models, schedules
+from swiftem.experiments.gmm import START_MEANS, gmm_data
+from swiftem.experiments.gmm_precision import MODEL
 
-__all__ = ["token_source", "topic_methods", "wide_mixture"]
+__all__ = ["paper_mixture", "token_source", "topic_methods", "wide_mixture"]
+
+
+def paper_mixture(n: int) -> tuple[models.GaussianMixtureModel, data.ArraySource, Any]:
+    """Return model, source and θ^(0) of the paper's Gaussian example."""
+    return MODEL, data.ArraySource(gmm_data(n, np.random.default_rng(0))), MODEL.theta(means=START_MEANS)
 
 
 def wide_mixture(n: int, d: int = 16, m: int = 32) -> tuple[Any, Any, Any]:

@@ -43,6 +43,14 @@ def test_links_and_named_files_exist(page):
         assert (ROOT / named).exists(), named
 
 
+def test_the_pictures_of_the_readme_are_small_and_have_words_for_those_who_cannot_see_them():
+    pictures = re.findall(r"!\[(.*?)\]\((.+?)\)", (ROOT / "README.md").read_text(), flags=re.S)
+    assert pictures
+    for words, file in pictures:
+        assert len(words) > 50
+        assert (ROOT / file).stat().st_size < 200_000
+
+
 def test_architecture_names_real_files():
     text = (ROOT / "docs/architecture.md").read_text()
     table = text.split("## Where to find what")[1].split("## ")[0]

@@ -97,6 +97,21 @@ def test_numbers_are_counted_as_latex_does() -> None:
     ]  # fmt: skip
 
 
+def test_commands_exist() -> None:
+    """Every `swiftem reproduce NAME` that is named can be given, and every NAME is named."""
+    from swiftem.cli.app import Experiments
+
+    named = {span.split()[2] for span in SPANS if span.startswith("swiftem reproduce ")}
+    assert named == {name.value for name in Experiments}
+
+
+@pytest.mark.parametrize("option", sorted({span.split()[0] for span in SPANS if span.startswith("--")}))
+def test_options_exist(option: str) -> None:
+    """Of options such as `--corpus FILE`."""
+    source = (ROOT / "src" / "swiftem" / "cli" / "app.py").read_text(encoding="utf-8")
+    assert re.search(rf"^    {option.removeprefix('--')}: Annotated", source, flags=re.M)
+
+
 def test_the_page_names_files_and_functions() -> None:
     assert len(PATHS) > 20
     assert len(DOTTED) > 20

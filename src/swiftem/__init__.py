@@ -15,6 +15,7 @@ from swiftem.termination import RandomTermination
 if TYPE_CHECKING:
     from swiftem.estimators import PLSA as PLSA
     from swiftem.estimators import GaussianMixture as GaussianMixture
+    from swiftem.estimators.select import select as select
 
 __all__ = [
     "PLSA",
@@ -30,11 +31,16 @@ __all__ = [
     "objective",
     "run",
     "schedules",
+    "select",
 ]
 
 __version__ = "0.1.0.dev0"
 
-LATE = {"GaussianMixture": "swiftem.estimators", "PLSA": "swiftem.estimators"}
+LATE = {
+    "GaussianMixture": "swiftem.estimators",
+    "PLSA": "swiftem.estimators",
+    "select": "swiftem.estimators.select",
+}
 """Names that are imported when they are used: scikit-learn takes a second."""
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import sys
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -9,6 +11,7 @@ from typing import Annotated
 import typer
 
 from swiftem import __version__
+from swiftem.cli.out_file import model_file, not_the_same, table_file
 
 __all__ = ["app", "main"]
 
@@ -24,6 +27,9 @@ app = typer.Typer(
 
 def main() -> None:
     """Run the command line."""
+    # Names of columns may have letters that the terminal has not; standard error is so already.
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
     # The same name in messages, also as `python -m swiftem`.
     app(prog_name="swiftem")
 
@@ -60,6 +66,184 @@ def _writable_folder(folder: Path) -> Path:
     return folder
 
 
+class Covariance(StrEnum):
+    """Kinds of covariances of a mixture."""
+
+    full = "full"
+    tied = "tied"
+    diag = "diag"
+    spherical = "spherical"
+
+
+class Method(StrEnum):
+    """How a mixture is fitted."""
+
+    auto = "auto"
+    em = "em"
+    sem = "sem"
+    iem = "iem"
+    sem_vr = "sem-vr"
+    fiem = "fiem"
+
+
+TableArgument = Annotated[
+    Path,
+    typer.Argument(
+        metavar="TABLE",
+        help="CSV (.csv, .tsv, .txt), .parquet or .npy; columns that are not numeric are left out.",
+    ),
+]
+ModelArgument = Annotated[Path, typer.Argument(metavar="MODEL", help="A file that swiftem fit wrote.")]
+ColumnsOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="A,B,...", help="Columns to use, by name or by number from 0.", show_default="all numeric"
+    ),
+]
+WeightsOption = Annotated[
+    str | None,
+    typer.Option(metavar="COLUMN", help="Column of weights of the rows, by name or by number from 0."),
+]
+
+
+def _split(columns: str | None) -> list[str] | None:
+    """Return the columns of an option: as in a line of CSV, so that a name may have a comma in quotes."""
+    import csv
+
+    return None if columns is None else [name.strip() for name in next(csv.reader([columns]), [])]
+
+
+@app.command(epilog="Example: swiftem fit flowers.csv --components 3 --out flowers.model")
+def fit(
+    table: TableArgument,
+    components: Annotated[
+        int, typer.Option("--components", "-m", metavar="M", min=1, help="Number of components.")
+    ],
+    out: Annotated[
+        Path,
+        typer.Option(
+            "--out",
+            "-o",
+            metavar="MODEL",
+            callback=model_file,
+            help="File for the model; an older one is replaced.",
+        ),
+    ],
+    covariance: Annotated[
+        Covariance, typer.Option(metavar="KIND", help="Of the covariances: full, tied, diag or spherical.")
+    ] = Covariance.full,
+    method: Annotated[
+        Method,
+        typer.Option(
+            metavar="NAME", help="em, sem, iem, sem-vr or fiem; auto is em for few rows and sem-vr for many."
+        ),
+    ] = Method.auto,
+    columns: ColumnsOption = None,
+    weights: WeightsOption = None,
+    max_passes: Annotated[int, typer.Option(metavar="N", min=1, help="Most passes over the rows.")] = 100,
+    tol: Annotated[
+        float,
+        typer.Option(metavar="X", min=0.0, help="Stop when a pass gains less in the mean log-likelihood."),
+    ] = 1e-3,
+    starts: Annotated[int, typer.Option(metavar="N", min=1, help="Starts; the best fit is kept.")] = 1,
+    seed: Annotated[
+        int, typer.Option(metavar="N", min=0, max=2**32 - 1, help="Seed of starts and draws.")
+    ] = 0,
+    reg_covar: Annotated[
+        float, typer.Option(metavar="X", min=0.0, help="Added to the variances, which keeps them above 0.")
+    ] = 1e-6,
+    batch_size: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=1, help="Rows that a step draws; em takes all.", show_default="auto"),
+    ] = None,
+    step_size: Annotated[
+        float | None,
+        typer.Option(
+            metavar="X", help="Step of sem, sem-vr and fiem: above 0, at most 1.", show_default="auto"
+        ),
+    ] = None,
+) -> None:
+    """Fit a Gaussian mixture to a table and write it to a file.
+
+    Ctrl-C keeps the model so far.
+    """
+    _check_step(method, batch_size, step_size)
+    not_the_same(out, table)
+    from swiftem.cli.fit import FitRequest
+    from swiftem.cli.fit import fit as run_fit
+
+    request = FitRequest(
+        table, out, components, covariance.value, method.value, _split(columns), weights,
+        max_passes, tol, starts, seed, reg_covar, batch_size, step_size,
+    )  # fmt: skip
+    raise typer.Exit(run_fit(request))
+
+
+def _check_step(method: Method, batch_size: int | None, step_size: float | None) -> None:
+    """Refuse what the estimator would refuse in other words, or not use."""
+    if step_size is not None and not 0.0 < step_size <= 1.0:
+        raise typer.BadParameter(f"{step_size:g} is not above 0 and at most 1.", param_hint="'--step-size'")
+    given = "'--batch-size'" if step_size is None else "'--step-size'"
+    if method == Method.em and (step_size is not None or batch_size is not None):
+        raise typer.BadParameter(
+            "em takes all rows in every step: choose another --method.", param_hint=given
+        )
+    if method == Method.iem and step_size is not None:
+        raise typer.BadParameter("iem has no step size: choose another --method.", param_hint=given)
+
+
+@app.command(epilog="Example: swiftem predict flowers.model more.csv --proba --out labels.csv")
+def predict(
+    model: ModelArgument,
+    table: TableArgument,
+    proba: Annotated[bool, typer.Option("--proba", help="Add the probability of each component.")] = False,
+    log_likelihood: Annotated[
+        bool, typer.Option("--log-likelihood", help="Add the log-likelihood of each row.")
+    ] = False,
+    columns: ColumnsOption = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            "-o",
+            metavar="FILE",
+            callback=table_file,
+            help="File for the result: .csv, .tsv, .parquet or .npy.",
+            show_default="CSV to standard output",
+        ),
+    ] = None,
+) -> None:
+    """Say to which component each row of a table belongs.
+
+    Columns are found by their names where model and table have names, else by position.
+    """
+    not_the_same(out, model, table)
+    from swiftem.cli.predict import predict as run_predict
+
+    run_predict(model, table, columns=_split(columns), proba=proba, log_likelihood=log_likelihood, out=out)
+
+
+@app.command(epilog="Example: swiftem score flowers.model more.csv")
+def score(
+    model: ModelArgument, table: TableArgument, columns: ColumnsOption = None, weights: WeightsOption = None
+) -> None:
+    """Say how well a model fits a table: mean log-likelihood, BIC, AIC and ICL.
+
+    Criteria are the lower the better.
+    """
+    from swiftem.cli.score import score as run_score
+
+    run_score(model, table, columns=_split(columns), weights=weights)
+
+
+@app.command(epilog="Example: swiftem info flowers.model")
+def info(model: ModelArgument) -> None:
+    """Show what is in a model's file."""
+    from swiftem.cli.info import info as run_info
+
+    run_info(model)
+
+
 class Experiments(StrEnum):
     """What ``reproduce`` takes."""
 
@@ -74,16 +258,25 @@ def reproduce(
     name: Annotated[
         Experiments,
         typer.Argument(
+            metavar="NAME",
             help="gmm-precision and gmm-scaling: the two panels of the paper's Gaussian figure; "
-            "plsa: its topic-model figure; all: everything in one report."
+            "plsa: its topic-model figure; all: everything in one report.",
         ),
     ],
     quick: Annotated[
-        bool, typer.Option("--quick", help="Smaller samples and fewer epochs and runs: under two minutes.")
+        bool,
+        typer.Option(
+            "--quick",
+            help="Under two minutes: smaller samples, only known weights, fewer epochs and runs of plsa.",
+        ),
     ] = False,
     runs: Annotated[
         int | None,
-        typer.Option(min=1, help="Repetitions, each with its own data and draws.  [default: 5; plsa 3]"),
+        typer.Option(
+            min=1,
+            help="Repetitions, each with its own data or start and its own draws.",
+            show_default="5; of plsa 3, with --quick 1",
+        ),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the samples, starts and draws.")] = 0,
     corpus: Annotated[

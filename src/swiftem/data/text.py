@@ -6,7 +6,7 @@ import codecs
 import os
 from pathlib import Path
 
-__all__ = ["read_documents"]
+__all__ = ["decode_line", "read_documents"]
 
 
 def read_documents(path: str | os.PathLike[str]) -> list[str]:
@@ -53,7 +53,7 @@ def read_documents(path: str | os.PathLike[str]) -> list[str]:
     with file.open("rb") as lines:
         # Line by line in bytes: a decoder of its own would read ahead, and not know which line was wrong.
         for number, line in enumerate(lines, start=1):
-            document = _decode(line.removeprefix(codecs.BOM_UTF8) if number == 1 else line, file, number)
+            document = decode_line(line, file, number)
             if document and not document.isspace():
                 documents.append(document)
     if not documents:
@@ -62,8 +62,10 @@ def read_documents(path: str | os.PathLike[str]) -> list[str]:
     return documents
 
 
-def _decode(line: bytes, file: Path, number: int) -> str:
-    """Return the line as text without its end."""
+def decode_line(line: bytes, file: Path, number: int) -> str:
+    """Return line ``number`` (from 1) of a file as text, without its end and without a byte order mark."""
+    if number == 1:
+        line = line.removeprefix(codecs.BOM_UTF8)
     if b"\0" in line:
         raise ValueError(
             f"{file} must be text in UTF-8, got a NUL byte in line {number}: it is a binary file, or UTF-16."

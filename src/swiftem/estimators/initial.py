@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.mixture._gaussian_mixture import _compute_precision_cholesky_from_precisions
 
-from swiftem._typing import Array, Theta
+from swiftem._typing import Array
 from swiftem.data.array_source import ArraySource
+from swiftem.estimators.reseed import mended
 from swiftem.expectation import BLOCK
 from swiftem.lanes.choose import choose_expectation
+from swiftem.models.gaussian_components import BoundGaussians
+from swiftem.models.gaussian_theta import GaussianTheta
 
-__all__ = ["share_largest", "start_statistics", "with_given"]
+__all__ = ["Start", "covariances_of", "make_start", "start_statistics"]
 
 LARGE = 100_000
 """From so many rows on, k-means is by mini-batches."""
@@ -22,16 +28,70 @@ Rows = Callable[[int, int], Array]
 """Gives the responsibilities of rows ``start`` to ``stop`` − 1, shape (., M)."""
 
 
+class Start(NamedTuple):
+    """Where a fit begins.
+
+    Attributes
+    ----------
+    theta : GaussianTheta
+        The parameters.
+    s : ndarray or None
+        The statistics that they are the M-step of, where they are one.
+    empty : int
+        How many components had no row and were set to rows drawn at random.
+    """
+
+    theta: GaussianTheta
+    s: Array | None
+    empty: int
+
+
+def make_start(
+    estimator: Any, bound: BoundGaussians, source: ArraySource, random_state: np.random.RandomState,
+    kept: NDArray[np.bool_] | None = None,
+) -> Start:  # fmt: skip
+    """Return a start by the estimator's ``init_params``, and what it has of ``weights_init`` and the like.
+
+    What is given takes the place of what the initialisation finds; where everything is, there is none.
+    ``kept`` says which of the user's rows are those of the source, for arrays that are for all of them.
+    """
+    given: dict[str, Array] = {}
+    for name in ("weights", "means"):
+        value = getattr(estimator, f"{name}_init")
+        if value is not None:
+            given[name] = np.asarray(value, dtype=np.float64)
+    if estimator.precisions_init is not None:
+        kind = estimator.covariance_type
+        factors = _compute_precision_cholesky_from_precisions(estimator.precisions_init, kind, xp=np)
+        given["precisions_cholesky"] = np.asarray(factors, dtype=np.float64)
+        given["covariances"] = covariances_of(given["precisions_cholesky"], kind)
+    if len(given) == len(GaussianTheta._fields):
+        return Start(GaussianTheta(**given), None, 0)
+    init_params = estimator.init_params
+    if kept is not None and not (isinstance(init_params, str) or callable(init_params)):
+        given_rows = np.asarray(init_params)
+        init_params = given_rows[kept] if len(given_rows) == len(kept) else given_rows
+    s = start_statistics(init_params, bound, source, random_state)
+    if bound.in_domain(s):
+        theta = bound.m_step(s)
+        return Start(theta._replace(**given), None, 0) if given else Start(theta, s, 0)
+    empty = int((bound.unpack(s).weights <= 0.0).sum())
+    drawn = source.take(random_state.choice(source.n, empty, replace=False)).y if empty else np.empty(0)
+    rng = np.random.default_rng(0)
+    theta = mended(bound, s, np.asarray(drawn, dtype=np.float64).reshape(empty, bound.d), rng)
+    return Start(theta._replace(**given), None, 0 if "means" in given else empty)
+
+
 def start_statistics(
-    init_params: Any, bound: Any, source: ArraySource, random_state: np.random.RandomState
+    init_params: Any, bound: BoundGaussians, source: ArraySource, random_state: np.random.RandomState
 ) -> Array:
     """Return the statistics of an initialisation, whose M-step is the start.
 
     Parameters
     ----------
-    init_params : str, callable or array-like of shape (n, M)
+    init_params : str, callable or array-like of shape (n,) or (n, M)
         One of scikit-learn's four names; a function of (X, n_components, random_state) that returns labels
-        (n,) or responsibilities (n, M); or responsibilities.
+        (n,) or responsibilities (n, M); or an array of these.
     bound : BoundGaussians
         The model, for these data.
     source : ArraySource
@@ -39,8 +99,7 @@ def start_statistics(
     random_state : RandomState
         Used as scikit-learn does, so that the same seed gives the same start.
     """
-    n_components = bound.model.n_components
-    rows = _responsibilities(init_params, source, n_components, random_state)
+    rows = _responsibilities(init_params, source, bound.model.n_components, random_state)
     e_step = choose_expectation("auto", bound, source)
     s: Array | None = None
     for batch in source.blocks(BLOCK):
@@ -48,8 +107,7 @@ def start_statistics(
         s = part if s is None else s + part
     assert s is not None, "a source has at least one row"
     # k-means++ and random_from_data give one row to each component and none to the rest.
-    given = float(bound.unpack(s).weights.sum())
-    return s / given if given > 0 else s
+    return s / float(bound.unpack(s).weights.sum())
 
 
 def _responsibilities(
@@ -63,30 +121,38 @@ def _responsibilities(
 
             def uniform(start: int, stop: int) -> Array:
                 drawn = random_state.uniform(size=(stop - start, n_components))
-                return drawn / drawn.sum(axis=1, keepdims=True)
+                return np.asarray(drawn / drawn.sum(axis=1, keepdims=True))
 
             return uniform
         if init_params == "random_from_data":
-            return _of_rows(random_state.choice(n, size=n_components, replace=False), n_components)
+            index = random_state.choice(n, size=n_components, replace=False)
+            return _of_rows(index, source.weight, n_components)
         from sklearn.cluster import kmeans_plusplus
 
         _, index = kmeans_plusplus(X, n_components, sample_weight=source.weight, random_state=random_state)
-        return _of_rows(index, n_components)
-    found = np.asarray(init_params(X, n_components, random_state) if callable(init_params) else init_params)
+        return _of_rows(index, source.weight, n_components)
+    found = init_params(X, n_components, random_state) if callable(init_params) else init_params
+    return _given(found, n, n_components)
+
+
+def _given(values: Any, n: int, n_components: int) -> Rows:
+    """Return given labels or responsibilities, or say what is wrong with them."""
+    found = np.asarray(values)
     if found.ndim == 1 and len(found) == n and found.dtype.kind in "iu":
         if found.min() < 0 or found.max() >= n_components:
             raise ValueError(
-                f"init_params must give labels from 0 to {n_components - 1}, got {found.min()} to {found.max()}."
+                f"init_params must give labels from 0 to {n_components - 1}, "
+                f"got {found.min()} to {found.max()}."
             )
         return _of_labels(found, n_components)
     if found.shape != (n, n_components) or found.dtype.kind not in "biuf":
         raise ValueError(
-            f"init_params must give labels of shape ({n},) or responsibilities of shape ({n}, {n_components}), "
-            f"got {found.dtype} of shape {found.shape}."
+            f"init_params must give integer labels of shape ({n},) or responsibilities of shape "
+            f"({n}, {n_components}), got {found.dtype} of shape {found.shape}."
         )
     if not (np.isfinite(found).all() and (found >= 0).all() and (found.sum(axis=1) > 0).all()):
         raise ValueError(
-            "init_params must give responsibilities that are not negative and not all zero in a row."
+            "init_params must give responsibilities that are finite, not negative and not all zero in a row."
         )
     return lambda start, stop: found[start:stop] / found[start:stop].sum(axis=1, keepdims=True)
 
@@ -102,7 +168,12 @@ def _kmeans(
         kmeans = MiniBatchKMeans(
             n_clusters=n_components, n_init=1, batch_size=4096, max_iter=5, random_state=random_state
         )
-    return np.asarray(kmeans.fit(X, sample_weight=weight).labels_)
+        if X.dtype == np.float32:  # it does not centre, and squares of an offset leave no digits
+            X = X - X.mean(axis=0, dtype=np.float64).astype(np.float32)
+    with warnings.catch_warnings():
+        # Of clusters that are not there, what becomes of them is said instead.
+        warnings.filterwarnings("ignore", "Number of distinct clusters", ConvergenceWarning)
+        return np.asarray(kmeans.fit(X, sample_weight=weight).labels_)
 
 
 def _of_labels(labels: NDArray[Any], n_components: int) -> Rows:
@@ -110,41 +181,22 @@ def _of_labels(labels: NDArray[Any], n_components: int) -> Rows:
     return lambda start, stop: one[labels[start:stop]]
 
 
-def _of_rows(index: NDArray[Any], n_components: int) -> Rows:
-    """Give row ``index[m]`` to component m, and no other row to any."""
+def _of_rows(index: NDArray[Any], weight: Array | None, n_components: int) -> Rows:
+    """Give row ``index[m]``, whatever its weight, to component m, and no other row to any."""
+    share = np.ones(n_components) if weight is None else 1.0 / weight[index]
 
     def rows(start: int, stop: int) -> Array:
         found = np.zeros((stop - start, n_components))
         for m in np.flatnonzero((index >= start) & (index < stop)):
-            found[index[m] - start, m] = 1.0
+            found[index[m] - start, m] = share[m]
         return found
 
     return rows
 
 
-def share_largest(bound: Any, s: Array) -> NDArray[np.intp]:
-    """Give components without a row an equal share of the largest one's statistics, and return which they are.
-
-    k-means may find fewer clusters than it is asked for, where rows repeat.
-    """
-    parts = bound.unpack(s)
-    empty = np.flatnonzero(parts.weights <= 0.0)
-    if len(empty) and bound.epsilon == 0.0:
-        largest = int(parts.weights.argmax())
-        sharing = np.append(empty, largest)
-        for part in parts if bound.kind.name != "tied" else parts[:2]:
-            part[sharing] = part[largest] / len(sharing)
-        return empty
-    return empty[:0]
-
-
-def with_given(theta: Theta, weights: Any, means: Any, precisions: tuple[Array, Array] | None) -> Theta:
-    """Return ``theta`` with what the user gave in its place; ``precisions`` as (covariances, cholesky)."""
-    changed = {}
-    if weights is not None:
-        changed["weights"] = np.asarray(weights, dtype=np.float64)
-    if means is not None:
-        changed["means"] = np.asarray(means, dtype=np.float64)
-    if precisions is not None:
-        changed["covariances"], changed["precisions_cholesky"] = precisions
-    return theta._replace(**changed)
+def covariances_of(factors: Array, kind: str) -> Array:
+    """Return covariances from ``precisions_cholesky``."""
+    if kind in ("diag", "spherical"):
+        return np.asarray(1.0 / factors**2)
+    upper = np.linalg.inv(factors)
+    return np.asarray(np.swapaxes(upper, -1, -2) @ upper)

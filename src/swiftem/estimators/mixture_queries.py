@@ -1,4 +1,4 @@
-"""What can be asked of a fitted mixture besides predictions: marginals, conditionals, other forms, pictures."""
+"""What can be asked of a fitted mixture without rows: marginals, conditionals, other forms, pictures."""
 
 from __future__ import annotations
 
@@ -7,21 +7,24 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_is_fitted
 
-from swiftem._typing import Array, Theta
-from swiftem.estimators.history import History, Moment
-from swiftem.models import GaussianMixtureModel, NormalInverseWishart
+from swiftem._typing import Array, Index, Theta
+from swiftem.estimators.history import History
+from swiftem.estimators.initial import covariances_of
+from swiftem.models import GaussianMixtureModel
+from swiftem.models.covariance import COVARIANCES
+from swiftem.models.gaussian_theta import GaussianTheta
 
 if TYPE_CHECKING:
     import sklearn.mixture
 
-__all__ = ["MixtureQueries"]
+__all__ = ["FITTED", "MixtureQueries"]
 
 FITTED = ("weights_", "means_", "covariances_", "precisions_cholesky_")
-PLAIN = (
-    "n_components", "covariance_type", "tol", "reg_covar", "max_iter", "n_init", "warm_start", "verbose",
-    "verbose_interval", "method", "concentration",
-)  # fmt: skip
+"""Attributes that are the parameters, in the order of θ."""
+HOW = ("n_features_in_", "feature_names_in_", "converged_", "n_iter_", "lower_bound_", "lower_bounds_")
+"""Attributes that scikit-learn's class has besides."""
 
 
 class MixtureQueries:
@@ -33,16 +36,16 @@ class MixtureQueries:
         weights_: Array
         means_: Array
         covariances_: Array
-        precisions_: Array
         precisions_cholesky_: Array
         n_features_in_: int
+        feature_names_in_: NDArray[Any]
         history_: History
         random_state: Any
 
         def __init__(self, n_components: int = 1, **parameters: Any) -> None: ...
-        def _set_parameters(self, parameters: Any) -> None: ...
-        def _theta(self) -> Theta: ...
-        def get_params(self, deep: bool = True) -> dict[str, Any]: ...
+        def _set_parameters(self, params: Any) -> None: ...
+        def get_params(self, deep: bool = True) -> dict[str, Any]:
+            """Return the parameters."""
 
     @classmethod
     def from_parameters(
@@ -82,11 +85,34 @@ class MixtureQueries:
         """Take parameters as if they had been fitted."""
         self._set_parameters(tuple(theta))
         self.n_features_in_ = theta.means.shape[1]
-        self.converged_, self.n_iter_, self.lower_bound_, self.lower_bounds_ = True, 0, -np.inf, []
+        self.converged_, self.n_iter_, self.lower_bound_ = True, 0, -np.inf
+        self.lower_bounds_: list[float] = []
         self.method_, self.history_, self.stationarity_ = "given", History([]), np.nan
 
+    def _theta(self, d: int | None = None) -> GaussianTheta:
+        """Return the parameters as they are now, of ``d`` columns: a user may have set them."""
+        weights, means, factors = (
+            np.asarray(getattr(self, name), dtype=np.float64)
+            for name in ("weights_", "means_", "precisions_cholesky_")
+        )
+        kind = COVARIANCES[self.covariance_type]
+        if hasattr(self, "covariances_"):
+            covariances = np.asarray(self.covariances_, dtype=np.float64)
+        else:
+            covariances = covariances_of(factors, kind.name)
+        d = means.shape[-1] if d is None else d
+        shape = kind.shape(self.n_components, d)
+        if (weights.shape, means.shape) != ((self.n_components,), (self.n_components, d)) or (
+            {covariances.shape, factors.shape} != {shape}
+        ):
+            raise ValueError(
+                f"The fitted parameters must be of {self.n_components} components of covariance_type="
+                f"{self.covariance_type!r} and {d} columns, but are not: fit again, without warm_start."
+            )
+        return GaussianTheta(weights, means, covariances, factors)
+
     def attributes_of(self, theta: Theta) -> dict[str, NDArray[Any]]:
-        """Return the attributes that ``theta`` would be after a fit."""
+        """Return the attributes that ``theta`` would be after a fit, for callbacks."""
         made = type(self)(**self.get_params(deep=False))
         made._set_parameters(tuple(theta))
         return {name: getattr(made, name) for name in (*FITTED, "precisions_")}
@@ -103,43 +129,38 @@ class MixtureQueries:
         """
         from sklearn import mixture
 
+        check_is_fitted(self)
         theirs = mixture.GaussianMixture()
         known = theirs.get_params()
         values = {name: value for name, value in self.get_params(deep=False).items() if name in known}
         if not isinstance(values["init_params"], str):
             values["init_params"] = "kmeans"
         theirs.set_params(**values)
-        theirs._set_parameters(tuple(getattr(self, name) for name in FITTED))
-        for name in (
-            "n_features_in_",
-            "feature_names_in_",
-            "converged_",
-            "n_iter_",
-            "lower_bound_",
-            "lower_bounds_",
-        ):
+        theirs._set_parameters(tuple(np.copy(getattr(self, name)) for name in FITTED))
+        for name in HOW:
             if hasattr(self, name):
                 setattr(theirs, name, getattr(self, name))
         return theirs
 
     def full_covariances(self) -> Array:
         """Return the covariances as matrices, shape (M, d, d), whatever their kind."""
+        check_is_fitted(self)
         d = self.means_.shape[1]
         covariances = np.asarray(self.covariances_, dtype=np.float64)
         if self.covariance_type == "full":
-            return covariances
+            return covariances.copy()
         if self.covariance_type == "tied":
             return np.broadcast_to(covariances, (self.n_components, d, d)).copy()
         rows = covariances if self.covariance_type == "diag" else np.repeat(covariances[:, None], d, axis=1)
         return np.asarray(rows[:, :, None] * np.eye(d))
 
-    def marginal(self, columns: Sequence[int]) -> Self:
-        """Return the mixture of some columns, the others integrated out.
+    def marginal(self, columns: Sequence[int] | Sequence[str]) -> Self:
+        """Return the mixture of some columns, the others integrated out; its kind of covariance is the same.
 
         Parameters
         ----------
-        columns : sequence of int
-            Which columns, in the order that they are to have.
+        columns : sequence of int or of str
+            Which columns, in the order that they are to have: numbers, or names where the fit had names.
 
         Examples
         --------
@@ -148,23 +169,20 @@ class MixtureQueries:
         >>> mixture.marginal([1]).covariances_
         array([[[2.]]])
         """
-        index = self._columns("columns", columns)
-        covariances = self.full_covariances()[:, index[:, None], index]
-        return type(self).from_parameters(
-            np.asarray(self.weights_, float), np.asarray(self.means_, float)[:, index], covariances,
-            random_state=self.random_state,
-        )  # fmt: skip
+        index = self._columns(columns)
+        theta = self._theta()
+        return self._like(theta.weights, theta.means[:, index], self._block(index), index)
 
-    def condition(self, columns: Sequence[int], values: ArrayLike) -> Self:
-        r"""Return the mixture of the other columns, given values of some.
+    def condition(self, columns: Sequence[int] | Sequence[str], values: ArrayLike) -> Self:
+        r"""Return the mixture of the other columns, given values of some; its kind of covariance is the same.
 
-        Weights become :math:`\omega_m N(x; \mu_m^a, \Sigma_m^{aa})`, normalised; means and covariances are the
-        regression of the others on the given.
+        Weights become :math:`\omega_m N(x; \mu_m^a, \Sigma_m^{aa})`, normalised; means and covariances are
+        the regression of the others on the given.
 
         Parameters
         ----------
-        columns : sequence of int
-            Which columns are given.
+        columns : sequence of int or of str
+            Which columns are given: numbers, or names where the fit had names.
         values : array-like, shape (len(columns),)
             Their values.
 
@@ -176,7 +194,7 @@ class MixtureQueries:
         >>> given.means_, given.covariances_
         (array([[1.]]), array([[[0.75]]]))
         """
-        given = self._columns("columns", columns)
+        given = self._columns(columns)
         rest = np.setdiff1d(np.arange(self.means_.shape[1]), given)
         if not len(rest):
             raise ValueError("columns must leave at least one column, got all of them.")
@@ -185,73 +203,54 @@ class MixtureQueries:
             raise ValueError(
                 f"values must be {len(given)} finite numbers, one for each of columns, got {values!r}."
             )
-        sigma, means = self.full_covariances(), np.asarray(self.means_, dtype=np.float64)
+        theta, sigma = self._theta(), self.full_covariances()
         inner = np.linalg.cholesky(sigma[:, given[:, None], given])
-        difference = np.linalg.solve(inner, (x - means[:, given])[:, :, None])[:, :, 0]
+        difference = np.linalg.solve(inner, (x - theta.means[:, given])[:, :, None])[:, :, 0]
         cross = np.linalg.solve(inner, sigma[:, given[:, None], rest])
-        log_weight = (
-            np.log(np.asarray(self.weights_, dtype=np.float64))
-            - np.log(np.einsum("mjj->mj", inner)).sum(axis=1)
-            - 0.5 * (difference**2).sum(axis=1)
-        )
+        with np.errstate(divide="ignore"):
+            log_weight = np.log(theta.weights) - np.log(np.einsum("mjj->mj", inner)).sum(axis=1)
+        log_weight -= 0.5 * (difference**2).sum(axis=1)
         weights = np.exp(log_weight - log_weight.max())
-        return type(self).from_parameters(
-            weights / weights.sum(),
-            means[:, rest] + np.einsum("mgr,mg->mr", cross, difference),
-            sigma[:, rest[:, None], rest] - np.einsum("mgr,mgs->mrs", cross, cross),
-            random_state=self.random_state,
-        )
+        covariances = self._block(rest)
+        if self.covariance_type == "full":
+            covariances -= np.einsum("mgr,mgs->mrs", cross, cross)
+        elif self.covariance_type == "tied":
+            covariances -= cross[0].T @ cross[0]
+        means = theta.means[:, rest] + np.einsum("mgr,mg->mr", cross, difference)
+        return self._like(weights / weights.sum(), means, covariances, rest)
 
-    def _columns(self, name: str, columns: Sequence[int]) -> NDArray[np.intp]:
+    def _block(self, index: Index) -> Array:
+        """Return the covariances of some columns, of the mixture's own kind."""
+        covariances = np.asarray(self.covariances_, dtype=np.float64)
+        if self.covariance_type in ("full", "tied"):
+            return covariances[..., index[:, None], index]
+        return covariances[:, index] if self.covariance_type == "diag" else covariances.copy()
+
+    def _like(self, weights: Array, means: Array, covariances: Array, index: Index) -> Self:
+        """Return a mixture of the columns ``index`` of this one, of its kind, precision and names."""
+        made = type(self).from_parameters(
+            weights, means, covariances, covariance_type=self.covariance_type, random_state=self.random_state
+        )
+        made._set_parameters(tuple(np.asarray(part, dtype=self.means_.dtype) for part in made._theta()))
+        if hasattr(self, "feature_names_in_"):
+            made.feature_names_in_ = self.feature_names_in_[index]
+        return made
+
+    def _columns(self, columns: Sequence[Any]) -> Index:
+        check_is_fitted(self)
         d = self.means_.shape[1]
         index = np.asarray(columns)
+        if index.dtype.kind in "OU" and hasattr(self, "feature_names_in_"):
+            known = {name: place for place, name in enumerate(self.feature_names_in_)}
+            unknown = [name for name in columns if name not in known]
+            if unknown:
+                raise ValueError(f"columns must be names that the fit had, got {unknown[0]!r}.")
+            index = np.array([known[name] for name in columns])
         if index.ndim != 1 or not len(index) or index.dtype.kind not in "iu":
-            raise ValueError(f"{name} must be column numbers, at least one, got {columns!r}.")
+            raise ValueError(f"columns must be column numbers, at least one, got {columns!r}.")
         if index.min() < -d or index.max() >= d or len(np.unique(index % d)) != len(index):
-            raise ValueError(f"{name} must be different numbers from 0 to {d - 1}, got {columns!r}.")
+            raise ValueError(f"columns must be different numbers from 0 to {d - 1}, got {columns!r}.")
         return np.asarray(index % d, dtype=np.intp)
-
-    def _to_file(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        from sklearn.utils.validation import check_is_fitted
-
-        check_is_fitted(self)
-        parameters = self.get_params(deep=False)
-        header: dict[str, Any] = {"parameters": {name: parameters[name] for name in PLAIN}}
-        for name in ("batch_size", "step_size", "random_state", "init_params"):
-            value = parameters[name]
-            header["parameters"][name] = (
-                value if isinstance(value, int | float | str | type(None)) else "auto"
-            )
-        for name in ("random_state", "init_params"):
-            if header["parameters"][name] == "auto":
-                header["parameters"].pop(name)
-        if isinstance(parameters["prior"], NormalInverseWishart):
-            prior = parameters["prior"]
-            header["prior"] = [prior.degrees_of_freedom, prior.scale, prior.mean_precision, prior.mean]
-        for name in ("converged_", "n_iter_", "lower_bound_", "stationarity_", "method_", "n_features_in_"):
-            value = getattr(self, name, None)
-            header[name] = value.item() if isinstance(value, np.generic) else value
-        if hasattr(self, "feature_names_in_"):
-            header["feature_names_in_"] = [str(name) for name in self.feature_names_in_]
-        header["history"] = [list(moment) for moment in getattr(self, "history_", [])]
-        arrays = {name: np.asarray(getattr(self, name)) for name in FITTED}
-        arrays["lower_bounds_"] = np.asarray(getattr(self, "lower_bounds_", []), dtype=np.float64)
-        return header, arrays
-
-    @classmethod
-    def _from_file(cls, header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Self:
-        made = cls(**header["parameters"])
-        if "prior" in header:
-            degrees, scale, precision, mean = header["prior"]
-            made.prior = NormalInverseWishart(degrees, scale, precision, mean)
-        made._set_parameters(tuple(arrays[name] for name in FITTED))
-        for name in ("converged_", "n_iter_", "lower_bound_", "stationarity_", "method_", "n_features_in_"):
-            setattr(made, name, header[name])
-        if "feature_names_in_" in header:
-            made.feature_names_in_ = np.array(header["feature_names_in_"], dtype=object)
-        made.lower_bounds_ = arrays["lower_bounds_"].tolist()
-        made.history_ = History([Moment(*moment) for moment in header["history"]])
-        return made
 
     def plot_convergence(self, axes: Any = None) -> Any:
         """Draw the objective against passes, and return the matplotlib axes."""
@@ -260,11 +259,13 @@ class MixtureQueries:
         return draw_history(self.history_, axes)
 
     def plot(self, X: ArrayLike | None = None, axes: Any = None) -> Any:
-        """Draw the components of a mixture of two columns as ellipses, over ``X`` if given; return the axes."""
+        """Draw the components of a mixture of two columns as ellipses, over ``X``; return the axes."""
         from swiftem.report.mixture import draw_mixture
 
         if self.means_.shape[1] != 2:
             raise ValueError(
-                f"plot needs a mixture of two columns, got {self.means_.shape[1]}: take marginal([i, j]) first."
+                f"plot needs a mixture of two columns, got {self.means_.shape[1]}: "
+                "take marginal([i, j]) first."
             )
-        return draw_mixture(self.weights_, self.means_, self.full_covariances(), X, axes)
+        names = getattr(self, "feature_names_in_", None)
+        return draw_mixture(self.weights_, self.means_, self.full_covariances(), X, axes, names)

@@ -2,119 +2,207 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from math import inf, sqrt
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from swiftem._typing import Array, Theta
+from swiftem._typing import Array
 from swiftem.data.array_source import ArraySource
+from swiftem.estimators.reservoir import Reservoir
 from swiftem.lanes.choose import choose_expectation
 from swiftem.models import GaussianMixtureModel
+from swiftem.models.covariance import COVARIANCES
+from swiftem.models.gaussian_components import BoundGaussians, bind_gaussians
+from swiftem.models.gaussian_theta import GaussianTheta
+from swiftem.models.normal_inverse_wishart import BoundPrior
 
-__all__ = ["OnlineMixture"]
+__all__ = ["OnlineMixture", "draw", "n_parameters"]
 
-KEPT = 4096
-"""Rows of the sample of what has been seen."""
-REFIT_PASSES = 50
+KEPT, MOST_KEPT, PER_PARAMETER = 4096, 32_768, 8
+"""Rows of the sample of what has been seen: at least, at most, and for each number that is estimated."""
 POWER = 2.0
-"""Weight of a batch grows with this power of what has been seen before it."""
+"""Rows count with this power of what has been seen before them."""
+
+FitRows = Callable[[ArraySource, GaussianTheta | None], GaussianTheta]
+"""Fits a few rows: afresh, or from given parameters."""
 
 
+@dataclass(frozen=True)
 class OnlineMixture:
-    r"""Running statistics, and a uniform sample of the rows seen so far.
+    r"""Running statistics, and a sample of the rows seen so far.
 
     A batch of weight w, when W is the weight seen with it, moves the statistics by
-    :math:`s \leftarrow s + \gamma (\bar s_{batch}(\theta) - s)`, γ = 1 − (1 − w/W)^(1+p), p = 2: every row counts
-    with W^p of its time, so that what early batches said by poor parameters fades, and the order of the rows
-    matters less with every pass.
+    :math:`s \leftarrow s + \gamma (\bar s_{batch}(\theta) - s)`, γ = 1 − (1 − w/W)^(1+p), p = 2. Then every
+    row counts with W^p of its time, however batches are cut and whatever their weights: the share of the
+    batch is :math:`\int_{W-w}^W x^p dx / \int_0^W x^p dx`. What early batches said by poor parameters fades,
+    as W^(−1−p), and the order of the rows matters less with every pass, as 1/passes.
 
-    The first rows may be like no others, as where rows are sorted. Whenever twice as much has been seen as
-    the last time, the mixture is fitted to the sample anew; it replaces the running one where it explains the
-    sample better by more than its own number of parameters does. The sample is of bounded size, uniform over
-    all rows seen whatever their order.
+    The first rows may be like no others, as where rows are sorted, and online EM does not leave the
+    neighbourhood of where it started. Whenever twice as much has been seen as the last time, the sample is
+    therefore fitted twice, afresh and from the running parameters. Where the first is the better by more
+    than noise, there is a better place, and the running mixture moves there; likewise where it lags so far
+    behind the second that the number of its parameters does not account for it. The sample is of bounded
+    size, and stands for all rows seen whatever their order and weights
+    (:class:`swiftem.estimators.reservoir.Reservoir`).
 
-    Parameters
+    Attributes
     ----------
     model : GaussianMixtureModel
         The model.
-    seed : int
+    centre : ndarray, shape (d,)
+        What statistics are taken about.
+    s : ndarray, shape (q,)
+        The running statistics.
+    seen : float
+        Weight of all rows so far.
+    sample : Reservoir
+        Of these rows.
+    rng : Generator
         For the sample.
+    refit_at : float
+        What is to be seen before the next look at the sample.
+    bound : float
+        Minus the objective of the last batch, before it was learnt from.
+    n_batches : int
+        Batches so far.
     """
 
-    def __init__(self, model: GaussianMixtureModel, seed: int) -> None:
-        self.model = model
-        self.n_batches = 0
-        self.seen = 0.0
-        self.bound = -np.inf
-        self._rng = np.random.default_rng(seed)
-        self._rows: Array | None = None
-        self._weight = np.empty(0)
-        self._keys = np.empty(0)
-        self._refit_at = 0.0
-        self._centre: Array | None = None
-        self._s: Array | None = None
+    model: GaussianMixtureModel
+    centre: Array
+    s: Array
+    seen: float
+    sample: Reservoir
+    rng: np.random.Generator
+    refit_at: float
+    bound: float = -inf
+    n_batches: int = 0
 
-    def add(self, source: ArraySource, estimator: Any, theta: Theta | None) -> Theta:
-        """Take one batch, and return θ; ``theta`` is the last one, None at first."""
-        self._sample(source)
-        if self._centre is None:
-            y = np.asarray(source.y, dtype=np.float64)
-            self._centre = y.mean(axis=0) if theta is None else theta.weights @ theta.means
-        self.seen += source.total_weight
-        if theta is not None:
-            theta = self._step(source, theta)
-        if theta is None or self.seen >= self._refit_at:
-            theta = self._refit(estimator, theta)
-            self._refit_at = 2.0 * self.seen
-        self.n_batches += 1
-        return theta
+    @classmethod
+    def begin(
+        cls, model: GaussianMixtureModel, source: ArraySource, fit_rows: FitRows, rng: np.random.Generator
+    ) -> tuple[OnlineMixture, GaussianTheta]:
+        """Return what follows from a first batch, which is fitted as a whole."""
+        theta = fit_rows(source, None)
+        bound = bind_gaussians(model, source)
+        e_step = choose_expectation("auto", bound, source)
+        s = e_step.full(theta)
+        online = cls(
+            model, bound.centre, s, source.total_weight,
+            Reservoir.empty(_kept(model, bound.d), bound.d).add(_rows(source), _weights(source), rng),
+            rng, 2.0 * source.total_weight, -e_step.objective(theta), 1,
+        )  # fmt: skip
+        return online, theta
 
-    def _step(self, source: ArraySource, theta: Theta) -> Theta:
-        bound = self.model.bind(source, centre=self._centre)
+    @classmethod
+    def go_on(
+        cls, model: GaussianMixtureModel, theta: GaussianTheta, centre: Array, s: Array | None, seen: float,
+        rng: np.random.Generator,
+    ) -> OnlineMixture:  # fmt: skip
+        """Return where a fit to rows of weight ``seen`` ended, whose sample is drawn from the mixture itself.
+
+        Where ``seen`` is zero, parameters are a start and no more.
+        """
+        d = theta.means.shape[1]
+        size = _kept(model, d)
+        sample = Reservoir.empty(size, d)
+        if s is None or not seen > 0.0:
+            return cls(model, centre, np.empty(0), 0.0, sample, rng, 0.0)
+        rows = draw(theta, model.covariance, size, rng)
+        sample = sample.add(rows, np.full(size, seen / size), rng)
+        return cls(model, centre, s, seen, sample, rng, 2.0 * seen)
+
+    def add(
+        self, source: ArraySource, theta: GaussianTheta, fit_rows: FitRows
+    ) -> tuple[OnlineMixture, GaussianTheta]:
+        """Return what follows from one more batch; ``theta`` is the last."""
+        seen = self.seen + source.total_weight
+        bound = self._bind(source, seen)
         e_step = choose_expectation("auto", bound, source)
         proxy = e_step.full(theta)
-        self.bound = -e_step.objective(theta)
-        if self._s is None:
-            self._s = proxy
-        gamma = 1.0 - (1.0 - source.total_weight / self.seen) ** (1.0 + POWER)
-        s = self._s + gamma * (proxy - self._s)
-        if not bound.in_domain(s):
-            return theta
-        self._s = s
-        return bound.m_step(s)  # type: ignore[no-any-return]
+        now = replace(
+            self, seen=seen, bound=-e_step.objective(theta), n_batches=self.n_batches + 1,
+            sample=self.sample.add(_rows(source), _weights(source), self.rng),
+        )  # fmt: skip
+        gamma = 1.0 - (1.0 - source.total_weight / seen) ** (1.0 + POWER)
+        s = self.s + gamma * (proxy - self.s) if gamma < 1.0 else proxy
+        if bound.in_domain(s):
+            now, theta = replace(now, s=s), bound.m_step(s)
+        return now._looked(theta, fit_rows) if seen >= self.refit_at else (now, theta)
 
-    def _refit(self, estimator: Any, theta: Theta | None) -> Theta:
-        """Fit the sample anew, and take that where there is nothing yet or it is clearly better."""
-        assert self._rows is not None
-        rows = ArraySource(self._rows, self._weight)
-        if theta is None and rows.n < self.model.n_components:
-            raise ValueError(
-                "Expected n_samples >= n_components "
-                f"but got n_components = {self.model.n_components}, n_samples = {rows.n}"
-            )
-        bound = self.model.bind(rows, centre=self._centre)
-        candidate = estimator._fit_sample(self._rows, self._weight, REFIT_PASSES)
+    def _looked(self, theta: GaussianTheta, fit_rows: FitRows) -> tuple[OnlineMixture, GaussianTheta]:
+        """Fit the sample, and move where there is a better place."""
+        now = replace(self, refit_at=2.0 * self.seen)
+        weight = self.sample.weights()
+        rows = ArraySource(self.sample.rows, weight)
+        if rows.n < self.model.n_components:
+            return now, theta
+        bound = self._bind(rows, self.seen)
         e_step = choose_expectation("auto", bound, rows)
-        s = e_step.full(candidate)
-        found = -e_step.objective(candidate)
-        if theta is not None and self._s is not None:
-            allowed = estimator._n_parameters() / rows.n
-            if found <= -e_step.objective(theta) + allowed:
-                return theta
-        self._s, self.bound = s, found
-        return candidate  # type: ignore[no-any-return]
+        fresh, near = fit_rows(rows, None), fit_rows(rows, theta)
+        share = weight / weight.sum()
+        found = [e_step.evaluate(at).log_likelihood for at in (fresh, near, theta)]
+        if_fresh, if_near, now_is = (
+            bound.penalty(at) - float(share @ values)
+            for at, values in zip((fresh, near, theta), found, strict=True)
+        )
+        change = found[0] - found[1]
+        error = sqrt(float(share**2 @ (change - share @ change) ** 2))
+        if if_fresh < if_near - error:
+            theta = fresh
+        elif if_near < now_is - n_parameters(self.model, bound.d) * float(share @ share):
+            theta = near
+        elif len(self.s):
+            return now, theta
+        return replace(now, s=e_step.full(theta)), theta
 
-    def _sample(self, source: ArraySource) -> None:
-        """Keep the rows with the largest keys u^(1/w): a sample in proportion to the weights, of any order."""
-        y = np.asarray(source.y, dtype=np.float64)
-        weight = np.ones(len(y)) if source.weight is None else source.weight
-        keys = np.log(self._rng.random(len(y))) / weight
-        rows = y if self._rows is None else np.concatenate([self._rows, y])
-        keys = np.concatenate([self._keys, keys])
-        if len(keys) > KEPT:
-            kept = np.argpartition(keys, -KEPT)[-KEPT:]
-            rows, keys = rows[kept], keys[kept]
-        # Drawn in proportion to the weights, the rows of the sample count alike; while all are kept, they do not.
-        weights = np.concatenate([self._weight, weight])
-        self._weight = weights if len(weights) <= KEPT else np.ones(len(keys))
-        self._rows, self._keys = rows, keys
+    def _bind(self, source: ArraySource, seen: float) -> BoundGaussians:
+        """Return the model for a batch, its prior divided by the weight of all rows seen."""
+        bound = bind_gaussians(self.model, source, self.centre)
+        share, prior = source.total_weight / seen, bound.prior
+        if not self.model.in_counts:
+            return bound
+        scaled = BoundPrior(
+            prior.mean, prior.mean_precision * share, prior.degrees * share, prior.scale * share
+        )
+        epsilon = bound.epsilon if self.model.concentration is None else bound.epsilon * share
+        return replace(bound, prior=scaled, epsilon=epsilon)
+
+
+def draw(theta: GaussianTheta, kind: str, count: int, rng: np.random.Generator) -> Array:
+    """Return rows of a mixture, shape (count, d)."""
+    n_components, d = theta.means.shape
+    labels = rng.choice(n_components, size=count, p=theta.weights / theta.weights.sum())
+    z, factors = rng.normal(size=(count, d)), theta.precisions_cholesky
+    if kind == "full":
+        z = np.einsum("ij,ijk->ik", z, np.linalg.inv(factors)[labels])
+    elif kind == "tied":
+        z = z @ np.linalg.inv(factors)
+    else:
+        z = z / factors[labels].reshape(count, -1)
+    return np.asarray(theta.means[labels] + z)
+
+
+def _kept(model: GaussianMixtureModel, d: int) -> int:
+    """Return how many rows are kept: enough to estimate the parameters by."""
+    return max(KEPT, min(PER_PARAMETER * n_parameters(model, d), MOST_KEPT))
+
+
+def n_parameters(model: GaussianMixtureModel, d: int) -> int:
+    """Return how many numbers are estimated.
+
+    >>> n_parameters(GaussianMixtureModel(3, covariance="full"), 2)
+    18
+    """
+    return COVARIANCES[model.covariance].size(model.n_components, d)
+
+
+def _rows(source: ArraySource) -> NDArray[Any]:
+    return source.y.reshape(source.n, -1)
+
+
+def _weights(source: ArraySource) -> Array:
+    return np.ones(source.n) if source.weight is None else source.weight

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import zipfile
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +28,7 @@ def save_arrays(path: str | Path, kind: str, header: dict[str, Any], arrays: dic
     Parameters
     ----------
     path : str or Path
-        The file; its folder must exist.
+        The file; its folder must exist. One that is there is replaced, and keeps its permissions.
     kind : str
         What it holds, such as ``"GaussianMixture"``.
     header : dict
@@ -44,12 +45,17 @@ def save_arrays(path: str | Path, kind: str, header: dict[str, Any], arrays: dic
     ...     load_arrays(pathlib.Path(folder, "toy"), "Toy")
     ({'a': 1}, {'x': array([0, 1, 2])})
     """
-    import numpy
-
     import swiftem
 
+    # Where there is a link, what it points to is written.
+    target = Path(os.path.realpath(path))
+    if target.is_dir():
+        raise IsADirectoryError(f"path must be a file, got the folder {path}.")
+    if not target.parent.is_dir():
+        raise FileNotFoundError(f"path must be in a folder that exists, got {path}.")
     full = {
-        "swiftem": swiftem.__version__, "numpy": numpy.__version__, "format": FORMAT, "kind": kind, "header": header,
+        "swiftem": swiftem.__version__, "numpy": np.__version__, "format": FORMAT, "kind": kind,
+        "header": header,
     }  # fmt: skip
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as file:
@@ -58,54 +64,79 @@ def save_arrays(path: str | Path, kind: str, header: dict[str, Any], arrays: dic
             part = io.BytesIO()
             np.lib.format.write_array(part, np.asarray(array, order="C"), allow_pickle=False)
             file.writestr(f"{name}.npy", part.getvalue())
-    target = Path(path)
-    if not target.parent.is_dir():
-        raise FileNotFoundError(f"path must be in a folder that exists, got {target}.")
-    write_atomically(target, buffer.getvalue())
-    target.chmod(0o644)
+    try:
+        mode = target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~_umask()
+        write_atomically(target, buffer.getvalue())
+        target.chmod(mode)
+    except OSError as error:
+        raise type(error)(error.errno, f"{path} cannot be written: {error.strerror}.") from None
+
+
+def _umask() -> int:
+    mask = os.umask(0o077)  # it cannot be read without being set
+    os.umask(mask)
+    return mask
 
 
 def load_arrays(path: str | Path, kind: str) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Return the header and the arrays of a file of :func:`save_arrays`.
+    """Return the header and the arrays of a file of :func:`save_arrays`; nothing in it is executed.
 
     Raises
     ------
-    FileNotFoundError, ValueError
-        Where the file is missing, damaged, of another kind or of a later version, in one sentence.
+    FileNotFoundError, PermissionError, ValueError
+        Where the file is missing, cannot be read, is damaged, foreign, of another kind or of a later version,
+        in one sentence.
     """
     target = Path(path)
     if not target.is_file():
         raise FileNotFoundError(f"There is no file {target}.")
     try:
-        with zipfile.ZipFile(target) as file:
-            broken = file.testzip()
-            if broken is not None:
-                raise ValueError(
-                    f"{target} is damaged: its part {broken} does not have the checksum it should."
-                )
-            if HEADER not in file.namelist() or file.getinfo(HEADER).file_size > LARGEST_HEADER:
-                raise ValueError(f"{target} is no swiftem model: it has no header.")
-            full = json.loads(file.read(HEADER))
-            if not isinstance(full, dict) or not {"format", "kind", "header"} <= set(full):
-                raise ValueError(f"{target} is no swiftem model: its header is another's.")
-            if full["format"] > FORMAT:
-                raise ValueError(
-                    f"{target} was written by swiftem {full.get('swiftem')}, whose files this version cannot read."
-                )
-            if full["kind"] != kind:
-                raise ValueError(f"{target} holds a {full['kind']}, not a {kind}.")
-            arrays = {
-                name.removesuffix(".npy"): np.lib.format.read_array(
-                    io.BytesIO(file.read(name)), allow_pickle=False
-                )
-                for name in file.namelist()
-                if name.endswith(".npy")
-            }
-    except (zipfile.BadZipFile, json.JSONDecodeError, UnicodeDecodeError, EOFError, OSError) as error:
-        if isinstance(error, PermissionError):
-            raise
-        raise ValueError(f"{target} is no swiftem model, or damaged: {error}.") from None
-    return full["header"], arrays
+        content = target.read_bytes()
+    except OSError as error:
+        raise type(error)(error.errno, f"{target} cannot be read: {error.strerror}.") from None
+    try:
+        parts = _unpack(content)
+        full = json.loads(parts.pop(HEADER, b"null"))
+    except Exception:  # a damaged or foreign file may hold anything, and break the reader in any way
+        raise ValueError(f"{target} is no swiftem model, or damaged.") from None
+    if not isinstance(full, dict) or not {"format", "kind", "header"} <= set(full):
+        raise ValueError(f"{target} is no swiftem model: it has no header of one.")
+    if not isinstance(full["format"], int) or full["format"] > FORMAT:
+        raise ValueError(
+            f"{target} was written by swiftem {full.get('swiftem')}, whose files this version cannot read."
+        )
+    if full["kind"] != kind:
+        raise ValueError(f"{target} holds a {full['kind']}, not a {kind}.")
+    if not isinstance(full["header"], dict):
+        raise ValueError(f"{target} is no swiftem model, or damaged.")
+    try:
+        return full["header"], {name.removesuffix(".npy"): _array(part) for name, part in parts.items()}
+    except Exception:
+        raise ValueError(f"{target} is damaged: an array in it cannot be read.") from None
+
+
+def _unpack(content: bytes) -> dict[str, bytes]:
+    """Return the parts of a file by name."""
+    with zipfile.ZipFile(io.BytesIO(content)) as file:
+        if any(info.compress_type != zipfile.ZIP_STORED for info in file.infolist()):
+            raise ValueError("parts are never compressed")
+        names = file.namelist()
+        if HEADER in names and file.getinfo(HEADER).file_size > LARGEST_HEADER:
+            raise ValueError("the header is too long")
+        return {name: file.read(name) for name in names}  # reading compares the checksum
+
+
+def _array(part: bytes) -> NDArray[Any]:
+    """Return the array of an .npy part, no larger than it can be, and no objects."""
+    stream = io.BytesIO(part)
+    version = np.lib.format.read_magic(stream)
+    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    shape, _, dtype = read(stream)
+    if dtype.hasobject or int(np.prod(shape, dtype=object)) * dtype.itemsize != len(part) - stream.tell():
+        raise ValueError("objects, or of another size than it says")
+    stream.seek(0)
+    found: NDArray[Any] = np.lib.format.read_array(stream, allow_pickle=False)
+    return found
 
 
 class Persistent:
@@ -118,6 +149,8 @@ class Persistent:
     def save(self, path: str | Path) -> None:
         """Write the fitted model to a file: arrays and a JSON header, no pickle.
 
+        Functions and random generators among the parameters cannot be kept: the default takes their place.
+
         Parameters
         ----------
         path : str or Path
@@ -128,16 +161,23 @@ class Persistent:
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
-        """Return the model that :meth:`save` wrote; a damaged or foreign file is refused with a sentence."""
+        """Return the model that :meth:`save` wrote; a damaged or foreign file is refused with a sentence.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file; nothing in it is executed.
+        """
         header, arrays = load_arrays(path, cls.__name__)
         try:
             return cls._from_file(header, arrays)
-        except (KeyError, TypeError, AttributeError) as error:
-            raise ValueError(f"{path} is damaged: {error} is missing or wrong in it.") from None
+        except (KeyError, TypeError, AttributeError, ValueError, IndexError) as error:
+            what = " ".join(str(error).split()).rstrip(".")
+            raise ValueError(f"{path} is damaged: {what} is missing or wrong in it.") from None
 
-    def _to_file(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        raise NotImplementedError
+    if TYPE_CHECKING:  # what the estimator has
 
-    @classmethod
-    def _from_file(cls, header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Self:
-        raise NotImplementedError
+        def _to_file(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]: ...
+
+        @classmethod
+        def _from_file(cls, header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Self: ...

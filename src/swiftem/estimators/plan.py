@@ -15,7 +15,7 @@ from typing import Any
 from swiftem.methods import FastIncrementalEM, IncrementalEM, Method, OnlineEM, VarianceReducedEM
 from swiftem.schedules import StepSize, power
 
-__all__ = ["METHOD_NAMES", "Plan", "make_plan"]
+__all__ = ["METHOD_NAMES", "Plan", "iterations_in", "make_plan"]
 
 METHOD_NAMES = ("auto", "em", "sem", "iem", "sem-vr", "fiem")
 NOISE = 40.0
@@ -87,17 +87,34 @@ def make_plan(
     if step_size == "auto":
         # At least b/n, which is one iteration of em an epoch and as calm as em.
         step = FIRST_STEP if name == "sem" else min(LARGEST_STEP, max(b / n, b / needed))
-    makers = {
-        "sem": lambda: OnlineEM(step_size=step, batch_size=b),
-        "iem": lambda: IncrementalEM(batch_size=b, memory_dtype="float32"),
-        "sem-vr": lambda: VarianceReducedEM(step_size=step, batch_size=b),
-        "fiem": lambda: FastIncrementalEM(
-            step_size=step, batch_size=b, memory_order="shuffled", memory_dtype="float32"
-        ),
-    }
     quick = name in ("sem-vr", "fiem", "iem") and n >= needed
     return Plan(
         name,
-        makers[name](),
+        _make(name, step, b),
         OnlineEM(step_size=FIRST_STEP, batch_size=min(b, FIRST_BATCH)) if quick else None,
     )
+
+
+def _make(name: str, step: StepSize, b: int) -> Method:
+    if name == "sem":
+        return OnlineEM(step_size=step, batch_size=b)
+    if name == "iem":
+        return IncrementalEM(batch_size=b, memory_dtype="float32")
+    if name == "sem-vr":
+        return VarianceReducedEM(step_size=step, batch_size=b)
+    return FastIncrementalEM(step_size=step, batch_size=b, memory_order="shuffled", memory_dtype="float32")
+
+
+def iterations_in(method: Method, n: int, passes: float, s_is_given: bool) -> int:
+    """Return how many iterations of a method fit into a number of passes over n rows, its first included.
+
+    >>> method = VarianceReducedEM(step_size=0.1, batch_size=10)
+    >>> iterations_in(method, 1000, 3.0, s_is_given=True), iterations_in(method, 1000, 3.0, s_is_given=False)
+    (100, 50)
+    """
+    left = round(passes * n) - (0 if s_is_given and not method.remembers else n)
+    if isinstance(method, VarianceReducedEM):
+        per_epoch = n + 2 * method.batch_size * method.epoch(n)
+        epochs, left = divmod(left, per_epoch)
+        return max(0, epochs * method.epoch(n) + max(0, left - n) // (2 * method.batch_size))
+    return max(0, left // (method.batch_size * method.index_streams))

@@ -5,102 +5,185 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from math import inf
 from types import TracebackType
-from typing import Any, TypeVar
-
-import numpy as np
+from typing import Any, Protocol, TypeVar
 
 from swiftem._typing import Theta
 from swiftem.estimators.history import Moment
+from swiftem.interrupt import DeferredInterrupt
 from swiftem.kernels.threads import get_threads, one_thread_blas
 
-__all__ = ["Watcher"]
+__all__ = ["StartWatch", "Watcher"]
 
-T = TypeVar("T")
+
+class Ended(Protocol):
+    """What is asked of a fit when it has ended."""
+
+    converged: bool
+    interrupted: bool
+
+    @property
+    def bound(self) -> float:
+        """Mean log-likelihood."""
+        ...
+
+
+F = TypeVar("F", bound=Ended)
 
 
 class Watcher:
     """Watches the fits of one call of ``fit``.
 
+    The tasks of scikit-learn's callbacks are "fit", in it a "start" for each fit, and in that a "pass"
+    whenever the objective is known: after each pass of em, once an epoch of other methods. A callback that
+    returns True at the end of a pass ends its start; at the end of a start, there are no further ones.
+
     Parameters
     ----------
-    estimator : GaussianMixture
-        Who fits: its ``verbose``, ``verbose_interval``, ``max_iter`` and callbacks count.
+    estimator : estimator
+        Who fits: its ``verbose``, ``verbose_interval``, ``max_iter``, ``attributes_of`` and callbacks count.
     n_starts : int
         How many fits there will be.
-    X : ndarray
-        The rows, for the callbacks.
+    X, y, sample_weight
+        As the callbacks are to see them.
+    most_looks : int, optional
+        How many "pass" tasks a start has at most, if that is known.
     """
 
-    def __init__(self, estimator: Any, n_starts: int, X: Any) -> None:
-        self._estimator, self._n_starts, self._X = estimator, n_starts, X
-        self._callbacks = bool(getattr(estimator, "_skl_callbacks", None))
-        self._context: Any = None
-        self._bar: Any = None
+    def __init__(
+        self, estimator: Any, n_starts: int, X: Any, y: Any = None, sample_weight: Any = None,
+        most_looks: int | None = None,
+    ) -> None:  # fmt: skip
+        self.estimator, self.n_starts, self.most_looks = estimator, n_starts, most_looks
+        metadata = None if sample_weight is None else {"sample_weight": sample_weight}
+        self.told = {"estimator": estimator, "X": X, "y": y, "metadata": metadata}
+        self.context: Any = None
+        self.bar: Any = None
+        self.is_fitted = False  # set it where the estimator is, before the context is left
+        self._open: list[StartWatch] = []
 
     def __enter__(self) -> Watcher:
-        estimator = self._estimator
-        if self._callbacks:
-            self._context = estimator._init_callback_context(max_subtasks=self._n_starts)
-            self._context.call_on_fit_task_begin(estimator=estimator, X=self._X)
-        if estimator.verbose and sys.stdout.isatty():
+        if getattr(self.estimator, "_skl_callbacks", None):
+            self.context = self.estimator._init_callback_context(max_subtasks=self.n_starts)
+            self.context.call_on_fit_task_begin(**self.told)
+        if self.estimator.verbose and sys.stdout.isatty():
             from rich.progress import Progress
 
-            self._bar = Progress()
-            self._bar.start()
+            self.bar = Progress()
+            self.bar.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._bar is not None:
-            self._bar.stop()
-        if self._context is not None and error is None:
-            self._context.call_on_fit_task_end(estimator=self._estimator, X=self._X)
+        if self.bar is not None:
+            self.bar.stop()
+        if error is None:
+            for watch in self._open:
+                watch.end()
+            if self.context is not None:
+                self.context.call_on_fit_task_end(
+                    **self.told, reconstruction_attributes={} if self.is_fitted else None
+                )
 
-    def map(self, fit: Callable[[int], T], count: int) -> list[T]:
-        """Return ``fit(0)``, ``fit(1)``, ...: in threads, unless somebody listens."""
-        if count == 1 or self._callbacks or self._estimator.verbose or get_threads() == 1:
-            return [fit(number) for number in range(count)]
+    def map(self, fit: Callable[[int, StartWatch], F]) -> list[F]:
+        """Return ``fit(0, watch)``, ...: in threads, unless somebody listens.
+
+        Fewer are returned where a callback or Ctrl-C ended them; where Ctrl-C finds them in threads,
+        ``watch.check`` raises there.
+        """
         # Around all of them, as the setting is one for the whole process.
-        with one_thread_blas(), ThreadPoolExecutor(min(count, get_threads())) as pool:
-            return list(pool.map(fit, range(count)))
+        with one_thread_blas():
+            if self.n_starts > 1 and not self._listens() and get_threads() > 1:
+                most = min(self.n_starts, get_threads())
+                with DeferredInterrupt() as interrupt, ThreadPoolExecutor(most) as pool:
+                    watches = [StartWatch(interrupt.check) for _ in range(self.n_starts)]
+                    return list(pool.map(fit, range(self.n_starts), watches))
+            fits: list[F] = []
+            for number in range(self.n_starts):
+                watch = self.watch(number)
+                fits.append(fit(number, watch))
+                if watch.end(fits[-1]) or fits[-1].interrupted:
+                    break
+            return fits
 
-    def watch(self, number: int) -> Callable[[Moment, Theta], bool]:
+    def watch(self, number: int) -> StartWatch:
         """Return who watches fit ``number``."""
-        estimator = self._estimator
-        context = self._start_context()
-        task = None
+        if not self._listens():
+            return StartWatch()
+        self._open.append(TellingWatch(self, number))
+        return self._open[-1]
+
+    def _listens(self) -> bool:
+        return bool(self.context is not None or self.estimator.verbose)
+
+
+class StartWatch:
+    """Watches one start, and says nothing; ``check`` raises KeyboardInterrupt where Ctrl-C was pressed."""
+
+    def __init__(self, check: Callable[[], None] = lambda: None) -> None:
+        self.check = check
+
+    def __call__(self, moment: Moment, theta: Theta) -> bool:
+        """Take note of a moment; return whether the fit has to stop."""
+        return False
+
+    def end(self, fit: Ended | None = None) -> bool:
+        """Take note of the end of the start; return whether no other one is to begin."""
+        return False
+
+
+class TellingWatch(StartWatch):
+    """Watches one start, and tells of it."""
+
+    def __init__(self, watcher: Watcher, number: int) -> None:
+        super().__init__()
+        self._estimator, self._bar, self._told = watcher.estimator, watcher.bar, watcher.told
+        self._name = f"start {number + 1} of {watcher.n_starts}"
+        self._last, self._printed, self._theta = inf, 0, None
+        self._context: Any = None
+        if watcher.context is not None:
+            self._context = watcher.context.subcontext(task_name="start", max_subtasks=watcher.most_looks)
+            self._context.call_on_fit_task_begin(**self._told)
         if self._bar is not None:
-            task = self._bar.add_task(f"start {number + 1} of {self._n_starts}", total=estimator.max_iter)
-        elif estimator.verbose:
-            estimator._print_verbose_msg_init_beg(number)
-        last = np.nan
+            self._task = self._bar.add_task(self._name, total=self._estimator.max_iter)
+        elif self._estimator.verbose:
+            self._estimator._print_verbose_msg_init_beg(number)
 
-        def look(moment: Moment, theta: Theta) -> bool:
-            nonlocal last
-            if self._bar is not None:
-                words = f"start {number + 1} of {self._n_starts}: mean log-likelihood {-moment.objective:.5f}"
-                self._bar.update(task, completed=moment.passes, description=words)
-            elif estimator.verbose:
-                estimator._print_verbose_msg_iter_end(round(moment.passes), last - moment.objective)
-            last = moment.objective
-            return context is not None and self._pass_ended(context, theta)
-
-        return look
-
-    def _start_context(self) -> Any:
+    def __call__(self, moment: Moment, theta: Theta) -> bool:
+        """Move the bar or write a line, then ask the callbacks."""
+        self._show(moment)
+        self._last, self._theta = moment.objective, theta
         if self._context is None:
-            return None
-        context = self._context.subcontext(task_name="start", max_subtasks=None)
-        context.call_on_fit_task_begin(estimator=self._estimator, X=self._X)
-        return context
+            return False
+        step = self._context.subcontext(task_name="pass")
+        step.call_on_fit_task_begin(**self._told)
+        return bool(step.call_on_fit_task_end(**self._told, reconstruction_attributes=self._attributes))
 
-    def _pass_ended(self, context: Any, theta: Theta) -> bool:
-        """Tell the callbacks, with a model as if the fit had stopped here; return whether one wants to stop."""
-        step = context.subcontext(task_name="pass")
-        step.call_on_fit_task_begin(estimator=self._estimator, X=self._X)
-        fitted = self._estimator.attributes_of(theta)
-        return bool(
-            step.call_on_fit_task_end(estimator=self._estimator, X=self._X, reconstruction_attributes=fitted)
-        )
+    def _show(self, moment: Moment) -> None:
+        if self._bar is not None:
+            words = f"{self._name}: mean log-likelihood {-moment.objective:.5f}"
+            self._bar.update(self._task, completed=moment.passes, description=words)
+        elif self._estimator.verbose:
+            # Looks may be several passes apart: a line for the last multiple of the interval between them.
+            interval = self._estimator.verbose_interval
+            reached = int(moment.passes + 1e-9) // interval * interval
+            if reached > self._printed:
+                self._estimator._print_verbose_msg_iter_end(reached, self._last - moment.objective)
+                self._printed = reached
+
+    def end(self, fit: Ended | None = None) -> bool:
+        """Fill the bar or write scikit-learn's last line, then ask the callbacks, once."""
+        context, self._context = self._context, None
+        if fit is not None and self._bar is not None:
+            self._bar.update(self._task, completed=self._estimator.max_iter)
+        elif fit is not None and self._estimator.verbose and self._estimator.max_iter > 0:
+            self._estimator._print_verbose_msg_init_end(fit.bound, fit.converged)
+        if context is None:
+            return False
+        return bool(context.call_on_fit_task_end(**self._told, reconstruction_attributes=self._attributes))
+
+    def _attributes(self) -> dict[str, Any] | None:
+        """Return what the estimator would be if the fit had stopped at the last moment."""
+        return None if self._theta is None else self._estimator.attributes_of(self._theta)

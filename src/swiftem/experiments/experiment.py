@@ -67,14 +67,17 @@ class Tally:
     """
 
     def __init__(self, total: float, progress: Progress) -> None:
-        self._total, self._done, self._progress = total, 0.0, progress
+        self._total, self._progress = total, progress
+        self._done = self._told = 0.0
 
     @contextmanager
     def job(self, doing: str, cost: float) -> Iterator[Callable[[float], None]]:
         """Give a function that is told the share of this job that is done."""
 
         def at(share: float) -> None:
-            self._progress(doing, min(1.0, (self._done + cost * share) / self._total))
+            # Estimates waver; a bar that goes back would be worse.
+            self._told = max(self._told, min(1.0, (self._done + cost * share) / self._total))
+            self._progress(doing, self._told)
 
         at(0.0)
         yield at

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -10,7 +11,7 @@ import numpy as np
 
 from swiftem._checks import check_int
 from swiftem.algorithm import objective
-from swiftem.data import CountSource, count_words, docstring_corpus, read_documents
+from swiftem.data import Corpus, CountSource, count_words, docstring_corpus, read_documents
 from swiftem.experiments.experiment import Experiment, Progress, Tally, no_progress
 from swiftem.experiments.trace import trace, warm_up
 from swiftem.methods import EM, FastIncrementalEM, IncrementalEM, Method, OnlineEM, VarianceReducedEM
@@ -19,7 +20,8 @@ from swiftem.schedules import inverse, power, sample_size
 
 __all__ = ["STEPS", "LikelihoodRow", "docstring_corpora", "plsa", "read_corpora"]
 
-N_WORDS, N_TOPICS, SMALL = 300, 10, 1_000
+N_WORDS, SMALL = 300, 1_000
+MODEL = PLSAModel(n_topics=10)
 COST = {"em": 0.3, "sem": 1.0, "iem": 1.0, "sem-vr": 1.5, "fiem": 1.7}
 """Time of an epoch, in units of sem's: only for the estimate of the time left."""
 
@@ -64,27 +66,53 @@ class LikelihoodRow(NamedTuple):
     mean_log_likelihood: float
 
 
-def docstring_corpora() -> dict[str, Sequence[str]]:
-    """Return the documents of the small and the large corpus that every installation has.
+def docstring_corpora() -> dict[str, Corpus]:
+    """Return the small and the large corpus that every installation has.
 
-    >>> {name: len(documents) for name, documents in docstring_corpora().items()}["small"]
+    >>> {name: len(corpus) for name, corpus in docstring_corpora().items()}["small"]
     1000
     """
     corpus = docstring_corpus()
-    return {"small": corpus.sample(SMALL).documents, "large": corpus.documents}
+    return {"small": corpus.sample(SMALL), "large": corpus}
 
 
 def read_corpora(paths: Sequence[Path]) -> dict[str, Sequence[str]]:
-    """Return the documents of text files, one a line, by the files' names without their endings."""
+    """Return the documents of text files, one a line, by the files' names without their endings.
+
+    Of files of the same name the second and further ones are called by their whole paths.
+
+    Raises
+    ------
+    OSError, ValueError
+        When a file cannot be read or has too few words; the sentence names it.
+    """
     corpora: dict[str, Sequence[str]] = {}
     for path in paths:
-        name = path.stem if path.stem not in corpora else str(path)
-        corpora[name] = read_documents(path)
+        documents = read_documents(path)
+        count_tokens(str(path), documents)  # now: the experiment may come only after minutes of others
+        corpora[path.stem if path.stem not in corpora else str(path)] = documents
     return corpora
 
 
+def count_tokens(name: str, corpus: Corpus | Sequence[str]) -> CountSource:
+    """Return the tokens that are the 300 most frequent content words.
+
+    Raises
+    ------
+    ValueError
+        When there are too few; the sentence begins with ``name``.
+    """
+    try:
+        documents = corpus.documents if isinstance(corpus, Corpus) else corpus
+        source = CountSource(count_words(documents, N_WORDS).counts)
+        MODEL.bind(source)
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}") from None
+    return source
+
+
 def plsa(
-    corpora: Mapping[str, Sequence[str]],
+    corpora: Mapping[str, Corpus | Sequence[str]],
     *,
     epochs: int = 60,
     runs: int = 3,
@@ -97,7 +125,7 @@ def plsa(
 
     Parameters
     ----------
-    corpora : mapping of str to sequence of str
+    corpora : mapping of str to Corpus or sequence of str
         Documents by the corpus' name; the 300 most frequent content words are kept.
     epochs : int
         Epochs of each method, n iterations each.
@@ -111,7 +139,7 @@ def plsa(
     Returns
     -------
     Experiment
-        With rows :class:`LikelihoodRow`.
+        With rows :class:`LikelihoodRow`, corpus after corpus, run after run. Ctrl-C keeps complete curves.
 
     Examples
     --------
@@ -124,18 +152,12 @@ def plsa(
     check_int("epochs", epochs, minimum=1)
     check_int("runs", runs, minimum=1)
     check_int("seed", seed, minimum=0)
-    sources: dict[str, CountSource] = {}
-    model = PLSAModel(n_topics=N_TOPICS)
-    settings = {}
-    for name, documents in corpora.items():
-        counts = count_words(documents, N_WORDS).counts
-        sources[name] = CountSource(counts)
-        settings[f"corpus {name}"] = (
-            f"{counts.shape[0]:,} documents with any of the {counts.shape[1]} most frequent content words, "
-            f"n = {sources[name].n:,} tokens"
-        )
+    if not corpora:
+        raise ValueError("corpora must hold at least one corpus, got none.")
+    sources = {name: count_tokens(name, corpus) for name, corpus in corpora.items()}
+    settings = {f"corpus {name}": _about(corpus, sources[name]) for name, corpus in corpora.items()}
     settings |= {
-        "topics": f"K = {N_TOPICS}; penalty α' = β' = {model.alpha:g} on the mean loss",
+        "topics": f"K = {MODEL.n_topics}; penalty α' = β' = {MODEL.alpha:g} on the mean loss",
         "start": "random topics, uniform documents; the same for all methods of a run",
         "paper's steps": "sEM 1/(k + 10); sEM-VR and fiEM γ = n^(−2/3)",
         "recommended steps": "sEM k^(−0.8); sEM-VR and fiEM γ = 10/n",
@@ -147,24 +169,35 @@ def plsa(
     rows: list[LikelihoodRow] = []
     interrupted = False
     try:
-        tiny = CountSource(count_words(["apple pear plum", "saw plane chisel"] * N_TOPICS).counts)
-        start = model.bind(tiny).initial_theta(np.random.default_rng(0))
-        compiling = warm_up(model, tiny, [method for *_, method in methods], start)
+        tiny = count_tokens("tiny", ["apple pear plum", "saw plane chisel"] * 2)
+        start = MODEL.bind(tiny).initial_theta(np.random.default_rng(0))
+        compiling = warm_up(MODEL, tiny, [method for *_, method in methods], start)
         settings["compiling"] = f"{compiling:.1f} s, not counted"
         for corpus, source in sources.items():
             for number in range(runs):
                 randomness = np.random.SeedSequence([seed, number])
-                theta0 = model.bind(source).initial_theta(np.random.default_rng(randomness))
+                theta0 = MODEL.bind(source).initial_theta(np.random.default_rng(randomness))
                 for steps, name, method in methods:
                     with tally.job(f"{corpus}: {name}", source.n * COST[name]) as at:
                         points = trace(
-                            model, source, method, theta0=theta0, epochs=epochs, seed=randomness,
-                            measure=lambda theta, source=source: mean_log_likelihood(source, theta), at=at,
+                            MODEL, source, method, theta0=theta0, epochs=epochs, seed=randomness,
+                            measure=partial(mean_log_likelihood, source), at=at,
                         )  # fmt: skip
                     rows += (LikelihoodRow(corpus, steps, name, number, *point) for point in points)
     except KeyboardInterrupt:
         interrupted = True
     return Experiment("plsa", settings, tuple(rows), interrupted)
+
+
+def _about(corpus: Corpus | Sequence[str], source: CountSource) -> str:
+    """Return what a corpus is, in words."""
+    packages = corpus.packages if isinstance(corpus, Corpus) else {}
+    names = ", ".join(f"{name} {package.version}" for name, package in packages.items())
+    return (
+        (f"docstrings of {names}: " if names else "")
+        + f"{source.n_documents:,} documents with any of the {source.n_words} most frequent content words, "
+        f"n = {source.n:,} tokens"
+    )
 
 
 def mean_log_likelihood(source: Any, theta: PLSATheta) -> float:

@@ -120,7 +120,8 @@ def trace(
 
     every = method.epoch(data.n if hasattr(data, "n") else len(data))
     result = run(
-        model, data, method, theta0=theta0, n_iter=epochs * every, seed=seed, record_every=every, record=record
+        model, data, method, theta0=theta0, n_iter=epochs * every, seed=seed,
+        record_every=every, record=record,
     )  # fmt: skip
     if result.status == "interrupted":
         raise KeyboardInterrupt

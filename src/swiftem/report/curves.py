@@ -37,7 +37,8 @@ class Curves:
     Parameters
     ----------
     points : iterable of (method, run, epoch, passes, seconds, value)
-        In the order of the epochs.
+        In the order of the epochs. A run that lacks a method that others have, as the last one after Ctrl-C,
+        is left out, so that methods are compared on the same runs; curves end where the shortest does.
 
     Examples
     --------
@@ -53,9 +54,15 @@ class Curves:
         runs: dict[str, dict[int, list[tuple[float, ...]]]] = {}
         for method, run, *point in points:
             runs.setdefault(method, {}).setdefault(run, []).append(tuple(point))
-        self._curves = {
-            method: Curve(*np.moveaxis(np.array(list(by_run.values())), 2, 0))
+        complete = set[int].intersection(*map(set, runs.values())) if runs else set()
+        kept = {
+            method: [points for run, points in by_run.items() if run in complete or not complete]
             for method, by_run in runs.items()
+        }
+        length = min((len(points) for curves in kept.values() for points in curves), default=0)
+        self._curves = {
+            method: Curve(*np.moveaxis(np.array([points[:length] for points in curves]), 2, 0))
+            for method, curves in kept.items()
         }
 
     def __getitem__(self, method: str) -> Curve:
@@ -73,8 +80,8 @@ class Curves:
 
     @property
     def last_epoch(self) -> int:
-        """The last epoch, the same for all."""
-        return min(curve.value.shape[1] for curve in self._curves.values()) - 1
+        """The last epoch, the same for all; −1 where there is nothing."""
+        return min((len(curve.value[0]) for curve in self._curves.values()), default=0) - 1
 
     def at_epoch(self, method: str, epoch: int) -> Array:
         """Return the values after ``epoch`` epochs, shape (runs,)."""
@@ -83,8 +90,9 @@ class Curves:
     def at(self, method: str, axis: str, x: float) -> Array:
         """Return the last values with at most ``x`` passes or seconds, shape (runs,); the first if none."""
         curve = self._curves[method]
-        place = (getattr(curve, axis) <= x).sum(axis=1) - 1
-        return curve.value[np.arange(len(place)), np.maximum(place, 0)]
+        spent: Array = getattr(curve, axis)
+        place = np.maximum((spent <= x).sum(axis=1) - 1, 0)
+        return np.take_along_axis(curve.value, place[:, None], axis=1)[:, 0]
 
     def end(self, method: str, axis: str) -> float:
         """Return how many passes or seconds the method took in all, the median over the runs."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from swiftem.report.method_names import style_of
 from swiftem.report.numbers import power_of_ten
 from swiftem.report.section import Panel, Picture
 
-__all__ = ["FLOOR", "label_ends", "panel_svg", "plain_axes", "save_picture", "spread"]
+__all__ = ["FLOOR", "label_ends", "new_axes", "panel_svg", "plain_axes", "save_picture", "spread"]
 
 FLOOR = 1e-33
 """Where an error of exactly zero is drawn on a logarithmic axis: below the square of double precision."""
@@ -22,28 +23,40 @@ LABEL_GAP = 0.068
 """Least distance between the labels of two curves, as a share of the axis."""
 
 PANEL_SIZE = (5.4, 4.0)
-"""Of one panel, in inches: its letters are as large as the text around it on a page, and legible on a phone."""
+"""Of one panel, in inches: its letters are as large as the text around it, and legible on a phone."""
 
-PLAIN_SVG = {"svg.hashsalt": "swiftem", "svg.fonttype": "path"}
+PLAIN_SVG: dict[Any, Any] = {"svg.hashsalt": "swiftem", "svg.fonttype": "path"}
 """The same picture is the same file, and looks the same with any fonts."""
 
 
 def plain_axes(axes: Any, *, x: str, y: str, log_x: bool = False, log_y: bool = False) -> None:
-    """Give axes their labels, a light grid, and powers of ten where they are logarithmic."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+    """Give axes their labels, a light grid, and powers of ten where they are logarithmic.
+
+    A logarithmic axis that spans less than two powers of ten has plain numbers, and 2 and 5 among them.
+    """
+    from matplotlib.ticker import FuncFormatter, LogLocator
 
     axes.set_xlabel(x)
     axes.set_ylabel(y)
     axes.grid(True, which="major", color="#DDDDDD", linewidth=0.8)
     axes.set_axisbelow(True)
+    axes.tick_params(which="both", length=3, pad=3)
     axes.spines[["top", "right"]].set_visible(False)
     for name, logarithmic in (("x", log_x), ("y", log_y)):
         if logarithmic:
             getattr(axes, f"set_{name}scale")("log")
             axis = getattr(axes, f"{name}axis")
             axis.set_major_locator(LogLocator(numticks=9))
-            axis.set_major_formatter(FuncFormatter(lambda value, place: power_of_ten(value)))
-            axis.set_minor_formatter(NullFormatter())
+            axis.set_major_formatter(FuncFormatter(partial(_tick, axis)))
+            axis.set_minor_formatter(FuncFormatter(partial(_tick, axis)))
+
+
+def _tick(axis: Any, value: float, place: int) -> str:
+    """Return the label of a tick of a logarithmic axis; of most there is none."""
+    low, high = axis.get_view_interval()
+    if high >= 100 * low:
+        return power_of_ten(value)
+    return f"{value:,.10g}" if f"{value:e}"[0] in "125" else ""
 
 
 def label_ends(axes: Any, heights: Mapping[str, float], text: Mapping[str, str]) -> None:
@@ -120,6 +133,17 @@ def save_picture(picture: Picture, folder: Path) -> list[Path]:
     figure.savefig(png, format="png", dpi=130, metadata={"Software": None})
     svg.write_bytes(_svg(figure))
     return [png, svg]
+
+
+def new_axes() -> Any:
+    """Return axes of the size of a panel, in a figure of their own.
+
+    Raises
+    ------
+    ImportError
+        Without matplotlib, with the command that installs it.
+    """
+    return _figure(1, 1).subplots()
 
 
 def _figure(rows: int, columns: int) -> Any:

@@ -13,6 +13,7 @@ from swiftem.experiments.experiment import Experiment
 from swiftem.experiments.gmm_scaling import AUTHORS_LOG, SETTINGS, ReachRow, fit_slope
 from swiftem.report.drawing import label_ends, plain_axes
 from swiftem.report.method_names import style_of
+from swiftem.report.numbers import signed
 from swiftem.report.section import Finding, Panel, Picture, Section, Table
 
 __all__ = ["scaling_section"]
@@ -61,9 +62,10 @@ def scaling_section(experiment: Experiment) -> Section:
     (['gmm-scaling-known'], 2)
     """
     lead = (
-        "The paper's figure 1, right: how many iterations it takes until |μ − μ*|² is below 10⁻³, as the sample "
-        "grows. Theory says of the order of n for iEM and n^(2/3) for sEM-VR and fiEM. To reach means here to stay "
-        "below: a noisy run is below for a moment long before it has converged. γ = 0.3·n^(−2/3), for which the noise is well below the precision."
+        "The paper's figure 1, right: how many iterations it takes until |μ − μ*|² is below 10⁻³, as the "
+        "sample grows. Theory says of the order of n for iEM and n^(2/3) for sEM-VR and fiEM. To reach means "
+        "here to stay below: a noisy run is below for a moment long before it has converged. "
+        "γ = 0.3·n^(−2/3), for which the noise is well below the precision."
     )
     by_setting = {
         name: Reached([row for row in experiment.rows if row.setting == name])
@@ -78,19 +80,18 @@ def scaling_section(experiment: Experiment) -> Section:
             findings.append(_beside_the_log(reached))
             tables.append(_log_table(reached))
         else:
-            findings += _slopes(reached) if name == "known" else [_free_slopes(reached)]
+            if len(reached.sizes) > 1:  # after Ctrl-C there may be no slope to speak of
+                findings += _slopes(reached) if name == "known" else [_free_slopes(reached)]
             pictures.append(_picture(name, reached))
             tables.append(_table(name, reached))
     return Section(
         "gmm-scaling", "Iterations as the sample grows", lead, findings, pictures, tables,
-        experiment.settings, "gmm-scaling.csv", experiment.interrupted,
+        experiment.settings, "gmm-scaling.csv" if experiment.rows else "", experiment.interrupted,
     )  # fmt: skip
 
 
 def _slope_text(reached: Reached, methods: Sequence[str]) -> str:
-    slopes = {m: reached.slope(m) for m in methods}
-    return ", ".join(f"{s:.2f} ({style_of(m).label})" if isfinite(s) else f"none ({style_of(m).label})"
-                     for m, s in slopes.items())  # fmt: skip
+    return ", ".join(f"{signed(reached.slope(m), 2)} ({style_of(m).label})" for m in methods)
 
 
 def _slopes(reached: Reached) -> list[Finding]:
@@ -99,27 +100,38 @@ def _slopes(reached: Reached) -> list[Finding]:
         ("iEM needs of the order of n iterations, and so does EM.", ("em", "iem"), LINEAR),
         ("sEM-VR and fiEM need of the order of n^(2/3) iterations.", ("sem-vr", "fiem"), TWO_THIRDS),
     ):
-        here = [m for m in methods if m in reached.methods]
-        holds = bool(here) and all(low <= reached.slope(m) <= high for m in here)
-        words = f"Known weights: slopes {_slope_text(reached, here)} for n = {_range(reached)}; {low} to {high} expected."
-        brief = f"slopes {_slope_text(reached, here)}; expected {low} to {high}"
+        holds = all(low <= reached.slope(m) <= high for m in methods)
+        slopes = _slope_text(reached, methods)
+        words = f"Known weights: slopes {slopes} for n = {_range(reached)}; {low} to {high} expected."
+        words += _given_up("known", [row for row in reached.rows if row.method in methods])
+        brief = f"slopes {slopes}; expected {low} to {high}"
         findings.append(Finding(claim, "agrees" if holds else "disagrees", words, brief))
     return findings
 
 
 def _free_slopes(reached: Reached) -> Finding:
-    missed = sum(not isfinite(row.stays) for row in reached.rows)
     words = (
-        f"Slopes {_slope_text(reached, reached.methods)} for n = {_range(reached)}. They mean little: with weights "
-        "estimated the optimum μ* itself moves from sample to sample, most at small n, and with it the way there."
+        f"Slopes {_slope_text(reached, reached.methods)} for n = {_range(reached)}. Read them with care: "
+        "with weights estimated the optimum μ* itself moves from sample to sample, most at small n, and with "
+        "it the way there, as the width of the bands shows." + _given_up("free", reached.rows)
     )
-    if missed:
-        words += (
-            f" {missed} of {len(reached.rows)} runs were given up after {SETTINGS['free'].most_epochs} epochs; "
-            "a size with such a run is left out of its method's slope."
-        )
-    return Finding("With free weights (the paper does not say; the authors' code has them known).", "beyond", words,
-                   f"slopes {_slope_text(reached, reached.methods)}")  # fmt: skip
+    return Finding(
+        "With free weights (the paper does not say; the authors' code has them known).",
+        "beyond",
+        words,
+        f"slopes {_slope_text(reached, reached.methods)}",
+    )
+
+
+def _given_up(setting: str, rows: Sequence[ReachRow]) -> str:
+    """Return a sentence on the runs that were given up, if there are any."""
+    missed = sum(not isfinite(row.stays) for row in rows)
+    if not missed:
+        return ""
+    return (
+        f" {missed} of {len(rows)} runs were given up after {SETTINGS[setting].most_epochs} epochs; a size "
+        "with such a run is left out of its method's slope."
+    )
 
 
 def _range(reached: Reached) -> str:
@@ -127,21 +139,34 @@ def _range(reached: Reached) -> str:
 
 
 def _beside_the_log(reached: Reached) -> Finding:
-    ratios = {
-        (m, n): reached.mean(m, n, "first") / AUTHORS_LOG[n][m]
+    ratios = [reached.mean(m, n, "first") / AUTHORS_LOG[n][m] for n in reached.sizes for m in reached.methods]
+    known = [ratio for ratio in ratios if isfinite(ratio)]
+    if known:
+        low, high = min(known), max(known)
+        brief = f"first below 10⁻³ at {low:.2f} to {high:.2f} times their iterations"
+        words = f"Counted to the first time below 10⁻³, ours are {low:.2f} to {high:.2f} times theirs."
+    else:
+        low, high = nan, nan
+        brief, words = "not reached", "None of our runs came below 10⁻³."
+    if 0 < len(known) < len(ratios):
+        words += f" In {len(ratios) - len(known)} of {len(ratios)} cases a run did not come below it."
+    later = [
+        reached.mean(m, n, "stays") / reached.mean(m, n, "first")
         for n in reached.sizes
-        for m in reached.methods
-    }
-    low, high = min(ratios.values()), max(ratios.values())
-    later = np.nanmax([reached.mean(m, n, "stays") / reached.mean(m, n, "first")
-                       for n in reached.sizes for m in ("sem-vr", "fiem") if m in reached.methods] or [nan])  # fmt: skip
+        for m in ("sem-vr", "fiem")
+    ]
+    later = [ratio for ratio in later if isfinite(ratio)]
+    if later:
+        words += (
+            f" Until the runs stay below it takes sEM-VR and fiEM up to {max(later):.1f} times as many: with "
+            "c = 1 their noise is as large as the precision that is looked for."
+        )
+    agrees = len(known) == len(ratios) and low >= 0.5 and high <= 2
     return Finding(
         "The authors' logged iterations (c = 1, known weights).",
-        "agrees" if 0.5 <= low and high <= 2 else "disagrees",
-        f"Counted to the first time below 10⁻³, ours are {low:.2f} to {high:.2f} times theirs. Until the runs stay "
-        f"below it takes sEM-VR and fiEM up to {later:.1f} times as many: with c = 1 their noise is as large as the "
-        "precision that is looked for.",
-        f"first below 10⁻³ at {low:.2f} to {high:.2f} times their iterations",
+        "agrees" if agrees else "disagrees",
+        words,
+        brief,
     )
 
 
@@ -160,7 +185,7 @@ def _picture(name: str, reached: Reached) -> Picture:
                 known = means[np.isfinite(means)]
                 if len(known):
                     ends[m], slope = float(known[-1]), reached.slope(m, measure)
-                    text[m] = f"{style.label}  {slope:.2f}" if isfinite(slope) else style.label
+                    text[m] = f"{style.label}  {signed(slope, 2)}" if isfinite(slope) else style.label
             if measure == "stays":
                 _guides(axes, reached)
             label_ends(axes, ends, text)
@@ -180,7 +205,7 @@ def _picture(name: str, reached: Reached) -> Picture:
 
 
 def _guides(axes: Any, reached: Reached) -> None:
-    """Draw n and n^(2/3) beside the curves, each through the first point of a method that should follow it."""
+    """Draw n and n^(2/3) beside the curves, each a little below a method that should follow it."""
     sizes = np.array(reached.sizes, dtype=np.float64)
     for method, exponent, name in (("iem", 1.0, "n"), ("fiem", 2 / 3, "n^(2/3)")):
         first = reached.mean(method, reached.sizes[0], "stays") if method in reached.methods else nan
@@ -203,9 +228,7 @@ def _table(name: str, reached: Reached) -> Table:
     rows = [
         [f"{n:,}", *(_count(reached.mean(m, n, "stays")) for m in reached.methods)] for n in reached.sizes
     ]
-    rows.append(
-        ["slope", *(f"{reached.slope(m):.2f}" if isfinite(reached.slope(m)) else "" for m in reached.methods)]
-    )
+    rows.append(["slope", *(signed(reached.slope(m), 2) for m in reached.methods)])
     head = ["n", *(style_of(m).label for m in reached.methods)]
     return Table(f"Iterations to stay below 10⁻³, {SETTINGS[name].title}, mean over the runs", head, rows)
 

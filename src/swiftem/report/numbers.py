@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from math import floor, isfinite, log10
 
-__all__ = ["likelihood", "power_of_ten", "seconds_text", "short", "times"]
+__all__ = ["counted", "likelihood", "power_of_ten", "seconds_text", "short", "signed", "times"]
 
 SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def power_of_ten(value: float) -> str:
-    """Return a value for a logarithmic axis, where only powers of ten have a label.
+    """Return a power of ten for a logarithmic axis, and nothing for other values.
 
     >>> power_of_ten(1e-12), power_of_ten(1000.0), power_of_ten(1.0), power_of_ten(2e5)
     ('10⁻¹²', '1,000', '1', '')
@@ -18,23 +18,23 @@ def power_of_ten(value: float) -> str:
     power = round(log10(value))
     if abs(log10(value) - power) > 1e-9:
         return ""
-    if 0 <= power <= 4:
+    if 0 <= power <= 5:
         return f"{10**power:,}"
     return "10" + str(power).translate(SUPERSCRIPT)
 
 
 def short(value: float) -> str:
-    """Return two digits of a small positive number, in the paper's notation.
+    """Return two digits of a positive number, in the paper's notation.
 
-    >>> short(1.3e-20), short(0.0003), short(0.25), short(0.0)
-    ('1.3·10⁻²⁰', '3.0·10⁻⁴', '0.25', '0')
+    >>> short(1.3e-20), short(0.0003), short(0.25), short(1234.0), short(0.0)
+    ('1.3·10⁻²⁰', '3.0·10⁻⁴', '0.25', '1,200', '0')
     """
     if not isfinite(value) or value == 0.0:
         return "0" if value == 0.0 else "none"
-    power = floor(log10(abs(value)))
-    if -2 <= power <= 3:
-        return f"{value:.2g}"
-    return f"{value / 10.0**power:.1f}·10" + str(power).translate(SUPERSCRIPT)
+    digits, power = f"{value:.1e}".split("e")  # rounded first: 9.96e-5 is 1.0·10⁻⁴
+    if -2 <= int(power) <= 3:
+        return f"{float(f'{value:.2g}'):,.10g}"
+    return f"{digits}·10" + str(int(power)).translate(SUPERSCRIPT)
 
 
 def likelihood(value: float) -> str:
@@ -43,18 +43,36 @@ def likelihood(value: float) -> str:
     >>> likelihood(-4.7123)
     '−4.71'
     """
-    return f"{value:.2f}".replace("-", "−")
+    return signed(value, 2)
+
+
+def signed(value: float, digits: int) -> str:
+    """Return a number that may be negative, with so many digits and a true minus.
+
+    >>> signed(-0.256, 2), signed(0.668, 2), signed(float("nan"), 2)
+    ('−0.26', '0.67', 'none')
+    """
+    return f"{value:.{digits}f}".replace("-", "−") if isfinite(value) else "none"
+
+
+def counted(number: int, thing: str) -> str:
+    """Return a number of things.
+
+    >>> counted(1, "epoch"), counted(5, "epoch")
+    ('1 epoch', '5 epochs')
+    """
+    return f"{number:,} {thing}" + ("" if number == 1 else "s")
 
 
 def seconds_text(seconds: float) -> str:
-    """Return a duration with two digits.
+    """Return a duration with two or three digits.
 
-    >>> seconds_text(0.0213), seconds_text(3.14), seconds_text(75.0)
-    ('21 ms', '3.1 s', '75 s')
+    >>> seconds_text(0.0213), seconds_text(0.284), seconds_text(3.14), seconds_text(75.0)
+    ('21 ms', '284 ms', '3.1 s', '75 s')
     """
-    if seconds < 1:
-        return f"{1000 * seconds:.2g} ms"
-    return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
+    if seconds < 0.9995:
+        return f"{1000 * seconds:.0f} ms" if seconds >= 0.00995 else f"{1000 * seconds:.2g} ms"
+    return f"{seconds:.1f} s" if seconds < 9.95 else f"{seconds:.0f} s"
 
 
 def times(factor: float) -> str:

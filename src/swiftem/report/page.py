@@ -26,17 +26,23 @@ code { padding: .1em .3em; overflow-wrap: anywhere; } pre { padding: .7rem; over
 .findings b { display: block; }
 .verdict { position: absolute; left: 0; top: .55rem; width: 7.4rem; font-size: .85rem; font-weight: 600; }
 .agrees { color: var(--good); } .disagrees { color: var(--bad); } .beyond { color: var(--note); }
+figure { margin: 1rem 0; } figcaption { font-weight: 600; margin-bottom: .5rem; }
 .panels { display: grid; gap: .5rem; grid-template-columns: repeat(var(--columns), minmax(0, 1fr)); }
-figure { margin: 1rem 0; } .panels div { margin: 0; } .panels img { width: 100%; height: auto; display: block; }
-.panels span { font-size: .9rem; color: var(--soft); } figcaption { font-weight: 600; margin-bottom: .5rem; }
-.wide { overflow-x: auto; } table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: .92rem; }
-th, td { text-align: right; padding: .25rem .7rem; border-bottom: 1px solid var(--line); white-space: nowrap; }
-th:first-child, td:first-child { text-align: left; } caption { text-align: left; font-weight: 600; padding: .4rem 0; }
+.panels div { margin: 0; } .panels img { width: 100%; height: auto; display: block; }
+.panels span { font-size: .9rem; color: var(--soft); }
+.wide { overflow-x: auto; margin: 1.2rem 0; }
+table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: .92rem; }
+th, td { text-align: right; white-space: nowrap;
+  padding: .25rem .7rem; border-bottom: 1px solid var(--line); }
+th:first-child, td:first-child { text-align: left; }
+thead th { white-space: normal; vertical-align: bottom; }
+caption { text-align: left; font-weight: 600; padding: .4rem 0; }
 .settings td, .settings th { white-space: normal; text-align: left; vertical-align: top; }
 .warning { background: #fff3d6; padding: .6rem .8rem; border-radius: 4px; }
 footer { margin-top: 3rem; color: var(--soft); font-size: .9rem; }
 @media (max-width: 60rem) { .panels { grid-template-columns: minmax(0, 1fr); } }
-@media (max-width: 34rem) { .findings li { padding-left: 0; } .verdict { position: static; width: auto; } }
+@media (max-width: 34rem) { .findings li { padding-left: 0; } .verdict { position: static; width: auto; }
+  th, td { padding: .25rem .4rem; } }
 @media print { .panels { break-inside: avoid; } }
 """
 
@@ -83,9 +89,9 @@ def page(
     findings = [(section, finding) for section in sections for finding in section.findings]
     counts = {verdict: sum(finding.verdict == verdict for _, finding in findings) for verdict in VERDICTS}
     summary = (
-        f"Of {counts['agrees'] + counts['disagrees']} claims of the paper that were checked, {counts['agrees']} agree "
-        f"with what was measured and {counts['disagrees']} do not; {counts['beyond']} more findings are about what "
-        "the paper does not say."
+        f"Of {counts['agrees'] + counts['disagrees']} claims of the paper that were checked, "
+        f"{counts['agrees']} agree with what was measured and {counts['disagrees']} do not; "
+        "what else was found is about what the paper does not say."
         if findings
         else "Nothing was complete enough to be held against the paper."
     )
@@ -95,10 +101,12 @@ def page(
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>{escape(title)}</title><style>{STYLE}</style></head>\n<body>\n"
-        f"<h1>{escape(title)}</h1>\n<p>{escape(lead)}</p>\n<p><b>{escape(summary)}</b></p>\n<nav>{links}</nav>\n"
+        f"<h1>{escape(title)}</h1>\n<p>{escape(lead)}</p>\n<p><b>{escape(summary)}</b></p>\n"
+        f"<nav>{links}</nav>\n"
         f"{body}\n<h2>How this was made</h2>\n<pre>{escape(command)}</pre>\n{_settings(facts)}\n"
-        "<footer>Seconds are of this computer and without compiling. Passes are E-step evaluations divided by n. "
-        "Lines are medians over the runs, bands their range.</footer>\n</body></html>\n"
+        "<footer>Seconds are of this computer and without compiling. Passes are E-step evaluations divided "
+        "by n. Lines and tables are medians over the runs, where iterations are counted means; bands are the "
+        "range over the runs.</footer>\n</body></html>\n"
     )
 
 
@@ -112,8 +120,11 @@ def _section(section: Section, figures: bool) -> str:
     parts.append(_findings(section.findings))
     if figures:
         parts += [_picture(picture) for picture in section.pictures]
+    elif section.pictures:
+        parts.append('<p class="warning">No figures: matplotlib is not installed.</p>')
     parts += [_table(table) for table in section.tables]
-    parts.append(f"<h3>Settings</h3>{_settings(section.settings)}")
+    if section.settings:
+        parts.append(f"<h3>Settings</h3>{_settings(section.settings)}")
     if section.data:
         parts.append(f"<p>All numbers: <code>{escape(section.data)}</code> beside this page.</p>")
     return "\n".join(parts) + "</section>\n"

@@ -1,0 +1,42 @@
+"""What goes wrong with files, in one sentence and with an exit code."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import typer
+
+from swiftem.data import UnknownColumnError
+
+__all__ = ["FAILED", "INTERRUPTED", "one_sentence", "tell"]
+
+FAILED = 1
+"""Exit code where data or a model cannot be used."""
+INTERRUPTED = 130
+"""Exit code of a program that Ctrl-C ended, as shells have it."""
+
+
+def tell(sentence: str) -> None:
+    """Say something that is no result: to standard error, so that results can go to a pipe."""
+    typer.echo(sentence, err=True)
+
+
+@contextmanager
+def one_sentence() -> Iterator[None]:
+    """End the program with a sentence instead of a traceback: 1 for files, 2 for options, 130 for Ctrl-C."""
+    try:
+        yield
+    except UnknownColumnError as error:
+        raise typer.BadParameter(str(error), param_hint=f"'--{error.argument}'") from None
+    except BrokenPipeError:  # whoever read the output has enough of it: typer ends quietly
+        raise
+    except MemoryError as error:
+        tell(f"There is not enough memory ({error})." if str(error) else "There is not enough memory.")
+        raise typer.Exit(FAILED) from None
+    except (OSError, ValueError, ImportError) as error:
+        tell(str(error))
+        raise typer.Exit(FAILED) from None
+    except KeyboardInterrupt:
+        tell("Interrupted; nothing was written.")
+        raise typer.Exit(INTERRUPTED) from None

@@ -1,0 +1,168 @@
+"""``swiftem fit``: a Gaussian mixture to a table, with a progress bar, and the model in a file."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+import numpy as np
+import typer
+
+from swiftem.cli.components import screen, show_components
+from swiftem.cli.failures import INTERRUPTED, one_sentence, tell
+from swiftem.cli.model_file import KINDS
+from swiftem.data.table_columns import shortened
+from swiftem.data.tables import Table, read_table
+
+if TYPE_CHECKING:
+    from swiftem.estimators import GaussianMixture
+
+__all__ = ["FitRequest", "fit"]
+
+
+@dataclass(frozen=True)
+class FitRequest:
+    """What was asked for, under the names of the options; None is "auto"."""
+
+    table: Path
+    out: Path
+    components: int
+    covariance: str
+    method: str
+    columns: Sequence[str] | None
+    weights: str | None
+    max_passes: int
+    tol: float
+    starts: int
+    seed: int
+    reg_covar: float
+    batch_size: int | None
+    step_size: float | None
+
+
+def fit(request: FitRequest) -> int:
+    """Read, fit, write the model, show it, and return the exit code: 0, or 130 after Ctrl-C."""
+    with one_sentence():
+        console = screen()
+        with console.status(f"Reading {request.table}") if console.is_terminal else nullcontext():
+            table = read_table(request.table, request.columns, request.weights)
+        for note in table.notes:
+            tell(note)
+        _check_rows(request, table)
+        console.print(_task(request, table), soft_wrap=True)
+        mixture = _mixture(request, verbose=console.is_terminal)
+        began = perf_counter()
+        interrupted = _fit(mixture, table)
+        seconds = perf_counter() - began
+        if not hasattr(mixture, "means_"):
+            tell("Interrupted before there was a model; nothing was written.")
+            return INTERRUPTED
+        _save(mixture, table, request.out)
+        try:
+            show_components(console, mixture, table.names)
+            for line in _summary(request, mixture, table, seconds, interrupted):
+                console.print(line, soft_wrap=True)
+        except KeyboardInterrupt:
+            tell(f"Interrupted; the model is in {request.out}.")
+            interrupted = True
+    return INTERRUPTED if interrupted else 0
+
+
+def _check_rows(request: FitRequest, table: Table) -> None:
+    n = len(table.values) if table.weights is None else int(np.count_nonzero(table.weights))
+    if n < max(request.components, 2):
+        what = "row" if n == 1 else "rows"
+        having = " of positive weight" if table.weights is not None else ""
+        if request.components <= 2:
+            raise ValueError(f"{request.table} must have at least two rows, got {n} {what}{having}.")
+        raise typer.BadParameter(
+            f"{request.components} components need as many rows, but {request.table} has {n} {what}{having}.",
+            param_hint="'--components'",
+        )
+
+
+def _task(request: FitRequest, table: Table) -> str:
+    n, d = table.values.shape
+    columns = shortened(table.names) if table.names else ("1 column" if d == 1 else f"{d} columns")
+    kind = KINDS[request.covariance]
+    what = "1 component" if request.components == 1 else f"{request.components} components"
+    return f"{request.table}: {n:,} rows of {columns}; {what}, {kind} covariance."
+
+
+def _mixture(request: FitRequest, verbose: bool) -> GaussianMixture:
+    from swiftem.estimators import GaussianMixture
+
+    return GaussianMixture(
+        request.components,
+        covariance_type=request.covariance,
+        method=request.method,
+        max_iter=request.max_passes,
+        tol=request.tol,
+        n_init=request.starts,
+        random_state=request.seed,
+        reg_covar=request.reg_covar,
+        batch_size="auto" if request.batch_size is None else request.batch_size,
+        step_size="auto" if request.step_size is None else request.step_size,
+        verbose=int(verbose),
+    )
+
+
+def _fit(mixture: GaussianMixture, table: Table) -> bool:
+    """Fit, pass on what the estimator warns of, and return whether Ctrl-C ended it."""
+    from sklearn.exceptions import ConvergenceWarning
+
+    interrupted = False
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            mixture.fit(table.values, sample_weight=table.weights)
+        except KeyboardInterrupt:  # outside of the passes, which end in order
+            interrupted = True
+    told = set()
+    for warning in caught:
+        sentence = str(warning.message)
+        is_of_fit = issubclass(warning.category, ConvergenceWarning)
+        if is_of_fit and ("interrupted" in sentence or "did not converge" in sentence):
+            interrupted = interrupted or "interrupted" in sentence  # both are in the summary
+        elif issubclass(warning.category, UserWarning) and sentence not in told:
+            told.add(sentence)
+            tell(sentence)
+    return interrupted
+
+
+def _save(mixture: GaussianMixture, table: Table, out: Path) -> None:
+    """Write the model with the names of its columns."""
+    mixture.verbose = 0  # the bar was for this terminal, not for whoever loads the model
+    if table.names:
+        mixture.feature_names_in_ = np.array(table.names, dtype=object)
+    try:
+        mixture.save(out.resolve())  # a link stays one: a new file takes the name of its target
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise OSError(f"{out} cannot be written ({reason}).") from None
+    # scikit-learn would warn of the array, which has no names, in what follows.
+    mixture.__dict__.pop("feature_names_in_", None)
+
+
+def _summary(
+    request: FitRequest, mixture: GaussianMixture, table: Table, seconds: float, interrupted: bool
+) -> list[str]:
+    passes = "1 pass" if mixture.n_iter_ == 1 else f"{mixture.n_iter_} passes"
+    after = f"after {passes} of {mixture.method_} in {seconds:.1f} s"
+    if interrupted:
+        return [f"Interrupted {after}: the model so far is in {request.out}."]
+    if mixture.converged_:
+        ended = f"Converged {after}"
+    else:
+        ended = f"Not converged {after}: raise --max-passes or --tol"
+    lines = [f"{ended}; distance from a stationary point {mixture.stationarity_:.1e}."]
+    mean = mixture.score(table.values, sample_weight=table.weights)
+    bic = mixture.bic(table.values, sample_weight=table.weights)
+    lines.append(f"Mean log-likelihood {mean:.5f}, BIC {bic:.1f}.")
+    lines.append(f"Model: {request.out}")
+    return lines

@@ -1,0 +1,116 @@
+"""Reading a model's file for a command, and the rows that it is asked about."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from swiftem.data.table_columns import UnknownColumnError, shortened
+from swiftem.data.tables import Table, is_table, read_names, read_table
+
+if TYPE_CHECKING:
+    from swiftem.estimators import GaussianMixture
+
+__all__ = ["names_of", "open_mixture", "read_header", "rows_for"]
+
+KINDS = {"full": "full", "tied": "tied", "diag": "diagonal", "spherical": "spherical"}
+"""How covariances are called in sentences."""
+
+
+def read_header(path: Path) -> dict[str, Any]:
+    """Return what a model's file says of itself: format, kind, header, and the versions that wrote it."""
+    from swiftem.estimators.persistence import HEADER, LARGEST_HEADER
+
+    _check_file(path)
+    foreign = f"{path} is no swiftem model, or damaged"
+    try:
+        with zipfile.ZipFile(path) as file:
+            if file.getinfo(HEADER).file_size > LARGEST_HEADER:
+                raise ValueError(f"{foreign}: its header is too long.")
+            header = json.loads(file.read(HEADER))
+    except PermissionError:
+        raise OSError(f"{path} cannot be read (permission denied).") from None
+    except KeyError:
+        raise ValueError(f"{path} is no swiftem model: it has no header.") from None
+    except (OSError, zipfile.BadZipFile, ValueError, RuntimeError, NotImplementedError):
+        raise ValueError(f"{foreign}.") from None
+    if not isinstance(header, dict) or not {"format", "kind", "header"} <= set(header):
+        raise ValueError(f"{path} is no swiftem model: its header is another's.")
+    return header
+
+
+def open_mixture(path: Path) -> GaussianMixture:
+    """Return the mixture in a file, or say in a sentence why there is none."""
+    from swiftem.estimators import GaussianMixture
+
+    _check_file(path)
+    try:
+        return GaussianMixture.load(path)
+    except PermissionError:
+        raise OSError(f"{path} cannot be read (permission denied).") from None
+    except Exception as error:  # a damaged or foreign file may hold anything
+        if isinstance(error, ValueError | OSError) and str(path) in str(error):
+            raise
+        raise ValueError(f"{path} is no swiftem model, or damaged.") from None
+
+
+def _check_file(path: Path) -> None:
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} must be a model's file, got a folder.")
+    if not path.exists():
+        raise FileNotFoundError(f"{path} must be a model's file, but does not exist.")
+    if is_table(path):
+        raise ValueError(f"{path} is a table, not a model: the model comes first, then the table.")
+
+
+def names_of(mixture: GaussianMixture) -> tuple[str, ...]:
+    """Return the names of the columns that the model was fitted to; empty where they had none."""
+    return tuple(str(name) for name in getattr(mixture, "feature_names_in_", ()))
+
+
+def rows_for(
+    mixture: GaussianMixture, path: Path, columns: Sequence[str] | None, weights: str | None
+) -> Table:
+    """Return the model's columns of a table: by name where both have names, else by position."""
+    names, width = names_of(mixture), int(mixture.n_features_in_)
+    # They are matched here; scikit-learn would warn of arrays, which have none.
+    mixture.__dict__.pop("feature_names_in_", None)
+    found = read_names(path) if names and columns is None else ()
+    if not found:
+        return _by_position(path, columns, weights, names, width)
+    missing = [name for name in names if name not in found]
+    if missing:
+        what = f"column {missing[0]!r} is" if len(missing) == 1 else f"columns {shortened(missing)} are"
+        raise ValueError(
+            f"{path} must have the columns of the model, but {what} missing: it has {shortened(found)}."
+        )
+    if weights in names:
+        raise typer.BadParameter(f"{weights!r} is a column of the model's data.", param_hint="'--weights'")
+    try:
+        return read_table(path, columns=names, weights=weights)
+    except UnknownColumnError as error:
+        if error.argument == "weights":
+            raise
+        raise ValueError(str(error)) from None  # the model asked for columns, not an option
+
+
+def _by_position(
+    path: Path, columns: Sequence[str] | None, weights: str | None, names: Sequence[str], width: int
+) -> Table:
+    table = read_table(path, columns, weights)
+    got = table.values.shape[1]
+    if got != width:
+        wanted = f"{width} ({shortened(names)})" if names else str(width)
+        if columns is not None:
+            raise typer.BadParameter(f"the model has {wanted} columns, got {got}.", param_hint="'--columns'")
+        has = f"{got} ({shortened(table.names)})" if table.names else str(got)
+        raise ValueError(
+            f"{path} must have as many numeric columns as the model, {wanted}, got {has}: "
+            "choose them with --columns."
+        )
+    return table

@@ -1,0 +1,66 @@
+"""Files that a command is to write: refused before anything is computed, where they cannot be written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+
+__all__ = ["model_file", "not_the_same", "table_file"]
+
+
+def model_file(path: Path) -> Path:
+    """Return where a model is to be written, or refuse it."""
+    from swiftem.data.tables import is_table
+
+    if is_table(path):
+        raise typer.BadParameter(
+            f"{path} has the ending of a table: name the model {path.with_suffix('.model').name}, say."
+        )
+    return _writable(path)
+
+
+def table_file(path: Path | None) -> Path | None:
+    """Return where predictions are to be written, or refuse it."""
+    from importlib.util import find_spec
+
+    from swiftem.data.parquet_table import NEEDS_PYARROW
+    from swiftem.data.write_table import WRITTEN
+
+    if path is None:
+        return None
+    ending = path.suffix.lower()
+    if ending not in WRITTEN:
+        raise typer.BadParameter(
+            f"{path} must end in {', '.join(WRITTEN[:-1])} or {WRITTEN[-1]}, got {ending or 'no ending'}."
+        )
+    if ending == ".parquet" and find_spec("pyarrow") is None:
+        raise typer.BadParameter(NEEDS_PYARROW)
+    return _writable(path)
+
+
+def not_the_same(out: Path | None, *others: Path) -> None:
+    """Refuse to write over what is read."""
+    for other in others:
+        if out is not None and out.resolve() == other.resolve():
+            raise typer.BadParameter(
+                f"{other} is what is read: name another file for the results.", param_hint="'--out'"
+            )
+
+
+def _writable(path: Path) -> Path:
+    import tempfile
+
+    target = path.resolve()
+    if target.is_dir():
+        raise typer.BadParameter(f"{path} is a folder: name a file.")
+    if target.exists() and not target.is_file():
+        raise typer.BadParameter(f"{path} is no ordinary file: name another one.")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=target.parent):
+            pass
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise typer.BadParameter(f"{path} cannot be written ({reason}): name another file.") from None
+    return path

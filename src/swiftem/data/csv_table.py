@@ -1,0 +1,107 @@
+"""Tables in CSV files: by pyarrow where it is installed, else by Python's reader, with the same result."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from swiftem._typing import Array
+from swiftem.data.csv_layout import Layout, is_missing, layout_of, number_in, records
+from swiftem.data.finite_rows import first_bad_cell, what_it_is
+from swiftem.data.table_columns import Column, Columns, choose_columns, label
+
+__all__ = ["read_csv"]
+
+
+def read_csv(
+    file: Path, columns: Sequence[Column] | None, weights: Column | None
+) -> tuple[NDArray[Any], NDArray[Any] | None, Columns, Layout]:
+    """Return rows (n, d) in float64, weights (n,), the choice of columns and the layout."""
+    layout = layout_of(file)
+    chosen = choose_columns(file, layout.names, layout.unfit, columns, weights)
+    found = _by_pyarrow(file, layout, chosen)
+    if found is None:
+        # Also where something is wrong: this one knows the line.
+        found = _by_python(file, layout, chosen)
+    if chosen.weights is None:
+        return found, None, chosen, layout
+    return np.ascontiguousarray(found[:, :-1]), found[:, -1].copy(), chosen, layout
+
+
+def _by_pyarrow(file: Path, layout: Layout, chosen: Columns) -> Array | None:
+    """Return the columns (n, len(chosen.all)), or None where pyarrow is missing or stumbles over the file."""
+    try:
+        import pyarrow as pa
+        from pyarrow import csv
+    except ImportError:
+        return None
+    wanted = [f"c{number}" for number in chosen.all]
+    try:
+        table = csv.read_csv(
+            file,
+            read_options=csv.ReadOptions(
+                column_names=[f"c{number}" for number in range(len(layout.unfit))],
+                skip_rows=layout.header_lines,
+            ),
+            parse_options=csv.ParseOptions(delimiter=layout.delimiter, newlines_in_values=True),
+            convert_options=csv.ConvertOptions(
+                include_columns=wanted,
+                column_types={name: pa.float64() for name in wanted},
+                null_values=[],
+                decimal_point=layout.decimal,
+            ),
+        )
+    except pa.ArrowException:
+        return None
+    found = np.empty((table.num_rows, len(wanted)))
+    for place, name in enumerate(wanted):
+        found[:, place] = table.column(name).to_numpy()
+    negative = chosen.weights is not None and bool((found[:, -1] < 0).any())
+    return None if negative or first_bad_cell(found) is not None else found
+
+
+def _by_python(file: Path, layout: Layout, chosen: Columns) -> Array:
+    """Return the columns (n, len(chosen.all)), or say in which line something is wrong."""
+    width, wanted, decimal = len(layout.unfit), chosen.all, layout.decimal
+    flat = array("d")
+    for line, cells in records(file, layout.delimiter):
+        if line <= layout.header_lines:
+            continue
+        if len(cells) != width:
+            raise ValueError(
+                f"{file} must have {_cells(width)} in every line, as in its first, "
+                f"got {_cells(len(cells))} in line {line}."
+            )
+        for number in wanted:
+            value = number_in(cells[number], decimal)
+            # An infinity minus itself is NaN, and NaN is not equal to anything.
+            if value is None or value - value != 0.0:
+                raise ValueError(_complaint(file, cells[number], value, label(layout.names, number), line))
+            if number == chosen.weights and value < 0:
+                raise ValueError(
+                    f"{file} must have weights that are not negative, got {value:g} in line {line}."
+                )
+            flat.append(value)
+    return np.frombuffer(flat, dtype=np.float64).reshape(-1, len(wanted)).copy()
+
+
+def _cells(count: int) -> str:
+    return "1 cell" if count == 1 else f"{count} cells"
+
+
+def _complaint(file: Path, cell: str, value: float | None, name: str, line: int) -> str:
+    where = f"in column {name!r}, line {line}"
+    if is_missing(cell):
+        got = f"a missing value ({cell.strip()})" if cell.strip() else "a missing value"
+        return f"{file} must have a number in every cell, got {got} {where}: remove or fill in such lines."
+    if value is None:
+        shown = cell if len(cell) <= 40 else cell[:37] + "..."
+        return (
+            f"{file} must have a number in every cell, got {shown!r} {where}: correct it, or omit the column."
+        )
+    return f"{file} must hold finite numbers, got {what_it_is(value)} {where}: remove or replace such lines."

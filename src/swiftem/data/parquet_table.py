@@ -1,0 +1,139 @@
+"""Tables in Parquet files, by pyarrow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from swiftem.data.finite_rows import first_bad_cell, what_it_is
+from swiftem.data.table_columns import Column, Columns, choose_columns, label
+
+__all__ = ["NEEDS_PYARROW", "parquet_names", "read_parquet"]
+
+NEEDS_PYARROW = "Parquet files need pyarrow: install it with pip install 'swiftem[io]'."
+
+
+def read_parquet(
+    file: Path, columns: Sequence[Column] | None, weights: Column | None
+) -> tuple[NDArray[Any], NDArray[Any] | None, Columns]:
+    """Return rows (n, d), weights (n,) and the choice of columns; float32 where all columns are no more.
+
+    What pandas keeps as an index is left out.
+    """
+    with _opened(file) as stored:
+        schema = stored.schema_arrow
+        names = [str(name) for name in schema.names]
+        index = (schema.pandas_metadata or {}).get("index_columns", [])
+        unfit = [
+            "an index" if name in index else _unfit(kind)
+            for name, kind in zip(names, schema.types, strict=True)
+        ]
+        if not names or stored.metadata.num_rows == 0:
+            got = f"{stored.metadata.num_rows} rows of {len(names)} columns"
+            raise ValueError(f"{file} must have at least one row and one column, got {got}.")
+        chosen = choose_columns(file, names, unfit, columns, weights)
+        for number in chosen.all:
+            why = _unfit(schema.types[number])
+            if why:
+                raise ValueError(f"{file} must have numbers in column {names[number]!r}, got {why}.")
+        values = _empty(schema, chosen, stored.metadata.num_rows)
+        weight = None if chosen.weights is None else np.empty(len(values))
+        _fill(file, stored, names, chosen, values, weight)
+    return values, weight, chosen
+
+
+def parquet_names(file: Path) -> tuple[str, ...]:
+    """Return the names of all columns."""
+    with _opened(file) as stored:
+        return tuple(str(name) for name in stored.schema_arrow.names)
+
+
+@contextmanager
+def _opened(file: Path) -> Iterator[Any]:
+    """Open the file, and turn what Arrow complains of into a sentence."""
+    try:
+        import pyarrow as pa
+        from pyarrow import parquet
+    except ImportError:
+        raise ImportError(NEEDS_PYARROW) from None
+    try:
+        with parquet.ParquetFile(file) as stored:
+            yield stored
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowKeyError) as error:
+        first = str(error).partition("\n")[0].rstrip(". ") or type(error).__name__
+        raise ValueError(
+            f"{file} must be a Parquet file, got a damaged one or something else: {first}."
+        ) from None
+
+
+def _unfit(kind: Any) -> str:
+    """Return why a column of an Arrow type cannot be data, or nothing."""
+    from pyarrow import types
+
+    if types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind):
+        return ""
+    if types.is_boolean(kind):
+        return "true or false"
+    if types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind):
+        return "text"
+    if types.is_null(kind):
+        return "no values"
+    if types.is_dictionary(kind):
+        return "categories"
+    return "times" if types.is_temporal(kind) else str(kind)
+
+
+def _empty(schema: Any, chosen: Columns, n: int) -> NDArray[Any]:
+    """Return an array (n, d) of the least type that holds the columns."""
+    from pyarrow import types
+
+    small = all(
+        types.is_float32(schema.types[number]) or types.is_float16(schema.types[number])
+        for number in chosen.data
+    )
+    return np.empty((n, len(chosen.data)), dtype=np.float32 if small else np.float64)
+
+
+def _fill(
+    file: Path,
+    stored: Any,
+    names: Sequence[str],
+    chosen: Columns,
+    values: NDArray[Any],
+    weight: NDArray[Any] | None,
+) -> None:
+    """Read batch by batch, so that the file's columns and the array are not in memory at the same time."""
+    start = 0
+    wanted = [names[number] for number in chosen.all]
+    for batch in stored.iter_batches(columns=wanted):
+        stop = start + batch.num_rows
+        for place, number in enumerate(chosen.all):
+            target = weight if weight is not None and place == len(chosen.data) else values[:, place]
+            target[start:stop] = _numbers(file, batch.column(names[number]), label(names, number), start)
+        start = stop
+
+
+def _numbers(file: Path, column: Any, name: str, start: int) -> NDArray[Any]:
+    import pyarrow as pa
+    from pyarrow import types
+
+    bad, what = None, "a missing value"
+    if column.null_count:
+        bad = int(np.argmax(column.is_null().to_numpy(zero_copy_only=False)))
+    else:
+        if types.is_decimal(column.type):
+            column = column.cast(pa.float64())
+        found = column.to_numpy(zero_copy_only=False)
+        place = first_bad_cell(found[:, None])
+        if place is None:
+            return np.asarray(found)
+        bad, what = place[0], what_it_is(found[place[0]])
+    raise ValueError(
+        f"{file} must hold finite numbers, got {what} in column {name!r}, row {start + bad} (from 0): "
+        "remove or replace such rows."
+    )

@@ -1,0 +1,21 @@
+"""Warnings that point at the user's own line."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from types import FrameType
+
+__all__ = ["warn"]
+
+INSIDE = ("swiftem", "sklearn")
+"""Packages that stand between the user's call and a warning: validation and callbacks are decorators."""
+
+
+def warn(message: str, category: type[Warning]) -> None:
+    """Warn, with the place that called into swiftem or scikit-learn as where it happened."""
+    frame: FrameType | None = sys._getframe(1)
+    level = 2
+    while frame is not None and str(frame.f_globals.get("__name__")).partition(".")[0] in INSIDE:
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level)

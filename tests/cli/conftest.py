@@ -1,0 +1,63 @@
+"""What the tests of the command line share."""
+
+import re
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from swiftem.cli.app import app
+
+
+@pytest.fixture
+def invoke():
+    """Return a function that gives exit code and output, as one line: breaks depend on the width."""
+
+    def call(*arguments):
+        result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+        assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+        plain = re.sub(r"\x1b\[[0-9;]*m", "", result.output)
+        return result.exit_code, re.sub(r"[\s│╭╮╰╯─]+", " ", plain)
+
+    return call
+
+
+@pytest.fixture
+def call():
+    """Return a function that gives exit code, standard output and standard error, as they are."""
+
+    def run(*arguments):
+        result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+        assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+        return result.exit_code, result.stdout, result.stderr
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def clusters():
+    """Three clusters: heights and widths (120, 2), and weights (120,)."""
+    rng = np.random.default_rng(0)
+    centres = np.repeat([[20.0, 3.0], [45.0, 8.0], [35.0, 2.0]], 40, axis=0)
+    return rng.normal(centres, [2.0, 0.5]).round(3), rng.integers(0, 4, size=120).astype(float)
+
+
+@pytest.fixture
+def flowers(tmp_path, clusters):
+    """A CSV file with the columns kind, height, width and w."""
+    file = tmp_path / "flowers.csv"
+    rows = [f"red,{height},{width},{weight}" for (height, width), weight in zip(*clusters, strict=True)]
+    file.write_text("\n".join(["kind,height,width,w", *rows]))
+    return file
+
+
+@pytest.fixture
+def model(tmp_path, clusters):
+    """A model with the columns height and width, and the same as an estimator without names."""
+    from swiftem import GaussianMixture
+
+    mixture = GaussianMixture(3, random_state=0).fit(clusters[0])
+    mixture.feature_names_in_ = np.array(["height", "width"], dtype=object)
+    mixture.save(tmp_path / "flowers.model")
+    del mixture.feature_names_in_
+    return tmp_path / "flowers.model", mixture

@@ -1,0 +1,325 @@
+"""``swiftem fit``: the estimator's model, what is shown, what is refused, and Ctrl-C."""
+
+import os
+import re
+import subprocess
+import sys
+import warnings
+
+import numpy as np
+import pytest
+
+from swiftem import GaussianMixture
+from swiftem.cli.app import Covariance, Method
+from swiftem.estimators.plan import METHOD_NAMES
+from swiftem.models.covariance import COVARIANCES
+
+
+def test_choices_are_those_of_the_estimator():
+    assert tuple(method.value for method in Method) == METHOD_NAMES
+    assert {kind.value for kind in Covariance} <= set(COVARIANCES)
+
+
+def test_the_model_is_the_estimator_s(flowers, clusters, tmp_path, call):
+    out = tmp_path / "new" / "folder" / "flowers.model"
+    code, stdout, stderr = call("fit", flowers, "--components", 3, "--columns", "height,width", "--out", out)
+    assert (code, stderr) == (0, "")
+    loaded = GaussianMixture.load(out)
+    expected = GaussianMixture(3, random_state=0).fit(clusters[0])
+    np.testing.assert_array_equal(loaded.means_, expected.means_)
+    np.testing.assert_array_equal(loaded.covariances_, expected.covariances_)
+    assert list(loaded.feature_names_in_) == ["height", "width"]
+    assert loaded.verbose == 0
+    for words in (
+        f"{flowers}: 120 rows of height, width; 3 components, full covariance.",
+        f"Converged after {expected.n_iter_} passes of em in ",
+        f"distance from a stationary point {expected.stationarity_:.1e}.",
+        f"Mean log-likelihood {expected.score(clusters[0]):.5f}, BIC {expected.bic(clusters[0]):.1f}.",
+        f"Model: {out}",
+    ):
+        assert words in stdout
+
+
+def test_the_components_are_shown(flowers, tmp_path, call):
+    _, stdout, _ = call("fit", flowers, "-m", 3, "--columns", "height,width", "-o", tmp_path / "a.model")
+    loaded = GaussianMixture.load(tmp_path / "a.model")
+    lines = [line.split() for line in stdout.splitlines()]
+    assert ["component", "weight", "height", "width"] in lines
+    for m in range(3):
+        shown = next(line for line in lines if line[:1] == [str(m)])
+        assert float(shown[1]) == pytest.approx(loaded.weights_[m], abs=1e-4)
+        means, spreads = [float(shown[i]) for i in (2, 5)], [float(shown[i]) for i in (4, 7)]
+        np.testing.assert_allclose(means, loaded.means_[m], atol=0.06)
+        np.testing.assert_allclose(spreads, np.sqrt(np.diag(loaded.covariances_[m])), atol=0.06)
+
+
+@pytest.mark.parametrize("covariance", list(Covariance))
+@pytest.mark.parametrize("method", ["em", "sem-vr"])
+def test_covariances_and_methods(covariance, method, flowers, clusters, tmp_path, call):
+    code, stdout, _ = call(
+        "fit", flowers, "-m", 3, "--columns", "height,width", "--covariance", covariance.value,
+        "--method", method, "--max-passes", 12, "--seed", 3, "--reg-covar", 1e-3, "-o", tmp_path / "a.model",
+    )  # fmt: skip
+    assert code == 0
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        expected = GaussianMixture(
+            3, covariance_type=covariance.value, method=method, max_iter=12, random_state=3, reg_covar=1e-3
+        ).fit(clusters[0])
+    np.testing.assert_array_equal(GaussianMixture.load(tmp_path / "a.model").means_, expected.means_)
+    assert f"passes of {method} in" in stdout
+
+
+@pytest.mark.parametrize("method", ["sem", "iem", "fiem"])
+def test_options_of_stochastic_methods(method, flowers, tmp_path, call):
+    step = [] if method == "iem" else ["--step-size", 0.2]
+    code, _, _ = call(
+        "fit", flowers, "-m", 2, "--method", method, "--batch-size", 10, *step, "--tol", 0.1, "--starts", 2,
+        "-o", tmp_path / "a.model",
+    )  # fmt: skip
+    assert code == 0
+    loaded = GaussianMixture.load(tmp_path / "a.model")
+    assert (loaded.method_, loaded.batch_size, loaded.tol, loaded.n_init) == (method, 10, 0.1, 2)
+    assert loaded.step_size == ("auto" if method == "iem" else 0.2)
+
+
+def test_what_is_left_out_is_noted(flowers, tmp_path, call):
+    code, stdout, stderr = call("fit", flowers, "-m", 1, "--weights", "w", "-o", tmp_path / "a.model")
+    assert code == 0
+    assert stderr == f"Left out of {flowers}: kind (text).\n"
+    assert "120 rows of height, width; 1 component, full covariance." in stdout
+
+
+def test_weights(flowers, clusters, tmp_path, call):
+    code, stdout, _ = call("fit", flowers, "-m", 2, "--weights", "w", "-o", tmp_path / "a.model")
+    assert code == 0
+    X, weight = clusters
+    expected = GaussianMixture(2, random_state=0).fit(X, sample_weight=weight)
+    np.testing.assert_array_equal(GaussianMixture.load(tmp_path / "a.model").means_, expected.means_)
+    assert f"BIC {expected.bic(X, sample_weight=weight):.1f}." in stdout
+
+
+def test_npy_has_no_names(clusters, tmp_path, call):
+    np.save(tmp_path / "a.npy", clusters[0].astype(np.float32))
+    code, stdout, _ = call("fit", tmp_path / "a.npy", "-m", 3, "-o", tmp_path / "a.model")
+    assert code == 0
+    loaded = GaussianMixture.load(tmp_path / "a.model")
+    assert not hasattr(loaded, "feature_names_in_")
+    assert loaded.means_.dtype == np.float32
+    assert "120 rows of 2 columns" in stdout
+    assert "column 1" in stdout
+
+
+def test_parquet(clusters, tmp_path, call):
+    pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    from pyarrow import parquet
+
+    X = clusters[0]
+    parquet.write_table(pa.table({"height": X[:, 0], "width": X[:, 1]}), tmp_path / "a.parquet")
+    assert call("fit", tmp_path / "a.parquet", "-m", 3, "-o", tmp_path / "a.model")[0] == 0
+    expected = GaussianMixture(3, random_state=0).fit(X)
+    np.testing.assert_array_equal(GaussianMixture.load(tmp_path / "a.model").means_, expected.means_)
+
+
+def test_not_converged(flowers, tmp_path, invoke):
+    code, output = invoke("fit", flowers, "-m", 3, "--max-passes", 1, "--tol", 0, "-o", tmp_path / "a.model")
+    assert code == 0
+    assert "Not converged after 1 pass of em in" in output
+    assert "raise --max-passes or --tol; distance" in output
+
+
+def test_an_older_model_is_replaced_also_through_a_link(flowers, tmp_path, call):
+    target, link = tmp_path / "target.model", tmp_path / "link.model"
+    target.write_text("old")
+    link.symlink_to(target)
+    assert call("fit", flowers, "-m", 2, "-o", link)[0] == 0
+    assert link.is_symlink()
+    assert GaussianMixture.load(target).n_components == 2
+
+
+def test_columns_with_commas_in_their_names(tmp_path, call):
+    file = tmp_path / "a.csv"
+    file.write_text('"x, in cm",y\n1,2\n2,3\n4,4\n')
+    assert call("fit", file, "-m", 1, "--columns", 'y,"x, in cm"', "-o", tmp_path / "a.model")[0] == 0
+    assert list(GaussianMixture.load(tmp_path / "a.model").feature_names_in_) == ["y", "x, in cm"]
+
+
+class TestRefused:
+    @pytest.fixture(autouse=True)
+    def _nothing_is_computed(self, monkeypatch):
+        monkeypatch.setattr(GaussianMixture, "fit", lambda *args, **kwargs: pytest.fail("fits"))
+
+    @pytest.mark.parametrize(
+        ("options", "words"),
+        [
+            (["-m", 0], "Invalid value for '--components'"),
+            (["-m", 2, "--tol", -1], "Invalid value for '--tol'"),
+            (["-m", 2, "--seed", 2**32], "Invalid value for '--seed'"),
+            (["-m", 2, "--method", "fim"], "Invalid value for '--method'"),
+            (["-m", 2, "--step-size", 0], "Invalid value for '--step-size': 0 is not above 0 and at most 1."),
+            (["-m", 2, "--method", "em", "--step-size", 0.1], "em takes all rows in every step"),
+            (["-m", 2, "--method", "em", "--batch-size", 5], "Invalid value for '--batch-size': em takes"),
+            (["-m", 2, "--method", "iem", "--step-size", 0.1], "iem has no step size"),
+            (["-m", 2, "--columns", "hight"], "Invalid value for '--columns': "),
+            (["-m", 2, "--columns", "hight"], "did you mean 'height'?"),
+            (["-m", 2, "--columns", ""], "Invalid value for '--columns': columns must name at least"),
+            (["-m", 2, "--weights", "v"], "Invalid value for '--weights': "),
+            (["-m", 2, "--weights", "w", "--columns", "w"], "columns must not include the weights, got 'w'."),
+            (["-m", 121], "121 components need as many rows, but"),
+            (["-m", 119, "--weights", "w"], "rows of positive weight."),
+            (["-m", 2, "--component", 3], "--components"),
+            ([], "Missing option '--components'"),
+        ],
+    )  # fmt: skip
+    def test_options(self, options, words, flowers, tmp_path, invoke):
+        code, output = invoke("fit", flowers, *options, "--out", tmp_path / "a.model")
+        assert code == 2
+        assert words in output
+        assert not (tmp_path / "a.model").exists()
+
+    def test_a_command_that_is_not_there(self, invoke):
+        code, output = invoke("fti")
+        assert code == 2
+        assert "'fit'" in output
+
+    @pytest.mark.parametrize(
+        ("content", "words"),
+        [
+            ("a,b\n1,2\n3,\n", "got a missing value in column 'b', line 3"),
+            ("a,b\n1,2\n3\n", "got 1 cell in line 3."),
+            ("a,b\n1,2\n", "must have at least two rows, got 1 row."),
+            ("a,w\n1,-2\n", "weights that are not negative, got -2 in line 2."),
+        ],
+    )
+    def test_data(self, content, words, tmp_path, call):
+        file = tmp_path / "a.csv"
+        file.write_text(content)
+        options = ["--weights", "w"] if "w" in content else []
+        code, stdout, stderr = call("fit", file, "-m", 2, *options, "-o", tmp_path / "a.model")
+        assert (code, stdout) == (1, "")
+        assert stderr.startswith(f"{file} must have")
+        assert words in stderr
+        assert stderr.count("\n") == 1
+
+    def test_tables_that_are_not_there(self, tmp_path, call):
+        for name, words in (
+            ("a.csv", "but does not exist."),
+            ("a", "but does not exist."),
+            (".", "a folder."),
+        ):
+            code, _, stderr = call("fit", tmp_path / name, "-m", 2, "-o", tmp_path / "a.model")
+            assert code == 1
+            assert stderr.endswith(f"{words}\n")
+
+    def test_places_that_cannot_be_written(self, flowers, tmp_path, invoke, monkeypatch):
+        (tmp_path / "file").touch()
+        for out, words in (
+            (tmp_path, "is a folder: name a file."),
+            (tmp_path / "file" / "a.model", "cannot be written"),
+            (os.devnull, "is no ordinary file: name another one."),
+            (tmp_path / "a.csv", "has the ending of a table: name the model a.model, say."),
+        ):
+            code, output = invoke("fit", flowers, "-m", 2, "-o", out)
+            assert code == 2
+            assert "Invalid value for '--out'" in output
+            assert words in output
+
+        def refuse(*args, **kwargs):
+            raise PermissionError(13, "Permission denied")
+
+        monkeypatch.setattr("tempfile.TemporaryFile", refuse)
+        code, output = invoke("fit", flowers, "-m", 2, "-o", tmp_path / "a.model")
+        assert code == 2
+        assert "cannot be written (permission denied): name another file." in output
+
+    def test_the_table_is_not_overwritten(self, tmp_path, invoke):
+        # The ending does not say that it is a table.
+        (tmp_path / "table").write_text("a\n1\n2\n")
+        code, output = invoke("fit", tmp_path / "table", "-m", 1, "-o", tmp_path / "table")
+        assert code == 2
+        assert "is what is read: name another file for the results." in output
+
+
+def test_a_full_disk_is_one_sentence(flowers, tmp_path, call, monkeypatch):
+    def no_space(*args, **kwargs):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(GaussianMixture, "save", no_space)
+    code, _, stderr = call("fit", flowers, "-m", 2, "-o", tmp_path / "a.model")
+    assert code == 1
+    assert f"{tmp_path / 'a.model'} cannot be written (no space left on device).\n" in stderr
+
+
+def test_too_little_memory_is_one_sentence(flowers, tmp_path, call, monkeypatch):
+    def no_memory(*args, **kwargs):
+        raise MemoryError("Unable to allocate 8 TiB")
+
+    monkeypatch.setattr(GaussianMixture, "fit", no_memory)
+    code, _, stderr = call("fit", flowers, "-m", 2, "-o", tmp_path / "a.model")
+    assert code == 1
+    assert "There is not enough memory (Unable to allocate 8 TiB).\n" in stderr
+
+
+def test_warnings_are_passed_on_once(flowers, tmp_path, call, monkeypatch):
+    def warn(self, *args, **kwargs):
+        for _ in range(3):
+            warnings.warn("2 of 3 components died.", UserWarning, stacklevel=1)
+        return real(self, *args, **kwargs)
+
+    real = GaussianMixture.fit
+    monkeypatch.setattr(GaussianMixture, "fit", warn)
+    code, _, stderr = call("fit", flowers, "-m", 2, "-o", tmp_path / "a.model")
+    assert code == 0
+    assert stderr.count("2 of 3 components died.") == 1
+
+
+def test_equal_rows_are_noted(tmp_path, call):
+    (tmp_path / "a.csv").write_text("a\n" + "1\n" * 5)
+    code, _, stderr = call("fit", tmp_path / "a.csv", "-m", 2, "-o", tmp_path / "a.model")
+    assert code == 0
+    assert "Number of distinct clusters" in stderr
+
+
+def test_a_terminal_without_the_letters(tmp_path):
+    (tmp_path / "a.csv").write_text("höhe\n1\n2\n4\n", encoding="utf-8")
+    arguments = ["fit", str(tmp_path / "a.csv"), "-m", "1", "-o", str(tmp_path / "a.model")]
+    done = subprocess.run(
+        [sys.executable, "-m", "swiftem", *arguments],
+        env={**os.environ, "PYTHONIOENCODING": "ascii"},
+        capture_output=True,
+    )
+    assert done.returncode == 0
+    assert b"h\\xf6he" in done.stdout
+    assert list(GaussianMixture.load(tmp_path / "a.model").feature_names_in_) == ["höhe"]
+
+
+def test_progress_in_a_terminal(flowers, tmp_path):
+    pty = pytest.importorskip("pty", reason="terminals are POSIX")
+    main, side = pty.openpty()
+    command = [
+        sys.executable,
+        "-m",
+        "swiftem",
+        "fit",
+        str(flowers),
+        "-m",
+        "3",
+        "-o",
+        str(tmp_path / "a.model"),
+    ]
+    with subprocess.Popen(command, stdout=side, stderr=side, stdin=side, env={**os.environ, "TERM": "xterm"}):
+        os.close(side)
+        output = b""
+        while True:
+            try:
+                part = os.read(main, 4096)
+            except OSError:  # the end, as Linux has it
+                break
+            if not part:
+                break
+            output += part
+    os.close(main)
+    text = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", output.decode())
+    assert "mean log-likelihood -" in text
+    assert "Converged after" in text
+    assert GaussianMixture.load(tmp_path / "a.model").verbose == 0

@@ -1,0 +1,91 @@
+"""Ctrl-C during ``swiftem fit``: there is a model and it is written, or there is none and that is said."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from callbacks import AtPass
+
+from swiftem import GaussianMixture
+from swiftem.cli import fit as module
+
+
+def test_within_a_pass_keeps_the_model(flowers, tmp_path, invoke, monkeypatch):
+    real = module._mixture
+    press = AtPass(4, lambda: signal.raise_signal(signal.SIGINT))
+    monkeypatch.setattr(
+        module, "_mixture", lambda *args, **options: real(*args, **options).set_callbacks(press)
+    )
+    code, output = invoke("fit", flowers, "-m", 3, "--method", "em", "--tol", 0, "-o", tmp_path / "a.model")
+    assert code == 130
+    assert "Interrupted after 4 passes of em in" in output
+    assert "the model so far is in" in output
+    assert GaussianMixture.load(tmp_path / "a.model").n_iter_ == 4
+    assert "BIC" not in output
+
+
+def test_before_there_is_a_model(flowers, tmp_path, call, monkeypatch):
+    def press(*args, **kwargs):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(GaussianMixture, "fit", press)
+    code, _, stderr = call("fit", flowers, "-m", 2, "-o", tmp_path / "a.model")
+    assert code == 130
+    assert "Interrupted before there was a model; nothing was written." in stderr
+    assert not (tmp_path / "a.model").exists()
+
+
+def test_while_reading(flowers, tmp_path, call, monkeypatch):
+    def press(*args, **kwargs):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("swiftem.cli.fit.read_table", press)
+    code, _, stderr = call("fit", flowers, "-m", 2, "-o", tmp_path / "a.model")
+    assert (code, stderr) == (130, "Interrupted; nothing was written.\n")
+
+
+def test_after_the_model_was_written(flowers, tmp_path, call, monkeypatch):
+    def press(*args, **kwargs):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(GaussianMixture, "bic", press)
+    code, _, stderr = call("fit", flowers, "-m", 2, "-o", tmp_path / "a.model")
+    assert code == 130
+    assert f"Interrupted; the model is in {tmp_path / 'a.model'}." in stderr
+    assert GaussianMixture.load(tmp_path / "a.model").n_components == 2
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals to a process are POSIX")
+def test_at_a_running_process(flowers, tmp_path):
+    out = tmp_path / "a.model"
+    code = (
+        "import sys; sys.path.insert(0, sys.argv.pop(1))\n"
+        "from swiftem.cli import fit as module, main\n"
+        "from callbacks import AtPass\n"
+        "real, say = module._mixture, AtPass(1, lambda: print('pass', flush=True))\n"
+        "module._mixture = lambda *args, **options: real(*args, **options).set_callbacks(say)\n"
+        "main()\n"
+    )
+    arguments = ["fit", flowers, "-m", "3", "--method", "em", "--tol", "0", "--max-passes", "1000000"]
+    tests = str(Path(__file__).parents[1])
+    command = [sys.executable, "-c", code, tests, *map(str, arguments), "--out", str(out)]
+    with subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        # Also where whoever runs the tests ignores the signal.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    ) as process:
+        for line in process.stdout:
+            if line == "pass\n":
+                break
+        process.send_signal(signal.SIGINT)
+        output, _ = process.communicate(timeout=120)
+    assert process.returncode == 130
+    assert "Traceback" not in output
+    assert "the model so far is in" in output
+    assert GaussianMixture.load(out).n_components == 3

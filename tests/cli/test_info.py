@@ -1,0 +1,125 @@
+"""``swiftem info``: what models are, of any kind, and a sentence for what is none."""
+
+import json
+import zipfile
+
+import numpy as np
+import pytest
+
+import swiftem
+from swiftem import GaussianMixture
+from swiftem.estimators.persistence import save_arrays
+
+
+def test_a_mixture(flowers, tmp_path, call):
+    call(
+        "fit",
+        flowers,
+        "-m",
+        3,
+        "--columns",
+        "height,width",
+        "--covariance",
+        "diag",
+        "-o",
+        tmp_path / "a.model",
+    )
+    code, stdout, stderr = call("info", tmp_path / "a.model")
+    assert (code, stderr) == (0, "")
+    mixture = GaussianMixture.load(tmp_path / "a.model")
+    lines = [" ".join(line.split()) for line in stdout.splitlines()]
+    for line in (
+        "kind GaussianMixture",
+        "components 3",
+        "covariance diagonal",
+        "columns 2: height, width",
+        "method em",
+        f"passes {mixture.n_iter_}",
+        "converged yes",
+        f"stationarity {mixture.stationarity_:.1e}",
+        f"written by swiftem {swiftem.__version__}, NumPy {np.__version__}",
+        "component weight height width",
+    ):
+        assert line in lines
+    assert sum("±" in line for line in lines) == 3
+
+
+def test_a_mixture_that_was_not_fitted(tmp_path, call):
+    GaussianMixture.from_parameters([1.0], [[0.0]], [[[1.0]]]).save(tmp_path / "a.model")
+    code, stdout, _ = call("info", tmp_path / "a.model")
+    assert code == 0
+    assert "given" in stdout
+    assert "1, without names" in stdout
+    assert "converged" not in stdout
+    assert "stationarity" not in stdout
+
+
+def test_another_kind_says_what_it_is(tmp_path, call):
+    save_arrays(tmp_path / "a.model", "PLSA", {}, {"topics": np.zeros((3, 5))})
+    code, stdout, stderr = call("info", tmp_path / "a.model")
+    assert (code, stderr) == (0, "")
+    assert stdout.split("\n")[0].split() == ["kind", "PLSA"]
+    assert "components of Gaussian mixtures only" in stdout
+    code, _, stderr = call("predict", tmp_path / "a.model", tmp_path / "a.csv")
+    assert code == 1
+    assert stderr == f"{tmp_path / 'a.model'} holds a PLSA, not a GaussianMixture.\n"
+
+
+def zipped(path, **parts):
+    with zipfile.ZipFile(path, "w") as file:
+        for name, content in parts.items():
+            file.writestr(name.replace("__", "."), content)
+    return path
+
+
+def test_what_is_no_model(tmp_path, model, call):
+    good = model[0].read_bytes()
+    text = tmp_path / "text.model"
+    text.write_text("no model")
+    cut = tmp_path / "cut.model"
+    cut.write_bytes(good[: len(good) // 2])
+    for path, words in (
+        (tmp_path / "missing.model", "must be a model's file, but does not exist."),
+        (tmp_path, "must be a model's file, got a folder."),
+        (text, "is no swiftem model, or damaged."),
+        (cut, "is no swiftem model, or damaged."),
+        (zipped(tmp_path / "a.model", other="x"), "is no swiftem model: it has no header."),
+        (zipped(tmp_path / "b.model", header__json="{"), "is no swiftem model, or damaged."),
+        (zipped(tmp_path / "c.model", header__json="[]"), "is no swiftem model: its header is another's."),
+        (
+            zipped(tmp_path / "d.model", header__json='{"a": 1}'),
+            "is no swiftem model: its header is another's.",
+        ),
+    ):
+        code, stdout, stderr = call("info", path)
+        assert (code, stdout) == (1, "")
+        assert stderr == f"{path} {words}\n"
+
+
+@pytest.mark.parametrize("command", ["info", "predict"])
+def test_headers_with_anything_in_them(command, tmp_path, flowers, call):
+    """A file may have any header: the answer is a sentence, never a traceback."""
+    for kind in ("GaussianMixture", 7, None):
+        for number in (1, 99, "1", None):
+            for header in ({}, [], "x", {"parameters": {"n_components": "three"}}):
+                content = json.dumps({"format": number, "kind": kind, "header": header})
+                path = zipped(tmp_path / "a.model", header__json=content)
+                code, _, stderr = call(command, path, *([flowers] if command == "predict" else []))
+                assert code == 1 or (command == "info" and kind != "GaussianMixture")
+                if code:
+                    assert str(path) in stderr
+                    assert stderr.count("\n") == 1
+
+
+def test_bytes_that_changed(tmp_path, model, flowers, call):
+    good = model[0].read_bytes()
+    rng = np.random.default_rng(0)
+    for _ in range(40):
+        changed = bytearray(good)
+        for place in rng.integers(len(good), size=4):
+            changed[place] = rng.integers(256)
+        path = tmp_path / "changed.model"
+        path.write_bytes(changed)
+        code, _, stderr = call("predict", path, flowers)
+        assert code in (0, 1)
+        assert code == 0 or stderr.count("\n") == 1

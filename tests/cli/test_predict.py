@@ -1,0 +1,254 @@
+"""``swiftem predict``: the estimator's answers in every format, columns by name, and pipes."""
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from swiftem import GaussianMixture
+from swiftem.cli import predict as module
+
+
+def columns_of(text):
+    header, *rows = text.splitlines()
+    return header.split(","), np.array([[float(cell) for cell in row.split(",")] for row in rows])
+
+
+def test_labels_to_standard_output(flowers, model, clusters, call):
+    path, mixture = model
+    code, stdout, stderr = call("predict", path, flowers)
+    assert (code, stderr) == (0, "")
+    header, values = columns_of(stdout)
+    assert header == ["label"]
+    np.testing.assert_array_equal(values[:, 0], mixture.predict(clusters[0]))
+
+
+def test_everything_to_standard_output(flowers, model, clusters, call):
+    path, mixture = model
+    _, stdout, _ = call("predict", path, flowers, "--proba", "--log-likelihood")
+    header, values = columns_of(stdout)
+    assert header == ["label", "log_likelihood", "probability_0", "probability_1", "probability_2"]
+    # To the last bit: numbers are written in full.
+    np.testing.assert_array_equal(values[:, 1], mixture.score_samples(clusters[0]))
+    np.testing.assert_array_equal(values[:, 2:], mixture.predict_proba(clusters[0]))
+
+
+@pytest.mark.parametrize("ending", [".csv", ".tsv", ".parquet", ".npy"])
+def test_files(ending, flowers, model, clusters, tmp_path, call):
+    if ending == ".parquet":
+        pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    from swiftem.data import read_table
+
+    path, mixture = model
+    out = tmp_path / "new" / f"out{ending}"
+    code, stdout, stderr = call("predict", path, flowers, "--proba", "--out", out)
+    assert (code, stdout) == (0, "")
+    counts = ", ".join(str(count) for count in np.bincount(mixture.predict(clusters[0])))
+    assert stderr == f"{out}: 120 rows, by component {counts}.\n"
+    table = read_table(out)
+    expected = np.column_stack([mixture.predict(clusters[0]), mixture.predict_proba(clusters[0])])
+    np.testing.assert_array_equal(table.values, expected)
+    if ending != ".npy":
+        assert table.names == ("label", "probability_0", "probability_1", "probability_2")
+    assert list(out.parent.iterdir()) == [out]
+
+
+def test_labels_alone_in_npy_are_integers(flowers, model, clusters, tmp_path, call):
+    path, mixture = model
+    call("predict", path, flowers, "--out", tmp_path / "labels.npy")
+    labels = np.load(tmp_path / "labels.npy")
+    np.testing.assert_array_equal(labels, mixture.predict(clusters[0]))
+    assert labels.dtype.kind == "i"
+
+
+def test_fit_and_predict_round_trip(flowers, clusters, tmp_path, call):
+    call("fit", flowers, "-m", 3, "--weights", "w", "-o", tmp_path / "a.model")
+    _, stdout, _ = call("predict", tmp_path / "a.model", flowers)
+    X, weight = clusters
+    expected = GaussianMixture(3, random_state=0).fit(X, sample_weight=weight).predict(X)
+    np.testing.assert_array_equal(columns_of(stdout)[1][:, 0], expected)
+
+
+def test_names_in_another_order(model, clusters, tmp_path, call):
+    path, mixture = model
+    X = clusters[0]
+    file = tmp_path / "turned.csv"
+    file.write_text("\n".join(["width,extra,height", *(f"{width},x,{height}" for height, width in X)]))
+    code, stdout, stderr = call("predict", path, file)
+    assert (code, stderr) == (0, "")
+    np.testing.assert_array_equal(columns_of(stdout)[1][:, 0], mixture.predict(X))
+
+
+def test_names_that_are_digits_are_names(clusters, tmp_path, call):
+    """A model's column 1 must not be found as a file's column number 1."""
+    X = clusters[0]
+    mixture = GaussianMixture(2, random_state=0).fit(X)
+    mixture.feature_names_in_ = np.array(["1", "0"], dtype=object)
+    mixture.save(tmp_path / "a.model")
+    (tmp_path / "a.csv").write_text("kind,1,0\nred,20,3\n")
+    code, stdout, stderr = call("predict", tmp_path / "a.model", tmp_path / "a.csv")
+    assert code == 0
+    del mixture.feature_names_in_
+    assert stdout == f"label\n{mixture.predict([[20.0, 3.0]])[0]}\n"
+    (tmp_path / "a.csv").write_text("kind,1,b\nred,20,3\n")
+    code, _, stderr = call("predict", tmp_path / "a.model", tmp_path / "a.csv")
+    assert code == 1
+    assert "column '0' is missing: it has kind, 1, b." in stderr
+
+
+def test_a_missing_column_is_named(model, tmp_path, call):
+    file = tmp_path / "a.csv"
+    file.write_text("height,depth\n1,2\n")
+    code, stdout, stderr = call("predict", model[0], file)
+    assert (code, stdout) == (1, "")
+    assert stderr == (
+        f"{file} must have the columns of the model, but column 'width' is missing: it has height, depth.\n"
+    )
+    file.write_text("a,b\n1,2\n")
+    assert "but columns height, width are missing: it has a, b." in call("predict", model[0], file)[2]
+
+
+def test_without_names_by_position(model, clusters, tmp_path, call):
+    path, mixture = model
+    X = clusters[0]
+    np.save(tmp_path / "a.npy", X)
+    code, stdout, stderr = call("predict", path, tmp_path / "a.npy")
+    assert (code, stderr) == (0, "")
+    np.testing.assert_array_equal(columns_of(stdout)[1][:, 0], mixture.predict(X))
+    np.savetxt(tmp_path / "a.csv", X, delimiter=",")
+    code, stdout, stderr = call("predict", path, tmp_path / "a.csv")
+    assert code == 0
+    assert "read as a row" in stderr
+    np.testing.assert_array_equal(columns_of(stdout)[1][:, 0], mixture.predict(X))
+    np.save(tmp_path / "a.npy", np.column_stack([X, X]))
+    code, _, stderr = call("predict", path, tmp_path / "a.npy")
+    assert code == 1
+    assert "must have as many numeric columns as the model, 2 (height, width), got 4: choose them" in stderr
+    code, stdout, _ = call("predict", path, tmp_path / "a.npy", "--columns", "2,3")
+    assert code == 0
+    np.testing.assert_array_equal(columns_of(stdout)[1][:, 0], mixture.predict(X))
+
+
+def test_a_model_without_names_by_position(flowers, clusters, tmp_path, call):
+    mixture = GaussianMixture(2, random_state=0).fit(clusters[0])
+    mixture.save(tmp_path / "a.model")
+    code, _, stderr = call("predict", tmp_path / "a.model", flowers)
+    assert code == 1
+    assert (
+        "as many numeric columns as the model, 2, got 3 (height, width, w): choose them with --columns."
+        in stderr
+    )
+    code, stdout, _ = call("predict", tmp_path / "a.model", flowers, "--columns", "height,width")
+    assert code == 0
+    np.testing.assert_array_equal(columns_of(stdout)[1][:, 0], mixture.predict(clusters[0]))
+
+
+def test_renamed_columns(model, clusters, tmp_path, call):
+    file = tmp_path / "a.csv"
+    file.write_text("\n".join(["w,h", *(f"{width},{height}" for height, width in clusters[0])]))
+    _, stdout, _ = call("predict", model[0], file, "--columns", "h,w")
+    np.testing.assert_array_equal(columns_of(stdout)[1][:, 0], model[1].predict(clusters[0]))
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (
+            ["--columns", "height"],
+            "Invalid value for '--columns': the model has 2 (height, width) columns, got 1.",
+        ),
+        (["--columns", "height,q"], "has no column 'q'"),
+        (["--out", "a.xlsx"], "a.xlsx must end in .csv, .tsv, .parquet or .npy, got .xlsx."),
+        (["--out", "labels"], "labels must end in .csv, .tsv, .parquet or .npy, got no ending."),
+        (["--prob"], "--proba"),
+    ],
+)
+def test_options_that_are_refused(options, words, flowers, model, invoke, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    code, output = invoke("predict", model[0], flowers, *options)
+    assert code == 2
+    assert words in output
+
+
+def test_nothing_that_is_read_is_overwritten(flowers, model, invoke):
+    before = flowers.read_bytes()
+    code, output = invoke("predict", model[0], flowers, "--out", flowers)
+    assert code == 2
+    assert "is what is read: name another file for the results." in output
+    assert flowers.read_bytes() == before
+
+
+def test_parquet_without_pyarrow_is_refused_at_once(flowers, model, invoke, monkeypatch, tmp_path):
+    import importlib.util
+
+    real = importlib.util.find_spec
+    monkeypatch.setattr(
+        "importlib.util.find_spec", lambda name, *args: None if name == "pyarrow" else real(name, *args)
+    )
+    monkeypatch.setattr(module, "predict", lambda *args, **kwargs: pytest.fail("predicts"))
+    code, output = invoke("predict", model[0], flowers, "--out", tmp_path / "a.parquet")
+    assert code == 2
+    assert "pip install 'swiftem[io]'" in output
+
+
+def test_bad_data_and_models(flowers, model, tmp_path, call):
+    path, _ = model
+    (tmp_path / "a.csv").write_text("height,width\n1,2\n1,inf\n")
+    damaged = tmp_path / "damaged.model"
+    damaged.write_bytes(path.read_bytes()[:-100])
+    other = tmp_path / "other.model"
+    other.write_text("no model")
+    for arguments, words in (
+        ((path, tmp_path / "a.csv"), "got an infinity in column 'width', line 3"),
+        ((path, tmp_path / "missing.csv"), "but does not exist."),
+        ((tmp_path / "missing.model", flowers), "missing.model must be a model's file, but does not exist."),
+        ((tmp_path, flowers), "must be a model's file, got a folder."),
+        ((flowers, path), "is a table, not a model: the model comes first, then the table."),
+        ((damaged, flowers), "damaged"),
+        ((other, flowers), "is no swiftem model, or damaged"),
+    ):
+        code, stdout, stderr = call("predict", *arguments)
+        assert (code, stdout) == (1, "")
+        assert words in stderr
+        assert stderr.count("\n") == 1
+
+
+def test_a_full_disk_is_one_sentence(flowers, model, tmp_path, call, monkeypatch):
+    def no_space(*args, **kwargs):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(module, "write_table", no_space)
+    code, _, stderr = call("predict", model[0], flowers, "--out", tmp_path / "a.csv")
+    assert code == 1
+    assert stderr == f"{tmp_path / 'a.csv'} cannot be written (no space left on device).\n"
+
+
+def test_ctrl_c_leaves_nothing(flowers, model, tmp_path, call, monkeypatch):
+    def press(*args, **kwargs):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("swiftem.data.write_table.write_csv", press)
+    code, _, stderr = call("predict", model[0], flowers, "--out", tmp_path / "out" / "a.csv")
+    assert (code, stderr) == (130, "Interrupted; nothing was written.\n")
+    assert not list((tmp_path / "out").iterdir())
+
+
+@pytest.mark.skipif(os.name != "posix", reason="pipes end otherwise elsewhere")
+@pytest.mark.parametrize("command", ["predict", "info"])
+def test_a_closed_pipe_ends_quietly(command, flowers, model, tmp_path):
+    rows = flowers.read_text().splitlines()
+    long = tmp_path / "long.csv"  # more than a pipe holds
+    long.write_text("\n".join(rows[:1] + rows[1:] * 300))
+    arguments = [command, str(model[0])] + ([str(long), "--proba"] if command == "predict" else [])
+    with subprocess.Popen(
+        [sys.executable, "-m", "swiftem", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        if command == "predict":
+            assert process.stdout.readline().startswith(b"label,")
+        process.stdout.close()
+        stderr = process.stderr.read()
+        process.wait(timeout=120)
+    assert stderr == b""
+    assert process.returncode in (0, 1)

@@ -1,0 +1,68 @@
+"""``swiftem score``: the estimator's numbers, with and without weights."""
+
+import re
+
+import numpy as np
+import pytest
+
+
+def values_of(text):
+    return {name: float(value) for name, value in re.findall(r"^(\S.*?)  +(\S+)$", text, flags=re.M)}
+
+
+def test_the_estimator_s_numbers(flowers, model, clusters, call):
+    path, mixture = model
+    X = clusters[0]
+    code, stdout, stderr = call("score", path, flowers)
+    assert (code, stderr) == (0, "")
+    assert values_of(stdout) == {
+        "rows": 120,
+        "mean log-likelihood": pytest.approx(mixture.score(X), rel=1e-7),
+        "BIC": pytest.approx(mixture.bic(X), rel=1e-9),
+        "AIC": pytest.approx(mixture.aic(X), rel=1e-9),
+        "ICL": pytest.approx(mixture.icl(X), rel=1e-9),
+    }
+
+
+@pytest.mark.parametrize("weights", ["w", "3"])
+def test_weights(weights, flowers, model, clusters, call):
+    path, mixture = model
+    X, weight = clusters
+    code, stdout, _ = call("score", path, flowers, "--weights", weights)
+    assert code == 0
+    found = values_of(stdout)
+    assert found["rows"] == 120
+    assert found["sum of weights"] == weight.sum()
+    assert found["mean log-likelihood"] == pytest.approx(mixture.score(X, sample_weight=weight), rel=1e-7)
+    for name, criterion in (("BIC", mixture.bic), ("AIC", mixture.aic), ("ICL", mixture.icl)):
+        assert found[name] == pytest.approx(criterion(X, sample_weight=weight), rel=1e-9)
+
+
+def test_weights_in_npy(model, clusters, tmp_path, call):
+    X, weight = clusters
+    np.save(tmp_path / "a.npy", np.column_stack([weight, X]))
+    code, stdout, _ = call("score", model[0], tmp_path / "a.npy", "--weights", 0)
+    assert code == 0
+    expected = model[1].score(X, sample_weight=weight)
+    assert values_of(stdout)["mean log-likelihood"] == pytest.approx(expected, rel=1e-7)
+
+
+def test_what_is_refused(flowers, model, tmp_path, invoke):
+    path = model[0]
+    for arguments, expected, words in (
+        ((path, flowers, "--weights", "width"), 2, "'width' is a column of the model's data."),
+        ((path, flowers, "--weights", "kind"), 1, "got 'red' in column 'kind', line 2"),
+        ((path, flowers, "--weights", "q"), 2, "Invalid value for '--weights'"),
+        ((path, tmp_path / "missing.csv"), 1, "but does not exist."),
+        ((path,), 2, "Missing argument 'TABLE'"),
+    ):
+        code, output = invoke("score", *arguments)
+        assert code == expected
+        assert words in output
+
+
+def test_a_name_that_is_there_twice(model, tmp_path, call):
+    (tmp_path / "a.csv").write_text("height,width,width\n1,2,3\n")
+    code, _, stderr = call("score", model[0], tmp_path / "a.csv")
+    assert code == 1
+    assert "has 2 of name 'width'." in stderr

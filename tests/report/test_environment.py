@@ -1,0 +1,33 @@
+"""What a report says of the computer."""
+
+import builtins
+import platform
+
+import numpy as np
+
+import swiftem
+from swiftem.report import environment as module
+from swiftem.report.environment import environment
+
+
+def test_versions_are_those_that_are_installed():
+    found = environment()
+    assert found["swiftem"] == swiftem.__version__
+    assert found["Python"] == platform.python_version()
+    assert found["numpy"] == np.__version__
+    assert "cores" in found["computer"]
+    assert found["threads"][0].isdigit()
+
+
+def test_what_is_missing_is_said_so(monkeypatch):
+    monkeypatch.setattr(module, "PACKAGES", ("no-such-package",))
+    assert environment()["no-such-package"] == "not installed"
+
+
+def test_a_system_that_does_not_tell_its_processor(monkeypatch):
+    def refuse(*args, **kwargs):
+        raise FileNotFoundError
+
+    monkeypatch.setattr(builtins, "open", refuse)
+    monkeypatch.setattr(platform, "processor", lambda: "")
+    assert "unknown processor" in environment()["computer"]
