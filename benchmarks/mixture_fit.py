@@ -38,7 +38,8 @@ def rows(quick: bool, repeats: int) -> Iterator[Row]:
             seconds.setdefault(name, []).append(value)
     median = {name: float(np.median(values)) for name, values in seconds.items()}
     for method, peer, goal in (
-        ("auto", "scikit-learn", 10.0), ("em", "scikit-learn", None), ("sem-vr", "em", 1.5), ("fiem", "em", 1.5),
+        ("auto", "scikit-learn", 10.0), ("em", "scikit-learn", None),
+        ("sem-vr", "em", 1.5), ("fiem", "em", 1.5),
     ):  # fmt: skip
         yield Row(
             figure="mixture-fit", model="full, to the same", method=method, n=n, d=str(D), components=M, b=0,
@@ -56,8 +57,8 @@ def rows(quick: bool, repeats: int) -> Iterator[Row]:
         yield Row(
             figure="mixture-fit", model="memory", method=method, n=MEMORY_N, d=str(MEMORY_D),
             components=MEMORY_M, b=0, iterations=1, repeats=1, unit="bytes",
-            value=float(fresh("-m", "benchmarks.mixture_fit", *words)), peer="memory alone", peer_value=kept or None,
-            compared="value", goal=MEMORY_GOAL + kept,
+            value=float(fresh("-m", "benchmarks.mixture_fit", *words)), peer="memory alone",
+            peer_value=kept or None, compared="value", goal=MEMORY_GOAL + kept,
         )  # fmt: skip
 
 
@@ -143,7 +144,8 @@ def above_the_data(method: str, n: int, d: int, components: int) -> int:
     y = np.random.default_rng(0).normal(size=(n, d))
     means = y[:components].copy()
     estimator = swiftem.GaussianMixture(
-        components, method=method, max_iter=5, means_init=means, weights_init=np.full(components, 1 / components),
+        components, method=method, max_iter=5, means_init=means,
+        weights_init=np.full(components, 1 / components),
         precisions_init=np.array([np.eye(d)] * components),
     )  # fmt: skip
     before = _bytes("VmRSS")

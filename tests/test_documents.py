@@ -40,6 +40,7 @@ def test_readme_example_runs(capsys):
         "docs/command_line.md",
         "docs/methods.md",
         "docs/paper.md",
+        "docs/topics.md",
     ],
 )
 def test_links_and_named_files_exist(page):

@@ -13,9 +13,12 @@ from swiftem.result import Iterate, Result, State
 from swiftem.termination import RandomTermination
 
 if TYPE_CHECKING:
+    from swiftem.estimators import PLSA as PLSA
     from swiftem.estimators import GaussianMixture as GaussianMixture
+    from swiftem.estimators.select import select as select
 
 __all__ = [
+    "PLSA",
     "GaussianMixture",
     "Iterate",
     "RandomTermination",
@@ -28,11 +31,16 @@ __all__ = [
     "objective",
     "run",
     "schedules",
+    "select",
 ]
 
 __version__ = "0.1.0.dev0"
 
-LATE = {"GaussianMixture": "swiftem.estimators"}
+LATE = {
+    "GaussianMixture": "swiftem.estimators",
+    "PLSA": "swiftem.estimators",
+    "select": "swiftem.estimators.select",
+}
 """Names that are imported when they are used: scikit-learn takes a second."""
 
 

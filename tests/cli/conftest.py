@@ -1,6 +1,7 @@
 """What the tests of the command line share."""
 
 import re
+import sys
 
 import numpy as np
 import pytest
@@ -20,6 +21,35 @@ def invoke():
         return result.exit_code, re.sub(r"[\s│╭╮╰╯─]+", " ", plain)
 
     return call
+
+
+@pytest.fixture
+def run(invoke):
+    """Return ``invoke`` for ``swiftem topics``."""
+    return lambda *arguments: invoke("topics", *arguments)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Return a folder of text files about two things."""
+    folder = tmp_path / "my texts"
+    folder.mkdir()
+    for number in range(12):
+        about = "apple pear plum apple fig" if number % 3 else "hammer saw chisel saw plane"
+        (folder / f"{number:02}.txt").write_text(about)
+    return folder
+
+
+@pytest.fixture
+def _csv_tables(monkeypatch):
+    """Have tables in CSV, whether pyarrow is there or not."""
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+
+
+@pytest.fixture
+def _undrawn(monkeypatch):
+    """Have empty figures, which take no time."""
+    monkeypatch.setattr("swiftem.report.topics.panel_svg", lambda panel: b"<svg/>")
 
 
 @pytest.fixture

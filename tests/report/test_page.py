@@ -145,7 +145,7 @@ def test_everything_is_told(whole):
 def test_the_summary_counts_the_verdicts(whole):
     text = " ".join(Reader(whole).text)
     assert (
-        "Of 4 claims of the paper that were checked, 2 agree with what was measured and 2 do not; 2 more"
+        "Of 4 claims of the paper that were checked, 2 agree with what was measured and 2 do not; what"
         in text
     )
 

@@ -2,30 +2,50 @@
 
 from swiftem.data.array_source import ArraySource
 from swiftem.data.as_source import as_source
+from swiftem.data.bag_of_words import read_bag_of_words
 from swiftem.data.corpus import Corpus, CorpusPackage
+from swiftem.data.corpus_counts import CorpusCounts
+from swiftem.data.count_matrix import read_count_matrix
 from swiftem.data.count_source import CountSource
 from swiftem.data.docstrings import docstring_corpus
+from swiftem.data.known_words import KnownWordCounts, count_known_words
+from swiftem.data.lda_c import read_lda_c
+from swiftem.data.read_corpus import read_corpus
 from swiftem.data.source import Batch, Source
 from swiftem.data.table_columns import UnknownColumnError
 from swiftem.data.tables import Table, read_table
 from swiftem.data.text import read_documents
+from swiftem.data.text_folder import read_folder
+from swiftem.data.text_table import read_text_csv, read_text_parquet
 from swiftem.data.token_source import TokenSource
+from swiftem.data.vocabulary import read_vocabulary
 from swiftem.data.word_counts import WordCounts, count_words
 
 __all__ = [
     "ArraySource",
     "Batch",
     "Corpus",
+    "CorpusCounts",
     "CorpusPackage",
     "CountSource",
+    "KnownWordCounts",
     "Source",
     "Table",
     "TokenSource",
     "UnknownColumnError",
     "WordCounts",
     "as_source",
+    "count_known_words",
     "count_words",
     "docstring_corpus",
+    "read_bag_of_words",
+    "read_corpus",
+    "read_count_matrix",
     "read_documents",
+    "read_folder",
+    "read_lda_c",
     "read_table",
+    "read_text_csv",
+    "read_text_parquet",
+    "read_vocabulary",
 ]

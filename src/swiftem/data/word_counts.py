@@ -75,15 +75,15 @@ def count_words(
     >>> kept
     array([0, 1])
     """
-    texts = _texts(documents)
+    texts = texts_in(documents)
     check_int("n_words", n_words, minimum=1)
-    left_out = _stop_words(stop_words)
+    left_out = stop_word_set(stop_words)
 
     import scipy.sparse as sp
     from sklearn.feature_extraction.text import CountVectorizer
 
     # Not max_features: its sort is not stable, so that any of equally frequent words may be taken.
-    vectorizer = CountVectorizer(analyzer=lambda text: [w for w in _words(text) if w not in left_out])
+    vectorizer = CountVectorizer(analyzer=lambda text: [w for w in words_in(text) if w not in left_out])
     try:
         every = sp.csr_array(vectorizer.fit_transform(texts))
     except ValueError:  # "empty vocabulary"
@@ -99,12 +99,12 @@ def count_words(
     return WordCounts(counts, tuple(str(word) for word in alphabetical[chosen]), kept)
 
 
-def _words(text: str) -> list[str]:
+def words_in(text: str) -> list[str]:
     # Composed first: an accent that is a character of its own would end the word.
     return WORD.findall(unicodedata.normalize("NFC", text).lower())
 
 
-def _texts(documents: Iterable[str]) -> list[str]:
+def texts_in(documents: Iterable[str]) -> list[str]:
     """Return the documents as a list, if they are strings."""
     if isinstance(documents, str | bytes) or not isinstance(documents, Iterable):
         what = "one string" if isinstance(documents, str) else type(documents).__name__
@@ -118,7 +118,7 @@ def _texts(documents: Iterable[str]) -> list[str]:
     return texts
 
 
-def _stop_words(stop_words: str | Iterable[str] | None) -> frozenset[str]:
+def stop_word_set(stop_words: str | Iterable[str] | None) -> frozenset[str]:
     """Return the words to leave out, read as the documents are, so that "Don't" leaves out "don"."""
     if stop_words is None:
         return frozenset()
@@ -132,4 +132,4 @@ def _stop_words(stop_words: str | Iterable[str] | None) -> frozenset[str]:
     for word in given:
         if not isinstance(word, str):
             raise TypeError(f"stop_words must be 'english', None or a list of words, got {word!r}.")
-    return frozenset(part for word in given for part in _words(word))
+    return frozenset(part for word in given for part in words_in(word))

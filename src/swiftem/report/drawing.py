@@ -14,7 +14,7 @@ from swiftem.report.method_names import style_of
 from swiftem.report.numbers import power_of_ten
 from swiftem.report.section import Panel, Picture
 
-__all__ = ["FLOOR", "label_ends", "panel_svg", "plain_axes", "save_picture", "spread"]
+__all__ = ["FLOOR", "label_ends", "new_axes", "panel_svg", "plain_axes", "save_picture", "spread"]
 
 FLOOR = 1e-33
 """Where an error of exactly zero is drawn on a logarithmic axis: below the square of double precision."""
@@ -133,6 +133,17 @@ def save_picture(picture: Picture, folder: Path) -> list[Path]:
     figure.savefig(png, format="png", dpi=130, metadata={"Software": None})
     svg.write_bytes(_svg(figure))
     return [png, svg]
+
+
+def new_axes() -> Any:
+    """Return axes of the size of a panel, in a figure of their own.
+
+    Raises
+    ------
+    ImportError
+        Without matplotlib, with the command that installs it.
+    """
+    return _figure(1, 1).subplots()
 
 
 def _figure(rows: int, columns: int) -> Any:

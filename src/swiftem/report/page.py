@@ -91,7 +91,7 @@ def page(
     summary = (
         f"Of {counts['agrees'] + counts['disagrees']} claims of the paper that were checked, "
         f"{counts['agrees']} agree with what was measured and {counts['disagrees']} do not; "
-        f"{counts['beyond']} more findings are about what the paper does not say."
+        "what else was found is about what the paper does not say."
         if findings
         else "Nothing was complete enough to be held against the paper."
     )

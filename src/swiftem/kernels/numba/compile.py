@@ -18,7 +18,7 @@ import numba
 
 from swiftem._cache import is_writable, user_cache
 
-__all__ = ["cache_folder", "inlined", "kernel", "say_when_compiling"]
+__all__ = ["cache_folder", "inlined", "kernel", "reordered", "say_when_compiling"]
 
 log = logging.getLogger("swiftem")
 
@@ -37,7 +37,15 @@ def cache_folder() -> Path:
     return user_cache() / _digest_of_sources()
 
 
-def kernel(function: Callable[..., Any]) -> Any:
+def reordered(function: Callable[..., Any]) -> Any:
+    """As :func:`kernel`, with sums in an order that the compiler chooses: it can then use vectors for them.
+
+    The order is the same in every call, so results stay the same to the last bit on one machine.
+    """
+    return kernel(function, fastmath={"reassoc", "nsz", "contract"})
+
+
+def kernel(function: Callable[..., Any], **more: Any) -> Any:
     """Compile a kernel at its first call, with the disk cache where there can be one.
 
     >>> @kernel
@@ -50,9 +58,9 @@ def kernel(function: Callable[..., Any]) -> Any:
     settings: Any = numba.config
     before, settings.CACHE_DIR = settings.CACHE_DIR, str(_FOLDER)
     try:
-        return numba.njit(cache=_CACHED, **OPTIONS)(function)
+        return numba.njit(cache=_CACHED, **OPTIONS, **more)(function)
     except RuntimeError:  # a function that is in no file, as in the example
-        return numba.njit(**OPTIONS)(function)
+        return numba.njit(**OPTIONS, **more)(function)
     finally:
         settings.CACHE_DIR = before
 

@@ -1,0 +1,272 @@
+"""``swiftem topics``: from a corpus to topics as a table, files and a page."""
+
+from __future__ import annotations
+
+import shlex
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from importlib.util import find_spec
+from math import isfinite
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from swiftem._cache import write_atomically
+from swiftem._typing import Array
+from swiftem.cli.failures import FAILED, INTERRUPTED, tell
+from swiftem.cli.progress import fit_progress
+from swiftem.data.corpus_counts import CorpusCounts
+from swiftem.data.docstrings import docstring_corpus
+from swiftem.data.read_corpus import count_texts, read_corpus
+from swiftem.data.texts import Texts
+from swiftem.data.write_table import write_table
+from swiftem.report.environment import environment
+from swiftem.report.numbers import seconds_text
+from swiftem.report.topic_summary import TopicSummary, summarise_topics
+from swiftem.report.topics import topics_page
+
+__all__ = ["TopicsRequest", "fail", "topics", "write_documents"]
+
+MODEL, PAGE = "model.swiftem", "topics.html"
+BUILT_IN = "the docstrings of Python packages"
+Say = Callable[..., None]
+
+
+@dataclass(frozen=True)
+class TopicsRequest:
+    """What was asked for; ``corpus`` None is the built-in one."""
+
+    corpus: Path | None
+    topics: int
+    out: Path
+    words: int = 5000
+    method: str = "auto"
+    seed: int = 0
+    max_passes: int = 100
+    format: str = "auto"
+    text_column: str | None = None
+    vocabulary: Path | None = None
+
+    @property
+    def command(self) -> str:
+        """The command line that asks for it again."""
+        words = ["swiftem", "topics", *([str(self.corpus)] if self.corpus else [])]
+        words += ["--topics", str(self.topics), "--words", str(self.words), "--method", self.method]
+        words += ["--seed", str(self.seed), "--max-passes", str(self.max_passes)]
+        words += ["--format", self.format] if self.format != "auto" else []
+        words += ["--text-column", self.text_column] if self.text_column else []
+        words += ["--vocabulary", str(self.vocabulary)] if self.vocabulary else []
+        return shlex.join([*words, "--out", str(self.out)])
+
+    @property
+    def title(self) -> str:
+        """What the topics are of."""
+        return self.corpus.resolve().name or str(self.corpus) if self.corpus else BUILT_IN
+
+
+def topics(request: TopicsRequest, console: Console | None = None) -> int:
+    """Read the corpus, fit, show the topics, write everything to ``request.out``, and return the exit code.
+
+    Returns
+    -------
+    int
+        0; 1 where the corpus cannot be read or the results not be written; 130 after Ctrl-C.
+    """
+    console = console or Console()
+    # A terminal may break a sentence; a log or a pipe gets it whole. Names may hold what looks like markup.
+    say = partial(console.print, soft_wrap=True, markup=False, highlight=False)
+    try:
+        with console.status("reading the corpus"):
+            corpus = _read(request)
+    except (OSError, ValueError, ImportError, MemoryError) as error:
+        fail(error)
+        return FAILED
+    except KeyboardInterrupt:
+        say("Interrupted while the corpus was read; nothing was written.")
+        return INTERRUPTED
+    for note in corpus.notes:
+        say(note)
+    say(
+        f"{len(corpus):,} documents with {corpus.n_tokens:,.10g} words, {corpus.counts.shape[1]:,} of them "
+        "different."
+    )
+    if len(corpus) < request.topics:
+        say("These are fewer documents than topics: topics are what several documents have in common.")
+    try:
+        model, seconds, interrupted = _fit(request, corpus, console)
+    except (ValueError, MemoryError) as error:
+        fail(error)
+        return FAILED
+    except KeyboardInterrupt:
+        say("Interrupted before there were topics; nothing was written.")
+        return INTERRUPTED
+    try:
+        ending = _ending(model, seconds, interrupted)
+        written = [_save(model, corpus, request.out / MODEL)]
+        # Not doc_topic_, which is a pass behind the topics: new texts are folded in, too.
+        shares = model.transform(corpus.counts)
+        summary = summarise_topics(model, corpus, shares)
+        console.print(_table(summary, console.width))
+        say(ending)
+        _write(request, corpus, model, shares, summary, ending, written)
+    except KeyboardInterrupt:
+        interrupted = True
+    except OSError as error:
+        fail(f"The results could not be written to {request.out}: {error.strerror or error}.")
+        return FAILED
+    if interrupted:
+        say(f"Interrupted: written is what there was ({', '.join(file.name for file in written)}).")
+    if any(file.name == PAGE for file in written):
+        say(f"Page: {request.out / PAGE} (open it in a browser); model and tables are beside it.")
+    return INTERRUPTED if interrupted else 0
+
+
+def _read(request: TopicsRequest) -> CorpusCounts:
+    if request.corpus is None:
+        found = docstring_corpus()
+        return count_texts(
+            Texts(list(found.documents), list(found.names), []), request.words, format="docstrings"
+        )
+    return read_corpus(
+        request.corpus, format=request.format, n_words=request.words, text_column=request.text_column,
+        vocabulary=request.vocabulary, leave_out=request.out,
+    )  # fmt: skip
+
+
+def _fit(request: TopicsRequest, corpus: CorpusCounts, console: Console) -> tuple[Any, float, bool]:
+    """Return the fitted model, the seconds it took, and whether Ctrl-C ended it."""
+    from sklearn.exceptions import ConvergenceWarning
+
+    from swiftem import PLSA
+
+    model = PLSA(
+        request.topics, method=request.method, random_state=request.seed, max_iter=request.max_passes
+    )
+    began = perf_counter()
+    with warnings.catch_warnings(record=True) as caught, fit_progress(model, request.method, console):
+        warnings.simplefilter("always")
+        model.fit(corpus.counts)
+    for warning in caught:
+        if not issubclass(warning.category, ConvergenceWarning):
+            warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
+    interrupted = any("interrupted" in str(warning.message) for warning in caught)
+    if interrupted and not len(model.history_):
+        raise KeyboardInterrupt  # what there is, is where it began
+    return model, perf_counter() - began, interrupted
+
+
+def _ending(model: Any, seconds: float, interrupted: bool) -> str:
+    """Return how the fit ended, in a sentence."""
+    passes = "1 pass" if model.n_iter_ == 1 else f"{model.n_iter_} passes"
+    spent = f"after {passes} over the documents, in {seconds_text(seconds)}"
+    if interrupted:
+        return f"The fit was interrupted {spent}."
+    if model.converged_:
+        return f"The fit came to rest {spent}."
+    return f"The fit had not quite come to rest {spent}: more (--max-passes) may change the topics a little."
+
+
+def _save(model: Any, corpus: CorpusCounts, file: Path) -> Path:
+    """Save the model with its words, which scikit-learn would otherwise ask for in every call."""
+    if corpus.words is not None:
+        model.feature_names_in_ = np.array(corpus.words, dtype=object)
+    try:
+        model.save(file)
+    finally:
+        model.__dict__.pop("feature_names_in_", None)
+    return file
+
+
+def _table(summary: TopicSummary, width: int) -> Table:
+    """Return the topics, the most prevalent first; as many words as fit."""
+    table = Table(title=f"{len(summary.topics)} topics", box=SIMPLE_HEAD, title_justify="left")
+    table.add_column("topic", justify="right")
+    table.add_column("share", justify="right")
+    table.add_column("words")
+    table.add_column("coherence", justify="right")
+    for topic in summary.topics:
+        coherence = f"{topic.coherence:.2f}".replace("-", "−") if isfinite(topic.coherence) else ""
+        words = topic.label(10 if width >= 100 else 7)
+        table.add_row(str(topic.number), f"{topic.prevalence:.1%}", Text(words), coherence)
+    return table
+
+
+def table_ending() -> str:
+    """Return the ending of tables: CSV where pyarrow is not installed."""
+    return ".parquet" if find_spec("pyarrow") else ".csv"
+
+
+def write_documents(folder: Path, corpus: CorpusCounts, shares: Array) -> Path:
+    """Write the table of documents: name, number of words, and a share for each topic; return the file."""
+    file = folder / f"document_topics{table_ending()}"
+    columns = {f"topic_{k}": np.ascontiguousarray(column) for k, column in enumerate(shares.T)}
+    lengths = np.asarray(corpus.counts.sum(axis=1)).ravel()
+    write_table(file, {"document": np.array(corpus.names, dtype=object), "words": lengths, **columns})
+    return file
+
+
+def _write(
+    request: TopicsRequest,
+    corpus: CorpusCounts,
+    model: Any,
+    shares: Array,
+    summary: TopicSummary,
+    ending: str,
+    written: list[Path],
+) -> None:
+    """Write tables and page; each file is added to ``written`` when it is whole."""
+    components = np.asarray(model.components_)
+    order = np.argsort(-components, axis=1, kind="stable")
+    names = corpus.word_names()
+    words = {
+        "topic": np.repeat(np.arange(len(components)), components.shape[1]),
+        "word": np.array(names, dtype=object)[order.ravel()],
+        "probability": np.take_along_axis(components, order, axis=1).ravel(),
+    }
+    file = request.out / f"topic_words{table_ending()}"
+    write_table(file, words)
+    written.append(file)
+    written.append(write_documents(request.out, corpus, shares))
+    files = {
+        MODEL: "the model; swiftem topics --apply gives new texts to it",
+        written[1].name: "every topic's words with their probabilities",
+        written[2].name: "every document's topics",
+    }
+    settings = {
+        "corpus": str(request.corpus) if request.corpus else BUILT_IN,
+        "read as": corpus.format,
+        "method": f"{request.method} ({model.method_})" if request.method == "auto" else request.method,
+        "topics": str(request.topics),
+        "alpha, beta": f"{model.alpha}, {model.beta}",
+        "seed": str(request.seed),
+        "most passes": str(request.max_passes),
+        "stationarity": f"{model.stationarity_:.2g} (0 at rest)",
+    }
+    facts = environment() | {"made": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")}
+    html = topics_page(
+        summary, model.history_, corpus=request.title, fit=ending, command=request.command,
+        settings=settings, facts=facts, notes=corpus.notes, files=files,
+    )  # fmt: skip
+    page = request.out / PAGE
+    write_atomically(page, html.encode("utf-8", "backslashreplace"))
+    page.chmod(0o644)  # a temporary file is its owner's alone, and so is what it becomes
+    written.append(page)
+
+
+def fail(error: BaseException | str) -> None:
+    """Say in a sentence what went wrong: to standard error."""
+    sentence = str(error)
+    if isinstance(error, OSError) and error.strerror and error.filename is not None:
+        sentence = f"{error.filename} cannot be read: {error.strerror.lower()}."
+    elif isinstance(error, MemoryError):
+        sentence = "There is not enough memory for so many documents, words and topics."
+    tell(sentence)

@@ -1,0 +1,192 @@
+"""One fit of pLSA: em by full passes, sem and sem-vr by batches of documents, all four others by tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from math import inf
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from swiftem._typing import Array, Theta
+from swiftem.algorithm import run
+from swiftem.data.count_source import CountSource
+from swiftem.estimators.document_batches import DocumentBatches
+from swiftem.estimators.documents import Documents
+from swiftem.estimators.history import Moment
+from swiftem.estimators.plan_topics import TopicPlan
+from swiftem.estimators.running_counts import m_step
+from swiftem.estimators.topic_look import TopicLook
+from swiftem.interrupt import DeferredInterrupt
+from swiftem.models import PLSAModel
+from swiftem.result import Iterate
+from swiftem.schedules import Schedule, resolve
+
+__all__ = ["TopicFit", "TopicFitting"]
+
+COST = {"sem": 1.0, "iem": 1.0, "sem-vr": 3.0, "fiem": 2.0}
+"""Passes that n/b iterations by tokens cost."""
+
+Watch = Callable[[Moment, Any], bool]
+
+
+@dataclass
+class TopicFit:
+    """Where a fit stands, and how it went.
+
+    Attributes
+    ----------
+    topics : ndarray, shape (K, V)
+        Words of topics.
+    doc_topic : ndarray, shape (D, K)
+        Topics of documents.
+    counts : ndarray, shape (K, V)
+        The expected counts that ``topics`` are the M-step of; None before the first pass.
+    """
+
+    topics: Array
+    doc_topic: Array
+    counts: Array | None = None
+    moments: list[Moment] = field(default_factory=list)
+    passes: float = 0.0
+    converged: bool = False
+    interrupted: bool = False
+
+
+class Clock:
+    """Writes a fit's history down and tells who watches it; ``watch`` returns whether to stop."""
+
+    def __init__(self, watch: Watch) -> None:
+        self._watch, self._began = watch, perf_counter()
+
+    def tell(self, fit: TopicFit, objective: float, step: float, rejected: int, method: str) -> bool:
+        """Add a moment; return whether to stop."""
+        fit.moments.append(
+            Moment(fit.passes, perf_counter() - self._began, objective, step, rejected, method)
+        )
+        return self._watch(fit.moments[-1], fit)
+
+
+@dataclass
+class TopicFitting:
+    """What a fit needs to know.
+
+    Attributes
+    ----------
+    documents : Documents
+        The corpus.
+    alpha : ndarray, shape (K,)
+        Added to documents' counts of topics.
+    beta : ndarray, shape (1, 1), (1, V) or (K, V)
+        Added to topics' counts of words.
+    plan : TopicPlan
+        Methods, one after the other.
+    max_passes, tol
+        When to stop.
+    """
+
+    documents: Documents
+    alpha: Array
+    beta: Array
+    plan: TopicPlan
+    max_passes: int
+    tol: float
+
+    def fit(self, topics: Array, seed: int, watch: Watch) -> TopicFit:
+        """Return the fit from given words of topics; documents start uniform."""
+        fit = TopicFit(topics, np.full((self.documents.n, len(self.alpha)), 1.0 / len(self.alpha)))
+        clock = Clock(watch)
+        if self.plan.by_tokens is not None:
+            self._by_tokens(fit, seed, clock)
+            return fit
+        with DeferredInterrupt() as interrupt:
+            try:
+                stop = False
+                if self.plan.first is not None:
+                    stop = self._by_documents(fit, self.plan.first, 1, seed, clock, interrupt.check)
+                if self.plan.by_documents is not None:
+                    self._by_documents(fit, self.plan.by_documents, None, seed, clock, interrupt.check)
+                elif not stop:
+                    self._em(fit, clock, interrupt.check)
+            except KeyboardInterrupt:
+                fit.interrupted = True
+        return fit
+
+    def _em(self, fit: TopicFit, clock: Clock, between: Callable[[], None]) -> None:
+        """Iterate em, at least once; the objective of a moment is that at the beginning of its pass."""
+        last, last_gain, calm = inf, inf, 0
+        while True:
+            between()
+            counts, value = self.documents.em_pass(fit.doc_topic, fit.topics, self.alpha, between)
+            fit.counts, fit.topics = counts, m_step(counts, self.beta)
+            fit.passes += 1.0
+            objective = -value / self.documents.total
+            stop = clock.tell(fit, objective, 1.0, 0, "em")
+            gain = last - objective
+            # Where topics begin to part, gains are small and grow: that is no rest.
+            calm = calm + 1 if abs(gain) < self.tol and gain <= last_gain + 1e-3 * self.tol else 0
+            last, last_gain, fit.converged = objective, gain, calm >= 2
+            if fit.converged or stop or fit.passes + 1 > self.max_passes + 1e-9:
+                return
+
+    def _by_documents(
+        self, fit: TopicFit, method: Any, most: int | None, seed: int, clock: Clock, between: Callable[[], None]
+    ) -> bool:  # fmt: skip
+        """Read the documents ``most`` times, or until they are at rest or the passes are used up."""
+        documents = self.documents
+        batches = DocumentBatches(documents, self.alpha, self.beta, method, seed, fit.topics, fit.doc_topic)
+        look = TopicLook(documents, self.alpha, self.tol)
+        calm, stop = 0, False
+        try:
+            while not (stop or fit.converged or batches.epochs == most or fit.passes >= self.max_passes):
+                batches.epoch(between)
+                fit.counts = batches.counts()
+                fit.topics, fit.passes = m_step(fit.counts, self.beta), batches.passes
+                calm = calm + 1 if look.at(fit.topics, fit.passes) else 0
+                fit.converged = calm >= 2 and most is None
+                stop = clock.tell(fit, look.objective, batches.gamma, batches.rejected, method.name)
+        except KeyboardInterrupt:
+            fit.counts, fit.passes = batches.counts(), batches.passes
+            fit.topics = m_step(fit.counts, self.beta)
+            raise
+        return stop
+
+    def _by_tokens(self, fit: TopicFit, seed: int, clock: Clock) -> None:
+        """The paper's setting: tokens drawn one by one (or in batches), by :func:`swiftem.run`."""
+        method, documents = self.plan.by_tokens, self.documents
+        assert method is not None
+        source = CountSource(documents.matrix(), None if (documents.weight == 1).all() else documents.weight)
+        model = PLSAModel(
+            len(self.alpha), alpha=float(self.alpha[0]) / source.total_weight,
+            beta=float(self.beta.flat[0]) / source.total_weight,
+        )  # fmt: skip
+        epoch = method.epoch(source.n)
+        gamma: Schedule = resolve(method.step_size, source.n, method.batch_size)
+        look = TopicLook(documents, self.alpha, self.tol)
+        calm = 0
+
+        def at_epoch(iterate: Iterate) -> bool:
+            nonlocal calm
+            if iterate.k == 0:
+                return False
+            fit.topics, fit.doc_topic = iterate.theta.topic_word, iterate.theta.doc_topic
+            fit.passes = iterate.passes
+            calm = calm + 1 if look.at(fit.topics, iterate.passes) else 0
+            stop = clock.tell(fit, look.objective, float(gamma(iterate.k)), iterate.rejected, method.name)
+            fit.converged = calm >= 2
+            return stop or fit.converged
+
+        # One pass is for the statistics to start from; then n/b iterations cost so many.
+        epochs = max(1, int((self.max_passes - 1) / COST[method.name]))
+        theta0 = model.theta(doc_topic=fit.doc_topic, topic_word=fit.topics)
+        result = run(
+            model, source, method, theta0=theta0, n_iter=epochs * epoch, seed=seed, record_every=epoch,
+            record=lambda iterate: None, callback=at_epoch,
+        )  # fmt: skip
+        theta: Theta = result.theta
+        fit.topics, fit.doc_topic, fit.passes = theta.topic_word, theta.doc_topic, result.passes
+        fit.interrupted = result.status == "interrupted"
+        if result.s is not None:
+            fit.counts = model.unpack(result.s, n_words=documents.n_words).topic_word * source.total_weight

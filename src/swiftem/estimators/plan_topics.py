@@ -1,0 +1,77 @@
+"""Which method topics are fitted by, where the user leaves it open.
+
+The rule, chosen by ``benchmarks/topics.py``: ``"auto"`` reads every document once by sem, in batches, which
+gives useful topics before em has done more than a few passes, and then goes on with em, whose passes are the
+fastest there are. A small corpus is left to em alone. sem and sem-vr draw batches of documents, iem and fiem
+tokens: by documents they would have to remember K numbers for each entry.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from swiftem.methods import FastIncrementalEM, IncrementalEM, Method, OnlineEM, VarianceReducedEM
+from swiftem.schedules import power, sample_size
+
+__all__ = ["SAMPLING", "TopicPlan", "plan_topics"]
+
+SAMPLING = ("auto", "documents", "tokens")
+SMALL = 500
+"""Documents below which "auto" is em alone."""
+BATCH = 128
+LEAST_BATCHES = 20
+BY_DOCUMENTS = power(1.0, 0.7, 2.0)
+
+
+@dataclass(frozen=True)
+class TopicPlan:
+    """What is done: ``first`` and ``by_documents`` by documents, or ``by_tokens``; em where all are None."""
+
+    name: str
+    first: Method | None = None
+    by_documents: Method | None = None
+    by_tokens: Method | None = None
+
+
+def plan_topics(name: str, sampling: str, batch_size: Any, step_size: Any, *, n_documents: int) -> TopicPlan:
+    """Return the plan.
+
+    >>> plan_topics("auto", "auto", "auto", "auto", n_documents=10_000).first.batch_size
+    128
+    >>> plan_topics("fiem", "auto", "auto", "auto", n_documents=10_000).by_tokens.name
+    'fiem'
+    """
+    auto = min(BATCH, max(1, n_documents // LEAST_BATCHES))
+    if name in ("auto", "em"):
+        first = None
+        if name == "auto" and n_documents >= SMALL:
+            first = OnlineEM(step_size=BY_DOCUMENTS, batch_size=auto)
+        return TopicPlan("em", first=first)
+    by_tokens = sampling == "tokens" or (sampling == "auto" and name in ("iem", "fiem"))
+    if not by_tokens:
+        if name in ("iem", "fiem"):
+            raise ValueError(
+                f"sampling must be 'tokens' for method={name!r}, got 'documents': by documents it would remember "
+                "n_components numbers for each entry of X."
+            )
+        b = auto if batch_size == "auto" else min(int(batch_size), n_documents)
+        step = (
+            step_size
+            if step_size != "auto"
+            else BY_DOCUMENTS
+            if name == "sem"
+            else min(0.5, 4.0 * b / n_documents)
+        )
+        kind = OnlineEM if name == "sem" else VarianceReducedEM
+        return TopicPlan(name, by_documents=kind(step_size=step, batch_size=b))
+    b = 1 if batch_size == "auto" else int(batch_size)
+    if name == "iem":
+        return TopicPlan(name, by_tokens=IncrementalEM(batch_size=b, memory_dtype="float32"))
+    if name == "sem":
+        step = power(1.0, 0.8) if step_size == "auto" else step_size
+        return TopicPlan(name, by_tokens=OnlineEM(step_size=step, batch_size=b))
+    step = sample_size(10, exponent=1) if step_size == "auto" else step_size
+    if name == "sem-vr":
+        return TopicPlan(name, by_tokens=VarianceReducedEM(step_size=step, batch_size=b))
+    return TopicPlan(name, by_tokens=FastIncrementalEM(step_size=step, batch_size=b, memory_dtype="float32"))

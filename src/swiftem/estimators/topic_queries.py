@@ -1,0 +1,160 @@
+"""What can be asked of fitted topics: their words, their coherence, how well they predict."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from swiftem._typing import Array
+
+__all__ = ["TopicQueries", "coherence_of", "split_counts"]
+
+
+def split_counts(X: Any, random_state: int = 0) -> tuple[Any, Any]:
+    """Return two halves of the tokens of each document: one to fold in, one to predict.
+
+    Each token goes to either half with probability one half, drawn from ``random_state``; what is left of a
+    fractional count is halved. Where nothing would be left to predict, all of the document is.
+
+    Parameters
+    ----------
+    X : CSR array, shape (D, V)
+        Counts.
+    random_state : int
+        Seed.
+
+    Examples
+    --------
+    >>> import numpy as np, scipy.sparse as sp
+    >>> one, other = split_counts(sp.csr_array(np.array([[4.0, 1.0]])))
+    >>> (one + other).toarray()
+    array([[4., 1.]])
+    """
+    whole = np.floor(X.data)
+    first = np.random.default_rng(random_state).binomial(whole.astype(np.int64), 0.5) + (X.data - whole) / 2.0
+    row = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
+    left = np.bincount(row, weights=X.data - first, minlength=X.shape[0])
+    first = np.where(left[row] > 0, first, 0.0)
+    one, other = X.copy(), X.copy()
+    one.data, other.data = first, X.data - first
+    one.eliminate_zeros()
+    other.eliminate_zeros()
+    return one, other
+
+
+def coherence_of(X: Any, topics: Array, measure: str, n: int) -> Array:
+    """Return the coherence of each topic's first ``n`` words, shape (K,), from the documents' counts.
+
+    ``"npmi"``: mean over pairs of log(p_ij / p_i p_j) / −log p_ij, from −1 to 1, p from the share of documents in
+    which words occur; a pair that never occurs together counts −1. ``"umass"``: mean over pairs of
+    log((D_ij + 1) / D_j), j the likelier word of the two.
+    """
+    if measure not in ("npmi", "umass"):
+        raise ValueError(f"measure must be 'npmi' or 'umass', got {measure!r}.")
+    n = min(n, topics.shape[1])
+    words = np.argsort(-topics, axis=1, kind="stable")[:, :n]
+    used, place = np.unique(words, return_inverse=True)
+    occurs = X[:, used]
+    occurs.data = np.ones_like(occurs.data, dtype=np.float64)
+    together = (occurs.T @ occurs).toarray()
+    alone, total = np.diagonal(together).copy(), X.shape[0]
+    i, j = np.triu_indices(n, 1)
+    found = np.empty(len(topics))
+    for k, row in enumerate(place.reshape(words.shape)):
+        a, b = row[i], row[j]
+        both = together[a, b]
+        if measure == "umass":
+            values = np.log((both + 1.0) / np.maximum(alone[a], 1.0))
+        else:
+            p = np.maximum(both, 1e-300) / total
+            with np.errstate(divide="ignore", invalid="ignore"):
+                values = np.log(p * total**2 / (alone[a] * alone[b])) / -np.log(p)
+            values = np.where(both > 0, np.where(both < total, values, 1.0), -1.0)
+        found[k] = values.mean() if len(values) else 0.0
+    return found
+
+
+class TopicQueries:
+    """Methods of :class:`swiftem.PLSA` that need a fitted model."""
+
+    if TYPE_CHECKING:
+        components_: Array
+        doc_topic_: Array
+        n_features_in_: int
+
+        def _counts(self, X: Any, *, reset: bool) -> Any: ...
+        def _alpha(self) -> Array: ...
+
+    def top_words(self, names: Any = None, n: int = 10) -> list[list[str]]:
+        """Return the likeliest words of each topic.
+
+        Parameters
+        ----------
+        names : sequence of str, or a fitted vectorizer, optional
+            The words of the columns; by default the columns' names, if X had them, or their numbers.
+        n : int
+            How many.
+
+        Examples
+        --------
+        >>> import numpy as np, swiftem
+        >>> X = np.array([[4, 3, 0, 0], [0, 0, 2, 5]])
+        >>> swiftem.PLSA(2, random_state=0).fit(X).top_words(["ape", "bee", "cod", "dog"], n=1)
+        [['ape'], ['dog']]
+        """
+        _check_fitted(self)
+        if hasattr(names, "get_feature_names_out"):
+            names = names.get_feature_names_out()
+        if names is None:
+            names = getattr(self, "feature_names_in_", [str(v) for v in range(self.components_.shape[1])])
+        if len(names) != self.components_.shape[1]:
+            raise ValueError(
+                f"names must be one for each of the {self.components_.shape[1]} columns, got {len(names)}."
+            )
+        order = np.argsort(-self.components_, axis=1, kind="stable")[:, : max(0, n)]
+        return [[str(names[v]) for v in row] for row in order]
+
+    def coherence(self, X: Any, *, measure: str = "npmi", n: int = 10) -> Array:
+        """Return how well each topic's first words go together in documents, shape (K,).
+
+        Parameters
+        ----------
+        X : array-like or sparse, shape (D, V)
+            Counts of the documents to look at.
+        measure : {"npmi", "umass"}
+            Normalised pointwise mutual information, from −1 to 1, or that of Mimno et al. (2011).
+        n : int
+            Words of each topic.
+        """
+        _check_fitted(self)
+        return coherence_of(self._counts(X, reset=False), self.components_, measure, n)
+
+    def topic_prevalence(self) -> Array:
+        """Return the share of the training tokens that is of each topic, shape (K,)."""
+        return np.asarray(self.topic_counts_ / self.topic_counts_.sum())
+
+    topic_counts_: NDArray[np.float64]
+
+    def sorted_topics(self) -> Sequence[int]:
+        """Return the topics' numbers, the most prevalent first."""
+        return [int(k) for k in np.argsort(-self.topic_prevalence(), kind="stable")]
+
+
+def _check_fitted(model: Any) -> None:
+    from sklearn.utils.validation import check_is_fitted
+
+    check_is_fitted(model)
+
+
+def as_strength(name: str, value: ArrayLike, shapes: Sequence[tuple[int, ...]]) -> Array:
+    """Return a prior's strength as an array, checked; ``shapes`` are those allowed besides a number."""
+    array = np.asarray(value, dtype=np.float64)
+    if array.ndim and array.shape not in shapes:
+        allowed = " or ".join(str(shape) for shape in shapes)
+        raise ValueError(f"{name} must be a number or an array of shape {allowed}, got shape {array.shape}.")
+    if not np.isfinite(array).all() or (array < 0).any():
+        raise ValueError(f"{name} must be finite and not negative, got {value!r}.")
+    return array

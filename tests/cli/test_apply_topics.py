@@ -1,0 +1,54 @@
+"""``swiftem topics --apply``: new texts, and what cannot be applied."""
+
+import csv
+import signal
+
+import pytest
+
+import swiftem
+
+quickly = pytest.mark.usefixtures("_csv_tables", "_undrawn")
+
+
+def files(out):
+    return {file.name for file in out.iterdir()}
+
+
+def read(file):
+    with open(file, newline="", encoding="utf-8") as lines:
+        return list(csv.DictReader(lines))
+
+
+@quickly
+def test_new_texts(run, folder, tmp_path):
+    run(folder, "--topics", 2, "--out", tmp_path / "out")
+    model = tmp_path / "out" / "model.swiftem"
+    new = tmp_path / "new.txt"
+    new.write_text("Apples, an apple and a pear.\nnothing\na saw\n")
+    code, output = run("--apply", model, new, "--out", tmp_path / "new")
+    assert code == 0
+    assert "1 of 4 words (25%) are not among the 8 known ones and were left out" in output
+    assert "1 of 3 documents has none of the words and was left out: line 2." in output
+    assert files(tmp_path / "new") == {"document_topics.csv"}
+    rows = read(tmp_path / "new" / "document_topics.csv")
+    assert [row["document"] for row in rows] == ["line 1", "line 3"]
+    assert (float(rows[0]["topic_0"]) > 0.5) != (float(rows[1]["topic_0"]) > 0.5)
+
+
+def test_new_texts_need_a_corpus_and_a_model(run, tmp_path):
+    code, output = run("--apply", tmp_path / "model", "--out", tmp_path)
+    assert code == 2
+    assert "name the corpus whose topics are to be found" in output
+    texts = tmp_path / "a.txt"
+    texts.write_text("rice\n")
+    for model in (tmp_path / "nowhere", texts, tmp_path):
+        code, output = run("--apply", model, texts, "--out", tmp_path)
+        assert code == 1
+        assert model.name in output
+        assert "Traceback" not in output
+
+
+def test_ctrl_c_while_new_texts_are_read(run, tmp_path, monkeypatch):
+    monkeypatch.setattr(swiftem.PLSA, "load", lambda file: signal.raise_signal(signal.SIGINT))
+    code, output = run("--apply", tmp_path, tmp_path, "--out", tmp_path / "out")
+    assert (code, "nothing was written" in output) == (130, True)

@@ -1,0 +1,203 @@
+"""``swiftem topics``: its files and words, formats and methods."""
+
+import csv
+import io
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from rich.console import Console
+
+import swiftem
+from swiftem.cli import topics as module
+from swiftem.cli.topics import TopicsRequest, topics
+
+FRUIT, TOOLS = "apple pear plum apple fig", "hammer saw chisel saw plane"
+FILES = {"model.swiftem", "topic_words.csv", "document_topics.csv", "topics.html"}
+quickly = pytest.mark.usefixtures("_csv_tables", "_undrawn")
+
+
+def files(out):
+    return {file.name for file in out.iterdir()}
+
+
+def read(file):
+    with open(file, newline="", encoding="utf-8") as lines:
+        return list(csv.DictReader(lines))
+
+
+@pytest.mark.usefixtures("_csv_tables")
+def test_a_folder_of_text_files_with_no_options_but_topics(run, folder, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    code, output = run(folder, "--topics", 2)
+    assert code == 0
+    for words in (
+        "12 documents with 60 words, 8 of them different.",
+        "2 topics",
+        "apple, ",
+        "saw, ",
+        "coherence",
+        "The fit came to rest after",
+        "Page: results/topics/topics.html",
+    ):
+        assert words in output
+    out = tmp_path / "results" / "topics"
+    assert files(out) == FILES
+    html = (out / "topics.html").read_text(encoding="utf-8")
+    assert "Topics of my texts" in html
+    assert html.count("<img") == 1
+    assert f"swiftem topics &#x27;{folder}&#x27; --topics 2 --words 5000 --method auto --seed 0" in html
+    for file in out.iterdir():
+        assert file.stat().st_mode & 0o044 == 0o044  # others may read it
+
+
+@quickly
+def test_the_tables_are_those_of_the_model(run, folder, tmp_path):
+    run(folder, "--topics", 2, "--seed", 3, "--out", tmp_path / "out")
+    model = swiftem.PLSA.load(tmp_path / "out" / "model.swiftem")
+    assert list(model.feature_names_in_) == sorted(set(f"{FRUIT} {TOOLS}".split()))
+    rows = read(tmp_path / "out" / "topic_words.csv")
+    assert list(rows[0]) == ["topic", "word", "probability"]
+    assert len(rows) == 2 * 8
+    for k, words in enumerate(model.top_words(n=8)):
+        mine = [row for row in rows if row["topic"] == str(k)]
+        assert [row["word"] for row in mine] == words
+        np.testing.assert_allclose(
+            [float(row["probability"]) for row in mine], np.sort(model.components_[k])[::-1]
+        )
+    rows = read(tmp_path / "out" / "document_topics.csv")
+    assert list(rows[0]) == ["document", "words", "topic_0", "topic_1"]
+    assert [row["document"] for row in rows] == [f"{number:02}.txt" for number in range(12)]
+    assert {row["words"] for row in rows} == {"5"}
+    shares = np.array([[float(row["topic_0"]), float(row["topic_1"])] for row in rows])
+    np.testing.assert_allclose(shares.sum(axis=1), 1.0)
+    assert len(set(shares.argmax(axis=1)[::3])) == 1
+
+
+@pytest.mark.usefixtures("_undrawn")
+def test_tables_in_parquet(run, folder, tmp_path):
+    parquet = pytest.importorskip("pyarrow.parquet", reason="Parquet files need pyarrow")
+    run(folder, "--topics", 2, "--out", tmp_path)
+    table = parquet.read_table(tmp_path / "topic_words.parquet")
+    assert table.column_names == ["topic", "word", "probability"]
+    assert parquet.read_table(tmp_path / "document_topics.parquet").num_rows == 12
+
+
+@quickly
+def test_the_same_seed_gives_the_same_topics(run, folder, tmp_path):
+    for out, seed in (("a", 1), ("b", 1), ("c", 2)):
+        run(folder, "--topics", 2, "--seed", seed, "--out", tmp_path / out)
+    one, same, other = ((tmp_path / out / "topic_words.csv").read_bytes() for out in "abc")
+    assert one == same != other
+
+
+@quickly
+def test_results_in_the_folder_of_texts_are_not_read_again(run, folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    for _ in range(2):
+        code, output = run(".", "--topics", 2)
+        assert code == 0
+        assert "12 documents" in output
+    assert "Topics of my texts" in (folder / "results/topics/topics.html").read_text(encoding="utf-8")
+
+
+@quickly
+def test_without_a_corpus_it_is_the_docstrings(run, tmp_path, monkeypatch):
+    small = swiftem.data.docstring_corpus(["json"], cache=False)
+    monkeypatch.setattr(module, "docstring_corpus", lambda: small)
+    code, output = run("--topics", 2, "--words", 50, "--out", tmp_path)
+    assert code == 0
+    assert "50 of them different" in output
+    assert "json.dump" in (tmp_path / "document_topics.csv").read_text()
+    assert "the docstrings of Python packages" in (tmp_path / "topics.html").read_text(encoding="utf-8")
+
+
+@quickly
+def test_counts_without_words(run, tmp_path):
+    sp.save_npz(tmp_path / "toy.npz", sp.csr_array([[2, 1, 0], [0, 1, 3]] * 4))
+    code, output = run(tmp_path / "toy.npz", "--topics", 2, "--out", tmp_path / "out")
+    assert code == 0
+    assert "word 2" in output
+    assert {row["word"] for row in read(tmp_path / "out" / "topic_words.csv")} == {
+        "word 0",
+        "word 1",
+        "word 2",
+    }
+    code, output = run("--apply", tmp_path / "out" / "model.swiftem", tmp_path / "toy.npz", "--out", tmp_path)
+    assert (code, "8 documents" in output) == (0, True)
+    texts = tmp_path / "a.txt"
+    texts.write_text("rice\n")
+    code, output = run("--apply", tmp_path / "out" / "model.swiftem", texts, "--out", tmp_path)
+    assert code == 1
+    assert "was fitted to words that had no names" in output
+    sp.save_npz(tmp_path / "wide.npz", sp.csr_array([[2, 1, 0, 4]]))
+    code, output = run(
+        "--apply", tmp_path / "out" / "model.swiftem", tmp_path / "wide.npz", "--out", tmp_path
+    )
+    assert code == 1
+    assert "must have 3 words, as many as" in output
+
+
+@quickly
+@pytest.mark.parametrize("method", ["em", "sem", "iem", "sem-vr", "fiem"])
+def test_methods(run, folder, tmp_path, method):
+    code, _ = run(folder, "--topics", 2, "--method", method, "--max-passes", 30, "--out", tmp_path)
+    assert code == 0
+    assert f"--method {method} " in (tmp_path / "topics.html").read_text(encoding="utf-8")
+
+
+@quickly
+def test_columns_and_vocabularies(run, tmp_path):
+    table = tmp_path / "toy.csv"
+    table.write_text(f"a,b\n{FRUIT},{TOOLS}\n{FRUIT},{TOOLS}\n")
+    code, output = run(table, "--out", tmp_path / "out")
+    assert (code, "--text-column" in output) == (1, True)
+    code, output = run(table, "--text-column", "b", "--topics", 1, "--out", tmp_path / "out")
+    assert (code, "hammer" in output) == (0, True)
+    counts, words = tmp_path / "toy.dat", tmp_path / "words"
+    counts.write_text("1 0:2\n1 1:2\n")
+    words.write_text("rice\nfish\n")
+    code, output = run(
+        counts, "--topics", 1, "--format", "lda-c", "--vocabulary", words, "--out", tmp_path / "out"
+    )
+    assert (code, "rice" in output) == (0, True)
+
+
+@quickly
+def test_what_is_worth_saying_is_said(run, folder, tmp_path):
+    (folder / "odd.txt").write_bytes(b"\xe9 apple")
+    _, output = run(folder, "--topics", 20, "--max-passes", 1, "--out", tmp_path)
+    assert "1 file is not UTF-8 and read as Windows-1252: odd.txt." in output
+    assert "fewer documents than topics" in output
+    assert "had not quite come to rest after 1 pass over" in output
+    assert "1 file is not UTF-8" in (tmp_path / "topics.html").read_text(encoding="utf-8")
+
+
+@quickly
+def test_names_that_look_like_markup(tmp_path):
+    folder = tmp_path / "[bold] & <b>"
+    folder.mkdir()
+    (folder / "[red]<i>.txt").write_text(FRUIT)
+    (folder / "b.txt").write_text(TOOLS)
+    screen = io.StringIO()
+    assert topics(TopicsRequest(folder, 1, tmp_path), Console(file=screen, width=200)) == 0
+    html = (tmp_path / "topics.html").read_text(encoding="utf-8")
+    assert "[red]&lt;i&gt;.txt" in html
+    assert "<i>.txt" not in html
+
+
+def test_a_command_can_be_given_again(tmp_path):
+    request = TopicsRequest(
+        tmp_path / "my texts.csv", 7, tmp_path / "out", 100, "fiem", 3, 9, "csv", "the text", tmp_path / "v"
+    )
+    assert request.command == (
+        f"swiftem topics '{tmp_path}/my texts.csv' --topics 7 --words 100 --method fiem --seed 3 "
+        f"--max-passes 9 --format csv --text-column 'the text' --vocabulary {tmp_path}/v --out {tmp_path}/out"
+    )
+
+
+def test_help(run):
+    code, output = run("--help")
+    assert code == 0
+    for option in ("CORPUS", "--topics", "--out", "--words", "--method", "--seed", "--apply", "--vocabulary"):
+        assert option in output

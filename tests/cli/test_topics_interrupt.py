@@ -1,0 +1,124 @@
+"""``swiftem topics`` and Ctrl-C, at every stage and in a terminal."""
+
+import os
+import re
+import select
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from swiftem.cli import topics as module
+
+FILES = {"model.swiftem", "topic_words.csv", "document_topics.csv", "topics.html"}
+quickly = pytest.mark.usefixtures("_csv_tables", "_undrawn")
+
+
+def files(out):
+    return {file.name for file in out.iterdir()}
+
+
+def press_ctrl_c(monkeypatch, after):
+    """Press Ctrl-C after so many passes."""
+    from swiftem.estimators.watch import Watcher
+
+    real = Watcher.watch
+
+    def watch(self, number):
+        look = real(self, number)
+
+        def looks(moment, theta):
+            if moment.passes >= after:
+                signal.raise_signal(signal.SIGINT)
+            return look(moment, theta)
+
+        return looks
+
+    monkeypatch.setattr(Watcher, "watch", watch)
+
+
+@quickly
+def test_ctrl_c_writes_what_there_is(run, folder, tmp_path, monkeypatch):
+    press_ctrl_c(monkeypatch, after=2)
+    code, output = run(folder, "--topics", 2, "--out", tmp_path / "out")
+    assert code == 130
+    assert "The fit was interrupted after 2 passes" in output
+    assert "Interrupted: written is what there was (model.swiftem, topic_words.csv" in output
+    assert files(tmp_path / "out") == FILES
+    assert "The fit was interrupted after 2 passes" in (tmp_path / "out/topics.html").read_text(
+        encoding="utf-8"
+    )
+
+
+@quickly
+def test_ctrl_c_before_the_first_pass(run, folder, tmp_path, monkeypatch):
+    from swiftem.estimators.documents import Documents
+
+    real = Documents.em_pass
+
+    def press(self, *args):
+        monkeypatch.setattr(Documents, "em_pass", real)
+        signal.raise_signal(signal.SIGINT)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Documents, "em_pass", press)
+    code, output = run(folder, "--topics", 2, "--out", tmp_path / "out")
+    assert code == 130
+    assert "Interrupted before there were topics; nothing was written." in output
+    assert files(tmp_path / "out") == set()
+
+
+@quickly
+def test_ctrl_c_while_the_corpus_is_read(run, folder, tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "read_corpus", lambda *a, **k: signal.raise_signal(signal.SIGINT))
+    code, output = run(folder, "--out", tmp_path / "out")
+    assert code == 130
+    assert "Interrupted while the corpus was read; nothing was written." in output
+
+
+@quickly
+def test_ctrl_c_while_results_are_written(run, folder, tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "topics_page", lambda *a, **k: signal.raise_signal(signal.SIGINT))
+    code, output = run(folder, "--topics", 2, "--out", tmp_path / "out")
+    assert code == 130
+    assert "written is what there was (model.swiftem, topic_words.csv, document_topics.csv)" in output
+    assert "Page:" not in output
+    assert files(tmp_path / "out") == FILES - {"topics.html"}
+
+
+@pytest.mark.skipif(os.name != "posix", reason="terminals as files are POSIX")
+def test_progress_and_ctrl_c_in_a_terminal(tmp_path):
+    """The real thing: a bar that moves, ^C, no traceback, and the files."""
+    # Words drawn at random never come to rest within the time.
+    rng = np.random.default_rng(0)
+    counts = tmp_path / "counts.npz"
+    sp.save_npz(counts, sp.csr_array(rng.poisson(0.2, size=(2000, 500))))
+    command = [sys.executable, "-m", "swiftem", "topics", str(counts), "--topics", "40"]
+    command += ["--max-passes", "1000000", "--out", str(tmp_path / "out")]
+    master, slave = os.openpty()
+    process = subprocess.Popen(command, stdin=slave, stdout=slave, stderr=slave,
+                               start_new_session=True)  # fmt: skip
+    os.close(slave)
+    screen, pressed, deadline = b"", False, time.monotonic() + 120
+    while time.monotonic() < deadline:
+        if select.select([master], [], [], 0.2)[0]:
+            try:
+                part = os.read(master, 65536)
+            except OSError:  # the other end is closed
+                break
+            if not part:
+                break
+            screen += part
+        if not pressed and re.search(rb"fitting: pass [2-9]", screen):
+            process.send_signal(signal.SIGINT)
+            pressed = True
+    os.close(master)
+    shown = screen.decode(errors="replace")
+    assert process.wait(timeout=60) == 130, shown[-2000:]
+    assert "Traceback" not in shown
+    assert "Interrupted: written is what there was" in re.sub(r"\s+", " ", shown)
+    assert "topics.html" in files(tmp_path / "out")

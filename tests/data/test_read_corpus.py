@@ -1,0 +1,201 @@
+"""One entry for all formats: which is recognised, what is counted, and what is said."""
+
+import gzip
+import re
+from importlib.util import find_spec
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from swiftem.data import CorpusCounts, count_known_words, read_corpus, read_vocabulary
+from swiftem.data.corpus_counts import beginning
+from swiftem.data.corpus_format import recognise
+from swiftem.data.vocabulary import find_vocabulary
+from swiftem.data.write_table import write_table
+
+
+def write(folder, content, name):
+    file = folder / name
+    file.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return file
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "format"),
+    [
+        ("a.txt", "Rice and maize.\n", "text"),
+        ("a.csv", "a,b\n", "csv"),
+        ("A.TSV.gz", "", "csv"),
+        ("a.pq", "", "parquet"),
+        ("a.npz", "", "npz"),
+        ("a.mtx.gz", "", "matrixmarket"),
+        ("a.dat", "%%MatrixMarket matrix\n", "matrixmarket"),
+        ("docword.a.txt.gz", "", "uci"),
+        ("a.txt", "2\n3\n1\n1 1 1\n", "uci"),
+        ("a.dat", "2 0:1 7:1\n1 3:2\n", "lda-c"),
+        ("a.dat.gz", gzip.compress(b"2 0:1 7:1\n"), "lda-c"),
+        ("a.ldac", "", "lda-c"),
+        ("a.txt", "1998\n1999\n2000\nThe end.\n", "text"),
+        ("a.txt", "", "text"),
+        ("a", b"\xff\0", "text"),
+    ],
+)
+def test_formats_are_recognised(tmp_path, name, content, format):
+    assert recognise(write(tmp_path, content, name)) == format
+    assert recognise(tmp_path) == "folder"
+
+
+def test_lines(tmp_path):
+    file = write(tmp_path, "Rice and maize.\n\nIt is.\nRice, fish!\n", "a.txt")
+    corpus = read_corpus(file)
+    assert corpus.words == ("fish", "maize", "rice")
+    assert corpus.counts.toarray().tolist() == [[0, 1, 1], [1, 0, 1]]
+    assert corpus.names == ("line 1", "line 4")
+    assert corpus.texts == ("Rice and maize.", "Rice, fish!")
+    assert corpus.notes == ("1 of 3 documents has none of the words and was left out: line 3.",)
+    assert repr(corpus) == "CorpusCounts of 2 documents, 3 words and 4 tokens"
+    assert len(corpus) == 2
+
+
+def test_compressed_lines(tmp_path):
+    assert read_corpus(write(tmp_path, gzip.compress(b"rice\n"), "a.txt.gz")).words == ("rice",)
+
+
+def test_how_many_words_and_which_not(tmp_path):
+    file = write(tmp_path, "rice rice the maize fish fish fish\n", "a.txt")
+    assert read_corpus(file, n_words=1).words == ("fish",)
+    assert read_corpus(file, stop_words=["fish"]).words == ("maize", "rice", "the")
+
+
+def test_a_format_can_be_given(tmp_path):
+    file = write(tmp_path, "1 0:1\n", "a.txt")
+    assert read_corpus(file).format == "lda-c"
+    with pytest.raises(ValueError, match="at least one word of three letters"):
+        read_corpus(file, format="text")
+    with pytest.raises(ValueError, match="format must be 'auto' or 'text' or"):
+        read_corpus(file, format="word")
+
+
+def test_every_format_is_the_same_corpus(tmp_path):
+    counts, words = np.array([[1, 0, 2], [0, 3, 0]]), ["fish", "maize", "rice"]
+    texts = ["fish rice rice", "maize maize maize"]
+    (tmp_path / "folder").mkdir()
+    for number, text in enumerate(texts):
+        write(tmp_path, text, f"folder/{number}.txt")
+    write(tmp_path, "\n".join(words), "vocab.txt")
+    files = [
+        tmp_path / "folder",
+        write(tmp_path, "\n".join(texts), "lines.txt"),
+        write(tmp_path, "n,t\n" + "".join(f"1,{text}\n" for text in texts), "table.csv"),
+        write(tmp_path, "2\n3\n3\n1 1 1\n1 3 2\n2 2 3\n", "docword.txt"),
+        write(tmp_path, "2 0:1 2:2\n1 1:3\n", "toy.dat"),
+        write(
+            tmp_path,
+            "%%MatrixMarket matrix coordinate integer general\n2 3 3\n1 1 1\n1 3 2\n2 2 3\n",
+            "toy.mtx",
+        ),
+        tmp_path / "toy.npz",
+    ]
+    sp.save_npz(files[-1], sp.csr_array(counts))
+    if find_spec("pyarrow"):
+        files.append(tmp_path / "table.parquet")
+        write_table(files[-1], {"t": np.array(texts, dtype=object)})
+    for file in files:
+        corpus = read_corpus(file)
+        np.testing.assert_array_equal(corpus.counts.toarray(), counts, err_msg=str(file))
+        assert corpus.words == tuple(words)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "options", "sentence"),
+    [
+        ("a.txt", "", {}, "at least one document, got an empty file"),
+        ("a.txt", " \n", {}, "at least one document, got only white space"),
+        ("a.txt", "it is\n", {}, "a.txt must have at least one word of three letters"),
+        ("a.txt", b"rice\nma\xefze\n", {}, "0xef in line 2"),
+        ("a.txt", "rice\n", {"text_column": "t"}, "text_column is for tables (csv, parquet)"),
+        ("a.txt", "rice\n", {"vocabulary": "v"}, "vocabulary is for counts (uci, lda-c"),
+        (
+            "a.txt",
+            "rice\n",
+            {"known_words": ["fish"]},
+            "at least one of the 1 words that are known, got none",
+        ),
+        ("a.dat", "1 0:1\n", {"known_words": ["fish", "rice"]}, "2 words, as many as are known, got 1"),
+    ],
+)
+def test_what_is_wrong(tmp_path, name, content, options, sentence):
+    with pytest.raises(ValueError, match=re.escape(sentence)):
+        read_corpus(write(tmp_path, content, name), **options)
+
+
+def test_no_such_corpus(tmp_path):
+    with pytest.raises(
+        FileNotFoundError, match="must be a file or a folder with a corpus, but does not exist"
+    ):
+        read_corpus(tmp_path / "nowhere")
+    with pytest.raises(TypeError, match="path must be the name of a file or folder, got 7"):
+        read_corpus(7)
+
+
+def test_known_words_of_texts(tmp_path):
+    file = write(tmp_path, "Rice and rye, rye.\nOats.\nfish\n", "a.txt")
+    corpus = read_corpus(file, known_words=["rice", "fish", "cod"])
+    assert corpus.counts.toarray().tolist() == [[1, 0, 0], [0, 1, 0]]
+    assert corpus.words == ("rice", "fish", "cod")
+    assert corpus.names == ("line 1", "line 3")
+    assert corpus.notes == (
+        "3 of 5 words (60%) are not among the 3 known ones and were left out, most often 'rye', 'oats'.",
+        "1 of 3 documents has none of the words and was left out: line 2.",
+    )
+
+
+def test_known_words_of_counts(tmp_path):
+    write(tmp_path, "rye\nrice\n", "vocab.txt")
+    file = write(tmp_path, "2 0:3 1:1\n1 0:1\n", "toy.dat")
+    corpus = read_corpus(file, known_words=["cod", "rice"])
+    assert corpus.counts.toarray().tolist() == [[0, 1]]
+    assert corpus.names == ("line 1",)
+    assert corpus.notes == (
+        "4 of 5 words (80%) are not among the 2 known ones and were left out, most often 'rye'.",
+        "1 of 2 documents have no words and were left out.",
+    )
+    with pytest.raises(ValueError, match="at least one of the 1 words that are known"):
+        read_corpus(file, known_words=["cod"])
+    (tmp_path / "vocab.txt").unlink()
+    assert read_corpus(file, known_words=["cod", "rice"]).words == ("cod", "rice")
+
+
+def test_known_words_are_those_of_count_words():
+    counts, kept, unknown = count_known_words(["Cafe\u0301 THE café", ""], ["café"])
+    assert counts.toarray().tolist() == [[2]]
+    assert kept.tolist() == [0]
+    assert not unknown
+
+
+def test_vocabularies(tmp_path):
+    assert read_vocabulary(write(tmp_path, "fish\r\nrice paddy\n\n", "v")) == ("fish", "rice paddy")
+    for content, sentence in (
+        ("fish\n\nrice\n", "a word in every line, got none in line 2"),
+        ("fish\nrice\nfish\n", "each word once, got 'fish' in lines 1 and 3"),
+        ("\n", "at least one word, got none"),
+    ):
+        with pytest.raises(ValueError, match=sentence):
+            read_vocabulary(write(tmp_path, content, "v"))
+    file = write(tmp_path, "", "vocab.txt")
+    assert find_vocabulary(file) is None
+    assert find_vocabulary(tmp_path / "a.dat") == file
+
+
+def test_beginnings():
+    assert beginning("word " * 500).endswith("wor…")
+    assert len(beginning("x" * 5000)) == 199
+    assert beginning("short\n") == "short"
+
+
+def test_parts_must_fit():
+    counts = sp.csr_array([[1, 2]])
+    for words, names, texts in ((("a",), ("x",), None), (None, (), None), (None, ("x",), ("t", "u"))):
+        with pytest.raises(ValueError, match="entries, as counts have, got"):
+            CorpusCounts(counts, words, names, texts)

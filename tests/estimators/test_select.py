@@ -1,0 +1,469 @@
+"""Model choice: the truth is found, more components never fit worse, and threads change nothing."""
+
+import _thread
+import re
+import time
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+
+import swiftem
+from swiftem.estimators import candidate_fits
+from swiftem.estimators.split import double_component
+from swiftem.models import NormalInverseWishart
+
+KINDS = ("full", "tied", "diag", "spherical")
+SHAPES = {  # of three covariances, for which no simpler kind will do
+    "full": [[[1.0, 0.8], [0.8, 1.0]], [[1.0, -0.8], [-0.8, 1.0]], [[0.2, 0.0], [0.0, 2.0]]],
+    "tied": [[[1.0, 0.8], [0.8, 1.0]]] * 3,
+    "diag": [[[1.0, 0.0], [0.0, 0.1]], [[0.1, 0.0], [0.0, 1.0]], [[2.0, 0.0], [0.0, 0.2]]],
+    "spherical": [[[1.0, 0.0], [0.0, 1.0]], [[0.1, 0.0], [0.0, 0.1]], [[3.0, 0.0], [0.0, 3.0]]],
+}
+
+
+def rows_of(kind, n=300, seed=0):
+    rng = np.random.default_rng(seed)
+    centres = [[0.0, 0.0], [8.0, 0.0], [4.0, 9.0]]
+    return np.concatenate(
+        [rng.multivariate_normal(m, c, size=n) for m, c in zip(centres, SHAPES[kind], strict=True)]
+    )
+
+
+def without_time(selection):
+    return [row._replace(seconds=0.0) for row in selection.table]
+
+
+@pytest.fixture(scope="module")
+def found():
+    return swiftem.select(rows_of("full"), range(1, 7), random_state=0)
+
+
+# --- the choice ---
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_bic_finds_the_number_of_components_and_the_kind(kind):
+    best = swiftem.select(rows_of(kind), range(1, 6), random_state=0).best
+    assert (best.covariance_type, best.n_components) == (kind, 3)
+
+
+def test_the_best_is_fitted_and_its_criteria_are_its_own(found):
+    X = rows_of("full")
+    row = found.ranking[0]
+    assert found.best is found.models[row.key]
+    assert row.bic == row.value == pytest.approx(found.best.bic(X), rel=1e-12)
+    assert row.aic == pytest.approx(found.best.aic(X), rel=1e-12)
+    assert row.icl == pytest.approx(found.best.icl(X), rel=1e-10)
+    assert row.log_likelihood == pytest.approx(found.best.score(X), rel=1e-12)
+    assert row.n_parameters == found.best._n_parameters()
+    assert found.best.get_params()["warm_start"] is False
+    assert len(found.best.predict(X)) == len(X)
+
+
+def test_the_table_has_every_fit_and_the_ranking_orders_it(found):
+    assert [row.key for row in found.table] == [(kind, count) for kind in KINDS for count in range(1, 7)]
+    values = [row.value for row in found.ranking]
+    assert values == sorted(values)
+    assert set(found.ranking) == set(found.table)
+    assert found.table[0].start == "fresh"
+    for row in found.table:
+        mixture = found.models[row.key]
+        assert (mixture.covariance_type, mixture.n_components) == row.key
+        assert row.n_parameters == mixture._n_parameters()
+
+
+@pytest.mark.parametrize("criterion", ["bic", "aic", "icl"])
+def test_criteria_by_name(criterion):
+    found = swiftem.select(rows_of("tied", n=60), range(1, 4), "tied", criterion, random_state=0)
+    assert [row.value for row in found.table] == [getattr(row, criterion) for row in found.table]
+    assert found.criterion == criterion.upper()
+
+
+def test_a_callable_criterion_is_called_like_a_method():
+    X, weight = rows_of("full", n=60), np.linspace(0.5, 1.5, 180)
+    by_name = swiftem.select(X, range(1, 4), "full", "icl", sample_weight=weight, random_state=0)
+    by_method = swiftem.select(
+        X, range(1, 4), "full", swiftem.GaussianMixture.icl, sample_weight=weight, random_state=0
+    )
+    np.testing.assert_allclose(
+        [row.value for row in by_method.table], [row.value for row in by_name.table], rtol=1e-10
+    )
+    assert by_method.criterion == "icl"
+
+
+def test_a_criterion_on_other_rows():
+    held_out = rows_of("full", seed=1)
+    found = swiftem.select(
+        rows_of("full"), range(1, 5), "full", lambda mixture, X, w: -mixture.score(held_out), random_state=0
+    )
+    assert found.best.n_components >= 3
+    assert found.criterion == "criterion"
+
+
+# --- warm starts ---
+
+
+def assert_never_falls(found, tolerance=1e-9):
+    for kind in {row.covariance_type for row in found.table}:
+        values = [row.log_likelihood for row in found.table if row.covariance_type == kind]
+        assert (np.diff(values) >= -tolerance).all(), (kind, np.diff(values).min())
+
+
+@pytest.mark.parametrize("data", ["one normal", "uniform", "heavy tails", "six in eight dimensions"])
+@pytest.mark.parametrize("seed", [0, 1])
+def test_the_log_likelihood_never_falls_with_components(data, seed):
+    rng = np.random.default_rng(seed)
+    X = {
+        "one normal": lambda: rng.normal(size=(300, 2)),
+        "uniform": lambda: rng.uniform(size=(300, 1)),
+        "heavy tails": lambda: rng.standard_t(2.5, size=(300, 2)),
+        "six in eight dimensions": lambda: (
+            rng.normal(size=(600, 8)) + 3 * rng.normal(size=(6, 8))[np.arange(600) % 6]
+        ),
+    }[data]()  # fmt: skip
+    assert_never_falls(swiftem.select(X, range(1, 9), random_state=seed))
+
+
+def test_it_never_falls_with_a_stochastic_method_either():
+    found = swiftem.select(
+        rows_of("full", n=1000), range(1, 6), ("full", "diag"), random_state=0, method="sem"
+    )
+    assert_never_falls(found)
+
+
+def test_it_never_falls_over_gaps_in_the_numbers():
+    found = swiftem.select(rows_of("diag"), [8, 1, 3, 3], ("diag", "tied"), random_state=0)
+    assert [row.n_components for row in found.table] == [1, 3, 8] * 2
+    assert_never_falls(found)
+
+
+def test_splits_find_what_fresh_starts_miss():
+    """A start that k-means would not make: warm starts alone get from one component to the truth."""
+    rng = np.random.default_rng(0)
+    X = np.concatenate(
+        [rng.normal(centre, 0.3, size=(200, 2)) for centre in ([0, 0], [1, 8], [9, 3], [7, 9])]
+    )
+    found = swiftem.select(
+        X, range(1, 6), "full", random_state=0,
+        init_params=lambda X, count, random_state: np.arange(len(X)) % count, max_iter=20, tol=1e-4,
+    )  # fmt: skip
+    assert found.best.n_components == 4
+    assert {row.start for row in found.table[1:4]} == {"split"}
+
+
+def test_where_nothing_is_better_a_component_is_doubled(monkeypatch):
+    def far_apart(mixture, X, weight):
+        weights, means, covariances = double_component(mixture)
+        means[-1] += 50.0
+        return weights, means, covariances
+
+    monkeypatch.setattr(candidate_fits, "split_component", far_apart)
+    X = np.random.default_rng(0).normal(size=(500, 2))
+    with pytest.warns(ConvergenceWarning, match="1 component, did not converge"):
+        found = swiftem.select(
+            X, [1, 2, 4], random_state=0, method="em", max_iter=1,
+            init_params=lambda X, count, random_state: np.minimum(X[:, 0] > 0, count - 1).astype(int),
+        )  # fmt: skip
+    doubled = [row for row in found.table if row.start == "doubled"]
+    assert {row.covariance_type for row in doubled} == set(KINDS)
+    for row in doubled:
+        before = found.models[row.covariance_type, row.n_components // 2]
+        np.testing.assert_allclose(found.models[row.key].score_samples(X), before.score_samples(X), rtol=1e-9)
+        assert row.converged == before.converged_
+        assert row.bic > found.table[0].bic
+
+
+# --- weights, kinds of data ---
+
+
+def test_rows_of_weight_zero_are_as_if_absent():
+    X = rows_of("full", n=80)
+    weight = np.ones(len(X))
+    weight[::7] = 0
+    given = swiftem.select(X, range(1, 5), sample_weight=weight, random_state=0)
+    kept = swiftem.select(X[weight > 0], range(1, 5), random_state=0)
+    assert without_time(given) == without_time(kept)
+
+
+def test_integer_weights_count_as_repetitions():
+    X = rows_of("full", n=80)
+    weight = np.random.default_rng(0).integers(1, 4, size=len(X))
+    weighted = swiftem.select(X, range(1, 5), sample_weight=weight, random_state=0, tol=1e-8, max_iter=500)
+    repeated = swiftem.select(
+        np.repeat(X, weight, axis=0), range(1, 5), random_state=0, tol=1e-8, max_iter=500
+    )
+    one, other = weighted.ranking[0], repeated.ranking[0]
+    assert one.key == other.key
+    assert one.bic == pytest.approx(other.bic, rel=1e-6)
+
+
+def test_weights_decide():
+    X = rows_of("full")
+    heavy = np.where(np.arange(len(X)) < 600, 1.0, 1e-9)  # the third component hardly counts
+    best = swiftem.select(X, range(1, 5), "full", sample_weight=heavy, random_state=0).best
+    assert best.n_components == 2
+
+
+def test_float32_stays_and_gives_the_same_choice(found):
+    single = swiftem.select(rows_of("full").astype(np.float32), range(1, 7), random_state=0)
+    assert single.ranking[0].key == found.ranking[0].key
+    assert single.best.means_.dtype == np.float32
+    assert_never_falls(single, 1e-6)
+
+
+def test_more_rows_than_the_sample_for_splits_with_and_without_weights():
+    X = rows_of("full", n=900)
+    for weight in (None, np.random.default_rng(0).uniform(0.5, 2.0, size=len(X))):
+        found = swiftem.select(X, range(1, 5), ("full", "tied"), sample_weight=weight, random_state=0)
+        assert found.ranking[0].key == ("full", 3)
+
+
+def test_column_names_are_kept(monkeypatch):
+    class Table:  # as much of a data frame as is needed without pandas
+        columns = np.array(["length", "width"], dtype=object)
+
+    from sklearn.utils import validation
+
+    real = validation._get_feature_names
+    monkeypatch.setattr(
+        validation, "_get_feature_names",
+        lambda X: Table.columns if isinstance(X, list) else real(X),
+    )  # fmt: skip
+    found = swiftem.select(rows_of("full", n=40).tolist(), [1, 2], "full", random_state=0)
+    for mixture in found.models.values():
+        assert list(mixture.feature_names_in_) == ["length", "width"]
+
+
+def test_parameters_of_the_estimator_are_passed_on():
+    found = swiftem.select(
+        rows_of("diag", n=60), [1, 2], "diag", random_state=0, reg_covar=0.5, method="em", n_init=3
+    )
+    assert (found.best.reg_covar, found.best.method, found.best.n_init) == (0.5, "em", 3)
+    assert found.best.covariances_.min() >= 0.5
+
+
+def test_with_a_prior_the_better_posterior_is_kept():
+    found = swiftem.select(
+        rows_of("full", n=60), range(1, 5), random_state=0, method="em",
+        prior=NormalInverseWishart(degrees_of_freedom=5.0, scale=1.0),
+    )  # fmt: skip
+    assert found.best.n_components == 3
+    assert all(row.start != "doubled" for row in found.table)
+
+
+# --- threads and seeds ---
+
+
+def test_threads_change_nothing():
+    X = rows_of("full", n=100)
+    one, two, all_cores = (swiftem.select(X, range(1, 6), random_state=0, n_jobs=jobs) for jobs in (1, 2, -1))
+    assert without_time(one) == without_time(two) == without_time(all_cores)
+    np.testing.assert_array_equal(one.best.means_, two.best.means_)
+
+
+def test_a_kind_does_not_depend_on_the_others():
+    X = rows_of("full", n=100)
+    alone = swiftem.select(X, range(1, 4), "tied", random_state=0)
+    among = swiftem.select(X, range(1, 4), ["diag", "tied"], random_state=0)
+    assert without_time(alone) == without_time(among)[3:]
+
+
+def test_seeds():
+    X = np.random.default_rng(0).normal(size=(200, 3))
+    first, again, other = (swiftem.select(X, [4], "full", random_state=seed) for seed in (3, 3, 4))
+    assert without_time(first) == without_time(again)
+    assert first.table[0].bic != other.table[0].bic
+
+
+def test_blas_threads_are_given_back():
+    from threadpoolctl import threadpool_info
+
+    before = threadpool_info()
+    swiftem.select(rows_of("full", n=30), [1, 2], random_state=0)
+    assert threadpool_info() == before
+
+
+# --- what fails ---
+
+
+def test_a_fit_that_fails_is_listed_with_its_reason():
+    X = rows_of("full", n=2)  # six rows
+    found = swiftem.select(X, [1, 2, 8], "spherical", random_state=0)
+    assert [bool(row.failed) for row in found.table] == [False, False, True]
+    last = found.ranking[-1]
+    assert last.key == ("spherical", 8)
+    assert "n_samples >= n_components" in last.failed
+    assert np.isnan(last.value)
+    assert ("spherical", 8) not in found.models
+    assert "1 of them failed" in repr(found)
+    assert "Failed: spherical 8. Expected n_samples" in repr(found)
+
+
+def test_kinds_that_fail_leave_the_others(monkeypatch):
+    real = swiftem.GaussianMixture.fit
+
+    def ill_defined(self, X, y=None, sample_weight=None):
+        if self.covariance_type == "full" and self.n_components > 1:
+            raise ValueError("Fitting failed because of an ill-defined covariance.")
+        return real(self, X, y, sample_weight)
+
+    monkeypatch.setattr(swiftem.GaussianMixture, "fit", ill_defined)
+    found = swiftem.select(rows_of("full", n=50), range(1, 4), ("full", "diag"), random_state=0)
+    assert [bool(row.failed) for row in found.table] == [False, True, True, False, False, False]
+    assert found.best.covariance_type == "diag"
+    assert set(found.plot().get_legend_handles_labels()[1]) == {"full", "diag"}
+
+
+def test_where_all_fail_the_reason_is_raised():
+    with pytest.raises(ValueError, match=r"None of the 2 fits succeeded\. Expected n_samples"):
+        swiftem.select(rows_of("full", n=1), [5, 6], "full", random_state=0)
+
+
+def test_a_criterion_that_is_not_finite_is_a_failure():
+    found = swiftem.select(
+        rows_of("full", n=50), [1, 2], "full", lambda m, X, w: np.nan if m.n_components == 1 else 0.0
+    )
+    assert found.table[0].failed == "The criterion is nan."
+    assert found.best.n_components == 2
+
+
+def test_a_best_fit_that_did_not_converge_is_warned_of():
+    with pytest.warns(ConvergenceWarning, match="The best fit, .* did not converge") as caught:
+        swiftem.select(rows_of("full"), [2, 3], "full", random_state=0, max_iter=1)
+    assert [warning.filename for warning in caught] == [__file__]
+
+
+def test_ctrl_c_returns_what_is_done():
+    calls = []
+
+    def criterion(mixture, X, weight):
+        calls.append(mixture.n_components)
+        if len(calls) == 3:
+            _thread.interrupt_main()
+            time.sleep(0.3)
+        return mixture.bic(X, weight)
+
+    with pytest.warns(ConvergenceWarning, match=r"interrupted after \d+ of 40 fits"):
+        found = swiftem.select(
+            rows_of("full", n=30), range(1, 11), criterion=criterion, n_jobs=1, random_state=0
+        )
+    assert found.interrupted
+    assert 3 <= len(found.table) < 40
+    assert "interrupted" in repr(found)
+    assert found.best.predict([[0.0, 0.0]]).shape == (1,)
+
+
+def test_ctrl_c_before_anything_is_done_is_raised(monkeypatch):
+    def fit(self, X, y=None, sample_weight=None):
+        _thread.interrupt_main()
+        time.sleep(0.3)
+        raise ValueError("never fitted")
+
+    monkeypatch.setattr(swiftem.GaussianMixture, "fit", fit)
+    with pytest.raises(KeyboardInterrupt):
+        swiftem.select(rows_of("full", n=30), [1, 2], "full", n_jobs=1)
+
+
+def test_errors_of_the_criterion_are_raised():
+    def criterion(mixture, X, weight):
+        raise ZeroDivisionError("mine")
+
+    with pytest.raises(ZeroDivisionError, match="mine"):
+        swiftem.select(rows_of("full", n=30), criterion=criterion)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "words"),
+    [
+        ({"n_components": []}, ValueError, "n_components must have at least one"),
+        ({"n_components": 0}, ValueError, "n_components must be at least 1, got 0"),
+        ({"n_components": [1, 2.5]}, TypeError, "n_components must be an integer, got 2.5"),
+        ({"n_components": "full"}, TypeError, "n_components must be an integer"),
+        ({"covariance_types": []}, ValueError, "covariance_types must have at least one kind"),
+        ({"covariance_types": ["round"]}, ValueError, "covariance_types must be 'full' or"),
+        ({"criterion": "dic"}, ValueError, "criterion must be 'bic' or 'aic' or 'icl', got 'dic'"),
+        ({"criterion": lambda m, X, w: "low"}, TypeError, "criterion must return a number, got 'low'"),
+        ({"n_init": 0}, ValueError, "n_init must be at least 1"),
+        ({"n_jobs": 0}, ValueError, "n_jobs must be a number of threads"),
+        ({"n_jobs": 1.5}, TypeError, "n_jobs must be an integer"),
+        ({"covariance_type": "full"}, TypeError, "give covariance_types instead"),
+        ({"means_init": [[0.0, 0.0]]}, TypeError, "select cannot take means_init"),
+        ({"init_params": np.zeros((6, 2))}, TypeError, "select cannot take init_params as an array"),
+        ({"warm_start": True}, TypeError, "select cannot take warm_start"),
+        ({"colour": "blue"}, TypeError, "select has no parameter 'colour'"),
+        ({"tol": -1.0}, ValueError, "'tol' parameter"),
+        ({"sample_weight": np.zeros(6)}, ValueError, "Sample weights must contain"),
+        ({"sample_weight": np.ones(5)}, ValueError, "sample_weight"),
+        ({"sample_weight": -np.ones(6)}, ValueError, "sample_weight"),
+        ({"X": np.full((6, 2), np.nan)}, ValueError, "NaN"),
+        ({"X": np.zeros(6)}, ValueError, "2D array"),
+    ],
+)
+def test_bad_arguments_get_one_sentence(arguments, error, words):
+    given = {"X": rows_of("full", n=2), "n_components": [1, 2], **arguments}
+    with pytest.raises(error, match=re.escape(words)):
+        swiftem.select(**given)
+
+
+# --- how it looks ---
+
+
+def test_it_prints_the_ten_best(found):
+    lines = repr(found).splitlines()
+    assert lines[0] == "BIC is lowest for full covariances, 3 components (24 fits)"
+    assert lines[1].split()[:3] == ["covariances", "components", "BIC"]
+    assert lines[2].split()[:3] == ["1", "full", "3"]
+    assert lines[-1] == "14 more in .ranking."
+    assert len(lines) == 13
+    assert len({len(line.rstrip()) for line in lines[1:12]}) == 1
+
+
+def test_it_says_when_more_components_may_be_better():
+    found = swiftem.select(rows_of("full", n=100), [1, 2], "full", random_state=0)
+    assert "more may be better" in repr(found)
+    assert "more may be better" not in repr(swiftem.select(rows_of("full", n=100), 2, "full", random_state=0))
+
+
+def test_html_is_a_table_with_nothing_unescaped(found):
+    html = found._repr_html_()
+    assert html.count("<tr") == 11
+    assert html.count("<table>") == html.count("</table>") == 1
+
+    def a_b(mixture, X, weight):
+        return mixture.bic(X)
+
+    a_b.__name__ = "<b>"
+    html = swiftem.select(rows_of("full", n=30), [1], "full", a_b, random_state=0)._repr_html_()
+    assert "&lt;b&gt;" in html
+    assert "<b><" not in html
+
+
+def test_verbose_prints_a_line_for_each_fit(capsys):
+    swiftem.select(rows_of("full", n=2), [1, 2, 7], "tied", random_state=0, verbose=True)
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 3
+    assert lines[0].startswith("tied, 1 component: BIC ")
+    assert lines[2].startswith("tied, 7 components: failed. Expected n_samples")
+
+
+def test_quiet_by_default(capsys):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        swiftem.select(rows_of("full", n=100), range(1, 4), random_state=0)
+    assert capsys.readouterr().out == ""
+
+
+def test_plot_marks_the_best(found, tmp_path):
+    pytest.importorskip("matplotlib")
+    axes = found.plot()
+    assert axes.get_legend_handles_labels()[1] == list(KINDS)
+    assert axes.texts[0].get_text() == "best: full, 3"
+    axes.figure.savefig(tmp_path / "selection.png")
+
+
+def test_it_is_imported_when_it_is_used():
+    from swiftem.estimators.select import select
+
+    assert swiftem.select is select

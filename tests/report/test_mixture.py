@@ -1,0 +1,241 @@
+"""Pictures of mixtures: what is on them, on whose axes, and without pyplot."""
+
+import builtins
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import swiftem
+from swiftem.estimators.history import History, Moment
+from swiftem.report.method_names import STYLES
+from swiftem.report.mixture import COLOURS, MOST_POINTS, draw_criterion, draw_history, draw_mixture
+
+pytest.importorskip("matplotlib")
+
+WEIGHTS = [0.3, 0.7]
+MEANS = [[0.0, 0.0], [3.0, 1.0]]
+COVARIANCES = [[[1.0, 0.5], [0.5, 1.0]], [[0.3, 0.0], [0.0, 2.0]]]
+
+
+def moments(method, passes, rejected=0):
+    return [Moment(p, 0.1 * p, 5.0 - 0.1 * p, 1.0, rejected, method) for p in passes]
+
+
+def labels(axes):
+    return axes.get_legend_handles_labels()[1]
+
+
+def colours(axes):
+    return [line.get_color() for line in axes.lines]
+
+
+def ellipses(axes):
+    return [patch for patch in axes.patches if type(patch).__name__ == "Ellipse"]
+
+
+def own_axes(**options):
+    from matplotlib.figure import Figure
+
+    return Figure().subplots(**options)
+
+
+class Named(np.ndarray):
+    """Stands for a table with column names."""
+
+    columns = ("length", "width")
+
+
+# --- the history of a fit ---
+
+
+def test_the_curve_is_the_mean_log_likelihood_against_passes():
+    axes = draw_history(moments("em", [1, 2, 3]))
+    (line,) = axes.lines
+    np.testing.assert_array_equal(line.get_xdata(), [1, 2, 3])
+    np.testing.assert_allclose(line.get_ydata(), [-4.9, -4.8, -4.7])
+    assert labels(axes) == ["EM"]
+    assert line.get_color() == STYLES["em"].colour
+    assert axes.get_xlabel() == "passes over the data"
+    assert axes.get_xlim()[0] == 0
+
+
+def test_a_stochastic_start_is_told_apart_and_shaded():
+    axes = draw_history(moments("sem", [1]) + moments("sem-vr", [4, 7]))
+    assert labels(axes) == ["sEM, to begin with", "sEM-VR"]
+    assert colours(axes) == [STYLES["sem"].colour, STYLES["sem-vr"].colour]
+    np.testing.assert_array_equal(axes.lines[1].get_xdata(), [1, 4, 7])  # goes on where sem ended
+    (shade,) = axes.patches
+    assert shade.get_extents().transformed(axes.transData.inverted()).x1 == pytest.approx(1)
+
+
+def test_sem_alone_is_not_a_start():
+    axes = draw_history(moments("sem", [1, 2]))
+    assert labels(axes) == ["sEM"]
+    assert not axes.patches
+
+
+@pytest.mark.parametrize(
+    ("rejected", "words"), [([0, 1, 1], "1 step rejected"), ([2, 2, 5], "5 steps rejected")]
+)
+def test_rejected_steps_are_counted_and_placed(rejected, words):
+    history = [Moment(p, 0.0, -p, 0.1, r, "fiem") for p, r in zip([2.0, 4.0, 6.0], rejected, strict=True)]
+    axes = draw_history(history)
+    assert labels(axes) == ["fiEM", words]
+    when = axes.lines[-1].get_xdata()
+    np.testing.assert_array_equal(when, [4.0] if rejected[0] == 0 else [2.0, 6.0])
+
+
+def test_counts_of_rejected_steps_start_anew_with_a_method():
+    axes = draw_history(moments("sem", [1], rejected=3) + moments("fiem", [3, 5], rejected=2))
+    assert "5 steps rejected" in labels(axes)
+
+
+def test_several_fits_on_the_same_axes_have_one_legend_entry_each():
+    axes = draw_history(moments("sem", [1]) + moments("sem-vr", [4]))
+    draw_history(moments("sem", [1]) + moments("fiem", [3]), axes)
+    assert labels(axes) == ["sEM, to begin with", "sEM-VR", "fiEM"]
+
+
+def test_a_model_that_was_given_has_nothing_to_show_and_says_so():
+    axes = swiftem.GaussianMixture.from_parameters([1.0], [[0.0]], [[[1.0]]]).plot_convergence()
+    assert "given, not fitted" in axes.texts[0].get_text()
+
+
+# --- the components ---
+
+
+def test_two_ellipses_and_a_number_a_component():
+    axes = draw_mixture(WEIGHTS, MEANS, COVARIANCES)
+    drawn = [patch for patch in ellipses(axes) if not patch.get_fill()]
+    assert len(drawn) == 4
+    assert sorted(text.get_text() for text in axes.texts if text.get_text().isdigit()) == ["0", "1"]
+    assert {patch.get_edgecolor()[:3] for patch in drawn} == {
+        tuple(int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)) for colour in COLOURS[:2]
+    }
+
+
+def test_the_ellipses_are_where_the_density_says():
+    axes = draw_mixture(WEIGHTS, MEANS, COVARIANCES)
+    for patch in ellipses(axes):
+        number = MEANS.index([*map(float, patch.center)])
+        points = patch.get_patch_transform().transform(patch.get_path().vertices) - MEANS[number]
+        distance = np.sqrt(np.einsum("ij,jk,ik->i", points, np.linalg.inv(COVARIANCES[number]), points))
+        on_the_curve = distance[1:-1:3]  # the others are control points
+        assert np.ptp(on_the_curve) < 1e-6
+        assert round(on_the_curve[0]) in (1, 2)
+
+
+def test_many_rows_are_thinned_and_said_so():
+    X = np.random.default_rng(0).normal(size=(MOST_POINTS + 1000, 2))
+    axes = draw_mixture(WEIGHTS, MEANS, COVARIANCES, X)
+    assert len(axes.lines[0].get_xdata()) == MOST_POINTS
+    assert "4,000 of 5,000 rows" in axes.texts[-1].get_text()
+    again = draw_mixture(WEIGHTS, MEANS, COVARIANCES, X)
+    np.testing.assert_array_equal(axes.lines[0].get_xydata(), again.lines[0].get_xydata())
+
+
+def test_one_far_row_does_not_decide_what_is_shown():
+    X = np.random.default_rng(0).normal(size=(3000, 2))
+    X[0] = 1e6
+    axes = draw_mixture(WEIGHTS, MEANS, COVARIANCES, X)
+    assert max(axes.get_xlim()) < 100
+
+
+@pytest.mark.parametrize(("scale", "aspect"), [(1.0, 1.0), (100.0, "auto")])
+def test_units_are_equal_where_that_leaves_a_picture(scale, aspect):
+    stretch = np.array([scale, 1.0])
+    axes = draw_mixture(WEIGHTS, MEANS * stretch, COVARIANCES * np.outer(stretch, stretch))
+    assert axes.get_aspect() == aspect
+
+
+def test_given_axes_are_used_also_shared_ones():
+    one, other = own_axes(ncols=2, sharex=True, sharey=True)
+    assert draw_mixture(WEIGHTS, MEANS, COVARIANCES, axes=one) is one
+    assert draw_history(moments("em", [1, 2]), axes=other) is other
+    one.figure.canvas.draw()
+
+
+def test_column_names_are_labels():
+    axes = draw_mixture(WEIGHTS, MEANS, COVARIANCES, np.zeros((3, 2)).view(Named))
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("length", "width")
+    axes = draw_mixture(WEIGHTS, MEANS, COVARIANCES, names=["a", "b"])
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("a", "b")
+    assert draw_mixture(WEIGHTS, MEANS, COVARIANCES).get_xlabel() == "column 0"
+
+
+def test_the_estimator_passes_its_names_on():
+    mixture = swiftem.GaussianMixture.from_parameters(WEIGHTS, MEANS, COVARIANCES)
+    assert mixture.plot().get_xlabel() == "column 0"
+    mixture.feature_names_in_ = np.array(["length", "width"], dtype=object)
+    assert mixture.plot().get_ylabel() == "width"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ((WEIGHTS, [[0.0], [1.0]], COVARIANCES), r"means of shape \(M, 2\)"),
+        ((WEIGHTS, MEANS, [1.0, 1.0]), r"covariances of shape \(M, 2, 2\)"),
+        ((WEIGHTS, MEANS, COVARIANCES, np.zeros((3, 4))), r"X must be of shape \(n, 2\)"),
+    ],
+)
+def test_what_cannot_be_drawn(arguments, words):
+    with pytest.raises(ValueError, match=words):
+        draw_mixture(*arguments)
+
+
+@pytest.mark.parametrize("kind", ["full", "tied", "diag", "spherical"])
+def test_every_kind_of_a_fitted_mixture_is_drawn_and_saved(kind, tmp_path):
+    X = np.random.default_rng(0).normal(size=(60, 2)).astype(np.float32)
+    X[30:] += 6
+    mixture = swiftem.GaussianMixture(2, covariance_type=kind, random_state=0).fit(X)
+    axes = mixture.plot(X)
+    assert len(ellipses(axes)) == 8
+    axes.figure.savefig(tmp_path / "mixture.png")
+    mixture.plot_convergence().figure.savefig(tmp_path / "history.png")
+
+
+# --- the criterion ---
+
+
+def test_one_line_a_kind_and_the_best_marked():
+    axes = draw_criterion({"full": {1: 5.0, 2: 3.0, 4: 4.0}, "diag": {2: 6.0}}, ("full", 2), "BIC")
+    assert labels(axes) == ["full", "diag"]
+    np.testing.assert_array_equal(axes.lines[0].get_xydata(), [[1, 5], [2, 3], [4, 4]])
+    np.testing.assert_array_equal(axes.lines[-1].get_xydata(), [[2, 3]])
+    assert axes.texts[0].get_text() == "best: full, 2"
+    assert axes.get_ylabel() == "BIC (the lower the better)"
+
+
+# --- what they need ---
+
+
+def test_pyplot_is_left_alone():
+    code = (
+        "import sys; from swiftem.report.mixture import draw_mixture; "
+        "draw_mixture([1], [[0, 0]], [[[1, 0], [0, 1]]]).figure.canvas.draw(); "
+        "sys.exit('matplotlib.pyplot' in sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda: draw_history(History(moments("em", [1]))),
+        lambda: draw_mixture(WEIGHTS, MEANS, COVARIANCES, np.zeros((2, 2))),
+        lambda: draw_criterion({"full": {1: 1.0}}, ("full", 1), "BIC"),
+    ],
+)
+def test_without_matplotlib_the_extra_is_named(draw, monkeypatch):
+    real_import = builtins.__import__
+
+    def no_matplotlib(name, *arguments, **options):
+        if name.partition(".")[0] == "matplotlib":
+            raise ImportError(name)
+        return real_import(name, *arguments, **options)
+
+    monkeypatch.setattr(builtins, "__import__", no_matplotlib)
+    with pytest.raises(ImportError, match=r"swiftem\[plot\]"):
+        draw()

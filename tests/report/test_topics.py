@@ -1,0 +1,223 @@
+"""Topics for people: the summary, the page, and what pyLDAvis takes."""
+
+import re
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import swiftem
+from swiftem.data import CorpusCounts
+from swiftem.data.read_corpus import count_texts
+from swiftem.data.texts import Texts
+from swiftem.estimators.history import History, Moment
+from swiftem.report.pyldavis import pyldavis_data
+from swiftem.report.topic_summary import Topic, TopicSummary, TopicWord, TypicalDocument, summarise_topics
+from swiftem.report.topics import topics_page
+
+FRUIT, TOOLS = "apple pear plum apple fig common", "hammer saw chisel saw plane common"
+HISTORY = History([Moment(p, p / 10, 7 - p / 10, 1.0, 0, "sem" if p == 1 else "em") for p in (1.0, 2.0, 3.0)])
+
+
+class Checker(HTMLParser):
+    """Checks that tags are closed in order, and collects text, links and ids."""
+
+    VOID = frozenset({"meta", "img", "br"})
+
+    def __init__(self, html):
+        super().__init__()
+        self.open, self.text, self.links, self.ids, self.sources = [], [], [], [], []
+        self.feed(html)
+        assert self.open == []
+
+    def handle_starttag(self, tag, attrs):
+        attrs = dict(attrs)
+        if tag not in self.VOID:
+            self.open.append(tag)
+        self.links += [attrs["href"]] if "href" in attrs else []
+        self.ids += [attrs["id"]] if "id" in attrs else []
+        self.sources += [attrs["src"]] if "src" in attrs else []
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if "style" not in self.open:
+            self.text.append(data)
+
+
+def words_of(html):
+    return re.sub(r"\s+", " ", " ".join(Checker(html).text))
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    texts = [FRUIT] * 6 + [TOOLS] * 3 + ["pear fig", "saw"]
+    corpus = count_texts(Texts(texts, [f"doc {number}" for number in range(len(texts))], []))
+    return swiftem.PLSA(2, random_state=0, tol=1e-8, max_iter=500).fit(corpus.counts), corpus
+
+
+def make_page(summary, history=HISTORY, **options):
+    defaults = {
+        "corpus": "toys", "fit": "It came to rest.", "command": "swiftem topics toys",
+        "settings": {"seed": "0"},
+        "facts": {"numpy": "2"},
+    }  # fmt: skip
+    return topics_page(summary, history, **{**defaults, **options})
+
+
+def test_summary(fitted):
+    model, corpus = fitted
+    summary = summarise_topics(model, corpus, n_words=4)
+    fruit, tools = summary.topics
+    assert fruit.prevalence > tools.prevalence
+    assert fruit.prevalence + tools.prevalence == pytest.approx(1.0)
+    assert fruit.words[0].word == "apple"
+    assert tools.words[0].word == "saw"
+    lengths = np.asarray(corpus.counts.sum(axis=1)).ravel()
+    np.testing.assert_allclose(
+        fruit.prevalence,
+        np.average(model.transform(corpus.counts)[:, fruit.number], weights=lengths),
+        rtol=1e-12,
+    )
+    np.testing.assert_allclose(fruit.coherence, model.coherence(corpus.counts)[fruit.number])
+    assert summary.perplexity == pytest.approx(model.perplexity(corpus.counts))
+    assert (summary.n_documents, summary.n_words, summary.n_tokens) == (11, 9, 57)
+
+
+def test_specific_words_have_lift_and_make_the_name(fitted):
+    model, corpus = fitted
+    fruit = summarise_topics(model, corpus, n_words=10).topics[0]
+    by_word = {word.word: word for word in fruit.words}
+    assert by_word["apple"].share > 0.95
+    assert by_word["apple"].lift == pytest.approx(by_word["apple"].share / fruit.prevalence)
+    assert by_word["common"].share < 0.9
+    assert by_word["common"].lift < by_word["apple"].lift
+    assert "common" not in fruit.name(3)
+    assert fruit.label(1) == fruit.name(1) == "apple"
+
+
+def test_typical_documents_are_long_enough_and_shown_once(fitted):
+    model, corpus = fitted
+    fruit, tools = summarise_topics(model, corpus).topics
+    assert [document.name for document in fruit.documents] == ["doc 0", "doc 9"]  # six are the same
+    assert tools.documents[0].text == TOOLS
+    assert all(0.5 < document.share <= 1 for document in fruit.documents)
+
+
+def test_a_corpus_without_words_or_texts():
+    corpus = CorpusCounts(sp.csr_array([[1, 0], [0, 1]]), None, ("row 0", "row 1"))
+    model = swiftem.PLSA(2, random_state=0).fit(corpus.counts)
+    summary = summarise_topics(model, corpus)
+    assert summary.topics[0].words[0].word.startswith("word ")
+    assert "row 0" in words_of(make_page(summary))
+
+
+def test_documents_that_cannot_be_halved_have_no_perplexity(fitted, monkeypatch):
+    def refuse(*args):
+        raise ValueError("X must have documents of at least two tokens to be divided, got none.")
+
+    model, corpus = fitted
+    monkeypatch.setattr(type(model), "perplexity", refuse)
+    summary = summarise_topics(model, corpus)
+    assert np.isnan(summary.perplexity)
+    assert "erplexity" not in words_of(make_page(summary))
+
+
+def test_the_page_says_it_all(fitted):
+    model, corpus = fitted
+    summary = summarise_topics(model, corpus)
+    html = make_page(
+        summary, model.history_, notes=["One file is odd."], files={"model.swiftem": "the model"}
+    )
+    page = Checker(html)
+    text = words_of(html)
+    for words in (
+        "Topics of toys", "apple", "hammer", "11 documents", "57 words counted", "9 different words",
+        "2 topics",
+        "perplexity", "coherence", "Most typical documents", "doc 0", FRUIT, "It came to rest.",
+        "swiftem topics toys", "One file is odd.", "model.swiftem", "seed", "numpy",
+    ):  # fmt: skip
+        assert words in text
+    assert {link.removeprefix("#") for link in page.links} <= set(page.ids)
+    assert all(source.startswith("data:image/svg+xml;base64,") for source in page.sources)
+    assert len(page.sources) == 1
+    for outside in ("http:", "https:", "<script", "<link", "@import", "url("):
+        assert outside not in html
+    assert '<meta name="viewport"' in html
+    assert len(html) < 100_000
+
+
+def test_everything_is_escaped():
+    bad = "<b>\"&'</b>"
+    topic = Topic(0, 1.0, 0.5, (TopicWord(bad, 1.0, 1.0, 1.0),), (TypicalDocument(bad, bad, 1.0),), (bad,))
+    html = make_page(
+        TopicSummary((topic,), 1, 1, 1, 2.0), corpus=bad, fit=bad, command=bad, settings={bad: bad},
+        facts={bad: bad}, notes=[bad], files={bad: bad},
+    )  # fmt: skip
+    assert bad not in html
+    assert words_of(html).count(bad) == 16
+
+
+def test_bars_are_as_wide_as_words_are_likely():
+    words = (TopicWord("a", 0.4, 2.0, 1.0), TopicWord("b", 0.1, 1.0, 0.0))
+    topic = Topic(3, 0.5, -0.25, words, ())
+    html = make_page(TopicSummary((topic,), 1, 2, 5, 2.0))
+    assert 'style="width:100.0%;opacity:1.00"' in html
+    assert 'style="width:25.0%;opacity:0.25"' in html
+    text = words_of(html)
+    assert "topic 3 · 50\xa0% of all words · coherence −0.25" in html
+    assert "Most typical documents" not in text
+
+
+def test_long_texts_are_cut_between_words():
+    topic = Topic(0, 1.0, 0.5, (TopicWord("a", 1.0, 1.0, 1.0),), (TypicalDocument("d", "rice " * 40, 1.0),))
+    html = make_page(TopicSummary((topic,), 1, 1, 1, 2.0))
+    assert "rice " * 29 + "rice\xa0…" in html
+    assert "rice " * 31 not in html
+
+
+def test_without_matplotlib_the_fit_is_a_table(monkeypatch):
+    def missing(panel):
+        raise ImportError("no matplotlib")
+
+    monkeypatch.setattr("swiftem.report.topics.panel_svg", missing)
+    topic = Topic(0, 1.0, 0.5, (TopicWord("a", 1.0, 1.0, 1.0),), ())
+    html = make_page(TopicSummary((topic,), 1, 1, 1, 2.0))
+    assert Checker(html).sources == []
+    assert re.search(r"passes mean log-likelihood of a word time 1 −6\.9000 \S+ ms 2", words_of(html))
+
+
+def test_a_fit_without_history():
+    topic = Topic(0, 1.0, float("nan"), (), ())
+    html = make_page(TopicSummary((topic,), 1, 1, 1, 2.0), History())
+    assert Checker(html).sources == []
+    assert "· coherence" not in html
+
+
+def test_what_pyldavis_takes(fitted):
+    model, corpus = fitted
+    padded = sp.csr_array(np.vstack([corpus.counts.toarray(), np.zeros(9)]))  # a document without words
+    data = pyldavis_data(model, padded, corpus.words)
+    np.testing.assert_allclose(data["topic_term_dists"].sum(axis=1), 1.0)
+    np.testing.assert_allclose(data["doc_topic_dists"].sum(axis=1), 1.0)
+    assert data["doc_topic_dists"].shape == (11, 2)
+    assert data["doc_lengths"].sum() == data["term_frequency"].sum() == 57
+    assert data["vocab"] == list(corpus.words)
+    rare = corpus.counts[:6]  # none of these has the tools
+    data = pyldavis_data(model, rare, corpus.words)
+    assert "saw" not in data["vocab"]
+    assert len(data["vocab"]) == len(data["term_frequency"]) == data["topic_term_dists"].shape[1]
+    with pytest.raises(ValueError, match="one for each of the 9 columns, got 1"):
+        pyldavis_data(model, rare, ["a"])
+    with pytest.raises(ValueError, match="at least one token"):
+        pyldavis_data(model, sp.csr_array((2, 9)), corpus.words)
+
+
+@pytest.mark.filterwarnings("ignore")  # its own
+def test_pyldavis_itself(fitted):
+    pyldavis = pytest.importorskip("pyLDAvis", reason="pyLDAvis is not installed")
+    model, corpus = fitted
+    prepared = pyldavis.prepare(**pyldavis_data(model, corpus.counts, corpus.words), R=5, n_jobs=1)
+    assert prepared.topic_coordinates["Freq"].sum() == pytest.approx(100.0)
