@@ -27,6 +27,7 @@ from rich.table import Table
 from rich.text import Text
 
 from swiftem._cache import write_atomically
+from swiftem.data import docstring_corpus
 from swiftem.experiments.experiment import Experiment
 from swiftem.experiments.gmm_precision import gmm_precision
 from swiftem.experiments.gmm_scaling import SIZES, gmm_scaling
@@ -52,6 +53,7 @@ INTERRUPTED = 130
 """Exit code of a program that Ctrl-C ended, as shells have it."""
 NOTHING = "Interrupted before the first result; nothing was written."
 REPORT = "report.html"
+DOCUMENTS = "plsa-documents.csv"
 COLOURS = {"agrees": "green", "disagrees": "red"}
 
 
@@ -194,6 +196,9 @@ def _write(
                 writer = csv.writer(file)
                 writer.writerow(experiment.rows[0]._fields)
                 writer.writerows(experiment.rows)
+    if not request.corpora and any(e.name == "plsa" and e.rows for e in experiments):
+        docstring_corpus().write_contents(request.out / DOCUMENTS)
+        facts["docstrings"] = f"the documents of plsa are listed in {DOCUMENTS} beside this page"
     figures = True
     try:
         for section in sections:
