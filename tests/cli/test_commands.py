@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-COMMANDS = ["fit", "predict", "score", "info", "reproduce"]
+COMMANDS = ["fit", "predict", "score", "info", "topics", "reproduce"]
 
 
 def test_the_order_of_commands(invoke):

@@ -27,6 +27,19 @@ def test_within_a_pass_keeps_the_model(flowers, tmp_path, invoke, monkeypatch):
     assert "BIC" not in output
 
 
+def test_further_starts_are_not_begun(flowers, tmp_path, invoke, monkeypatch):
+    real = module._mixture
+    press = AtPass(4, lambda: signal.raise_signal(signal.SIGINT))
+    monkeypatch.setattr(
+        module, "_mixture", lambda *args, **options: real(*args, **options).set_callbacks(press)
+    )
+    code, output = invoke(
+        "fit", flowers, "-m", 3, "--method", "em", "--tol", 0, "--starts", 3, "-o", tmp_path / "a.model"
+    )
+    assert code == 130
+    assert "Interrupted after 4 passes of em in" in output
+
+
 def test_before_there_is_a_model(flowers, tmp_path, call, monkeypatch):
     def press(*args, **kwargs):
         raise KeyboardInterrupt

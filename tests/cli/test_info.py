@@ -54,15 +54,31 @@ def test_a_mixture_that_was_not_fitted(tmp_path, call):
     assert "stationarity" not in stdout
 
 
-def test_another_kind_says_what_it_is(tmp_path, call):
-    save_arrays(tmp_path / "a.model", "PLSA", {}, {"topics": np.zeros((3, 5))})
+def test_topics(tmp_path, call):
+    counts = np.array([[5, 4, 0, 0], [6, 2, 0, 1], [0, 0, 3, 4]])
+    topics = swiftem.PLSA(2, random_state=0).fit(counts)
+    topics.feature_names_in_ = np.array(["ape", "bee", "cod", "dog"], dtype=object)
+    topics.save(tmp_path / "a.model")
     code, stdout, stderr = call("info", tmp_path / "a.model")
     assert (code, stderr) == (0, "")
-    assert stdout.split("\n")[0].split() == ["kind", "PLSA"]
-    assert "components of Gaussian mixtures only" in stdout
+    lines = [" ".join(line.split()) for line in stdout.splitlines()]
+    for line in ("kind PLSA", "topics 2", "words 4", f"passes {topics.n_iter_}", "topic share words"):
+        assert line in lines
+    first = topics.sorted_topics()[0]
+    assert f"{first} {topics.topic_prevalence()[first]:.1%} {' '.join(topics.top_words()[first])}" in lines
     code, _, stderr = call("predict", tmp_path / "a.model", tmp_path / "a.csv")
     assert code == 1
-    assert stderr == f"{tmp_path / 'a.model'} holds a PLSA, not a GaussianMixture.\n"
+    assert "PLSA" in stderr
+    assert "GaussianMixture" in stderr
+    assert stderr.count("\n") == 1
+
+
+def test_another_kind_says_what_it_is(tmp_path, call):
+    save_arrays(tmp_path / "a.model", "Forest", {}, {"trees": np.zeros((3, 5))})
+    code, stdout, stderr = call("info", tmp_path / "a.model")
+    assert (code, stderr) == (0, "")
+    assert stdout.split("\n")[0].split() == ["kind", "Forest"]
+    assert "This version of swiftem knows no more of such models." in stdout
 
 
 def zipped(path, **parts):
@@ -99,13 +115,13 @@ def test_what_is_no_model(tmp_path, model, call):
 @pytest.mark.parametrize("command", ["info", "predict"])
 def test_headers_with_anything_in_them(command, tmp_path, flowers, call):
     """A file may have any header: the answer is a sentence, never a traceback."""
-    for kind in ("GaussianMixture", 7, None):
+    for kind in ("GaussianMixture", "PLSA", 7, None, []):
         for number in (1, 99, "1", None):
             for header in ({}, [], "x", {"parameters": {"n_components": "three"}}):
                 content = json.dumps({"format": number, "kind": kind, "header": header})
                 path = zipped(tmp_path / "a.model", header__json=content)
                 code, _, stderr = call(command, path, *([flowers] if command == "predict" else []))
-                assert code == 1 or (command == "info" and kind != "GaussianMixture")
+                assert code == 1 or (command == "info" and kind not in ("GaussianMixture", "PLSA"))
                 if code:
                     assert str(path) in stderr
                     assert stderr.count("\n") == 1

@@ -244,6 +244,91 @@ def info(model: ModelArgument) -> None:
     run_info(model)
 
 
+class CorpusFormat(StrEnum):
+    """What ``topics`` reads."""
+
+    auto = "auto"
+    text = "text"
+    folder = "folder"
+    csv = "csv"
+    parquet = "parquet"
+    uci = "uci"
+    lda_c = "lda-c"
+    matrixmarket = "matrixmarket"
+    npz = "npz"
+
+
+@app.command()
+def topics(
+    corpus: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="CORPUS",
+            help="A folder of text files, a text file with one document a line, CSV or Parquet with a "
+            "column of text, or counts (UCI bag-of-words, lda-c, MatrixMarket, SciPy's .npz). "
+            "Without it, the docstrings of the Python packages that are installed.",
+        ),
+    ] = None,
+    topics: Annotated[int, typer.Option("--topics", "-k", min=1, help="How many topics to find.")] = 10,
+    out: Annotated[
+        Path,
+        typer.Option(
+            metavar="DIR", callback=_writable_folder, help="Folder for the page, the model and the tables."
+        ),
+    ] = Path("results/topics"),
+    words: Annotated[
+        int, typer.Option(min=1, help="How many words of texts to count: the most frequent ones.")
+    ] = 5000,
+    method: Annotated[
+        Method,
+        typer.Option(
+            metavar="NAME",
+            help="em, sem, iem, sem-vr or fiem; auto reads each document once by sem and goes on with em.",
+        ),
+    ] = Method.auto,
+    seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Seed of the start and of the draws.")] = 0,
+    max_passes: Annotated[int, typer.Option(min=1, help="Most passes over the documents.")] = 100,
+    format: Annotated[
+        CorpusFormat,
+        typer.Option(
+            metavar="NAME",
+            help="text, folder, csv, parquet, uci, lda-c, matrixmarket or npz; auto goes by the corpus' "
+            "ending and its first lines.",
+        ),
+    ] = CorpusFormat.auto,
+    text_column: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Column of a table that has the texts.")
+    ] = None,
+    vocabulary: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="For counts: the words, one a line.")
+    ] = None,
+    apply: Annotated[
+        Path | None,
+        typer.Option(metavar="MODEL", help="Find the topics of this model in CORPUS, instead of new ones."),
+    ] = None,
+) -> None:
+    """Find the topics of a collection of texts.
+
+    Prints the topics and writes topics.html, which opens in any browser, the model, and the tables of
+    topics and documents. Ctrl-C keeps what is done.
+    """
+    if apply is None:
+        from swiftem.cli.topics import TopicsRequest
+        from swiftem.cli.topics import topics as run_topics
+
+        request = TopicsRequest(
+            corpus, topics, out, words, method.value, seed, max_passes, format.value, text_column, vocabulary
+        )
+        raise typer.Exit(run_topics(request))
+    if corpus is None:
+        raise typer.BadParameter("name the corpus whose topics are to be found.", param_hint="CORPUS")
+    from swiftem.cli.apply_topics import apply_topics
+
+    raise typer.Exit(
+        apply_topics(apply, corpus, out, format=format.value, text_column=text_column, vocabulary=vocabulary)
+    )
+
+
 class Experiments(StrEnum):
     """What ``reproduce`` takes."""
 
@@ -305,89 +390,3 @@ def reproduce(
     from swiftem.cli.reproduce import reproduce as run_reproduce
 
     raise typer.Exit(run_reproduce(Request.of(name.value, quick, runs, seed, corpus or [], out)))
-
-
-class CorpusFormat(StrEnum):
-    """What ``topics`` reads."""
-
-    auto = "auto"
-    text = "text"
-    folder = "folder"
-    csv = "csv"
-    parquet = "parquet"
-    uci = "uci"
-    lda_c = "lda-c"
-    matrixmarket = "matrixmarket"
-    npz = "npz"
-
-
-@app.command()
-def topics(
-    corpus: Annotated[
-        Path | None,
-        typer.Argument(
-            metavar="CORPUS",
-            help="A folder of text files, a text file with one document a line, CSV or Parquet with a "
-            "column of text, or counts (UCI bag-of-words, lda-c, MatrixMarket, SciPy's .npz). "
-            "Without it, the docstrings of the Python packages that are installed.",
-        ),
-    ] = None,
-    topics: Annotated[int, typer.Option("--topics", "-k", min=1, help="How many topics to find.")] = 10,
-    out: Annotated[
-        Path,
-        typer.Option(
-            metavar="DIR", callback=_writable_folder, help="Folder for the page, the model and the tables."
-        ),
-    ] = Path("results/topics"),
-    words: Annotated[
-        int, typer.Option(min=1, help="How many words of texts to count: the most frequent ones.")
-    ] = 5000,
-    method: Annotated[
-        Method,
-        typer.Option(
-            metavar="NAME",
-            help="em, sem, iem, sem-vr or fiem; auto reads each document once by sem and goes on with em.",
-        ),
-    ] = Method.auto,
-    seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Seed of the start and of the draws.")] = 0,
-    max_passes: Annotated[int, typer.Option(min=1, help="Most passes over the documents.")] = 100,
-    format: Annotated[
-        CorpusFormat,
-        typer.Option(
-            metavar="NAME",
-            help="text, folder, csv, parquet, uci, lda-c, matrixmarket or npz; auto goes by the corpus' "
-            "ending and "
-            "its first lines.",
-        ),
-    ] = CorpusFormat.auto,
-    text_column: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Column of a table that has the texts.")
-    ] = None,
-    vocabulary: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="For counts: the words, one a line.")
-    ] = None,
-    apply: Annotated[
-        Path | None,
-        typer.Option(metavar="MODEL", help="Find the topics of this model in CORPUS, instead of new ones."),
-    ] = None,
-) -> None:
-    """Find the topics of a collection of texts.
-
-    Prints the topics and writes topics.html, which opens in any browser, the model, and the tables of
-    topics and documents. Ctrl-C keeps what is done.
-    """
-    if apply is None:
-        from swiftem.cli.topics import TopicsRequest
-        from swiftem.cli.topics import topics as run_topics
-
-        request = TopicsRequest(
-            corpus, topics, out, words, method.value, seed, max_passes, format.value, text_column, vocabulary
-        )
-        raise typer.Exit(run_topics(request))
-    if corpus is None:
-        raise typer.BadParameter("name the corpus whose topics are to be found.", param_hint="CORPUS")
-    from swiftem.cli.apply_topics import apply_topics
-
-    raise typer.Exit(
-        apply_topics(apply, corpus, out, format=format.value, text_column=text_column, vocabulary=vocabulary)
-    )

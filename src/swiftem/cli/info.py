@@ -2,55 +2,99 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
 
 from swiftem.cli.components import screen, show_components
 from swiftem.cli.failures import one_sentence
-from swiftem.cli.model_file import KINDS, names_of, open_mixture, read_header
+from swiftem.cli.model_file import KINDS, names_of, open_model, read_header
 from swiftem.data.table_columns import shortened
-
-if TYPE_CHECKING:
-    from swiftem.estimators import GaussianMixture
 
 __all__ = ["info"]
 
+WORDS = 8
+"""Shown of a topic."""
+
 
 def info(model: Path) -> None:
-    """Print what the model is, how it was fitted, by which versions, and its components."""
+    """Print what the model is, how it was fitted, by which versions, and its components or topics."""
     with one_sentence():
         header = read_header(model)
-        mixture = open_mixture(model) if header["kind"] == "GaussianMixture" else None
-        lines = {"kind": str(header["kind"])} | ({} if mixture is None else _of_mixture(mixture))
+        kind = str(header["kind"])
+        lines = {"kind": kind}
+        show: Callable[[Console, Any], None] | None = None
+        if kind in SHOWN:
+            facts, show = SHOWN[kind]
+            fitted = open_model(model, kind)
+            lines |= facts(fitted) | _of_fit(fitted)
         lines["written by"] = _writer(header)
         console = screen()
         width = max(map(len, lines))
         for name, value in lines.items():
             console.print(f"{name:{width}}  {value}", soft_wrap=True)
-        if mixture is None:
-            console.print(
-                "This version of swiftem info shows the components of Gaussian mixtures only.", soft_wrap=True
-            )
+        if show is None:
+            console.print("This version of swiftem knows no more of such models.", soft_wrap=True)
         else:
-            show_components(console, mixture, names_of(mixture))
+            show(console, fitted)
 
 
-def _of_mixture(mixture: GaussianMixture) -> dict[str, str]:
+def _of_mixture(mixture: Any) -> dict[str, str]:
     names, d = names_of(mixture), mixture.n_features_in_
-    lines = {
+    return {
         "components": str(mixture.n_components),
         "covariance": KINDS[mixture.covariance_type],
         "columns": f"{d}: {shortened(names)}" if names else f"{d}, without names",
-        "method": str(mixture.method_),
     }
-    if len(mixture.history_):
-        lines["passes"] = str(mixture.n_iter_)
-        lines["converged"] = "yes" if mixture.converged_ else "no"
-        lines["lower bound"] = f"{mixture.lower_bound_:.6f}"
-    if mixture.stationarity_ == mixture.stationarity_:
-        lines["stationarity"] = f"{mixture.stationarity_:.1e}"
+
+
+def _of_topics(model: Any) -> dict[str, str]:
+    n_topics, n_words = model.components_.shape
+    without = "" if names_of(model) else ", without names"
+    return {"topics": str(n_topics), "words": f"{n_words}{without}"}
+
+
+def _of_fit(model: Any) -> dict[str, str]:
+    """Return how it was fitted, as far as it was."""
+    lines = {"method": str(model.method_)}
+    if len(model.history_):
+        lines["passes"] = str(model.n_iter_)
+        lines["converged"] = "yes" if model.converged_ else "no"
+        value = getattr(model, "lower_bound_", getattr(model, "log_likelihood_", None))
+        if value is not None:
+            with_prior = any(getattr(model, name, None) is not None for name in ("prior", "concentration"))
+            lines["penalised" if with_prior else "log-likelihood"] = f"{value:.6f}, mean"
+    distance = getattr(model, "stationarity_", None)
+    if distance is not None and distance == distance:
+        lines["stationarity"] = f"{distance:.1e}"
     return lines
+
+
+def _show_topics(console: Console, model: Any) -> None:
+    """Print the likeliest words of the topics, the most prevalent topic first."""
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    for head in ("topic", "share", "words"):
+        table.add_column(head, justify="left" if head == "words" else "right")
+    words, shares = model.top_words(n=WORDS), model.topic_prevalence()
+    for k in model.sorted_topics():
+        table.add_row(str(k), f"{shares[k]:.1%}", Text(" ".join(words[k])))
+    console.print(table)
 
 
 def _writer(header: dict[str, Any]) -> str:
     return f"swiftem {header.get('swiftem', '(unknown)')}, NumPy {header.get('numpy', '(unknown)')}"
+
+
+SHOWN: dict[str, tuple[Callable[[Any], dict[str, str]], Callable[[Console, Any], None]]] = {
+    "GaussianMixture": (
+        _of_mixture,
+        lambda console, mixture: show_components(console, mixture, names_of(mixture)),
+    ),
+    "PLSA": (_of_topics, _show_topics),
+}
+"""Of each kind of model: what there is to say, and the table."""

@@ -16,7 +16,7 @@ from swiftem.data.tables import Table, is_table, read_names, read_table
 if TYPE_CHECKING:
     from swiftem.estimators import GaussianMixture
 
-__all__ = ["names_of", "open_mixture", "read_header", "rows_for"]
+__all__ = ["KINDS", "names_of", "open_model", "read_header", "rows_for"]
 
 KINDS = {"full": "full", "tied": "tied", "diag": "diagonal", "spherical": "spherical"}
 """How covariances are called in sentences."""
@@ -44,13 +44,13 @@ def read_header(path: Path) -> dict[str, Any]:
     return header
 
 
-def open_mixture(path: Path) -> GaussianMixture:
-    """Return the mixture in a file, or say in a sentence why there is none."""
-    from swiftem.estimators import GaussianMixture
+def open_model(path: Path, kind: str = "GaussianMixture") -> Any:
+    """Return the model in a file, which has to be of this kind, or say in a sentence why there is none."""
+    import swiftem
 
     _check_file(path)
     try:
-        return GaussianMixture.load(path)
+        return getattr(swiftem, kind).load(path)
     except PermissionError:
         raise OSError(f"{path} cannot be read (permission denied).") from None
     except Exception as error:  # a damaged or foreign file may hold anything
@@ -68,9 +68,9 @@ def _check_file(path: Path) -> None:
         raise ValueError(f"{path} is a table, not a model: the model comes first, then the table.")
 
 
-def names_of(mixture: GaussianMixture) -> tuple[str, ...]:
+def names_of(model: Any) -> tuple[str, ...]:
     """Return the names of the columns that the model was fitted to; empty where they had none."""
-    return tuple(str(name) for name in getattr(mixture, "feature_names_in_", ()))
+    return tuple(str(name) for name in getattr(model, "feature_names_in_", ()))
 
 
 def rows_for(

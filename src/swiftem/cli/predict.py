@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from swiftem.cli.failures import one_sentence, tell
-from swiftem.cli.model_file import open_mixture, rows_for
+from swiftem.cli.model_file import open_model, rows_for
 from swiftem.data.table_columns import shortened
 from swiftem.data.write_table import write_csv, write_table
 
@@ -29,7 +29,7 @@ def predict(
 ) -> None:
     """Write label, log-likelihood and probabilities of each row, in order, to a file or standard output."""
     with one_sentence():
-        mixture = open_mixture(model)
+        mixture = open_model(model)
         rows = rows_for(mixture, table, columns, None)
         for note in rows.notes:
             tell(note)

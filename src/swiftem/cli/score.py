@@ -8,7 +8,7 @@ from pathlib import Path
 import typer
 
 from swiftem.cli.failures import one_sentence, tell
-from swiftem.cli.model_file import open_mixture, rows_for
+from swiftem.cli.model_file import open_model, rows_for
 
 __all__ = ["score"]
 
@@ -16,7 +16,7 @@ __all__ = ["score"]
 def score(model: Path, table: Path, *, columns: Sequence[str] | None, weights: str | None) -> None:
     """Print the mean log-likelihood and the criteria, a line each."""
     with one_sentence():
-        mixture = open_mixture(model)
+        mixture = open_model(model)
         rows = rows_for(mixture, table, columns, weights)
         for note in rows.notes:
             tell(note)
