@@ -21,6 +21,7 @@ from benchmarks import (
     plsa,
     plsa_documents,
     start_up,
+    topics,
 )
 from benchmarks.environment import VERSIONS, environment
 from benchmarks.screen import sizes, table
@@ -34,6 +35,7 @@ FIGURES: dict[str, Any] = {
     "full-pass": full_pass,
     "mixture-pass": mixture_pass,
     "mixture-fit": mixture_fit,
+    "topics": topics,
     "start-up": start_up,
     "memory": memory,
 }

@@ -37,6 +37,7 @@ def test_readme_example_runs(capsys):
         "README.md",
         "CONTRIBUTING.md",
         "docs/architecture.md",
+        "docs/command_line.md",
         "docs/methods.md",
         "docs/paper.md",
         "docs/topics.md",
@@ -67,3 +68,30 @@ def test_architecture_names_real_files():
             any(path.name == Path(named).name for path in (ROOT / "src").rglob("*.py"))
             or (ROOT / named).exists()
         ), named
+
+
+def words_of(text):
+    """Return what is not numbers, boxes or breaks, which depend on the computer and the terminal."""
+    return re.sub(r"[\W\d_]+", " ", re.sub(r"\d[\d.,]*(e[+-]\d+)?", "", text)).split()
+
+
+def test_the_command_line_page_shows_a_real_session(tmp_path, monkeypatch):
+    from typer.testing import CliRunner
+
+    from swiftem.cli.app import app
+
+    page = (ROOT / "docs/command_line.md").read_text()
+    monkeypatch.chdir(tmp_path)
+    exec(compile(re.search(r"```python\n(.*?)```", page, flags=re.S).group(1), "command_line.md", "exec"), {})
+    session = "".join(re.findall(r"```console\n(.*?)```", page, flags=re.S))
+    shown = re.findall(r"^\$ swiftem (.*)\n((?:(?!\$ ).*\n)*)", session, flags=re.M)
+    assert len(shown) >= 8
+    for command, output in shown:
+        arguments, _, lines = command.partition(" | head -")
+        done = CliRunner().invoke(app, arguments.split())
+        assert done.exit_code in (0, 1, 2)
+        printed = done.output.splitlines(keepends=True)[: int(lines) if lines else None]
+        # Versions may have words, and the page is not written anew with each of them.
+        expected = [line for line in output.splitlines() if not line.startswith("written by")]
+        found = [line for line in printed if not line.startswith("written by")]
+        assert words_of("".join(found)) == words_of("\n".join(expected)), command

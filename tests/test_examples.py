@@ -39,3 +39,28 @@ def test_compiled_mixture_is_the_one_of_the_other_example(load):
     np.testing.assert_allclose(results[0].s, results[1].s, rtol=1e-9)
     objectives = [swiftem.objective(m, y, r.theta) for m, r in zip((mine, other), results, strict=True)]
     np.testing.assert_allclose(*objectives, rtol=1e-9)
+
+
+SLOW = ("online_mixture", "convergence_by_method")
+GALLERY = [
+    pytest.param(path.stem, marks=pytest.mark.slow if path.stem in SLOW else [])
+    for path in sorted((EXAMPLES / "gallery").glob("*.py"))
+]
+
+
+@pytest.mark.parametrize("name", GALLERY)
+def test_gallery_scripts_draw_a_picture(name, monkeypatch, tmp_path):
+    image = pytest.importorskip("matplotlib.image")
+    monkeypatch.syspath_prepend(EXAMPLES / "gallery")
+    file = importlib.import_module(name).main(tmp_path / "pictures")
+    assert file == tmp_path / "pictures" / f"{name}.png"
+    picture = image.imread(file)
+    assert min(picture.shape[:2]) >= 300
+    assert picture[..., :3].std() > 0.03, "something is drawn"
+
+
+@pytest.mark.parametrize("path", sorted((EXAMPLES / "gallery").glob("*.py")), ids=lambda path: path.stem)
+def test_gallery_scripts_are_short_and_say_how_to_run_them(path):
+    text = path.read_text()
+    assert len(text.splitlines()) < 60
+    assert f"Run it: python examples/gallery/{path.name} [FOLDER]" in text

@@ -353,3 +353,16 @@ def test_an_older_report_is_replaced(tmp_path, chosen, invoke):
     assert invoke("reproduce", "gmm-scaling", "--runs", 1, "--out", tmp_path)[0] == 0
     assert (tmp_path / "report.html").read_text(encoding="utf-8").startswith("<!doctype html>")
     assert all(not isnan(float(row.stays)) for row in read(tmp_path, "gmm-scaling", ReachRow))
+
+
+@pytest.mark.slow
+def test_another_seed_gives_the_same_conclusions(tmp_path):
+    verdicts = []
+    for seed in (0, 1, 2):
+        request = Request.of("all", True, None, seed, [], tmp_path)
+        experiments = module._run_all(request, None, Console(file=io.StringIO()))
+        findings = [finding for e in experiments for finding in module.SECTIONS[e.name](e).findings]
+        verdicts.append({finding.claim: finding.verdict for finding in findings})
+    assert len(verdicts[0]) == 19
+    assert {"agrees", "disagrees"} <= set(verdicts[0].values())
+    assert verdicts[0] == verdicts[1] == verdicts[2]

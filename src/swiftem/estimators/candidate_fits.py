@@ -11,6 +11,8 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from swiftem._typing import Array
 from swiftem.estimators.gaussian_mixture import GaussianMixture
@@ -80,15 +82,13 @@ class CandidateFits:
         random_state: Any, parameters: dict[str, Any],
     ) -> Self:  # fmt: skip
         """Check the data as a fit would, once for all fits."""
-        from sklearn.utils import check_random_state
-        from sklearn.utils.validation import _check_sample_weight, validate_data
-
         reader = GaussianMixture()
         rows = validate_data(reader, X, dtype=[np.float64, np.float32], ensure_min_samples=2)
         weight = None
         if sample_weight is not None:
             weight = _check_sample_weight(sample_weight, rows, dtype=np.float64, ensure_non_negative=True)
             rows, weight = rows[weight > 0], weight[weight > 0]
+            weight = None if (weight == 1.0).all() else weight
         seed = int(check_random_state(random_state).randint(2**31 - 1))
         sample, of_sample = rows, weight
         if len(rows) > SAMPLE:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,8 +16,21 @@ __all__ = ["Documents"]
 PIECES = 8
 LEAST_ENTRIES = 20_000
 """A piece with fewer entries is not worth a thread."""
-MOST_SUMS = 1 << 26
+INNER = 10
+"""About how often a document is gone over when it is folded in."""
+ENTRIES_PER_WORD = 12
+"""A piece that sums up words has at least so many entries a word: adding its sums up must not cost more."""
+MOST_SUMS = 1 << 25
 """Numbers that the pieces' own sums over words may take together."""
+
+
+class _Rows(NamedTuple):
+    """What is read of a CSR array; making a real one takes as long as a batch."""
+
+    indptr: Index
+    indices: NDArray[np.int32]
+    data: Array
+    shape: tuple[int, int]
 
 
 class Documents:
@@ -50,13 +63,14 @@ class Documents:
 
     def __init__(self, X: Any, weight: Array | None = None) -> None:
         self.n, self.n_words = X.shape
-        self.begin = X.indptr.astype(np.int64)
-        self.word: NDArray[np.int32] = X.indices.astype(np.int32)
-        self.count = X.data.astype(np.float64)
+        self.begin = X.indptr.astype(np.int64, copy=False)
+        self.word: NDArray[np.int32] = X.indices.astype(np.int32, copy=False)
+        self.count = X.data.astype(np.float64, copy=False)
         self.weight = np.ones(self.n) if weight is None else np.asarray(weight, dtype=np.float64)
         sums = np.add.reduceat(np.append(self.count, 0.0), np.minimum(self.begin[:-1], len(self.count)))
         self.length: Array = np.where(np.diff(self.begin) > 0, sums, 0.0)
         self.total = float(self.weight @ self.length)
+        self._place: NDArray[np.int32] | None = None
 
     def matrix(self) -> Any:
         """Return the counts as a CSR array, shape (D, V)."""
@@ -65,17 +79,41 @@ class Documents:
         return csr_array((self.count, self.word, self.begin), shape=(self.n, self.n_words))
 
     def take(self, numbers: Index) -> Documents:
-        """Return some of the documents."""
+        """Return some of the documents, with all words."""
         return Documents(self.matrix()[numbers], self.weight[numbers])
 
-    def pieces(self, n_topics: int) -> list[tuple[int, int]]:
-        """Return ranges of documents with about as many entries each."""
+    def batch(self, numbers: Index) -> tuple[Documents, Index]:
+        """Return some of the documents, with the words that they have, and the numbers of those words."""
+        from swiftem.kernels.numba.plsa_documents import gather
+
+        if self._place is None:
+            self._place = np.full(self.n_words, -1, dtype=np.int32)
+        entries = int((self.begin[numbers + 1] - self.begin[numbers]).sum())
+        begin, word, count = (
+            np.empty(len(numbers) + 1, np.int64),
+            np.empty(entries, np.int32),
+            np.empty(entries),
+        )
+        words = np.empty(min(entries, self.n_words), dtype=np.int64)
+        found = gather(numbers, self.begin, self.word, self.count, self._place, begin, word, count, words)
+        return Documents(_Rows(begin, word, count, (len(numbers), found)), self.weight[numbers]), words[
+            :found
+        ]
+
+    def pieces(self, most: int = PIECES, least_entries: int = LEAST_ENTRIES) -> list[tuple[int, int]]:
+        """Return at most so many ranges of documents, with about as many entries each."""
         entries = int(self.begin[-1])
-        most = max(1, min(PIECES, entries // LEAST_ENTRIES, MOST_SUMS // (self.n_words * n_topics)))
+        most = max(1, min(most, entries // least_entries))
         bounds = np.searchsorted(self.begin, np.linspace(0, entries, most + 1))
         bounds[0], bounds[-1] = 0, self.n
         unique = np.unique(bounds)
         return list(zip(unique[:-1].tolist(), unique[1:].tolist(), strict=True))
+
+    def _summed(self, n_topics: int, rounds: int = 1) -> list[tuple[int, int]]:
+        """Return pieces with sums of their own: no more than there is room for, or than is worth adding up."""
+        room = MOST_SUMS // max(1, self.n_words * n_topics)
+        least = max(LEAST_ENTRIES, ENTRIES_PER_WORD * self.n_words) // rounds
+        return self.pieces(min(PIECES, room), max(1, least))
 
     def em_pass(
         self, doc_topic: Array, topics: Array, alpha: Array, between: Callable[[], None] = lambda: None
@@ -111,7 +149,8 @@ class Documents:
             )  # fmt: skip
             return by_word, value
 
-        return _added(in_order(piece, self.pieces(len(alpha))), between)
+        by_word, value = _added(in_order(piece, self._summed(len(alpha))), between)
+        return np.ascontiguousarray(by_word.T), value
 
     def fold_in(
         self,
@@ -120,61 +159,64 @@ class Documents:
         *,
         max_iter: int = 100,
         tol: float = 1e-3,
-        doc_topic: Array | None = None,
     ) -> tuple[Array, Array]:
         """Return the documents' topics for given words of topics (D, K), and their log-likelihoods (D,).
 
-        Each document stops when its topics change by less than ``tol`` in all.
+        Documents start uniform. Each stops when its topics change by less than ``tol`` in all.
         """
         from swiftem.kernels.numba.plsa_documents import fold_in
 
-        n_topics = len(topics)
-        found = np.full((self.n, n_topics), 1.0 / n_topics) if doc_topic is None else doc_topic
-        log_likelihood = np.empty(self.n)
-        word_topic = np.ascontiguousarray(topics.T)
+        found = np.full((self.n, len(topics)), 1.0 / len(topics))
+        log_likelihood, word_topic = np.empty(self.n), np.ascontiguousarray(topics.T)
+        entries = (self.begin, self.word, self.count)
         work = [
-            (
-                self.begin,
-                self.word,
-                self.count,
-                word_topic,
-                alpha,
-                max_iter,
-                tol,
-                found,
-                log_likelihood,
-                *piece,
-            )
-            for piece in self.pieces(n_topics)
+            (*entries, word_topic, alpha, max_iter, tol, found, log_likelihood, *piece)
+            for piece in self.pieces(64, LEAST_ENTRIES // 8)
         ]
         for _ in in_order(fold_in, work):
             pass
         return found, log_likelihood
 
-    def batch_sums(
-        self, numbers: Index, topics: Array, alpha: Array, max_iter: int, tol: float
-    ) -> tuple[Array, Array]:
-        """Fold a batch of documents in and return expected counts (K, V) and their topics (b, K)."""
+    def sums(
+        self, word_topic: Array, alpha: Array, doc_topic: Array, max_iter: int, tol: float,
+        between: Callable[[], None] = lambda: None,
+    ) -> tuple[Array, int]:  # fmt: skip
+        """Fold all documents in by plain iterations, and sum up their words.
+
+        Parameters
+        ----------
+        word_topic : ndarray, shape (V, K)
+            Words of the topics.
+        alpha : ndarray, shape (K,)
+            Added to the documents' counts of topics.
+        doc_topic : ndarray, shape (D, K)
+            Topics to start from, replaced by those found.
+        max_iter, tol
+            When a document stops.
+
+        Returns
+        -------
+        by_word : ndarray, shape (V, K)
+            Expected counts of words in topics.
+        evaluations : int
+            E-steps of entries.
+        """
         from swiftem.kernels.numba.plsa_documents import sums_of
 
-        word_topic = np.ascontiguousarray(topics.T)
-        found = np.empty((len(numbers), len(topics)))
-        half = (len(numbers) + 1) // 2
-
-        def piece(first: int, last: int) -> tuple[Array, float]:
+        def piece(first: int, last: int) -> tuple[Array, int]:
             by_word = np.zeros(word_topic.shape)
-            value = sums_of(
-                numbers, self.begin, self.word, self.count, self.weight, word_topic, alpha, max_iter, tol, by_word,
-                found, first, last,
+            evaluations = sums_of(
+                self.begin, self.word, self.count, self.weight, word_topic, alpha, max_iter, tol, by_word, doc_topic,
+                first, last,
             )  # fmt: skip
-            return by_word, value
+            return by_word, evaluations
 
-        halves = [(0, half), (half, len(numbers))] if len(numbers) > 1 else [(0, 1)]
-        return _added(in_order(piece, halves), lambda: None)[0], found
+        by_word, evaluations = _added(in_order(piece, self._summed(len(alpha), INNER)), between)
+        return by_word, int(evaluations)
 
 
 def _added(parts: Any, between: Callable[[], None]) -> tuple[Array, float]:
-    """Return the sum over pieces, as (K, V), and of their values."""
+    """Return the sum over pieces, (V, K), and of their values."""
     by_word: Array | None = None
     total = 0.0
     for part, value in parts:
@@ -182,4 +224,4 @@ def _added(parts: Any, between: Callable[[], None]) -> tuple[Array, float]:
         by_word = part if by_word is None else by_word.__iadd__(part)
         total += value
     assert by_word is not None, "there is at least one document"
-    return np.ascontiguousarray(by_word.T), total
+    return by_word, total

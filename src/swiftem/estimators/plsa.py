@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from math import exp
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
@@ -23,14 +24,16 @@ from swiftem.estimators.history import History, Moment
 from swiftem.estimators.persistence import Persistent
 from swiftem.estimators.plan import METHOD_NAMES
 from swiftem.estimators.plan_topics import SAMPLING, plan_topics
+from swiftem.estimators.running_counts import RunningCounts, m_step
 from swiftem.estimators.topic_queries import TopicQueries, as_strength, split_counts
 from swiftem.estimators.watch import Watcher
 
 __all__ = ["PLSA"]
 
 FOLD_IN_PASSES, FOLD_IN_TOLERANCE = 200, 1e-4
-POWER = 1.0
-"""In ``partial_fit``, weight of a batch grows with this power of what has been seen before it."""
+STREAM_BATCH, STREAM_ROUNDS, STREAM_START, STREAM_POWER = 128, (10, 1e-2), 2000.0, 2.0
+"""``partial_fit``: documents a step, how long they are folded in, tokens that the first topics are worth, and
+the power with which old documents are forgotten (1 would weigh all alike, those of the first topics too)."""
 PLAIN = ("n_components", "method", "sampling", "max_iter", "tol", "verbose", "verbose_interval")
 RESULTS = ("converged_", "n_iter_", "log_likelihood_", "stationarity_", "method_", "n_features_in_")
 
@@ -66,9 +69,11 @@ class PLSA(  # type: ignore[misc]
     step_size : float, callable or "auto"
         Step of a stochastic method.
     max_iter : int
-        Most passes over the data.
+        Most passes over the data, in E-steps of entries: a document that is read by sem is gone over up to six
+        times. Documents are read at least once, and an epoch that has begun is finished.
     tol : float
-        A fit ends when a pass gains less in the mean log-likelihood of a token.
+        A fit ends when a pass gains less in the mean log-likelihood of a token, twice in a row; of a stochastic
+        method, when two epochs do, or when their gain cannot be told from noise.
     random_state : int, RandomState or None
         Draws the topics to start from, and batches. Documents start uniform.
     verbose, verbose_interval : int
@@ -79,7 +84,8 @@ class PLSA(  # type: ignore[misc]
     components_ : ndarray, shape (K, V)
         Words of topics; rows sum to 1.
     doc_topic_ : ndarray, shape (D, K)
-        Topics of the training documents; rows sum to 1.
+        Topics of the training documents; rows sum to 1. Those that :meth:`transform` finds may differ: it folds
+        documents in to the end.
     topic_counts_ : ndarray, shape (K,)
         Expected training tokens of each topic.
     converged_, n_iter_, method_
@@ -87,7 +93,8 @@ class PLSA(  # type: ignore[misc]
     log_likelihood_ : float
         Mean log-likelihood of a training token.
     history_ : History
-        Passes, seconds, objective (minus the mean log-likelihood of a token), step, by look.
+        Passes, seconds, objective (minus the mean log-likelihood of a token), step, by look: of em, at the
+        beginning of each pass; of the others at the end of each epoch, on at most 500 documents, folded in.
     stationarity_ : float
         Distance of the expected counts from those of a further E-step, over their size: 0 at rest.
     n_features_in_, feature_names_in_
@@ -178,37 +185,48 @@ class PLSA(  # type: ignore[misc]
             Ctrl-C leaves a fitted model, with a warning.
         """
         X = self._counts(X, reset=True)
-        documents = Documents(X, self._weights(sample_weight, X))
+        weight = self._weights(sample_weight, X)
+        there = None if weight is None or (weight > 0).all() else np.flatnonzero(weight > 0)
+        documents = Documents(X, weight) if there is None else Documents(X[there], weight[there])
         if not documents.total > 0:
             raise ValueError("X must have at least one token in a document of positive weight, got none.")
         alpha, beta = self._alpha(), self._beta(X.shape[1])
         plan = plan_topics(
-            self.method, self.sampling, self.batch_size, self.step_size, n_documents=X.shape[0]
+            self.method, self.sampling, self.batch_size, self.step_size, n_documents=documents.n
         )
         if plan.by_tokens is not None and (np.ptp(alpha) or np.ptp(beta)):
             raise ValueError(
                 "alpha and beta must be numbers where tokens are drawn: use sampling='documents' or em."
             )
         random_state = check_random_state(self.random_state)
-        topics = self._first_topics(X.shape[1], random_state)
+        topics = self._first_topics(X.shape[1], beta, random_state)
         seed = int(random_state.randint(np.iinfo(np.int32).max))
         fitting = TopicFitting(documents, alpha, beta, plan, self.max_iter, self.tol)
         with Watcher(self, 1, X) as watcher:
             fit = fitting.fit(topics, seed, watcher.watch(0))
         self._keep(fit, fitting)
+        if there is not None:
+            found = Documents(X).fold_in(self.components_, alpha)[0]
+            found[there] = self.doc_topic_
+            self.doc_topic_ = found
         return self
 
-    def _first_topics(self, n_words: int, random_state: np.random.RandomState) -> Array:
-        return np.asarray(random_state.dirichlet(np.ones(n_words), size=self.n_components))
+    def _first_topics(self, n_words: int, beta: Array, random_state: np.random.RandomState) -> Array:
+        """Return random topics (flat Dirichlet); where β has seed words, they count for more than chance."""
+        seeds = len(beta) > 1
+        topics = random_state.dirichlet(np.full(n_words, 25.0 if seeds else 1.0), size=self.n_components)
+        return 0.5 * (topics + m_step(np.zeros_like(topics), beta)) if seeds else np.asarray(topics)
 
     def _keep(self, fit: TopicFit, fitting: TopicFitting) -> None:
         """Set the attributes, certify by one more pass, and say what there is to say."""
         documents = fitting.documents
         self.method_, self.history_ = fitting.plan.name, History(fit.moments)
         self.converged_, self.n_iter_ = fit.converged, int(np.ceil(fit.passes - 1e-9))
-        self.components_, self.doc_topic_ = fit.topics, fit.doc_topic
-        self.__dict__.pop("_seen", None)
-        after, value = documents.em_pass(fit.doc_topic.copy(), fit.topics, fitting.alpha)
+        self.components_ = fit.topics
+        ahead = fit.doc_topic.copy()
+        after, value = documents.em_pass(ahead, fit.topics, fitting.alpha)
+        # Batches leave documents where they were when they were last read.
+        self.doc_topic_ = fit.doc_topic if fitting.plan.by_documents is None else ahead
         self.log_likelihood_ = value / documents.total
         counts = after if fit.counts is None else fit.counts
         self.stationarity_ = float(np.linalg.norm(counts - after) / np.linalg.norm(counts))
@@ -231,14 +249,16 @@ class PLSA(  # type: ignore[misc]
         """Return counts as a CSR array of float64, checked."""
         from scipy.sparse import csr_array
 
+        if not hasattr(X, "dtype") and isinstance(X, Sequence) and len(X) and isinstance(X[0], str):
+            raise ValueError("X must be counts of words, got texts: count them with CountVectorizer first.")
         X = validate_data(
             self, X, accept_sparse="csr", dtype=np.float64, reset=reset, ensure_non_negative=True, order="C"
         )
         matrix = csr_array(X)
-        if matrix.has_canonical_format:
-            return matrix
-        matrix = matrix.copy()
-        matrix.sum_duplicates()
+        if not matrix.has_canonical_format or not matrix.data.all():
+            matrix = matrix.copy()
+            matrix.sum_duplicates()
+            matrix.eliminate_zeros()
         return matrix
 
     def _weights(self, sample_weight: ArrayLike | None, X: Any) -> Array | None:
@@ -279,25 +299,34 @@ class PLSA(  # type: ignore[misc]
         """
         first = not hasattr(self, "components_")
         X = self._counts(X, reset=first)
+        if not first and len(self.components_) != self.n_components:
+            raise ValueError(
+                f"n_components must stay {len(self.components_)} while documents are added, got {self.n_components}."
+            )
         documents = Documents(X, self._weights(sample_weight, X))
         alpha, beta = self._alpha(), self._beta(X.shape[1])
-        fitting = TopicFitting(
-            documents, alpha, beta, plan_topics("em", "auto", 1, 1.0, n_documents=1), 1, 0.0
-        )
         if first:
-            self.components_ = self._first_topics(X.shape[1], check_random_state(self.random_state))
-            self._word_counts = self.components_ * 0.0
-        if not hasattr(self, "_seen"):
-            self._seen = float(self._word_counts.sum())
-        counts, found = documents.batch_sums(np.arange(documents.n), self.components_, alpha, 50, 1e-3)
-        if documents.total > 0:
-            self._seen += documents.total
-            gamma = 1.0 - (1.0 - documents.total / self._seen) ** (1.0 + POWER)
-            running = self._word_counts / max(self._word_counts.sum(), 1e-300)
-            self._word_counts = self._seen * (running + gamma * (counts / documents.total - running))
-            self.components_ = fitting.m_step(self._word_counts)
-        self.doc_topic_, self.topic_counts_ = found, self._word_counts.sum(axis=1)
-        self.method_, self.converged_, self.n_iter_ = "sem", False, getattr(self, "n_iter_", 0) + 1
+            topics = self._first_topics(X.shape[1], beta, check_random_state(self.random_state))
+            self._word_counts, self.n_iter_ = topics * (STREAM_START / len(topics)), 0
+        seen = float(self._word_counts.sum())
+        running = RunningCounts(self._word_counts, beta)
+        for start in range(0, documents.n, STREAM_BATCH):
+            batch, words = documents.batch(np.arange(start, min(start + STREAM_BATCH, documents.n)))
+            if batch.total > 0:
+                uniform = np.full((batch.n, len(alpha)), 1.0 / len(alpha))
+                change, _ = batch.sums(running.topics_at(words), alpha, uniform, *STREAM_ROUNDS)
+                gamma = 1.0 - (seen / (seen + batch.total)) ** STREAM_POWER
+                running.step(words, change * (seen / batch.total), gamma)
+                grown = (seen + batch.total) / seen
+                running.grow(grown)
+                seen += batch.total
+        self._word_counts = running.counts()
+        self.components_ = m_step(self._word_counts, beta)
+        self.doc_topic_ = documents.fold_in(self.components_, alpha)[0]
+        self.topic_counts_ = self._word_counts.sum(axis=1)
+        for name in ("history_", "stationarity_", "log_likelihood_"):
+            self.__dict__.pop(name, None)  # of an earlier fit
+        self.method_, self.converged_, self.n_iter_ = "sem", False, self.n_iter_ + 1
         return self
 
     def score(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> float:
@@ -317,13 +346,13 @@ class PLSA(  # type: ignore[misc]
 
         The tokens of each document are divided in two at random. One half is folded in, and the other half is
         predicted from the topics found: exp of minus its mean log-likelihood. No token is used for both, so
-        that more topics do not look better than they are. A word that no topic has counts with probability
-        1e-12.
+        that more topics do not look better than they are. Of a document with one token, that token is predicted
+        from nothing. A word that no topic has counts with probability 1e-12.
         """
         check_is_fitted(self)
         seen, hidden = split_counts(self._counts(X, reset=False), random_state)
         if not hidden.nnz:
-            raise ValueError("X must have documents of at least two tokens to be divided, got none.")
+            raise ValueError("X must have at least one token, got none.")
         topics, _ = Documents(seen).fold_in(
             self.components_, self._alpha(), max_iter=FOLD_IN_PASSES, tol=FOLD_IN_TOLERANCE
         )

@@ -9,11 +9,14 @@ from threading import Event
 from typing import Any
 
 from numpy.typing import ArrayLike
+from sklearn.exceptions import ConvergenceWarning
 
 from swiftem._checks import check_choice, check_int
 from swiftem.estimators.candidate_fits import KINDS, CandidateFits, Criterion, Fitted
 from swiftem.estimators.gaussian_mixture import GaussianMixture
+from swiftem.estimators.reseed import DegenerateComponentWarning
 from swiftem.estimators.selection import Candidate, Selection, components
+from swiftem.estimators.warn import warn
 from swiftem.kernels.threads import get_threads, one_thread_blas
 
 __all__ = ["select"]
@@ -126,19 +129,16 @@ def select(
     selection = _choose(found, fits.name, interrupted)
     chosen = selection.ranking[0]
     if interrupted:
-        _warn(f"The selection was interrupted after {len(found)} of {len(kinds) * len(counts)} fits.")
+        said = f"The selection was interrupted after {len(found)} of {len(kinds) * len(counts)} fits."
+        warn(said, ConvergenceWarning)
     elif not chosen.converged:
         what = f"{chosen.covariance_type} with {components(chosen.n_components)}"
-        _warn(f"The best fit, {what}, did not converge: increase max_iter or tol.")
+        warn(f"The best fit, {what}, did not converge: increase max_iter or tol.", ConvergenceWarning)
     return selection
 
 
 def _in_threads(chain: Callable[[str], None], kinds: Sequence[str], threads: int, stop: Event) -> bool:
     """Run the chains, and return whether Ctrl-C ended them: it reaches this thread, which only waits."""
-    from sklearn.exceptions import ConvergenceWarning
-
-    from swiftem.estimators.fit_mixture import DegenerateComponentWarning
-
     interrupted = False
     with warnings.catch_warnings():
         # Of single fits; the table says which did not converge.
@@ -174,12 +174,6 @@ def _choose(found: Sequence[Fitted], name: str, interrupted: bool) -> Selection:
     if not ranked:
         raise ValueError(f"None of the {len(found)} fits succeeded. {found[0].row.failed}")
     return Selection(models[ranked[0].key], [row for row, _ in found], name, models, interrupted)
-
-
-def _warn(message: str) -> None:
-    from sklearn.exceptions import ConvergenceWarning
-
-    warnings.warn(message, ConvergenceWarning, stacklevel=3)
 
 
 def _counts(n_components: Any) -> list[int]:

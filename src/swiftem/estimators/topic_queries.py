@@ -17,7 +17,7 @@ def split_counts(X: Any, random_state: int = 0) -> tuple[Any, Any]:
     """Return two halves of the tokens of each document: one to fold in, one to predict.
 
     Each token goes to either half with probability one half, drawn from ``random_state``; what is left of a
-    fractional count is halved.
+    fractional count is halved. Where nothing would be left to predict, all of the document is.
 
     Parameters
     ----------
@@ -35,8 +35,11 @@ def split_counts(X: Any, random_state: int = 0) -> tuple[Any, Any]:
     """
     whole = np.floor(X.data)
     first = np.random.default_rng(random_state).binomial(whole.astype(np.int64), 0.5) + (X.data - whole) / 2.0
+    row = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
+    left = np.bincount(row, weights=X.data - first, minlength=X.shape[0])
+    first = np.where(left[row] > 0, first, 0.0)
     one, other = X.copy(), X.copy()
-    one.data, other.data = first.astype(np.float64), X.data - first
+    one.data, other.data = first, X.data - first
     one.eliminate_zeros()
     other.eliminate_zeros()
     return one, other
@@ -102,6 +105,7 @@ class TopicQueries:
         >>> swiftem.PLSA(2, random_state=0).fit(X).top_words(["ape", "bee", "cod", "dog"], n=1)
         [['ape'], ['dog']]
         """
+        _check_fitted(self)
         if hasattr(names, "get_feature_names_out"):
             names = names.get_feature_names_out()
         if names is None:
@@ -125,6 +129,7 @@ class TopicQueries:
         n : int
             Words of each topic.
         """
+        _check_fitted(self)
         return coherence_of(self._counts(X, reset=False), self.components_, measure, n)
 
     def topic_prevalence(self) -> Array:
@@ -136,6 +141,12 @@ class TopicQueries:
     def sorted_topics(self) -> Sequence[int]:
         """Return the topics' numbers, the most prevalent first."""
         return [int(k) for k in np.argsort(-self.topic_prevalence(), kind="stable")]
+
+
+def _check_fitted(model: Any) -> None:
+    from sklearn.utils.validation import check_is_fitted
+
+    check_is_fitted(model)
 
 
 def as_strength(name: str, value: ArrayLike, shapes: Sequence[tuple[int, ...]]) -> Array:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager
 from itertools import pairwise
 from typing import Any, TypeVar
@@ -96,5 +96,5 @@ def in_order(function: Callable[..., T], work: list[tuple[Any, ...]]) -> Iterato
         for future in futures:
             yield future.result()
     finally:
-        for future in futures:
-            future.cancel()
+        # Work that has begun may write to the caller's arrays: it must be over when the caller goes on.
+        wait([future for future in futures if not future.cancel()])
