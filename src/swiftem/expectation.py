@@ -136,15 +136,17 @@ class Expectation:
             raise ValueError(
                 f"rows must have as many entries as there are samples, {self.n}, got {len(rows)}."
             )
-        if rows.ndim == 1 and not (columns and 0 <= rows.min() and rows.max() < columns):
-            raise ValueError(f"rows must be labels from 0 to columns - 1, got columns={columns}.")
+        if (rows.ndim == 1) != (columns is not None) or (
+            columns is not None and not (rows.min() >= 0 and rows.max() < columns)
+        ):
+            raise ValueError(f"rows must be labels from 0 to columns - 1, or rows without columns={columns}.")
         s: Array | None = None
         for batch in self._source.blocks(BLOCK):
             self._between_blocks()
             here = rows[batch.index]
-            here = np.asarray(
-                here if rows.ndim == 2 else here[:, None] == np.arange(columns), dtype=np.float64
-            )
+            if columns is not None:
+                here = here[:, None] == np.arange(columns)
+            here = np.asarray(here, dtype=np.float64)
             part = self._statistics(batch, here, batch.weight / self._source.total_weight)
             s = part if s is None else s + part
         assert s is not None, "a source has at least one sample"

@@ -138,7 +138,7 @@ def test_the_centre_is_the_mean_of_what_is_stored_also_in_float32(kind, kernels)
 @pytest.mark.parametrize("layout", ["C", "F", "read-only", "strided"])
 @pytest.mark.parametrize("dtype", [np.float32, np.int64])
 def test_kinds_of_arrays(dtype, layout):
-    """Full passes convert, a chunk at a time; batches are compiled for each kind of array."""
+    """What is not in C order, or of integers, is converted: passes by chunks, batches one by one."""
     y = np.round(10 * RNG.normal(size=(40, 2))).astype(dtype)
     plain = y.astype(np.float64)
     if layout == "F":
@@ -148,11 +148,12 @@ def test_kinds_of_arrays(dtype, layout):
     elif layout == "read-only":
         y.flags.writeable = False
     model = models.GaussianMixtureModel(2, covariance="full", prior=models.NormalInverseWishart(3.0, 1.0))
-    compiles = (dtype, layout) in ((np.float32, "C"), (np.int64, "F"))  # seconds each
-    for name in ("em", "sem") if compiles else ("em",):
+    for name in ("em", "sem"):
         method = helpers.make_method(name, step_size=0.1, batch_size=5)
         ours, theirs = (swiftem.run(model, data, method, n_iter=20, seed=0) for data in (y, plain))
-        np.testing.assert_array_equal(ours.s, theirs.s)
+        np.testing.assert_allclose(ours.s, theirs.s, rtol=1e-9)
+        if name == "em":
+            np.testing.assert_array_equal(ours.s, theirs.s)
 
 
 # Full passes

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from swiftem.data.array_source import ArraySource
 from swiftem.kernels.threads import one_thread_blas
 from swiftem.lanes.lane import Current, Lane, Task
@@ -16,6 +18,10 @@ def gaussian_components_lane(task: Task) -> Lane | None:
     """Return the lane for such a mixture, or None where it does not apply."""
     if type(task.model) is not BoundGaussians or type(task.source) is not ArraySource:
         return None
+    y = task.source.y
+    if not y.flags.c_contiguous or y.dtype not in (np.float32, np.float64):
+        # Each kind of array would be four more kernels to compile, and a copy twice the data.
+        return OneThreadLane(task)
     from swiftem.lanes.gaussian_batches import LANES
 
     return LANES.get(type(task.method), OneThreadLane)(task)

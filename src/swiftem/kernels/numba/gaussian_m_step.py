@@ -115,19 +115,21 @@ def _scatter(kind: Any, m: Any, s1: Any, s3: Any, hyper: Any, scratch: Any) -> A
     products = s3[m * d * (d + 1) // 2 :]
     first, last = (m, m + 1) if kind == FULL else (0, n_components)
     kappa, inverse = hyper.mean_precision, 1.0 / (count + hyper.degrees)
-    for i in range(d):
-        for j in range(i, d):
-            matrix[i, j] = products[j * (j + 1) // 2 + i] + hyper.scale[i, j]
-            matrix[i, j] += (last - first) * kappa * hyper.mean[i] * hyper.mean[j]
-    for one in range(first, last):
-        weight, mean = s1[one] + kappa, scratch.means[one]
+    prior, weight, mean = (last - first) * kappa, s1[first] + kappa, scratch.means[first]
+    k = 0
+    for j in range(d):
+        from_prior, from_mean = prior * hyper.mean[j], weight * mean[j]
+        for i in range(j + 1):
+            value = products[k] + hyper.scale[j, i] + from_prior * hyper.mean[i] - from_mean * mean[i]
+            matrix[i, j] = value * inverse
+            k += 1
+    for one in range(first + 1, last):
+        weight, mean = (s1[one] + kappa) * inverse, scratch.means[one]
         for i in range(d):
             factor, line, rest = weight * mean[i], matrix[i, i:], mean[i:]
             for c in range(len(line)):
                 line[c] -= factor * rest[c]
     for i in range(d):
-        for j in range(i, d):
-            matrix[i, j] *= inverse
         floor[i] = ROUNDING * abs(products[i * (i + 1) // 2 + i]) * inverse
         matrix[i, i] += hyper.reg_covar
     return _cholesky(matrix, floor)
@@ -180,17 +182,18 @@ def _write_matrix(kind: Any, m: Any, matrix: Any, scratch: Any, theta: Any) -> A
         log_det += math.log(whiten[i, i])
     first, last = (m, m + 1) if kind == FULL else (0, n_components)
     for one in range(first, last):
-        mean = scratch.means[one]
+        mean, linear = scratch.means[one], scratch.variances[0]
         square = 0.0
+        linear[:] = 0.0
         for i in range(d):
-            value = 0.0
-            for j in range(d):
-                value += precision[min(i, j), max(i, j)] * mean[j]
-            theta.phi[i, one] = value
-            value = 0.0
-            for j in range(i + 1):
-                value += whiten[i, j] * mean[j]
+            value, row = 0.0, whiten[i, : i + 1]
+            for j in range(len(row)):
+                value += row[j] * mean[j]
             square += value * value
+            for j in range(len(row)):
+                linear[j] += value * row[j]  # Pμ = U (Uᵀμ)
+        for i in range(d):
+            theta.phi[i, one] = linear[i]
         theta.constant[one] = log_det - 0.5 * square
         theta.plain[one] = log_det
     return log_det
