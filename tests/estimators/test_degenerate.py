@@ -192,7 +192,9 @@ def test_a_prior_holds_components_where_maximum_likelihood_collapses(kind):
 @pytest.mark.parametrize("method", METHODS)
 def test_a_concentration_holds_weights(method):
     data, _ = blobs(100, 2, 1, seed=0)
-    held, _ = fit(data, 4, concentration=20.0, prior=NormalInverseWishart(4.0, 1.0), method=method, max_iter=40)
+    held, _ = fit(
+        data, 4, concentration=20.0, prior=NormalInverseWishart(4.0, 1.0), method=method, max_iter=40
+    )
     assert held.weights_.min() > 0.1
 
 

@@ -38,7 +38,8 @@ def test_a_row_of_weight_zero_is_as_if_absent(method, kind):
 def test_rows_of_weight_zero_do_not_move_the_start(init_params):
     weight = np.where(ZERO, 0.0, 1.0)
     assert_same_model(
-        fit(X, weight, init_params=init_params, max_iter=1), fit(X[~ZERO], init_params=init_params, max_iter=1)
+        fit(X, weight, init_params=init_params, max_iter=1),
+        fit(X[~ZERO], init_params=init_params, max_iter=1),
     )
 
 
@@ -79,12 +80,16 @@ def test_whole_weights_are_repetition_under_priors(prior):
     repeated = fit(np.repeat(few, counts, axis=0), method="em", **start, **prior)
     np.testing.assert_allclose(weighted.covariances_, repeated.covariances_, rtol=1e-9)
     np.testing.assert_allclose(weighted.weights_, repeated.weights_, rtol=1e-9)
-    assert not np.allclose(weighted.covariances_, fit(few, method="em", **start, **prior).covariances_, rtol=1e-4)
+    assert not np.allclose(
+        weighted.covariances_, fit(few, method="em", **start, **prior).covariances_, rtol=1e-4
+    )
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_equal_weights_are_none(method):
-    assert_same_model(fit(X, np.full(len(X), 0.3), method=method, max_iter=7), fit(X, method=method, max_iter=7))
+    assert_same_model(
+        fit(X, np.full(len(X), 0.3), method=method, max_iter=7), fit(X, method=method, max_iter=7)
+    )
 
 
 @pytest.mark.parametrize("method", ["em", "sem-vr"])
@@ -137,7 +142,10 @@ def test_fit_predict_labels_all_rows():
 
 
 BAD = {
-    "negative": (np.where(np.arange(len(X)) == 3, -1.0, 1.0), "Negative values in data passed to `sample_weight`"),
+    "negative": (
+        np.where(np.arange(len(X)) == 3, -1.0, 1.0),
+        "Negative values in data passed to `sample_weight`",
+    ),
     "NaN": (np.where(np.arange(len(X)) == 3, np.nan, 1.0), "Input sample_weight contains NaN"),
     "infinite": (np.where(np.arange(len(X)) == 3, np.inf, 1.0), "Input sample_weight contains infinity"),
     "too few": (np.ones(len(X) - 1), "sample_weight.shape == "),

@@ -88,7 +88,9 @@ def test_the_best_of_several_starts(kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_warm_start(kind):
-    parameters = dict(n_components=3, covariance_type=kind, warm_start=True, random_state=0, max_iter=3, tol=1e-5)
+    parameters = dict(
+        n_components=3, covariance_type=kind, warm_start=True, random_state=0, max_iter=3, tol=1e-5
+    )
     theirs, ours = both(**parameters)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
