@@ -82,7 +82,7 @@ PEERS: dict[str, Callable[[Any, int, float], Topics | None]] = {
 
 
 def topics_after(seconds: float, X: Any, n_topics: int) -> dict[str, Topics]:
-    """Return each peer's topics after so many seconds of fitting; those that are not installed are left out."""
+    """Return each peer's topics after so many seconds of fitting; of those that are installed."""
     found = {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -26,9 +26,9 @@ TITLE = "Topics"
 LEAD = ("model", "setting", "method")
 NOTE = """Two threads, for the peers too. A pass: of all tokens, against an iteration of the peer. Perplexity:
 document completion of a tenth of the documents that nobody was fitted on, by one evaluator, from the topics'
-words alone. "5 s, 20 s": swiftem's after 5 seconds over the best peer's after 20. "read once": of sem when each
-document has been read once, over that of em after as many seconds. tomotopy is in no extra of swiftem: where it
-is not installed, its rows are left out."""
+words alone. "5 s, 20 s": swiftem's after 5 seconds over the best peer's after 20. "read once": of sem when
+each document has been read once, over that of em after as many seconds. tomotopy is in no extra of swiftem:
+where it is not installed, its rows are left out."""
 PASS_GOALS = {"tomotopy": {10: 4.0, 50: 2.5}, "scikit-learn NMF": {10: 15.0, 50: 15.0}}
 OURS, THEIRS = 5.0, 20.0
 DOCUMENTS_A_SECOND = 30_000
@@ -49,14 +49,15 @@ def rows(quick: bool, repeats: int) -> Iterator[Row]:
 def _rows(name: str, X: Any, n_topics: int, quick: bool, repeats: int) -> Iterator[Row]:
     def row(setting: str, method: str, **more: Any) -> Row:
         return Row(**{
-            "figure": "topics", "model": f"{name}, K = {n_topics}", "setting": setting, "method": method, "n": int(X.sum()),
-            "d": f"{X.shape[0]}+{X.shape[1]}", "components": n_topics, "b": 0, "threads": 2, "iterations": 1,
+            "figure": "topics", "model": f"{name}, K = {n_topics}", "setting": setting, "method": method,
+            "n": int(X.sum()), "d": f"{X.shape[0]}+{X.shape[1]}",
+            "components": n_topics, "b": 0, "threads": 2, "iterations": 1,
             "repeats": 1, "compared": "ratio",
         } | more)  # fmt: skip
 
     for peer, (ours, theirs) in pass_times(X, n_topics, repeats).items():
-        yield row("a pass", "em", value=ours, unit="ns/iteration", peer=peer, peer_value=theirs, repeats=repeats,
-                  compared="speed-up", goal=PASS_GOALS[peer][n_topics])  # fmt: skip
+        yield row("a pass", "em", value=ours, unit="ns/iteration", peer=peer, peer_value=theirs,
+                  repeats=repeats, compared="speed-up", goal=PASS_GOALS[peer][n_topics])  # fmt: skip
     train, seen, hidden = divided(X)
     ours = completion(fitted_for(0.2 if quick else OURS, train, n_topics, "auto").components_, seen, hidden)
     theirs = {
@@ -69,8 +70,8 @@ def _rows(name: str, X: Any, n_topics: int, quick: bool, repeats: int) -> Iterat
     began = perf_counter()
     once = swiftem.PLSA(n_topics, method="sem", max_iter=1, random_state=0).fit(train)
     em = fitted_for(perf_counter() - began, train, n_topics, "em")
-    yield row("read once", "sem", value=completion(once.components_, seen, hidden), unit="perplexity", peer="em",
-              peer_value=completion(em.components_, seen, hidden), goal=0.85)  # fmt: skip
+    yield row("read once", "sem", value=completion(once.components_, seen, hidden), unit="perplexity",
+              peer="em", peer_value=completion(em.components_, seen, hidden), goal=0.85)  # fmt: skip
     if n_topics == 50:
         value, peer_value = (time / X.shape[0] for time in transform_times(X, em, repeats))
         common = {"value": value, "unit": "ns/iteration", "iterations": X.shape[0], "repeats": repeats}

@@ -60,8 +60,22 @@ def test_quick_run_has_every_figure_but_memory(done):
         ("start-up", "pLSA", "fiem", ""),
         ("start-up", "pLSA", "fiem", "warm cache"),
     ]
-    assert [(row["figure"], row["model"], row["method"], row["peer"]) for row in rows] == expected
+    others = [row for row in rows if row["figure"] != "topics"]
+    assert [(row["figure"], row["model"], row["method"], row["peer"]) for row in others] == expected
     assert set(rows[0]) >= COLUMNS
+
+
+def test_topics_are_held_against_the_peers_that_are_installed(done):
+    rows = [row for row in done[1] if row["figure"] == "topics" and not row["peer"].startswith("tomotopy")]
+    of_each = [
+        ("a pass", "scikit-learn NMF"),
+        ("5 s, 20 s", "scikit-learn NMF"),
+        ("5 s, 20 s", "scikit-learn LDA"),
+        ("read once", "em"),
+    ]
+    transform = [("transform a document", ""), ("transform a document", "scikit-learn NMF")]
+    assert [(row["setting"], row["peer"]) for row in rows] == [*of_each, *of_each, *transform]
+    assert {row["components"] for row in rows} == {"10", "50"}
 
 
 def test_results_follow_from_the_values(done):

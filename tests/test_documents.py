@@ -20,15 +20,78 @@ def test_contributing_shows_the_real_file(path, text):
     assert text == (ROOT / path).read_text()
 
 
-def test_readme_example_runs(capsys):
-    readme = (ROOT / "README.md").read_text()
-    example = re.search(r"```python\n(.*?)```", readme, flags=re.S).group(1)
+def blocks_of(page):
+    """Return the Python that a page shows, block by block."""
+    return re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), flags=re.S)
+
+
+def test_the_readme_begins_with_the_estimator(capsys, tmp_path, monkeypatch):
+    pytest.importorskip("matplotlib")
+    monkeypatch.chdir(tmp_path)
+    example = blocks_of("README.md")[0]
+    assert len(example.strip().splitlines()) <= 10
+    names = {}
+    exec(compile(example, "README.md", "exec"), names)
+    assert (tmp_path / "mixture.png").stat().st_size > 10_000
+    out = capsys.readouterr().out
+    assert "stationary up to" in out
+    assert "BIC is lowest for diag covariances, 2 components" in out
+    assert sorted(names["found"].best.means_.round()[:, 0]) == [0, 4]
+
+
+def test_the_readme_shows_a_run(capsys):
+    example = blocks_of("README.md")[1]
     assert len(example.strip().splitlines()) <= 10
     exec(compile(example, "README.md", "exec"), {})
     first, second, passes = (float(number) for number in re.findall(r"-?\d+\.\d+", capsys.readouterr().out))
     assert first == pytest.approx(0.5, abs=0.1)
     assert second == pytest.approx(-0.5, abs=0.1)
     assert passes == 21
+
+
+@pytest.mark.parametrize("page", ["docs/coming_from_sklearn.md", "docs/which_method.md"])
+def test_what_a_page_shows_runs(page, tmp_path, monkeypatch):
+    """In order, and in one namespace: later blocks use what earlier ones made."""
+    monkeypatch.chdir(tmp_path)
+    names = {}
+    assert len(blocks_of(page)) >= 2
+    for block in blocks_of(page):
+        exec(compile(block, page, "exec"), names)
+
+
+def test_the_thresholds_of_the_rule_are_the_rule():
+    from swiftem.estimators.plan import make_plan, per_component
+
+    page = (ROOT / "docs/which_method.md").read_text()
+    rows = re.findall(r"^\| (\d+) \| (\d+) \| (\w+) \| ([\d.]+) \| ([\d,]+) \|$", page, flags=re.M)
+    assert len(rows) >= 5
+    for components, columns, kind, p, n in rows:
+        size = {"d": int(columns), "n_components": int(components), "covariance": kind}
+        assert per_component(kind, int(columns), int(components)) == pytest.approx(float(p), abs=0.05)
+        first = int(n.replace(",", ""))
+        assert make_plan("auto", "auto", "auto", n=first, **size).name == "sem-vr"
+        assert make_plan("auto", "auto", "auto", n=first - 1, **size).name == "em"
+
+
+@pytest.mark.slow
+def test_the_certificates_that_are_shown(monkeypatch):
+    """To a third in passes and a factor of two: other computers round differently."""
+    import importlib
+
+    import swiftem
+
+    monkeypatch.syspath_prepend(ROOT / "examples" / "gallery")
+    X = importlib.import_module("convergence_by_method").rows()
+    page = (ROOT / "docs/which_method.md").read_text()
+    rows = re.findall(r"^\| `([\w-]+)` \| (1e-\d) \| (\d+) \| (\de-\d) \| (\de-\d) \|$", page, flags=re.M)
+    assert len(rows) >= 4
+    options = {"random_state": 0, "max_iter": 2000}
+    best = swiftem.GaussianMixture(5, method="em", tol=1e-10, **options).fit(X).score(X)
+    for method, tol, passes, stationarity, lacking in rows:
+        mixture = swiftem.GaussianMixture(5, method=method, tol=float(tol), **options).fit(X)
+        assert mixture.n_iter_ == pytest.approx(int(passes), rel=0.34)
+        assert 0.5 < mixture.stationarity_ / float(stationarity) < 2.0
+        assert 0.4 < (best - mixture.score(X)) / float(lacking) < 2.5
 
 
 @pytest.mark.parametrize(
@@ -41,6 +104,8 @@ def test_readme_example_runs(capsys):
         "docs/methods.md",
         "docs/paper.md",
         "docs/topics.md",
+        "docs/coming_from_sklearn.md",
+        "docs/which_method.md",
     ],
 )
 def test_links_and_named_files_exist(page):
@@ -52,12 +117,13 @@ def test_links_and_named_files_exist(page):
         assert (ROOT / named).exists(), named
 
 
-def test_the_pictures_of_the_readme_are_small_and_have_words_for_those_who_cannot_see_them():
-    pictures = re.findall(r"!\[(.*?)\]\((.+?)\)", (ROOT / "README.md").read_text(), flags=re.S)
+@pytest.mark.parametrize("page", ["README.md", "docs/coming_from_sklearn.md", "docs/which_method.md"])
+def test_pictures_are_small_and_have_words_for_those_who_cannot_see_them(page):
+    pictures = re.findall(r"!\[(.*?)\]\((.+?)\)", (ROOT / page).read_text(), flags=re.S)
     assert pictures
     for words, file in pictures:
         assert len(words) > 50
-        assert (ROOT / file).stat().st_size < 200_000
+        assert ((ROOT / page).parent / file).stat().st_size < 150_000
 
 
 def test_architecture_names_real_files():

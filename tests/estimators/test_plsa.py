@@ -521,4 +521,4 @@ def test_progress(data, capsys, verbose):
     fit(data[0], verbose=verbose, verbose_interval=1, max_iter=4, method="em")
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "4 topics"
-    assert len(lines) == 5
+    assert len(lines) == 6

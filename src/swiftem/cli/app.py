@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import io
 import sys
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from swiftem import __version__
+from swiftem.cli.choices import CorpusFormat, Covariance, Experiments, Method
 from swiftem.cli.out_file import model_file, not_the_same, table_file
 
 __all__ = ["app", "main"]
@@ -64,26 +64,6 @@ def _writable_folder(folder: Path) -> Path:
         reason = (error.strerror or str(error)).lower()
         raise typer.BadParameter(f"{folder} cannot be written to ({reason}): name another folder.") from None
     return folder
-
-
-class Covariance(StrEnum):
-    """Kinds of covariances of a mixture."""
-
-    full = "full"
-    tied = "tied"
-    diag = "diag"
-    spherical = "spherical"
-
-
-class Method(StrEnum):
-    """How a model is fitted."""
-
-    auto = "auto"
-    em = "em"
-    sem = "sem"
-    iem = "iem"
-    sem_vr = "sem-vr"
-    fiem = "fiem"
 
 
 TableArgument = Annotated[
@@ -244,21 +224,7 @@ def info(model: ModelArgument) -> None:
     run_info(model)
 
 
-class CorpusFormat(StrEnum):
-    """What ``topics`` reads."""
-
-    auto = "auto"
-    text = "text"
-    folder = "folder"
-    csv = "csv"
-    parquet = "parquet"
-    uci = "uci"
-    lda_c = "lda-c"
-    matrixmarket = "matrixmarket"
-    npz = "npz"
-
-
-@app.command()
+@app.command(epilog="Example: swiftem topics my-texts --topics 10 --out my-topics")
 def topics(
     corpus: Annotated[
         Path | None,
@@ -269,7 +235,9 @@ def topics(
             "Without it, the docstrings of the Python packages that are installed.",
         ),
     ] = None,
-    topics: Annotated[int, typer.Option("--topics", "-k", min=1, help="How many topics to find.")] = 10,
+    topics: Annotated[
+        int, typer.Option("--topics", "-k", metavar="K", min=1, help="How many topics to find.")
+    ] = 10,
     out: Annotated[
         Path,
         typer.Option(
@@ -277,7 +245,7 @@ def topics(
         ),
     ] = Path("results/topics"),
     words: Annotated[
-        int, typer.Option(min=1, help="How many words of texts to count: the most frequent ones.")
+        int, typer.Option(metavar="N", min=1, help="How many words of texts to count: the most frequent.")
     ] = 5000,
     method: Annotated[
         Method,
@@ -286,14 +254,19 @@ def topics(
             help="em, sem, iem, sem-vr or fiem; auto reads each document once by sem and goes on with em.",
         ),
     ] = Method.auto,
-    seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Seed of the start and of the draws.")] = 0,
-    max_passes: Annotated[int, typer.Option(min=1, help="Most passes over the documents.")] = 100,
+    seed: Annotated[
+        int, typer.Option(metavar="N", min=0, max=2**32 - 1, help="Seed of the start and of the draws.")
+    ] = 0,
+    max_passes: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Most passes over the documents.")
+    ] = 100,
     format: Annotated[
         CorpusFormat,
         typer.Option(
             metavar="NAME",
             help="text, folder, csv, parquet, uci, lda-c, matrixmarket or npz; auto goes by the corpus' "
-            "ending and its first lines.",
+            "ending and "
+            "its first lines.",
         ),
     ] = CorpusFormat.auto,
     text_column: Annotated[
@@ -309,8 +282,8 @@ def topics(
 ) -> None:
     """Find the topics of a collection of texts.
 
-    Prints the topics and writes topics.html, which opens in any browser, the model, and the tables of
-    topics and documents. Ctrl-C keeps what is done.
+    Prints them and writes topics.html, which opens in any browser, the model, and
+    tables of topics and documents. Ctrl-C keeps what is done.
     """
     if apply is None:
         from swiftem.cli.topics import TopicsRequest
@@ -327,15 +300,6 @@ def topics(
     raise typer.Exit(
         apply_topics(apply, corpus, out, format=format.value, text_column=text_column, vocabulary=vocabulary)
     )
-
-
-class Experiments(StrEnum):
-    """What ``reproduce`` takes."""
-
-    gmm_precision = "gmm-precision"
-    gmm_scaling = "gmm-scaling"
-    plsa = "plsa"
-    all = "all"
 
 
 @app.command()

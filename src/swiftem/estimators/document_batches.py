@@ -17,16 +17,16 @@ from swiftem.schedules import check_step, resolve
 __all__ = ["DocumentBatches"]
 
 ROUNDS, TOLERANCE = 5, 1e-2
-"""How long a document of a batch is folded in: it is a step of many, and the next ones mend what is missing."""
+"""How long a document of a batch is folded in: it is one step of many; the next mend what is missing."""
 
 
 class DocumentBatches:
     r"""Epochs of sem or sem-vr by documents.
 
-    A document's statistics, :math:`s_i(\theta)` of shape (K, V), are the expected counts of its words in topics
-    after it has been folded in with the topics θ, by at most five rounds from where it was when the epoch began.
-    With the start fixed they are a function of θ alone, so that sem-vr's correction
-    :math:`s_i(\theta) - s_i(\theta_{anchor})` has the right mean, although no document is ever folded in to the end.
+    A document's statistics, :math:`s_i(\theta)` of shape (K, V), are the expected counts of its words in
+    topics after it has been folded in with the topics θ, by at most five rounds from where it was when the
+    epoch began. With the start fixed they are a function of θ alone, so that sem-vr's correction
+    :math:`s_i(\theta) - s_i(\theta_{anchor})` has the right mean, although no document comes to its end.
 
     - sem: proxy = (tokens of all / tokens of the batch) · Σ_batch s_i(θ);
     - sem-vr: proxy = Σ_all s_i(anchor) + (D / b) · Σ_batch (s_i(θ) − s_i(anchor)).

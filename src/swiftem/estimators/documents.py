@@ -110,7 +110,7 @@ class Documents:
         return list(zip(unique[:-1].tolist(), unique[1:].tolist(), strict=True))
 
     def _summed(self, n_topics: int, rounds: int = 1) -> list[tuple[int, int]]:
-        """Return pieces with sums of their own: no more than there is room for, or than is worth adding up."""
+        """Return pieces with sums of their own: no more than have room, or are worth adding up."""
         room = MOST_SUMS // max(1, self.n_words * n_topics)
         least = max(LEAST_ENTRIES, ENTRIES_PER_WORD * self.n_words) // rounds
         return self.pieces(min(PIECES, room), max(1, least))
@@ -145,7 +145,8 @@ class Documents:
         def piece(first: int, last: int) -> tuple[Array, float]:
             by_word = np.zeros(word_topic.shape)
             value = pass_over(
-                self.begin, self.word, self.count, self.weight, doc_topic, word_topic, alpha, by_word, first, last
+                self.begin, self.word, self.count, self.weight, doc_topic, word_topic, alpha, by_word,
+                first, last,
             )  # fmt: skip
             return by_word, value
 
@@ -206,8 +207,8 @@ class Documents:
         def piece(first: int, last: int) -> tuple[Array, int]:
             by_word = np.zeros(word_topic.shape)
             evaluations = sums_of(
-                self.begin, self.word, self.count, self.weight, word_topic, alpha, max_iter, tol, by_word, doc_topic,
-                first, last,
+                self.begin, self.word, self.count, self.weight, word_topic, alpha, max_iter, tol, by_word,
+                doc_topic, first, last,
             )  # fmt: skip
             return by_word, evaluations
 

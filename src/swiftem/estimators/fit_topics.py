@@ -54,6 +54,11 @@ class TopicFit:
     converged: bool = False
     interrupted: bool = False
 
+    @property
+    def bound(self) -> float:
+        """The mean log-likelihood of a token, when it was last looked at."""
+        return -self.moments[-1].objective if self.moments else -inf
+
 
 class Clock:
     """Writes a fit's history down and tells who watches it; ``watch`` returns whether to stop."""
@@ -132,7 +137,8 @@ class TopicFitting:
                 return
 
     def _by_documents(
-        self, fit: TopicFit, method: Any, most: int | None, seed: int, clock: Clock, between: Callable[[], None]
+        self, fit: TopicFit, method: Any, most: int | None, seed: int, clock: Clock,
+        between: Callable[[], None],
     ) -> bool:  # fmt: skip
         """Read the documents ``most`` times, or until they are at rest or the passes are used up."""
         documents = self.documents

@@ -27,8 +27,6 @@ def read_weights(sample_weight: ArrayLike | None, X: NDArray[Any]) -> Array | No
     if sample_weight is None:
         return None
     weight: Array = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-    if not weight.any():
-        raise ValueError("sample_weight must have a positive entry, got only zeros.")
     return weight
 
 

@@ -52,8 +52,8 @@ def plan_topics(name: str, sampling: str, batch_size: Any, step_size: Any, *, n_
     if not by_tokens:
         if name in ("iem", "fiem"):
             raise ValueError(
-                f"sampling must be 'tokens' for method={name!r}, got 'documents': by documents it would remember "
-                "n_components numbers for each entry of X."
+                f"sampling must be 'tokens' for method={name!r}, got 'documents': by documents it would "
+                "remember n_components numbers for each entry of X."
             )
         b = auto if batch_size == "auto" else min(int(batch_size), n_documents)
         step = (

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from math import exp
 from numbers import Integral, Real
@@ -20,31 +19,31 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from swiftem._typing import Array
 from swiftem.estimators.documents import Documents
 from swiftem.estimators.fit_topics import TopicFit, TopicFitting
-from swiftem.estimators.history import History, Moment
+from swiftem.estimators.history import History
 from swiftem.estimators.persistence import Persistent
 from swiftem.estimators.plan import METHOD_NAMES
 from swiftem.estimators.plan_topics import SAMPLING, plan_topics
-from swiftem.estimators.running_counts import RunningCounts, m_step
+from swiftem.estimators.running_counts import m_step
+from swiftem.estimators.topic_file import TopicFile
 from swiftem.estimators.topic_queries import TopicQueries, as_strength, split_counts
+from swiftem.estimators.topic_stream import TopicStream
+from swiftem.estimators.warn import warn
 from swiftem.estimators.watch import Watcher
 
 __all__ = ["PLSA"]
 
 FOLD_IN_PASSES, FOLD_IN_TOLERANCE = 200, 1e-4
-STREAM_BATCH, STREAM_ROUNDS, STREAM_START, STREAM_POWER = 128, (10, 1e-2), 2000.0, 2.0
-"""``partial_fit``: documents a step, how long they are folded in, tokens that the first topics are worth, and
-the power with which old documents are forgotten (1 would weigh all alike, those of the first topics too)."""
-PLAIN = ("n_components", "method", "sampling", "max_iter", "tol", "verbose", "verbose_interval")
-RESULTS = ("converged_", "n_iter_", "log_likelihood_", "stationarity_", "method_", "n_features_in_")
 
 
-class PLSA(  # type: ignore[misc]
-    Persistent,
+class PLSA(
+    TopicStream,
+    TopicFile,
     TopicQueries,
-    CallbackSupportMixin,
-    ClassNamePrefixFeaturesOutMixin,
-    TransformerMixin,
-    BaseEstimator,
+    Persistent,
+    CallbackSupportMixin,  # type: ignore[misc]
+    ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
+    TransformerMixin,  # type: ignore[misc]
+    BaseEstimator,  # type: ignore[misc]
 ):
     r"""Probabilistic latent semantic analysis: documents as mixtures of topics, topics as mixtures of words.
 
@@ -69,11 +68,11 @@ class PLSA(  # type: ignore[misc]
     step_size : float, callable or "auto"
         Step of a stochastic method.
     max_iter : int
-        Most passes over the data, in E-steps of entries: a document that is read by sem is gone over up to six
-        times. Documents are read at least once, and an epoch that has begun is finished.
+        Most passes over the data, in E-steps of entries: a document that is read by sem is gone over up to
+        six times. Documents are read at least once, and an epoch that has begun is finished.
     tol : float
-        A fit ends when a pass gains less in the mean log-likelihood of a token, twice in a row; of a stochastic
-        method, when two epochs do, or when their gain cannot be told from noise.
+        A fit ends when a pass gains less in the mean log-likelihood of a token, twice in a row; of a
+        stochastic method, when two epochs do, or when their gain cannot be told from noise.
     random_state : int, RandomState or None
         Draws the topics to start from, and batches. Documents start uniform.
     verbose, verbose_interval : int
@@ -84,8 +83,8 @@ class PLSA(  # type: ignore[misc]
     components_ : ndarray, shape (K, V)
         Words of topics; rows sum to 1.
     doc_topic_ : ndarray, shape (D, K)
-        Topics of the training documents; rows sum to 1. Those that :meth:`transform` finds may differ: it folds
-        documents in to the end.
+        Topics of the training documents; rows sum to 1. Those that :meth:`transform` finds may differ: it
+        folds documents in to the end.
     topic_counts_ : ndarray, shape (K,)
         Expected training tokens of each topic.
     converged_, n_iter_, method_
@@ -165,8 +164,8 @@ class PLSA(  # type: ignore[misc]
     def _n_features_out(self) -> int:
         return int(self.components_.shape[0])
 
-    @with_callbacks
-    @_fit_context(prefer_skip_nested_validation=True)
+    @with_callbacks  # type: ignore[untyped-decorator]
+    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
         """Find the topics.
 
@@ -187,7 +186,9 @@ class PLSA(  # type: ignore[misc]
         X = self._counts(X, reset=True)
         weight = self._weights(sample_weight, X)
         there = None if weight is None or (weight > 0).all() else np.flatnonzero(weight > 0)
-        documents = Documents(X, weight) if there is None else Documents(X[there], weight[there])
+        documents = Documents(X, weight)
+        if there is not None:
+            documents = documents.take(there)
         if not documents.total > 0:
             raise ValueError("X must have at least one token in a document of positive weight, got none.")
         alpha, beta = self._alpha(), self._beta(X.shape[1])
@@ -202,13 +203,14 @@ class PLSA(  # type: ignore[misc]
         topics = self._first_topics(X.shape[1], beta, random_state)
         seed = int(random_state.randint(np.iinfo(np.int32).max))
         fitting = TopicFitting(documents, alpha, beta, plan, self.max_iter, self.tol)
-        with Watcher(self, 1, X) as watcher:
-            fit = fitting.fit(topics, seed, watcher.watch(0))
-        self._keep(fit, fitting)
-        if there is not None:
-            found = Documents(X).fold_in(self.components_, alpha)[0]
-            found[there] = self.doc_topic_
-            self.doc_topic_ = found
+        with Watcher(self, 1, X, y, weight) as watcher:
+            (fit,) = watcher.map(lambda number, watch: fitting.fit(topics, seed, watch))
+            self._keep(fit, fitting)
+            if there is not None:
+                found = Documents(X).fold_in(self.components_, alpha)[0]
+                found[there] = self.doc_topic_
+                self.doc_topic_ = found
+            watcher.is_fitted = True
         return self
 
     def _first_topics(self, n_words: int, beta: Array, random_state: np.random.RandomState) -> Array:
@@ -233,16 +235,14 @@ class PLSA(  # type: ignore[misc]
         self.topic_counts_ = after.sum(axis=1)
         self._word_counts = counts
         if fit.interrupted:
-            warnings.warn(
+            warn(
                 f"The fit was interrupted after {fit.passes:.1f} passes; the model is as it was then.",
                 ConvergenceWarning,
-                stacklevel=4,
             )
         elif not fit.converged:
-            warnings.warn(
+            warn(
                 f"The fit did not come to rest in {self.n_iter_} passes. Increase max_iter or tol.",
                 ConvergenceWarning,
-                stacklevel=4,
             )
 
     def _counts(self, X: Any, *, reset: bool) -> Any:
@@ -291,44 +291,6 @@ class PLSA(  # type: ignore[misc]
             self.components_, self._alpha(), max_iter=FOLD_IN_PASSES, tol=FOLD_IN_TOLERANCE
         )[0]
 
-    @_fit_context(prefer_skip_nested_validation=True)
-    def partial_fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
-        """Go on with more documents, by online EM: they may come in any number of calls.
-
-        ``doc_topic_`` holds the topics of the documents of this call.
-        """
-        first = not hasattr(self, "components_")
-        X = self._counts(X, reset=first)
-        if not first and len(self.components_) != self.n_components:
-            raise ValueError(
-                f"n_components must stay {len(self.components_)} while documents are added, got {self.n_components}."
-            )
-        documents = Documents(X, self._weights(sample_weight, X))
-        alpha, beta = self._alpha(), self._beta(X.shape[1])
-        if first:
-            topics = self._first_topics(X.shape[1], beta, check_random_state(self.random_state))
-            self._word_counts, self.n_iter_ = topics * (STREAM_START / len(topics)), 0
-        seen = float(self._word_counts.sum())
-        running = RunningCounts(self._word_counts, beta)
-        for start in range(0, documents.n, STREAM_BATCH):
-            batch, words = documents.batch(np.arange(start, min(start + STREAM_BATCH, documents.n)))
-            if batch.total > 0:
-                uniform = np.full((batch.n, len(alpha)), 1.0 / len(alpha))
-                change, _ = batch.sums(running.topics_at(words), alpha, uniform, *STREAM_ROUNDS)
-                gamma = 1.0 - (seen / (seen + batch.total)) ** STREAM_POWER
-                running.step(words, change * (seen / batch.total), gamma)
-                grown = (seen + batch.total) / seen
-                running.grow(grown)
-                seen += batch.total
-        self._word_counts = running.counts()
-        self.components_ = m_step(self._word_counts, beta)
-        self.doc_topic_ = documents.fold_in(self.components_, alpha)[0]
-        self.topic_counts_ = self._word_counts.sum(axis=1)
-        for name in ("history_", "stationarity_", "log_likelihood_"):
-            self.__dict__.pop(name, None)  # of an earlier fit
-        self.method_, self.converged_, self.n_iter_ = "sem", False, self.n_iter_ + 1
-        return self
-
     def score(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> float:
         """Return the mean log-likelihood of a token of documents that are folded in."""
         check_is_fitted(self)
@@ -346,8 +308,8 @@ class PLSA(  # type: ignore[misc]
 
         The tokens of each document are divided in two at random. One half is folded in, and the other half is
         predicted from the topics found: exp of minus its mean log-likelihood. No token is used for both, so
-        that more topics do not look better than they are. Of a document with one token, that token is predicted
-        from nothing. A word that no topic has counts with probability 1e-12.
+        that more topics do not look better than they are. Of a document with one token, that token is
+        predicted from nothing. A word that no topic has counts with probability 1e-12.
         """
         check_is_fitted(self)
         seen, hidden = split_counts(self._counts(X, reset=False), random_state)
@@ -372,39 +334,7 @@ class PLSA(  # type: ignore[misc]
         print(f"{self.n_components} topics")
 
     def _print_verbose_msg_iter_end(self, passes: int, gain: float) -> None:
-        if passes % self.verbose_interval == 0:
-            print(f"  Pass {passes}\t gain of the mean log-likelihood {gain:.5f}")
+        print(f"  Pass {passes}\t gain of the mean log-likelihood {gain:.5f}")
 
-    def _to_file(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        check_is_fitted(self)
-        parameters = {name: getattr(self, name) for name in PLAIN}
-        for name in ("batch_size", "step_size"):
-            value = getattr(self, name)
-            parameters[name] = value if isinstance(value, int | float | str) else "auto"
-        parameters["random_state"] = self.random_state if isinstance(self.random_state, int) else None
-        header: dict[str, Any] = {"parameters": parameters}
-        for name in RESULTS:
-            value = getattr(self, name, None)
-            header[name] = value.item() if isinstance(value, np.generic) else value
-        if hasattr(self, "feature_names_in_"):
-            header["feature_names_in_"] = [str(name) for name in self.feature_names_in_]
-        header["history"] = [list(moment) for moment in getattr(self, "history_", [])]
-        arrays = {
-            "alpha": np.asarray(self.alpha, dtype=np.float64), "beta": np.asarray(self.beta, dtype=np.float64),
-            "components_": self.components_, "topic_counts_": self.topic_counts_, "word_counts": self._word_counts,
-        }  # fmt: skip
-        return header, arrays
-
-    @classmethod
-    def _from_file(cls, header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Self:
-        made = cls(**header["parameters"])
-        made.alpha, made.beta = (a.item() if a.ndim == 0 else a for a in (arrays["alpha"], arrays["beta"]))
-        made.components_, made.topic_counts_ = arrays["components_"], arrays["topic_counts_"]
-        made._word_counts = arrays["word_counts"]
-        for name in RESULTS:
-            if header[name] is not None:
-                setattr(made, name, header[name])
-        if "feature_names_in_" in header:
-            made.feature_names_in_ = np.array(header["feature_names_in_"], dtype=object)
-        made.history_ = History([Moment(*moment) for moment in header["history"]])
-        return made
+    def _print_verbose_msg_init_end(self, bound: float, converged: bool) -> None:
+        print(f"{'At rest' if converged else 'Not at rest'}, mean log-likelihood {bound:.5f}")

@@ -1,4 +1,4 @@
-"""Expected counts of words in topics, in a form in which a batch touches the words that it has, and no others."""
+"""Expected counts of words in topics, of which a batch touches the words that it has, and no others."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def m_step(counts: Array, beta: Array) -> Array:
 
 
 class RunningCounts:
-    r"""Counts = centre + scale·u: every step of sem and sem-vr is a change of ``scale`` and of a batch's words.
+    r"""Counts = centre + scale·u: a step of sem or sem-vr changes ``scale`` and the words of a batch.
 
     deviation ← (1 − γ)·deviation + γ·change, where the deviation is scale·u, costs as much as the batch has
     words, and not as much as there are words in all.

@@ -48,8 +48,8 @@ def split_counts(X: Any, random_state: int = 0) -> tuple[Any, Any]:
 def coherence_of(X: Any, topics: Array, measure: str, n: int) -> Array:
     """Return the coherence of each topic's first ``n`` words, shape (K,), from the documents' counts.
 
-    ``"npmi"``: mean over pairs of log(p_ij / p_i p_j) / −log p_ij, from −1 to 1, p from the share of documents in
-    which words occur; a pair that never occurs together counts −1. ``"umass"``: mean over pairs of
+    ``"npmi"``: mean over pairs of log(p_ij / p_i p_j) / −log p_ij, from −1 to 1, p from the share of
+    documents in which words occur; a pair that never occurs together counts −1. ``"umass"``: mean of
     log((D_ij + 1) / D_j), j the likelier word of the two.
     """
     if measure not in ("npmi", "umass"):

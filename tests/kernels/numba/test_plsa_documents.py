@@ -118,9 +118,7 @@ def test_sums_of_a_batch_are_those_of_the_reference(case, max_iter, tol):
         *entries(X), weight, word_topic, alpha, max_iter, tol, documents
     )
     found, sums = documents.copy(), np.zeros_like(word_topic)
-    got = compiled.sums_of(
-        *entries(X), weight, word_topic, alpha, max_iter, tol, sums, found, 0, len(found)
-    )
+    got = compiled.sums_of(*entries(X), weight, word_topic, alpha, max_iter, tol, sums, found, 0, len(found))
     assert_close(found, expected)
     assert_close(sums, by_word)
     assert got == evaluations

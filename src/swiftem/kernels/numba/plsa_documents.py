@@ -1,4 +1,4 @@
-"""pLSA by documents: passes that update documents and sum up words, and the folding in of documents.
+r"""pLSA by documents: passes that update documents and sum up words, and the folding in of documents.
 
 Arrays that all loops share:
 
@@ -8,8 +8,8 @@ Arrays that all loops share:
 - word_topic (V, K): θ, words of topics, contiguous in K, float64.
 - alpha (K,): what is added to a document's counts of topics.
 
-With :math:`a_k = \\theta_{dk}` and :math:`b_k = \\theta_{kv}`, an entry of count n has responsibilities
-:math:`r_k = a_k b_k / \\sum a b`, equation (condexp_plsa). It adds n·r_k to the counts of its document and of
+With :math:`a_k = \theta_{dk}` and :math:`b_k = \theta_{kv}`, an entry of count n has responsibilities
+:math:`r_k = a_k b_k / \sum a b`, equation (condexp_plsa). It adds n·r_k to the counts of its document and of
 its word. As a is the same for all entries of a document, its counts are a_k times a sum of n·b_k / Σ ab.
 ``kernels/reference/plsa_documents.py`` has the same in plain NumPy.
 """

@@ -1,8 +1,8 @@
 r"""pLSA by documents, in plain NumPy: the definition of what ``kernels/numba/plsa_documents.py`` computes.
 
 A document has topics :math:`a_k`, an entry of it the count n and the word's probabilities :math:`b_k`. Its
-responsibilities, equation (condexp_plsa), are :math:`r_k = a_k b_k / \max(\sum_k a_k b_k, \epsilon)`: a word that
-no topic of the document has says nothing. The document's M-step, equation (mstep_plsa), is
+responsibilities, equation (condexp_plsa), are :math:`r_k = a_k b_k / \max(\sum_k a_k b_k, \epsilon)`: a word
+that no topic of the document has says nothing. The document's M-step, equation (mstep_plsa), is
 :math:`a_k \leftarrow (\sum_e n_e r_{ek} + \alpha_k) / \sum_k (\cdot)`.
 """
 
@@ -18,7 +18,7 @@ SMALLEST, TINY, LEAST_LEAP, LONGEST_LEAP = 1e-150, 1e-60, 1e-6, 8.0
 
 
 def responsibilities(a: Array, b: Array) -> tuple[Array, Array]:
-    """Return r (m, K) and p (m,) of a document's entries, from its topics (K,) and those of their words (m, K)."""
+    """Return r (m, K) and p (m,) of entries; a (K,) are the document's topics, b (m, K) their words'."""
     joint = a * b
     p = np.maximum(joint.sum(axis=1), SMALLEST)
     return joint / p[:, None], p
@@ -72,7 +72,7 @@ def pass_over(
 def _rounds(
     b: Array, count: Array, a: Array, alpha: Array, max_iter: int, tol: float, leaps: bool
 ) -> tuple[Array, int]:
-    """Iterate a document's topics until they change by less than ``tol`` in all; return them and how often."""
+    """Iterate a document's topics until they change by less than ``tol``; return them and how often."""
 
     def image(a: Array) -> Array:
         return _m_step(count @ responsibilities(a, b)[0], alpha)

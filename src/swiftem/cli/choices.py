@@ -1,0 +1,50 @@
+"""What options take, by name."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+__all__ = ["CorpusFormat", "Covariance", "Experiments", "Method"]
+
+
+class Covariance(StrEnum):
+    """Kinds of covariances of a mixture."""
+
+    full = "full"
+    tied = "tied"
+    diag = "diag"
+    spherical = "spherical"
+
+
+class Method(StrEnum):
+    """How a model is fitted."""
+
+    auto = "auto"
+    em = "em"
+    sem = "sem"
+    iem = "iem"
+    sem_vr = "sem-vr"
+    fiem = "fiem"
+
+
+class Experiments(StrEnum):
+    """What ``reproduce`` takes."""
+
+    gmm_precision = "gmm-precision"
+    gmm_scaling = "gmm-scaling"
+    plsa = "plsa"
+    all = "all"
+
+
+class CorpusFormat(StrEnum):
+    """What ``topics`` reads."""
+
+    auto = "auto"
+    text = "text"
+    folder = "folder"
+    csv = "csv"
+    parquet = "parquet"
+    uci = "uci"
+    lda_c = "lda-c"
+    matrixmarket = "matrixmarket"
+    npz = "npz"

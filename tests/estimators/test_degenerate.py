@@ -1,0 +1,205 @@
+"""Data that leave components without rows or without a covariance."""
+
+import warnings
+
+import numpy as np
+import pytest
+from mixture_data import ARRAYS, KINDS, METHODS, STOCHASTIC, blobs
+from sklearn.exceptions import ConvergenceWarning
+
+import swiftem
+from swiftem.estimators import DegenerateComponentWarning
+from swiftem.estimators.reseed import ILL_DEFINED
+from swiftem.models import NormalInverseWishart
+
+X, _ = blobs(200, 2, 2, seed=3)
+
+
+def fit(data, n_components, **parameters):
+    """Return a fit, and whether it said that components were set anew."""
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        mixture = swiftem.GaussianMixture(n_components, random_state=0, **parameters).fit(data)
+    kinds = {warning.category for warning in found}
+    assert kinds <= {ConvergenceWarning, DegenerateComponentWarning}, [str(w.message) for w in found]
+    assert_sound(mixture, data)
+    return mixture, DegenerateComponentWarning in kinds
+
+
+def assert_sound(mixture, data):
+    for name in ARRAYS:
+        assert np.isfinite(getattr(mixture, name)).all(), name
+    assert (mixture.weights_ >= 0).all()
+    assert mixture.weights_.sum() == pytest.approx(1.0)
+    assert np.isfinite(mixture.score(data))
+    assert np.isfinite(mixture.lower_bound_) or mixture.max_iter == 0
+    np.testing.assert_allclose(mixture.predict_proba(data).sum(axis=1), 1.0, atol=1e-9)
+    assert np.isfinite([mixture.bic(data), mixture.aic(data), mixture.icl(data)]).all()
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_constant_column(method, kind):
+    data = np.column_stack([X, np.full(len(X), 7.0)])
+    mixture, _ = fit(data, 2, method=method, covariance_type=kind, max_iter=10)
+    np.testing.assert_allclose(mixture.means_[:, 2], 7.0)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_more_components_than_distinct_rows(method, kind):
+    data = np.repeat([[0.0, 0.0], [1.0, 5.0], [9.0, 2.0]], 20, axis=0)
+    mixture, said = fit(data, 5, method=method, covariance_type=kind, max_iter=20)
+    assert said
+    for row in ([0.0, 0.0], [1.0, 5.0], [9.0, 2.0]):
+        assert np.abs(mixture.means_ - row).sum(axis=1).min() < 0.1
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_as_many_components_as_rows(method, kind):
+    fit(X[:6], 6, method=method, covariance_type=kind, max_iter=10)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_all_rows_the_same(method):
+    data = np.full((30, 2), 3.0)
+    mixture, _ = fit(data, 2, method=method, max_iter=10)
+    np.testing.assert_allclose(mixture.means_, 3.0)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_one_column(method, kind):
+    fit(X[:, :1], 3, method=method, covariance_type=kind, max_iter=10)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("batch_size", [1, 199, 200, 1000])
+def test_odd_batches(method, batch_size):
+    fit(X, 3, method=method, batch_size=batch_size, max_iter=6)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_two_rows(method):
+    fit(np.array([[0.0, 1.0], [4.0, 2.0]]), 2, method=method, max_iter=5)
+
+
+def test_one_row_is_refused():
+    with pytest.raises(ValueError, match="minimum of 2 is required"):
+        swiftem.GaussianMixture(1).fit([[1.0, 2.0]])
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_regularisation_where_none_is_needed(method, kind):
+    fit(X, 2, method=method, covariance_type=kind, reg_covar=0.0, max_iter=20)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("kind", ["full", "diag", "spherical"])
+def test_a_component_on_repeated_rows_is_set_anew(method, kind):
+    """Without regularisation its covariance vanishes, and with it the M-step."""
+    data = np.vstack([X, np.repeat([[50.0, 50.0]], 5, axis=0)])
+    labels = np.r_[(X[:, 0] > np.median(X[:, 0])).astype(int), np.full(5, 2)]
+    parameters = dict(method=method, covariance_type=kind, reg_covar=0.0, max_iter=12)
+    try:
+        mixture, said = fit(data, 3, init_params=labels, **parameters)
+    except ValueError as error:  # it may find no other place than these rows
+        assert str(error) == ILL_DEFINED
+    else:
+        assert said or mixture.covariances_.min() > -1e9
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_what_cannot_be_mended_is_refused(method):
+    data = np.vstack([np.ones((5, 3)), np.zeros((5, 3))])
+    for kind in KINDS:
+        with pytest.raises(ValueError, match="ill-defined empirical covariance") as error:
+            swiftem.GaussianMixture(
+                4, reg_covar=0.0, covariance_type=kind, random_state=0, method=method
+            ).fit(data)
+        assert str(error.value) == ILL_DEFINED
+
+
+@pytest.mark.parametrize("init_params", ["k-means++", "random_from_data"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_starts_from_single_rows_without_regularisation(init_params, kind):
+    """scikit-learn refuses these; the covariance of all rows serves."""
+    mixture, said = fit(X, 3, init_params=init_params, reg_covar=0.0, covariance_type=kind)
+    assert not said
+    reference, _ = fit(X, 3, covariance_type=kind)
+    assert mixture.score(X) > reference.score(X) - 0.3
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_component_far_from_all_rows_comes_to_life(method):
+    start = {
+        "weights_init": [0.5, 0.5],
+        "means_init": [[X[:, 0].mean(), X[:, 1].mean()], [1e5, 1e5]],
+        "precisions_init": [np.eye(2)] * 2,
+    }
+    mixture, said = fit(X, 2, method=method, max_iter=60, tol=1e-6, **start)
+    assert said
+    assert mixture.weights_.min() > 0.01
+    assert mixture.score(X) > swiftem.GaussianMixture(1).fit(X).score(X) + 0.01
+
+
+def test_an_empty_label_is_said():
+    mixture, said = fit(X, 3, init_params=(X[:, 0] > 0).astype(int), method="em")
+    assert said
+    assert mixture.weights_.min() > 0.0
+
+
+@pytest.mark.parametrize("method", STOCHASTIC)
+def test_steps_that_leave_the_domain_are_rejected_and_counted(method):
+    """A long step on small batches: what noise makes of the statistics need not be positive definite."""
+    data, _ = blobs(400, 4, 4, apart=1.0, seed=0)
+    mixture, _ = fit(data, 4, method=method, step_size=1.0, batch_size=8, max_iter=8, init_params="random")
+    if method in ("sem-vr", "fiem"):
+        assert mixture.history_.rejected[-1] > 0
+    assert (np.diff(mixture.history_.rejected) >= 0).all()
+
+
+def test_one_bad_start_among_several_does_not_count():
+    def sometimes(data, n_components, random_state):
+        labels = (data[:, 0] > np.median(data[:, 0])).astype(int)
+        calls.append(1)
+        if len(calls) == 1:
+            return np.where(np.arange(len(data)) < len(data) - 5, 0, 1)
+        return labels
+
+    calls = []
+    data = np.vstack([X, np.repeat([[50.0, 50.0]], 5, axis=0)])
+    mixture, _ = fit(data, 2, init_params=sometimes, n_init=2, reg_covar=0.0)
+    assert len(calls) == 2
+    assert np.isfinite(mixture.lower_bound_)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_prior_holds_components_where_maximum_likelihood_collapses(kind):
+    data = np.vstack([X, np.repeat([[50.0, 50.0]], 5, axis=0)])
+    labels = np.r_[(X[:, 0] > np.median(X[:, 0])).astype(int), np.full(5, 2)]
+    prior = NormalInverseWishart(degrees_of_freedom=4.0, scale=1.0)
+    mixture, said = fit(
+        data, 3, init_params=labels, reg_covar=0.0, prior=prior, covariance_type=kind, max_iter=200
+    )
+    assert not said
+    assert np.linalg.eigvalsh(mixture.full_covariances()).min() > 1e-3
+    assert (np.diff(mixture.lower_bounds_) > -1e-9).all()
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_concentration_holds_weights(method):
+    data, _ = blobs(100, 2, 1, seed=0)
+    held, _ = fit(
+        data, 4, concentration=20.0, prior=NormalInverseWishart(4.0, 1.0), method=method, max_iter=40
+    )
+    assert held.weights_.min() > 0.1
+
+
+def test_far_rows_are_no_trouble():
+    mixture, _ = fit(X, 2)
+    far = np.array([[1e8, -1e8], [1e15, 1e15]])
+    assert np.isfinite(mixture.score_samples(far)).all()
+    np.testing.assert_allclose(mixture.predict_proba(far).sum(axis=1), 1.0)
