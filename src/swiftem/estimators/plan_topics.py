@@ -1,10 +1,13 @@
 """Which method topics are fitted by, where the user leaves it open.
 
 The rule: ``"auto"`` reads every document once by sem, in batches, and then goes on with em, whose passes are
-the fastest there are. ``benchmarks/topics.py`` measures what the reading is worth: 25 to 40 % of em's perplexity
-after the same time on docstrings; on short documents (FAO texts) 17 to 31 % by the reading alone, and nothing
-once what a fit does around it is counted. Batch size, step and rounds have not been tuned on held-out data. A small corpus is left to em alone. sem and sem-vr draw batches of documents, iem and fiem
-tokens: by documents they would have to remember K numbers for each entry.
+the fastest there are. A small corpus is left to em alone. sem and sem-vr draw batches of documents, iem and
+fiem tokens: by documents they would have to remember K numbers for each entry.
+
+``benchmarks/topics.py`` measures what the reading is worth. On docstrings perplexity was 25 to 38 % lower than
+em's after the same time. On short documents (FAO texts) it was 17 to 31 % lower in processor time of the loops
+alone, and not lower once what a fit does around them was counted, on a busy machine. Batch size, step and
+rounds have not been tuned on held-out documents.
 """
 
 from __future__ import annotations
