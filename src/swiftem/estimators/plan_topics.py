@@ -4,10 +4,10 @@ The rule: ``"auto"`` reads every document once by sem, in batches, and then goes
 the fastest there are. A small corpus is left to em alone. sem and sem-vr draw batches of documents, iem and
 fiem tokens: by documents they would have to remember K numbers for each entry.
 
-``benchmarks/topics.py`` measures what the reading is worth. On docstrings perplexity was 25 to 38 % lower than
-em's after the same time. On short documents (FAO texts) it was 17 to 31 % lower in processor time of the loops
-alone, and not lower once what a fit does around them was counted, on a busy machine. Batch size, step and
-rounds have not been tuned on held-out documents.
+``benchmarks/topics.py`` measures what the reading is worth. On docstrings perplexity was 25 to 38 % lower
+than em's after the same time. On short documents (FAO texts) it was 17 to 31 % lower in processor time of
+the loops alone, and not lower once what a fit does around them was counted, on a busy machine. Batch size,
+step and rounds have not been tuned on held-out documents.
 """
 
 from __future__ import annotations
