@@ -94,6 +94,7 @@ def _counted(texts: Any) -> Any:
         stop_words="english", max_features=5000, min_df=3, token_pattern="[A-Za-z]{3,}"
     )
     X = sparse.csr_array(vectorizer.fit_transform(list(texts)).astype(np.float64))
+    X.sort_indices()
     return X[np.diff(X.indptr) > 0]
 
 

@@ -1,9 +1,13 @@
 """Which method topics are fitted by, where the user leaves it open.
 
-The rule, chosen by ``benchmarks/topics.py``: ``"auto"`` reads every document once by sem, in batches, which
-gives useful topics before em has done more than a few passes, and then goes on with em, whose passes are the
-fastest there are. A small corpus is left to em alone. sem and sem-vr draw batches of documents, iem and fiem
-tokens: by documents they would have to remember K numbers for each entry.
+The rule: ``"auto"`` reads every document once by sem, in batches, and then goes on with em, whose passes are
+the fastest there are. A small corpus is left to em alone. sem and sem-vr draw batches of documents, iem and
+fiem tokens: by documents they would have to remember K numbers for each entry.
+
+``benchmarks/topics.py`` measures what the reading is worth. On docstrings perplexity was 25 to 38 % lower
+than em's after the same time. On short documents (FAO texts) it was 17 to 31 % lower in processor time of
+the loops alone, and not lower once what a fit does around them was counted, on a busy machine. Batch size,
+step and rounds have not been tuned on held-out documents.
 """
 
 from __future__ import annotations
