@@ -25,7 +25,7 @@ def blobs(
 
 
 def given_start(X: np.ndarray, components: int, kind: str, seed: int = 0) -> dict[str, Any]:
-    """Return ``weights_init``, ``means_init`` and ``precisions_init``: a start that takes no initialisation."""
+    """Return ``weights_init``, ``means_init`` and ``precisions_init``: a start that needs nothing else."""
     rng = np.random.default_rng(seed)
     d = X.shape[1]
     variance = X.var(axis=0)

@@ -28,15 +28,17 @@ def press_ctrl_c(monkeypatch, after):
 
     real = Watcher.watch
 
-    def watch(self, number):
-        look = real(self, number)
+    class Presses:
+        def __init__(self, look):
+            self.look, self.check, self.end = look, look.check, look.end
 
-        def looks(moment, theta):
+        def __call__(self, moment, theta):
             if moment.passes >= after:
                 signal.raise_signal(signal.SIGINT)
-            return look(moment, theta)
+            return self.look(moment, theta)
 
-        return looks
+    def watch(self, number):
+        return Presses(real(self, number))
 
     monkeypatch.setattr(Watcher, "watch", watch)
 
