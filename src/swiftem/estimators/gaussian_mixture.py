@@ -175,6 +175,10 @@ lower_bounds_, n_features_in_, feature_names_in_
         self.concentration = concentration
         self.prior = prior
 
+    def __sklearn_tags__(self) -> Any:
+        # Not that of scikit-learn's class, which compares init_params with names: it may be an array here.
+        return super(mixture.GaussianMixture, self).__sklearn_tags__()
+
     @with_callbacks  # type: ignore[untyped-decorator]
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def fit(self, X: ArrayLike, y: Any = None, sample_weight: ArrayLike | None = None) -> GaussianMixture:
