@@ -54,6 +54,8 @@ def test_quick_run_has_every_figure_but_memory(done):
                 *("spherical, d = 16", "full, mean"),
             )
         ),
+        *(("mixture-fit", "full, to the same", name, "scikit-learn") for name in ("auto", "em")),
+        *(("mixture-fit", "full, to the same", name, "em") for name in ("sem-vr", "fiem")),
         ("start-up", "any", "any", "import numpy"),
         ("start-up", "mixture", "fiem", ""),
         ("start-up", "mixture", "fiem", "warm cache"),

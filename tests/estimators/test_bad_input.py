@@ -72,7 +72,9 @@ def test_step_size(value):
                                       swiftem.schedules.power(1.0, 0.6), lambda k: 1 / (k + 2), 0.1])  # fmt: skip
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_schedules_as_step_size(schedule):
-    mixture = swiftem.GaussianMixture(2, method="sem-vr", step_size=schedule, max_iter=7, random_state=0).fit(X)
+    mixture = swiftem.GaussianMixture(2, method="sem-vr", step_size=schedule, max_iter=7, random_state=0).fit(
+        X
+    )
     assert np.isfinite(mixture.score(X))
 
 
@@ -91,7 +93,10 @@ def test_starts_that_do_not_fit(method):
     for parameters, message in (
         ({"means_init": [[0.0]]}, "The parameter 'means' should have the shape"),
         ({"weights_init": [0.9, 0.9]}, "weights"),
-        ({"precisions_init": -np.eye(2)[None].repeat(2, axis=0)}, "'full precision' should be symmetric, positive"),
+        (
+            {"precisions_init": -np.eye(2)[None].repeat(2, axis=0)},
+            "'full precision' should be symmetric, positive",
+        ),
     ):
         with pytest.raises(ValueError, match=message):
             swiftem.GaussianMixture(2, method=method, **parameters).fit(X)

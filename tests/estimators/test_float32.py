@@ -94,5 +94,6 @@ def test_no_copy_of_the_data(method):
         asking = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
     memory = 4 * 2 * len(data) if method in ("iem", "fiem") else 0
-    assert fitting < memory + 0.9 * data.nbytes
+    drawn = 4 * 8 * 65_536  # sample numbers, ahead of their use, whatever the data
+    assert fitting < memory + drawn + 0.9 * data.nbytes
     assert asking < 0.9 * data.nbytes

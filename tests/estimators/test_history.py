@@ -28,7 +28,9 @@ def mean_log_likelihood(mixture, data=X, weight=None):
     """By SciPy's densities."""
     density = sum(
         w * multivariate_normal(mean, covariance).pdf(data)
-        for w, mean, covariance in zip(mixture.weights_, mixture.means_, mixture.full_covariances(), strict=True)
+        for w, mean, covariance in zip(
+            mixture.weights_, mixture.means_, mixture.full_covariances(), strict=True
+        )
     )
     return np.average(np.log(density), weights=weight)
 
@@ -72,7 +74,9 @@ def test_columns(method):
 
 
 def test_the_steps_of_a_schedule():
-    mixture = fit(method="sem", step_size=swiftem.schedules.inverse(2, 5), batch_size=100, max_iter=3, tol=0.0)
+    mixture = fit(
+        method="sem", step_size=swiftem.schedules.inverse(2, 5), batch_size=100, max_iter=3, tol=0.0
+    )
     np.testing.assert_allclose(mixture.history_.step, [2 / (k + 5) for k in (4, 8, 12)])
 
 
@@ -82,7 +86,9 @@ def test_objectives_are_those_of_the_models(method, kind):
     keeper = Keeper()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        mixture = swiftem.GaussianMixture(3, covariance_type=kind, method=method, max_iter=9, random_state=0, tol=0.0)
+        mixture = swiftem.GaussianMixture(
+            3, covariance_type=kind, method=method, max_iter=9, random_state=0, tol=0.0
+        )
         mixture.set_callbacks(keeper).fit(X)
     found = [-mean_log_likelihood(fitted) for fitted in keeper.fitted]
     objective = mixture.history_.objective
@@ -100,7 +106,9 @@ def test_the_bound_of_all_rows(method, monkeypatch):
     weight = np.random.default_rng(0).integers(1, 5, size=len(X))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        mixture = swiftem.GaussianMixture(3, method=method, max_iter=6, random_state=0).fit(X, sample_weight=weight)
+        mixture = swiftem.GaussianMixture(3, method=method, max_iter=6, random_state=0).fit(
+            X, sample_weight=weight
+        )
     assert mixture.lower_bound_ == pytest.approx(mean_log_likelihood(mixture, weight=weight), rel=1e-9)
     assert mixture.lower_bound_ != mixture.lower_bounds_[-1]
 
@@ -108,7 +116,11 @@ def test_the_bound_of_all_rows(method, monkeypatch):
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(
     "prior",
-    [{}, {"concentration": 3.0}, {"prior": NormalInverseWishart(5.0, 2.0, mean_precision=1.0, mean=(0.0, 0.0))}],
+    [
+        {},
+        {"concentration": 3.0},
+        {"prior": NormalInverseWishart(5.0, 2.0, mean_precision=1.0, mean=(0.0, 0.0))},
+    ],
     ids=["none", "concentration", "NIW"],
 )
 def test_bounds_never_fall_under_em(kind, prior):

@@ -53,7 +53,8 @@ def test_a_callable_is_given_rows_components_and_randomness():
 
     seen = []
     one, other = (
-        swiftem.GaussianMixture(3, init_params=init, random_state=seed, max_iter=0, n_init=2).fit(X) for seed in (0, 0)
+        swiftem.GaussianMixture(3, init_params=init, random_state=seed, max_iter=0, n_init=2).fit(X)
+        for seed in (0, 0)
     )
     assert seen == [((300, 2), 3, np.random.RandomState)] * 4
     np.testing.assert_array_equal(one.means_, other.means_)
