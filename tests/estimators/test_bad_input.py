@@ -68,8 +68,16 @@ def test_step_size(value):
         swiftem.GaussianMixture(2, method="sem", step_size=value).fit(X)
 
 
-@pytest.mark.parametrize("schedule", [swiftem.schedules.inverse(3, 10), swiftem.schedules.sample_size(),
-                                      swiftem.schedules.power(1.0, 0.6), lambda k: 1 / (k + 2), 0.1])  # fmt: skip
+@pytest.mark.parametrize(
+    "schedule",
+    [
+        swiftem.schedules.inverse(3, 10),
+        swiftem.schedules.sample_size(),
+        swiftem.schedules.power(1.0, 0.6),
+        lambda k: 1 / (k + 2),
+        0.1,
+    ],
+)
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_schedules_as_step_size(schedule):
     mixture = swiftem.GaussianMixture(2, method="sem-vr", step_size=schedule, max_iter=7, random_state=0).fit(

@@ -103,11 +103,13 @@ def test_a_component_on_repeated_rows(method, kind):
     data = np.vstack([X, np.repeat([[50.0, 50.0]], 5, axis=0)])
     labels = np.r_[(X[:, 0] > np.median(X[:, 0])).astype(int), np.full(5, 2)]
     parameters = dict(method=method, covariance_type=kind, reg_covar=0.0, max_iter=12)
+    refused = ""
     try:
         mixture, said = fit(data, 3, init_params=labels, **parameters)
     except ValueError as error:  # it may find no other place than these rows
-        assert str(error) == ILL_DEFINED
-    else:
+        refused = str(error)
+    assert refused in ("", ILL_DEFINED)
+    if not refused:
         assert said or method != "em"  # others may not have come so far
         assert mixture.score(data) > swiftem.GaussianMixture(1).fit(data).score(data)
 
@@ -116,11 +118,13 @@ def test_a_component_on_repeated_rows(method, kind):
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_cannot_be_mended_is_refused(method, kind):
     data = np.vstack([np.ones((5, 3)), np.zeros((5, 3))])
+    refused = ""
     try:
         _, said = fit(data, 4, reg_covar=0.0, covariance_type=kind, method=method)
     except ValueError as error:
-        assert str(error) == ILL_DEFINED
-    else:  # a wide component for all rows is a stationary point, too
+        refused = str(error)
+    assert refused in ("", ILL_DEFINED)
+    if not refused:  # a wide component for all rows is a stationary point, too
         assert said
         assert kind in ("diag", "spherical")  # all rows together have no covariance matrix
 

@@ -27,11 +27,11 @@ def started(**parameters):
     "given",
     [LABELS, LABELS.tolist(), ONES, ONES.tolist(), 7 * ONES, ONES.astype(bool),
      lambda data, n_components, random_state: LABELS, lambda data, n_components, random_state: ONES],
-    ids=["labels", "list of labels", "responsibilities", "list", "not normalised", "bool", "to labels", "to rows"],
+    ids=["labels", "list of labels", "responsibilities", "list", "scaled", "bool", "to labels", "to rows"],
 )  # fmt: skip
 def test_labels_and_responsibilities(kind, given):
     start = started(init_params=given, covariance_type=kind)
-    np.testing.assert_allclose(start.means_, [X[LABELS == m].mean(axis=0) for m in range(3)], rtol=1e-9)
+    np.testing.assert_allclose(start.means_, [X[m == LABELS].mean(axis=0) for m in range(3)], rtol=1e-9)
     np.testing.assert_allclose(start.weights_, np.bincount(LABELS) / len(X))
     np.testing.assert_allclose(
         start.full_covariances()[0].trace() if kind != "tied" else 1.0,
@@ -139,7 +139,6 @@ def test_mini_batches_from_many_rows_on(monkeypatch):
 
 
 def test_starts_use_no_global_randomness():
-    np.random.seed(0)
-    before = np.random.get_state()[1].copy()
+    before = np.random.get_state()[1].copy()  # noqa: NPY002
     swiftem.GaussianMixture(3, random_state=1, method="fiem", max_iter=5, init_params="random", tol=1).fit(X)
-    np.testing.assert_array_equal(np.random.get_state()[1], before)
+    np.testing.assert_array_equal(np.random.get_state()[1], before)  # noqa: NPY002
