@@ -257,7 +257,10 @@ lower_bounds_, n_features_in_, feature_names_in_
 
     def _best(self, fitting: Fitting, starts: list[Start], seeds: list[int], watcher: Watcher) -> Fit:
         """Return the best of the fits; one that fails counts only where all do."""
-        last_bound = self.lower_bound_ if self._goes_on() else None
+        # That of em is of the parameters before its last M-step; another method's is of the very start, from
+        # which the first pass gains nothing that could be told from rest.
+        after_em = self._goes_on() and getattr(self, "method_", "em") == "em"
+        last_bound = self.lower_bound_ if after_em else None
         failures: list[ValueError] = []
 
         def one(number: int, watch: StartWatch) -> Fit:

@@ -76,7 +76,8 @@ def make_plan(
     """
     needed = NOISE * n_components * per_component(covariance, d, n_components)
     if name == "auto":
-        name = "sem-vr" if n / needed >= WORTH else "em"
+        # One component needs no iterations: em ends after one.
+        name = "sem-vr" if n_components > 1 and n / needed >= WORTH else "em"
     if name == "em":
         return Plan("em", None, None)
     if batch_size == "auto":
