@@ -1,0 +1,58 @@
+"""Models in files: everything comes back, and whatever is no model is refused."""
+
+import zipfile
+
+import numpy as np
+import pytest
+
+import swiftem
+from swiftem.models import NormalInverseWishart
+
+X = np.random.default_rng(0).normal(size=(200, 2)) + np.repeat([[0.0], [4.0]], 100, axis=0)
+
+
+@pytest.mark.parametrize("kind", ["full", "tied", "diag", "spherical"])
+def test_round_trip(tmp_path, kind):
+    prior = NormalInverseWishart(degrees_of_freedom=4.0, scale=1.0)
+    mixture = swiftem.GaussianMixture(2, covariance_type=kind, prior=prior, random_state=3).fit(X)
+    mixture.save(tmp_path / "model")
+    found = swiftem.GaussianMixture.load(tmp_path / "model")
+    np.testing.assert_array_equal(found.predict_proba(X), mixture.predict_proba(X))
+    assert found.get_params() == mixture.get_params()
+    assert (found.n_iter_, found.converged_, found.lower_bound_) == (
+        mixture.n_iter_,
+        mixture.converged_,
+        mixture.lower_bound_,
+    )
+    assert len(found.history_) == len(mixture.history_)
+
+
+def damaged(folder):
+    path = folder / "model"
+    swiftem.GaussianMixture(2, random_state=0).fit(X).save(path)
+    whole = path.read_bytes()
+    yield whole[: len(whole) // 2]
+    yield b""
+    yield b"no model at all"
+    middle = bytearray(whole)
+    middle[len(whole) // 2] ^= 0xFF
+    yield bytes(middle)
+
+
+def test_damaged_files_are_refused(tmp_path):
+    for content in list(damaged(tmp_path)):
+        (tmp_path / "bad").write_bytes(content)
+        with pytest.raises(ValueError, match="bad"):
+            swiftem.GaussianMixture.load(tmp_path / "bad")
+
+
+def test_foreign_files_are_refused(tmp_path):
+    with zipfile.ZipFile(tmp_path / "other", "w") as file:
+        file.writestr("a.txt", "b")
+    with pytest.raises(ValueError, match="other"):
+        swiftem.GaussianMixture.load(tmp_path / "other")
+    swiftem.PLSA(2, random_state=0).fit(np.eye(4)).save(tmp_path / "topics")
+    with pytest.raises(ValueError, match="PLSA"):
+        swiftem.GaussianMixture.load(tmp_path / "topics")
+    with pytest.raises(FileNotFoundError):
+        swiftem.GaussianMixture.load(tmp_path / "none")

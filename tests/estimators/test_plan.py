@@ -1,0 +1,61 @@
+"""The rule behind "auto"."""
+
+import pytest
+
+import swiftem
+from swiftem.estimators.plan import METHOD_NAMES, make_plan, per_component
+from swiftem.methods import OnlineEM
+
+
+def plan(name="auto", n=1000, d=2, n_components=3, covariance="full", batch_size="auto", step_size="auto"):
+    return make_plan(name, batch_size, step_size, n=n, d=d, n_components=n_components, covariance=covariance)
+
+
+def test_auto_is_em_for_few_rows_and_sem_vr_for_many():
+    names = [plan(n=n).name for n in (100, 1000, 10_000, 100_000, 1_000_000)]
+    assert names == sorted(names, key=["em", "sem-vr"].index)
+    assert (names[0], names[-1]) == ("em", "sem-vr")
+    assert plan(n=20_000, d=20, n_components=10).name == "em"
+
+
+@pytest.mark.parametrize("name", METHOD_NAMES[1:])
+@pytest.mark.parametrize("n", [2, 50, 5000, 10**6])
+def test_names_and_batches(name, n):
+    found = plan(name, n=n)
+    assert found.name == name
+    if name == "em":
+        assert found.method is None
+        assert found.start is None
+    else:
+        assert found.method.name == name
+        assert 1 <= found.method.batch_size <= n
+
+
+@pytest.mark.parametrize("name", METHOD_NAMES[2:])
+def test_what_the_user_says_counts(name):
+    found = plan(name, n=10**5, batch_size=77, step_size=0.05).method
+    assert found.batch_size == 77
+    if name != "iem":
+        assert found.step_size == 0.05
+    schedule = swiftem.schedules.inverse(3, 10)
+    if name != "iem":
+        assert plan(name, step_size=schedule).method.step_size is schedule
+    assert plan(name, n=50, batch_size=77).method.batch_size == 50
+
+
+def test_memories_are_float32_and_renewed_in_shuffled_passes():
+    assert plan("iem").method.memory_dtype == "float32"
+    fiem = plan("fiem").method
+    assert (fiem.memory_dtype, fiem.memory_order) == ("float32", "shuffled")
+
+
+def test_a_pass_of_sem_before_where_there_are_many_rows():
+    assert plan("fiem", n=100).start is None
+    for name in ("iem", "sem-vr", "fiem"):
+        assert isinstance(plan(name, n=10**6).start, OnlineEM)
+    assert plan("sem", n=10**6).start is None
+
+
+@pytest.mark.parametrize(("kind", "count"), [("full", 15), ("tied", 10), ("diag", 9), ("spherical", 6)])
+def test_numbers_of_a_component(kind, count):
+    assert per_component(kind, 4, 2) == count
