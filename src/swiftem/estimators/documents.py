@@ -153,6 +153,35 @@ class Documents:
         by_word, value = _added(in_order(piece, self._summed(len(alpha))), between)
         return np.ascontiguousarray(by_word.T), value
 
+    def leave_one_out_pass(
+        self, doc_topic: Array, topics: Array, totals: Array, alpha: Array, beta: Array,
+        between: Callable[[], None] = lambda: None,
+    ) -> tuple[Array, float]:  # fmt: skip
+        """As :meth:`em_pass`, but no token is explained by what it has itself added to the counts.
+
+        Parameters
+        ----------
+        totals : ndarray, shape (K,)
+            What counts and β of a topic's words sum to.
+        beta : ndarray, shape (1, 1), (1, V) or (K, V)
+            Added to the topics' counts of words.
+        """
+        from swiftem.kernels.numba.plsa_leave_one_out import leave_one_out_pass
+
+        word_topic = np.ascontiguousarray(topics.T)
+        by_rows = np.ascontiguousarray(np.broadcast_to(beta.T, (beta.shape[1], len(alpha))))
+
+        def piece(first: int, last: int) -> tuple[Array, float]:
+            by_word = np.zeros(word_topic.shape)
+            value = leave_one_out_pass(
+                self.begin, self.word, self.count, self.weight, self.length, doc_topic, word_topic, totals,
+                alpha, by_rows, by_word, first, last,
+            )  # fmt: skip
+            return by_word, value
+
+        by_word, value = _added(in_order(piece, self._summed(len(alpha))), between)
+        return np.ascontiguousarray(by_word.T), value
+
     def fold_in(
         self,
         topics: Array,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from math import inf
 from time import perf_counter
@@ -15,9 +15,10 @@ from swiftem.algorithm import run
 from swiftem.data.count_source import CountSource
 from swiftem.estimators.document_batches import DocumentBatches
 from swiftem.estimators.documents import Documents
+from swiftem.estimators.first_topics import best_start
 from swiftem.estimators.history import Moment
 from swiftem.estimators.plan_topics import TopicPlan
-from swiftem.estimators.running_counts import m_step
+from swiftem.estimators.running_counts import m_step, totals_of
 from swiftem.estimators.topic_look import TopicLook
 from swiftem.interrupt import DeferredInterrupt
 from swiftem.models import PLSAModel
@@ -44,6 +45,8 @@ class TopicFit:
         Topics of documents.
     counts : ndarray, shape (K, V)
         The expected counts that ``topics`` are the M-step of; None before the first pass.
+    passes, tried : float
+        E-steps of entries over their number, and those of them that went into the choice of a start.
     """
 
     topics: Array
@@ -51,6 +54,7 @@ class TopicFit:
     counts: Array | None = None
     moments: list[Moment] = field(default_factory=list)
     passes: float = 0.0
+    tried: float = 0.0
     converged: bool = False
     interrupted: bool = False
 
@@ -90,6 +94,8 @@ class TopicFitting:
         Methods, one after the other.
     max_passes, tol
         When to stop.
+    leave_one_out : bool
+        Whether em explains no token by what it has itself added to the counts.
     """
 
     documents: Documents
@@ -98,10 +104,14 @@ class TopicFitting:
     plan: TopicPlan
     max_passes: int
     tol: float
+    leave_one_out: bool = False
 
-    def fit(self, topics: Array, seed: int, watch: Watch) -> TopicFit:
-        """Return the fit from given words of topics; documents start uniform."""
-        fit = TopicFit(topics, np.full((self.documents.n, len(self.alpha)), 1.0 / len(self.alpha)))
+    def fit(self, starts: Sequence[Array], seed: int, watch: Watch) -> TopicFit:
+        """Return the fit from the best of the given words of topics; documents start uniform.
+
+        By tokens, the first start is taken.
+        """
+        fit = TopicFit(starts[0], np.full((self.documents.n, len(self.alpha)), 1.0 / len(self.alpha)))
         clock = Clock(watch)
         if self.plan.by_tokens is not None:
             self._by_tokens(fit, seed, clock)
@@ -109,6 +119,10 @@ class TopicFitting:
         with DeferredInterrupt() as interrupt:
             try:
                 stop = False
+                fit.topics, fit.tried = best_start(
+                    starts, self.documents, self.alpha, self.beta, interrupt.check
+                )
+                fit.passes = fit.tried
                 if self.plan.first is not None:
                     stop = self._by_documents(fit, self.plan.first, 1, seed, clock, interrupt.check)
                 if self.plan.by_documents is not None:
@@ -119,12 +133,26 @@ class TopicFitting:
                 fit.interrupted = True
         return fit
 
+    def e_step(
+        self, fit: TopicFit, doc_topic: Array, between: Callable[[], None] = lambda: None
+    ) -> tuple[Array, float]:
+        """Return expected counts (K, V) and the log-likelihood; ``doc_topic`` (D, K) is replaced.
+
+        Before there are counts, there is nothing that a token could have added to them.
+        """
+        if self.leave_one_out and fit.counts is not None:
+            totals = totals_of(fit.counts, self.beta)
+            return self.documents.leave_one_out_pass(
+                doc_topic, fit.topics, totals, self.alpha, self.beta, between
+            )
+        return self.documents.em_pass(doc_topic, fit.topics, self.alpha, between)
+
     def _em(self, fit: TopicFit, clock: Clock, between: Callable[[], None]) -> None:
         """Iterate em, at least once; the objective of a moment is that at the beginning of its pass."""
         last, last_gain, calm = inf, inf, 0
         while True:
             between()
-            counts, value = self.documents.em_pass(fit.doc_topic, fit.topics, self.alpha, between)
+            counts, value = self.e_step(fit, fit.doc_topic, between)
             fit.counts, fit.topics = counts, m_step(counts, self.beta)
             fit.passes += 1.0
             objective = -value / self.documents.total
@@ -133,7 +161,7 @@ class TopicFitting:
             # Where topics begin to part, gains are small and grow: that is no rest.
             calm = calm + 1 if abs(gain) < self.tol and gain <= last_gain + 1e-3 * self.tol else 0
             last, last_gain, fit.converged = objective, gain, calm >= 2
-            if fit.converged or stop or fit.passes + 1 > self.max_passes + 1e-9:
+            if fit.converged or stop or fit.passes + 1 > fit.tried + self.max_passes + 1e-9:
                 return
 
     def _by_documents(
@@ -144,17 +172,19 @@ class TopicFitting:
         documents = self.documents
         batches = DocumentBatches(documents, self.alpha, self.beta, method, seed, fit.topics, fit.doc_topic)
         look = TopicLook(documents, self.alpha, self.tol)
-        calm, stop = 0, False
+        calm, stop, before = 0, False, fit.passes
         try:
-            while not (stop or fit.converged or batches.epochs == most or fit.passes >= self.max_passes):
+            while not (
+                stop or fit.converged or batches.epochs == most or fit.passes >= fit.tried + self.max_passes
+            ):
                 batches.epoch(between)
                 fit.counts = batches.counts()
-                fit.topics, fit.passes = m_step(fit.counts, self.beta), batches.passes
+                fit.topics, fit.passes = m_step(fit.counts, self.beta), before + batches.passes
                 calm = calm + 1 if look.at(fit.topics, fit.passes) else 0
                 fit.converged = calm >= 2 and most is None
                 stop = clock.tell(fit, look.objective, batches.gamma, batches.rejected, method.name)
         except KeyboardInterrupt:
-            fit.counts, fit.passes = batches.counts(), batches.passes
+            fit.counts, fit.passes = batches.counts(), before + batches.passes
             fit.topics = m_step(fit.counts, self.beta)
             raise
         return stop

@@ -13,6 +13,7 @@ from swiftem._typing import Array
 from swiftem.estimators.history import History, Moment
 from swiftem.estimators.mixture_queries import FITTED
 from swiftem.estimators.online import OnlineMixture
+from swiftem.estimators.persistence import plain
 from swiftem.estimators.reservoir import Reservoir
 from swiftem.models import GaussianMixtureModel, NormalInverseWishart
 from swiftem.models.gaussian_theta import GaussianTheta
@@ -62,7 +63,7 @@ class MixtureFile:
         header, arrays = _parameters(self.get_params(deep=False))
         for name in NUMBERS:
             value = getattr(self, name, None)
-            header[name] = value.item() if isinstance(value, np.generic) else value
+            header[name] = plain(value)
         if hasattr(self, "feature_names_in_"):
             header["feature_names_in_"] = [str(name) for name in self.feature_names_in_]
         header["history"] = [list(moment) for moment in getattr(self, "history_", [])]

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from swiftem._cache import write_atomically
 
-__all__ = ["FORMAT", "Persistent", "load_arrays", "save_arrays"]
+__all__ = ["FORMAT", "Persistent", "load_arrays", "plain", "save_arrays"]
 
 FORMAT = 1
 """Number of the layout; files with a higher one are refused."""
@@ -70,6 +70,15 @@ def save_arrays(path: str | Path, kind: str, header: dict[str, Any], arrays: dic
         target.chmod(mode)
     except OSError as error:
         raise type(error)(error.errno, f"{path} cannot be written: {error.strerror}.") from None
+
+
+def plain(value: Any) -> Any:
+    """Return a NumPy number as Python's, which JSON can hold; all else as it is.
+
+    >>> plain(np.int64(3)), plain("auto")
+    (3, 'auto')
+    """
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def _umask() -> int:

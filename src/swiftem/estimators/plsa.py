@@ -18,12 +18,12 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from swiftem._typing import Array
 from swiftem.estimators.documents import Documents
+from swiftem.estimators.first_topics import INITS, clustered_topics, random_topics
 from swiftem.estimators.fit_topics import TopicFit, TopicFitting
 from swiftem.estimators.history import History
 from swiftem.estimators.persistence import Persistent
 from swiftem.estimators.plan import METHOD_NAMES
-from swiftem.estimators.plan_topics import SAMPLING, plan_topics
-from swiftem.estimators.running_counts import m_step
+from swiftem.estimators.plan_topics import SAMPLING, SMALL, plan_topics, starts_for
 from swiftem.estimators.topic_file import TopicFile
 from swiftem.estimators.topic_queries import TopicQueries, as_strength, split_counts
 from swiftem.estimators.topic_stream import TopicStream
@@ -59,8 +59,18 @@ class PLSA(
         Counts that are added to each topic's words. One row a topic makes seed words: a large number draws a
         word into a topic.
     method : {"auto", "em", "sem", "iem", "sem-vr", "fiem"}
-        How to fit. "auto" reads each document once by sem and goes on with em; see
+        How to fit. "auto" reads each document once by sem and goes on with em that leaves one out; see
         :mod:`swiftem.estimators.plan_topics`.
+    init : {"auto", "random", "k-means"} or array-like of shape (K, V)
+        Topics to start from: random ones, the words of clusters of documents, or given ones. "auto" is
+        clusters for "auto", sem and sem-vr by documents where there are at least 500, else random.
+    n_init : int or "auto"
+        Starts that are drawn; the one that is best after ten passes over at most 2,000 documents goes on.
+        "auto" is 2 to 6 for clusters with method="auto", fewer where there are many topics, else 1.
+    leave_one_out : bool or "auto"
+        Whether em explains each token by what the others have added to the counts, as CVB0 does, and not by
+        what it has itself: documents that are short, or topics that are many, are then not overfitted. Its
+        fixed points are not those of the likelihood. "auto" does so for method="auto".
     sampling : {"auto", "documents", "tokens"}
         What a stochastic method draws: batches of documents (sem, sem-vr), or tokens as in the paper (all).
     batch_size : int or "auto"
@@ -69,7 +79,8 @@ class PLSA(
         Step of a stochastic method.
     max_iter : int
         Most passes over the data, in E-steps of entries: a document that is read by sem is gone over up to
-        six times. Documents are read at least once, and an epoch that has begun is finished.
+        six times. Documents are read at least once, an epoch that has begun is finished, and passes by which
+        starts are compared do not count.
     tol : float
         A fit ends when a pass gains less in the mean log-likelihood of a token, twice in a row; of a
         stochastic method, when two epochs do, or when their gain cannot be told from noise.
@@ -115,6 +126,9 @@ class PLSA(
         "alpha": [Interval(Real, 0.0, None, closed="left"), "array-like"],
         "beta": [Interval(Real, 0.0, None, closed="left"), "array-like"],
         "method": [StrOptions(set(METHOD_NAMES))],
+        "init": [StrOptions(set(INITS)), "array-like"],
+        "n_init": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
+        "leave_one_out": [StrOptions({"auto"}), "boolean"],
         "sampling": [StrOptions(set(SAMPLING))],
         "batch_size": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
         "step_size": [StrOptions({"auto"}), Interval(Real, 0.0, 1.0, closed="right"), callable, object],
@@ -132,6 +146,9 @@ class PLSA(
         alpha: ArrayLike = 0.1,
         beta: ArrayLike = 0.05,
         method: str = "auto",
+        init: Any = "auto",
+        n_init: int | str = "auto",
+        leave_one_out: bool | str = "auto",
         sampling: str = "auto",
         batch_size: int | str = "auto",
         step_size: Any = "auto",
@@ -145,6 +162,9 @@ class PLSA(
         self.alpha = alpha
         self.beta = beta
         self.method = method
+        self.init = init
+        self.n_init = n_init
+        self.leave_one_out = leave_one_out
         self.sampling = sampling
         self.batch_size = batch_size
         self.step_size = step_size
@@ -199,12 +219,17 @@ class PLSA(
             raise ValueError(
                 "alpha and beta must be numbers where tokens are drawn: use sampling='documents' or em."
             )
+        leave_one_out = self.method == "auto" if self.leave_one_out == "auto" else bool(self.leave_one_out)
+        if leave_one_out and plan.name != "em":
+            raise ValueError(
+                f"leave_one_out must be False for method={self.method!r}, got True: only em's passes do so."
+            )
         random_state = check_random_state(self.random_state)
-        topics = self._first_topics(X.shape[1], beta, random_state)
+        starts = self._starts(documents, beta, random_state)
         seed = int(random_state.randint(np.iinfo(np.int32).max))
-        fitting = TopicFitting(documents, alpha, beta, plan, self.max_iter, self.tol)
+        fitting = TopicFitting(documents, alpha, beta, plan, self.max_iter, self.tol, leave_one_out)
         with Watcher(self, 1, X, y, weight) as watcher:
-            (fit,) = watcher.map(lambda number, watch: fitting.fit(topics, seed, watch))
+            (fit,) = watcher.map(lambda number, watch: fitting.fit(starts, seed, watch))
             self._keep(fit, fitting)
             if there is not None:
                 found = Documents(X).fold_in(self.components_, alpha)[0]
@@ -213,20 +238,48 @@ class PLSA(
             watcher.is_fitted = True
         return self
 
-    def _first_topics(self, n_words: int, beta: Array, random_state: np.random.RandomState) -> Array:
-        """Return random topics (flat Dirichlet); where β has seed words, they count for more than chance."""
-        seeds = len(beta) > 1
-        topics = random_state.dirichlet(np.full(n_words, 25.0 if seeds else 1.0), size=self.n_components)
-        return 0.5 * (topics + m_step(np.zeros_like(topics), beta)) if seeds else np.asarray(topics)
+    def _starts(self, documents: Documents, beta: Array, random_state: np.random.RandomState) -> list[Array]:
+        """Return the topics (K, V) to choose a start from."""
+        if not isinstance(self.init, str):
+            return [self._given_topics(documents.n_words)]
+        by_documents = self.method in ("auto", "sem", "sem-vr") and self.sampling != "tokens"
+        enough = int((documents.length > 0).sum())
+        clustered = self.init == "k-means" or (
+            self.init == "auto" and by_documents and enough >= SMALL and len(beta) == 1
+        )
+        if self.init == "k-means" and enough < self.n_components:
+            raise ValueError(
+                f"init must be 'random' where there are fewer documents with words than topics, "
+                f"got 'k-means' with {enough} documents and n_components={self.n_components}."
+            )
+        if self.n_init == "auto":
+            several = starts_for(self.n_components) if clustered and self.method == "auto" else 1
+        else:
+            several = int(self.n_init)
+        if clustered and enough >= self.n_components:
+            return [clustered_topics(documents, self.n_components, random_state) for _ in range(several)]
+        return [
+            random_topics(self.n_components, documents.n_words, beta, random_state) for _ in range(several)
+        ]
+
+    def _given_topics(self, n_words: int) -> Array:
+        """Return the topics that ``init`` gives, normalised."""
+        topics = as_strength("init", self.init, [(self.n_components, n_words)])
+        if topics.ndim == 0 or not (topics.sum(axis=1) > 0).all():
+            raise ValueError(
+                f"init must have shape ({self.n_components}, {n_words}) and a positive entry in each row, "
+                f"got shape {topics.shape}."
+            )
+        return np.asarray(topics / topics.sum(axis=1, keepdims=True))
 
     def _keep(self, fit: TopicFit, fitting: TopicFitting) -> None:
         """Set the attributes, certify by one more pass, and say what there is to say."""
         documents = fitting.documents
         self.method_, self.history_ = fitting.plan.name, History(fit.moments)
-        self.converged_, self.n_iter_ = fit.converged, int(np.ceil(fit.passes - 1e-9))
+        self.converged_, self.n_iter_ = fit.converged, int(np.ceil(fit.passes - fit.tried - 1e-9))
         self.components_ = fit.topics
         ahead = fit.doc_topic.copy()
-        after, value = documents.em_pass(ahead, fit.topics, fitting.alpha)
+        after, value = fitting.e_step(fit, ahead)
         # Batches leave documents where they were when they were last read.
         self.doc_topic_ = fit.doc_topic if fitting.plan.by_documents is None else ahead
         self.log_likelihood_ = value / documents.total

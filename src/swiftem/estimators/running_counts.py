@@ -6,7 +6,7 @@ import numpy as np
 
 from swiftem._typing import Array, Index
 
-__all__ = ["FLUSH", "RunningCounts", "m_step"]
+__all__ = ["FLUSH", "RunningCounts", "m_step", "totals_of"]
 
 FLUSH = 1e-100
 """Probabilities of words below this are read as zero: subnormal numbers are slow."""
@@ -36,6 +36,11 @@ def m_step(counts: Array, beta: Array) -> Array:
         topics[~(topics >= FLUSH)] = 0.0
     topics[~(topics.sum(axis=1) > 0.5)] = 1.0 / topics.shape[1]
     return np.asarray(topics)
+
+
+def totals_of(counts: Array, beta: Array) -> Array:
+    """Return what counts (K, V) and β of each topic sum to, shape (K,)."""
+    return np.asarray(np.maximum(counts, 0.0).sum(axis=1) + np.broadcast_to(beta, counts.shape).sum(axis=1))
 
 
 class RunningCounts:

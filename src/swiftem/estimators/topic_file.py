@@ -9,10 +9,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from swiftem._typing import Array
 from swiftem.estimators.history import History, Moment
+from swiftem.estimators.persistence import plain
 
 __all__ = ["TopicFile"]
 
-PLAIN = ("n_components", "method", "sampling", "max_iter", "tol", "verbose", "verbose_interval")
+PLAIN = (
+    "n_components", "method", "leave_one_out", "sampling", "max_iter", "tol", "verbose", "verbose_interval",
+)  # fmt: skip
+ELSE_AUTO = ("batch_size", "step_size", "init", "n_init")
+"""Parameters that may be functions or arrays; those are not kept."""
 RESULTS = ("converged_", "n_iter_", "log_likelihood_", "stationarity_", "method_", "n_features_in_")
 
 
@@ -33,15 +38,15 @@ class TopicFile:
         from sklearn.utils.validation import check_is_fitted
 
         check_is_fitted(self)
-        parameters = {name: getattr(self, name) for name in PLAIN}
-        for name in ("batch_size", "step_size"):
-            value = getattr(self, name)
+        parameters = {name: plain(getattr(self, name)) for name in PLAIN}
+        for name in ELSE_AUTO:
+            value = plain(getattr(self, name))
             parameters[name] = value if isinstance(value, int | float | str) else "auto"
-        parameters["random_state"] = self.random_state if isinstance(self.random_state, int) else None
+        seed = plain(self.random_state)
+        parameters["random_state"] = seed if isinstance(seed, int) else None
         header: dict[str, Any] = {"parameters": parameters}
         for name in RESULTS:
-            value = getattr(self, name, None)
-            header[name] = value.item() if isinstance(value, np.generic) else value
+            header[name] = plain(getattr(self, name, None))
         if hasattr(self, "feature_names_in_"):
             header["feature_names_in_"] = [str(name) for name in self.feature_names_in_]
         header["history"] = [list(moment) for moment in getattr(self, "history_", [])]

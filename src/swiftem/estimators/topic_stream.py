@@ -36,7 +36,7 @@ class TopicStream:
         def _weights(self, sample_weight: ArrayLike | None, X: Any) -> Array | None: ...
         def _alpha(self) -> Array: ...
         def _beta(self, n_words: int) -> Array: ...
-        def _first_topics(self, n_words: int, beta: Array, random_state: Any) -> Array: ...
+        def _starts(self, documents: Documents, beta: Array, random_state: Any) -> list[Array]: ...
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def partial_fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
@@ -54,7 +54,7 @@ class TopicStream:
         documents = Documents(X, self._weights(sample_weight, X))
         alpha, beta = self._alpha(), self._beta(X.shape[1])
         if first:
-            topics = self._first_topics(X.shape[1], beta, check_random_state(self.random_state))
+            (topics,) = self._starts(documents, beta, check_random_state(self.random_state))[:1]
             self._word_counts, self.n_iter_ = topics * (STREAM_START / len(topics)), 0
         seen = float(self._word_counts.sum())
         running = RunningCounts(self._word_counts, beta)

@@ -10,6 +10,7 @@ from swiftem import methods, models
 from swiftem.estimators.documents import Documents
 from swiftem.estimators.running_counts import m_step
 from swiftem.kernels.numba import plsa_documents as compiled
+from swiftem.kernels.numba.plsa_leave_one_out import leave_one_out_pass
 from swiftem.kernels.reference import plsa_documents as plain
 from swiftem.kernels.threads import get_threads, set_threads
 
@@ -96,6 +97,48 @@ def test_a_pass_is_that_of_the_reference(case):
     assert got == pytest.approx(value, rel=1e-12)
 
 
+@pytest.mark.parametrize("by_word", [False, True])
+def test_a_pass_that_leaves_one_out_is_that_of_the_reference(case, by_word):
+    X, documents, topics, alpha, weight = case
+    rng = np.random.default_rng(2)
+    word_topic, totals = np.ascontiguousarray(topics.T), 5.0 + 20.0 * rng.random(topics.shape[0])
+    beta = rng.random(word_topic.shape if by_word else (1, len(alpha))) * 0.3
+    length = np.asarray(X.sum(axis=1)).ravel().astype(float)
+    expected, sums_expected, value = plain.leave_one_out_pass(
+        *entries(X), weight, documents, word_topic, totals, alpha, np.broadcast_to(beta, word_topic.shape)
+    )
+    found, sums = documents.copy(), np.zeros_like(word_topic)
+    got = leave_one_out_pass(
+        *entries(X), weight, length, found, word_topic, totals, alpha, beta, sums, 0, len(found)
+    )
+    assert_close(found, expected)
+    assert_close(sums, sums_expected)
+    assert got == pytest.approx(value, rel=1e-12)
+    assert sums.sum() == pytest.approx(weight @ length, rel=1e-9)
+
+
+def test_leaving_one_out_is_cvb0_where_the_own_part_is_known():
+    """Counts that are sums of responsibilities which the parameters give back: subtract them by hand."""
+    rng = np.random.default_rng(0)
+    X, K = rng.integers(0, 3, (6, 7)).astype(float), 2
+    alpha, beta = 0.3, 0.2
+    r = rng.dirichlet(np.ones(K), size=X.shape)  # (D, V, K)
+    for _ in range(4000):  # to where r is its own image without leaving out: the own part is then r itself
+        of_documents = np.einsum("dv,dvk->dk", X, r) + alpha
+        of_words = np.einsum("dv,dvk->vk", X, r) + beta
+        r = of_documents[:, None] * of_words / of_words.sum(axis=0)
+        r /= r.sum(axis=2, keepdims=True)
+    totals = of_words.sum(axis=0)
+    without = (of_documents[:, None] - r) * (of_words - r) / totals
+    expected = np.einsum("dv,dvk->vk", X, without / without.sum(axis=2, keepdims=True))
+    documents = Documents(sp.csr_array(X))
+    shares = of_documents / of_documents.sum(axis=1, keepdims=True)
+    counts, _ = documents.leave_one_out_pass(
+        shares, (of_words / totals).T.copy(), totals, np.full(K, alpha), np.full((1, 1), beta)
+    )
+    np.testing.assert_allclose(counts.T, expected, rtol=1e-9)
+
+
 @pytest.mark.parametrize(("max_iter", "tol"), [(1, 0.0), (2, 0.0), (7, 0.0), (60, 1e-5)])
 def test_folding_in_is_that_of_the_reference(case, max_iter, tol):
     X, documents, topics, alpha, _ = case
@@ -128,7 +171,12 @@ def test_nothing_is_subnormal(case):
     X, documents, topics, alpha, weight = case
     word_topic, sums = np.ascontiguousarray(topics.T), np.zeros(topics.T.shape)
     compiled.pass_over(*entries(X), weight, documents, word_topic, alpha, sums, 0, len(documents))
-    for values in (documents, sums, m_step(sums.T, np.zeros((1, 1)))):
+    left, left_sums = documents.copy(), np.zeros(topics.T.shape)
+    leave_one_out_pass(
+        *entries(X), weight, np.asarray(X.sum(axis=1)).ravel().astype(float), left, word_topic,
+        np.full(len(alpha), 10.0), alpha, np.zeros((1, len(alpha))), left_sums, 0, len(left),
+    )  # fmt: skip
+    for values in (documents, sums, m_step(sums.T, np.zeros((1, 1))), left, left_sums):
         assert not ((values > 0) & (values < np.finfo(np.float64).tiny)).any()
         assert np.isfinite(values).all()
 

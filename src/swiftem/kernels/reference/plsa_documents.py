@@ -12,7 +12,7 @@ import numpy as np
 
 from swiftem._typing import Array, Index
 
-__all__ = ["SMALLEST", "TINY", "fold_in", "pass_over", "responsibilities", "sums_of"]
+__all__ = ["SMALLEST", "TINY", "fold_in", "leave_one_out_pass", "pass_over", "responsibilities", "sums_of"]
 
 SMALLEST, TINY, LEAST_LEAP, LONGEST_LEAP = 1e-150, 1e-60, 1e-6, 8.0
 
@@ -66,6 +66,37 @@ def pass_over(
         np.add.at(by_word, word[entries], weight[d] * weighted)
         value += weight[d] * float(count[entries] @ np.log(p))
         found[d] = _m_step(weighted.sum(axis=0), alpha)
+    return found, by_word, value
+
+
+def leave_one_out_pass(
+    begin: Index, word: Index, count: Array, weight: Array, doc_topic: Array, word_topic: Array,
+    totals: Array, alpha: Array, beta: Array,
+) -> tuple[Array, Array, float]:  # fmt: skip
+    """As :func:`pass_over`, but no token is explained by what it has itself added to the counts.
+
+    Parameters
+    ----------
+    totals : ndarray, shape (K,)
+        What counts and β of a topic's words sum to.
+    beta : ndarray, shape (V, K)
+        Added to the topics' counts of words.
+    """
+    found, by_word, value = np.empty_like(doc_topic), np.zeros_like(word_topic), 0.0
+    for d in range(len(doc_topic)):
+        entries = slice(begin[d], begin[d + 1])
+        n, a, b = count[entries, None], doc_topic[d], word_topic[word[entries]]
+        r, p = responsibilities(a, b)
+        of_document = n.sum() + alpha.sum()
+        left_a = np.maximum(a - np.minimum(n, 1.0) * r / of_document, alpha / of_document)
+        own = np.minimum(n, 1.0) * min(weight[d], 1.0)
+        left_b = np.maximum(b - own * r / totals, beta[word[entries]] / totals)
+        joint = left_a * left_b
+        without = joint.sum(axis=1, keepdims=True)
+        r = np.where(without > SMALLEST, joint / np.maximum(without, SMALLEST), r)
+        np.add.at(by_word, word[entries], weight[d] * n * r)
+        value += weight[d] * float(count[entries] @ np.log(p))
+        found[d] = _m_step((n * r).sum(axis=0), alpha)
     return found, by_word, value
 
 
