@@ -74,6 +74,7 @@ def test_topics_are_held_against_the_peers_that_are_installed(done):
         ("5 s, 20 s", "scikit-learn NMF"),
         ("5 s, 20 s", "scikit-learn LDA"),
         ("read once", "em"),
+        ("read once, same start", "em"),
     ]
     transform = [("transform a document", ""), ("transform a document", "scikit-learn NMF")]
     assert [(row["setting"], row["peer"]) for row in rows] == [*of_each, *of_each, *transform]

@@ -6,7 +6,7 @@ from swiftem.estimators.plan_topics import plan_topics
 from swiftem.schedules import constant
 
 
-@pytest.mark.parametrize(("n", "batch"), [(500, 25), (5_000, 128), (10**6, 128)])
+@pytest.mark.parametrize(("n", "batch"), [(500, 25), (5_000, 250), (10**6, 256)])
 def test_auto_reads_by_batches_first(n, batch):
     plan = plan_topics("auto", "auto", "auto", "auto", n_documents=n)
     assert (plan.name, plan.first.name, plan.first.batch_size) == ("em", "sem", batch)

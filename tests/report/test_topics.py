@@ -216,6 +216,19 @@ def test_what_pyldavis_takes(fitted):
 
 
 @pytest.mark.filterwarnings("ignore")  # its own
+def test_pyldavis_from_the_model(fitted):
+    model, corpus = fitted[:2]
+    one, two = (
+        model.to_pyldavis(corpus.counts, corpus.words),
+        pyldavis_data(model, corpus.counts, corpus.words),
+    )
+    for name, value in two.items():
+        np.testing.assert_array_equal(one[name], value)
+    assert model.to_pyldavis(corpus.counts)["vocab"][0] == str(model._words(None)[0])
+    with pytest.raises(ValueError, match="names must be one for each of the"):
+        model.to_pyldavis(corpus.counts, ["a"])
+
+
 def test_pyldavis_itself(fitted):
     pyldavis = pytest.importorskip("pyLDAvis", reason="pyLDAvis is not installed")
     model, corpus = fitted

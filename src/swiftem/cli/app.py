@@ -259,7 +259,7 @@ def topics(
     ] = 0,
     max_passes: Annotated[
         int, typer.Option(metavar="N", min=1, help="Most passes over the documents.")
-    ] = 100,
+    ] = 200,
     format: Annotated[
         CorpusFormat,
         typer.Option(

@@ -51,7 +51,7 @@ class TopicsRequest:
     words: int = 5000
     method: str = "auto"
     seed: int = 0
-    max_passes: int = 100
+    max_passes: int = 200
     format: str = "auto"
     text_column: str | None = None
     vocabulary: Path | None = None

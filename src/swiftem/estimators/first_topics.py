@@ -15,7 +15,7 @@ from swiftem.estimators.running_counts import m_step, totals_of
 __all__ = ["INITS", "best_start", "clustered_topics", "random_topics"]
 
 INITS = ("auto", "random", "k-means")
-CLUSTERED = 10_000
+CLUSTERED = 5_000
 """Documents that are clustered at most."""
 TRIED_ON, TRIED_FOR = 2_000, 10
 """Documents at most, and passes, by which starts are compared."""
@@ -44,7 +44,7 @@ def clustered_topics(documents: Documents, n_components: int, random_state: np.r
     """Return topics (K, V) that are the words of clusters of documents, by k-means.
 
     Documents are rows of log(1 + count) times the words' inverse document frequency, of length one; at most
-    10,000 of them are clustered, by mini-batches. A cluster's words are mixed with those of all documents,
+    5,000 of them are clustered, by mini-batches. A cluster's words are mixed with those of all documents,
     so that no word is left out. Needs at least as many documents with tokens as topics.
     """
     from scipy.sparse import csr_array
@@ -61,7 +61,10 @@ def clustered_topics(documents: Documents, n_components: int, random_state: np.r
     # scikit-learn's k-means takes 32-bit indices only; these are few documents.
     indices, begin = counts.indices.astype(np.int32), counts.indptr.astype(np.int32)
     rows = csr_array((np.log1p(counts.data), indices, begin), shape=counts.shape)
-    kmeans = MiniBatchKMeans(n_components, n_init=1, batch_size=1024, max_iter=3, random_state=random_state)
+    kmeans = MiniBatchKMeans(
+        n_components, n_init=1, init_size=max(1000, 3 * n_components), batch_size=1024, max_iter=3,
+        random_state=random_state,
+    )  # fmt: skip
     # A cluster's step is short: threads would wait for each other longer than they work.
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.filterwarnings("ignore", category=ConvergenceWarning)  # fewer kinds of documents than topics

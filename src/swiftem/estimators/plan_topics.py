@@ -8,7 +8,8 @@ documents, iem and fiem tokens: by documents they would have to remember K numbe
 How it was chosen: on one split (seed 1) of docstrings, the FAO texts and manual pages, K = 10 and 50, by
 document completion. Tried were starts (random, k-means, mixtures of unigrams, each with and without one to
 five readings by sem), α from 0.02 to 0.5 and estimated, β from 0.01 to 1, leaving out one token, the whole
-entry or nothing, updates of topics 8 and 32 times a pass, and 1 to 6 starts. What mattered: clusters (FAO,
+entry or nothing, updates of topics 8 and 32 times a pass, 1 to 6 starts, and in sem's reading 2, 3 and 5
+rounds, batches of 64 to 512 and six steps. What mattered: clusters (FAO,
 K = 50: 1254 after 100 passes from random topics, 968 after 5 from clusters), leaving one out (1075 with, 906
 without the token itself, after 60 passes), and several starts where topics are few (2 % in the mean).
 ``benchmarks/topics.py`` measures the result on another split.
@@ -27,9 +28,9 @@ __all__ = ["SAMPLING", "SMALL", "TopicPlan", "plan_topics", "starts_for"]
 SAMPLING = ("auto", "documents", "tokens")
 SMALL = 500
 """Documents below which "auto" is em alone."""
-BATCH = 128
+BATCH = 256
 LEAST_BATCHES = 20
-BY_DOCUMENTS = power(1.0, 0.7, 2.0)
+BY_DOCUMENTS = power(1.0, 0.7, 10.0)
 
 
 def starts_for(n_components: int) -> int:
@@ -55,7 +56,7 @@ def plan_topics(name: str, sampling: str, batch_size: Any, step_size: Any, *, n_
     """Return the plan.
 
     >>> plan_topics("auto", "auto", "auto", "auto", n_documents=10_000).first.batch_size
-    128
+    256
     >>> plan_topics("fiem", "auto", "auto", "auto", n_documents=10_000).by_tokens.name
     'fiem'
     """

@@ -152,7 +152,7 @@ class PLSA(
         sampling: str = "auto",
         batch_size: int | str = "auto",
         step_size: Any = "auto",
-        max_iter: int = 100,
+        max_iter: int = 200,
         tol: float = 1e-4,
         random_state: Any = None,
         verbose: int = 0,

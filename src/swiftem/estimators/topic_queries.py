@@ -106,6 +106,34 @@ class TopicQueries:
         [['ape'], ['dog']]
         """
         _check_fitted(self)
+        names = self._words(names)
+        order = np.argsort(-self.components_, axis=1, kind="stable")[:, : max(0, n)]
+        return [[str(names[v]) for v in row] for row in order]
+
+    def to_pyldavis(self, X: Any, names: Any = None) -> dict[str, Any]:
+        """Return what ``pyLDAvis.prepare`` takes, for those who have it: ``prepare(**model.to_pyldavis(X))``.
+
+        Parameters
+        ----------
+        X : array-like or sparse, shape (D, V)
+            Counts of the documents to show.
+        names : sequence of str, or a fitted vectorizer, optional
+            As in :meth:`top_words`.
+
+        Examples
+        --------
+        >>> import numpy as np, swiftem
+        >>> X = np.array([[4, 3, 0, 0], [0, 0, 2, 5]])
+        >>> sorted(swiftem.PLSA(2, random_state=0).fit(X).to_pyldavis(X))
+        ['doc_lengths', 'doc_topic_dists', 'term_frequency', 'topic_term_dists', 'vocab']
+        """
+        from swiftem.report.pyldavis import pyldavis_data
+
+        _check_fitted(self)
+        return pyldavis_data(self, self._counts(X, reset=False), self._words(names))
+
+    def _words(self, names: Any) -> Sequence[str]:
+        """Return the columns' words: as given, of a vectorizer, of X, or numbers."""
         if hasattr(names, "get_feature_names_out"):
             names = names.get_feature_names_out()
         if names is None:
@@ -114,8 +142,8 @@ class TopicQueries:
             raise ValueError(
                 f"names must be one for each of the {self.components_.shape[1]} columns, got {len(names)}."
             )
-        order = np.argsort(-self.components_, axis=1, kind="stable")[:, : max(0, n)]
-        return [[str(names[v]) for v in row] for row in order]
+        found: Sequence[str] = names
+        return found
 
     def coherence(self, X: Any, *, measure: str = "npmi", n: int = 10) -> Array:
         """Return how well each topic's first words go together in documents, shape (K,).
