@@ -157,7 +157,7 @@ def run(
     entropy = check_state(state, method, source, seed, theta0, s0)
     gamma = resolve(method.step_size, source.n, method.batch_size)
     k0 = 0 if state is None else state.k
-    indices = read_draws(draws, entropy, method, source.n, n_iter, k0)
+    indices = read_draws(draws, entropy, method, source, n_iter, k0)
     k_end = k0 + read_n_iter(n_iter, gamma, entropy, k0)
     if record_every is not None:
         every = check_int("record_every", record_every, minimum=1)

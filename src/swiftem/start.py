@@ -11,6 +11,7 @@ from swiftem._checks import as_floats, check_int
 from swiftem._typing import Array, Theta
 from swiftem.data.draws import (
     TERMINATION,
+    BlockDraws,
     Draws,
     Entropy,
     GivenDraws,
@@ -20,6 +21,7 @@ from swiftem.data.draws import (
     read_seed,
 )
 from swiftem.data.source import Source
+from swiftem.data.stored_source import StoredSource
 from swiftem.methods.method import Method
 from swiftem.models.model import BoundModel
 from swiftem.result import State
@@ -62,9 +64,9 @@ def check_access(method: Method, source: Source) -> None:
     if source.access == "sequential" and method.access == "random":
         raise ValueError(
             f"data can only be read in order, and {method.name} must find each sample's memory again: "
-            "use em, or load the data into an array."
+            "use em, sem or sem-vr, or put the data into an array, a .npy or a Parquet file."
         )
-    if source.access == "sequential" and method.index_streams:
+    if source.access == "sequential" and method.index_streams and not isinstance(source, StoredSource):
         raise ValueError(
             f"data can only be read in order, and {method.name} draws samples by number: "
             "use em, or load the data into an array."
@@ -103,8 +105,15 @@ def read_n_iter(n_iter: Any, gamma: Schedule, entropy: Entropy, k0: int) -> int:
     return check_int("n_iter", n_iter, minimum=0)
 
 
-def read_draws(draws: Any, entropy: Entropy, method: Method, n: int, n_iter: Any, k0: int) -> Draws:
+def read_draws(
+    draws: Any, entropy: Entropy, method: Method, source: Source, n_iter: Any, k0: int
+) -> Draws:
     """Return the sample numbers of each iteration: as given, or from the seed."""
+    n = source.n
+    if draws is None and isinstance(source, StoredSource):
+        return BlockDraws(
+            entropy, *source.layout, batch_size=method.batch_size, streams=method.index_streams
+        )
     if draws is None:
         return SeededDraws(entropy, n, method.batch_size, method.orders)
     most = n_iter.n_iter if isinstance(n_iter, RandomTermination) else check_int("n_iter", n_iter, minimum=0)

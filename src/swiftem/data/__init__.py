@@ -3,15 +3,21 @@
 from swiftem.data.array_source import ArraySource
 from swiftem.data.as_source import as_source
 from swiftem.data.bag_of_words import read_bag_of_words
+from swiftem.data.block_source import BlockSource
 from swiftem.data.corpus import Corpus, CorpusPackage
 from swiftem.data.corpus_counts import CorpusCounts
 from swiftem.data.count_matrix import read_count_matrix
 from swiftem.data.count_source import CountSource
+from swiftem.data.csv_source import CsvSource
 from swiftem.data.docstrings import docstring_corpus
 from swiftem.data.known_words import KnownWordCounts, count_known_words
 from swiftem.data.lda_c import read_lda_c
+from swiftem.data.npy_source import NpySource
+from swiftem.data.open_source import open_source
+from swiftem.data.parquet_source import ParquetSource
 from swiftem.data.read_corpus import read_corpus
 from swiftem.data.source import Batch, Source
+from swiftem.data.stored_source import StoredSource
 from swiftem.data.table_columns import UnknownColumnError
 from swiftem.data.tables import Table, read_table
 from swiftem.data.text import read_documents
@@ -24,12 +30,17 @@ from swiftem.data.word_counts import WordCounts, count_words
 __all__ = [
     "ArraySource",
     "Batch",
+    "BlockSource",
     "Corpus",
     "CorpusCounts",
     "CorpusPackage",
     "CountSource",
+    "CsvSource",
     "KnownWordCounts",
+    "NpySource",
+    "ParquetSource",
     "Source",
+    "StoredSource",
     "Table",
     "TokenSource",
     "UnknownColumnError",
@@ -38,6 +49,7 @@ __all__ = [
     "count_known_words",
     "count_words",
     "docstring_corpus",
+    "open_source",
     "read_bag_of_words",
     "read_corpus",
     "read_count_matrix",
