@@ -62,9 +62,13 @@ def check_method(method: Any) -> None:
 def check_access(method: Method, source: Source) -> None:
     """Refuse a method that the source cannot serve."""
     if source.access == "sequential" and method.access == "random":
+        stored = isinstance(source, StoredSource)
+        instead = (
+            "em, sem or sem-vr, or a .npy or Parquet file" if stored else "em, or load the data into an array"
+        )
         raise ValueError(
             f"data can only be read in order, and {method.name} must find each sample's memory again: "
-            "use em, sem or sem-vr, or put the data into an array, a .npy or a Parquet file."
+            f"use {instead}."
         )
     if source.access == "sequential" and method.index_streams and not isinstance(source, StoredSource):
         raise ValueError(
@@ -105,15 +109,11 @@ def read_n_iter(n_iter: Any, gamma: Schedule, entropy: Entropy, k0: int) -> int:
     return check_int("n_iter", n_iter, minimum=0)
 
 
-def read_draws(
-    draws: Any, entropy: Entropy, method: Method, source: Source, n_iter: Any, k0: int
-) -> Draws:
+def read_draws(draws: Any, entropy: Entropy, method: Method, source: Source, n_iter: Any, k0: int) -> Draws:
     """Return the sample numbers of each iteration: as given, or from the seed."""
     n = source.n
     if draws is None and isinstance(source, StoredSource):
-        return BlockDraws(
-            entropy, *source.layout, batch_size=method.batch_size, streams=method.index_streams
-        )
+        return BlockDraws(entropy, *source.layout, batch_size=method.batch_size, streams=method.index_streams)
     if draws is None:
         return SeededDraws(entropy, n, method.batch_size, method.orders)
     most = n_iter.n_iter if isinstance(n_iter, RandomTermination) else check_int("n_iter", n_iter, minimum=0)

@@ -54,7 +54,9 @@ class BlockSource(StoredSource):
     """
 
     access: ClassVar[Access] = "sequential"
-    overlaps: ClassVar[bool] = False  # what belongs to one thread, a connection to a database, say, stays there
+    overlaps: ClassVar[bool] = (
+        False  # what belongs to one thread, a connection to a database, say, stays there
+    )
 
     def __init__(
         self, blocks: Callable[[], Iterable[Any]] | Iterable[Any], *, window: int | None = None
@@ -111,7 +113,9 @@ class BlockSource(StoredSource):
             if given:
                 weight = np.asarray(as_numbers(f"the weights of {name}", block[1]), dtype=np.float64)
                 if weight.shape != (len(y),):
-                    raise ValueError(f"the weights of {name} must have shape ({len(y)},), got {weight.shape}.")
+                    raise ValueError(
+                        f"the weights of {name} must have shape ({len(y)},), got {weight.shape}."
+                    )
                 check_finite(f"the weights of {name}", weight)
                 if len(weight) and weight.min() < 0:
                     raise ValueError(f"the weights of {name} must not be negative, got {weight.min():g}.")

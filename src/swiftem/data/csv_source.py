@@ -21,7 +21,7 @@ __all__ = ["CsvSource"]
 
 
 class CsvSource(StoredSource):
-    """The rows of one or several CSV files, read in order as they are needed.
+    r"""The rows of one or several CSV files, read in order as they are needed.
 
     Lines have no fixed length, so that row i is not found without reading those before it: em, sem and
     sem-vr work, the latter two in the order of the files, shuffled within a window. Making the source reads
@@ -44,7 +44,7 @@ class CsvSource(StoredSource):
     >>> from swiftem.data import CsvSource
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = pathlib.Path(folder, "fish.csv")
-    ...     _ = file.write_text("kind,length,width\\nperch,20.5,3\\nbream,31,4.5\\n")
+    ...     _ = file.write_text("kind,length,width\nperch,20.5,3\nbream,31,4.5\n")
     ...     source = CsvSource(file)
     ...     source.n, source.names, next(source.blocks(10)).y.tolist()
     (2, ('length', 'width'), [[20.5, 3.0], [31.0, 4.5]])

@@ -27,7 +27,6 @@ class StumbledError(Exception):
     """Pyarrow could not read a file, or found what Python's reader has to name."""
 
 
-
 def read_csv(
     file: Path, columns: Sequence[Column] | None, weights: Column | None
 ) -> tuple[NDArray[Any], NDArray[Any] | None, Columns, Layout]:

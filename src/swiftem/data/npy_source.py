@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from swiftem._checks import check_int
 from swiftem._typing import Array, Index
-from swiftem.data.finite_rows import first_bad_cell, what_it_is
 from swiftem.data.fingerprint import fingerprint
+from swiftem.data.finite_rows import first_bad_cell, what_it_is
 from swiftem.data.npy_table import open_npy
 from swiftem.data.row_reader import RowReader
 from swiftem.data.sample_weight import read_sample_weight
@@ -166,7 +166,7 @@ class NpySource(StoredSource):
                 clean = bool(np.isfinite(y.sum(dtype=np.float64)))
             bad = None if clean else first_bad_cell(y.reshape(len(y), -1))
             if bad is not None:
-                label, row = self._place(int(start[bad[0]] if np.ndim(start) else start + bad[0]))  # type: ignore[index,operator]
+                label, row = self._place(int(start[bad[0]] if np.ndim(start) else start + bad[0]))  # type: ignore[index]
                 column = bad[1] if self._columns is None else self._columns[bad[1]]
                 what = what_it_is(y.reshape(len(y), -1)[bad])
                 raise ValueError(

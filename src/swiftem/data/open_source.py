@@ -104,5 +104,7 @@ def _files(path: str | os.PathLike[str]) -> list[Path]:
         return [file]
     found = sorted(part for part in file.iterdir() if part.is_file() and part.suffix.lower() in ENDINGS)
     if not found:
-        raise ValueError(f"{file} must have a file that ends in {', '.join(ENDINGS)}, got a folder with none.")
+        raise ValueError(
+            f"{file} must have a file that ends in {', '.join(ENDINGS)}, got a folder with none."
+        )
     return found

@@ -113,7 +113,9 @@ class StoredSource(ABC):
             yield Batch(y, np.ones(len(y)) if weight is None else weight, index)
             start += len(y)
         if start != self.n:
-            raise ValueError(f"data must be the same in every pass, got {self.n} rows first and then {start}.")
+            raise ValueError(
+                f"data must be the same in every pass, got {self.n} rows first and then {start}."
+            )
 
     def reader(self) -> RowReader:
         """Return who finds samples by number, with a memory of its own for the windows of one run."""
