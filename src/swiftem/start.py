@@ -20,6 +20,7 @@ from swiftem.data.draws import (
     generator,
     read_seed,
 )
+from swiftem.data.scratch import is_scratch, scratch_array
 from swiftem.data.source import Source
 from swiftem.data.stored_source import StoredSource
 from swiftem.methods.method import Method
@@ -140,11 +141,18 @@ def read_start(
     return (model.initial_theta(rng) if s is None else model.m_step(s)), s
 
 
-def copy_arrays(value: Any) -> Any:
-    """Return a copy of nested tuples of arrays, so that one state can be gone on from twice."""
+def copy_arrays(value: Any, scratch: Any = None) -> Any:
+    """Return a copy of nested tuples of arrays, so that one state can be gone on from twice.
+
+    What is in a scratch file is copied to another, in the folder ``scratch``.
+    """
     if isinstance(value, np.ndarray):
+        if is_scratch(value):  # what did not fit into memory does not now
+            copied = scratch_array(value.shape, value.dtype, scratch)
+            copied[...] = value
+            return copied
         return value.copy()
     if isinstance(value, tuple):
-        parts = [copy_arrays(part) for part in value]
+        parts = [copy_arrays(part, scratch) for part in value]
         return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
     return value

@@ -1,7 +1,7 @@
 """Gaussian mixtures with covariances: whole stretches of iterations on batches.
 
-``y`` (n, d), ``sample_weight`` (n,) or (0,), ``weight_scale`` n / W, ``share`` 1 / W; where data are on
-disk ``y``, weights and memory are of the samples of the stretch alone, n and W of all. ``index`` (iterations, b); ``s`` and
+``y`` (n, d), ``sample_weight`` (n,) or (0,), ``weight_scale`` n / W, ``share`` 1 / W; where data are on disk,
+``y``, weights and memory are of the samples of the stretch alone. ``index`` (iterations, b); ``s`` and
 ``centre`` (q,) flat statistics, changed in place, as is ``memory`` (n, M). ``tools`` is a :class:`Tools`.
 Every loop returns the number of rejected steps.
 """
