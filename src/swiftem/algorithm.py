@@ -190,7 +190,9 @@ def run(
         path: list[Any] = []
         try:
             now = (
-                first_pass(method, e_step, theta, s_given) if state is None else resume(state, theta, s_given, scratch)
+                first_pass(method, e_step, theta, s_given)
+                if state is None
+                else resume(state, theta, s_given, scratch)
             )
         except KeyboardInterrupt:  # there is nothing yet but θ^(0)
             return Result(theta, s_given, cast(State, None), 0.0, 0, 0, "interrupted", path)

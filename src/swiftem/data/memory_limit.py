@@ -9,6 +9,7 @@ from typing import Any
 __all__ = ["BASE", "MemoryLimitError", "in_words", "read_memory_limit"]
 
 UNITS = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12}
+UNITS |= {"k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 UNITS |= {"kib": 2**10, "mib": 2**20, "gib": 2**30, "tib": 2**40}
 TEXT = re.compile(r"\s*([0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*([A-Za-z]*)\s*")
 
