@@ -16,7 +16,7 @@ from swiftem.methods.method import Method
 
 __all__ = ["Allocator", "check_memory", "memory_needed"]
 
-START = 40 * 10**6
+START = 30 * 10**6
 """Of an estimator besides its passes: rows that it starts from and looks at, and k-means of them."""
 COPIES = 12
 """Vectors of statistics, and parameters of about that size, that a run has at a time."""
