@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -59,7 +60,7 @@ class RowReader:
         of_block = np.searchsorted(self._edges, index, side="right") - 1
         order = np.argsort(of_block, kind="stable")
         first = np.flatnonzero(np.diff(of_block[order], prepend=-1))
-        for start, stop in zip(first, [*first[1:], len(order)], strict=True):
+        for start, stop in pairwise([*first, len(order)]):
             here = order[start:stop]
             number = int(of_block[here[0]])
             chunk = self._block(number, once)

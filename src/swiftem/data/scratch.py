@@ -72,4 +72,4 @@ def is_scratch(array: Any) -> bool:
     """Tell whether an array, or the one that it is a view of, is of :func:`scratch_array`."""
     while isinstance(array, np.ndarray):
         array = array.base
-    return isinstance(array, mmap.mmap)
+    return isinstance(getattr(array, "obj", array), mmap.mmap)
