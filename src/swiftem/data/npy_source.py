@@ -251,4 +251,5 @@ def _open(part: Any, number: int) -> tuple[str, NDArray[Any]]:
 
 
 def _width(array: NDArray[Any]) -> str:
-    return "1 column" if array.ndim == 1 else f"{array.shape[1]} columns"
+    width = 1 if array.ndim == 1 else array.shape[1]
+    return "1 column" if width == 1 else f"{width} columns"
