@@ -42,8 +42,8 @@ def rows(quick: bool, repeats: int) -> Iterator[Row]:
             agree(f"{TITLE}, {kind}", *(call()[1] for call in calls), tolerance=1e-9)
             value, peer_value = least([lambda call=call: call()[0] for call in calls], repeats)  # type: ignore[misc]
             yield Row(
-                figure="out-of-core", model="full covariance", method="em", setting=kind, n=source.n, d=str(D),
-                components=M, b=source.n, threads=2, iterations=1, repeats=repeats, value=value,
+                figure="out-of-core", model="full covariance", method="em", setting=kind, n=source.n,
+                d=str(D), components=M, b=source.n, threads=2, iterations=1, repeats=repeats, value=value,
                 unit="ns/iteration", peer="in memory", peer_value=peer_value, compared="ratio",
                 goal=GOALS[kind],
             )  # fmt: skip

@@ -4,7 +4,16 @@ import numpy as np
 
 from swiftem.data import BlockSource, CsvSource, NpySource, ParquetSource
 
-KINDS = ("npy", "two npy files", "memory map", "parquet", "two parquet files", "csv", "two csv files", "blocks")
+KINDS = (
+    "npy",
+    "two npy files",
+    "memory map",
+    "parquet",
+    "two parquet files",
+    "csv",
+    "two csv files",
+    "blocks",
+)
 RANDOM = ("npy", "two npy files", "memory map", "parquet", "two parquet files")
 SEQUENTIAL = ("csv", "two csv files", "blocks")
 

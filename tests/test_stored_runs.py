@@ -28,7 +28,8 @@ def model_of(covariance):
 def theta_of(model):
     means = np.array([[-2.0, 0.0], [0.0, 1.0], [3.0, 0.0]])
     shapes = {
-        "full": np.array([np.eye(2)] * 3), "tied": np.eye(2), "diag": np.ones((3, 2)), "spherical": np.ones(3),
+        "full": np.array([np.eye(2)] * 3), "tied": np.eye(2),
+        "diag": np.ones((3, 2)), "spherical": np.ones(3),
     }  # fmt: skip
     return model.theta(means=means, covariances=shapes.get(model.covariance))
 
@@ -59,7 +60,9 @@ def test_every_method_does_what_it_does_in_memory(kind, name, tmp_path):
     source = make(kind, tmp_path, ROWS, WEIGHT)
     n_iter = 3 if name == "em" else 300  # two and a half epochs, many windows
     if kind in SEQUENTIAL and name in ("iem", "fiem"):
-        with pytest.raises(ValueError, match=f"in order, and {name} must .* again: use em, sem or sem-vr, or"):
+        with pytest.raises(
+            ValueError, match=f"in order, and {name} must .* again: use em, sem or sem-vr, or"
+        ):
             swiftem.run(model, source, method, n_iter=n_iter, theta0=theta_of(model), seed=3)
         return
     expected = the_same_in_memory(model, ROWS, WEIGHT, source, method, n_iter)

@@ -45,8 +45,7 @@ def test_an_error_comes_after_the_items_before_it(error):
 
     found = []
     with pytest.raises(type(error)):
-        for item in read_ahead(items()):
-            found.append(item)
+        found.extend(read_ahead(items()))
     assert found == [1, 2]
     assert not readers()
 

@@ -86,7 +86,9 @@ def test_other_columns_are_refused(tmp_path):
     with pytest.raises(ValueError, match="X has 2 features, but GaussianMixture is expecting 3"):
         made.predict(write(tmp_path, "b.csv", ROWS[:, :2]))
     source = open_source(tmp_path / "a.csv", columns=["c2", "c1", "c0"])
-    with pytest.raises(ValueError, match="must be those of the fit, in their order: c0, c1, c2, got c2, c1, c0"):
+    with pytest.raises(
+        ValueError, match="must be those of the fit, in their order: c0, c1, c2, got c2, c1, c0"
+    ):
         made.predict(source)
 
 

@@ -84,7 +84,8 @@ def _check_blocks(source: Source, n: int) -> tuple[NDArray[Any], NDArray[Any]]:
         found.append((np.concatenate([b.y for b in batches]), np.concatenate([b.weight for b in batches])))
     (y, weight), (again, weight_again) = found
     require(
-        np.array_equal(y, again) and np.array_equal(weight, weight_again), "passes must give the same samples."
+        np.array_equal(y, again) and np.array_equal(weight, weight_again),
+        "passes must give the same samples.",
     )
     return y, weight
 
