@@ -16,7 +16,7 @@ from swiftem.methods.method import Method
 
 __all__ = ["Allocator", "check_memory", "memory_needed"]
 
-START = 30 * 10**6
+START = 22 * 10**6
 """Of an estimator besides its passes: rows that it starts from and looks at, and k-means of them."""
 COPIES = 12
 """Vectors of statistics, and parameters of about that size, that a run has at a time."""
@@ -42,7 +42,7 @@ def memory_needed(source: Source, method: Method, *, statistics: int = 0, starts
     if not isinstance(source, StoredSource):
         return needed
     chunk = source.chunk_rows * source.row_bytes
-    needed += (get_threads() + 8) * chunk
+    needed += source.reading + (get_threads() + 8) * chunk
     if method.index_streams:
         rows, streams = source.layout.window_rows, method.index_streams
         # Blocks of two windows for each stream; the samples of a stretch, and their numbers.

@@ -51,6 +51,7 @@ class CsvSource(StoredSource):
     """
 
     access: ClassVar[Access] = "sequential"
+    reading: ClassVar[int] = 32 * 10**6
 
     def __init__(
         self,

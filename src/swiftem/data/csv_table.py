@@ -17,8 +17,8 @@ from swiftem.data.table_columns import Column, Columns, choose_columns, label
 
 __all__ = ["StumbledError", "read_csv", "stream_by_pyarrow", "stream_by_python"]
 
-BLOCK_BYTES = 1 << 20
-"""Text that pyarrow reads at a time where a file is streamed."""
+BLOCK_BYTES = 1 << 18
+"""Text that pyarrow reads at a time where a file is streamed; it has some dozens of such blocks in hand."""
 PYTHON_CELLS = 1 << 16
 """Numbers that Python's reader gathers at a time."""
 
@@ -102,7 +102,8 @@ def _pieces_by_pyarrow(file: Path, layout: Layout, chosen: Columns) -> Iterator[
 
     try:
         options = _options(layout, chosen, block_size=BLOCK_BYTES, use_threads=False)
-        with csv.open_csv(file, **options) as reader:
+        # Its own allocator would keep what is free again.
+        with csv.open_csv(file, **options, memory_pool=pa.system_memory_pool()) as reader:
             for batch in reader:
                 found = np.empty((batch.num_rows, len(chosen.all)))
                 for place in range(len(chosen.all)):

@@ -25,9 +25,9 @@ __all__ = ["NpySource"]
 
 BLOCK_BYTES = 128 * 2**10
 """Size of a block of draws: large enough for a disk to read at one go, small enough for many in a window."""
-
-BLOCKS = 16
-"""Blocks that a small window has at least."""
+WINDOW_BLOCKS, FILE_BLOCKS = 128, 4096
+"""Blocks that a window and a file have at least, if rows are enough: the more, the less it matters that rows
+are sorted (``benchmarks/sorted_draws.py``)."""
 
 
 class NpySource(StoredSource):
@@ -102,8 +102,8 @@ class NpySource(StoredSource):
             raise ValueError("sample_weight must be left out where weight names a column.")
         self._weights = read_sample_weight(sample_weight, total, "row")
         self.is_weighted = self._weights is not None or chosen.weights is not None
-        rows = BLOCK_BYTES // self.row_bytes
-        rows = max(1, rows if window is None else min(rows, window // BLOCKS))
+        rows = min(BLOCK_BYTES // self.row_bytes, total // FILE_BLOCKS)
+        rows = max(1, rows if window is None else min(rows, window // WINDOW_BLOCKS))
         self._raw = np.append(np.arange(0, total, rows), total)
         self._checked, self._is_whole = False, True
         self.n, self.total_weight, lengths = total, float(total), np.diff(self._raw)

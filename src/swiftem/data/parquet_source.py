@@ -49,6 +49,7 @@ class ParquetSource(StoredSource):
     """
 
     access: ClassVar[Access] = "random"
+    reading: ClassVar[int] = 40 * 10**6
 
     def __init__(
         self,

@@ -64,6 +64,8 @@ class StoredSource(ABC):
     access: ClassVar[Access]
     overlaps: ClassVar[bool] = True
     """Whether a thread may read ahead."""
+    reading: ClassVar[int] = 0
+    """Bytes that the reading itself takes, in a library of its own (measured)."""
 
     n: int
     total_weight: float
