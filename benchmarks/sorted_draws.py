@@ -1,7 +1,7 @@
 """What draws by blocks do to convergence where rows are sorted: ``python -m benchmarks.sorted_draws``.
 
 Rows of a mixture, sorted by their component, so that neighbours are alike: the worst there is. A window is a
-share of the rows; its blocks come from everywhere (files with random access) or one after the other (streams).
+share of the rows; its blocks come from everywhere (files with random access) or in their order (streams).
 What is printed is the objective over that of the best fit found, after so many passes, the median of seeds.
 """
 
@@ -49,8 +49,9 @@ def sources(y: Any) -> Iterator[tuple[str, Any]]:
         yield f"blocks, window n/{share}", NpySource(y, window=n // share)
     for share in SHARES:
         blocks = [y[start : start + 1000] for start in range(0, n, 1000)]
-        yield f"in order, window n/{share}" if share > 1 else "in order, one window", BlockSource(
-            blocks, window=n // share
+        yield (
+            f"in order, window n/{share}" if share > 1 else "in order, one window",
+            BlockSource(blocks, window=n // share),
         )
 
 
@@ -105,7 +106,9 @@ class Kept:
 
 def main() -> None:
     """Print the table."""
-    print(f"n = {N:,}, d = {D}, M = {M}, b = {B}, diagonal covariances, {SEEDS} seeds, rows sorted by component")
+    print(
+        f"n = {N:,}, d = {D}, M = {M}, b = {B}, diagonal covariances, {SEEDS} seeds, rows sorted by component"
+    )
     columns = " | ".join(f"{passes} passes" for passes in PASSES)
     print(f"| method | draws | {columns} |\n|---|---|{'---|' * len(PASSES)}")
     for method, draws, excess in measure():

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from swiftem._typing import Array
+from swiftem.data.array_source import ArraySource
 from swiftem.data.memory_limit import BASE, MemoryLimitError, in_words
 from swiftem.data.scratch import scratch_array
 from swiftem.data.source import Source
@@ -39,6 +40,8 @@ def memory_needed(source: Source, method: Method, *, statistics: int = 0, starts
         Whether a start is found as :class:`swiftem.GaussianMixture` does it.
     """
     needed = BASE + COPIES * 8 * statistics + (START if starts else 0)
+    if isinstance(source, ArraySource) and not (source.y.dtype == np.float64 and source.y.flags.c_contiguous):
+        needed += 8 * source.y.size  # some loops take a copy
     if not isinstance(source, StoredSource):
         return needed
     chunk = source.chunk_rows * source.row_bytes

@@ -4,11 +4,13 @@ import warnings
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
+from helpers import SequentialSource
 from sklearn.exceptions import ConvergenceWarning
 from stored_sources import make, write
 
 from swiftem import GaussianMixture
-from swiftem.data import open_source
+from swiftem.data import ArraySource, CountSource, open_source
 from swiftem.estimators import stored_rows
 
 pytest.importorskip("pyarrow")
@@ -133,6 +135,31 @@ def test_a_memory_map_with_a_limit_stays_in_its_file(tmp_path):
     found = mixture(method="em", memory_limit="300MB").fit(mapped, sample_weight=WEIGHT)
     expected = mixture(method="em").fit(ROWS, sample_weight=WEIGHT)
     assert np.allclose(found.means_, expected.means_, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_an_array_with_a_limit_is_as_a_file(method, tmp_path):
+    file = write(tmp_path, "rows.npy", ROWS[WEIGHT > 0])
+    labels = rng.integers(3, size=N)
+    given = {"method": method, "memory_limit": "300MB"}
+    found = mixture(init_params=labels, **given).fit(ROWS, sample_weight=(WEIGHT > 0).astype(float))
+    expected = mixture(init_params=labels[WEIGHT > 0], **given).fit(file)
+    if method == "em":
+        assert np.allclose(found.means_, expected.means_, rtol=1e-6, atol=1e-6)
+    assert found.lower_bound_ == pytest.approx(expected.lower_bound_, abs=1e-3)
+
+
+def test_sources_of_other_kinds():
+    expected = mixture(method="em").fit(ROWS, sample_weight=WEIGHT)
+    found = mixture(method="em").fit(ArraySource(ROWS, WEIGHT))
+    assert np.allclose(found.means_, expected.means_, rtol=1e-12)
+    assert np.array_equal(found.predict(ArraySource(ROWS)), expected.predict(ROWS))
+    own = mixture(method="em").fit(SequentialSource(ROWS))
+    assert np.allclose(own.means_, mixture(method="em").fit(ROWS).means_, rtol=1e-9)
+    with pytest.raises(ValueError, match="to the source, not beside it"):
+        mixture().fit(ArraySource(ROWS), sample_weight=WEIGHT)
+    with pytest.raises(TypeError, match="got word counts or tokens"):
+        mixture().fit(CountSource(sp.csr_array([[1, 2], [3, 4]])))
 
 
 def test_several_starts_and_a_saved_model(tmp_path):

@@ -104,26 +104,30 @@ class NpySource(StoredSource):
         self.is_weighted = self._weights is not None or chosen.weights is not None
         rows = min(BLOCK_BYTES // self.row_bytes, total // FILE_BLOCKS)
         rows = max(1, rows if window is None else min(rows, window // WINDOW_BLOCKS))
-        self._raw = np.append(np.arange(0, total, rows), total)
+        #: Where blocks begin and end in the files; those without weight are left out.
+        self._begin = np.arange(0, total, rows)
+        self._end = np.append(self._begin[1:], total)
+        self._block_rows = rows
         self._checked, self._is_whole = False, True
-        self.n, self.total_weight, lengths = total, float(total), np.diff(self._raw)
+        self.n, self.total_weight, lengths = total, float(total), self._end - self._begin
         if self.is_weighted:
             lengths = self._weigh()
         self._lay_out(lengths, window, in_order=False)
 
     def _weigh(self) -> Index:
         """Find the number of rows and the sum of weights; return how many rows each block has."""
-        lengths = np.empty(len(self._raw) - 1, dtype=np.intp)
+        lengths = np.empty(len(self._begin), dtype=np.intp)
         self.total_weight = 0.0
         for number in range(len(lengths)):
-            weight = self._weight_of(int(self._raw[number]), int(self._raw[number + 1]))
+            weight = self._weight_of(int(self._begin[number]), int(self._end[number]))
             lengths[number] = np.count_nonzero(weight)
             self.total_weight += float(weight.sum())
         self.n = int(lengths.sum())
         if not self.n:
             raise ValueError(f"{self._labels[0]} must have a positive weight, got only zeros.")
-        self._is_whole = self.n == self._raw[-1]
-        return lengths
+        self._is_whole = self.n == self._starts[-1]
+        self._begin, self._end = self._begin[lengths > 0], self._end[lengths > 0]
+        return lengths[lengths > 0]
 
     def _weight_of(self, start: int, stop: int) -> Array:
         if self._weights is not None:
@@ -186,13 +190,14 @@ class NpySource(StoredSource):
 
     def chunks(self, rows: int) -> Iterator[Chunk]:
         """Yield all rows in order, ``rows`` of the files at a time."""
-        for start in range(0, int(self._raw[-1]), rows):
-            yield self._rows(start, min(start + rows, int(self._raw[-1])))
+        total = int(self._starts[-1])
+        for start in range(0, total, rows):
+            yield self._rows(start, min(start + rows, total))
         self._checked = True
 
     def block(self, number: int) -> Chunk:
         """Return the rows of a block."""
-        return self._rows(int(self._raw[number]), int(self._raw[number + 1]))
+        return self._rows(int(self._begin[number]), int(self._end[number]))
 
     def reader(self) -> RowReader:
         """Return who finds rows by number: the system's cache is all that it needs, if no row is left out."""
@@ -216,7 +221,7 @@ class NpySource(StoredSource):
 
     def fingerprint(self) -> str:
         """Return a hash of the rows, the weights and the layout; it reads all of them."""
-        columns = (self._columns, self._weight_column, self.layout.per_window, self._raw[1])
+        columns = (self._columns, self._weight_column, self.layout.per_window, self._block_rows)
         return fingerprint(f"npy{columns}", *self._arrays, self._weights)
 
 

@@ -19,13 +19,14 @@ from sklearn.utils.validation import validate_data
 from swiftem._typing import Theta
 from swiftem.data.array_source import ArraySource
 from swiftem.data.memory_limit import read_memory_limit
+from swiftem.data.npy_source import NpySource
 from swiftem.data.stored_source import StoredSource
 from swiftem.estimators.fit_mixture import Fit, Fitting
 from swiftem.estimators.history import History
 from swiftem.estimators.initial import Start, make_start
 from swiftem.estimators.mixture_file import MixtureFile, Past
 from swiftem.estimators.mixture_queries import MixtureQueries
-from swiftem.estimators.mixture_scores import MixtureScores, check_columns, read_weights
+from swiftem.estimators.mixture_scores import MixtureScores, check_columns, no_weights_beside, read_weights
 from swiftem.estimators.mixture_stream import MixtureStream, Read
 from swiftem.estimators.persistence import Persistent
 from swiftem.estimators.plan import METHOD_NAMES, make_plan
@@ -103,7 +104,8 @@ class GaussianMixture(
         Prior on means and covariances: the fit is then the maximum a posteriori.
     memory_limit : int, str or None
         Memory that ``fit`` may take for itself, in bytes or as a text such as "500MB": see
-        :func:`swiftem.run`. Rows that are given as an array are there already and do not count.
+        :func:`swiftem.run`. Rows that are given as an array are there already and do not count; they are
+        treated as those of a file.
     scratch : str or None
         Folder for the memory of iem and fiem where it does not fit into ``memory_limit``; by default the
         system's folder for temporary files.
@@ -232,8 +234,12 @@ lower_bounds_, n_features_in_, feature_names_in_
 
     def _read(self, X: ArrayLike, sample_weight: ArrayLike | None, *, reset: bool, least: int = 2) -> Read:
         """Return the rows, checked, and those that have weight as a source."""
-        if is_stored(X) or (self.memory_limit is not None and isinstance(X, np.memmap)):
+        limited = self.memory_limit is not None
+        if is_stored(X) or (limited and isinstance(X, np.memmap)):
             return self._read_stored(X, sample_weight, reset=reset, least=least)
+        if type(X) is ArraySource:
+            no_weights_beside(sample_weight)
+            X, sample_weight = X.y, X.weight
         rows: NDArray[Any] = validate_data(
             self, X, dtype=[np.float64, np.float32], reset=reset, ensure_min_samples=least
         )
@@ -249,6 +255,8 @@ lower_bounds_, n_features_in_, feature_names_in_
                 "Expected n_samples >= n_components "
                 f"but got n_components = {self.n_components}, n_samples = {len(some)}"
             )
+        if limited:  # what is made of an array, of the size of it, would be too much
+            return Read(rows, weight, kept, NpySource(rows, sample_weight=weight))
         return Read(rows, weight, kept, ArraySource(some, of_some))
 
     def _read_stored(self, X: Any, sample_weight: ArrayLike | None, *, reset: bool, least: int) -> Read:

@@ -18,7 +18,7 @@ from swiftem.expectation import Evaluation, Expectation
 from swiftem.lanes.choose import choose_expectation
 from swiftem.models import GaussianMixtureModel
 
-__all__ = ["MixtureScores", "check_columns", "read_weights"]
+__all__ = ["MixtureScores", "check_columns", "no_weights_beside", "read_weights"]
 
 NUMBERS = 1 << 22
 """Responsibilities that are made at a time where they are not what is asked for."""
@@ -76,6 +76,8 @@ class MixtureScores:
     def _rows(self, X: Any) -> Any:
         """Return the rows as an array, or as a source where they are stored."""
         check_is_fitted(self)
+        if type(X) is ArraySource:
+            X = X.y
         if is_stored(X):
             source = open_rows(X)
             check_columns(self, source, reset=False)

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from swiftem._typing import Array
 from swiftem.data.array_source import ArraySource
 from swiftem.data.as_source import as_source, is_blocks
-from swiftem.data.block_source import is_one_shot
+from swiftem.data.block_source import BlockSource, is_one_shot
 from swiftem.data.draws import spread_rows
 from swiftem.data.npy_source import NpySource
 from swiftem.data.open_source import are_paths
@@ -25,6 +25,8 @@ SAMPLE = 50_000
 SAMPLE_BYTES = 8 * 10**6
 """Their size, at most, if that leaves enough rows for each component."""
 PER_COMPONENT = 100
+ROWS = 4096
+"""Asked for at a time of a source that is the user's own."""
 
 
 def is_stored(X: Any) -> bool:
@@ -34,7 +36,9 @@ def is_stored(X: Any) -> bool:
     >>> is_stored("rows.npy"), is_stored(np.zeros((3, 2))), is_stored([[0.0], [1.0]])
     (True, False, False)
     """
-    return are_paths(X) or isinstance(X, StoredSource) or (not isinstance(X, Source) and is_blocks(X))
+    if isinstance(X, Source):
+        return type(X) is not ArraySource
+    return are_paths(X) or is_blocks(X)
 
 
 def open_rows(X: Any, sample_weight: ArrayLike | None = None) -> StoredSource:
@@ -42,10 +46,23 @@ def open_rows(X: Any, sample_weight: ArrayLike | None = None) -> StoredSource:
     if isinstance(X, np.ndarray):
         return NpySource(X, sample_weight=sample_weight)
     source = as_source(X, sample_weight)
-    assert isinstance(source, StoredSource), "nothing else was let through"
+    if not isinstance(source, StoredSource):  # a user's own
+        if hasattr(source, "n_words"):
+            raise TypeError("data must be rows of numbers for a Gaussian mixture, got word counts or tokens.")
+        source = BlockSource(_Again(source))
     if not source.tail:
         raise ValueError("Expected 2D array, got 1D array instead: rows must have columns, (n, d).")
     return source
+
+
+class _Again:
+    """The blocks of a source, from the beginning each time."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+
+    def __iter__(self) -> Iterator[tuple[NDArray[Any], Array]]:
+        return ((batch.y, batch.weight) for batch in self._source.blocks(ROWS))
 
 
 def blocks_of(X: Any, sample_weight: ArrayLike | None) -> Iterator[tuple[NDArray[Any], Array | None]]:
