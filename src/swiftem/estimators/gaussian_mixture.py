@@ -232,7 +232,7 @@ lower_bounds_, n_features_in_, feature_names_in_
             watcher.is_fitted = True
         return self
 
-    def _read(self, X: ArrayLike, sample_weight: ArrayLike | None, *, reset: bool, least: int = 2) -> Read:
+    def _read(self, X: Any, sample_weight: ArrayLike | None, *, reset: bool, least: int = 2) -> Read:
         """Return the rows, checked, and those that have weight as a source."""
         limited = self.memory_limit is not None
         if is_stored(X) or (limited and isinstance(X, np.memmap)):
