@@ -60,7 +60,9 @@ def test_what_is_loaded_is_seen(files):
 
 def kept(file, method, window=20_000, memory=0):
     """Fit with the least limit there may be, and return it and how much memory was taken."""
-    needed = memory_needed(open_source(file, window=window), methods.METHODS[method](), starts=True)
+    size = 8 * (1 + D + D * (D + 1) // 2)
+    source = open_source(file, window=window)
+    needed = memory_needed(source, methods.METHODS[method](), statistics=size, starts=True)
     limit = -(-needed // 10**6) + memory
     output, grown = peak(FIT, file, method, f"{limit}MB", window)
     assert output.split() == [method]

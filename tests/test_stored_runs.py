@@ -7,7 +7,7 @@ import pytest
 from stored_sources import KINDS, RANDOM, SEQUENTIAL, make
 
 import swiftem
-from swiftem import methods, models
+from swiftem import memory, methods, models
 from swiftem.data import BlockSource, NpySource
 from swiftem.data.draws import BlockDraws, read_seed
 from swiftem.data.scratch import is_scratch
@@ -117,14 +117,12 @@ def test_a_run_cut_in_two_goes_on_exactly(kind, name, tmp_path):
 
 @pytest.mark.parametrize("name", ["iem", "fiem"])
 @pytest.mark.parametrize("covariance", ["unit", "full"])
-def test_what_is_remembered_may_be_in_a_file(name, covariance, tmp_path, monkeypatch):
-    from swiftem import memory
-
+def test_what_is_remembered_may_be_in_a_file(name, covariance, tmp_path):
     source, model, method = make("npy", tmp_path, ROWS), model_of(covariance), method_of(name)
     scratch = tmp_path / "scratch"
     scratch.mkdir()
     free = swiftem.run(model, source, method, n_iter=100, theta0=theta_of(model), seed=1)
-    needed = memory.memory_needed(source, method)
+    needed = memory.memory_needed(source, method, statistics=memory.statistics_of(model.bind(source)))
     less = {"memory_limit": needed + 100, "scratch": scratch}
     limited = swiftem.run(model, source, method, n_iter=60, theta0=theta_of(model), seed=1, **less)
     assert is_scratch(limited.state.method.memory)
@@ -144,6 +142,23 @@ def test_what_does_not_fit_is_refused_before_the_start(name, tmp_path):
     source = make("npy", tmp_path, ROWS)
     with pytest.raises(ValueError, match=rf"memory_limit must be at least \d+ MB for {name} .* got 10 MB"):
         swiftem.run(model_of("full"), source, method_of(name), n_iter=1, memory_limit="10MB")
+
+
+def test_large_statistics_count(tmp_path):
+    source, method = make("npy", tmp_path, ROWS), methods.EM()
+    small, large = (memory.memory_needed(source, method, statistics=size) for size in (0, 10**7))
+    assert large >= small + 8 * 10**7
+    with pytest.raises(ValueError, match="memory_limit must be at least"):
+        memory.check_memory(small, source, method, statistics=10**7)
+    assert memory.statistics_of(model_of("full").bind(source)) == 3 * (1 + 2 + 3)
+    assert memory.statistics_of(model_of("unit").bind(source)) == 3 * (1 + 2)
+
+
+@pytest.mark.parametrize("name", ["sem", "sem-vr"])
+def test_the_reader_of_a_stream_ends_with_the_run(name, tmp_path):
+    model, source = model_of("full"), make("csv", tmp_path, ROWS)
+    swiftem.run(model, source, method_of(name), n_iter=40, theta0=theta_of(model), seed=0)
+    assert not [thread for thread in threading.enumerate() if thread.name == "swiftem-reader"]
 
 
 def test_a_path_is_data(tmp_path):

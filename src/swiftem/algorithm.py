@@ -20,7 +20,7 @@ from swiftem.interrupt import DeferredInterrupt
 from swiftem.kernels import check_kernels
 from swiftem.lanes.choose import choose_expectation, choose_lane
 from swiftem.lanes.lane import Current, Lane, Task
-from swiftem.memory import Allocator, check_memory, memory_needed
+from swiftem.memory import Allocator, check_memory, statistics_of
 from swiftem.methods.method import Method
 from swiftem.models.model import Model
 from swiftem.result import Iterate, Result, State, Status
@@ -169,6 +169,7 @@ def run(
     limit = read_memory_limit(memory_limit)
     check_memory(limit, source, method)
     bound = model.bind(source)
+    needed = check_memory(limit, source, method, statistics=statistics_of(bound))
     entropy = check_state(state, method, source, seed, theta0, s0)
     gamma = resolve(method.step_size, source.n, method.batch_size)
     k0 = 0 if state is None else state.k
@@ -183,7 +184,7 @@ def run(
     with DeferredInterrupt() as interrupt:
         e_step = choose_expectation(kernels, bound, source, interrupt.check)
         e_step.memory_dtype = np.dtype(getattr(method, "memory_dtype", np.float64))
-        e_step.allocate = Allocator(limit, memory_needed(source, method), scratch)
+        e_step.allocate = Allocator(limit, needed, scratch)
         task = Task(bound, method, source, gamma, indices, e_step, interrupt, Algorithm1)
         lane: Lane = choose_lane(kernels, task) or Algorithm1(task)
         theta, s_given = read_start(bound, theta0, s0, generator(entropy, INITIAL_THETA))

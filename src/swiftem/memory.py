@@ -14,8 +14,11 @@ from swiftem.data.source import Source
 from swiftem.data.stored_source import StoredSource
 from swiftem.kernels.threads import get_threads
 from swiftem.methods.method import Method
+from swiftem.models.gaussian_components import BoundGaussians
+from swiftem.models.gaussian_mixture import BoundGaussianMixture
+from swiftem.models.model import BoundModel
 
-__all__ = ["Allocator", "check_memory", "memory_needed"]
+__all__ = ["Allocator", "check_memory", "memory_needed", "statistics_of"]
 
 START = 22 * 10**6
 """Of an estimator besides its passes: rows that it starts from and looks at, and k-means of them."""
@@ -54,13 +57,18 @@ def memory_needed(source: Source, method: Method, *, statistics: int = 0, starts
     return needed
 
 
-def check_memory(limit: int | None, source: Source, method: Method, **more: Any) -> None:
-    """Refuse a limit that a run cannot keep, with what it needs."""
-    if limit is None:
-        return
+def statistics_of(bound: BoundModel) -> int:
+    """Return the length of a mixture's vector of statistics; 0 where only an E-step could tell."""
+    if isinstance(bound, BoundGaussians):
+        return bound.kind.size(bound.model.n_components, bound.d)
+    return bound.model.n_components * (1 + bound.d) if isinstance(bound, BoundGaussianMixture) else 0
+
+
+def check_memory(limit: int | None, source: Source, method: Method, **more: Any) -> int:
+    """Return what a run needs, or refuse a limit that it cannot keep, with that."""
     needed = memory_needed(source, method, **more)
-    if needed <= limit:
-        return
+    if limit is None or needed <= limit:
+        return needed
     hint = ""
     if isinstance(source, StoredSource) and method.index_streams:
         rows, size = source.layout.window_rows, source.layout.window_rows * source.row_bytes

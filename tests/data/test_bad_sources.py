@@ -186,3 +186,11 @@ def test_a_file_that_changes_between_passes(tmp_path):
     source = open_source(file)
     csv_file(tmp_path, "a,b\n1,2\n3,x\n")
     assert_matches("the same in every pass", sentence_of(lambda: pass_over(source)))
+
+
+def test_rows_after_a_row_group_without_weight_keep_their_numbers(tmp_path):
+    columns = {"a": [1.0, 2.0, 3.0, 4.0, 5.0, np.nan], "w": [1.0, 1.0, 0.0, 0.0, 1.0, 1.0]}
+    parquet.write_table(pa.table(columns), tmp_path / "rows.parquet", row_group_size=2)
+    source = open_source(tmp_path / "rows.parquet", weight="w")
+    assert source.n == 4
+    assert_matches("got NaN in column 'a', row 5", sentence_of(lambda: pass_over(source)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import groupby
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -113,11 +114,15 @@ class ParquetSource(StoredSource):
 
     def chunks(self, rows: int) -> Iterator[Chunk]:
         """Yield all rows in order, about ``rows`` at a time."""
-        for file in self._files:
-            groups = [group for of_file, group, _ in self._groups if of_file == file]
-            starts = [start for of_file, _, start in self._groups if of_file == file]
-            if groups:
-                yield from self._read(file, groups, starts[0], rows)
+        for file, found in groupby(self._groups, key=lambda group: group[0]):
+            runs: list[tuple[list[int], int]] = []
+            for _, group, start in found:
+                if runs and runs[-1][0][-1] == group - 1:
+                    runs[-1][0].append(group)
+                else:  # the first, or one after a group without weight
+                    runs.append(([group], start))
+            for groups, start in runs:
+                yield from self._read(file, groups, start, rows)
 
     def block(self, number: int) -> Chunk:
         """Return the rows of a row group."""

@@ -37,6 +37,7 @@ from swiftem.estimators.watch import StartWatch, Watcher
 from swiftem.memory import check_memory
 from swiftem.methods import EM
 from swiftem.models import GaussianMixtureModel, NormalInverseWishart
+from swiftem.models.covariance import COVARIANCES
 from swiftem.models.gaussian_components import bind_gaussians
 from swiftem.start import check_access
 
@@ -288,7 +289,8 @@ lower_bounds_, n_features_in_, feature_names_in_
         )  # fmt: skip
         method = EM() if plan.method is None else plan.method
         check_access(method, source)
-        check_memory(limit, source, method, starts=True)
+        size = COVARIANCES[self.covariance_type].size(self.n_components, read.X.shape[1])
+        check_memory(limit, source, method, statistics=size, starts=True)
         bound = bind_gaussians(model, source)
         random_state = check_random_state(self.random_state)
         if self._goes_on():
