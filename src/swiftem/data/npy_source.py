@@ -168,7 +168,8 @@ class NpySource(StoredSource):
 
     def _samples(self, raw: NDArray[Any], start: int | Index) -> NDArray[Any]:
         chosen = raw if self._columns is None else raw[:, self._columns]
-        y = np.array(chosen, dtype=self.dtype, order="C")
+        is_own = chosen.base is None and chosen.flags.owndata  # not a view of the file
+        y = np.array(chosen, dtype=self.dtype, order="C", copy=None if is_own else True)
         if not self._checked and y.dtype.kind == "f":
             with np.errstate(over="ignore", invalid="ignore"):
                 clean = bool(np.isfinite(y.sum(dtype=np.float64)))
