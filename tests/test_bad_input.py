@@ -66,7 +66,7 @@ DATA = {
         "data",
         "at least n_components=2 rows, got 1",
     ),
-    "strings": (lambda: mixture(data=["a", "b"]), "data", "real numbers"),
+    "strings": (lambda: mixture(data=np.array(["a", "b"])), "data", "real numbers"),
     "complex": (lambda: mixture(data=[1 + 2j, 2.0]), "data", "real numbers"),
     "objects": (lambda: mixture(data=[object(), object()]), "data", "real numbers"),
     "dates": (

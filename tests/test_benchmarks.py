@@ -56,6 +56,7 @@ def test_quick_run_has_every_figure_but_memory(done):
         ),
         *(("mixture-fit", "full, to the same", name, "scikit-learn") for name in ("auto", "em")),
         *(("mixture-fit", "full, to the same", name, "em") for name in ("sem-vr", "fiem")),
+        *(("out-of-core", "full covariance", "em", "in memory") for _ in ("npy", "parquet", "csv")),
         ("start-up", "any", "any", "import numpy"),
         ("start-up", "mixture", "fiem", ""),
         ("start-up", "mixture", "fiem", "warm cache"),

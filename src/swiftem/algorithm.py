@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from os import PathLike
 from typing import Any, cast
 
 import numpy as np
@@ -13,11 +14,13 @@ from swiftem._checks import check_int
 from swiftem._typing import Array, Theta
 from swiftem.data.as_source import as_source
 from swiftem.data.draws import INITIAL_THETA, Seed, generator
+from swiftem.data.memory_limit import read_memory_limit
 from swiftem.expectation import Expectation
 from swiftem.interrupt import DeferredInterrupt
 from swiftem.kernels import check_kernels
 from swiftem.lanes.choose import choose_expectation, choose_lane
 from swiftem.lanes.lane import Current, Lane, Task
+from swiftem.memory import Allocator, check_memory, statistics_of
 from swiftem.methods.method import Method
 from swiftem.models.model import Model
 from swiftem.result import Iterate, Result, State, Status
@@ -83,6 +86,8 @@ def run(
     record: Callable[[Iterate], Any] | None = None,
     callback: Callable[[Iterate], bool | None] | None = None,
     kernels: str = "auto",
+    memory_limit: int | str | None = None,
+    scratch: str | PathLike[str] | None = None,
 ) -> Result:
     r"""Fit a model by a method: Algorithm 1.
 
@@ -94,8 +99,9 @@ def run(
     ----------
     model : Model
         From :mod:`swiftem.models`, or your own.
-    data : array-like, SciPy sparse matrix, tuple of two arrays, or Source
+    data : array-like, SciPy sparse matrix, tuple of two arrays, path, function, or Source
         Rows of shape (n,) or (n, d); for pLSA a matrix of counts (D, V) or the tokens' (documents, words).
+        Files and blocks as in :func:`swiftem.data.as_source`, which are read as they are needed.
     method : Method
         From :mod:`swiftem.methods`, or your own.
     n_iter : int or RandomTermination
@@ -124,6 +130,13 @@ def run(
         Given each :class:`Iterate` after it was recorded; the run stops when it returns True.
     kernels : {"auto", "reference"}
         Which implementation computes: the fastest there is, or the plain NumPy one.
+    memory_limit : int, str or None
+        Memory that the run may take for itself, in bytes or as a text such as "500MB": what the process has
+        beyond imports and the data that are given in memory; files that are read, and pages of memory maps,
+        do not count. What cannot do with it is refused. Results do not depend on it.
+    scratch : path, optional
+        Folder for the memory of iem and fiem where it does not fit into ``memory_limit``; by default the
+        system's folder for temporary files. Nothing is left there.
 
     Returns
     -------
@@ -153,11 +166,14 @@ def run(
     check_callable("callback", callback)
     source = as_source(data, sample_weight)
     check_access(method, source)
+    limit = read_memory_limit(memory_limit)
+    check_memory(limit, source, method)
     bound = model.bind(source)
+    needed = check_memory(limit, source, method, statistics=statistics_of(bound))
     entropy = check_state(state, method, source, seed, theta0, s0)
     gamma = resolve(method.step_size, source.n, method.batch_size)
     k0 = 0 if state is None else state.k
-    indices = read_draws(draws, entropy, method, source.n, n_iter, k0)
+    indices = read_draws(draws, entropy, method, source, n_iter, k0)
     k_end = k0 + read_n_iter(n_iter, gamma, entropy, k0)
     if record_every is not None:
         every = check_int("record_every", record_every, minimum=1)
@@ -168,13 +184,16 @@ def run(
     with DeferredInterrupt() as interrupt:
         e_step = choose_expectation(kernels, bound, source, interrupt.check)
         e_step.memory_dtype = np.dtype(getattr(method, "memory_dtype", np.float64))
+        e_step.allocate = Allocator(limit, needed, scratch)
         task = Task(bound, method, source, gamma, indices, e_step, interrupt, Algorithm1)
         lane: Lane = choose_lane(kernels, task) or Algorithm1(task)
         theta, s_given = read_start(bound, theta0, s0, generator(entropy, INITIAL_THETA))
         path: list[Any] = []
         try:
             now = (
-                first_pass(method, e_step, theta, s_given) if state is None else resume(state, theta, s_given)
+                first_pass(method, e_step, theta, s_given)
+                if state is None
+                else resume(state, theta, s_given, scratch)
             )
         except KeyboardInterrupt:  # there is nothing yet but θ^(0)
             return Result(theta, s_given, cast(State, None), 0.0, 0, 0, "interrupted", path)
@@ -221,9 +240,9 @@ def first_pass(method: Method, e_step: Expectation, theta: Theta, s_given: Array
     return Current(0, theta, s if s_given is None else s_given, state, 0, e_step.evaluations)
 
 
-def resume(state: State, theta: Theta, s: Array) -> Current:
+def resume(state: State, theta: Theta, s: Array, scratch: Any = None) -> Current:
     """Return where an earlier run ended; its state is copied, so that it can be gone on from twice."""
-    return Current(state.k, theta, s, copy_arrays(state.method), state.rejected, state.evaluations)
+    return Current(state.k, theta, s, copy_arrays(state.method, scratch), state.rejected, state.evaluations)
 
 
 def objective(model: Model, data: Any, theta: Theta, *, sample_weight: ArrayLike | None = None) -> float:

@@ -9,6 +9,7 @@ import numpy as np
 
 from swiftem._typing import Array, Index, Theta
 from swiftem.data.source import Batch, Source
+from swiftem.data.stored_source import StoredSource
 from swiftem.models.model import BoundModel
 
 __all__ = ["Evaluation", "Expectation"]
@@ -62,10 +63,13 @@ class Expectation:
         self.n = source.n
         self.evaluations = 0
         self.memory_dtype: np.dtype[Any] = np.dtype(np.float64)
+        #: Makes the memory (n, R), in this dtype; a run with little memory puts it into a file.
+        self.allocate: Callable[[tuple[int, int], np.dtype[Any]], Array] = np.empty
+        self._reader = source.reader() if isinstance(source, StoredSource) else source
 
     def take(self, index: Index) -> Batch:
         """Return the samples with these numbers, repeated where a number is."""
-        return self._source.take(index)
+        return self._reader.take(index)
 
     def rows(self, batch: Batch, theta: Theta) -> Array:
         """Return what stands for the samples' statistics at θ (estep_upd), (b, R): one evaluation each."""
@@ -120,7 +124,7 @@ class Expectation:
             s = part if s is None else s + part
             if remember:
                 if memory is None:
-                    memory = np.empty((self.n, rows.shape[1]), dtype=self.memory_dtype)
+                    memory = self.allocate((self.n, rows.shape[1]), self.memory_dtype)
                 memory[batch.index] = rows
         assert s is not None, "a source has at least one sample"
         return s, memory

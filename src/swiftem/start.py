@@ -11,6 +11,7 @@ from swiftem._checks import as_floats, check_int
 from swiftem._typing import Array, Theta
 from swiftem.data.draws import (
     TERMINATION,
+    BlockDraws,
     Draws,
     Entropy,
     GivenDraws,
@@ -19,7 +20,9 @@ from swiftem.data.draws import (
     generator,
     read_seed,
 )
+from swiftem.data.scratch import is_scratch, scratch_array
 from swiftem.data.source import Source
+from swiftem.data.stored_source import StoredSource
 from swiftem.methods.method import Method
 from swiftem.models.model import BoundModel
 from swiftem.result import State
@@ -60,11 +63,15 @@ def check_method(method: Any) -> None:
 def check_access(method: Method, source: Source) -> None:
     """Refuse a method that the source cannot serve."""
     if source.access == "sequential" and method.access == "random":
+        stored = isinstance(source, StoredSource)
+        instead = (
+            "em, sem or sem-vr, or a .npy or Parquet file" if stored else "em, or load the data into an array"
+        )
         raise ValueError(
             f"data can only be read in order, and {method.name} must find each sample's memory again: "
-            "use em, or load the data into an array."
+            f"use {instead}."
         )
-    if source.access == "sequential" and method.index_streams:
+    if source.access == "sequential" and method.index_streams and not isinstance(source, StoredSource):
         raise ValueError(
             f"data can only be read in order, and {method.name} draws samples by number: "
             "use em, or load the data into an array."
@@ -103,8 +110,11 @@ def read_n_iter(n_iter: Any, gamma: Schedule, entropy: Entropy, k0: int) -> int:
     return check_int("n_iter", n_iter, minimum=0)
 
 
-def read_draws(draws: Any, entropy: Entropy, method: Method, n: int, n_iter: Any, k0: int) -> Draws:
+def read_draws(draws: Any, entropy: Entropy, method: Method, source: Source, n_iter: Any, k0: int) -> Draws:
     """Return the sample numbers of each iteration: as given, or from the seed."""
+    n = source.n
+    if draws is None and isinstance(source, StoredSource):
+        return BlockDraws(entropy, *source.layout, batch_size=method.batch_size, streams=method.index_streams)
     if draws is None:
         return SeededDraws(entropy, n, method.batch_size, method.orders)
     most = n_iter.n_iter if isinstance(n_iter, RandomTermination) else check_int("n_iter", n_iter, minimum=0)
@@ -131,11 +141,18 @@ def read_start(
     return (model.initial_theta(rng) if s is None else model.m_step(s)), s
 
 
-def copy_arrays(value: Any) -> Any:
-    """Return a copy of nested tuples of arrays, so that one state can be gone on from twice."""
+def copy_arrays(value: Any, scratch: Any = None) -> Any:
+    """Return a copy of nested tuples of arrays, so that one state can be gone on from twice.
+
+    What is in a scratch file is copied to another, in the folder ``scratch``.
+    """
     if isinstance(value, np.ndarray):
+        if is_scratch(value):  # what did not fit into memory does not now
+            copied = scratch_array(value.shape, value.dtype, scratch)
+            copied[...] = value
+            return copied
         return value.copy()
     if isinstance(value, tuple):
-        parts = [copy_arrays(part) for part in value]
+        parts = [copy_arrays(part, scratch) for part in value]
         return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
     return value

@@ -205,7 +205,7 @@ class TestRefused:
         for name, words in (
             ("a.csv", "but does not exist."),
             ("a", "but does not exist."),
-            (".", "a folder."),
+            (".", "got a folder with none."),
         ):
             code, _, stderr = call("fit", tmp_path / name, "-m", 2, "-o", tmp_path / "a.model")
             assert code == 1

@@ -95,7 +95,14 @@ def _split(columns: str | None) -> list[str] | None:
 
 @app.command(epilog="Example: swiftem fit flowers.csv --components 3 --out flowers.model")
 def fit(
-    table: TableArgument,
+    tables: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="TABLE",
+            help="CSV (.csv, .tsv, .txt), .parquet or .npy, one file, several, or a folder; columns that are "
+            "not numeric are left out.",
+        ),
+    ],
     components: Annotated[
         int, typer.Option("--components", "-m", metavar="M", min=1, help="Number of components.")
     ],
@@ -142,21 +149,52 @@ def fit(
             metavar="X", help="Step of sem, sem-vr and fiem: above 0, at most 1.", show_default="auto"
         ),
     ] = None,
+    memory_limit: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SIZE",
+            help="Memory that the fit may take, such as 500MB: files are then read as they are needed.",
+            show_default="files are loaded",
+        ),
+    ] = None,
+    scratch: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="Where iem and fiem put what does not fit into --memory-limit.",
+            show_default="the system's for temporary files",
+        ),
+    ] = None,
 ) -> None:
     """Fit a Gaussian mixture to a table and write it to a file.
 
     Ctrl-C keeps the model so far.
     """
     _check_step(method, batch_size, step_size)
-    not_the_same(out, table)
+    _check_limit(memory_limit, scratch)
+    not_the_same(out, *tables)
     from swiftem.cli.fit import FitRequest
     from swiftem.cli.fit import fit as run_fit
 
     request = FitRequest(
-        table, out, components, covariance.value, method.value, _split(columns), weights,
-        max_passes, tol, starts, seed, reg_covar, batch_size, step_size,
+        tables, out, components, covariance.value, method.value, _split(columns), weights,
+        max_passes, tol, starts, seed, reg_covar, batch_size, step_size, memory_limit, scratch,
     )  # fmt: skip
     raise typer.Exit(run_fit(request))
+
+
+def _check_limit(memory_limit: str | None, scratch: Path | None) -> None:
+    """Refuse a text that is no size, and a folder that is none or of no use."""
+    from swiftem.data.memory_limit import read_memory_limit
+
+    try:
+        read_memory_limit(memory_limit)
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="'--memory-limit'") from None
+    if scratch is not None and memory_limit is None:
+        raise typer.BadParameter("it is for fits with a --memory-limit.", param_hint="'--scratch'")
+    if scratch is not None and not scratch.is_dir():
+        raise typer.BadParameter(f"{scratch} is no folder.", param_hint="'--scratch'")
 
 
 def _check_step(method: Method, batch_size: int | None, step_size: float | None) -> None:

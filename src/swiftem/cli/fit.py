@@ -8,16 +8,18 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import typer
 
+from swiftem._typing import Array
 from swiftem.cli.components import screen, show_components
 from swiftem.cli.failures import INTERRUPTED, one_sentence, tell
 from swiftem.cli.model_file import KINDS
+from swiftem.data.open_source import open_source
 from swiftem.data.table_columns import shortened
-from swiftem.data.tables import Table, read_table
+from swiftem.data.tables import read_table
 
 if TYPE_CHECKING:
     from swiftem.estimators import GaussianMixture
@@ -29,7 +31,7 @@ __all__ = ["FitRequest", "fit"]
 class FitRequest:
     """What was asked for, under the names of the options; None is "auto"."""
 
-    table: Path
+    tables: Sequence[Path]
     out: Path
     components: int
     covariance: str
@@ -43,6 +45,36 @@ class FitRequest:
     reg_covar: float
     batch_size: int | None
     step_size: float | None
+    memory_limit: str | None = None
+    scratch: Path | None = None
+
+    @property
+    def table(self) -> str:
+        """What the data are called in sentences."""
+        more = len(self.tables) - 1
+        return f"{self.tables[0]}" + (f" and {more} more" if more else "")
+
+
+@dataclass(frozen=True)
+class Rows:
+    """What is fitted: rows as the estimator takes them, and what is known of them."""
+
+    X: Any
+    weights: Array | None
+    names: tuple[str, ...]
+    notes: tuple[str, ...]
+    n: int
+    d: int
+
+
+def _read(request: FitRequest) -> Rows:
+    """Read one table; with a limit to memory, or of several, read what is needed when it is."""
+    if request.memory_limit is None and len(request.tables) == 1 and not request.tables[0].is_dir():
+        table = read_table(request.tables[0], request.columns, request.weights)
+        n = len(table.values) if table.weights is None else int(np.count_nonzero(table.weights))
+        return Rows(table.values, table.weights, table.names, table.notes, n, table.values.shape[1])
+    source = open_source(list(request.tables), request.columns, request.weights)
+    return Rows(source, None, source.names, source.notes, source.n, int(np.prod(source.tail, dtype=int)))
 
 
 def fit(request: FitRequest) -> int:
@@ -50,7 +82,7 @@ def fit(request: FitRequest) -> int:
     with one_sentence():
         console = screen()
         with console.status(f"Reading {request.table}") if console.is_terminal else nullcontext():
-            table = read_table(request.table, request.columns, request.weights)
+            table = _read(request)
         for note in table.notes:
             tell(note)
         _check_rows(request, table)
@@ -73,11 +105,11 @@ def fit(request: FitRequest) -> int:
     return INTERRUPTED if interrupted else 0
 
 
-def _check_rows(request: FitRequest, table: Table) -> None:
-    n = len(table.values) if table.weights is None else int(np.count_nonzero(table.weights))
+def _check_rows(request: FitRequest, table: Rows) -> None:
+    n = table.n
     if n < max(request.components, 2):
         what = "row" if n == 1 else "rows"
-        having = " of positive weight" if table.weights is not None else ""
+        having = " of positive weight" if request.weights is not None else ""
         if request.components <= 2:
             raise ValueError(f"{request.table} must have at least two rows, got {n} {what}{having}.")
         raise typer.BadParameter(
@@ -86,8 +118,8 @@ def _check_rows(request: FitRequest, table: Table) -> None:
         )
 
 
-def _task(request: FitRequest, table: Table) -> str:
-    n, d = table.values.shape
+def _task(request: FitRequest, table: Rows) -> str:
+    n, d = table.n if table.weights is None else len(table.X), table.d
     columns = shortened(table.names) if table.names else ("1 column" if d == 1 else f"{d} columns")
     kind = KINDS[request.covariance]
     what = "1 component" if request.components == 1 else f"{request.components} components"
@@ -109,10 +141,12 @@ def _mixture(request: FitRequest, verbose: bool) -> GaussianMixture:
         batch_size="auto" if request.batch_size is None else request.batch_size,
         step_size="auto" if request.step_size is None else request.step_size,
         verbose=int(verbose),
+        memory_limit=request.memory_limit,
+        scratch=None if request.scratch is None else str(request.scratch),
     )
 
 
-def _fit(mixture: GaussianMixture, table: Table) -> bool:
+def _fit(mixture: GaussianMixture, table: Rows) -> bool:
     """Fit, pass on what the estimator warns of, and return whether Ctrl-C ended it."""
     from sklearn.exceptions import ConvergenceWarning
 
@@ -120,7 +154,7 @@ def _fit(mixture: GaussianMixture, table: Table) -> bool:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            mixture.fit(table.values, sample_weight=table.weights)
+            mixture.fit(table.X, sample_weight=table.weights)
         except KeyboardInterrupt:  # outside of the passes, which end in order
             interrupted = True
     told = set()
@@ -135,7 +169,7 @@ def _fit(mixture: GaussianMixture, table: Table) -> bool:
     return interrupted
 
 
-def _save(mixture: GaussianMixture, table: Table, out: Path) -> None:
+def _save(mixture: GaussianMixture, table: Rows, out: Path) -> None:
     """Write the model with the names of its columns."""
     mixture.verbose = 0  # the bar was for this terminal, not for whoever loads the model
     if table.names:
@@ -150,7 +184,7 @@ def _save(mixture: GaussianMixture, table: Table, out: Path) -> None:
 
 
 def _summary(
-    request: FitRequest, mixture: GaussianMixture, table: Table, seconds: float, interrupted: bool
+    request: FitRequest, mixture: GaussianMixture, table: Rows, seconds: float, interrupted: bool
 ) -> list[str]:
     passes = "1 pass" if mixture.n_iter_ == 1 else f"{mixture.n_iter_} passes"
     after = f"after {passes} of {mixture.method_} in {seconds:.1f} s"
@@ -161,8 +195,8 @@ def _summary(
     else:
         ended = f"Not converged {after}: raise --max-passes or --tol"
     lines = [f"{ended}; distance from a stationary point {mixture.stationarity_:.1e}."]
-    mean = mixture.score(table.values, sample_weight=table.weights)
-    bic = mixture.bic(table.values, sample_weight=table.weights)
+    mean = mixture.score(table.X, sample_weight=table.weights)
+    bic = mixture.bic(table.X, sample_weight=table.weights)
     lines.append(f"Mean log-likelihood {mean:.5f}, BIC {bic:.1f}.")
     lines.append(f"Model: {request.out}")
     return lines

@@ -8,11 +8,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from swiftem.data.array_source import ArraySource
+from swiftem.data.block_source import BlockSource, is_one_shot
 from swiftem.data.count_source import CountSource
+from swiftem.data.open_source import are_paths, open_source
 from swiftem.data.source import Source
 from swiftem.data.token_source import TokenSource
 
-__all__ = ["as_source"]
+__all__ = ["as_source", "is_blocks"]
 
 
 def as_source(data: Any, sample_weight: ArrayLike | None = None) -> Source:
@@ -20,10 +22,14 @@ def as_source(data: Any, sample_weight: ArrayLike | None = None) -> Source:
 
     Parameters
     ----------
-    data : array-like (n,) or (n, d), SciPy sparse matrix, tuple of two arrays, or Source
-        Rows; document-word counts; (documents, words) of the tokens; or a source, returned as it is.
+    data : array-like (n,) or (n, d), SciPy sparse matrix, tuple of two arrays, path, function, or Source
+        Rows; document-word counts; (documents, words) of the tokens; a file, a folder or a list of files, as
+        in :func:`swiftem.data.open_source`; a function that returns an iterator of blocks of rows, or another
+        object that can be iterated over again and again (:class:`swiftem.data.BlockSource`); or a source,
+        returned as it is.
     sample_weight : array-like, optional
-        One weight per row, per document of a count matrix, or per token of a pair of arrays.
+        One weight per row, per document of a count matrix, or per token of a pair of arrays. Files and
+        blocks have their weights in themselves.
 
     Examples
     --------
@@ -37,6 +43,13 @@ def as_source(data: Any, sample_weight: ArrayLike | None = None) -> Source:
         if sample_weight is not None:
             raise ValueError("sample_weight must be given to the source, not beside it.")
         return data
+    if are_paths(data) or is_blocks(data):
+        if sample_weight is not None:
+            raise ValueError(
+                "sample_weight must be a column of the file, open_source(path, weight=...), or be given with "
+                "each block as a pair (rows, weights)."
+            )
+        return open_source(data) if are_paths(data) else BlockSource(data)
     if hasattr(data, "tocsr") and hasattr(data, "nnz"):
         return CountSource(data, sample_weight)
     if isinstance(data, tuple):
@@ -46,6 +59,21 @@ def as_source(data: Any, sample_weight: ArrayLike | None = None) -> Source:
             )
         return TokenSource(*data, sample_weight=sample_weight)
     return ArraySource(data, sample_weight)
+
+
+def is_blocks(data: Any) -> bool:
+    """Tell whether ``data`` makes or holds blocks: functions, iterators, and iterables that are no arrays.
+
+    >>> import numpy as np
+    >>> is_blocks(lambda: iter([])), is_blocks(np.zeros(3)), is_blocks([[1.0]])
+    (True, False, False)
+    """
+    if callable(data) or is_one_shot(data):
+        return True
+    is_array_like = isinstance(data, list | tuple) or any(
+        hasattr(data, name) for name in ("__array__", "__len__", "tocsr", "__array_interface__")
+    )
+    return hasattr(data, "__iter__") and not is_array_like
 
 
 def _is_one_dimensional(values: Any) -> bool:

@@ -10,7 +10,7 @@ from swiftem.data.corpus_counts import CorpusCounts, counted_documents
 from swiftem.data.lines import read_bytes
 from swiftem.data.vocabulary import find_vocabulary, read_vocabulary
 
-__all__ = ["read_bag_of_words"]
+__all__ = ["ENTRIES", "first_fault", "miscounted", "read_bag_of_words", "read_head", "words_for"]
 
 WHAT = "a bag of words in UCI's format"
 HEAD = ("the number of documents", "the number of words", "the number of entries")
@@ -63,8 +63,8 @@ def read_bag_of_words(
 
     file = Path(path)
     content = read_bytes(file, WHAT)
-    n_documents, n_words, n_entries, start = _head(file, content)
-    words = _words(file, vocabulary, n_words)
+    n_documents, n_words, n_entries, start = read_head(file, content)
+    words = words_for(file, vocabulary, n_words)
     # The rest is that of a MatrixMarket file, whose reader is compiled. It takes 1.5 for 1, and more than
     # three numbers a line, so that the lines are looked at first.
     if not ENTRIES.fullmatch(content, start):
@@ -78,7 +78,7 @@ def read_bag_of_words(
     return counted_documents(counts, words, names, str(file), "uci")
 
 
-def _head(file: Path, content: bytes) -> tuple[int, int, int, int]:
+def read_head(file: Path, content: bytes) -> tuple[int, int, int, int]:
     """Return the three numbers of the head, and where the entries begin."""
     numbers = []
     start = 0
@@ -93,7 +93,8 @@ def _head(file: Path, content: bytes) -> tuple[int, int, int, int]:
     return numbers[0], numbers[1], numbers[2], start
 
 
-def _words(file: Path, vocabulary: str | os.PathLike[str] | None, n_words: int) -> tuple[str, ...]:
+def words_for(file: Path, vocabulary: str | os.PathLike[str] | None, n_words: int) -> tuple[str, ...]:
+    """Return the words of a file of counts, from a vocabulary that is given or lies beside it."""
     found = Path(vocabulary) if vocabulary is not None else find_vocabulary(file)
     if found is None:
         name = "vocab." + file.name.removesuffix(".gz").removeprefix("docword.")
@@ -113,21 +114,40 @@ def _fault(
     file: Path, content: bytes, start: int, n_documents: int, n_words: int, n_entries: int
 ) -> ValueError:
     """Return a sentence on the first line that is wrong, or on their number."""
+    fault, seen = first_fault(file, content[start:], 4, n_documents, n_words)
+    return fault or miscounted(file, n_entries, seen)
+
+
+def miscounted(file: Path, n_entries: int, seen: int) -> ValueError:
+    """Return the sentence on a wrong number of entries."""
+    return ValueError(f"{file} must have {n_entries:,} entries, as its line 3 says, got {seen:,}.")
+
+
+def first_fault(
+    file: Path, content: bytes, first_line: int, n_documents: int, n_words: int
+) -> tuple[ValueError | None, int]:
+    """Return a sentence on the first line that is wrong, if there is one, and the number of entries.
+
+    ``content`` are lines of the file from number ``first_line`` on.
+    """
     seen = 0
-    for number, line in enumerate(content[start:].decode("utf-8", "replace").splitlines(), start=4):
+    for number, line in enumerate(content.decode("utf-8", "replace").splitlines(), start=first_line):
         if not line.strip():
             continue
         seen += 1
         cells = line.split()
         if len(cells) != 3 or not all(INTEGER.fullmatch(cell) for cell in cells):
             wanted = "a document, a word and a count, three whole numbers,"
-            return ValueError(f"{file} must have {wanted} in each line, got {line[:40]!r} in line {number}.")
+            sentence = f"{file} must have {wanted} in each line, got {line[:40]!r} in line {number}."
+            return ValueError(sentence), seen
         document, word, count = map(int, cells)
         for what, value, least, most in (
             ("documents", document, 1, n_documents), ("words", word, 1, n_words),
         ):  # fmt: skip
             if not least <= value <= most:
-                return ValueError(f"{file} must have {what} from 1 to {most}, got {value} in line {number}.")
+                sentence = f"{file} must have {what} from 1 to {most}, got {value} in line {number}."
+                return ValueError(sentence), seen
         if not 0 <= count < 2**63:
-            return ValueError(f"{file} must have counts of at least 0, got {count} in line {number}.")
-    return ValueError(f"{file} must have {n_entries:,} entries, as its line 3 says, got {seen:,}.")
+            sentence = f"{file} must have counts of at least 0, got {count} in line {number}."
+            return ValueError(sentence), seen
+    return None, seen

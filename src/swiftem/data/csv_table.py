@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,16 @@ from swiftem.data.csv_layout import Layout, is_missing, layout_of, number_in, re
 from swiftem.data.finite_rows import first_bad_cell, what_it_is
 from swiftem.data.table_columns import Column, Columns, choose_columns, label
 
-__all__ = ["read_csv"]
+__all__ = ["StumbledError", "read_csv", "stream_by_pyarrow", "stream_by_python"]
+
+BLOCK_BYTES = 1 << 18
+"""Text that pyarrow reads at a time where a file is streamed; it has some dozens of such blocks in hand."""
+PYTHON_CELLS = 1 << 16
+"""Numbers that Python's reader gathers at a time."""
+
+
+class StumbledError(Exception):
+    """Pyarrow could not read a file, or found what Python's reader has to name."""
 
 
 def read_csv(
@@ -42,20 +51,7 @@ def _by_pyarrow(file: Path, layout: Layout, chosen: Columns) -> Array | None:
         return None
     wanted = [f"c{number}" for number in chosen.all]
     try:
-        table = csv.read_csv(
-            file,
-            read_options=csv.ReadOptions(
-                column_names=[f"c{number}" for number in range(len(layout.unfit))],
-                skip_rows=layout.header_lines,
-            ),
-            parse_options=csv.ParseOptions(delimiter=layout.delimiter, newlines_in_values=True),
-            convert_options=csv.ConvertOptions(
-                include_columns=wanted,
-                column_types={name: pa.float64() for name in wanted},
-                null_values=[],
-                decimal_point=layout.decimal,
-            ),
-        )
+        table = csv.read_csv(file, **_options(layout, chosen))
     except pa.ArrowException:
         return None
     found = np.empty((table.num_rows, len(wanted)))
@@ -65,8 +61,69 @@ def _by_pyarrow(file: Path, layout: Layout, chosen: Columns) -> Array | None:
     return None if negative or first_bad_cell(found) is not None else found
 
 
+def _options(layout: Layout, chosen: Columns, **reading: Any) -> dict[str, Any]:
+    """Return how pyarrow is to read."""
+    import pyarrow as pa
+    from pyarrow import csv
+
+    wanted = [f"c{number}" for number in chosen.all]
+    return {
+        "read_options": csv.ReadOptions(
+            column_names=[f"c{number}" for number in range(len(layout.unfit))],
+            skip_rows=layout.header_lines,
+            **reading,
+        ),
+        "parse_options": csv.ParseOptions(delimiter=layout.delimiter, newlines_in_values=True),
+        "convert_options": csv.ConvertOptions(
+            include_columns=wanted,
+            column_types={name: pa.float64() for name in wanted},
+            null_values=[],
+            decimal_point=layout.decimal,
+        ),
+    }
+
+
+def stream_by_pyarrow(file: Path, layout: Layout, chosen: Columns) -> Iterator[Array] | None:
+    """Yield the columns (., len(chosen.all)) by and by, or return None where pyarrow is missing.
+
+    Where it stumbles over the file, or finds what is not finite or a negative weight, StumbledError is
+    raised: Python's reader then knows the line.
+    """
+    try:
+        import pyarrow  # noqa: F401
+    except ImportError:
+        return None
+    return _pieces_by_pyarrow(file, layout, chosen)
+
+
+def _pieces_by_pyarrow(file: Path, layout: Layout, chosen: Columns) -> Iterator[Array]:
+    import pyarrow as pa
+    from pyarrow import csv
+
+    try:
+        options = _options(layout, chosen, block_size=BLOCK_BYTES, use_threads=False)
+        # Its own allocator would keep what is free again.
+        with csv.open_csv(file, **options, memory_pool=pa.system_memory_pool()) as reader:
+            for batch in reader:
+                found = np.empty((batch.num_rows, len(chosen.all)))
+                for place in range(len(chosen.all)):
+                    found[:, place] = batch.column(place).to_numpy(zero_copy_only=False)
+                negative = chosen.weights is not None and bool((found[:, -1] < 0).any())
+                if negative or first_bad_cell(found) is not None:
+                    raise StumbledError
+                if len(found):
+                    yield found
+    except pa.ArrowException:
+        raise StumbledError from None
+
+
 def _by_python(file: Path, layout: Layout, chosen: Columns) -> Array:
     """Return the columns (n, len(chosen.all)), or say in which line something is wrong."""
+    return np.concatenate([*stream_by_python(file, layout, chosen), np.empty((0, len(chosen.all)))])
+
+
+def stream_by_python(file: Path, layout: Layout, chosen: Columns) -> Iterator[Array]:
+    """Yield the columns (., len(chosen.all)) by and by, or say in which line something is wrong."""
     width, wanted, decimal = len(layout.unfit), chosen.all, layout.decimal
     flat = array("d")
     for line, cells in records(file, layout.delimiter):
@@ -87,7 +144,11 @@ def _by_python(file: Path, layout: Layout, chosen: Columns) -> Array:
                     f"{file} must have weights that are not negative, got {value:g} in line {line}."
                 )
             flat.append(value)
-    return np.frombuffer(flat, dtype=np.float64).reshape(-1, len(wanted)).copy()
+        if len(flat) >= PYTHON_CELLS:
+            yield np.frombuffer(flat, dtype=np.float64).reshape(-1, len(wanted)).copy()
+            flat = array("d")
+    if flat:
+        yield np.frombuffer(flat, dtype=np.float64).reshape(-1, len(wanted)).copy()
 
 
 def _cells(count: int) -> str:

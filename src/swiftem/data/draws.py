@@ -17,7 +17,9 @@ from numpy.typing import NDArray
 from swiftem._checks import as_integers
 from swiftem._typing import Index
 
-__all__ = ["Draws", "Entropy", "GivenDraws", "SeededDraws", "generator", "read_seed"]
+__all__ = [
+    "BlockDraws", "Draws", "Entropy", "GivenDraws", "SeededDraws", "generator", "read_seed", "spread_rows",
+]  # fmt: skip
 
 Entropy = NDArray[np.uint32]
 """Four words that stand for a seed."""
@@ -91,7 +93,12 @@ class SeededDraws:
 
     def __init__(self, entropy: Entropy, n: int, batch_size: int, orders: Sequence[str]) -> None:
         kinds: dict[str, type[_Iid] | type[_Shuffled]] = {"iid": _Iid, "shuffled": _Shuffled}
-        self._streams = [kinds[order](entropy, stream, n, batch_size) for stream, order in enumerate(orders)]
+        self._set(
+            [kinds[order](entropy, stream, n, batch_size) for stream, order in enumerate(orders)], batch_size
+        )
+
+    def _set(self, streams: Sequence[_Iid | _Permutations], batch_size: int) -> None:
+        self._streams = streams
         self._rows = max(1, CHUNK // batch_size)
         self._chunk = -1
         self._drawn: tuple[Index, ...] = ()
@@ -131,28 +138,138 @@ class _Iid:
         return rng.integers(self._n, size=(rows, self._b), dtype=np.intp)
 
 
-class _Shuffled:
-    """An endless row of permutations, cut into pieces of b."""
+class _Permutations:
+    """An endless row of orders of all samples, cut into pieces of b."""
 
     def __init__(self, entropy: Entropy, stream: int, n: int, b: int) -> None:
         self._entropy, self._stream, self._n, self._b = entropy, stream, n, b
-        self._number, self._order = -1, np.empty(0, dtype=np.intp)
 
     def rows(self, start: int, rows: int) -> Index:
         """Return rows ``start``, ... of the stream, shape (rows, b)."""
         position, end, pieces = start * self._b, (start + rows) * self._b, []
         while position < end:
             number, offset = divmod(position, self._n)
-            piece = self._permutation(number)[offset : offset + end - position]
+            piece = self._piece(number, offset)[: end - position]
             pieces.append(piece)
             position += len(piece)
         return np.concatenate(pieces).reshape(rows, self._b)
+
+    def _piece(self, number: int, offset: int) -> Index:
+        """Return some of order ``number``, from place ``offset`` on, at least one."""
+        raise NotImplementedError
+
+
+class _Shuffled(_Permutations):
+    """One permutation after another."""
+
+    def __init__(self, entropy: Entropy, stream: int, n: int, b: int) -> None:
+        super().__init__(entropy, stream, n, b)
+        self._number, self._order = -1, np.empty(0, dtype=np.intp)
+
+    def _piece(self, number: int, offset: int) -> Index:
+        return self._permutation(number)[offset:]
 
     def _permutation(self, number: int) -> Index:
         if number != self._number:
             rng = generator(self._entropy, INDICES, self._stream, number)
             self._number, self._order = number, rng.permutation(self._n)
         return self._order
+
+
+class BlockDraws(SeededDraws):
+    """Sample numbers from a seed, for data on disk: nearby samples are read together.
+
+    An epoch takes each sample once. The blocks of the data come in a random order (in their own where the
+    data can only be read so); some in a row make a window, and within it samples are shuffled. Streams are
+    independent of each other. What an epoch draws is a function of seed, stream, layout and its number, so
+    that a run goes on at any k without reading what was before.
+
+    Parameters
+    ----------
+    entropy : ndarray of uint32, shape (4,)
+        From :func:`read_seed`.
+    edges : ndarray of int, shape (B + 1,)
+        Where blocks begin, and n.
+    per_window : int
+        Blocks in a window.
+    in_order : bool
+        Whether blocks come in the order of the data.
+    batch_size, streams : int
+        Samples that an iteration draws, in each of its streams.
+
+    Examples
+    --------
+    Three blocks of two samples, one a window: pairs of neighbours, in an order of their own.
+
+    >>> import numpy as np
+    >>> from swiftem.data.draws import BlockDraws, read_seed
+    >>> draws = BlockDraws(read_seed(0), np.array([0, 2, 4, 6]), 1, False, batch_size=2, streams=1)
+    >>> sorted(sorted(draws.at(k)[0].tolist()) for k in range(3))
+    [[0, 1], [2, 3], [4, 5]]
+    """
+
+    def __init__(
+        self,
+        entropy: Entropy,
+        edges: Index,
+        per_window: int,
+        in_order: bool,
+        *,
+        batch_size: int,
+        streams: int,
+    ) -> None:
+        self._set(
+            [
+                _Windowed(entropy, stream, edges, per_window, in_order, batch_size)
+                for stream in range(streams)
+            ],
+            batch_size,
+        )
+
+
+class _Windowed(_Permutations):
+    """Blocks in random order or in theirs, samples shuffled within a window of them."""
+
+    def __init__(
+        self, entropy: Entropy, stream: int, edges: Index, per_window: int, in_order: bool, b: int
+    ) -> None:
+        super().__init__(entropy, stream, int(edges[-1]), b)
+        self._edges, self._per_window, self._in_order = edges, per_window, in_order
+        self._number, self._window = -1, -1
+        self._blocks = self._ends = self._order = np.empty(0, dtype=np.intp)
+
+    def _piece(self, number: int, offset: int) -> Index:
+        if number != self._number:
+            self._blocks = np.arange(len(self._edges) - 1)
+            if not self._in_order:
+                generator(self._entropy, INDICES, self._stream, number).shuffle(self._blocks)
+            ends = np.cumsum(np.diff(self._edges)[self._blocks])
+            self._ends = np.append(ends[self._per_window - 1 : -1 : self._per_window], ends[-1])
+            self._number, self._window = number, -1
+        window = int(np.searchsorted(self._ends, offset, side="right"))
+        if window != self._window:
+            blocks = self._blocks[window * self._per_window : (window + 1) * self._per_window]
+            self._order = np.concatenate(
+                [np.arange(self._edges[block], self._edges[block + 1]) for block in blocks]
+            )
+            generator(self._entropy, INDICES, self._stream, number, window).shuffle(self._order)
+            self._window = window
+        begin = int(self._ends[window]) - len(self._order)
+        return self._order[offset - begin :]
+
+
+def spread_rows(n: int, count: int, rng: np.random.Generator) -> Index:
+    """Return ``count`` different sample numbers in order, one at random from each of as many equal parts.
+
+    No more memory than for the result, whatever n is, and of sorted data every part is there.
+
+    >>> (spread_rows(6, 3, np.random.default_rng(0)) // 2).tolist()
+    [0, 1, 2]
+    """
+    if count >= n:
+        return np.arange(n)
+    edges = n * np.arange(count + 1) // count
+    return edges[:-1] + np.floor(rng.random(count) * np.diff(edges)).astype(np.intp)
 
 
 class GivenDraws:

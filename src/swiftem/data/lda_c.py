@@ -12,7 +12,7 @@ from swiftem.data.corpus_counts import CorpusCounts, counted_documents
 from swiftem.data.lines import read_lines
 from swiftem.data.vocabulary import find_vocabulary, read_vocabulary
 
-__all__ = ["read_lda_c"]
+__all__ = ["WHAT", "document_in", "read_lda_c"]
 
 WHAT = "a corpus in lda-c's format"
 DOCUMENT = re.compile(r"\s*+[0-9]++(?:\s++[0-9]++:[0-9]++)*+\s*+", flags=re.ASCII)
@@ -65,20 +65,10 @@ def read_lda_c(
     for number, line in read_lines(file, WHAT):
         if not line.strip():
             continue
-        if not DOCUMENT.fullmatch(line):
-            raise _fault(file, number, line)
-        try:
-            numbers = np.array(line.replace(":", " ").split(), dtype=np.int64)
-        except OverflowError:
-            raise _fault(file, number, line) from None
-        if len(numbers) != 1 + 2 * numbers[0]:
-            raise ValueError(
-                f"{file} must have as many pairs in a line as its first number says, got {numbers[0]} and "
-                f"{len(numbers) // 2} pairs in line {number}."
-            )
-        if len(numbers) > 1 and (largest := int(numbers[1::2].max())) > highest:
+        pairs = document_in(file, number, line)
+        if len(pairs) and (largest := int(pairs[::2].max())) > highest:
             highest, highest_line = largest, number
-        documents.append(numbers[1:])
+        documents.append(pairs)
         names.append(f"line {number}")
     if highest < 0:
         raise ValueError(f"{file} must have at least one document with a word in it, got none.")
@@ -96,6 +86,22 @@ def read_lda_c(
     shape = (len(documents), highest + 1 if words is None else len(words))
     counts = sp.csr_array((pairs[1::2], pairs[::2], rows), shape=shape)
     return counted_documents(counts, words, names, str(file), "lda-c")
+
+
+def document_in(file: Path, number: int, line: str) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """Return words and counts of a line, alternating, shape (2m,), or say what is wrong with it."""
+    if not DOCUMENT.fullmatch(line):
+        raise _fault(file, number, line)
+    try:
+        numbers = np.array(line.replace(":", " ").split(), dtype=np.int64)
+    except OverflowError:
+        raise _fault(file, number, line) from None
+    if len(numbers) != 1 + 2 * numbers[0]:
+        raise ValueError(
+            f"{file} must have as many pairs in a line as its first number says, got {numbers[0]} and "
+            f"{len(numbers) // 2} pairs in line {number}."
+        )
+    return numbers[1:]
 
 
 def _fault(file: Path, number: int, line: str) -> ValueError:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from swiftem.data.text import decode_line
 
-__all__ = ["existing_file", "read_bytes", "read_lines"]
+__all__ = ["existing_file", "read_bytes", "read_lines", "read_pieces"]
 
 GZIP = b"\x1f\x8b"
 
@@ -58,6 +58,33 @@ def read_bytes(path: str | os.PathLike[str], what: str) -> bytes:
     try:
         with gzip.open(file) if _is_gzip(file) else file.open("rb") as stream:
             return stream.read()
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise _damaged(file, error) from None
+
+
+def read_pieces(path: str | os.PathLike[str], what: str, size: int) -> Iterator[bytes]:
+    r"""Yield a file's bytes piece by piece, about ``size`` each, cut at the ends of lines; unpacked.
+
+    >>> import pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = pathlib.Path(folder, "three.txt")
+    ...     _ = file.write_bytes(b"1\n22\n333")
+    ...     list(read_pieces(file, "a text file", 3))
+    [b'1\n', b'22\n', b'333']
+    """
+    file = existing_file(path, what)
+    try:
+        with gzip.open(file) if _is_gzip(file) else file.open("rb") as stream:
+            rest = b""
+            while read := stream.read(size):
+                whole, end, after = read.rpartition(b"\n")
+                if end:
+                    yield rest + whole + end
+                    rest = after
+                else:
+                    rest += read
+            if rest:
+                yield rest
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise _damaged(file, error) from None
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from swiftem.data.finite_rows import first_bad_cell, what_it_is
 from swiftem.data.table_columns import Column, Columns, choose_columns
 
-__all__ = ["read_npy"]
+__all__ = ["open_npy", "read_npy"]
 
 
 def read_npy(
@@ -23,14 +23,7 @@ def read_npy(
 
     Rows that are float32 or float64 and taken whole stay in the file.
     """
-    array = _open(file)
-    if array.dtype.kind not in "biuf":
-        what = "named fields" if array.dtype.names else f"dtype {array.dtype}"
-        raise ValueError(f"{file} must hold real numbers, got {what}.")
-    if array.ndim not in (1, 2):
-        raise ValueError(f"{file} must hold an array of shape (n,) or (n, d), got {array.shape}.")
-    if array.size == 0:
-        raise ValueError(f"{file} must have at least one row and one column, got shape {array.shape}.")
+    array = open_npy(file)
     if array.ndim == 1:
         array = array[:, None]
     chosen = choose_columns(file, (), [""] * array.shape[1], columns, weights)
@@ -46,6 +39,19 @@ def read_npy(
                 "(both from 0): remove or replace such rows."
             )
     return values, weight, chosen
+
+
+def open_npy(file: Path) -> NDArray[Any]:
+    """Return the array (n,) or (n, d) of numbers in a file, memory-mapped, or say why there is none."""
+    array = _open(file)
+    if array.dtype.kind not in "biuf":
+        what = "named fields" if array.dtype.names else f"dtype {array.dtype}"
+        raise ValueError(f"{file} must hold real numbers, got {what}.")
+    if array.ndim not in (1, 2):
+        raise ValueError(f"{file} must hold an array of shape (n,) or (n, d), got {array.shape}.")
+    if array.size == 0:
+        raise ValueError(f"{file} must have at least one row and one column, got shape {array.shape}.")
+    return array
 
 
 def _open(file: Path) -> NDArray[Any]:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from swiftem.data.finite_rows import first_bad_cell, what_it_is
 from swiftem.data.table_columns import Column, Columns, choose_columns, label
 
-__all__ = ["NEEDS_PYARROW", "parquet_names", "read_parquet"]
+__all__ = ["NEEDS_PYARROW", "chosen_of", "numbers_of", "opened", "parquet_names", "read_parquet"]
 
 NEEDS_PYARROW = "Parquet files need pyarrow: install it with pip install 'swiftem[io]'."
 
@@ -25,36 +25,43 @@ def read_parquet(
 
     What pandas keeps as an index is left out.
     """
-    with _opened(file) as stored:
-        schema = stored.schema_arrow
-        names = [str(name) for name in schema.names]
-        index = (schema.pandas_metadata or {}).get("index_columns", [])
-        unfit = [
-            "an index" if name in index else _unfit(kind)
-            for name, kind in zip(names, schema.types, strict=True)
-        ]
-        if not names or stored.metadata.num_rows == 0:
-            got = f"{stored.metadata.num_rows} rows of {len(names)} columns"
-            raise ValueError(f"{file} must have at least one row and one column, got {got}.")
-        chosen = choose_columns(file, names, unfit, columns, weights)
-        for number in chosen.all:
-            why = _unfit(schema.types[number])
-            if why:
-                raise ValueError(f"{file} must have numbers in column {names[number]!r}, got {why}.")
-        values = _empty(schema, chosen, stored.metadata.num_rows)
+    with opened(file) as stored:
+        names, chosen, kind = chosen_of(file, stored, columns, weights)
+        values = np.empty((stored.metadata.num_rows, len(chosen.data)), dtype=kind)
         weight = None if chosen.weights is None else np.empty(len(values))
         _fill(file, stored, names, chosen, values, weight)
     return values, weight, chosen
 
 
+def chosen_of(
+    file: Path, stored: Any, columns: Sequence[Column] | None, weights: Column | None
+) -> tuple[list[str], Columns, np.dtype[Any]]:
+    """Return the names of all columns of an open file, the choice, and the least type that holds it."""
+    schema = stored.schema_arrow
+    names = [str(name) for name in schema.names]
+    index = (schema.pandas_metadata or {}).get("index_columns", [])
+    unfit = [
+        "an index" if name in index else _unfit(kind) for name, kind in zip(names, schema.types, strict=True)
+    ]
+    if not names or stored.metadata.num_rows == 0:
+        got = f"{stored.metadata.num_rows} rows of {len(names)} columns"
+        raise ValueError(f"{file} must have at least one row and one column, got {got}.")
+    chosen = choose_columns(file, names, unfit, columns, weights)
+    for number in chosen.all:
+        why = _unfit(schema.types[number])
+        if why:
+            raise ValueError(f"{file} must have numbers in column {names[number]!r}, got {why}.")
+    return names, chosen, _kind(schema, chosen)
+
+
 def parquet_names(file: Path) -> tuple[str, ...]:
     """Return the names of all columns."""
-    with _opened(file) as stored:
+    with opened(file) as stored:
         return tuple(str(name) for name in stored.schema_arrow.names)
 
 
 @contextmanager
-def _opened(file: Path) -> Iterator[Any]:
+def opened(file: Path, **options: Any) -> Iterator[Any]:
     """Open the file, and turn what Arrow complains of into a sentence."""
     try:
         import pyarrow as pa
@@ -62,7 +69,7 @@ def _opened(file: Path) -> Iterator[Any]:
     except ImportError:
         raise ImportError(NEEDS_PYARROW) from None
     try:
-        with parquet.ParquetFile(file) as stored:
+        with parquet.ParquetFile(file, **options) as stored:
             yield stored
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowKeyError) as error:
         first = str(error).partition("\n")[0].rstrip(". ") or type(error).__name__
@@ -88,15 +95,15 @@ def _unfit(kind: Any) -> str:
     return "times" if types.is_temporal(kind) else str(kind)
 
 
-def _empty(schema: Any, chosen: Columns, n: int) -> NDArray[Any]:
-    """Return an array (n, d) of the least type that holds the columns."""
+def _kind(schema: Any, chosen: Columns) -> np.dtype[Any]:
+    """Return float32 where all columns of data are no more, else float64."""
     from pyarrow import types
 
     small = all(
         types.is_float32(schema.types[number]) or types.is_float16(schema.types[number])
         for number in chosen.data
     )
-    return np.empty((n, len(chosen.data)), dtype=np.float32 if small else np.float64)
+    return np.dtype(np.float32 if small else np.float64)
 
 
 def _fill(
@@ -114,11 +121,12 @@ def _fill(
         stop = start + batch.num_rows
         for place, number in enumerate(chosen.all):
             target = weight if weight is not None and place == len(chosen.data) else values[:, place]
-            target[start:stop] = _numbers(file, batch.column(names[number]), label(names, number), start)
+            target[start:stop] = numbers_of(file, batch.column(names[number]), label(names, number), start)
         start = stop
 
 
-def _numbers(file: Path, column: Any, name: str, start: int) -> NDArray[Any]:
+def numbers_of(file: Path, column: Any, name: str, start: int) -> NDArray[Any]:
+    """Return an Arrow column as an array, or say in which row, ``start`` added, there is no finite number."""
     import pyarrow as pa
     from pyarrow import types
 

@@ -20,7 +20,7 @@ from swiftem.data.npy_table import read_npy
 from swiftem.data.parquet_table import parquet_names, read_parquet
 from swiftem.data.table_columns import Column, shortened
 
-__all__ = ["ENDINGS", "Table", "is_table", "read_names", "read_table"]
+__all__ = ["ENDINGS", "TEXT", "Table", "find_table", "is_table", "read_names", "read_table", "said_whose"]
 
 TEXT = (".csv", ".tsv", ".txt")
 ENDINGS = (".csv", ".tsv", ".txt", ".parquet", ".npy")
@@ -112,9 +112,9 @@ def read_table(
     """
     if isinstance(columns, str):
         raise TypeError(f"columns must be a sequence of names or numbers, got the string {columns!r}.")
-    file, ending = _found(path)
+    file, ending = find_table(path)
     notes: list[str] = []
-    with _said_whose(file):
+    with said_whose(file):
         if ending in TEXT:
             values, weight, chosen, layout = read_csv(file, columns, weights)
             notes += _about_header(file, layout.names)
@@ -132,14 +132,14 @@ def read_table(
 
 def read_names(path: str | os.PathLike[str]) -> tuple[str, ...]:
     """Return the names of all columns of a table, numeric or not; empty where it has none."""
-    file, ending = _found(path)
-    with _said_whose(file):
+    file, ending = find_table(path)
+    with said_whose(file):
         if ending == ".npy":
             return ()
         return layout_of(file).names if ending in TEXT else parquet_names(file)
 
 
-def _found(path: str | os.PathLike[str]) -> tuple[Path, str]:
+def find_table(path: str | os.PathLike[str]) -> tuple[Path, str]:
     """Return the file and the ending that says what it is."""
     if not isinstance(path, str | os.PathLike):
         raise TypeError(f"path must be the name of a file, got {path!r}.")
@@ -157,7 +157,7 @@ def _found(path: str | os.PathLike[str]) -> tuple[Path, str]:
 
 
 @contextmanager
-def _said_whose(file: Path) -> Iterator[None]:
+def said_whose(file: Path) -> Iterator[None]:
     """Give the file's name to errors of the system."""
     try:
         yield

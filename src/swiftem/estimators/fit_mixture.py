@@ -13,6 +13,7 @@ from swiftem._typing import Array, Theta
 from swiftem.algorithm import run
 from swiftem.data.array_source import ArraySource
 from swiftem.data.draws import Seed
+from swiftem.data.stored_source import StoredSource
 from swiftem.estimators.history import Moment
 from swiftem.estimators.initial import Start
 from swiftem.estimators.look import Look
@@ -101,20 +102,24 @@ class Fitting:
         The model.
     bound : BoundGaussians
         The same for these data.
-    source : ArraySource
+    source : ArraySource or StoredSource
         The data.
     plan : Plan
         Which method.
     max_passes, tol : int and float
         When to stop: the passes, and a gain of the objective in a pass.
+    memory_limit, scratch
+        As in :func:`swiftem.run`.
     """
 
     model: GaussianMixtureModel
     bound: BoundGaussians
-    source: ArraySource
+    source: ArraySource | StoredSource
     plan: Plan
     max_passes: int
     tol: float
+    memory_limit: int | None = None
+    scratch: str | None = None
 
     def fit(self, start: Start, seed: int, watch: Watch, *, last_bound: float | None = None) -> Fit:
         """Return the fit from a start; ``last_bound`` is where an earlier fit ended that it goes on from."""
@@ -247,6 +252,7 @@ class _OneFit:
         result = run(
             self._shared.model, self._source, method, theta0=fit.theta, s0=fit.s, n_iter=count, seed=seed,
             record_every=epoch, record=lambda iterate: None, callback=look_at,
+            memory_limit=self._shared.memory_limit, scratch=self._shared.scratch,
         )  # fmt: skip
         fit.theta, fit.passes = result.theta, spent + result.passes
         fit.interrupted = result.status == "interrupted"

@@ -18,20 +18,28 @@ from sklearn.utils.validation import validate_data
 
 from swiftem._typing import Theta
 from swiftem.data.array_source import ArraySource
+from swiftem.data.memory_limit import read_memory_limit
+from swiftem.data.npy_source import NpySource
+from swiftem.data.stored_source import StoredSource
 from swiftem.estimators.fit_mixture import Fit, Fitting
 from swiftem.estimators.history import History
 from swiftem.estimators.initial import Start, make_start
 from swiftem.estimators.mixture_file import MixtureFile, Past
 from swiftem.estimators.mixture_queries import MixtureQueries
-from swiftem.estimators.mixture_scores import MixtureScores, read_weights
+from swiftem.estimators.mixture_scores import MixtureScores, check_columns, no_weights_beside, read_weights
 from swiftem.estimators.mixture_stream import MixtureStream, Read
 from swiftem.estimators.persistence import Persistent
 from swiftem.estimators.plan import METHOD_NAMES, make_plan
 from swiftem.estimators.reseed import DegenerateComponentWarning
+from swiftem.estimators.stored_rows import is_stored, open_rows
 from swiftem.estimators.warn import warn
 from swiftem.estimators.watch import StartWatch, Watcher
+from swiftem.memory import check_memory
+from swiftem.methods import EM
 from swiftem.models import GaussianMixtureModel, NormalInverseWishart
+from swiftem.models.covariance import COVARIANCES
 from swiftem.models.gaussian_components import bind_gaussians
+from swiftem.start import check_access
 
 __all__ = ["GaussianMixture"]
 
@@ -95,6 +103,13 @@ class GaussianMixture(
         α ≥ 1 of a symmetric Dirichlet prior on the weights.
     prior : NormalInverseWishart, optional
         Prior on means and covariances: the fit is then the maximum a posteriori.
+    memory_limit : int, str or None
+        Memory that ``fit`` may take for itself, in bytes or as a text such as "500MB": see
+        :func:`swiftem.run`. Rows that are given as an array are there already and do not count; they are
+        treated as those of a file.
+    scratch : str or None
+        Folder for the memory of iem and fiem where it does not fit into ``memory_limit``; by default the
+        system's folder for temporary files.
 
     Attributes
     ----------
@@ -138,6 +153,8 @@ lower_bounds_, n_features_in_, feature_names_in_
         ],
         "concentration": [None, Interval(Real, 1.0, None, closed="left")],
         "prior": [None, NormalInverseWishart],
+        "memory_limit": [None, str, Interval(Integral, 1, None, closed="left")],
+        "scratch": [None, str],
     }  # fmt: skip
 
     def __init__(
@@ -162,6 +179,8 @@ lower_bounds_, n_features_in_, feature_names_in_
         step_size: Any = "auto",
         concentration: float | None = None,
         prior: NormalInverseWishart | None = None,
+        memory_limit: int | str | None = None,
+        scratch: str | None = None,
     ) -> None:
         super().__init__(
             n_components=n_components, covariance_type=covariance_type, tol=tol, reg_covar=reg_covar,
@@ -174,6 +193,8 @@ lower_bounds_, n_features_in_, feature_names_in_
         self.step_size = step_size
         self.concentration = concentration
         self.prior = prior
+        self.memory_limit = memory_limit
+        self.scratch = scratch
 
     def __sklearn_tags__(self) -> Any:
         # Not that of scikit-learn's class, which compares init_params with names: it may be an array here.
@@ -186,12 +207,14 @@ lower_bounds_, n_features_in_, feature_names_in_
 
         Parameters
         ----------
-        X : array-like, shape (n, d)
-            The rows; float32 stays float32.
+        X : array-like of shape (n, d), path, list of paths, source, or function that returns blocks
+            The rows; float32 stays float32. Files are read as they are needed, by
+            :func:`swiftem.data.open_source`; with a ``memory_limit``, so are memory maps.
         y : ignored
             For scikit-learn's conventions.
         sample_weight : array-like, shape (n,), optional
-            Non-negative weights; a row of weight zero is as if absent.
+            Non-negative weights; a row of weight zero is as if absent. Those of files are a column of
+            theirs: ``fit(open_source(path, weight="w"))``.
 
         Returns
         -------
@@ -202,14 +225,22 @@ lower_bounds_, n_features_in_, feature_names_in_
         self._check_parameters(read.X, xp=np)
         fitting, starts, seeds = self._prepare(read)
         looks = None if fitting.plan.method else self.max_iter
-        with Watcher(self, len(starts), read.X, y, read.weight, looks) as watcher:
+        stored = isinstance(read.source, StoredSource)
+        rows = X if stored else read.X
+        with Watcher(self, len(starts), rows, y, read.weight, looks, at_once=not stored) as watcher:
             best = self._best(fitting, starts, seeds, watcher)
             self._keep(best, fitting, read.X.dtype)
             watcher.is_fitted = True
         return self
 
-    def _read(self, X: ArrayLike, sample_weight: ArrayLike | None, *, reset: bool, least: int = 2) -> Read:
+    def _read(self, X: Any, sample_weight: ArrayLike | None, *, reset: bool, least: int = 2) -> Read:
         """Return the rows, checked, and those that have weight as a source."""
+        limited = self.memory_limit is not None
+        if is_stored(X) or (limited and isinstance(X, np.memmap)):
+            return self._read_stored(X, sample_weight, reset=reset, least=least)
+        if type(X) is ArraySource:
+            no_weights_beside(sample_weight)
+            X, sample_weight = X.y, X.weight
         rows: NDArray[Any] = validate_data(
             self, X, dtype=[np.float64, np.float32], reset=reset, ensure_min_samples=least
         )
@@ -225,7 +256,21 @@ lower_bounds_, n_features_in_, feature_names_in_
                 "Expected n_samples >= n_components "
                 f"but got n_components = {self.n_components}, n_samples = {len(some)}"
             )
+        if limited:  # what is made of an array, of the size of it, would be too much
+            return Read(rows, weight, kept, NpySource(rows, sample_weight=weight))
         return Read(rows, weight, kept, ArraySource(some, of_some))
+
+    def _read_stored(self, X: Any, sample_weight: ArrayLike | None, *, reset: bool, least: int) -> Read:
+        """Return rows that stay where they are."""
+        source = open_rows(X, sample_weight)
+        (d,) = source.tail
+        check_columns(self, source, reset=reset)
+        if reset and source.n < max(self.n_components, least):
+            raise ValueError(
+                "Expected n_samples >= n_components "
+                f"but got n_components = {self.n_components}, n_samples = {source.n}"
+            )
+        return Read(np.empty((0, d), dtype=source.dtype), None, None, source)
 
     def _model(self) -> GaussianMixtureModel:
         return GaussianMixtureModel(
@@ -237,11 +282,16 @@ lower_bounds_, n_features_in_, feature_names_in_
         """Return what the fits share, where they start, and their seeds."""
         source = read.source
         model = self._model()
-        bound = bind_gaussians(model, source)
+        limit = read_memory_limit(self.memory_limit)
         plan = make_plan(
-            self.method, self.batch_size, self.step_size, n=source.n, d=bound.d,
+            self.method, self.batch_size, self.step_size, n=source.n, d=read.X.shape[1],
             n_components=self.n_components, covariance=self.covariance_type,
         )  # fmt: skip
+        method = EM() if plan.method is None else plan.method
+        check_access(method, source)
+        size = COVARIANCES[self.covariance_type].size(self.n_components, read.X.shape[1])
+        check_memory(limit, source, method, statistics=size, starts=True)
+        bound = bind_gaussians(model, source)
         random_state = check_random_state(self.random_state)
         if self._goes_on():
             starts = [Start(self._theta(bound.d), None, 0)]
@@ -250,7 +300,8 @@ lower_bounds_, n_features_in_, feature_names_in_
         seeds = [0] * len(starts)
         if plan.method is not None:
             seeds = random_state.randint(np.iinfo(np.int32).max, size=len(starts)).tolist()
-        return Fitting(model, bound, source, plan, self.max_iter, float(self.tol)), starts, seeds
+        fitting = Fitting(model, bound, source, plan, self.max_iter, float(self.tol), limit, self.scratch)
+        return fitting, starts, seeds
 
     def _goes_on(self) -> bool:
         return bool(self.warm_start and hasattr(self, "converged_"))

@@ -13,7 +13,9 @@ from sklearn.mixture._gaussian_mixture import _compute_precision_cholesky_from_p
 
 from swiftem._typing import Array
 from swiftem.data.array_source import ArraySource
+from swiftem.data.stored_source import StoredSource
 from swiftem.estimators.reseed import mended
+from swiftem.estimators.stored_rows import some_rows
 from swiftem.expectation import BLOCK
 from swiftem.lanes.choose import choose_expectation
 from swiftem.models.gaussian_components import BoundGaussians
@@ -47,13 +49,17 @@ class Start(NamedTuple):
 
 
 def make_start(
-    estimator: Any, bound: BoundGaussians, source: ArraySource, random_state: np.random.RandomState,
+    estimator: Any,
+    bound: BoundGaussians,
+    source: ArraySource | StoredSource,
+    random_state: np.random.RandomState,
     kept: NDArray[np.bool_] | None = None,
-) -> Start:  # fmt: skip
+) -> Start:
     """Return a start by the estimator's ``init_params``, and what it has of ``weights_init`` and the like.
 
     What is given takes the place of what the initialisation finds; where everything is, there is none.
-    ``kept`` says which of the user's rows are those of the source, for arrays that are for all of them.
+    ``kept`` says which of the user's rows are those of the source, for arrays that are for all of them. Rows
+    that are stored are not read for it as a whole: names and functions see a sample of them.
     """
     given: dict[str, Array] = {}
     for name in ("weights", "means"):
@@ -71,19 +77,27 @@ def make_start(
     if kept is not None and not (isinstance(init_params, str) or callable(init_params)):
         given_rows = np.asarray(init_params)
         init_params = given_rows[kept] if len(given_rows) == len(kept) else given_rows
+    if isinstance(source, StoredSource) and (isinstance(init_params, str) or callable(init_params)):
+        source = some_rows(source, bound.model.n_components, random_state)
     s = start_statistics(init_params, bound, source, random_state)
     if bound.in_domain(s):
         theta = bound.m_step(s)
         return Start(theta._replace(**given), None, 0) if given else Start(theta, s, 0)
     empty = int((bound.unpack(s).weights <= 0.0).sum())
-    drawn = source.take(random_state.choice(source.n, empty, replace=False)).y if empty else np.empty(0)
+    drawn = np.empty(0)
+    if empty:
+        rows = source if isinstance(source, ArraySource) else some_rows(source, empty, random_state)
+        drawn = rows.take(random_state.choice(rows.n, empty, replace=False)).y
     rng = np.random.default_rng(0)
     theta = mended(bound, s, np.asarray(drawn, dtype=np.float64).reshape(empty, bound.d), rng)
     return Start(theta._replace(**given), None, 0 if "means" in given else empty)
 
 
 def start_statistics(
-    init_params: Any, bound: BoundGaussians, source: ArraySource, random_state: np.random.RandomState
+    init_params: Any,
+    bound: BoundGaussians,
+    source: ArraySource | StoredSource,
+    random_state: np.random.RandomState,
 ) -> Array:
     """Return the statistics of an initialisation, whose M-step is the start.
 
@@ -94,8 +108,8 @@ def start_statistics(
         (n,) or responsibilities (n, M); or an array of these.
     bound : BoundGaussians
         The model, for these data.
-    source : ArraySource
-        The data.
+    source : ArraySource or StoredSource
+        The data; stored ones with an array of ``init_params`` alone.
     random_state : RandomState
         Used as scikit-learn does, so that the same seed gives the same start.
     """
@@ -111,9 +125,15 @@ def start_statistics(
 
 
 def _responsibilities(
-    init_params: Any, source: ArraySource, n_components: int, random_state: np.random.RandomState
+    init_params: Any,
+    source: ArraySource | StoredSource,
+    n_components: int,
+    random_state: np.random.RandomState,
 ) -> Rows:
-    X, n = source.y, source.n
+    n = source.n
+    if isinstance(source, StoredSource):
+        return _given(init_params, n, n_components)
+    X = source.y
     if isinstance(init_params, str):
         if init_params == "kmeans":
             return _of_labels(_kmeans(X, source.weight, n_components, random_state), n_components)

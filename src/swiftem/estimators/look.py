@@ -8,6 +8,9 @@ import numpy as np
 
 from swiftem._typing import Array, Theta
 from swiftem.data.array_source import ArraySource
+from swiftem.data.draws import spread_rows
+from swiftem.data.stored_source import StoredSource
+from swiftem.estimators.stored_rows import in_memory
 from swiftem.lanes.choose import choose_expectation
 from swiftem.models.gaussian_components import BoundGaussians
 
@@ -36,7 +39,7 @@ class Look:
     ----------
     bound : BoundGaussians
         The model, for ``source``.
-    source : ArraySource
+    source : ArraySource or StoredSource
         The data.
     tol : float
         Gain in a pass.
@@ -44,10 +47,15 @@ class Look:
         Looks in a row that must find the fit at rest: more than one for a method whose noise does not end.
     """
 
-    def __init__(self, bound: BoundGaussians, source: ArraySource, tol: float, looks: int = 1) -> None:
-        rows = source
+    def __init__(
+        self, bound: BoundGaussians, source: ArraySource | StoredSource, tol: float, looks: int = 1
+    ) -> None:
         self.is_exact = source.n <= LOOKED_AT
-        if not self.is_exact:
+        if isinstance(source, StoredSource):
+            rows = in_memory(source, spread_rows(source.n, LOOKED_AT, np.random.default_rng(0)))
+        elif self.is_exact:
+            rows = source
+        else:
             index = np.sort(np.random.default_rng(0).choice(source.n, LOOKED_AT, replace=False))
             weight = None if source.weight is None else source.weight[index]
             rows = ArraySource(source.y[index], weight)

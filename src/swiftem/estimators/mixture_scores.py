@@ -12,11 +12,13 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from swiftem._typing import Array, Theta
 from swiftem.data.array_source import ArraySource
-from swiftem.expectation import Evaluation
+from swiftem.data.stored_source import StoredSource
+from swiftem.estimators.stored_rows import is_stored, open_rows
+from swiftem.expectation import Evaluation, Expectation
 from swiftem.lanes.choose import choose_expectation
 from swiftem.models import GaussianMixtureModel
 
-__all__ = ["MixtureScores", "read_weights"]
+__all__ = ["MixtureScores", "check_columns", "no_weights_beside", "read_weights"]
 
 NUMBERS = 1 << 22
 """Responsibilities that are made at a time where they are not what is asked for."""
@@ -28,6 +30,35 @@ def read_weights(sample_weight: ArrayLike | None, X: NDArray[Any]) -> Array | No
         return None
     weight: Array = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
     return weight
+
+
+def no_weights_beside(sample_weight: ArrayLike | None) -> None:
+    """Refuse weights beside rows that are stored, which have their own."""
+    if sample_weight is not None:
+        raise ValueError("sample_weight must be given to the source, not beside it.")
+
+
+def check_columns(estimator: Any, source: StoredSource, *, reset: bool) -> None:
+    """Set the columns that an estimator knows, or compare those of other rows with them.
+
+    As scikit-learn does with arrays and data frames.
+    """
+    (d,) = source.tail
+    if reset:
+        estimator.n_features_in_ = d
+        estimator.__dict__.pop("feature_names_in_", None)
+        if source.names:
+            estimator.feature_names_in_ = np.array(source.names, dtype=object)
+    elif d != estimator.n_features_in_:
+        name = type(estimator).__name__
+        raise ValueError(
+            f"X has {d} features, but {name} is expecting {estimator.n_features_in_} features as input."
+        )
+    elif source.names and tuple(getattr(estimator, "feature_names_in_", source.names)) != source.names:
+        raise ValueError(
+            "The columns of X must be those of the fit, in their order: "
+            f"{', '.join(estimator.feature_names_in_)}, got {', '.join(source.names)}."
+        )
 
 
 class MixtureScores:
@@ -42,30 +73,50 @@ class MixtureScores:
         def _model(self) -> GaussianMixtureModel: ...
         def _n_parameters(self) -> int: ...
 
-    def _rows(self, X: ArrayLike) -> NDArray[Any]:
+    def _rows(self, X: Any) -> Any:
+        """Return the rows as an array, or as a source where they are stored."""
         check_is_fitted(self)
+        if type(X) is ArraySource:
+            X = X.y
+        if is_stored(X):
+            source = open_rows(X)
+            check_columns(self, source, reset=False)
+            return source
         rows: NDArray[Any] = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
         return rows
 
-    def _evaluate(self, X: NDArray[Any], **wanted: bool) -> Evaluation:
-        source = ArraySource(X)
+    def _e_step(self, X: Any) -> tuple[Any, Any, Expectation]:
+        """Return rows as a source, the model for them, and its E-step."""
+        source = X if isinstance(X, StoredSource) else ArraySource(X)
         # The middle of the components does for a centre, and saves a pass.
         centre = np.asarray(self.weights_, dtype=np.float64) @ np.asarray(self.means_, dtype=np.float64)
         bound = self._model().bind(source, centre=centre)
-        return choose_expectation("auto", bound, source).evaluate(self._theta(), **wanted)
+        return source, bound, choose_expectation("auto", bound, source)
 
-    def _with_responsibilities(self, X: NDArray[Any]) -> Iterator[tuple[slice, Evaluation]]:
+    def _evaluate(self, X: Any, **wanted: bool) -> Evaluation:
+        return self._e_step(X)[2].evaluate(self._theta(), **wanted)
+
+    def _with_responsibilities(
+        self, X: Any, weight: Array | None = None
+    ) -> Iterator[tuple[slice, Array, Evaluation]]:
+        """Yield where rows are, their weights, and their E-step."""
         size = max(NUMBERS // self.n_components, 1)
+        if isinstance(X, StoredSource):
+            for batch in X.blocks(min(size, X.chunk_rows)):
+                here = slice(int(batch.index[0]), int(batch.index[-1]) + 1)
+                yield here, batch.weight, self._evaluate(batch.y, responsibilities=True)
+            return
+        weight = np.ones(len(X)) if weight is None else weight
         for start in range(0, len(X), size):
             here = slice(start, min(start + size, len(X)))
-            yield here, self._evaluate(X[here], responsibilities=True)
+            yield here, weight[here], self._evaluate(X[here], responsibilities=True)
 
     def score_samples(self, X: ArrayLike) -> NDArray[Any]:
         """Return the log-likelihood of each row.
 
         Parameters
         ----------
-        X : array-like, shape (n, d)
+        X : array-like, shape (n, d), path or source
             The rows.
 
         Returns
@@ -81,20 +132,25 @@ class MixtureScores:
 
         Parameters
         ----------
-        X : array-like, shape (n, d)
+        X : array-like, shape (n, d), path or source
             The rows.
         y : ignored
             For scikit-learn's conventions.
         sample_weight : array-like, shape (n,), optional
             Non-negative weights.
         """
-        if sample_weight is None:
+        if sample_weight is None and not is_stored(X):
             return float(np.mean(self.score_samples(X)))
         total, weight = self._total(self._rows(X), sample_weight)
         return total / weight
 
-    def _total(self, X: NDArray[Any], sample_weight: ArrayLike | None) -> tuple[float, float]:
+    def _total(self, X: Any, sample_weight: ArrayLike | None) -> tuple[float, float]:
         """Return Σ w log g and Σ w."""
+        if isinstance(X, StoredSource):
+            no_weights_beside(sample_weight)
+            source, bound, e_step = self._e_step(X)
+            theta, total = self._theta(), source.total_weight
+            return -total * (e_step.objective(theta) - bound.penalty(theta)), total
         weight = read_weights(sample_weight, X)
         found = self._evaluate(X).log_likelihood
         if weight is None:
@@ -106,7 +162,7 @@ class MixtureScores:
 
         Parameters
         ----------
-        X : array-like, shape (n, d)
+        X : array-like, shape (n, d), path or source
             The rows.
 
         Returns
@@ -123,7 +179,7 @@ class MixtureScores:
 
         Parameters
         ----------
-        X : array-like, shape (n, d)
+        X : array-like, shape (n, d), path or source
             The rows.
 
         Returns
@@ -132,8 +188,9 @@ class MixtureScores:
             Rows sum to 1; float32 for rows of float32.
         """
         rows = self._rows(X)
-        found = np.empty((len(rows), self.n_components), dtype=rows.dtype)
-        for here, evaluation in self._with_responsibilities(rows):
+        n = rows.n if isinstance(rows, StoredSource) else len(rows)
+        found = np.empty((n, self.n_components), dtype=rows.dtype)
+        for here, _, evaluation in self._with_responsibilities(rows):
             assert evaluation.responsibilities is not None
             found[here] = evaluation.responsibilities
         return found
@@ -143,7 +200,7 @@ class MixtureScores:
 
         Parameters
         ----------
-        X : array-like, shape (n, d)
+        X : array-like, shape (n, d), path or source
             The rows.
         sample_weight : array-like, shape (n,), optional
             Non-negative weights.
@@ -156,7 +213,7 @@ class MixtureScores:
 
         Parameters
         ----------
-        X : array-like, shape (n, d)
+        X : array-like, shape (n, d), path or source
             The rows.
         sample_weight : array-like, shape (n,), optional
             Non-negative weights.
@@ -172,18 +229,22 @@ class MixtureScores:
 
         Parameters
         ----------
-        X : array-like, shape (n, d)
+        X : array-like, shape (n, d), path or source
             The rows.
         sample_weight : array-like, shape (n,), optional
             Non-negative weights.
         """
         rows = self._rows(X)
-        weight = read_weights(sample_weight, rows)
-        weight = np.ones(len(rows)) if weight is None else weight
-        total = entropy = 0.0
-        for here, evaluation in self._with_responsibilities(rows):
+        given = None
+        if isinstance(rows, StoredSource):
+            no_weights_beside(sample_weight)
+        else:
+            given = read_weights(sample_weight, rows)
+        total = entropy = of_all = 0.0
+        for _, weight, evaluation in self._with_responsibilities(rows, given):
             r = evaluation.responsibilities
             assert r is not None
-            entropy -= float(weight[here] @ (r * np.log(r, out=np.zeros_like(r), where=r > 0)).sum(axis=1))
-            total += float(weight[here] @ evaluation.log_likelihood)
-        return -2.0 * total + self._n_parameters() * log(float(weight.sum())) + 2.0 * entropy
+            entropy -= float(weight @ (r * np.log(r, out=np.zeros_like(r), where=r > 0)).sum(axis=1))
+            total += float(weight @ evaluation.log_likelihood)
+            of_all += float(weight.sum())
+        return -2.0 * total + self._n_parameters() * log(of_all) + 2.0 * entropy

@@ -12,11 +12,13 @@ from sklearn.utils import check_random_state
 
 from swiftem._typing import Array, Theta
 from swiftem.data.array_source import ArraySource
+from swiftem.data.stored_source import StoredSource
 from swiftem.estimators.fit_mixture import Fit, Fitting
 from swiftem.estimators.history import History
 from swiftem.estimators.initial import Start
 from swiftem.estimators.mixture_file import Past
 from swiftem.estimators.online import OnlineMixture
+from swiftem.estimators.stored_rows import blocks_of, is_stored
 from swiftem.estimators.watch import Watcher
 from swiftem.models import GaussianMixtureModel
 from swiftem.models.gaussian_theta import GaussianTheta
@@ -28,12 +30,15 @@ REFIT_PASSES = 50
 
 
 class Read(NamedTuple):
-    """Data as they were read: rows and weights as given, which rows have weight, and these as a source."""
+    """Data as they were read: rows and weights as given, which rows have weight, and these as a source.
+
+    Of rows that are stored, ``X`` has the columns and the type, but no row.
+    """
 
     X: NDArray[Any]
     weight: Array | None
     kept: NDArray[np.bool_] | None
-    source: ArraySource
+    source: ArraySource | StoredSource
 
 
 class MixtureStream:
@@ -69,16 +74,23 @@ class MixtureStream:
 
         Parameters
         ----------
-        X : array-like, shape (n, d)
-            New rows; fewer than ``n_components`` are enough after the first call.
+        X : array-like of shape (n, d), path, source, or generator of blocks
+            New rows; fewer than ``n_components`` are enough after the first call. Files, sources and blocks
+            are taken block by block, in one pass, as if in as many calls: this is what a generator, which
+            cannot be read again, is good for.
         y : ignored
             For scikit-learn's conventions.
         sample_weight : array-like, shape (n,), optional
             Non-negative weights.
         """
+        if is_stored(X):
+            for rows, weights in blocks_of(X, sample_weight):
+                self.partial_fit(rows, sample_weight=weights)
+            return self
         is_first = not hasattr(self, "means_")
         read = self._read(X, sample_weight, reset=is_first, least=1)
         model, source = self._model(), read.source
+        assert isinstance(source, ArraySource)
         online: OnlineMixture | None = self.__dict__.get("_online")
         if online is None:
             self._check_parameters(read.X, xp=np)

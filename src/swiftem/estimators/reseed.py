@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from swiftem._typing import Array, Index
-from swiftem.data.array_source import ArraySource
+from swiftem.data.source import Source
 from swiftem.models.gaussian_components import BoundGaussians
 from swiftem.models.gaussian_theta import GaussianTheta
 
@@ -95,7 +95,7 @@ def mended(bound: BoundGaussians, s: Array, rows: Array, rng: np.random.Generato
 
 
 def reseed(
-    bound: BoundGaussians, source: ArraySource, theta: GaussianTheta, gone: Index, rng: np.random.Generator
+    bound: BoundGaussians, source: Source, theta: GaussianTheta, gone: Index, rng: np.random.Generator
 ) -> GaussianTheta:
     """Set components to rows that the others explain worst, with the covariance of all data."""
     whole = _pooled(bound, rng)

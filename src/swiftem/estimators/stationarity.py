@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 
 from swiftem._typing import Array, Theta
-from swiftem.data.array_source import ArraySource
+from swiftem.data.source import Source
 from swiftem.lanes.choose import choose_expectation
 
 __all__ = ["stationarity"]
 
 
-def stationarity(bound: Any, source: ArraySource, s: Array, theta: Theta) -> tuple[float, float]:
+def stationarity(bound: Any, source: Source, s: Array, theta: Theta) -> tuple[float, float]:
     r"""Return the objective at :math:`\theta = \bar\theta(s)` and :math:`\|s - \bar s(\theta)\| / \|s\|`.
 
     Both norms are of statistics of rows that are scaled to unit variance, so that the quotient has no unit.
@@ -22,7 +22,7 @@ def stationarity(bound: Any, source: ArraySource, s: Array, theta: Theta) -> tup
     ----------
     bound : BoundGaussians
         The model, for ``source``.
-    source : ArraySource
+    source : Source
         The data.
     s : ndarray, shape (q,)
         Statistics.

@@ -49,13 +49,16 @@ class Watcher:
         As the callbacks are to see them.
     most_looks : int, optional
         How many "pass" tasks a start has at most, if that is known.
+    at_once : bool
+        Whether several fits may be under way, each with a memory of its own.
     """
 
     def __init__(
         self, estimator: Any, n_starts: int, X: Any, y: Any = None, sample_weight: Any = None,
-        most_looks: int | None = None,
+        most_looks: int | None = None, at_once: bool = True,
     ) -> None:  # fmt: skip
         self.estimator, self.n_starts, self.most_looks = estimator, n_starts, most_looks
+        self.at_once = at_once
         metadata = None if sample_weight is None else {"sample_weight": sample_weight}
         self.told = {"estimator": estimator, "X": X, "y": y, "metadata": metadata}
         self.context: Any = None
@@ -95,7 +98,7 @@ class Watcher:
         """
         # Around all of them, as the setting is one for the whole process.
         with one_thread_blas():
-            if self.n_starts > 1 and not self._listens() and get_threads() > 1:
+            if self.n_starts > 1 and self.at_once and not self._listens() and get_threads() > 1:
                 most = min(self.n_starts, get_threads())
                 with DeferredInterrupt() as interrupt, ThreadPoolExecutor(most) as pool:
                     watches = [StartWatch(interrupt.check) for _ in range(self.n_starts)]

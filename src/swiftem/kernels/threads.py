@@ -7,8 +7,9 @@ caller adds the parts up in the order of the pieces.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor, wait
+from collections import deque
+from collections.abc import Callable, Generator, Iterable
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager
 from itertools import pairwise
 from typing import Any, TypeVar
@@ -78,23 +79,33 @@ def one_thread_blas() -> AbstractContextManager[Any]:
     return _blas.limit(limits=1, user_api="blas")  # type: ignore[no-any-return]
 
 
-def in_order(function: Callable[..., T], work: list[tuple[Any, ...]]) -> Iterator[T]:
+def in_order(function: Callable[..., T], work: Iterable[tuple[Any, ...]]) -> Generator[T, None, None]:
     """Yield ``function(*item)`` for the items of ``work`` in their order, computed by several threads.
 
-    ``function`` should release the GIL. An exception, Ctrl-C too, drops the work that has not begun.
+    ``function`` should release the GIL. Items are asked for as they are needed, few ahead, so that they may
+    be read from a file meanwhile. An exception, Ctrl-C too, drops the work that has not begun.
+
+    >>> list(in_order(pow, ((2, power) for power in range(4))))
+    [1, 2, 4, 8]
     """
     global _pool
     threads = get_threads()
-    if threads == 1 or len(work) == 1:
+    if threads == 1 or (isinstance(work, list) and len(work) == 1):
         for item in work:
             yield function(*item)
         return
     if _pool is None:
         _pool = ThreadPoolExecutor(threads, thread_name_prefix="swiftem")
-    futures = [_pool.submit(function, *item) for item in work]
+    # A list is all there already; of what is read on the way, each thread has one and the next ones wait.
+    ahead = len(work) if isinstance(work, list) else threads + 2
+    futures: deque[Future[T]] = deque()
     try:
-        for future in futures:
-            yield future.result()
+        for item in work:
+            futures.append(_pool.submit(function, *item))
+            if len(futures) >= ahead:
+                yield futures.popleft().result()
+        while futures:
+            yield futures.popleft().result()
     finally:
         # Work that has begun may write to the caller's arrays: it must be over when the caller goes on.
         wait([future for future in futures if not future.cancel()])

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from swiftem._typing import Array, Theta
-from swiftem.data.array_source import ArraySource
 from swiftem.kernels.numba import gaussian_batches as kernels
 from swiftem.kernels.numba.gaussian_blocks import make_work
 from swiftem.kernels.numba.gaussian_m_step import Hyper, m_step, make_scratch
 from swiftem.kernels.threads import one_thread_blas
 from swiftem.lanes.gaussian_expectation import GaussianExpectation
 from swiftem.lanes.lane import Current, FusedLane, Task, step_sizes
+from swiftem.lanes.parts import Samples
 from swiftem.methods import FastIncrementalEM, IncrementalEM, OnlineEM, VarianceReducedEM
 from swiftem.models.covariance import Coefficients
 from swiftem.models.gaussian_components import BoundGaussians
@@ -29,15 +29,12 @@ class _GaussianLane(FusedLane):
 
     def __init__(self, task: Task) -> None:
         super().__init__(task)
-        assert isinstance(task.source, ArraySource)
         assert isinstance(task.model, BoundGaussians)
         self.bound, source = task.model, task.source
         model, prior, d = self.bound.model, self.bound.prior, self.bound.d
-        self.data = (
-            source.y.reshape(source.n, -1),
-            np.empty(0) if source.weight is None else source.weight,
-            source.n / source.total_weight,
-        )
+        self.samples = Samples(source, streams=task.method.index_streams)
+        self.weight_scale = source.n / source.total_weight
+        self.share = self.weight_scale / source.n
         sizes = self.bound.kind.code, model.n_components, d
         q = self.bound.kind.size(model.n_components, d)
         hyper = Hyper(
@@ -84,7 +81,7 @@ class _GaussianLane(FusedLane):
 
     def prepare(self, now: Current, stop: int) -> int:
         """Return where the kernel has to stop."""
-        return stop
+        return self.samples.stop(now.k, stop, self.task.method.batch_size)
 
     @abstractmethod
     def compiled(self, now: Current, stop: int) -> int:
@@ -103,8 +100,12 @@ class _OnlineLane(_GaussianLane):
     def compiled(self, now: Current, stop: int) -> int:
         """Run the kernel."""
         steps = step_sizes(self.task.gamma, now.k, stop)
-        drawn = self.task.draws.block(now.k, stop)
-        return int(kernels.online_em(*self.data, steps, *drawn, self.s, self.theta, self.tools))
+        drawn = self.samples.drawn(self.task.draws.block(now.k, stop))
+        return int(
+            kernels.online_em(
+                drawn.y, drawn.weight, self.weight_scale, steps, *drawn.index, self.s, self.theta, self.tools
+            )
+        )
 
 
 class _IncrementalLane(_GaussianLane):
@@ -119,12 +120,13 @@ class _IncrementalLane(_GaussianLane):
 
     def compiled(self, now: Current, stop: int) -> int:
         """Run the kernel."""
-        drawn = self.task.draws.block(now.k, stop)
-        return int(
-            kernels.incremental_em(
-                *self.data, *drawn, now.state.memory, self.centre, self.s, self.theta, self.tools
-            )
-        )
+        drawn = self.samples.drawn(self.task.draws.block(now.k, stop), now.state.memory)
+        rejected = kernels.incremental_em(
+            drawn.y, drawn.weight, self.share, *drawn.index, drawn.memory,
+            self.centre, self.s, self.theta, self.tools,
+        )  # fmt: skip
+        self.samples.remember(drawn, now.state.memory)
+        return int(rejected)
 
     def store(self, now: Current) -> None:
         """Give the centre back, too."""
@@ -138,12 +140,13 @@ class _FastIncrementalLane(_IncrementalLane):
     def compiled(self, now: Current, stop: int) -> int:
         """Run the kernel."""
         steps = step_sizes(self.task.gamma, now.k, stop)
-        drawn = self.task.draws.block(now.k, stop)
-        return int(
-            kernels.fast_incremental_em(
-                *self.data, steps, *drawn, now.state.memory, self.centre, self.s, self.theta, self.tools
-            )
-        )
+        drawn = self.samples.drawn(self.task.draws.block(now.k, stop), now.state.memory)
+        rejected = kernels.fast_incremental_em(
+            drawn.y, drawn.weight, self.weight_scale, self.share, steps, *drawn.index, drawn.memory,
+            self.centre, self.s, self.theta, self.tools,
+        )  # fmt: skip
+        self.samples.remember(drawn, now.state.memory)
+        return int(rejected)
 
 
 class _VarianceReducedLane(_GaussianLane):
@@ -165,7 +168,7 @@ class _VarianceReducedLane(_GaussianLane):
             self.store(now)
             now.state = type(now.state)(now.theta, self.task.e_step.full(now.theta))
             self.renewed = now.k
-        return min(stop, now.k + length - now.k % length)
+        return super().prepare(now, min(stop, now.k + length - now.k % length))
 
     def compiled(self, now: Current, stop: int) -> int:
         """Run the kernel."""
@@ -173,12 +176,13 @@ class _VarianceReducedLane(_GaussianLane):
         if self.anchor is None or self.anchor[0] is not theta:
             self.anchor = theta, self.coefficients(theta)
         steps = step_sizes(self.task.gamma, now.k, stop)
-        drawn = self.task.draws.block(now.k, stop)
+        drawn = self.samples.drawn(self.task.draws.block(now.k, stop))
         return int(
             kernels.variance_reduced_em(
-                *self.data, steps, *drawn, self.anchor[1], centre, self.s, self.theta, self.tools
+                drawn.y, drawn.weight, self.weight_scale, steps, *drawn.index,
+                self.anchor[1], centre, self.s, self.theta, self.tools,
             )
-        )
+        )  # fmt: skip
 
 
 LANES: dict[type, type[_GaussianLane]] = {

@@ -9,6 +9,7 @@ import numpy as np
 from swiftem.data.array_source import ArraySource
 from swiftem.kernels.threads import one_thread_blas
 from swiftem.lanes.lane import Current, Lane, Task
+from swiftem.lanes.parts import is_served
 from swiftem.models.gaussian_components import BoundGaussians
 
 __all__ = ["gaussian_components_lane"]
@@ -16,10 +17,10 @@ __all__ = ["gaussian_components_lane"]
 
 def gaussian_components_lane(task: Task) -> Lane | None:
     """Return the lane for such a mixture, or None where it does not apply."""
-    if type(task.model) is not BoundGaussians or type(task.source) is not ArraySource:
+    if type(task.model) is not BoundGaussians or not is_served(task.source):
         return None
-    y = task.source.y
-    if not y.flags.c_contiguous or y.dtype not in (np.float32, np.float64):
+    y = task.source.y if isinstance(task.source, ArraySource) else None
+    if y is not None and (not y.flags.c_contiguous or y.dtype not in (np.float32, np.float64)):
         # Each kind of array would be four more kernels to compile, and a copy twice the data.
         return OneThreadLane(task)
     from swiftem.lanes.gaussian_batches import LANES

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterable
+from contextlib import closing
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from swiftem._typing import Array
-from swiftem.data.array_source import ArraySource
 from swiftem.data.source import Batch, Source
 from swiftem.expectation import Evaluation, Expectation
 from swiftem.kernels.numba import gaussian_blocks as blocks
 from swiftem.kernels.numba import gaussian_passes as kernels
-from swiftem.kernels.threads import in_order, one_thread_blas, pieces
+from swiftem.kernels.threads import in_order, one_thread_blas
+from swiftem.lanes.parts import Part, is_served, parts
 from swiftem.models.covariance import Coefficients
 from swiftem.models.gaussian_components import BoundGaussians
 from swiftem.models.gaussian_theta import GaussianTheta
@@ -31,14 +33,12 @@ BLOCKS = 64
 class GaussianExpectation(Expectation):
     """As :class:`Expectation`, with compiled E-steps that give the same at any number of threads."""
 
-    def __init__(self, model: BoundGaussians, source: ArraySource, between_blocks: Any) -> None:
+    def __init__(self, model: BoundGaussians, source: Source, between_blocks: Any) -> None:
         super().__init__(model, source, between_blocks)
         self.bound = model
-        self.y: NDArray[Any] = source.y.reshape(source.n, -1)
-        self.weight = np.empty(0) if source.weight is None else source.weight
         self._sizes = model.kind.code, model.model.n_components, model.d
         per_sample = 4 * self._sizes[1] * (blocks.columns(self._sizes[0], model.d) + 8)
-        self._pieces = pieces(source.n, least_rows=max(512, WORK // per_sample))
+        self._least_rows = max(512, WORK // per_sample)
         self._local = threading.local()
         self._coefficients: list[tuple[GaussianTheta, Coefficients]] = []
         self._products: Array | None = None
@@ -49,7 +49,7 @@ class GaussianExpectation(Expectation):
     @classmethod
     def of(cls, model: Any, source: Source, between_blocks: Any) -> GaussianExpectation | None:
         """Return one where model and source are of the kinds that this is for."""
-        if type(model) is BoundGaussians and type(source) is ArraySource:
+        if type(model) is BoundGaussians and is_served(source):
             return cls(model, source, between_blocks)
         return None
 
@@ -73,17 +73,17 @@ class GaussianExpectation(Expectation):
 
     def _pass(self, theta: GaussianTheta, remember: bool) -> tuple[Array, Array | None]:
         code, n_components, _ = self._sizes
-        memory = np.empty((self.n, n_components), dtype=self.memory_dtype) if remember else None
+        memory = self.allocate((self.n, n_components), self.memory_dtype) if remember else None
         # Without a memory, what "tied" has of products is the same for every θ.
         tied = code == blocks.TIED
         with_products = tied and (remember or self._products is None)
         prepared, totals, loss, near = self._prepared(theta), self._totals(), 0.0, True
-        work = [(prepared, memory, with_products, *piece) for piece in self._pieces]
+        work = self._work_on(prepared, memory, with_products)
         reach = np.zeros(self._sizes[2])
-        with one_thread_blas():
-            for parts, log_likelihood, all_near, found in in_order(self._piece, work):
+        with one_thread_blas(), closing(in_order(self._piece, work)) as done:
+            for sums, log_likelihood, all_near, found in done:
                 self._between_blocks()
-                for total, part in zip(totals, parts, strict=True):
+                for total, part in zip(totals, sums, strict=True):
                     total += part
                 loss -= log_likelihood
                 near &= all_near
@@ -105,17 +105,24 @@ class GaussianExpectation(Expectation):
             self._last = theta, loss / self._source.total_weight
         return self._flat(*totals) / self._source.total_weight, memory
 
+    def _work_on(self, *common: Any) -> Iterable[tuple[Any, ...]]:
+        """Return the parts of a pass, each with what all of them need."""
+        found = parts(self._source, self._least_rows)
+        if isinstance(found, list):
+            return [(*common, part) for part in found]
+        return ((*common, part) for part in found)
+
     def _piece(
-        self, prepared: Coefficients, memory: Array | None, with_products: bool, start: int, stop: int
+        self, prepared: Coefficients, memory: Array | None, with_products: bool, part: Part
     ) -> tuple[tuple[Array, Array, Array], float, bool, Array]:
         code, n_components, d = self._sizes
         found = np.zeros(d)
         totals, work, loss, near = self._totals(), self._work(), 0.0, True
-        for here in _chunks(start, stop, BLOCKS * len(work.largest)):
+        remembered = np.empty((0, n_components)) if memory is None else memory[part.here]
+        for here in _chunks(len(part.y), BLOCKS * len(work.largest)):
             log_likelihood, all_near = kernels.full_pass(
-                _plain(self.y[here]), self.weight[here] if len(self.weight) else self.weight,
-                self.bound.centre, self.reach, code, prepared,
-                np.empty((0, n_components)) if memory is None else memory[here],
+                _plain(part.y[here]), part.weight[here], self.bound.centre, self.reach, code, prepared,
+                remembered[here],
                 with_products, work, found, *totals,
             )  # fmt: skip
             loss += log_likelihood
@@ -126,11 +133,18 @@ class GaussianExpectation(Expectation):
         r"""Return :math:`\overline{\mathcal{L}}(\theta)`: free where the last full pass was at this θ."""
         if self._last is not None and self._last[0] is theta:
             return self._model.penalty(theta) + self._last[1]
-        found = self.evaluate(theta).log_likelihood
-        mean = float(
-            found.mean() if not len(self.weight) else found @ self.weight / self._source.total_weight
-        )
-        return self._model.penalty(theta) - mean
+        total, prepared = 0.0, self._prepared(theta)
+        with one_thread_blas(), closing(in_order(self._log_likelihood, self._work_on(prepared))) as done:
+            for log_likelihood in done:
+                self._between_blocks()
+                total += log_likelihood
+        return self._model.penalty(theta) - total / self._source.total_weight
+
+    def _log_likelihood(self, prepared: Coefficients, part: Part) -> float:
+        """Return Σ weight · log g(y) over the samples of a part."""
+        found = Evaluation(np.empty(len(part.y)), None, None)
+        self._evaluate_piece(prepared, found, 0, part)
+        return float(found.log_likelihood @ part.weight if len(part.weight) else found.log_likelihood.sum())
 
     def evaluate(
         self, theta: GaussianTheta, *, responsibilities: bool = False, labels: bool = False
@@ -143,20 +157,23 @@ class GaussianExpectation(Expectation):
             np.empty(self.n, dtype=np.intp) if labels else None,
         )
         prepared = self._prepared(theta)
-        with one_thread_blas():
-            for _ in in_order(self._evaluate_piece, [(prepared, found, *piece) for piece in self._pieces]):
+        work = ((prepared, found, item[0].first, *item) for item in self._work_on())
+        with one_thread_blas(), closing(in_order(self._evaluate_piece, work)) as done:
+            for _ in done:
                 self._between_blocks()
         return found
 
-    def _evaluate_piece(self, prepared: Coefficients, found: Evaluation, start: int, stop: int) -> None:
+    def _evaluate_piece(self, prepared: Coefficients, found: Evaluation, first: int, part: Part) -> None:
+        """Fill ``found`` from place ``first`` on."""
         work = self._work()
-        for here in _chunks(start, stop, BLOCKS * len(work.largest)):
+        for here in _chunks(len(part.y), BLOCKS * len(work.largest)):
+            there = slice(first + here.start, first + here.stop)
             rows = found.responsibilities
             kernels.evaluate(
-                _plain(self.y[here]), self.bound.centre, self.reach, self._sizes[0], prepared, work,
-                found.log_likelihood[here],
-                np.empty((0, self._sizes[1])) if rows is None else rows[here],
-                np.empty(0, dtype=np.intp) if found.labels is None else found.labels[here],
+                _plain(part.y[here]), self.bound.centre, self.reach, self._sizes[0], prepared, work,
+                found.log_likelihood[there],
+                np.empty((0, self._sizes[1])) if rows is None else rows[there],
+                np.empty(0, dtype=np.intp) if found.labels is None else found.labels[there],
             )  # fmt: skip
 
     def _prepared(self, theta: GaussianTheta) -> Coefficients:
@@ -201,5 +218,5 @@ def _plain(y: NDArray[Any]) -> NDArray[Any]:
     return y if y.flags.c_contiguous and y.flags.writeable else y.copy(order="C")
 
 
-def _chunks(start: int, stop: int, size: int) -> list[slice]:
-    return [slice(first, min(first + size, stop)) for first in range(start, stop, size)]
+def _chunks(count: int, size: int) -> list[slice]:
+    return [slice(first, min(first + size, count)) for first in range(0, count, size)]

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from swiftem._typing import Array
-from swiftem.data.array_source import ArraySource
 from swiftem.lanes.lane import Current, FusedLane, Lane, Task, step_sizes
+from swiftem.lanes.parts import Samples, is_served
 from swiftem.methods import FastIncrementalEM, IncrementalEM, OnlineEM, VarianceReducedEM
 from swiftem.models.gaussian_mixture import BoundGaussianMixture, GaussianMixtureTheta
 
@@ -35,7 +35,7 @@ def gaussian_mixture_lane(task: Task) -> Lane | None:
         FastIncrementalEM: FastIncrementalLane,
     }
     kind = kinds.get(type(task.method))
-    if kind is None or type(task.model) is not BoundGaussianMixture or type(task.source) is not ArraySource:
+    if kind is None or type(task.model) is not BoundGaussianMixture or not is_served(task.source):
         return None
     work = task.method.batch_size * task.model.model.n_components * task.model.d
     if work > MOST_WORK:
@@ -60,13 +60,10 @@ class MixtureLane(FusedLane):
 
     def __init__(self, task: Task) -> None:
         super().__init__(task)
-        assert isinstance(task.source, ArraySource)
         assert isinstance(task.model, BoundGaussianMixture)
-        y = task.source.y.reshape(task.source.n, -1)
-        self.y: Array = np.ascontiguousarray(y, dtype=np.float64)
-        weight = task.source.weight
-        self.sample_weight = np.empty(0) if weight is None else weight
+        self.samples = Samples(task.source, np.float64, task.method.index_streams)
         self.weight_scale = task.source.n / task.source.total_weight
+        self.share = self.weight_scale / task.source.n
         self.far: int | None = None
         hyper = task.model.model
         self.penalty = (float(hyper.delta), float(hyper.epsilon), hyper.known_weights is not None)
@@ -111,7 +108,7 @@ class MixtureLane(FusedLane):
 
     def prepare(self, now: Current, stop: int) -> int:
         """Return where the kernel has to stop."""
-        return stop
+        return self.samples.stop(now.k, stop, self.task.method.batch_size)
 
     @abstractmethod
     def compiled(self, now: Current, stop: int) -> tuple[int, int]:
@@ -128,10 +125,10 @@ class OnlineLane(MixtureLane):
 
     def compiled(self, now: Current, stop: int) -> tuple[int, int]:
         """Run the kernel."""
-        (index,) = self.task.draws.block(now.k, stop)
+        drawn = self.samples.drawn(self.task.draws.block(now.k, stop))
         steps = step_sizes(self.task.gamma, now.k, stop)
         return _kernels().online_em(  # type: ignore[no-any-return]
-            self.y, self.sample_weight, self.weight_scale, steps, index,
+            drawn.y, drawn.weight, self.weight_scale, steps, *drawn.index,
             *self.s_parts, *self.penalty, *self.theta, self.far,
         )  # fmt: skip
 
@@ -147,11 +144,13 @@ class IncrementalLane(MixtureLane):
 
     def compiled(self, now: Current, stop: int) -> tuple[int, int]:
         """Run the kernel."""
-        (index,) = self.task.draws.block(now.k, stop)
-        return _kernels().incremental_em(  # type: ignore[no-any-return]
-            self.y, self.sample_weight, self.weight_scale, index, now.state.memory,
+        drawn = self.samples.drawn(self.task.draws.block(now.k, stop), now.state.memory)
+        found: tuple[int, int] = _kernels().incremental_em(
+            drawn.y, drawn.weight, self.share, *drawn.index, drawn.memory,
             *self.s_parts, *self.centre_parts, *self.penalty, *self.theta, self.far,
         )  # fmt: skip
+        self.samples.remember(drawn, now.state.memory)
+        return found
 
     def store(self, now: Current) -> None:
         """Give the centre back, too."""
@@ -164,12 +163,14 @@ class FastIncrementalLane(IncrementalLane):
 
     def compiled(self, now: Current, stop: int) -> tuple[int, int]:
         """Run the kernel."""
-        index_i, index_j = self.task.draws.block(now.k, stop)
+        drawn = self.samples.drawn(self.task.draws.block(now.k, stop), now.state.memory)
         steps = step_sizes(self.task.gamma, now.k, stop)
-        return _kernels().fast_incremental_em(  # type: ignore[no-any-return]
-            self.y, self.sample_weight, self.weight_scale, steps, index_i, index_j, now.state.memory,
+        found: tuple[int, int] = _kernels().fast_incremental_em(
+            drawn.y, drawn.weight, self.weight_scale, self.share, steps, *drawn.index, drawn.memory,
             *self.s_parts, *self.centre_parts, *self.penalty, *self.theta, self.far,
         )  # fmt: skip
+        self.samples.remember(drawn, now.state.memory)
+        return found
 
 
 class VarianceReducedLane(MixtureLane):
@@ -190,14 +191,14 @@ class VarianceReducedLane(MixtureLane):
             self.store(now)
             now.state = type(now.state)(now.theta, self.task.e_step.full(now.theta))
             self.renewed = now.k
-        return min(stop, now.k + length - now.k % length)
+        return super().prepare(now, min(stop, now.k + length - now.k % length))
 
     def compiled(self, now: Current, stop: int) -> tuple[int, int]:
         """Run the kernel."""
         anchor, centre = now.state
-        (index,) = self.task.draws.block(now.k, stop)
+        drawn = self.samples.drawn(self.task.draws.block(now.k, stop))
         steps = step_sizes(self.task.gamma, now.k, stop)
         return _kernels().variance_reduced_em(  # type: ignore[no-any-return]
-            self.y, self.sample_weight, self.weight_scale, steps, index, *anchor,
+            drawn.y, drawn.weight, self.weight_scale, steps, *drawn.index, *anchor,
             *self.s_parts, *self.parts(centre), *self.penalty, *self.theta, self.far,
         )  # fmt: skip

@@ -16,7 +16,8 @@ from swiftem.lanes.gaussian_mixture import (
     VarianceReducedLane,
 )
 from swiftem.lanes.lane import Current, Task, step_sizes
-from swiftem.lanes.mixture_blocks import Geometry
+from swiftem.lanes.mixture_blocks import Geometry, geometry_of
+from swiftem.lanes.parts import Drawn
 
 __all__ = ["BATCH_LANES"]
 
@@ -28,54 +29,56 @@ class _BatchLane(MixtureLane):
 
     def __init__(self, task: Task) -> None:
         super().__init__(task)
-        geometry: Geometry = getattr(task.e_step, "geometry", None) or Geometry(self.y)
+        geometry: Geometry = getattr(task.e_step, "geometry", None) or geometry_of(task.source)
         n_components: int = task.model.model.n_components  # type: ignore[attr-defined]
-        sizes = task.method.batch_size, n_components, self.y.shape[1]
+        sizes = task.method.batch_size, n_components, len(geometry.centre)
         self.blocks = (geometry.centre, geometry.near, make_work(*sizes))
         self.blocks_too = (*self.blocks, make_work(*sizes))
 
     def compiled(self, now: Current, stop: int) -> tuple[int, int]:
         """Run the kernel."""
-        drawn = self.task.draws.block(now.k, stop)
+        memory = getattr(now.state, "memory", None)
+        drawn = self.samples.drawn(self.task.draws.block(now.k, stop), memory)
         steps = step_sizes(self.task.gamma, now.k, stop)
         with one_thread_blas():
-            rejected = self.batches(now, steps, *drawn)
+            rejected = self.batches(now, steps, drawn)
+        self.samples.remember(drawn, memory)
         return stop - now.k, rejected
 
     @abstractmethod
-    def batches(self, now: Current, steps: Any, *index: Any) -> int:
+    def batches(self, now: Current, steps: Any, drawn: Drawn) -> int:
         """Do the iterations of a stretch; return how many steps were rejected."""
 
 
 class _OnlineBatches(_BatchLane, OnlineLane):
-    def batches(self, now: Current, steps: Any, *index: Any) -> int:
+    def batches(self, now: Current, steps: Any, drawn: Drawn) -> int:
         return kernels.online_em(  # type: ignore[no-any-return]
-            self.y, self.sample_weight, self.weight_scale, steps, *index,
+            drawn.y, drawn.weight, self.weight_scale, steps, *drawn.index,
             *self.s_parts, *self.penalty, *self.theta, *self.blocks,
         )  # fmt: skip
 
 
 class _IncrementalBatches(_BatchLane, IncrementalLane):
-    def batches(self, now: Current, steps: Any, *index: Any) -> int:
+    def batches(self, now: Current, steps: Any, drawn: Drawn) -> int:
         return kernels.incremental_em(  # type: ignore[no-any-return]
-            self.y, self.sample_weight, self.weight_scale, *index, now.state.memory,
+            drawn.y, drawn.weight, self.share, *drawn.index, drawn.memory,
             *self.s_parts, *self.centre_parts, *self.penalty, *self.theta, *self.blocks,
         )  # fmt: skip
 
 
 class _VarianceReducedBatches(_BatchLane, VarianceReducedLane):
-    def batches(self, now: Current, steps: Any, *index: Any) -> int:
+    def batches(self, now: Current, steps: Any, drawn: Drawn) -> int:
         anchor, centre = now.state
         return kernels.variance_reduced_em(  # type: ignore[no-any-return]
-            self.y, self.sample_weight, self.weight_scale, steps, *index, *anchor,
+            drawn.y, drawn.weight, self.weight_scale, steps, *drawn.index, *anchor,
             *self.s_parts, *self.parts(centre), *self.penalty, *self.theta, *self.blocks_too,
         )  # fmt: skip
 
 
 class _FastIncrementalBatches(_BatchLane, FastIncrementalLane):
-    def batches(self, now: Current, steps: Any, *index: Any) -> int:
+    def batches(self, now: Current, steps: Any, drawn: Drawn) -> int:
         return kernels.fast_incremental_em(  # type: ignore[no-any-return]
-            self.y, self.sample_weight, self.weight_scale, steps, *index, now.state.memory,
+            drawn.y, drawn.weight, self.weight_scale, self.share, steps, *drawn.index, drawn.memory,
             *self.s_parts, *self.centre_parts, *self.penalty, *self.theta, *self.blocks_too,
         )  # fmt: skip
 

@@ -8,8 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from swiftem._typing import Array
+from swiftem.data.array_source import ArraySource
+from swiftem.data.source import Source
+from swiftem.data.stored_source import StoredSource
 
-__all__ = ["Geometry", "block_rows"]
+__all__ = ["Geometry", "block_rows", "geometry_of"]
 
 NUMBERS = 16_384
 """Responsibilities in a block: with the samples they fit into the second-level cache."""
@@ -53,3 +56,19 @@ class Geometry:
     @staticmethod
     def _is_near(lowest: Array, highest: Array) -> bool:
         return bool(np.maximum(lowest**2, highest**2).sum() <= FARTHEST)
+
+
+def geometry_of(source: Source) -> Geometry:
+    """Return how the samples of a source lie; of what is stored, by one pass, the first time."""
+    if isinstance(source, ArraySource):
+        return Geometry(source.y.reshape(source.n, -1))
+    assert isinstance(source, StoredSource)
+    if "geometry" not in source.found:
+        ends = [
+            end(batch.y.reshape(len(batch.index), -1), axis=0)
+            for batch in source.blocks(source.chunk_rows)
+            for end in (np.min, np.max)
+        ]
+        source.found["geometry"] = Geometry(np.array(ends))
+    found: Geometry = source.found["geometry"]
+    return found

@@ -11,7 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from swiftem._typing import Array, Theta
+from swiftem.data.draws import spread_rows
 from swiftem.data.source import Batch, Source
+from swiftem.data.stored_source import StoredSource
 
 __all__ = ["ExponentialFamilyModel", "FunctionModel"]
 
@@ -141,7 +143,10 @@ class BoundExponentialFamily:
     def initial_theta(self, rng: np.random.Generator) -> Theta:
         """Return the model's initial parameters from a sample of the data."""
         n = self.source.n
-        index = np.arange(n) if n <= SAMPLE else np.sort(rng.choice(n, SAMPLE, replace=False))
+        if n <= SAMPLE or isinstance(self.source, StoredSource):
+            index = spread_rows(n, SAMPLE, rng)
+        else:
+            index = np.sort(rng.choice(n, SAMPLE, replace=False))
         return self.model.initial_theta(self.source.take(index).y, rng)
 
     def check_theta(self, theta: Theta, name: str = "theta0") -> Theta:

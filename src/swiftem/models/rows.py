@@ -8,7 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from swiftem._typing import Array
+from swiftem.data.draws import spread_rows
 from swiftem.data.source import Source
+from swiftem.data.stored_source import StoredSource
 
 __all__ = ["check_rows", "different_rows", "mean_row", "two_dimensional"]
 
@@ -31,6 +33,9 @@ def check_rows(source: Source, least: int) -> int:
 
 def different_rows(source: Source, count: int, d: int, rng: np.random.Generator) -> Array:
     """Return ``count`` different rows, shape (count, d), also of a source that is read in order only."""
+    if isinstance(source, StoredSource):  # numbers of all rows might not fit into memory
+        rows = rng.permutation(spread_rows(source.n, count, rng))
+        return two_dimensional(source.take(rows).y).astype(np.float64)
     rows = rng.choice(source.n, count, replace=False)
     if source.access == "random":
         return two_dimensional(source.take(rows).y).astype(np.float64)
@@ -42,12 +47,15 @@ def different_rows(source: Source, count: int, d: int, rng: np.random.Generator)
 
 
 def mean_row(source: Source) -> Array:
-    """Return the weighted mean of the rows, shape (d,), by one pass.
+    """Return the weighted mean of the rows, shape (d,), by one pass; of a stored source, the first time.
 
     >>> from swiftem.data import ArraySource
     >>> mean_row(ArraySource([[1.0, 2.0], [3.0, 6.0]], sample_weight=[3.0, 1.0]))
     array([1.5, 3. ])
     """
+    found = source.found if isinstance(source, StoredSource) else {}
+    if "mean" in found:
+        return np.array(found["mean"])
     origin: Array | None = None
     total = np.zeros(1)
     for batch in source.blocks(BLOCK):
@@ -57,4 +65,5 @@ def mean_row(source: Source) -> Array:
         # In one order of memory, as sums depend on it to rounding.
         total = total + batch.weight @ np.subtract(y, origin, order="C")
     assert origin is not None, "a source has at least one sample"
-    return origin + total / source.total_weight
+    found["mean"] = origin + total / source.total_weight
+    return np.array(found["mean"])

@@ -1,6 +1,7 @@
 """Gaussian mixtures with covariances: whole stretches of iterations on batches.
 
-``y`` (n, d), ``sample_weight`` (n,) or (0,), ``weight_scale`` n / W; ``index`` (iterations, b); ``s`` and
+``y`` (n, d), ``sample_weight`` (n,) or (0,), ``weight_scale`` n / W, ``share`` 1 / W; where data are on disk,
+``y``, weights and memory are of the samples of the stretch alone. ``index`` (iterations, b); ``s`` and
 ``centre`` (q,) flat statistics, changed in place, as is ``memory`` (n, M). ``tools`` is a :class:`Tools`.
 Every loop returns the number of rejected steps.
 """
@@ -192,11 +193,11 @@ def online_em(
 
 @kernel
 def incremental_em(
-    y: Any, sample_weight: Any, weight_scale: Any, index: Any, memory: Any, centre: Any, s: Any, theta: Any,
+    y: Any, sample_weight: Any, share: Any, index: Any, memory: Any, centre: Any, s: Any, theta: Any,
     tools: Any,
 ) -> Any:  # fmt: skip
     """iem, equation (iem)."""
-    rejected, share = 0, weight_scale / len(y)
+    rejected = 0
     for k in range(len(index)):
         _statistics(y, sample_weight, share, index[k], theta, False, theta, memory, True, tools)
         centre += tools.change
@@ -225,11 +226,12 @@ def variance_reduced_em(
 
 @kernel
 def fast_incremental_em(
-    y: Any, sample_weight: Any, weight_scale: Any, steps: Any, index_i: Any, index_j: Any, memory: Any,
+    y: Any, sample_weight: Any, weight_scale: Any, share: Any, steps: Any, index_i: Any, index_j: Any,
+    memory: Any,
     centre: Any, s: Any, theta: Any, tools: Any,
 ) -> Any:  # fmt: skip
     """fiem, equation (sagaem): i reads the memory and the centre before j renews them."""
-    rejected, share = 0, weight_scale / len(y)
+    rejected = 0
     for k in range(len(steps)):
         i, j = index_i[k], index_j[k]
         _statistics(

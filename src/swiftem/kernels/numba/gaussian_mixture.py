@@ -3,7 +3,8 @@
 Arrays that all loops share:
 
 - y (n, d): samples, C-contiguous, maybe read-only.
-- sample_weight (n,), or (0,) when all samples count alike; weight_scale = n / W, W the sum of the weights.
+- sample_weight (n,), or (0,) when all samples count alike; weight_scale = n / W, W the sum of the weights;
+  share = 1 / W. Where data are on disk, y, weights and memory are of the samples of the stretch alone.
 - steps (K,): γ of each iteration. index (K, b): sample numbers of each iteration.
 - s1 (M,), s2 (M, d): the running statistics; they change in place.
 - weights (M,), means (M, d): the working parameters; they change in place. Weights need not sum to 1: the
@@ -258,12 +259,12 @@ def online_em(
 
 @kernel
 def incremental_em(
-    y: Any, sample_weight: Any, weight_scale: Any, index: Any, memory: Any, s1: Any, s2: Any,
+    y: Any, sample_weight: Any, share: Any, index: Any, memory: Any, s1: Any, s2: Any,
     centre1: Any, centre2: Any, delta: Any, epsilon: Any, known: Any, weights: Any, means: Any, far: Any,
 ) -> Any:  # fmt: skip
     """iem, equation (iem): the centre is the proxy, and γ = 1."""
     n_components, d = means.shape
-    b, share = index.shape[1], weight_scale / len(y)
+    b = index.shape[1]
     rows, news = np.empty(n_components), np.empty((b, n_components))
     rejected = 0
     for k in range(len(index)):
@@ -342,13 +343,14 @@ def variance_reduced_em(
 
 @kernel
 def fast_incremental_em(
-    y: Any, sample_weight: Any, weight_scale: Any, steps: Any, index_i: Any, index_j: Any, memory: Any,
+    y: Any, sample_weight: Any, weight_scale: Any, share: Any, steps: Any, index_i: Any, index_j: Any,
+    memory: Any,
     s1: Any, s2: Any, centre1: Any, centre2: Any,
     delta: Any, epsilon: Any, known: Any, weights: Any, means: Any, far: Any,
 ) -> Any:  # fmt: skip
     """fiem, equation (sagaem): i moves s; j renews memory and centre, after it."""
     n_components, d = means.shape
-    b, share = index_i.shape[1], weight_scale / len(y)
+    b = index_i.shape[1]
     rows, new, news = np.empty(n_components), np.empty(n_components), np.empty((b, n_components))
     sum1, sum2 = np.empty(n_components), np.empty((n_components, d))
     rejected, low, low_centre = 0, _lowest(s1), _lowest(centre1)

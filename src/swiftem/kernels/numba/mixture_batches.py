@@ -127,12 +127,11 @@ def online_em(
 
 @kernel
 def incremental_em(
-    y: Any, sample_weight: Any, weight_scale: Any, index: Any, memory: Any, s1: Any, s2: Any,
+    y: Any, sample_weight: Any, share: Any, index: Any, memory: Any, s1: Any, s2: Any,
     centre1: Any, centre2: Any, delta: Any, epsilon: Any, known: Any, weights: Any, means: Any,
     offset: Any, expanded: Any, work: Any,
 ) -> Any:  # fmt: skip
     """iem, equation (iem): the centre is the proxy, and γ = 1."""
-    share = weight_scale / len(y)
     rejected = 0
     for k in range(len(index)):
         _responsibilities(y, index[k], weights, means, offset, expanded, work)
@@ -169,12 +168,12 @@ def variance_reduced_em(
 
 @kernel
 def fast_incremental_em(
-    y: Any, sample_weight: Any, weight_scale: Any, steps: Any, index_i: Any, index_j: Any, memory: Any,
+    y: Any, sample_weight: Any, weight_scale: Any, share: Any, steps: Any, index_i: Any, index_j: Any,
+    memory: Any,
     s1: Any, s2: Any, centre1: Any, centre2: Any, delta: Any, epsilon: Any, known: Any,
     weights: Any, means: Any, offset: Any, expanded: Any, work: Any, work_too: Any,
 ) -> Any:  # fmt: skip
     """fiem, equation (sagaem): i moves s; j renews memory and centre, after it."""
-    share = weight_scale / len(y)
     rejected = 0
     for k in range(len(steps)):
         i, j = index_i[k], index_j[k]

@@ -1,0 +1,62 @@
+"""``swiftem fit`` on several files, folders, and with a limit to memory."""
+
+import numpy as np
+import pytest
+from stored_sources import write
+
+from swiftem import GaussianMixture
+
+pytest.importorskip("pyarrow")
+rng = np.random.default_rng(0)
+ROWS = rng.normal(size=(900, 2)) + 6.0 * rng.integers(2, size=(900, 1))
+WEIGHT = rng.integers(1, 3, size=900).astype(float)
+
+
+@pytest.mark.parametrize("ending", ["npy", "parquet", "csv"])
+def test_several_files_and_a_folder(ending, tmp_path, call):
+    folder = tmp_path / "data"
+    folder.mkdir()
+    files = [write(folder, f"a.{ending}", ROWS[:300]), write(folder, f"b.{ending}", ROWS[300:])]
+    expected = GaussianMixture(2, random_state=0).fit(ROWS)
+    for given in (files, [folder]):
+        code, stdout, stderr = call("fit", *given, "-m", 2, "-o", tmp_path / "a.model")
+        assert (code, stderr) == (0, "")
+        assert "900 rows" in stdout
+        loaded = GaussianMixture.load(tmp_path / "a.model")
+        np.testing.assert_allclose(loaded.means_, expected.means_, rtol=1e-9)
+        assert f"Mean log-likelihood {expected.score(ROWS):.5f}" in stdout
+    names = list(getattr(loaded, "feature_names_in_", []))
+    assert names == ([] if ending == "npy" else ["c0", "c1"])
+
+
+@pytest.mark.parametrize("method", ["em", "sem", "iem", "sem-vr", "fiem"])
+def test_a_limit_and_scratch(method, tmp_path, call):
+    file = write(tmp_path, "rows.parquet", ROWS, WEIGHT)
+    code, stdout, _ = call(
+        "fit", file, "-m", 2, "-o", tmp_path / "a.model", "--method", method, "--weights", "w",
+        "--memory-limit", "300MB", "--scratch", tmp_path,
+    )  # fmt: skip
+    assert code == 0
+    loaded = GaussianMixture.load(tmp_path / "a.model")
+    expected = GaussianMixture(2, random_state=0).fit(ROWS, sample_weight=WEIGHT)
+    np.testing.assert_allclose(np.sort(loaded.means_, axis=0), np.sort(expected.means_, axis=0), atol=0.05)
+    assert f"passes of {method}" in stdout
+
+
+def test_what_is_refused(tmp_path, call):
+    file, out = write(tmp_path, "rows.csv", ROWS), tmp_path / "a.model"
+    other = write(tmp_path, "rows.npy", ROWS)
+    fit = ("fit", file, "-m", 2, "-o", out)
+    for arguments, code, words in (
+        ((*fit, "--memory-limit", "much"), 2, "a text such as"),
+        ((*fit, "--scratch", tmp_path), 2, "for fits with a --memory-limit"),
+        ((*fit, "--memory-limit", "1GB", "--scratch", tmp_path / "no"), 2, "is no folder"),
+        ((*fit, "--memory-limit", "9MB"), 1, "memory_limit must be at least"),
+        ((*fit, "--memory-limit", "1GB", "--method", "fiem"), 1, "use em, sem or sem-vr"),
+        (("fit", file, other, "-m", 2, "-o", out), 1, "must be of the format of"),
+        (("fit", file, file, "-m", 2000, "-o", out), 2, "2000 components need as many rows"),
+    ):
+        found, _, stderr = call(*arguments)
+        assert found == code
+        assert words in " ".join(stderr.replace("│", " ").split())
+    assert not out.exists()

@@ -1,0 +1,75 @@
+"""Draws by blocks: each sample once an epoch, neighbours together, a function of seed and place."""
+
+import numpy as np
+import pytest
+
+from swiftem.data.draws import BlockDraws, read_seed, spread_rows
+
+EDGES = np.array([0, 10, 13, 33, 40, 60, 61])
+
+
+def draws(batch_size=7, per_window=2, in_order=False, seed=0, streams=1):
+    return BlockDraws(read_seed(seed), EDGES, per_window, in_order, batch_size=batch_size, streams=streams)
+
+
+def epochs(made, count, batch_size=7):
+    n_iter = -(-61 * count // batch_size)
+    return made.block(0, n_iter)[0].ravel()[: 61 * count].reshape(count, 61)
+
+
+@pytest.mark.parametrize("in_order", [False, True])
+@pytest.mark.parametrize("per_window", [1, 2, 4, 6, 9])
+def test_an_epoch_has_each_sample_once(per_window, in_order):
+    for epoch in epochs(draws(per_window=per_window, in_order=in_order), 5):
+        assert np.array_equal(np.sort(epoch), np.arange(61))
+
+
+def blocks_of(samples):
+    """Return which whole blocks these samples are, or None."""
+    found = set(samples)
+    inside = [b for b in range(6) if set(range(EDGES[b], EDGES[b + 1])) <= found]
+    return inside if sum(EDGES[b + 1] - EDGES[b] for b in inside) == len(found) else None
+
+
+def test_windows_in_order_are_blocks_in_a_row_shuffled():
+    for epoch in epochs(draws(in_order=True), 5):
+        for first, last in ((0, 13), (13, 40), (40, 61)):
+            assert np.array_equal(np.sort(epoch[first:last]), np.arange(first, last))
+            assert not np.array_equal(epoch[first:last], np.arange(first, last))
+
+
+def test_windows_are_blocks_in_random_order_shuffled():
+    firsts = set()
+    for epoch in epochs(draws(per_window=3), 30):
+        cuts = [cut for cut in range(1, 61) if len(blocks_of(epoch[:cut]) or ()) == 3]
+        assert cuts, "the first window has to be three whole blocks"
+        assert len(blocks_of(epoch[cuts[0] :])) == 3
+        assert not np.array_equal(np.sort(epoch[: cuts[0]]), epoch[: cuts[0]])
+        firsts.add(tuple(blocks_of(epoch[: cuts[0]])))
+    assert len(firsts) > 5
+
+
+def test_any_place_can_be_asked_for_first():
+    whole = draws(batch_size=3).block(0, 200)[0]
+    for k in (0, 20, 21, 199):
+        assert np.array_equal(draws(batch_size=3).at(k)[0], whole[k])
+    assert np.array_equal(draws(batch_size=3).block(77, 133)[0], whole[77:133])
+
+
+def test_seeds_and_streams_differ():
+    i, j = draws(streams=2).block(0, 9)
+    assert not np.array_equal(i, j)
+    assert not np.array_equal(draws(seed=1).block(0, 9)[0], i)
+    assert np.array_equal(draws().block(0, 9)[0], i)
+
+
+@pytest.mark.parametrize(("n", "count"), [(10, 3), (10, 10), (10, 20), (10**12, 5)])
+def test_spread_rows_are_different_and_one_of_each_part(n, count):
+    found = spread_rows(n, count, np.random.default_rng(0))
+    assert len(found) == min(n, count)
+    assert (np.diff(found) > 0).all()
+    assert found[0] >= 0
+    assert found[-1] < n
+    if count < n:
+        assert np.array_equal(np.searchsorted(n * np.arange(count + 1) // count, found, side="right") - 1,
+                              np.arange(count))  # fmt: skip

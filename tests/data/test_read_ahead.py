@@ -1,0 +1,67 @@
+"""Reading in a thread: order, errors, and an end."""
+
+import threading
+import time
+
+import pytest
+
+from swiftem.data.read_ahead import AHEAD, read_ahead
+
+
+def readers():
+    return [thread for thread in threading.enumerate() if thread.name == "swiftem-reader"]
+
+
+def test_items_come_in_order_and_the_thread_ends():
+    assert list(read_ahead(iter(range(100)))) == list(range(100))
+    assert not readers()
+
+
+def test_it_reads_while_the_consumer_computes_and_no_more_than_it_may():
+    read = []
+
+    def items():
+        for number in range(20):
+            read.append(number)
+            yield number
+
+    stream = read_ahead(items())
+    assert next(stream) == 0
+    deadline = time.monotonic() + 5
+    while len(read) < AHEAD + 2 and time.monotonic() < deadline:
+        time.sleep(0.01)
+    time.sleep(0.1)
+    assert read == list(range(AHEAD + 2))  # the one that was taken, those that wait, and one in hand
+    stream.close()
+    assert not readers()
+
+
+@pytest.mark.parametrize("error", [ValueError("wrong"), KeyboardInterrupt()])
+def test_an_error_comes_after_the_items_before_it(error):
+    def items():
+        yield 1
+        yield 2
+        raise error
+
+    found = []
+    with pytest.raises(type(error)):
+        found.extend(read_ahead(items()))
+    assert found == [1, 2]
+    assert not readers()
+
+
+def test_a_consumer_that_stops_closes_what_is_read():
+    closed = []
+
+    def items():
+        try:
+            while True:
+                yield 1
+        finally:
+            closed.append(True)
+
+    stream = read_ahead(items())
+    next(stream)
+    del stream
+    assert closed == [True]
+    assert not readers()

@@ -1,0 +1,35 @@
+import gc
+import os
+
+import numpy as np
+import pytest
+
+from swiftem.data import scratch
+from swiftem.data.scratch import is_scratch, scratch_array
+
+
+def test_it_holds_what_is_written_and_leaves_nothing(tmp_path):
+    array = scratch_array((100, 3), np.float32, tmp_path)
+    array[...] = np.arange(300).reshape(100, 3)
+    assert array.dtype == np.float32
+    assert array.sum() == 300 * 299 / 2
+    assert is_scratch(array)
+    assert is_scratch(array[5:])
+    assert not is_scratch(array.copy())
+    assert os.listdir(tmp_path) == []
+    free = len(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else 0
+    del array
+    gc.collect()
+    assert not free or len(os.listdir("/proc/self/fd")) <= free
+
+
+def test_a_folder_that_is_none_is_refused(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"scratch must be a folder, but .*nowhere is none"):
+        scratch_array((1, 1), float, tmp_path / "nowhere")
+
+
+def test_a_full_disk_is_refused(tmp_path, monkeypatch):
+    usage = scratch.shutil.disk_usage(tmp_path)._replace(free=10**6)
+    monkeypatch.setattr(scratch.shutil, "disk_usage", lambda folder: usage)
+    with pytest.raises(OSError, match=r"must have 8 MB of free space .* got 1 MB: name another folder"):
+        scratch_array((1000, 1000), float, tmp_path)

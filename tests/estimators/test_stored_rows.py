@@ -1,0 +1,207 @@
+"""GaussianMixture on files, sources and blocks: the fit of the same rows in memory."""
+
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from helpers import SequentialSource
+from sklearn.exceptions import ConvergenceWarning
+from stored_sources import make, write
+
+from swiftem import GaussianMixture
+from swiftem.data import ArraySource, CountSource, open_source
+from swiftem.estimators import stored_rows
+
+pytest.importorskip("pyarrow")
+rng = np.random.default_rng(0)
+N = 4000
+ROWS = rng.normal(size=(N, 3)) + rng.normal(scale=5.0, size=(3, 3))[rng.integers(3, size=N)]
+WEIGHT = rng.integers(3, size=N).astype(float)
+KINDS = ("full", "tied", "diag", "spherical")
+METHODS = ("em", "sem", "iem", "sem-vr", "fiem")
+FILES = ("npy", "parquet", "csv", "blocks")
+
+
+def mixture(**parameters):
+    return GaussianMixture(3, random_state=0, **parameters)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("stored", FILES)
+def test_em_is_the_fit_of_the_rows_in_memory(kind, stored, tmp_path):
+    source = make(stored, tmp_path, ROWS, WEIGHT)
+    found = mixture(covariance_type=kind, method="em").fit(source)
+    expected = mixture(covariance_type=kind, method="em").fit(ROWS, sample_weight=WEIGHT)
+    assert found.n_iter_ == expected.n_iter_
+    assert np.allclose(found.means_, expected.means_, rtol=1e-9, atol=1e-9)
+    assert np.allclose(found.covariances_, expected.covariances_, rtol=1e-8, atol=1e-9)
+    assert found.lower_bound_ == pytest.approx(expected.lower_bound_, rel=1e-10)
+    assert found.stationarity_ == pytest.approx(expected.stationarity_, rel=1e-3, abs=1e-9)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("method", METHODS[1:])
+@pytest.mark.parametrize("stored", FILES)
+def test_other_methods_end_where_they_end_in_memory(kind, method, stored, tmp_path):
+    source = make(stored, tmp_path, ROWS, window=1000)
+    made = mixture(covariance_type=kind, method=method)
+    if stored in ("csv", "blocks") and method in ("iem", "fiem"):
+        with pytest.raises(ValueError, match=f"in order, and {method} must .* use em, sem or sem-vr"):
+            made.fit(source)
+        return
+    made.fit(source)
+    expected = mixture(covariance_type=kind, method=method).fit(ROWS)
+    assert made.method_ == method
+    assert made.lower_bound_ == pytest.approx(expected.lower_bound_, abs=5e-3)
+
+
+@pytest.mark.parametrize("ending", ["npy", "parquet", "csv"])
+def test_paths_names_and_queries(ending, tmp_path):
+    file = write(tmp_path, f"rows.{ending}", ROWS)
+    made = mixture(method="em").fit(file)
+    assert made.n_features_in_ == 3
+    assert list(getattr(made, "feature_names_in_", [])) == ([] if ending == "npy" else ["c0", "c1", "c2"])
+    plain = mixture(method="em").fit(ROWS)
+    for name in ("score", "bic", "aic", "icl"):
+        assert getattr(made, name)(file) == pytest.approx(getattr(plain, name)(ROWS), rel=1e-9)
+    assert np.array_equal(made.predict(file), plain.predict(ROWS))
+    assert np.allclose(made.predict_proba(file), plain.predict_proba(ROWS), atol=1e-9)
+    assert np.allclose(made.score_samples(file), plain.score_samples(ROWS), atol=1e-9)
+    assert np.array_equal(mixture(method="em").fit_predict(file), made.predict(file))
+
+
+def test_weights_of_a_file_count_in_criteria(tmp_path):
+    source = make("parquet", tmp_path, ROWS, WEIGHT)
+    made = mixture(method="em").fit(source)
+    for name in ("score", "bic", "aic", "icl"):
+        expected = getattr(made.__class__, name)
+        names = made.__dict__.pop("feature_names_in_", None)
+        assert getattr(made, name)(source) == pytest.approx(
+            expected(made, ROWS, sample_weight=WEIGHT), rel=1e-9
+        )
+        made.feature_names_in_ = names
+
+
+def test_other_columns_are_refused(tmp_path):
+    made = mixture(method="em").fit(write(tmp_path, "a.csv", ROWS))
+    with pytest.raises(ValueError, match="X has 2 features, but GaussianMixture is expecting 3"):
+        made.predict(write(tmp_path, "b.csv", ROWS[:, :2]))
+    source = open_source(tmp_path / "a.csv", columns=["c2", "c1", "c0"])
+    with pytest.raises(
+        ValueError, match="must be those of the fit, in their order: c0, c1, c2, got c2, c1, c0"
+    ):
+        made.predict(source)
+
+
+def test_too_few_rows_and_one_dimension(tmp_path):
+    with pytest.raises(ValueError, match="Expected n_samples >= n_components but got n_components = 3"):
+        mixture().fit(write(tmp_path, "few.npy", ROWS[:2]))
+    np.save(tmp_path / "flat.npy", ROWS[:, 0])
+    with pytest.raises(ValueError, match="Expected 2D array, got 1D array"):
+        mixture().fit(tmp_path / "flat.npy")
+
+
+@pytest.mark.parametrize("init", ["kmeans", "k-means++", "random", "random_from_data"])
+def test_starts_from_a_sample(init, tmp_path, monkeypatch):
+    monkeypatch.setattr(stored_rows, "SAMPLE", 500)
+    file = write(tmp_path, "rows.npy", ROWS)
+    seen = []
+    original = stored_rows.in_memory
+    monkeypatch.setattr(stored_rows, "in_memory", lambda *a: seen.append(len(a[1])) or original(*a))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        made = mixture(method="em", init_params=init, max_iter=100).fit(file)
+    assert seen[0] == 500
+    least = -8.0 if init == "random" else -6.0  # which begins in the middle, and rests there
+    assert made.score(file) > least
+
+
+def test_starts_from_labels_of_all_rows_and_from_functions(tmp_path):
+    file = write(tmp_path, "rows.npy", ROWS)
+    labels = rng.integers(3, size=N)
+    found = mixture(method="em", init_params=labels).fit(file)
+    expected = mixture(method="em", init_params=labels).fit(ROWS)
+    assert np.allclose(found.means_, expected.means_, rtol=1e-8, atol=1e-8)
+    function = lambda X, n_components, random_state: np.arange(len(X)) % 3  # noqa: E731
+    found = mixture(method="em", init_params=function).fit(file)
+    assert np.isfinite(found.lower_bound_)
+    with pytest.raises(ValueError, match=r"integer labels of shape \(4000,\)"):
+        mixture(method="em", init_params=labels[:5]).fit(file)
+
+
+def test_a_memory_map_with_a_limit_stays_in_its_file(tmp_path):
+    mapped = np.load(write(tmp_path, "rows.npy", ROWS), mmap_mode="r")
+    found = mixture(method="em", memory_limit="300MB").fit(mapped, sample_weight=WEIGHT)
+    expected = mixture(method="em").fit(ROWS, sample_weight=WEIGHT)
+    assert np.allclose(found.means_, expected.means_, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_an_array_with_a_limit_is_as_a_file(method, tmp_path):
+    file = write(tmp_path, "rows.npy", ROWS[WEIGHT > 0])
+    labels = rng.integers(3, size=N)
+    given = {"method": method, "memory_limit": "300MB"}
+    found = mixture(init_params=labels, **given).fit(ROWS, sample_weight=(WEIGHT > 0).astype(float))
+    expected = mixture(init_params=labels[WEIGHT > 0], **given).fit(file)
+    if method == "em":
+        assert np.allclose(found.means_, expected.means_, rtol=1e-6, atol=1e-6)
+    assert found.lower_bound_ == pytest.approx(expected.lower_bound_, abs=1e-3)
+
+
+def test_sources_of_other_kinds():
+    expected = mixture(method="em").fit(ROWS, sample_weight=WEIGHT)
+    found = mixture(method="em").fit(ArraySource(ROWS, WEIGHT))
+    assert np.allclose(found.means_, expected.means_, rtol=1e-12)
+    assert np.array_equal(found.predict(ArraySource(ROWS)), expected.predict(ROWS))
+    own = mixture(method="em").fit(SequentialSource(ROWS))
+    assert np.allclose(own.means_, mixture(method="em").fit(ROWS).means_, rtol=1e-9)
+    with pytest.raises(ValueError, match="to the source, not beside it"):
+        mixture().fit(ArraySource(ROWS), sample_weight=WEIGHT)
+    with pytest.raises(TypeError, match="got word counts or tokens"):
+        mixture().fit(CountSource(sp.csr_array([[1, 2], [3, 4]])))
+
+
+def test_several_starts_and_a_saved_model(tmp_path):
+    file = write(tmp_path, "rows.parquet", ROWS)
+    made = mixture(n_init=2, method="sem-vr", memory_limit="1GB", scratch=str(tmp_path)).fit(file)
+    assert made.lower_bound_ == pytest.approx(mixture(n_init=2).fit(ROWS).lower_bound_, abs=5e-3)
+    made.save(tmp_path / "m.model")
+    again = GaussianMixture.load(tmp_path / "m.model")
+    assert again.memory_limit == "1GB"
+    assert again.score(file) == made.score(file)
+
+
+def test_partial_fit_takes_a_generator_and_files(tmp_path):
+    made = mixture().partial_fit(ROWS[start : start + 1000] for start in range(0, N, 1000))
+    calls = mixture()
+    for start in range(0, N, 1000):
+        calls.partial_fit(ROWS[start : start + 1000])
+    assert np.array_equal(made.means_, calls.means_)
+    pairs = ((ROWS[start : start + 1000], WEIGHT[start : start + 1000]) for start in range(0, N, 1000))
+    assert np.isfinite(mixture().partial_fit(pairs).lower_bound_)
+    assert mixture().partial_fit(write(tmp_path, "rows.csv", ROWS)).score(ROWS) > -9.0
+    with pytest.raises(ValueError, match="at least one row, got blocks with none"):
+        mixture().partial_fit(iter([]))
+    with pytest.raises(ValueError, match="with each block, as a pair"):
+        mixture().partial_fit(iter([ROWS]), sample_weight=WEIGHT)
+
+
+@pytest.mark.parametrize("limit", ["much", 0, 1.5])
+def test_a_wrong_limit_is_refused(limit):
+    with pytest.raises(ValueError, match="memory_limit"):
+        mixture(memory_limit=limit).fit(ROWS)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_limit_that_cannot_be_kept_is_refused_before_the_start(method, tmp_path):
+    file = write(tmp_path, "rows.npy", ROWS)
+    with pytest.raises(ValueError, match=rf"memory_limit must be at least \d+ MB for {method} .* got 20 MB"):
+        mixture(method=method, memory_limit="20MB").fit(file)
+
+
+def test_float32_stays_float32(tmp_path):
+    file = write(tmp_path, "rows.npy", ROWS.astype(np.float32))
+    made = mixture(method="em").fit(file)
+    assert made.means_.dtype == np.float32
+    assert made.predict_proba(file).dtype == np.float32
