@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from swiftem._typing import Array
-from swiftem.data.draws import SeededDraws, read_seed
+from swiftem.data.draws import read_seed
 from swiftem.estimators.documents import Documents
 from swiftem.estimators.running_counts import RunningCounts, m_step
+from swiftem.estimators.streamed_documents import StreamedDocuments
 from swiftem.schedules import check_step, resolve
 
 __all__ = ["DocumentBatches"]
@@ -36,7 +37,7 @@ class DocumentBatches:
 
     Parameters
     ----------
-    documents : Documents
+    documents : Documents or StreamedDocuments
         The corpus.
     alpha, beta : ndarray, shape (K,), and (1, 1), (1, V) or (K, V)
         Added to counts.
@@ -48,6 +49,8 @@ class DocumentBatches:
         Where to start.
     doc_topic : ndarray, shape (D, K)
         Topics of documents to start from; kept up to date.
+    allocate : callable
+        Makes another array of that shape, for sem-vr.
 
     Attributes
     ----------
@@ -62,12 +65,13 @@ class DocumentBatches:
     """
 
     def __init__(
-        self, documents: Documents, alpha: Array, beta: Array, method: Any, seed: int, topics: Array,
-        doc_topic: Array,
+        self, documents: Documents | StreamedDocuments, alpha: Array, beta: Array, method: Any, seed: int,
+        topics: Array, doc_topic: Array, allocate: Callable[[tuple[int, int]], Array] = np.empty,
     ) -> None:  # fmt: skip
         self._documents, self._alpha, self._beta, self._doc_topic = documents, alpha, beta, doc_topic
+        self._allocate = allocate
         self._reduced, self._b = method.name == "sem-vr", method.batch_size
-        self._draws = SeededDraws(read_seed(seed), documents.n, self._b, ["shuffled"])
+        self._draws = documents.draws(read_seed(seed), self._b)
         self._step = resolve(method.step_size, documents.n, self._b)
         self._running = RunningCounts(topics * (documents.total / len(topics)), beta)
         self._evaluations = self.epochs = self.rejected = self._k = 0
@@ -76,7 +80,7 @@ class DocumentBatches:
     @property
     def passes(self) -> float:
         """E-steps of entries so far, over the number of entries."""
-        return self._evaluations / max(1, len(self._documents.count))
+        return self._evaluations / max(1, self._documents.n_entries)
 
     def counts(self) -> Array:
         """Return the running counts, shape (K, V)."""
@@ -86,7 +90,8 @@ class DocumentBatches:
         """Read the documents once, rounded up to whole batches; ``between`` may raise, before any batch."""
         documents, start = self._documents, self._doc_topic
         if self._reduced:
-            start = self._doc_topic.copy()
+            start = self._allocate(self._doc_topic.shape)
+            start[:] = self._doc_topic
             anchor = m_step(self._running.counts(), self._beta).T
             anchor = np.ascontiguousarray(anchor)
             full, spent = documents.sums(anchor, self._alpha, self._doc_topic, ROUNDS, TOLERANCE, between)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from swiftem._typing import Array, Index
+from swiftem.data.draws import Draws, Entropy, SeededDraws
 from swiftem.kernels.threads import in_order
 
 __all__ = ["Documents"]
@@ -71,6 +72,15 @@ class Documents:
         self.length: Array = np.where(np.diff(self.begin) > 0, sums, 0.0)
         self.total = float(self.weight @ self.length)
         self._place: NDArray[np.int32] | None = None
+
+    @property
+    def n_entries(self) -> int:
+        """How many counts are not zero."""
+        return len(self.count)
+
+    def draws(self, entropy: Entropy, batch_size: int) -> Draws:
+        """Return numbers of documents, in random order, each once an epoch."""
+        return SeededDraws(entropy, self.n, batch_size, ["shuffled"])
 
     def matrix(self) -> Any:
         """Return the counts as a CSR array, shape (D, V)."""

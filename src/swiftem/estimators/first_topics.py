@@ -11,6 +11,7 @@ import numpy as np
 from swiftem._typing import Array
 from swiftem.estimators.documents import Documents
 from swiftem.estimators.running_counts import m_step, totals_of
+from swiftem.estimators.streamed_documents import StreamedDocuments
 
 __all__ = ["INITS", "best_start", "clustered_topics", "random_topics"]
 
@@ -40,7 +41,9 @@ def random_topics(n_components: int, n_words: int, beta: Array, random_state: np
     return 0.5 * (topics + m_step(np.zeros_like(topics), beta)) if seeds else np.asarray(topics)
 
 
-def clustered_topics(documents: Documents, n_components: int, random_state: np.random.RandomState) -> Array:
+def clustered_topics(
+    documents: Documents | StreamedDocuments, n_components: int, random_state: np.random.RandomState
+) -> Array:
     """Return topics (K, V) that are the words of clusters of documents, by k-means.
 
     Documents are rows of log(1 + count) times the words' inverse document frequency, of length one; at most
@@ -80,7 +83,7 @@ def clustered_topics(documents: Documents, n_components: int, random_state: np.r
 
 
 def best_start(
-    starts: Sequence[Array], documents: Documents, alpha: Array, beta: Array,
+    starts: Sequence[Array], documents: Documents | StreamedDocuments, alpha: Array, beta: Array,
     between: Callable[[], None] = lambda: None,
 ) -> tuple[Array, float]:  # fmt: skip
     """Return the start that is best after ten passes over a few documents, and the passes this has cost.
@@ -105,5 +108,5 @@ def best_start(
             )
         if value > best:
             best, chosen = value, start
-    spent = len(starts) * TRIED_FOR * len(tried.count) / max(1, len(documents.count))
+    spent = len(starts) * TRIED_FOR * tried.n_entries / max(1, documents.n_entries)
     return chosen, spent

@@ -19,6 +19,7 @@ from swiftem.estimators.first_topics import best_start
 from swiftem.estimators.history import Moment
 from swiftem.estimators.plan_topics import TopicPlan
 from swiftem.estimators.running_counts import m_step, totals_of
+from swiftem.estimators.streamed_documents import StreamedDocuments
 from swiftem.estimators.topic_look import TopicLook
 from swiftem.interrupt import DeferredInterrupt
 from swiftem.models import PLSAModel
@@ -31,6 +32,7 @@ COST = {"sem": 1.0, "iem": 1.0, "sem-vr": 3.0, "fiem": 2.0}
 """Passes that n/b iterations by tokens cost."""
 
 Watch = Callable[[Moment, Any], bool]
+Allocator = Callable[[tuple[int, int]], Array]
 
 
 @dataclass
@@ -96,22 +98,27 @@ class TopicFitting:
         When to stop.
     leave_one_out : bool
         Whether em explains no token by what it has itself added to the counts.
+    allocate : callable
+        Makes arrays of the documents' topics, given their shape.
     """
 
-    documents: Documents
+    documents: Documents | StreamedDocuments
     alpha: Array
     beta: Array
     plan: TopicPlan
     max_passes: int
     tol: float
     leave_one_out: bool = False
+    allocate: Allocator = np.empty
 
     def fit(self, starts: Sequence[Array], seed: int, watch: Watch) -> TopicFit:
         """Return the fit from the best of the given words of topics; documents start uniform.
 
         By tokens, the first start is taken.
         """
-        fit = TopicFit(starts[0], np.full((self.documents.n, len(self.alpha)), 1.0 / len(self.alpha)))
+        uniform = self.allocate((self.documents.n, len(self.alpha)))
+        uniform[:] = 1.0 / len(self.alpha)
+        fit = TopicFit(starts[0], uniform)
         clock = Clock(watch)
         if self.plan.by_tokens is not None:
             self._by_tokens(fit, seed, clock)
@@ -170,7 +177,9 @@ class TopicFitting:
     ) -> bool:  # fmt: skip
         """Read the documents ``most`` times, or until they are at rest or the passes are used up."""
         documents = self.documents
-        batches = DocumentBatches(documents, self.alpha, self.beta, method, seed, fit.topics, fit.doc_topic)
+        batches = DocumentBatches(
+            documents, self.alpha, self.beta, method, seed, fit.topics, fit.doc_topic, self.allocate
+        )
         look = TopicLook(documents, self.alpha, self.tol)
         calm, stop, before = 0, False, fit.passes
         try:
@@ -193,6 +202,7 @@ class TopicFitting:
         """The paper's setting: tokens drawn one by one (or in batches), by :func:`swiftem.run`."""
         method, documents = self.plan.by_tokens, self.documents
         assert method is not None
+        assert isinstance(documents, Documents), "refused before"
         source = CountSource(documents.matrix(), None if (documents.weight == 1).all() else documents.weight)
         model = PLSAModel(
             len(self.alpha), alpha=float(self.alpha[0]) / source.total_weight,

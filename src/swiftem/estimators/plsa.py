@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
 from math import exp
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
@@ -14,18 +14,18 @@ from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from swiftem._typing import Array
 from swiftem.estimators.documents import Documents
-from swiftem.estimators.first_topics import INITS, clustered_topics, random_topics
+from swiftem.estimators.first_topics import INITS
 from swiftem.estimators.fit_topics import TopicFit, TopicFitting
 from swiftem.estimators.history import History
 from swiftem.estimators.persistence import Persistent
 from swiftem.estimators.plan import METHOD_NAMES
-from swiftem.estimators.plan_topics import SAMPLING, SMALL, plan_topics, starts_for
+from swiftem.estimators.plan_topics import SAMPLING, plan_topics
 from swiftem.estimators.topic_file import TopicFile
-from swiftem.estimators.topic_queries import TopicQueries, as_strength, split_counts
+from swiftem.estimators.topic_input import TopicInput
+from swiftem.estimators.topic_queries import TopicQueries, split_counts
 from swiftem.estimators.topic_stream import TopicStream
 from swiftem.estimators.warn import warn
 from swiftem.estimators.watch import Watcher
@@ -36,6 +36,7 @@ FOLD_IN_PASSES, FOLD_IN_TOLERANCE = 200, 1e-4
 
 
 class PLSA(
+    TopicInput,
     TopicStream,
     TopicFile,
     TopicQueries,
@@ -84,6 +85,11 @@ class PLSA(
     tol : float
         A fit ends when a pass gains less in the mean log-likelihood of a token, twice in a row; of a
         stochastic method, when two epochs do, or when their gain cannot be told from noise.
+    memory_limit : int, str or None
+        Bytes, or a text such as "500MB": anonymous memory above that after import stays below it, for files.
+        Topics of documents that do not fit are in a scratch file.
+    scratch : path or None
+        Folder for that; by default the system's for temporary files.
     random_state : int, RandomState or None
         Draws the topics to start from, and batches. Documents start uniform.
     verbose, verbose_interval : int
@@ -134,6 +140,8 @@ class PLSA(
         "step_size": [StrOptions({"auto"}), Interval(Real, 0.0, 1.0, closed="right"), callable, object],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0.0, None, closed="left")],
+        "memory_limit": [None, str, Interval(Integral, 1, None, closed="left")],
+        "scratch": [None, str, os.PathLike],
         "random_state": ["random_state"],
         "verbose": ["verbose"],
         "verbose_interval": [Interval(Integral, 1, None, closed="left")],
@@ -154,6 +162,8 @@ class PLSA(
         step_size: Any = "auto",
         max_iter: int = 200,
         tol: float = 1e-4,
+        memory_limit: int | str | None = None,
+        scratch: Any = None,
         random_state: Any = None,
         verbose: int = 0,
         verbose_interval: int = 10,
@@ -170,6 +180,8 @@ class PLSA(
         self.step_size = step_size
         self.max_iter = max_iter
         self.tol = tol
+        self.memory_limit = memory_limit
+        self.scratch = scratch
         self.random_state = random_state
         self.verbose = verbose
         self.verbose_interval = verbose_interval
@@ -191,8 +203,10 @@ class PLSA(
 
         Parameters
         ----------
-        X : array-like or sparse, shape (D, V)
-            Counts, not negative; fractions mean what they say. Nothing is normalised.
+        X : array-like or sparse, shape (D, V), path, or DocumentSource
+            Counts, not negative; fractions mean what they say. Nothing is normalised. Files of counts, and
+            what :func:`swiftem.data.open_documents` gives, are read block by block in every pass, and are
+            never in memory as a whole; em, sem and sem-vr by documents can do so.
         y : ignored
             For scikit-learn's conventions.
         sample_weight : array-like, shape (D,), optional
@@ -203,18 +217,12 @@ class PLSA(
         self
             Ctrl-C leaves a fitted model, with a warning.
         """
-        X = self._counts(X, reset=True)
-        weight = self._weights(sample_weight, X)
-        there = None if weight is None or (weight > 0).all() else np.flatnonzero(weight > 0)
-        documents = Documents(X, weight)
-        if there is not None:
-            documents = documents.take(there)
-        if not documents.total > 0:
-            raise ValueError("X must have at least one token in a document of positive weight, got none.")
-        alpha, beta = self._alpha(), self._beta(X.shape[1])
+        documents, there = self._documents(X, sample_weight, reset=True)
+        alpha, beta = self._alpha(), self._beta(documents.n_words)
         plan = plan_topics(
             self.method, self.sampling, self.batch_size, self.step_size, n_documents=documents.n
         )
+        allocate = self._allocator(documents, plan)
         if plan.by_tokens is not None and (np.ptp(alpha) or np.ptp(beta)):
             raise ValueError(
                 "alpha and beta must be numbers where tokens are drawn: use sampling='documents' or em."
@@ -227,50 +235,16 @@ class PLSA(
         random_state = check_random_state(self.random_state)
         starts = self._starts(documents, beta, random_state)
         seed = int(random_state.randint(np.iinfo(np.int32).max))
-        fitting = TopicFitting(documents, alpha, beta, plan, self.max_iter, self.tol, leave_one_out)
-        with Watcher(self, 1, X, y, weight) as watcher:
+        fitting = TopicFitting(documents, alpha, beta, plan, self.max_iter, self.tol, leave_one_out, allocate)
+        with Watcher(self, 1, X, y, sample_weight) as watcher:
             (fit,) = watcher.map(lambda number, watch: fitting.fit(starts, seed, watch))
             self._keep(fit, fitting)
             if there is not None:
-                found = Documents(X).fold_in(self.components_, alpha)[0]
+                found = Documents(self._counts(X, reset=False)).fold_in(self.components_, alpha)[0]
                 found[there] = self.doc_topic_
                 self.doc_topic_ = found
             watcher.is_fitted = True
         return self
-
-    def _starts(self, documents: Documents, beta: Array, random_state: np.random.RandomState) -> list[Array]:
-        """Return the topics (K, V) to choose a start from."""
-        if not isinstance(self.init, str):
-            return [self._given_topics(documents.n_words)]
-        by_documents = self.method in ("auto", "sem", "sem-vr") and self.sampling != "tokens"
-        enough = int((documents.length > 0).sum())
-        clustered = self.init == "k-means" or (
-            self.init == "auto" and by_documents and enough >= SMALL and len(beta) == 1
-        )
-        if self.init == "k-means" and enough < self.n_components:
-            raise ValueError(
-                f"init must be 'random' where there are fewer documents with words than topics, "
-                f"got 'k-means' with {enough} documents and n_components={self.n_components}."
-            )
-        if self.n_init == "auto":
-            several = starts_for(self.n_components) if clustered and self.method == "auto" else 1
-        else:
-            several = int(self.n_init)
-        if clustered and enough >= self.n_components:
-            return [clustered_topics(documents, self.n_components, random_state) for _ in range(several)]
-        return [
-            random_topics(self.n_components, documents.n_words, beta, random_state) for _ in range(several)
-        ]
-
-    def _given_topics(self, n_words: int) -> Array:
-        """Return the topics that ``init`` gives, normalised."""
-        topics = as_strength("init", self.init, [(self.n_components, n_words)])
-        if topics.ndim == 0 or not (topics.sum(axis=1) > 0).all():
-            raise ValueError(
-                f"init must have shape ({self.n_components}, {n_words}) and a positive entry in each row, "
-                f"got shape {topics.shape}."
-            )
-        return np.asarray(topics / topics.sum(axis=1, keepdims=True))
 
     def _keep(self, fit: TopicFit, fitting: TopicFitting) -> None:
         """Set the attributes, certify by one more pass, and say what there is to say."""
@@ -278,7 +252,8 @@ class PLSA(
         self.method_, self.history_ = fitting.plan.name, History(fit.moments)
         self.converged_, self.n_iter_ = fit.converged, int(np.ceil(fit.passes - fit.tried - 1e-9))
         self.components_ = fit.topics
-        ahead = fit.doc_topic.copy()
+        ahead = fitting.allocate(fit.doc_topic.shape)
+        ahead[:] = fit.doc_topic
         after, value = fitting.e_step(fit, ahead)
         # Batches leave documents where they were when they were last read.
         self.doc_topic_ = fit.doc_topic if fitting.plan.by_documents is None else ahead
@@ -298,35 +273,6 @@ class PLSA(
                 ConvergenceWarning,
             )
 
-    def _counts(self, X: Any, *, reset: bool) -> Any:
-        """Return counts as a CSR array of float64, checked."""
-        from scipy.sparse import csr_array
-
-        if not hasattr(X, "dtype") and isinstance(X, Sequence) and len(X) and isinstance(X[0], str):
-            raise ValueError("X must be counts of words, got texts: count them with CountVectorizer first.")
-        X = validate_data(
-            self, X, accept_sparse="csr", dtype=np.float64, reset=reset, ensure_non_negative=True, order="C"
-        )
-        matrix = csr_array(X)
-        if not matrix.has_canonical_format or not matrix.data.all():
-            matrix = matrix.copy()
-            matrix.sum_duplicates()
-            matrix.eliminate_zeros()
-        return matrix
-
-    def _weights(self, sample_weight: ArrayLike | None, X: Any) -> Array | None:
-        if sample_weight is None:
-            return None
-        return np.asarray(_check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True))
-
-    def _alpha(self) -> Array:
-        given = as_strength("alpha", self.alpha, [(self.n_components,)])
-        return np.ascontiguousarray(np.broadcast_to(given, (self.n_components,)))
-
-    def _beta(self, n_words: int) -> Array:
-        given = as_strength("beta", self.beta, [(n_words,), (self.n_components, n_words)])
-        return given.reshape((1, 1) if given.ndim == 0 else (-1, n_words))
-
     def fit_transform(
         self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None
     ) -> NDArray[np.float64]:
@@ -339,7 +285,7 @@ class PLSA(
         Each document starts uniform and stops by itself when its topics have come to rest.
         """
         check_is_fitted(self)
-        documents = Documents(self._counts(X, reset=False))
+        documents, _ = self._documents(X, None, reset=False)
         return documents.fold_in(
             self.components_, self._alpha(), max_iter=FOLD_IN_PASSES, tol=FOLD_IN_TOLERANCE
         )[0]
@@ -347,8 +293,7 @@ class PLSA(
     def score(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> float:
         """Return the mean log-likelihood of a token of documents that are folded in."""
         check_is_fitted(self)
-        X = self._counts(X, reset=False)
-        documents = Documents(X, self._weights(sample_weight, X))
+        documents, _ = self._documents(X, sample_weight, reset=False)
         if not documents.total > 0:
             raise ValueError("X must have at least one token, got none.")
         _, found = documents.fold_in(

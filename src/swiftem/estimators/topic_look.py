@@ -8,6 +8,7 @@ import numpy as np
 
 from swiftem._typing import Array
 from swiftem.estimators.documents import Documents
+from swiftem.estimators.streamed_documents import StreamedDocuments
 
 __all__ = ["TopicLook"]
 
@@ -19,11 +20,12 @@ ROUNDS, TOLERANCE = 20, 1e-2
 class TopicLook:
     """Follows the mean log-likelihood of a token on documents that stay the same, folded in."""
 
-    def __init__(self, documents: Documents, alpha: Array, tol: float) -> None:
+    def __init__(self, documents: Documents | StreamedDocuments, alpha: Array, tol: float) -> None:
         index = np.arange(documents.n)
         if documents.n > LOOKED_AT:
             index = np.sort(np.random.default_rng(0).choice(documents.n, LOOKED_AT, replace=False))
-        self._documents, self._alpha, self._tol = documents.take(index), alpha, tol
+        self._documents: Documents = documents.take(index)
+        self._alpha, self._tol = alpha, tol
         self._all = len(index) == documents.n
         self._last: Array | None = None
         self._last_passes = 0.0

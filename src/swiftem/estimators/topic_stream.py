@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from numbers import Integral
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -30,6 +32,8 @@ class TopicStream:
         doc_topic_: Array
         topic_counts_: Array
         n_iter_: int
+        n_features_in_: int
+        beta: ArrayLike
         _word_counts: Array
 
         def _counts(self, X: Any, *, reset: bool) -> Any: ...
@@ -75,4 +79,47 @@ class TopicStream:
         for name in ("history_", "stationarity_", "log_likelihood_"):
             self.__dict__.pop(name, None)  # of an earlier fit
         self.method_, self.converged_, self.n_iter_ = "sem", False, self.n_iter_ + 1
+        return self
+
+    def add_words(self, words: int | Sequence[str]) -> Self:
+        """Make room for words that the model has not seen; they are further columns, after those it has.
+
+        Topics learn them in the next ``partial_fit``, whose X has these columns, too.
+
+        Parameters
+        ----------
+        words : int or sequence of str
+            How many; or their names, where the columns have names.
+
+        Examples
+        --------
+        >>> import numpy as np, swiftem
+        >>> model = swiftem.PLSA(2, random_state=0).fit(np.array([[4, 3, 0, 0], [0, 0, 2, 5]]))
+        >>> model = model.add_words(1).partial_fit(np.array([[3, 2, 0, 0, 4], [0, 0, 3, 3, 0]] * 9))
+        >>> model.components_.shape, model.components_[:, 4].argmax() == model.components_[:, 0].argmax()
+        ((2, 5), np.True_)
+        """
+        from sklearn.utils.validation import check_is_fitted
+
+        check_is_fitted(self)
+        names = getattr(self, "feature_names_in_", None)
+        new = [] if isinstance(words, Integral) else [str(word) for word in words]
+        count = int(words) if isinstance(words, Integral) else len(new)
+        if isinstance(words, str) or count < 1 or isinstance(words, bool):
+            raise ValueError(f"words must be a positive number or a list of words, got {words!r}.")
+        if names is not None and not new:
+            raise ValueError("words must be names, as the columns that the model was fitted to have names.")
+        known = set() if names is None else set(names)
+        twice = [word for number, word in enumerate(new) if word in known or word in new[:number]]
+        if twice:
+            raise ValueError(f"words must be new and different, got {twice[0]!r}, which there is.")
+        if np.ndim(self.beta):
+            raise ValueError(
+                f"beta must be a number where words are added, got shape {np.shape(self.beta)}: set it anew."
+            )
+        self._word_counts = np.pad(self._word_counts, ((0, 0), (0, count)))
+        self.n_features_in_ += count
+        if names is not None:
+            self.feature_names_in_ = np.append(names, np.array(new, dtype=object))
+        self.components_ = m_step(self._word_counts, self._beta(self.n_features_in_))
         return self
