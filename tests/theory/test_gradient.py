@@ -132,7 +132,9 @@ def closed_form(s1, s2, s3, delta, epsilon):
     B11 = A[epsilon] + np.diag(mu**2 / (s1 + delta)) + mu_M**2 * np.outer(one, one) / (s_M + delta)
     B12 = -np.diag(mu / (s1 + delta)) - mu_M * np.outer(one, one) / (s_M + delta)
     B13, B23 = mu_M * one[:, None] / (s_M + delta), -one[:, None] / (s_M + delta)
-    return np.block([[B11, B12, B13], [B12.T, A[delta], B23], [B13.T, B23.T, np.array([[1 / (s_M + delta)]])]])
+    return np.block(
+        [[B11, B12, B13], [B12.T, A[delta], B23], [B13.T, B23.T, np.array([[1 / (s_M + delta)]])]]
+    )
 
 
 @seeds

@@ -17,16 +17,21 @@ __all__ = ["Family", "family_of"]
 
 
 class Family(Protocol):
-    r"""A bound model as equation (exp): :math:`\log f = \log h + \langle S, \phi(\theta) \rangle - \psi(\theta)`.
+    r"""A model as equation (exp): :math:`\log f = \log h + \langle S, \phi(\theta)\rangle - \psi(\theta)`.
 
     Statistics have q coordinates and parameters p, as in the paper, where what the others determine is left
     out: the last weight, for example. ``vector`` and ``from_vector`` go from the library's θ to p numbers and
     back.
     """
 
-    bound: BoundModel
     q: int
     p: int
+    columns: int  # of a posterior: M or K
+
+    @property
+    def bound(self) -> BoundModel:
+        """The model, for its data."""
+        ...
 
     def coordinates(self, s: ArrayLike) -> Array:
         """Return statistics in the paper's coordinates (q,), checked: M-step and B must exist there."""
@@ -34,6 +39,10 @@ class Family(Protocol):
 
     def library_statistics(self, s: Array) -> Array:
         """Return statistics as ``swiftem.run`` has them, from the paper's coordinates (q,)."""
+        ...
+
+    def every_change(self, change: Array) -> Array:
+        """Return a change of statistics (q,) with what the coordinates leave out."""
         ...
 
     def theta(self, s: Array) -> Theta:
@@ -89,9 +98,7 @@ class Family(Protocol):
         ...
 
 
-def family_of(
-    model: Model, data: Any, sample_weight: ArrayLike | None = None
-) -> tuple[Family, Source]:
+def family_of(model: Model, data: Any, sample_weight: ArrayLike | None = None) -> tuple[Family, Source]:
     """Return the family of a model for its data, and the source.
 
     >>> import swiftem

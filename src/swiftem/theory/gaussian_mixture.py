@@ -49,6 +49,7 @@ class MixtureFamily:
         self.known = None if model.known_weights is None else np.array(model.known_weights)
         self.q = (self.M - 1) * (1 + self.d) + self.d
         self.p = self.M * self.d + (self.M - 1 if self.known is None else 0)
+        self.columns = self.M
         self.E = self._filling_in()
 
     def _filling_in(self) -> Array:
@@ -72,12 +73,10 @@ class MixtureFamily:
                     "the paper's coordinates leave out the last."
                 )
             by_component = given[self.M :].reshape(self.M, self.d)
-            given = np.concatenate(
-                [given[: self.M - 1], by_component[:-1].ravel(), by_component.sum(axis=0)]
-            )
+            given = np.concatenate([given[: self.M - 1], by_component[:-1].ravel(), by_component.sum(axis=0)])
         elif given.shape != (self.q,):
             raise ValueError(
-                f"s must have shape ({self.q},), the paper's coordinates, or ({self.q + 1},), those of a run, "
+                f"s must have shape ({self.q},), the paper's coordinates, or ({self.q + 1},), a run's, "
                 f"got {given.shape}."
             )
         smallest = self.parts(given)[0].min()
@@ -97,6 +96,10 @@ class MixtureFamily:
         full = self.E @ s
         full[self.M - 1] += 1.0
         return full
+
+    def every_change(self, change: Array) -> Array:
+        """Return E·change, shape (M + M·d,): the last component's is minus what the others sum to."""
+        return self.E @ change
 
     def theta(self, s: Array) -> GaussianMixtureTheta:
         r"""Return :math:`\bar\theta(s)`, equation (mstep_gmm), by the model's own M-step."""
@@ -119,7 +122,7 @@ class MixtureFamily:
         """Return φ(θ), equation (gmm_exp), with φ² = μ_m − μ_M, where the paper has μ_m."""
         with np.errstate(divide="ignore"):
             first = np.log(theta.weights) - 0.5 * (theta.means**2).sum(axis=1)
-        return self.E.T @ np.concatenate([first, theta.means.ravel()])
+        return np.asarray(self.E.T @ np.concatenate([first, theta.means.ravel()]))
 
     def psi(self, theta: GaussianMixtureTheta) -> float:
         """Return ψ(θ) = −log ω_M + ‖μ_M‖² / 2, which stands before (cexp)."""
@@ -131,7 +134,7 @@ class MixtureFamily:
         return np.asarray(-0.5 * (y**2).sum(axis=1) - 0.5 * self.d * np.log(2.0 * np.pi))
 
     def jacobian_phi(self, theta: GaussianMixtureTheta) -> Array:
-        r"""Return :math:`J_\phi(\theta)`, equation (jacob), whose block (2, 3) is −1, where the paper has 0."""
+        r"""Return :math:`J_\phi(\theta)`, equation (jacob), whose block (2, 3) is −1; the paper has 0."""
         M, d = self.M, self.d
         full = np.zeros((M * (1 + d), self.p))  # of φ of all components; Eᵀ takes differences to the last
         if self.known is None:
@@ -179,7 +182,7 @@ class MixtureFamily:
         first = -(slope * mu).sum(axis=1)
         if self.known is None:
             first += h1 / (s1 + self.epsilon)
-        return self.E.T @ np.concatenate([first, slope.ravel()])
+        return np.asarray(self.E.T @ np.concatenate([first, slope.ravel()]))
 
     def B(self, s: Array) -> Array:
         """Return B(s), shape (q, q)."""

@@ -47,6 +47,7 @@ class PLSAFamily:
         self.alpha, self.beta = bound.model.alpha, bound.model.beta
         self.q = self.K * (self.D + self.V)
         self.p = (self.K - 1) * self.D + (self.V - 1) * self.K
+        self.columns = self.K
 
     def coordinates(self, s: ArrayLike) -> Array:
         """Return statistics (q,), checked."""
@@ -64,6 +65,10 @@ class PLSAFamily:
     def library_statistics(self, s: Array) -> Array:
         """Return a copy: the coordinates are the library's."""
         return s.copy()
+
+    def every_change(self, change: Array) -> Array:
+        """Return it as it is: no coordinate is left out."""
+        return change
 
     def regularised(self, s: Array) -> tuple[Array, Array]:
         """Return s + α' (D, K) and s + β' (K, V)."""
@@ -92,7 +97,7 @@ class PLSAFamily:
 
     def phi(self, theta: PLSATheta) -> Array:
         """Return φ(θ) = log θ, equation (plsa_exp), shape (q,)."""
-        return np.log(np.concatenate([theta.doc_topic.ravel(), theta.topic_word.ravel()]))
+        return np.asarray(np.log(np.concatenate([theta.doc_topic.ravel(), theta.topic_word.ravel()])))
 
     def psi(self, theta: PLSATheta) -> float:
         """Return ψ = 0."""

@@ -59,7 +59,7 @@ def surrogate(model: Model, data: Any, theta: Theta, rows: ArrayLike) -> Array:
 
 
 def mean_surrogate(model: Model, data: Any, theta: Theta, rows: ArrayLike) -> float:
-    r"""Return :math:`\mathrm{Pen}(\theta) + n^{-1} \sum_i Q_i(\theta; \theta'_i)`: what (mstep_iem) minimises.
+    r"""Return :math:`\mathrm{Pen}(\theta) + n^{-1} \sum_i Q_i(\theta; \theta'_i)`, minimised by (mstep_iem).
 
     Arguments are those of :func:`surrogate`. No iteration of iem increases it.
     """

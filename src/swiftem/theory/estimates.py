@@ -1,0 +1,156 @@
+"""The constants as they are seen at sampled points: what the bounds could at best be."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any, SupportsFloat
+
+import numpy as np
+
+from swiftem._checks import check_int
+from swiftem._typing import Array
+from swiftem.data.source import Batch, Source
+from swiftem.models.model import Model
+from swiftem.theory.constants import Constant, Constants, check_unweighted, constants
+from swiftem.theory.family import Family, family_of
+from swiftem.theory.full_pass import full_pass
+from swiftem.theory.gaussian_mixture import MixtureFamily
+from swiftem.theory.plsa import PLSAFamily
+from swiftem.theory.sets import radius, sample_S_rho
+
+__all__ = ["directions", "estimate_constants"]
+
+NEAR = 1e-4
+"""Length of the way from a point to its neighbour, as a share of that to another point of the set."""
+MOST_SAMPLES = 500
+"""Of so many samples at most, taken at even distances, each one's own statistics are looked at."""
+
+
+def directions(family: Family) -> Array:
+    r"""Return an orthonormal basis (q, ·) of the space on which υ_min is the smallest eigenvalue.
+
+    All directions for the mixture; :math:`\{\sum_k x_{dk} = 0, \sum_v x_{kv} = \sum_d x_{dk}\}` for pLSA.
+
+    >>> import swiftem
+    >>> from swiftem.theory.family import family_of
+    >>> family, _ = family_of(swiftem.models.PLSAModel(n_topics=2), ([0, 0, 1], [0, 1, 2]))
+    >>> directions(family).shape  # K(D + V) − D − K
+    (10, 6)
+    """
+    if not isinstance(family, PLSAFamily):
+        return np.eye(family.q)
+    K, D, V = family.K, family.D, family.V
+    constraints = np.zeros((D + K, family.q))
+    for d in range(D):
+        constraints[d, d * K : (d + 1) * K] = 1.0
+    for k in range(K):
+        constraints[D + k, k : D * K : K] = -1.0
+        constraints[D + k, D * K + k * V : D * K + (k + 1) * V] = 1.0
+    _, _, rows = np.linalg.svd(constraints)
+    return np.asarray(rows[D + K :].T)
+
+
+class _Largest:
+    """The largest value seen of each name."""
+
+    def __init__(self) -> None:
+        self.values: dict[str, float] = {}
+
+    def see(self, name: str, value: SupportsFloat) -> None:
+        self.values[name] = max(self.values.get(name, -np.inf), float(value))
+
+
+def estimate_constants(
+    model: Model, data: Any, *, n_points: int = 200, rng: np.random.Generator | None = None
+) -> Constants:
+    r"""Return each of the paper's constants as it is seen at sampled points of S_ρ, labelled an estimate.
+
+    Every one is the largest (υ_min: smallest) value seen, or quotient of a change and the distance of the two
+    near points that it was seen between. The true one may be larger: what is computed from these numbers is
+    an estimate, not a bound. L_s, L_V and L_e are seen directly, not composed from the others; C_Z, which is
+    exact, and the set of the bounds are those of :func:`swiftem.theory.constants`.
+
+    Parameters
+    ----------
+    model : GaussianMixtureModel with unit variances, or PLSAModel
+        The model, with a penalty.
+    data
+        As in :func:`swiftem.theory.constants`. Of pLSA matrices of K(D + V) columns are made: small ones.
+    n_points : int
+        Points of S_ρ, each with one near it.
+    rng : numpy.random.Generator, optional
+        Where the points come from; by default always the same.
+
+    Returns
+    -------
+    Constants
+
+    Examples
+    --------
+    >>> import numpy as np, swiftem
+    >>> from swiftem import theory
+    >>> y = np.random.default_rng(0).normal(size=100)
+    >>> model = swiftem.models.GaussianMixtureModel(2, delta=1.0, epsilon=1.0)
+    >>> seen, bound = theory.estimate_constants(model, y, n_points=20), theory.constants(model, y)
+    >>> seen.L_V.kind, bool(seen.L_V.value < bound.L_V.value)
+    ('estimate', True)
+    """
+    check_int("n_points", n_points, minimum=1)
+    rng = np.random.default_rng(0) if rng is None else rng
+    rho = radius(model)
+    family, source = family_of(model, data)
+    check_unweighted(source)
+    batch = source.take(np.unique(np.linspace(0, source.n - 1, MOST_SAMPLES).astype(np.intp)))
+    basis = directions(family)
+    seen = _Largest()
+    points = [sample_S_rho(family, source, rho, rng) for _ in range(n_points + 1)]
+    for s, other in pairwise(points):
+        _look(family, source, batch, basis, seen, s, other)
+    proven = constants(model, data)
+    known = isinstance(family, MixtureFamily) and family.known is not None
+
+    def estimate(name: str) -> Constant:
+        return Constant(seen.values[name], "estimate", f"largest of {n_points} points")
+
+    smallest = Constant(-seen.values["-upsilon_min"], "estimate", f"smallest of {n_points} points")
+    names = (
+        "C_S", "C_S_residual", "C_phi", "L_phi", "L_p", "L_theta", "L_B", "upsilon_max", "L_e", "L_s", "L_V",
+    )  # fmt: skip
+    return Constants(
+        n=source.n, rho=rho, C_S_sample=proven.C_S_sample, C_Z=proven.C_Z, box=proven.box,
+        upsilon_min=proven.upsilon_min if known else smallest, **{name: estimate(name) for name in names},
+    )  # fmt: skip
+
+
+def _look(
+    family: Family, source: Source, batch: Batch, basis: Array, seen: _Largest, s: Array, other: Array
+) -> None:
+    """See all constants between s and a point near it, on the way to another of the set."""
+    near = s + NEAR * (other - s)
+    way = float(np.linalg.norm(near - s))
+    if way == 0.0:
+        return
+    B, B_near = family.B(s), family.B(near)
+    theta, theta_near, theta_far = family.theta(s), family.theta(near), family.theta(other)
+    moved = float(np.linalg.norm(family.vector(theta_near) - family.vector(theta)))
+    J, J_near = family.jacobian_phi(theta), family.jacobian_phi(theta_near)
+    h, h_near = (x - full_pass(family, source, at).s for x, at in ((s, theta), (near, theta_near)))
+    rows, rows_near, rows_far = (
+        family.bound.posterior(batch, at)[0] for at in (theta, theta_near, theta_far)
+    )
+    each, each_near, each_far = (family.each_statistics(batch, r) for r in (rows, rows_near, rows_far))
+
+    seen.see("C_S", np.linalg.norm(other - s))
+    seen.see("C_S_residual", np.linalg.norm(h))
+    seen.see("C_phi", np.linalg.norm(J, 2))
+    seen.see("L_phi", np.linalg.norm(J_near - J, 2) / moved)
+    seen.see("L_p", np.abs(rows_near - rows).max() / moved)
+    seen.see("L_theta", moved / way)
+    seen.see("L_B", np.linalg.norm(B_near - B, 2) / way)
+    seen.see("upsilon_max", np.linalg.norm(B, 2))
+    seen.see("-upsilon_min", -np.linalg.eigvalsh(basis.T @ B @ basis)[0])
+    # The gradient of e_i, whose sign in the paper (line 509) is the other one.
+    gap, gap_near = (each - each_far) @ J, (each_near - each_far) @ J_near
+    seen.see("L_e", np.linalg.norm(gap_near - gap, axis=1).max() / moved)
+    seen.see("L_s", np.linalg.norm(each_near - each, axis=1).max() / way)
+    seen.see("L_V", np.linalg.norm(B_near @ h_near - B @ h) / way)
