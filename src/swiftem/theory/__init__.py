@@ -9,6 +9,7 @@ from swiftem.theory.constants import Box, Constant, Constants, constants
 from swiftem.theory.estimates import estimate_constants
 from swiftem.theory.gradient import B, V, gradient_objective, gradient_V, residual
 from swiftem.theory.sets import distance_to_S0, radius
+from swiftem.theory.smoothness import Smoothness, estimate_smoothness
 from swiftem.theory.stationarity import Stationarity, stationarity
 from swiftem.theory.surrogate import mean_surrogate, surrogate
 from swiftem.theory.theorem1 import IncrementalTheorem
@@ -22,12 +23,14 @@ __all__ = [
     "Constants",
     "FastIncrementalTheorem",
     "IncrementalTheorem",
+    "Smoothness",
     "Stationarity",
     "V",
     "VarianceReducedTheorem",
     "constants",
     "distance_to_S0",
     "estimate_constants",
+    "estimate_smoothness",
     "gradient_V",
     "gradient_objective",
     "mean_surrogate",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Any, SupportsFloat
+from typing import Any
 
 import numpy as np
 
@@ -11,19 +11,16 @@ from swiftem._checks import check_int
 from swiftem._typing import Array
 from swiftem.data.source import Batch, Source
 from swiftem.models.model import Model
+from swiftem.theory.compose import compose_L_e, compose_L_s, compose_L_V
 from swiftem.theory.constants import Constant, Constants, check_unweighted, constants
 from swiftem.theory.family import Family, family_of
 from swiftem.theory.full_pass import full_pass
 from swiftem.theory.gaussian_mixture import MixtureFamily
 from swiftem.theory.plsa import PLSAFamily
-from swiftem.theory.sets import radius, sample_S_rho
+from swiftem.theory.sampled import NEAR, Largest, sample_points, some_samples
+from swiftem.theory.sets import radius
 
 __all__ = ["directions", "estimate_constants"]
-
-NEAR = 1e-4
-"""Length of the way from a point to its neighbour, as a share of that to another point of the set."""
-MOST_SAMPLES = 500
-"""Of so many samples at most, taken at even distances, each one's own statistics are looked at."""
 
 
 def directions(family: Family) -> Array:
@@ -50,25 +47,16 @@ def directions(family: Family) -> Array:
     return np.asarray(rows[D + K :].T)
 
 
-class _Largest:
-    """The largest value seen of each name."""
-
-    def __init__(self) -> None:
-        self.values: dict[str, float] = {}
-
-    def see(self, name: str, value: SupportsFloat) -> None:
-        self.values[name] = max(self.values.get(name, -np.inf), float(value))
-
-
 def estimate_constants(
     model: Model, data: Any, *, n_points: int = 200, rng: np.random.Generator | None = None
 ) -> Constants:
     r"""Return each of the paper's constants as it is seen at sampled points of S_ρ, labelled an estimate.
 
-    Every one is the largest (υ_min: smallest) value seen, or quotient of a change and the distance of the two
-    near points that it was seen between. The true one may be larger: what is computed from these numbers is
-    an estimate, not a bound. L_s, L_V and L_e are seen directly, not composed from the others; C_Z, which is
-    exact, and the set of the bounds are those of :func:`swiftem.theory.constants`.
+    Those of H1 to H5 are the largest (υ_min: smallest) value seen, or quotient of a change and the distance
+    of the two near points that it was seen between. The true one may be larger: what is computed from these
+    numbers is an estimate, not a bound. L_e, L_s and L_V are composed from them as the lemmas do; for what
+    is seen of these themselves, which is far less, see :func:`swiftem.theory.estimate_smoothness`. C_Z and
+    C_S of a sample are exact and those of :func:`swiftem.theory.constants`.
 
     Parameters
     ----------
@@ -96,34 +84,31 @@ def estimate_constants(
     ('estimate', True)
     """
     check_int("n_points", n_points, minimum=1)
-    rng = np.random.default_rng(0) if rng is None else rng
     rho = radius(model)
     family, source = family_of(model, data)
     check_unweighted(source)
-    batch = source.take(np.unique(np.linspace(0, source.n - 1, MOST_SAMPLES).astype(np.intp)))
-    basis = directions(family)
-    seen = _Largest()
-    points = [sample_S_rho(family, source, rho, rng) for _ in range(n_points + 1)]
-    for s, other in pairwise(points):
+    batch, basis, seen = some_samples(source), directions(family), Largest()
+    for s, other in pairwise(sample_points(family, source, rho, n_points, rng)):
         _look(family, source, batch, basis, seen, s, other)
     proven = constants(model, data)
     known = isinstance(family, MixtureFamily) and family.known is not None
-
-    def estimate(name: str) -> Constant:
-        return Constant(seen.values[name], "estimate", f"largest of {n_points} points")
-
+    how = f"largest of {n_points} points"
+    names = ("C_S", "C_S_residual", "C_phi", "L_phi", "L_p", "L_theta", "L_B", "upsilon_max")
+    found = {name: Constant(seen.values[name], "estimate", how) for name in names}
     smallest = Constant(-seen.values["-upsilon_min"], "estimate", f"smallest of {n_points} points")
-    names = (
-        "C_S", "C_S_residual", "C_phi", "L_phi", "L_p", "L_theta", "L_B", "upsilon_max", "L_e", "L_s", "L_V",
-    )  # fmt: skip
+    L_s = compose_L_s(proven.C_Z, found["L_p"], found["L_theta"])
     return Constants(
         n=source.n, rho=rho, C_S_sample=proven.C_S_sample, C_Z=proven.C_Z, box=proven.box,
-        upsilon_min=proven.upsilon_min if known else smallest, **{name: estimate(name) for name in names},
+        upsilon_min=proven.upsilon_min if known else smallest, L_s=L_s,
+        L_e=compose_L_e(
+            found["C_phi"], proven.C_Z, found["L_p"], proven.C_S_sample, found["L_phi"]
+        ),
+        L_V=compose_L_V(found["upsilon_max"], L_s, found["L_B"], found["C_S_residual"]), **found,
     )  # fmt: skip
 
 
 def _look(
-    family: Family, source: Source, batch: Batch, basis: Array, seen: _Largest, s: Array, other: Array
+    family: Family, source: Source, batch: Batch, basis: Array, seen: Largest, s: Array, other: Array
 ) -> None:
     """See all constants between s and a point near it, on the way to another of the set."""
     near = s + NEAR * (other - s)
@@ -131,17 +116,12 @@ def _look(
     if way == 0.0:
         return
     B, B_near = family.B(s), family.B(near)
-    theta, theta_near, theta_far = family.theta(s), family.theta(near), family.theta(other)
+    theta, theta_near = family.theta(s), family.theta(near)
     moved = float(np.linalg.norm(family.vector(theta_near) - family.vector(theta)))
     J, J_near = family.jacobian_phi(theta), family.jacobian_phi(theta_near)
-    h, h_near = (x - full_pass(family, source, at).s for x, at in ((s, theta), (near, theta_near)))
-    rows, rows_near, rows_far = (
-        family.bound.posterior(batch, at)[0] for at in (theta, theta_near, theta_far)
-    )
-    each, each_near, each_far = (family.each_statistics(batch, r) for r in (rows, rows_near, rows_far))
-
+    rows, rows_near = (family.bound.posterior(batch, at)[0] for at in (theta, theta_near))
     seen.see("C_S", np.linalg.norm(other - s))
-    seen.see("C_S_residual", np.linalg.norm(h))
+    seen.see("C_S_residual", np.linalg.norm(s - full_pass(family, source, theta).s))
     seen.see("C_phi", np.linalg.norm(J, 2))
     seen.see("L_phi", np.linalg.norm(J_near - J, 2) / moved)
     seen.see("L_p", np.abs(rows_near - rows).max() / moved)
@@ -149,8 +129,3 @@ def _look(
     seen.see("L_B", np.linalg.norm(B_near - B, 2) / way)
     seen.see("upsilon_max", np.linalg.norm(B, 2))
     seen.see("-upsilon_min", -np.linalg.eigvalsh(basis.T @ B @ basis)[0])
-    # The gradient of e_i, whose sign in the paper (line 509) is the other one.
-    gap, gap_near = (each - each_far) @ J, (each_near - each_far) @ J_near
-    seen.see("L_e", np.linalg.norm(gap_near - gap, axis=1).max() / moved)
-    seen.see("L_s", np.linalg.norm(each_near - each, axis=1).max() / way)
-    seen.see("L_V", np.linalg.norm(B_near @ h_near - B @ h) / way)

@@ -1,0 +1,121 @@
+"""How fast fiem converges near its limit: the rate of the paper's Proposition, fitted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import expm1, nan
+
+import numpy as np
+
+from swiftem._typing import Array
+from swiftem.algorithm import run
+from swiftem.data.source import Source
+from swiftem.experiments.theory_row import TheoryRow
+from swiftem.methods import EM, FastIncrementalEM
+from swiftem.models import GaussianMixtureModel
+from swiftem.result import Iterate
+from swiftem.theory.family import Family, family_of
+from swiftem.theory.full_pass import full_pass
+
+__all__ = ["LOCAL_STEPS", "fit_rate", "local_constants", "local_rates"]
+
+LOCAL_STEPS = {
+    "fiem proposition": "the proposition's (λ/4) / (2L_s²(2 + n))",
+    "fiem 1/n": "1/n",
+    "fiem default": "n^(−2/3), the default",
+}
+"""Names of the step sizes, and in words."""
+NEAR = 0.05
+"""Runs start so far on the way from the limit to the start of the other runs."""
+FOLDS = 12.0
+"""A run is as long as the mean square error should take to fall by e to this."""
+MOST_EPOCHS, LEAST_EPOCHS = 1_000, 15
+LOOKS = 60
+FLOOR = 1e-24
+"""Below this the mean square error is rounding."""
+REST = 2_000
+"""Passes in which EM comes to rest to rounding, for the strong penalty of this experiment."""
+STEP = 1e-5
+"""Of the finite differences."""
+
+
+def fit_rate(k: Array, error: Array) -> float:
+    """Return δ of the (1 − δ)^k that fits squared errors (·,) at iterations k (·,) by least squares of logs.
+
+    The first eighth, in which memories are as fresh as the start, and what is rounding are left out.
+
+    >>> import numpy as np
+    >>> k = np.arange(0, 1000, 10)
+    >>> round(fit_rate(k, 3.0 * 0.99**k), 6)
+    0.01
+    """
+    use = (error > FLOOR) & (k >= k[-1] / 8)
+    if use.sum() < 3:
+        return nan
+    return float(-expm1(np.polyfit(k[use], np.log(error[use]), 1)[0]))
+
+
+def local_constants(family: Family, source: Source, s: Array) -> tuple[float, float]:
+    r"""Return λ and L_s at s*: one minus the largest eigenvalue of J_F, and the largest norm of any J_(f_i).
+
+    F(s) is :math:`\bar s(\bar\theta(s))` and f_i a sample's part of it; derivatives by finite differences,
+    so both are estimates, and L_s holds at s* and near it alone.
+    """
+
+    def difference(function: Callable[[Array], Array]) -> Array:
+        steps = STEP * np.eye(family.q)
+        return np.array([(function(s + step) - function(s - step)) / (2 * STEP) for step in steps])
+
+    batch = source.take(np.arange(source.n))
+    J = difference(lambda x: full_pass(family, source, family.theta(x)).s)
+    each = difference(
+        lambda x: family.each_statistics(batch, family.bound.posterior(batch, family.theta(x))[0])
+    )
+    largest = float(np.linalg.norm(each.transpose(1, 0, 2), ord=2, axis=(1, 2)).max())
+    return 1.0 - float(np.linalg.eigvals(J).real.max()), largest
+
+
+def local_rates(
+    model: GaussianMixtureModel, y: Array, start: Array, number: int, seed: int
+) -> list[TheoryRow]:
+    r"""Return one run of fiem for each of :data:`LOCAL_STEPS`, of part ``"local"``.
+
+    The proposition has :math:`\gamma = \frac a2 (b + c(1+n))^{-1}`, a = λ/2, b = c = 2L_s², and then
+    :math:`\delta = \gamma a - \gamma^2 (b + c(1+n)) = \gamma a / 2`.
+    """
+    n = len(y)
+    family, source = family_of(model, y)
+    limit = run(model, y, EM(), s0=start, n_iter=REST)
+    if limit.status == "interrupted":
+        raise KeyboardInterrupt
+    lam, L_s = local_constants(family, source, family.coordinates(limit.s))
+    gammas = {
+        "fiem proposition": lam / 4.0 / (2.0 * L_s**2 * (2.0 + n)),
+        "fiem 1/n": 1.0 / n,
+        "fiem default": n ** (-2 / 3),
+    }
+    rows = []
+    for place, (name, gamma) in enumerate(gammas.items()):
+        # The mean moves by γλ an iteration, its square by twice that; memories are renewed in n iterations.
+        n_iter = int(np.clip(FOLDS / (2.0 * gamma * lam), LEAST_EPOCHS * n, MOST_EPOCHS * n))
+
+        def look(iterate: Iterate) -> tuple[int, float]:
+            return iterate.k, float(((iterate.s - limit.s) ** 2).sum())
+
+        result = run(
+            model, y, FastIncrementalEM(step_size=gamma), s0=limit.s + NEAR * (start - limit.s),
+            n_iter=n_iter, seed=np.random.default_rng([seed, n, number, 11 + place]),
+            record_every=max(1, n_iter // LOOKS), record=look,
+        )  # fmt: skip
+        if result.status == "interrupted":
+            raise KeyboardInterrupt
+        k, error = np.array(result.path).T
+        proposed = gamma * lam / 4.0 if name == "fiem proposition" else nan
+        kind = "estimate" if name == "fiem proposition" else ""
+        fitted = fit_rate(k, error)
+        rows.append(
+            TheoryRow(
+                "local", name, n, number, gamma, n_iter, nan, fitted, proposed, kind, result.rejected == 0
+            )
+        )
+    return rows

@@ -1,0 +1,201 @@
+"""The section of the report on the paper's theorems in numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import isfinite
+
+from swiftem.experiments.experiment import Experiment
+from swiftem.experiments.gmm_scaling import fit_slope
+from swiftem.experiments.theory_local import LOCAL_STEPS
+from swiftem.experiments.theory_row import TheoryRow
+from swiftem.report.method_names import style_of
+from swiftem.report.numbers import seconds_text, short, signed, times
+from swiftem.report.section import Finding, Section, Table
+from swiftem.report.theory_figure import Averages, theory_picture
+
+__all__ = ["theory_section"]
+
+FLAT = 0.25
+"""A slope on log-log axes up to this counts as not growing with n; one power of n^(1/3) does not."""
+ONE_OVER_N = (-1.15, -0.85)
+"""Slopes that count as 1/n."""
+NANOSECONDS = 50.0
+"""About what an iteration takes: for words on how long the theorem's steps would take."""
+YEAR = 365.25 * 24 * 3600
+
+
+def theory_section(experiment: Experiment) -> Section:
+    """Return the section for the rows of :func:`swiftem.experiments.theory.theory_in_numbers`.
+
+    >>> from swiftem.experiments.theory import theory_in_numbers
+    >>> section = theory_section(theory_in_numbers(sizes=[40, 80], runs=1))
+    >>> [picture.name for picture in section.pictures], section.findings[0].verdict
+    (['theory'], 'agrees')
+    """
+    lead = (
+        "The paper proves that the squared gradient at a random iteration K is below a bound, on average over "
+        "the draws. Here both sides are in numbers, for a small mixture: what was measured, and the bound with "
+        "constants that are themselves proven, for runs with the step size that the theorem prescribes. The "
+        "bounds hold, and the steps are so small that nobody would use them: the theorem says how steps and "
+        "iterations should change with n, not how large they should be."
+    )
+    rows = experiment.rows
+    averages = Averages(rows)
+    findings: list[Finding] = []
+    if averages.sizes:
+        findings.append(_bound(averages, rows, ("iem",), "Theorem 1: iEM's squared gradient is below (21)."))
+        findings.append(
+            _bound(
+                averages,
+                rows,
+                ("sem-vr", "fiem"),
+                "Theorem 2: those of sEM-VR and fiEM are below (27), (28).",
+            )
+        )
+        if len(averages.sizes) > 1:
+            findings += [_growth(averages), _local(averages)]
+        findings.append(_cost(averages))
+    return Section(
+        "theory", "The theorems in numbers", lead, findings,
+        [theory_picture(averages)] if averages.sizes else [], _tables(averages),
+        experiment.settings, "theory.csv" if rows else "", experiment.interrupted,
+    )  # fmt: skip
+
+
+def _range(values: Sequence[float]) -> str:
+    low, high = short(min(values)), short(max(values))
+    return low if low == high else f"{low} to {high}"
+
+
+def _bound(averages: Averages, rows: Sequence[TheoryRow], methods: Sequence[str], claim: str) -> Finding:
+    measured = [averages.of("theorem", m, n, "measured") for m in methods for n in averages.sizes]
+    right = [averages.of("theorem", m, n, "right_side") for m in methods for n in averages.sizes]
+    mine = [row for row in rows if row.part == "theorem" and row.method in methods]
+    outside = sum(not row.inside for row in mine)
+    holds = all(m <= r for m, r in zip(measured, right, strict=True))
+    kinds = "proven bounds" if all(row.kind == "bound" for row in mine) else "estimates"
+    words = (
+        f"Measured {_range(measured)}, right-hand sides {_range(right)}, for n from {averages.sizes[0]:,} to "
+        f"{averages.sizes[-1]:,}; the constants in them are {kinds}. "
+    )
+    if outside:
+        words += f"{outside} of {len(mine)} runs may have left the set where the theorem speaks: no verdict."
+    else:
+        words += f"All {len(mine)} runs were checked to stay where the theorem speaks."
+    brief = f"measured {_range(measured)}; bound {_range(right)}"
+    verdict = "beyond" if outside else "agrees" if holds else "disagrees"
+    return Finding(claim, verdict, words, brief)  # type: ignore[arg-type]
+
+
+def _growth(averages: Averages) -> Finding:
+    slopes = {
+        m: fit_slope(averages.sizes, averages.line("theorem", m, "measured"))
+        for m in ("iem", "sem-vr", "fiem")
+    }
+    text = ", ".join(f"{signed(slope, 2)} ({style_of(m).label})" for m, slope in slopes.items())
+    fast = [slopes["sem-vr"], slopes["fiem"]]
+    words = (
+        "K_max was in proportion to n^(2/3) for sEM-VR and fiEM and to n for iEM, for which the bounds stay "
+        f"about the same as n grows. So does what was measured: slopes on log-log axes {text}; up to {FLAT} "
+        "counts as the same. The little growth is that of the largest sample, which is in the constants and so "
+        "in the step."
+    )
+    holds = all(slope <= FLAT for slope in fast)
+    claim = "Theorem 2: of the order of n^(2/3) iterations are enough, whatever n is."
+    return Finding(claim, "agrees" if holds else "disagrees", words, f"slopes {text}; up to {FLAT} expected")
+
+
+def _local(averages: Averages) -> Finding:
+    slopes = {
+        name: fit_slope(averages.sizes, averages.line("local", name, "measured")) for name in LOCAL_STEPS
+    }
+    low, high = ONE_OVER_N
+    holds = all(low <= slope <= high for slope in slopes.values())
+    faster = [
+        averages.of("local", "fiem proposition", n, "measured")
+        / averages.of("local", "fiem proposition", n, "right_side")
+        for n in averages.sizes
+    ]
+    scaled = [n * averages.of("local", "fiem default", n, "measured") for n in averages.sizes]
+    text = ", ".join(
+        f"{signed(slope, 2)} (step {LOCAL_STEPS[name].split(',')[0]})" for name, slope in slopes.items()
+    )
+    words = (
+        f"Near the limit ‖ŝ − s*‖² falls like (1 − δ)^k. Slopes of log δ on log n: {text}; −1 is 1/n. With the "
+        f"proposition's step δ is {_range(faster)} times its own (an estimate, as L_s is). A larger step "
+        f"does not change the order: with the default n·δ is {_range(scaled)}, as a memory that is renewed "
+        "once in n iterations, at best, allows no more than about 2."
+    )
+    brief = f"slopes of δ on n: {', '.join(signed(slope, 2) for slope in slopes.values())}; −1 expected"
+    claim = "Proposition 1: fiEM converges linearly near its limit, with δ = Θ(1/n)."
+    return Finding(claim, "agrees" if holds and min(faster) >= 1 else "disagrees", words, brief)
+
+
+def _cost(averages: Averages) -> Finding:
+    n = averages.nearest(1000)
+    ours, default, usual = (
+        averages.of(part, "sem-vr", n, "gamma") for part in ("theorem", "practice", "step:bound")
+    )
+    estimated = averages.of("step:estimate", "sem-vr", n, "gamma")
+    start = averages.of("theorem", "sem-vr", n, "at_start")
+    epochs = averages.of("theorem", "sem-vr", n, "n_iter") / n
+    slow, quick = (averages.of(part, "sem-vr", n, "measured") for part in ("theorem", "practice"))
+    words = (
+        f"sEM-VR at n = {n:,}: with δ = ε = 1 the theorem's γ is {short(ours)}, the default n^(−2/3) is "
+        f"{times(default / ours)} times as large. In {epochs:,.0f} epochs the theorem's step took the "
+        f"squared gradient from {short(start)} to {short(slow)} on average over K; the default took it to "
+        f"{short(quick)} in 20. With δ = ε = 10⁻³, which people use, γ is {short(usual)}"
+    )
+    if isfinite(estimated):
+        words += f" ({short(estimated)} where the constants are estimates instead of bounds)"
+    wait = NANOSECONDS * 1e-9 / usual
+    years = f"{times(wait / YEAR)} years" if wait > YEAR else seconds_text(wait)
+    words += (
+        f": nothing moves. 1/γ iterations, about what it takes to go a part of the way, would last {years} "
+        f"at {NANOSECONDS:.0f} ns each. The constants are worst cases over a large set, multiplied."
+    )
+    claim = "What the theorem's step sizes cost."
+    return Finding(claim, "beyond", words, f"γ = {short(ours)} and {short(usual)}, default {short(default)}")
+
+
+def _tables(averages: Averages) -> list[Table]:
+    if not averages.sizes:
+        return []
+    methods = ("iem", "sem-vr", "fiem")
+    both = [
+        [f"{n:,}"]
+        + [
+            short(averages.of("theorem", m, n, field))
+            for m in methods
+            for field in ("measured", "right_side")
+        ]
+        for n in averages.sizes
+    ]
+    steps = [
+        [f"{n:,}"]
+        + [
+            short(averages.of(part, m, n, "gamma"))
+            for m in ("sem-vr", "fiem")
+            for part in ("theorem", "step:bound", "practice")
+        ]
+        for n in averages.sizes
+    ]
+    local = [
+        [f"{n:,}"]
+        + [short(n * averages.of("local", name, n, "measured")) for name in LOCAL_STEPS]
+        + [short(n * averages.of("local", "fiem proposition", n, "right_side"))]
+        for n in averages.sizes
+    ]
+    heads = [
+        f"{style_of(m).label}, {what}"
+        for m in ("sem-vr", "fiem")
+        for what in ("δ = ε = 1", "10⁻³", "default")
+    ]
+    sides = [f"{style_of(m).label}, {what}" for m in methods for what in ("measured", "bound")]
+    steps_head = [f"γ = {words.split(',')[0]}" for words in LOCAL_STEPS.values()]
+    return [
+        Table("Squared gradient at a random K: measured, and the theorem's bound", ["n", *sides], both),
+        Table("Step sizes: of Theorem 2 from proven bounds, and the default", ["n", *heads], steps),
+        Table("n·δ of fiEM near its limit", ["n", *steps_head, "the proposition's δ"], local),
+    ]
