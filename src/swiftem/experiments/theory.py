@@ -12,7 +12,7 @@ from swiftem._checks import check_int
 from swiftem._typing import Array
 from swiftem.algorithm import run
 from swiftem.experiments.experiment import Experiment, Progress, Tally, no_progress
-from swiftem.experiments.theory_local import LOCAL_STEPS, local_rates
+from swiftem.experiments.theory_local import LOCAL_STEPS, em_limit, local_rates
 from swiftem.experiments.theory_row import TheoryRow
 from swiftem.experiments.theory_run import CHECKS, EPOCHS, ITERATIONS, K_DRAWS, practice_run, theorem_run
 from swiftem.methods import EM
@@ -117,6 +117,7 @@ def _one_size(n: int, runs: int, seed: int, tally: Tally) -> list[TheoryRow]:
     model = _model(FIGURE)
     start = run(model, y, EM(), theta0=model.theta(weights=START_WEIGHTS, means=START_MEANS), n_iter=0).s
     found = theory.constants(model, y)
+    limit = em_limit(model, y, start)
     rows = _usual_steps(y)
     for number in range(runs):
         with tally.job(f"n = {n:,}", _cost(n)) as at:
@@ -124,7 +125,7 @@ def _one_size(n: int, runs: int, seed: int, tally: Tally) -> list[TheoryRow]:
                 rows.append(theorem_run(model, y, method, found, start, number, seed))
                 at(0.3 * done)
             rows += [practice_run(model, y, method, start, number, seed) for method in ("sem-vr", "fiem")]
-            rows += local_rates(model, y, start, number, seed)
+            rows += local_rates(model, y, start, limit, number, seed)
     return rows
 
 

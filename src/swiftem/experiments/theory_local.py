@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import expm1, nan
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,7 +18,7 @@ from swiftem.result import Iterate
 from swiftem.theory.family import Family, family_of
 from swiftem.theory.full_pass import full_pass
 
-__all__ = ["LOCAL_STEPS", "fit_rate", "local_constants", "local_rates"]
+__all__ = ["LOCAL_STEPS", "Limit", "em_limit", "fit_rate", "local_constants", "local_rates"]
 
 LOCAL_STEPS = {
     "fiem proposition": "the proposition's (λ/4) / (2L_s²(2 + n))",
@@ -33,24 +34,35 @@ MOST_EPOCHS, LEAST_EPOCHS = 1_000, 15
 LOOKS = 60
 FLOOR = 1e-24
 """Below this the mean square error is rounding."""
-REST = 2_000
+REST = 500
 """Passes in which EM comes to rest to rounding, for the strong penalty of this experiment."""
 STEP = 1e-5
 """Of the finite differences."""
 
 
+class Limit(NamedTuple):
+    """Where EM rests: s* as a run has it, λ and L_s of :func:`local_constants` there."""
+
+    s: Array
+    lam: float
+    L_s: float
+
+
 def fit_rate(k: Array, error: Array) -> float:
     """Return δ of the (1 − δ)^k that fits squared errors (·,) at iterations k (·,) by least squares of logs.
 
-    The first eighth, in which memories are as fresh as the start, and what is rounding are left out.
+    The first eighth, in which memories are as fresh as the start, and all from where rounding begins is left
+    out.
 
     >>> import numpy as np
     >>> k = np.arange(0, 1000, 10)
     >>> round(fit_rate(k, 3.0 * 0.99**k), 6)
     0.01
     """
-    use = (error > FLOOR) & (k >= k[-1] / 8)
-    if use.sum() < 3:
+    rounding = np.flatnonzero(error <= FLOOR)
+    end = int(rounding[0]) if len(rounding) else len(k)
+    use = slice(end // 8, end)
+    if len(k[use]) < 3:
         return nan
     return float(-expm1(np.polyfit(k[use], np.log(error[use]), 1)[0]))
 
@@ -75,8 +87,17 @@ def local_constants(family: Family, source: Source, s: Array) -> tuple[float, fl
     return 1.0 - float(np.linalg.eigvals(J).real.max()), largest
 
 
+def em_limit(model: GaussianMixtureModel, y: Array, start: Array) -> Limit:
+    """Return where EM rests, and the constants there."""
+    result = run(model, y, EM(), s0=start, n_iter=REST)
+    if result.status == "interrupted":
+        raise KeyboardInterrupt
+    family, source = family_of(model, y)
+    return Limit(result.s, *local_constants(family, source, family.coordinates(result.s)))
+
+
 def local_rates(
-    model: GaussianMixtureModel, y: Array, start: Array, number: int, seed: int
+    model: GaussianMixtureModel, y: Array, start: Array, limit: Limit, number: int, seed: int
 ) -> list[TheoryRow]:
     r"""Return one run of fiem for each of :data:`LOCAL_STEPS`, of part ``"local"``.
 
@@ -84,11 +105,7 @@ def local_rates(
     :math:`\delta = \gamma a - \gamma^2 (b + c(1+n)) = \gamma a / 2`.
     """
     n = len(y)
-    family, source = family_of(model, y)
-    limit = run(model, y, EM(), s0=start, n_iter=REST)
-    if limit.status == "interrupted":
-        raise KeyboardInterrupt
-    lam, L_s = local_constants(family, source, family.coordinates(limit.s))
+    rest, lam, L_s = limit
     gammas = {
         "fiem proposition": lam / 4.0 / (2.0 * L_s**2 * (2.0 + n)),
         "fiem 1/n": 1.0 / n,
@@ -100,10 +117,10 @@ def local_rates(
         n_iter = int(np.clip(FOLDS / (2.0 * gamma * lam), LEAST_EPOCHS * n, MOST_EPOCHS * n))
 
         def look(iterate: Iterate) -> tuple[int, float]:
-            return iterate.k, float(((iterate.s - limit.s) ** 2).sum())
+            return iterate.k, float(((iterate.s - rest) ** 2).sum())
 
         result = run(
-            model, y, FastIncrementalEM(step_size=gamma), s0=limit.s + NEAR * (start - limit.s),
+            model, y, FastIncrementalEM(step_size=gamma), s0=rest + NEAR * (start - rest),
             n_iter=n_iter, seed=np.random.default_rng([seed, n, number, 11 + place]),
             record_every=max(1, n_iter // LOOKS), record=look,
         )  # fmt: skip

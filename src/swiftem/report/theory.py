@@ -34,11 +34,11 @@ def theory_section(experiment: Experiment) -> Section:
     (['theory'], 'agrees')
     """
     lead = (
-        "The paper proves that the squared gradient at a random iteration K is below a bound, on average over "
-        "the draws. Here both sides are in numbers, for a small mixture: what was measured, and the bound with "
-        "constants that are themselves proven, for runs with the step size that the theorem prescribes. The "
-        "bounds hold, and the steps are so small that nobody would use them: the theorem says how steps and "
-        "iterations should change with n, not how large they should be."
+        "The paper proves that the squared gradient at a random iteration K is below a bound, on average "
+        "over the draws. Here both sides are in numbers, for a small mixture: what was measured, and the "
+        "bound with constants that are themselves proven, for runs with the step size that the theorem "
+        "prescribes. The bounds hold, and the steps are so small that nobody would use them: the theorem "
+        "says how steps and iterations should change with n, not how large they should be."
     )
     rows = experiment.rows
     averages = Averages(rows)
@@ -98,8 +98,8 @@ def _growth(averages: Averages) -> Finding:
     words = (
         "K_max was in proportion to n^(2/3) for sEM-VR and fiEM and to n for iEM, for which the bounds stay "
         f"about the same as n grows. So does what was measured: slopes on log-log axes {text}; up to {FLAT} "
-        "counts as the same. The little growth is that of the largest sample, which is in the constants and so "
-        "in the step."
+        "counts as the same. The little growth is that of the largest sample, which is in the constants "
+        "and so in the step."
     )
     holds = all(slope <= FLAT for slope in fast)
     claim = "Theorem 2: of the order of n^(2/3) iterations are enough, whatever n is."
@@ -122,8 +122,8 @@ def _local(averages: Averages) -> Finding:
         f"{signed(slope, 2)} (step {LOCAL_STEPS[name].split(',')[0]})" for name, slope in slopes.items()
     )
     words = (
-        f"Near the limit ‖ŝ − s*‖² falls like (1 − δ)^k. Slopes of log δ on log n: {text}; −1 is 1/n. With the "
-        f"proposition's step δ is {_range(faster)} times its own (an estimate, as L_s is). A larger step "
+        f"Near the limit ‖ŝ − s*‖² falls like (1 − δ)^k. Slopes of log δ on log n: {text}; −1 is 1/n. With "
+        f"the proposition's step δ is {_range(faster)} times its own (an estimate, as L_s is). A larger step "
         f"does not change the order: with the default n·δ is {_range(scaled)}, as a memory that is renewed "
         "once in n iterations, at best, allows no more than about 2."
     )

@@ -18,7 +18,7 @@ __all__ = ["Averages", "theory_picture"]
 LOCAL_STYLES = {
     "fiem default": ("γ = n^(−2/3)", "#D55E00"),
     "fiem 1/n": ("γ = 1/n", "#0072B2"),
-    "fiem proposition": ("the proposition's γ", "#009E73"),
+    "fiem proposition": ("Proposition's γ", "#009E73"),
 }
 
 
@@ -52,13 +52,11 @@ def theory_picture(averages: Averages) -> Picture:
         "theory",
         "The theorems in numbers: two Gaussians, δ = ε = 1",
         "Left: squared gradients at a random iteration, as measured, far below the theorems' bounds, neither "
-        "growing with n. Middle: the theorem's step sizes, thousands of times below the default. Right: fiEM's "
-        "rate near its limit falls like 1/n for each of three steps.",
+        "growing with n. Middle: the theorem's step sizes, thousands of times below the default. Right: "
+        "fiEM's rate near its limit falls like 1/n for each of three steps.",
         [
-            Panel(
-                "squared gradient at random K (dots), and bound (dashed)", lambda axes: _sides(axes, averages)
-            ),
-            Panel("step size γ", lambda axes: _steps(axes, averages)),
+            Panel("squared gradient at a random K", lambda axes: _sides(axes, averages)),
+            Panel("step size γ of Theorem 2, and default", lambda axes: _steps(axes, averages)),
             Panel("fiEM near its limit: error ∝ (1 − δ)^k", lambda axes: _local(axes, averages)),
         ],
         columns=3,
@@ -92,7 +90,7 @@ def _sides(axes: Any, averages: Averages) -> None:
         axes.plot(averages.sizes, measured, "-", color=style.colour, marker="o", linewidth=2)
         axes.plot(averages.sizes, bound, "--", color=style.colour, linewidth=2)
         for name, line, words in (
-            ("measured", measured, style.label),
+            ("measured", measured, f"{style.label}, measured"),
             ("bound", bound, f"{style.label}, bound"),
         ):
             key = f"{method} {name}"
@@ -126,7 +124,7 @@ def _local(axes: Any, averages: Averages) -> None:
     proved = averages.line("local", "fiem proposition", "right_side")
     colour = LOCAL_STYLES["fiem proposition"][1]
     axes.plot(averages.sizes, proved, "--", color=colour, linewidth=2)
-    heights["proved"], text["proved"], colours["proved"] = proved[-1], "its δ (estimate)", colour
+    heights["proved"], text["proved"], colours["proved"] = proved[-1], "its δ, estimate", colour
     sizes = np.array(averages.sizes, dtype=np.float64)
     guide = 4.0 * averages.of("local", "fiem default", averages.sizes[0], "measured") * sizes[0] / sizes
     axes.plot(sizes, guide, ":", color="#777777", linewidth=1.5)
