@@ -56,6 +56,7 @@ CASES = {
     "two": _mixture(2),
     "three": _mixture(3),
     "plane": _mixture(2, d=2),
+    "known": _mixture(3, known_weights=(0.2, 0.5, 0.3)),
     "topics": _topics(),
 }
 

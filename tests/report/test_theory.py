@@ -32,8 +32,9 @@ def rows(sizes=SIZES, runs=2, measured=0.01, right=10.0, growth=0.0, inside=True
                 )
             for name in LOCAL_STEPS:
                 proposed = 0.1 / n if name == "fiem proposition" else nan
+                gamma = 0.1 * n**rate / 2 if name == "fiem proposition" else 1 / n
                 found.append(
-                    TheoryRow("local", name, n, run, 1 / n, 10 * n, nan, n**rate, proposed, "", True)
+                    TheoryRow("local", name, n, run, gamma, 10 * n, nan, n**rate, proposed, "", True)
                 )
     return found
 
@@ -51,7 +52,7 @@ def test_what_the_paper_says_agrees(check):
     assert verdicts(found) == ["agrees", "agrees", "agrees", "agrees", "beyond"]
     assert "the constants in them are proven bounds" in found.findings[0].words
     assert "All 12 runs were checked" in found.findings[1].words
-    assert "slopes of δ on n: −1.00, −1.00, −1.00" in found.findings[3].brief
+    assert "slopes of δ on n: −1.00, −1.00; −1 expected" in found.findings[3].brief
     cost = found.findings[4].words
     assert "at n = 1,000: with δ = ε = 1 the theorem's γ is 1.0·10⁻⁷" in cost
     assert "90,000 times as large" in cost or "100,000 times as large" in cost
@@ -84,6 +85,18 @@ def test_a_rate_below_the_propositions_disagrees():
         row._replace(right_side=3.0 / row.n) if row.method == "fiem proposition" else row for row in rows()
     ]
     assert verdicts(section(found))[3] == "disagrees"
+
+
+@pytest.mark.parametrize(("power", "verdict"), [(1.0, "agrees"), (1.3, "disagrees"), (0.5, "disagrees")])
+def test_the_propositions_rate_goes_with_its_step(power, verdict):
+    """The step may fall faster than 1/n, as L_s grows; δ must fall as the step does."""
+    found = [
+        row._replace(gamma=0.05 * row.n**-1.3, measured=row.n ** (-1.3 * power), right_side=1e-9)
+        if row.method == "fiem proposition"
+        else row
+        for row in rows()
+    ]
+    assert verdicts(section(found))[3] == verdict
 
 
 def test_nothing_is_asserted_of_runs_that_left(check):

@@ -12,6 +12,7 @@ from swiftem.theory.constants import Constant, Constants, weaker
 from swiftem.theory.estimates import directions
 from swiftem.theory.family import family_of
 from swiftem.theory.mixture_bounds import component_cells
+from swiftem.theory.polygon import Polygon
 from swiftem.theory.sets import sample_S_rho
 
 Y = gmm_data(150, np.random.default_rng(3)) + 0.4
@@ -143,6 +144,55 @@ def test_the_box_holds_the_parameters(problem):
         theta = family.theta(sample_S_rho(family, source, found.rho, rng))
         assert found.box.holds(theta)
     assert not found.box.holds(family.from_vector(family.vector(theta) + 100.0))
+
+
+@pytest.mark.parametrize("name", ["ones", "small", "unequal", "positive", "known"])
+def test_bounds_hold_on_a_grid_up_to_the_edge(name):
+    """Two Gaussians, all of S_ρ: corners, too, which samples do not reach."""
+    model, data = MIXTURES[name]
+    bound = theory.constants(model, data)
+    family, _ = family_of(model, data)
+    polygon, rho = Polygon(data), bound.rho
+    seen = {key: 0.0 for key in ("upsilon_max", "L_theta", "L_B", "C_phi", "L_p")}
+    smallest, count = np.inf, 0
+    y = np.array([data.min(), 0.0, np.median(data), data.max()])
+    weights = np.linspace(-rho, 1 + rho, 61)
+    heights = np.concatenate([[0.0], np.linspace(0, 1, 7)])
+    for weight in weights:
+        low = polygon.lowest(weight - rho, weight + rho) - rho
+        high = polygon.highest(weight - rho, weight + rho) + rho
+        for height in heights:
+            s = np.array([weight, low + height * (high - low), data.mean()])
+            assert polygon.holds(s, rho * (1 + 1e-9) + 1e-12)
+            s[0] = np.clip(weight, -rho * (1 - 1e-6), 1 + rho * (1 - 1e-6))  # room for differences
+            step = 1e-7 * rho
+            moved = [s + step * np.array([np.cos(a), np.sin(a), 0.0]) for a in np.linspace(0, np.pi, 9)]
+            theta, B = family.theta(s), family.B(s)
+            count += 1
+            seen["upsilon_max"] = max(seen["upsilon_max"], np.linalg.norm(B, 2))
+            smallest = min(smallest, np.linalg.eigvalsh(B)[0])
+            seen["C_phi"] = max(seen["C_phi"], np.linalg.norm(family.jacobian_phi(theta), 2))
+            for near in moved:
+                there = family.vector(family.theta(near)) - family.vector(theta)
+                seen["L_theta"] = max(seen["L_theta"], np.linalg.norm(there) / step)
+                seen["L_B"] = max(seen["L_B"], np.linalg.norm(family.B(near) - B, 2) / step)
+            slopes = posterior_slopes(family, theta, y)
+            seen["L_p"] = max(seen["L_p"], slopes)
+    assert count == 61 * 8
+    for key, value in seen.items():
+        assert value <= bound.named()[key].value * (1 + 1e-5), key
+    assert smallest >= bound.upsilon_min.value * (1 - 1e-9) - 1e-12
+
+
+def posterior_slopes(family, theta, y):
+    """Return the largest gradient of a posterior probability in θ, written out for two components."""
+    weights, means = theta.weights, theta.means[:, 0]
+    joint = weights * np.exp(-0.5 * (y[:, None] - means) ** 2)
+    p = joint[:, 0] / joint.sum(axis=1)
+    parts = [(y - means[0]) ** 2, (y - means[1]) ** 2]
+    if family.known is None:
+        parts.append(np.full(len(y), (1 / weights[0] + 1 / weights[1]) ** 2))
+    return (p * (1 - p) * np.sqrt(sum(parts))).max()
 
 
 def test_the_range_of_the_means_is_reached():

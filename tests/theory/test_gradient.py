@@ -118,7 +118,7 @@ def test_lemma_semigrad(case, seed):
     basis = case.directions(family)
     eigenvalues = np.linalg.eigvalsh(basis.T @ theory.B(case.model, case.data, s) @ basis)
     largest = np.linalg.eigvalsh(theory.B(case.model, case.data, s)).max()
-    assert gradient @ h >= eigenvalues.min() * (h @ h) * (1 - 1e-9)
+    assert gradient @ h >= eigenvalues.min() * (h @ h) * (1 - 1e-9) - 1e-15
     assert h @ h >= (gradient @ gradient) / largest**2 * (1 - 1e-9)
     assert gradient @ h > 0
 
@@ -158,6 +158,13 @@ def test_known_weights_have_rank_M(M):
     assert eigenvalues[0] == pytest.approx(0.0, abs=1e-12)
 
 
+def test_one_component():
+    model = models.GaussianMixtureModel(1, delta=0.5)
+    np.testing.assert_allclose(theory.B(model, [0.0, 2.0], [1.0]), [[1 / 1.5]])
+    assert theory.stationarity(model, [0.0, 2.0], [1.0]).residual == pytest.approx(0.0, abs=1e-30)
+    assert theory.gradient_V(model, [0.0, 2.0], [1.3]) == pytest.approx([0.3 / 1.5])
+
+
 def test_plsa_has_as_many_zero_eigenvalues_as_documents_and_topics():
     case = CASES["topics"]
     family, _ = family_of(case.model, case.data)
@@ -183,6 +190,31 @@ def test_sample_weights():
     found = theory.gradient_V(case.model, case.data, s, sample_weight=weight)
     expected = theory.gradient_V(case.model, np.repeat(case.data, weight), s)
     np.testing.assert_allclose(found, expected, rtol=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("case", "theta"),
+    [
+        (CASES["two"], CASES["two"].model.theta(weights=[0.0, 1.0], means=[[0.0], [1.0]])),
+        (
+            CASES["topics"],
+            CASES["topics"].model.theta(doc_topic=np.eye(2)[[0, 1, 0, 1]], topic_word=np.full((2, 6), 1 / 6)),
+        ),
+    ],
+    ids=["mixture", "topics"],
+)
+def test_no_gradient_at_the_edge(case, theta):
+    with pytest.raises(ValueError, match=r"^theta must have positive probabilities"):
+        theory.gradient_objective(case.model, case.data, theta)
+
+
+def test_a_matrix_that_would_fill_the_memory_is_refused():
+    model = models.PLSAModel(n_topics=2, alpha=0.1, beta=0.1)
+    data = (np.arange(6000), np.arange(6000))
+    s = np.full(24_000, 1e-4)
+    with pytest.raises(ValueError, match=r"^data must give at most 10,000 statistics"):
+        theory.B(model, data, s)
+    assert theory.gradient_V(model, data, s).shape == (24_000,)
 
 
 @pytest.mark.parametrize(

@@ -120,9 +120,9 @@ class MixtureFamily:
 
     def phi(self, theta: GaussianMixtureTheta) -> Array:
         """Return φ(θ), equation (gmm_exp), with φ² = μ_m − μ_M, where the paper has μ_m."""
-        with np.errstate(divide="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore"):
             first = np.log(theta.weights) - 0.5 * (theta.means**2).sum(axis=1)
-        return np.asarray(self.E.T @ np.concatenate([first, theta.means.ravel()]))
+            return np.asarray(self.E.T @ np.concatenate([first, theta.means.ravel()]))
 
     def psi(self, theta: GaussianMixtureTheta) -> float:
         """Return ψ(θ) = −log ω_M + ‖μ_M‖² / 2, which stands before (cexp)."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from swiftem._typing import Array, Theta
@@ -12,6 +13,9 @@ from swiftem.theory.family import family_of
 from swiftem.theory.full_pass import full_pass
 
 __all__ = ["B", "V", "gradient_V", "gradient_objective", "residual"]
+
+LARGEST = 10_000
+"""Rows of the largest matrix B(s) that is made: 800 megabytes."""
 
 
 def V(model: Model, data: Any, s: ArrayLike, *, sample_weight: ArrayLike | None = None) -> float:
@@ -88,6 +92,11 @@ def B(model: Model, data: Any, s: ArrayLike) -> Array:
     array([0.25, 1.26, 1.86])
     """
     family, _ = family_of(model, data)
+    if family.q > LARGEST:
+        raise ValueError(
+            f"data must give at most {LARGEST:,} statistics for B(s) as a matrix, got {family.q:,}: "
+            "gradient_V and stationarity do without it."
+        )
     return family.B(family.coordinates(s))
 
 
@@ -109,5 +118,7 @@ def gradient_objective(
     """
     family, source = family_of(model, data, sample_weight)
     theta = family.bound.check_theta(theta, "theta")
+    if not np.isfinite(family.phi(theta)).all():
+        raise ValueError("theta must have positive probabilities, got a zero: there is no gradient there.")
     mean = full_pass(family, source, theta).s
     return family.gradient_penalty_psi(theta) - family.jacobian_phi(theta).T @ mean

@@ -77,9 +77,9 @@ def mixture_bounds(family: MixtureFamily, source: Source, rho: float) -> Constan
     :math:`B_m = [[1/a + \mu_m^2/c, -\mu_m/c], [-\mu_m/c, 1/c]]`, :math:`a = s^1_m + \epsilon`,
     :math:`c = s^1_m + \delta`, everything about B comes down to 2 × 2 matrices on :class:`Cells`.
 
-    - **υ_max**: :math:`\|E\|^2` times the largest eigenvalue of any B_m. It grows with |μ|, 1/a and 1/c: in
-      a cell it is at most that at the cell's smallest a and c and largest |μ|.
-    - **υ_min**: the smallest eigenvalue of EᵀE times the smallest of any B_m, which falls with |μ| (the
+    - **υ_max**: :math:`\|E\|^2` times the largest eigenvalue of any B_m. It grows with the size of μ, 1/a
+      and 1/c: in a cell it is at most that at the cell's smallest a and c and largest μ.
+    - **υ_min**: the smallest eigenvalue of EᵀE times the smallest of any B_m, which falls with μ (the
       determinant does not depend on μ, the trace grows), a and c.
     - **L_B**: along a unit change of the pair, :math:`1/a` changes by at most :math:`1/a^2`,
       :math:`gg^\top/c` with g = (−μ, 1) by :math:`(1+\mu^2)/c^2` for c and by

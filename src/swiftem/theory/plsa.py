@@ -97,7 +97,8 @@ class PLSAFamily:
 
     def phi(self, theta: PLSATheta) -> Array:
         """Return φ(θ) = log θ, equation (plsa_exp), shape (q,)."""
-        return np.asarray(np.log(np.concatenate([theta.doc_topic.ravel(), theta.topic_word.ravel()])))
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(np.concatenate([theta.doc_topic.ravel(), theta.topic_word.ravel()])))
 
     def psi(self, theta: PLSATheta) -> float:
         """Return ψ = 0."""

@@ -48,7 +48,7 @@ def surrogate(model: Model, data: Any, theta: Theta, rows: ArrayLike) -> Array:
     """
     family, source = family_of(model, data)
     theta = family.bound.check_theta(theta, "theta")
-    posterior = as_floats("rows", rows, shape=(source.n, None))
+    posterior = as_floats("rows", rows, shape=(source.n, family.columns))
     phi, psi = family.phi(theta), family.psi(theta)
     values = np.empty(source.n)
     for batch in source.blocks(1024):  # few at a time: each has q statistics here
