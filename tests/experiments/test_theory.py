@@ -1,5 +1,6 @@
 """The experiment on the theory: what it measures, how it watches, what Ctrl-C leaves."""
 
+from dataclasses import replace
 from math import isfinite, isnan
 
 import numpy as np
@@ -84,9 +85,17 @@ def test_a_run_that_leaves_the_set_is_not_inside(name, monkeypatch):
 
 
 @pytest.mark.usefixtures("short")
-def test_iem_where_the_proof_leaves_the_set_is_not_inside(monkeypatch):
-    monkeypatch.setattr(theory.IncrementalTheorem, "holds_at", lambda *args: False)
-    assert not theorem_run(MODEL, Y, "iem", FOUND, START, 0, 0).inside
+def test_iem_where_the_proof_may_leave_the_set_is_not_inside():
+    assert theorem_run(MODEL, Y, "iem", FOUND, START, 0, 0).inside
+    less = replace(FOUND, L_e=FOUND.L_e._replace(value=FOUND.L_e.value / 100))
+    assert not theorem_run(MODEL, Y, "iem", less, START, 0, 0).inside
+
+
+def test_iem_and_the_point_that_the_proof_goes_to():
+    """What is proven for all iterates, looked at along a run."""
+    theorem = theory.IncrementalTheorem(FOUND)
+    path = swiftem.run(MODEL, Y, theorem.method(), s0=START, n_iter=300, seed=0, record_every=1).path
+    assert all(theorem.holds_at(MODEL, Y, iterate.theta) for iterate in path[1:])
 
 
 def test_the_default_step_goes_farther():

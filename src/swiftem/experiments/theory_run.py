@@ -18,6 +18,7 @@ from swiftem.result import Result
 from swiftem.schedules import resolve
 from swiftem.theory.constants import Constants
 from swiftem.theory.family import family_of
+from swiftem.theory.mixture_bounds import component_cells
 from swiftem.theory.polygon import Polygon
 
 __all__ = ["CHECKS", "EPOCHS", "ITERATIONS", "K_DRAWS", "practice_run", "theorem_run"]
@@ -28,6 +29,7 @@ EPOCHS = 20
 """K_max of iem is so many times n; runs with the default step take as many iterations."""
 K_DRAWS = 16
 """Draws of K in a run, at each of which the gradient is measured."""
+ROUNDING = 1e-9
 CHECKS = 32
 """How often, besides, a run is checked to be where the theorem speaks."""
 
@@ -125,24 +127,36 @@ class _Watch:
 
     In an iteration ŝ moves by γ·(S − ŝ), of which no statistic exceeds the width of S_0 plus ρ plus the
     largest change of one sample's statistics. Where ŝ is at most ρ minus γ times this times the iterations
-    between two looks away from S_0, no iterate on the way leaves S_ρ. Iterates of iem are means of what
-    samples can give and lie in S_0; of them the point that the proof goes to is checked, at each look from
-    the first iteration on.
+    between two looks away from S_0, no iterate on the way leaves S_ρ.
+
+    Iterates of iem are means of what samples can give and lie in S_0. The proof goes on from there by
+    ∇L̄(θ)/L_e, and :math:`\nabla\overline{\mathcal L}(\theta) = J_\phi^\top (s - \bar s(\theta))` is no longer
+    than C_φ times the largest residual: where θ̄(S_0) and that much around it lie in the box of L_e, all is
+    well at every iteration.
     """
 
     def __init__(self, model: GaussianMixtureModel, y: Array, theorem: Any, name: str, between: int) -> None:
-        self.model, self.y, self.theorem, self.incremental = model, y, theorem, name == "iem"
         self.polygon, self.family = Polygon(y), family_of(model, y)[0]
-        self.gamma = 1.0 if self.incremental else theorem.gamma
+        self.gamma = 1.0 if name == "iem" else theorem.gamma
         rho = theorem.constants.rho
         width = max(1.0, float(self.polygon.upper.max() - self.polygon.lower.min()))
         largest = width + rho + max(1.0, float(np.abs(y).max()))
-        self.room = rho if self.incremental else rho - self.gamma * largest * between
-        self.inside = self.room >= 0
+        if name == "iem":
+            self.room, self.inside = ROUNDING, _proof_stays(model, y, theorem.constants)
+        else:
+            self.room = rho - self.gamma * largest * between
+            self.inside = self.room >= 0
 
     def look(self, result: Result) -> None:
         """Look at an iterate."""
-        inside = self.polygon.holds(self.family.coordinates(result.s), self.room)
-        if self.incremental and result.n_iter:
-            inside &= self.theorem.holds_at(self.model, self.y, result.theta)
-        self.inside &= inside
+        self.inside &= self.polygon.holds(self.family.coordinates(result.s), self.room)
+
+
+def _proof_stays(model: GaussianMixtureModel, y: Array, found: Constants) -> bool:
+    """Tell whether θ̄(S_0), and C_φ times the largest residual over L_e around it, lie in the box of L_e."""
+    around = found.C_phi.value * found.C_S_residual.value / found.L_e.value
+    low, high = component_cells(y, 0.0, model.delta, model.epsilon).mu_range
+    weight = model.epsilon / (1.0 + 2.0 * model.epsilon)
+    # With two components the second weight changes by as much as the first.
+    least, most = np.array([weight, weight, low, low]), np.array([1 - weight, 1 - weight, high, high])
+    return bool((least - around >= found.box.low).all() and (most + around <= found.box.high).all())

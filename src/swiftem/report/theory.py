@@ -127,11 +127,12 @@ def _local(averages: Averages) -> Finding:
         for name in (*plain, PROPOSITION)
     )
     words = (
-        f"Near the limit ‖ŝ − s*‖² falls like (1 − δ)^k. Slopes of log δ on log n: {text}; −1 is 1/n; slopes "
-        f"from {signed(low, 2)} to {signed(high, 2)} count as it. The proposition's step has L_s in it, which each sample has its own "
-        f"of: slope of log δ on log γ {signed(with_step, 2)}. There δ is {_range(faster)} times what the "
-        "proposition says (an estimate, as L_s is). A larger step does not change the order: with the default "
-        f"n·δ is {_range(scaled)}; a memory that is renewed once in n iterations allows about 2."
+        f"Near the limit ‖ŝ − s*‖² falls like (1 − δ)^k. Slopes of log δ on log n: {text}; −1 is 1/n, and "
+        f"slopes from {signed(low, 2)} to {signed(high, 2)} count as it. The proposition's step has L_s in "
+        "it, of which each sample has its own, so there it is the slope of log δ on log γ that counts: "
+        f"{signed(with_step, 2)}, 1 expected. With it δ is {_range(faster)} times what the proposition says "
+        "(an estimate, as L_s is). A larger step does not change the order: with the default n·δ is "
+        f"{_range(scaled)}; a memory that is renewed once in n iterations allows about 2."
     )
     brief = f"slopes of δ on n: {', '.join(signed(slopes[name], 2) for name in plain)}; −1 expected"
     claim = "Proposition 1: fiEM converges linearly near its limit, with δ = Θ(1/n)."
