@@ -68,8 +68,9 @@ def test_what_the_paper_says_agrees(check):
     [
         ({"measured": 11.0}, 0, "disagrees"),
         ({"measured": 11.0}, 1, "disagrees"),
-        ({"growth": 1 / 3}, 2, "disagrees"),
+        ({"growth": 1 / 3, "measured": 1e-3}, 2, "disagrees"),
         ({"growth": -1.0}, 2, "agrees"),
+        ({"measured": 0.0199}, 2, "beyond"),  # hardly below the start: it would be level whatever n is
         ({"rate": -2 / 3}, 3, "disagrees"),
         ({"rate": -1.3}, 3, "disagrees"),
         ({"inside": False}, 0, "beyond"),

@@ -325,7 +325,7 @@ def reproduce(
         typer.Option(
             min=1,
             help="Repetitions, each with its own data or start and its own draws.",
-            show_default="5; of plsa 3, with --quick 1; of theory with --quick 3",
+            show_default="5; of plsa 3, with --quick 1; of theory with --quick 2",
         ),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the samples, starts and draws.")] = 0,

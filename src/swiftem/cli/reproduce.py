@@ -150,7 +150,7 @@ def _run_all(request: Request, corpora: Any, console: Console) -> list[Experimen
         ),
         "theory": partial(
             theory_in_numbers,
-            runs=request.runs or (3 if request.quick else 5),
+            runs=request.runs or (2 if request.quick else 5),
             sizes=THEORY_SIZES[:3] if request.quick else THEORY_SIZES,
         ),
     }

@@ -23,14 +23,14 @@ from swiftem.theory.polygon import Polygon
 
 __all__ = ["CHECKS", "EPOCHS", "ITERATIONS", "K_DRAWS", "practice_run", "theorem_run"]
 
-ITERATIONS = 20_000
-"""K_max of sem-vr and fiem is so many times n^(2/3), as the theorem scales."""
+ITERATIONS = 100_000
+"""K_max of sem-vr and fiem is so many times n^(2/3), as the theorem scales: enough for a good part of the way."""
 EPOCHS = 20
 """K_max of iem is so many times n; runs with the default step take as many iterations."""
 K_DRAWS = 16
 """Draws of K in a run, at each of which the gradient is measured."""
 ROUNDING = 1e-9
-CHECKS = 32
+CHECKS = 64
 """How often, besides, a run is checked to be where the theorem speaks."""
 
 
