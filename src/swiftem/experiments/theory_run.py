@@ -23,8 +23,8 @@ from swiftem.theory.polygon import Polygon
 
 __all__ = ["CHECKS", "EPOCHS", "ITERATIONS", "K_DRAWS", "practice_run", "theorem_run"]
 
-ITERATIONS = 100_000
-"""K_max of sem-vr and fiem is so many times n^(2/3), as the theorem scales: enough for a good part of the way."""
+ITERATIONS = 60_000
+"""K_max of sem-vr and fiem is so many times n^(2/3), as the theorem scales: enough to go part of the way."""
 EPOCHS = 20
 """K_max of iem is so many times n; runs with the default step take as many iterations."""
 K_DRAWS = 16

@@ -108,8 +108,8 @@ def _growth(averages: Averages) -> Finding:
         "K_max was in proportion to n^(2/3) for sEM-VR and fiEM and to n for iEM, for which the bounds stay "
         f"about the same as n grows. So does what was measured: slopes on log-log axes {text}; up to {FLAT} "
         f"counts as the same. It is not so for want of moving: over K the mean was {shares} times the "
-        "squared gradient at the start. The little growth is that of the largest sample, which is in the constants "
-        "and so in the step."
+        "squared gradient at the start. The little growth is that of the largest sample, which is in the "
+        "constants and so in the step."
     )
     fast = ("sem-vr", "fiem")
     moved = all(share <= MOVED for m in fast for share in left[m])
