@@ -86,8 +86,8 @@ def theory_in_numbers(
         "measured": f"at {K_DRAWS} draws of K in each run, one in each {K_DRAWS}th of 0 to K_max − 1, of iEM "
         "of 1 to K_max",
         "checked": f"that a run stays in S_ρ: at {CHECKS} places and each K, with room for the largest step "
-        "times the iterations between; of iEM, that θ + ∇L̄(θ)/L_e, where the proof goes, cannot leave the set "
-        "of L_e",
+        "times the iterations between; of iEM, that θ + ∇L̄(θ)/L_e, where the proof goes, cannot leave the "
+        "set of L_e",
         "local rate": "fiEM from near the limit of EM: least squares of log ‖ŝ − s*‖² on k; steps "
         + ", ".join(LOCAL_STEPS.values()),
         "runs": f"{runs} on each sample, each with draws of its own; the mean is shown; seed {seed}",
