@@ -10,7 +10,7 @@ import swiftem
 from swiftem import theory
 from swiftem.experiments import theory_run as module
 from swiftem.experiments.theory import mixture_data, theory_in_numbers
-from swiftem.experiments.theory_local import LOCAL_STEPS, em_limit, fit_rate, local_constants
+from swiftem.experiments.theory_local import LOCAL_STEPS, em_limit, fit_rate, local_constants, local_rates
 from swiftem.experiments.theory_run import practice_run, theorem_run
 from swiftem.theory.family import family_of
 
@@ -129,7 +129,10 @@ def test_local_constants():
     )
     expected = np.linalg.eigvals(np.linalg.solve(theory.B(MODEL, Y, s), hessian)).real.min()
     assert limit.lam == pytest.approx(expected, rel=1e-5)
-    assert local_constants(family, source, s) == (limit.lam, limit.L_s)
+    around = 0.05 * np.linalg.norm(family.coordinates(START) - s)
+    lam, L_s, change = local_constants(family, source, s, around)
+    assert (lam, L_s, lam / change) == (limit.lam, limit.L_s, limit.near)
+    assert limit.near > around  # B2 holds at the start
     batch = source.take(np.arange(source.n))
     each = [
         family.each_statistics(batch, family.bound.posterior(batch, family.theta(s + sign * 1e-4 * e))[0])
@@ -151,6 +154,13 @@ def test_the_local_rate_is_that_of_the_mean():
     assert row.measured == pytest.approx(2 * row.gamma * limit.lam, rel=0.2)
     assert row.measured > row.right_side > 0
     assert isfinite(next(row for row in rows if row.method == "fiem default").measured)
+
+
+def test_a_run_that_is_too_far_from_the_limit_is_not_inside():
+    limit = em_limit(MODEL, Y, START)
+    assert all(row.inside for row in local_rates(MODEL, Y, START, limit, 0, 0))
+    small = limit._replace(near=1e-6)
+    assert not any(row.inside for row in local_rates(MODEL, Y, START, small, 0, 0))
 
 
 def _start(n):

@@ -34,7 +34,7 @@ def rows(sizes=SIZES, runs=2, measured=0.01, right=10.0, growth=0.0, inside=True
                 proposed = 0.1 / n if name == "fiem proposition" else nan
                 gamma = 0.1 * n**rate / 2 if name == "fiem proposition" else 1 / n
                 found.append(
-                    TheoryRow("local", name, n, run, gamma, 10 * n, nan, n**rate, proposed, "", True)
+                    TheoryRow("local", name, n, run, gamma, 10 * n, nan, n**rate, proposed, "", inside)
                 )
     return found
 
@@ -75,6 +75,7 @@ def test_what_the_paper_says_agrees(check):
         ({"rate": -1.3}, 3, "disagrees"),
         ({"inside": False}, 0, "beyond"),
         ({"inside": False}, 1, "beyond"),
+        ({"inside": False}, 3, "beyond"),
     ],
 )
 def test_verdicts(options, place, verdict, check):

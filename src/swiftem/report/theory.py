@@ -148,7 +148,11 @@ def _local(averages: Averages) -> Finding:
     )
     brief = f"slopes of δ on n: {', '.join(signed(slopes[name], 2) for name in plain)}; −1 expected"
     claim = "Proposition 1: fiEM converges linearly near its limit, with δ = Θ(1/n)."
-    return Finding(claim, "agrees" if holds and min(faster) >= 1 else "disagrees", words, brief)
+    verdict: Verdict = "agrees" if holds and min(faster) >= 1 else "disagrees"
+    if averages.outside("local"):
+        verdict = "beyond"
+        words += " Some iterates were farther from the limit than B2 allows: no verdict."
+    return Finding(claim, verdict, words, brief)
 
 
 def _cost(averages: Averages) -> Finding:

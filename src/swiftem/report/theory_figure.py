@@ -41,6 +41,10 @@ class Averages:
         """Return the means by size."""
         return [self.of(part, method, n, field) for n in self.sizes]
 
+    def outside(self, part: str) -> int:
+        """Return how many rows of a part were not inside."""
+        return sum(not row.inside for key, rows in self._values.items() if key[0] == part for row in rows)
+
     def nearest(self, n: int) -> int:
         """Return the size that is nearest to ``n``."""
         return min(self.sizes, key=lambda size: abs(np.log(size / n)))
