@@ -16,10 +16,6 @@ from swiftem.report.theory_figure import Averages, theory_picture
 
 __all__ = ["theory_section"]
 
-FLAT = 0.25
-"""A slope on log-log axes up to this counts as not growing with n; one power of n^(1/3) does not."""
-MOVED = 0.9
-"""Runs whose mean squared gradient is above this share of that at the start have hardly moved."""
 ONE_OVER_N = (-1.15, -0.85)
 """Slopes that count as 1/n."""
 PROPOSITION = "fiem proposition"
@@ -94,7 +90,6 @@ def _bound(averages: Averages, rows: Sequence[TheoryRow], methods: Sequence[str]
 def _growth(averages: Averages) -> Finding:
     methods = ("iem", "sem-vr", "fiem")
     slopes = {m: fit_slope(averages.sizes, averages.line("theorem", m, "measured")) for m in methods}
-    # Runs that have not moved would be level, too.
     left = {
         m: [
             averages.of("theorem", m, n, "measured") / averages.of("theorem", m, n, "at_start")
@@ -106,17 +101,14 @@ def _growth(averages: Averages) -> Finding:
     shares = ", ".join(f"{_range(values)} ({style_of(m).label})" for m, values in left.items())
     words = (
         "K_max was in proportion to n^(2/3) for sEM-VR and fiEM and to n for iEM, for which the bounds stay "
-        f"about the same as n grows. So does what was measured: slopes on log-log axes {text}; up to {FLAT} "
-        f"counts as the same. It is not so for want of moving: over K the mean was {shares} times the "
-        "squared gradient at the start. The little growth is that of the largest sample, which is in the "
-        "constants and so in the step."
+        f"about the same as n grows. So does what was measured: slopes on log-log axes {text}. Over K the "
+        f"mean was {shares} times the squared gradient at the start. This shows the theorems' scaling, and "
+        "does not test it: at steps this small there is hardly any noise, and how far a run comes is γ times "
+        "its iterations, which the theorem keeps the same but for its constants. The exponents at steps that "
+        "people use are tested by gmm-scaling."
     )
-    fast = ("sem-vr", "fiem")
-    moved = all(share <= MOVED for m in fast for share in left[m])
-    holds = all(slopes[m] <= FLAT for m in fast)
-    verdict: Verdict = ("agrees" if holds else "disagrees") if moved else "beyond"
-    claim = "Theorem 2: of the order of n^(2/3) iterations are enough, whatever n is."
-    return Finding(claim, verdict, words, f"slopes {text}; up to {FLAT} expected")
+    claim = "Both sides as n grows."
+    return Finding(claim, "beyond", words, f"slopes of what was measured {text}")
 
 
 def _local(averages: Averages) -> Finding:
