@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from swiftem import models, theory
+import swiftem
+from swiftem import methods, models, theory
 
 PAGE = (Path(__file__).parents[1] / "docs" / "theory.md").read_text(encoding="utf-8")
 
@@ -47,6 +48,20 @@ def test_the_steps_that_are_shown():
         expected = [theory.VarianceReducedTheorem(found).gamma for found in (bound, seen, directly)]
         shown = [float(cell) for cell in row.strip(" |").split(" | ")]
         assert shown == pytest.approx([*expected, 1000 ** (-2 / 3)], rel=0.03)
+
+
+def test_the_certificates_that_are_shown():
+    row = r"^\| (\d+) \| (\S+e-\d+) \| (\S+e-\d+) \| (\d\.\d+) \| (\d\.\d+) \|$"
+    rows = re.findall(row, PAGE, flags=re.M)
+    assert len(rows) == 4
+    here = models.GaussianMixtureModel(2)
+    for passes, *shown in rows:
+        result = swiftem.run(
+            here, samples(), methods.EM(), theta0=here.theta(means=[[1.0], [-1.0]]), n_iter=int(passes)
+        )
+        _, gradient, certificate, objective = theory.stationarity(here, samples(), result.s)
+        found = [certificate, gradient, objective, result.theta.means[0, 0]]
+        assert [float(cell) for cell in shown] == pytest.approx(found, rel=0.03)
 
 
 @pytest.mark.parametrize("name", sorted(set(re.findall(r"`(?:swiftem\.)?(theory(?:\.\w+)+)", PAGE))))

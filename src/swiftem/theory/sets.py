@@ -27,7 +27,7 @@ def radius(model: Model) -> float:
     >>> theory.radius(swiftem.models.GaussianMixtureModel(2, delta=1.0, epsilon=0.5))
     0.25
     """
-    if isinstance(model, GaussianMixtureModel):
+    if isinstance(model, GaussianMixtureModel) and model.covariance == "unit":
         names, strengths = "delta and epsilon", (model.delta, model.epsilon)
     elif isinstance(model, PLSAModel):
         names, strengths = "alpha and beta", (model.alpha, model.beta)
