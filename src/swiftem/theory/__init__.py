@@ -40,7 +40,7 @@ __all__ = [
     "surrogate",
 ]
 
-THEOREMS = {
+THEOREMS: dict[str, type[IncrementalTheorem | VarianceReducedTheorem | FastIncrementalTheorem]] = {
     "iem": IncrementalTheorem,
     "sem-vr": VarianceReducedTheorem,
     "fiem": FastIncrementalTheorem,
