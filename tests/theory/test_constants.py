@@ -11,7 +11,7 @@ from swiftem.experiments.gmm import gmm_data
 from swiftem.theory.constants import Constant, Constants, weaker
 from swiftem.theory.estimates import directions
 from swiftem.theory.family import family_of
-from swiftem.theory.mixture_bounds import component_cells
+from swiftem.theory.mixture_bounds import _jacobian_bound, component_cells
 from swiftem.theory.polygon import Polygon
 from swiftem.theory.sets import sample_S_rho
 
@@ -193,6 +193,29 @@ def posterior_slopes(family, theta, y):
     if family.known is None:
         parts.append(np.full(len(y), (1 / weights[0] + 1 / weights[1]) ** 2))
     return (p * (1 - p) * np.sqrt(sum(parts))).max()
+
+
+@pytest.mark.parametrize("name", list(MIXTURES))
+def test_every_entry_of_the_jacobian_is_bounded(name):
+    """By its largest size on the box, which is reached; the −1 that the paper lacks among them."""
+    model, data = MIXTURES[name]
+    family, _ = family_of(model, data)
+    M, known = family.M, family.known is not None
+    w_low, mu = 0.05, 1.7
+    w_high = 1 - (M - 1) * w_low
+    bound = _jacobian_bound(M, w_low, w_high, mu, known)
+    reached = np.zeros_like(bound)
+    rng = np.random.default_rng(0)
+    for _ in range(300):
+        corner = np.full(M, w_low)
+        corner[rng.integers(M)] = w_high
+        weights = corner if rng.random() < 0.5 else w_low + (1 - M * w_low) * rng.dirichlet(np.ones(M))
+        means = mu * rng.choice([-1.0, 1.0, rng.uniform(-1, 1)], size=(M, 1))
+        theta = models.GaussianMixtureTheta(family.known if known else weights, means)
+        sizes = np.abs(family.jacobian_phi(theta))
+        assert (sizes <= bound * (1 + 1e-12)).all()
+        reached = np.maximum(reached, sizes)
+    np.testing.assert_allclose(reached, bound, rtol=1e-9)
 
 
 def test_the_range_of_the_means_is_reached():

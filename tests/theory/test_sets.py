@@ -9,7 +9,7 @@ from swiftem.theory.family import family_of
 from swiftem.theory.polygon import Polygon
 from swiftem.theory.sets import _by_linear_program, max_norm, sample_S0, sample_S_rho
 
-NAMES = ["two", "three", "topics"]
+NAMES = ["two", "three", "plane", "topics"]
 cases = pytest.mark.parametrize("case", [CASES[name] for name in NAMES], ids=NAMES)
 
 
