@@ -49,7 +49,7 @@ def test_the_readme_shows_a_run(capsys):
     assert passes == 21
 
 
-@pytest.mark.parametrize("page", ["docs/coming_from_sklearn.md", "docs/which_method.md"])
+@pytest.mark.parametrize("page", ["docs/coming_from_sklearn.md", "docs/which_method.md", "docs/theory.md"])
 def test_what_a_page_shows_runs(page, tmp_path, monkeypatch):
     """In order, and in one namespace: later blocks use what earlier ones made."""
     monkeypatch.chdir(tmp_path)
@@ -106,6 +106,7 @@ def test_the_certificates_that_are_shown(monkeypatch):
         "docs/topics.md",
         "docs/coming_from_sklearn.md",
         "docs/which_method.md",
+        "docs/theory.md",
     ],
 )
 def test_links_and_named_files_exist(page):
@@ -117,7 +118,9 @@ def test_links_and_named_files_exist(page):
         assert (ROOT / named).exists(), named
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/coming_from_sklearn.md", "docs/which_method.md"])
+@pytest.mark.parametrize(
+    "page", ["README.md", "docs/coming_from_sklearn.md", "docs/which_method.md", "docs/theory.md"]
+)
 def test_pictures_are_small_and_have_words_for_those_who_cannot_see_them(page):
     pictures = re.findall(r"!\[(.*?)\]\((.+?)\)", (ROOT / page).read_text(), flags=re.S)
     assert pictures

@@ -111,6 +111,8 @@ def test_imports(path):
         ("estimators", "import numba"),
         ("lanes", "from swiftem.estimators import GaussianMixture"),
         ("algorithm", "from swiftem.estimators.plan import make_plan"),
+        ("certificate", "from swiftem.theory import V"),
+        ("models", "def f():\n    from swiftem.theory.gradient import V"),
         ("kernels", "try:\n    import numba\nexcept ImportError:\n    pass"),
     ],
 )

@@ -7,16 +7,28 @@ import sys
 HEAVY = {"sklearn", "numba", "matplotlib", "torch", "dask", "pyarrow", "scipy", "rich", "typer"}
 
 
-def loaded_by(statement):
+def modules_of(statement):
     code = f"import json, sys; {statement}; print(json.dumps(sorted(sys.modules)))"
     output = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
-    return {name.partition(".")[0] for name in json.loads(output)}
+    return set(json.loads(output))
+
+
+def loaded_by(statement):
+    return {name.partition(".")[0] for name in modules_of(statement)}
 
 
 def test_import_loads_nothing_heavy():
     loaded = loaded_by("import swiftem")
     assert "swiftem" in loaded
     assert loaded & HEAVY == set()
+
+
+def test_the_theory_loads_nothing_heavy():
+    loaded = loaded_by(
+        "import swiftem; swiftem.theory.V(swiftem.models.GaussianMixtureModel(1), [0.0, 1.0], [0.5])"
+    )
+    assert loaded & HEAVY == set()
+    assert "swiftem.theory" not in modules_of("import swiftem")
 
 
 def test_a_run_with_reference_kernels_loads_nothing_heavy():

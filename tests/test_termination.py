@@ -60,6 +60,33 @@ def test_result_is_an_iterate_of_the_plain_run(make, name):
     assert len(seen) > 2
 
 
+@helpers.parametrize_cases(SCHEDULES)
+def test_from_one_to_k_max(case):
+    """What Theorem 1 needs: the same draw, one later."""
+    once, again = np.random.default_rng(0), np.random.default_rng(0)
+    plain, later = RandomTermination(6), RandomTermination(6, earliest=1)
+    drawn = [(plain.draw(case, once), later.draw(case, again)) for _ in range(500)]
+    assert all(one - zero == 1 for zero, one in drawn)
+    assert {one for _, one in drawn} == set(range(1, 7))
+
+
+def test_given_draws_are_enough_for_k_max():
+    problem, draws = helpers.mixture(20), helpers.random_draws("iem", 20, 3)
+    found = {
+        problem.run(
+            methods.IncrementalEM(), n_iter=RandomTermination(3, earliest=1), draws=draws, seed=seed
+        ).n_iter
+        for seed in range(30)
+    }
+    assert found == {1, 2, 3}
+
+
+@pytest.mark.parametrize("earliest", [-1, 2, 0.5, True])
+def test_bad_earliest(earliest):
+    with pytest.raises((TypeError, ValueError), match=r"^earliest must be"):
+        RandomTermination(5, earliest=earliest)
+
+
 def test_drawn_theta0_stays_the_same():
     """K comes from a stream of its own."""
     problem = helpers.mixture(20)._replace(theta0=None)

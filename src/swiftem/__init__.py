@@ -13,6 +13,7 @@ from swiftem.result import Iterate, Result, State
 from swiftem.termination import RandomTermination
 
 if TYPE_CHECKING:
+    from swiftem import theory as theory
     from swiftem.estimators import PLSA as PLSA
     from swiftem.estimators import GaussianMixture as GaussianMixture
     from swiftem.estimators.select import select as select
@@ -32,6 +33,7 @@ __all__ = [
     "run",
     "schedules",
     "select",
+    "theory",
 ]
 
 __version__ = "0.1.0.dev0"
@@ -41,12 +43,14 @@ LATE = {
     "PLSA": "swiftem.estimators",
     "select": "swiftem.estimators.select",
 }
-"""Names that are imported when they are used: scikit-learn takes a second."""
+"""Names that are imported when they are used: scikit-learn takes a second. So is ``theory``, a module."""
 
 
 def __getattr__(name: str) -> Any:
-    if name in LATE:
-        from importlib import import_module
+    from importlib import import_module
 
+    if name == "theory":
+        return import_module("swiftem.theory")
+    if name in LATE:
         return getattr(import_module(LATE[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

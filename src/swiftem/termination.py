@@ -23,6 +23,9 @@ class RandomTermination:
     ----------
     n_iter : int
         K_max.
+    earliest : {0, 1}
+        Where K begins. 0, the default, is that of Theorem 2: K from 0 to K_max − 1. Theorem 1, on iem, needs
+        1: K from 1 to K_max, one later with the same seed, as its proof does not hold at k = 0.
 
     Examples
     --------
@@ -33,16 +36,23 @@ class RandomTermination:
     >>> result = swiftem.run(model, y, methods.OnlineEM(), n_iter=swiftem.RandomTermination(50), seed=1)
     >>> 0 <= result.n_iter < 50
     True
+    >>> later = swiftem.RandomTermination(50, earliest=1)
+    >>> swiftem.run(model, y, methods.OnlineEM(), n_iter=later, seed=1).n_iter - result.n_iter
+    1
     """
 
     n_iter: int
+    earliest: int = 0
 
     def __post_init__(self) -> None:
         check_int("n_iter", self.n_iter, minimum=1)
+        if check_int("earliest", self.earliest, minimum=0) > 1:
+            raise ValueError(f"earliest must be 0 or 1, got {self.earliest!r}.")
 
     def draw(self, gamma: Schedule, rng: np.random.Generator, first: int = 0) -> int:
         """Return K for the step sizes ``gamma``, where iteration ``first`` is the first to be done."""
         if isinstance(gamma, constant):
-            return int(rng.integers(self.n_iter))
+            return self.earliest + int(rng.integers(self.n_iter))
         cumulated = np.cumsum([check_step(gamma(k + 1), k + 1) for k in range(first, first + self.n_iter)])
-        return int(np.searchsorted(cumulated, rng.random() * cumulated[-1], side="right"))
+        drawn = np.searchsorted(cumulated, rng.random() * cumulated[-1], side="right")
+        return self.earliest + int(drawn)

@@ -10,7 +10,7 @@ from swiftem.cli import main
 from swiftem.cli import reproduce as module
 from swiftem.cli.app import Experiments
 
-NAMES = ("gmm-precision", "gmm-scaling", "plsa", "all")
+NAMES = ("gmm-precision", "gmm-scaling", "plsa", "theory", "all")
 
 
 @pytest.fixture(autouse=True)

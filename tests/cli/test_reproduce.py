@@ -21,11 +21,13 @@ from swiftem.experiments.experiment import Experiment
 from swiftem.experiments.gmm_precision import PrecisionRow, gmm_precision
 from swiftem.experiments.gmm_scaling import ReachRow
 from swiftem.experiments.plsa import LikelihoodRow
+from swiftem.experiments.theory_row import TheoryRow
 
 SMALL = {
     "gmm_precision": {"n": 60, "epochs": 2},
     "gmm_scaling": {"sizes": (40, 80), "settings": ("known",)},
     "plsa": {"epochs": 2},
+    "theory_in_numbers": {"sizes": (20, 40)},
 }
 """Sizes that take no time, in place of those that the command chooses."""
 FRUIT = "\n".join(["apple pear plum apple fig", "hammer saw chisel saw plane"] * 5)
@@ -48,6 +50,8 @@ def chosen(monkeypatch):
     for name in SMALL:
         shrink(name)
     monkeypatch.setattr("swiftem.experiments.gmm.MOST_PASSES", 200)
+    monkeypatch.setattr("swiftem.experiments.theory_run.ITERATIONS", 200)
+    monkeypatch.setattr("swiftem.experiments.theory_local.MOST_EPOCHS", 15)
     monkeypatch.setattr(module, "docstring_corpora", lambda: {"toy": FRUIT.split("\n")})
     return chosen
 
@@ -118,15 +122,19 @@ def test_one_experiment_writes_numbers_figures_and_report(tmp_path, chosen, invo
 def test_all_writes_everything_in_one_report(tmp_path, chosen, invoke):
     code, _ = invoke("reproduce", "all", "--runs", 1, "--out", tmp_path)
     assert code == 0
-    names = ("gmm-precision", "gmm-scaling-known", "plsa-toy")
+    names = ("gmm-precision", "gmm-scaling-known", "plsa-toy", "theory")
     figures = {f"{name}.{kind}" for name in names for kind in ("png", "svg")}
-    written = {"report.html", "gmm-precision.csv", "gmm-scaling.csv", "plsa.csv", "plsa-documents.csv"}
+    written = {
+        "report.html", "gmm-precision.csv", "gmm-scaling.csv", "plsa.csv", "plsa-documents.csv", "theory.csv",
+    }  # fmt: skip
     assert files(tmp_path) == written | set(figures)
     report = (tmp_path / "report.html").read_text(encoding="utf-8")
-    for name in ("gmm-precision", "gmm-scaling", "plsa"):
+    for name in ("gmm-precision", "gmm-scaling", "plsa", "theory"):
         assert f'<section id="{name}">' in report
     assert len(read(tmp_path, "gmm-scaling", ReachRow)) == 8
     assert len(read(tmp_path, "plsa", LikelihoodRow)) == 24
+    parts = [row.part for row in read(tmp_path, "theory", TheoryRow)]
+    assert [parts.count(part) for part in ("theorem", "practice", "step", "local")] == [6, 4, 6, 6]
     assert (tmp_path / "report.html").stat().st_mode & 0o044 == 0o044  # others may read it
 
 
@@ -136,7 +144,7 @@ def test_what_is_chosen_for_a_full_and_for_a_quick_run(tmp_path, monkeypatch):
     def stand_in(name):
         def run(*args, progress, **options):
             chosen[name] = options
-            return Experiment(name, {}, (), interrupted=False)
+            return Experiment("theory" if name == "theory_in_numbers" else name, {}, (), interrupted=False)
 
         monkeypatch.setattr(module, name, run)
 
@@ -150,6 +158,11 @@ def test_what_is_chosen_for_a_full_and_for_a_quick_run(tmp_path, monkeypatch):
             "gmm_precision": {"runs": 5, "seed": 7},  # quick as it is
             "gmm_scaling": {"runs": 5, "seed": 7, "settings": settings, "sizes": sizes},
             "plsa": {"runs": 1 if quick else 3, "epochs": 50 if quick else 60, "seed": 7},
+            "theory_in_numbers": {
+                "runs": 2 if quick else 5,
+                "seed": 7,
+                "sizes": (100, 316, 1_000) if quick else (100, 316, 1_000, 3_162, 10_000),
+            },
         }
 
 
@@ -364,6 +377,6 @@ def test_another_seed_gives_the_same_conclusions(tmp_path):
         experiments = module._run_all(request, None, Console(file=io.StringIO()))
         findings = [finding for e in experiments for finding in module.SECTIONS[e.name](e).findings]
         verdicts.append({finding.claim: finding.verdict for finding in findings})
-    assert len(verdicts[0]) == 19
+    assert len(verdicts[0]) == 24
     assert {"agrees", "disagrees"} <= set(verdicts[0].values())
     assert verdicts[0] == verdicts[1] == verdicts[2]

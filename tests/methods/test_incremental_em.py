@@ -53,8 +53,8 @@ def test_s_is_the_centre(make):
     assert result.rejected == 0
 
 
-def test_surrogate_never_increases():
-    """−log-likelihood is bounded by it, so the objective falls from start to end."""
+def test_the_objective_falls():
+    """That the surrogate, which bounds it, never rises is in tests/theory/test_surrogate.py."""
     problem = helpers.mixture(60)
     result = problem.run(methods.IncrementalEM(), n_iter=600, seed=0)
     start, end = (swiftem.objective(problem.model, problem.data, t) for t in (problem.theta0, result.theta))

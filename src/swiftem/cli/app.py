@@ -347,14 +347,15 @@ def reproduce(
         typer.Argument(
             metavar="NAME",
             help="gmm-precision and gmm-scaling: the two panels of the paper's Gaussian figure; "
-            "plsa: its topic-model figure; all: everything in one report.",
+            "plsa: its topic-model figure; theory: its theorems in numbers; all: everything in one report.",
         ),
     ],
     quick: Annotated[
         bool,
         typer.Option(
             "--quick",
-            help="Under two minutes: smaller samples, only known weights, fewer epochs and runs of plsa.",
+            help="Under two minutes: smaller samples, only known weights, fewer epochs and runs of plsa "
+            "and theory.",
         ),
     ] = False,
     runs: Annotated[
@@ -362,7 +363,7 @@ def reproduce(
         typer.Option(
             min=1,
             help="Repetitions, each with its own data or start and its own draws.",
-            show_default="5; of plsa 3, with --quick 1",
+            show_default="5; of plsa 3, with --quick 1; of theory with --quick 2",
         ),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the samples, starts and draws.")] = 0,
@@ -386,7 +387,7 @@ def reproduce(
     Writes the raw numbers (CSV), figures (PNG, SVG) and report.html, which opens in any browser.
     Ctrl-C keeps what is done.
     """
-    if corpus and name in (Experiments.gmm_precision, Experiments.gmm_scaling):
+    if corpus and name not in (Experiments.plsa, Experiments.all):
         raise typer.BadParameter("only plsa and all read a corpus.", param_hint="--corpus")
     from swiftem.cli.reproduce import Request
     from swiftem.cli.reproduce import reproduce as run_reproduce

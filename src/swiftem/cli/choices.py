@@ -33,6 +33,7 @@ class Experiments(StrEnum):
     gmm_precision = "gmm-precision"
     gmm_scaling = "gmm-scaling"
     plsa = "plsa"
+    theory = "theory"
     all = "all"
 
 

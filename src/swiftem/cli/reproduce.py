@@ -32,6 +32,8 @@ from swiftem.experiments.experiment import Experiment
 from swiftem.experiments.gmm_precision import gmm_precision
 from swiftem.experiments.gmm_scaling import SIZES, gmm_scaling
 from swiftem.experiments.plsa import docstring_corpora, plsa, read_corpora
+from swiftem.experiments.theory import SIZES as THEORY_SIZES
+from swiftem.experiments.theory import theory_in_numbers
 from swiftem.report.drawing import save_picture
 from swiftem.report.environment import environment
 from swiftem.report.gmm_precision import precision_section
@@ -40,14 +42,16 @@ from swiftem.report.numbers import seconds_text
 from swiftem.report.page import VERDICTS, page
 from swiftem.report.plsa import plsa_section
 from swiftem.report.section import Section
+from swiftem.report.theory import theory_section
 
 __all__ = ["NAMES", "Request", "reproduce"]
 
-NAMES = ("gmm-precision", "gmm-scaling", "plsa")
+NAMES = ("gmm-precision", "gmm-scaling", "plsa", "theory")
 SECTIONS: dict[str, Callable[[Experiment], Section]] = {
     "gmm-precision": precision_section,
     "gmm-scaling": scaling_section,
     "plsa": plsa_section,
+    "theory": theory_section,
 }
 INTERRUPTED = 130
 """Exit code of a program that Ctrl-C ended, as shells have it."""
@@ -143,6 +147,11 @@ def _run_all(request: Request, corpora: Any, console: Console) -> list[Experimen
             runs=request.runs or (1 if request.quick else 3),
             epochs=50 if request.quick else 60,  # 50 are compared: fewer would lead to another conclusion
             **options,
+        ),
+        "theory": partial(
+            theory_in_numbers,
+            runs=request.runs or (2 if request.quick else 5),
+            sizes=THEORY_SIZES[:3] if request.quick else THEORY_SIZES,
         ),
     }
     done: list[Experiment] = []

@@ -16,6 +16,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from swiftem.certificate import relative_change
 from swiftem.estimators.documents import Documents
 from swiftem.estimators.first_topics import INITS
 from swiftem.estimators.fit_topics import TopicFit, TopicFitting
@@ -259,7 +260,7 @@ class PLSA(
         self.doc_topic_ = fit.doc_topic if fitting.plan.by_documents is None else ahead
         self.log_likelihood_ = value / documents.total
         counts = after if fit.counts is None else fit.counts
-        self.stationarity_ = float(np.linalg.norm(counts - after) / np.linalg.norm(counts))
+        self.stationarity_ = relative_change(counts, after)
         self.topic_counts_ = after.sum(axis=1)
         self._word_counts = counts
         if fit.interrupted:

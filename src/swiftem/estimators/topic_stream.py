@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from numbers import Integral
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -103,8 +102,8 @@ class TopicStream:
 
         check_is_fitted(self)
         names = getattr(self, "feature_names_in_", None)
-        new = [] if isinstance(words, Integral) else [str(word) for word in words]
-        count = int(words) if isinstance(words, Integral) else len(new)
+        new = [] if isinstance(words, int | np.integer) else [str(word) for word in words]
+        count = int(words) if isinstance(words, int | np.integer) else len(new)
         if isinstance(words, str) or count < 1 or isinstance(words, bool):
             raise ValueError(f"words must be a positive number or a list of words, got {words!r}.")
         if names is not None and not new:

@@ -39,9 +39,8 @@ def check_model(model: Model, data: Any, *, theta0: Theta | None = None, seed: i
     What is asked: initial parameters depend on the generator alone; a sample's rows do not depend on the
     others in its batch; statistics are linear in rows and weights and add up over blocks; nothing writes to
     its arguments; all statistics that data can give lie in the domain; EM never increases the objective,
-    and does not fall where EM comes to rest;
-    with full batches and γ = 1 every method is EM; the same seed gives the same trajectory; constant
-    weights change nothing; model, parameters and state pickle.
+    which does not fall where EM comes to rest; with full batches and γ = 1 every method is EM; the same seed
+    gives the same trajectory; constant weights change nothing; model, parameters and state pickle.
 
     Examples
     --------

@@ -1,0 +1,85 @@
+"""The certificate of convergence: how much one more E-step would change the statistics, relative to them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from swiftem._typing import Array
+from swiftem.models.gaussian_components import BoundGaussians
+from swiftem.models.plsa import BoundPLSA
+
+__all__ = ["certificate", "relative_change"]
+
+
+def relative_change(before: Array, after: Array, scale: Array | float = 1.0) -> float:
+    r"""Return :math:`\|(a - b) \circ c\| / \|a \circ c\|` for a before, b after and factors c.
+
+    Parameters
+    ----------
+    before, after : ndarray, of the same shape
+        Statistics, and those of one more E-step.
+    scale : ndarray, shape of the statistics, or float
+        What each statistic is multiplied by first, so that none of them has a unit.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from swiftem.certificate import relative_change
+    >>> relative_change(np.array([3.0, 4.0]), np.array([3.0, 3.5]))
+    0.1
+    """
+    return float(np.linalg.norm((before - after) * scale) / np.linalg.norm(before * scale))
+
+
+def certificate(bound: Any, s: Array, after: Array) -> float:
+    r"""Return :math:`\|s - \bar s(\bar\theta(s))\| / \|s\|`, both norms of statistics without a unit.
+
+    Where one more E-step changes nothing, θ is a stationary point (Lemma global). Statistics of mixtures with
+    covariances are taken as if the rows were scaled to unit variance; of pLSA they are those of the words,
+    which the topics are made of. Others are taken as they are: a mixture of unit variances has the standard
+    deviation as its unit.
+
+    Parameters
+    ----------
+    bound : BoundModel
+        The model, for its data.
+    s : ndarray, shape (q,)
+        Statistics.
+    after : ndarray, shape (q,)
+        :math:`\bar s(\bar\theta(s))`.
+    """
+    scale: Array | float = 1.0
+    if isinstance(bound, BoundGaussians):
+        scale = _unit_variance(bound, after)
+    elif isinstance(bound, BoundPLSA):
+        scale = np.ones_like(s)
+        bound.unpack(scale).doc_topic[...] = 0.0
+    return relative_change(s, after, scale)
+
+
+def _unit_variance(bound: Any, s: Array) -> Array:
+    """Return what each statistic is multiplied by when the rows are scaled to unit variance."""
+    d = bound.d
+    one = np.ones_like(s)
+    parts, factors = bound.unpack(s), bound.unpack(one)
+    squares = parts.squares
+    kind = bound.kind.name
+    if kind == "spherical":
+        variance = np.full(d, squares.sum() / d)
+    elif kind == "diag":
+        variance = squares.sum(axis=0)
+    else:
+        row, column = np.tril_indices(d)
+        total = squares if kind == "tied" else squares.sum(axis=0)
+        variance = total[row == column]
+    deviation = np.sqrt(np.where(variance > 0, variance, 1.0))
+    factors.sums[...] = 1.0 / deviation
+    if kind == "spherical":
+        factors.squares[...] = 1.0 / deviation[0] ** 2
+    elif kind == "diag":
+        factors.squares[...] = 1.0 / deviation**2
+    else:
+        factors.squares[...] = 1.0 / (deviation[row] * deviation[column])
+    return one

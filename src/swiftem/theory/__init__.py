@@ -1,0 +1,48 @@
+"""The paper's theory in numbers: V(s), its gradient, B(s), the constants, the theorems' steps and bounds.
+
+>>> from swiftem import theory
+>>> sorted(theory.THEOREMS)
+['fiem', 'iem', 'sem-vr']
+"""
+
+from swiftem.theory.constants import Box, Constant, Constants, constants
+from swiftem.theory.estimates import estimate_constants
+from swiftem.theory.gradient import B, V, gradient_objective, gradient_V, residual
+from swiftem.theory.sets import distance_to_S0, radius
+from swiftem.theory.smoothness import Smoothness, estimate_smoothness
+from swiftem.theory.stationarity import Stationarity, stationarity
+from swiftem.theory.surrogate import mean_surrogate, surrogate
+from swiftem.theory.theorem1 import IncrementalTheorem
+from swiftem.theory.theorem2 import FastIncrementalTheorem, VarianceReducedTheorem
+
+__all__ = [
+    "THEOREMS",
+    "B",
+    "Box",
+    "Constant",
+    "Constants",
+    "FastIncrementalTheorem",
+    "IncrementalTheorem",
+    "Smoothness",
+    "Stationarity",
+    "V",
+    "VarianceReducedTheorem",
+    "constants",
+    "distance_to_S0",
+    "estimate_constants",
+    "estimate_smoothness",
+    "gradient_V",
+    "gradient_objective",
+    "mean_surrogate",
+    "radius",
+    "residual",
+    "stationarity",
+    "surrogate",
+]
+
+THEOREMS: dict[str, type[IncrementalTheorem | VarianceReducedTheorem | FastIncrementalTheorem]] = {
+    "iem": IncrementalTheorem,
+    "sem-vr": VarianceReducedTheorem,
+    "fiem": FastIncrementalTheorem,
+}
+"""The theorem on each method that has one."""

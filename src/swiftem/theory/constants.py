@@ -1,0 +1,177 @@
+"""The constants of H1 to H5 and of the lemmas, each a proven bound or an estimate."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from swiftem._typing import Array
+from swiftem.data.source import Source
+from swiftem.models.model import Model
+from swiftem.theory.family import family_of
+from swiftem.theory.gaussian_mixture import MixtureFamily
+from swiftem.theory.sets import radius
+
+__all__ = ["Box", "Constant", "Constants", "Kind", "check_unweighted", "constants", "weaker"]
+
+Kind = Literal["bound", "estimate"]
+"""Proven for every point of the set, or seen at sampled ones."""
+
+
+ROUNDING = 1e-12
+"""S_ρ has corners, at which parameters are on the very edge of the box."""
+
+
+class Constant(NamedTuple):
+    """A number, whether it is a ``"bound"`` or an ``"estimate"``, and where it comes from, in words."""
+
+    value: float
+    kind: Kind
+    how: str
+
+
+def weaker(*parts: Constant) -> Kind:
+    """Return what may be said of a number that is computed from these: one estimate makes an estimate."""
+    return "bound" if all(part.kind == "bound" for part in parts) else "estimate"
+
+
+class Box(NamedTuple):
+    r"""Bounds ``low`` and ``high`` (·,) of all parameters, the last ones included, that hold conv θ̄(S_ρ).
+
+    Constants of parameters, C_φ, L_φ and L_p, are bounds on all of it: it is convex, too.
+    """
+
+    low: Array
+    high: Array
+
+    def holds(self, theta: Any) -> bool:
+        """Tell whether these parameters, weights and means or the two tables of pLSA, are inside."""
+        values = np.concatenate([np.ravel(part) for part in theta[:2]])
+        slack = ROUNDING * (1.0 + np.abs(values))
+        return bool(((values >= self.low - slack) & (values <= self.high + slack)).all())
+
+
+@dataclass(frozen=True)
+class Constants:
+    r"""The paper's constants for one model and data; see :func:`constants`.
+
+    Attributes
+    ----------
+    n : int
+        Samples.
+    rho : float
+        ρ of the set S_ρ.
+    C_S : Constant
+        Diameter of S_ρ.
+    C_S_sample : Constant
+        What C_S means in L_e: the largest diameter of conv S(·, y_i).
+    C_S_residual : Constant
+        What C_S means in L_V: the largest :math:`\|s - \bar s(\bar\theta(s))\|` on S_ρ.
+    C_Z : Constant
+        Largest :math:`\sum_z \|S(z, y_i)\|`.
+    C_phi, L_phi : Constant
+        Norm of the Jacobian of φ, and its Lipschitz constant, on conv θ̄(S_ρ).
+    L_p : Constant
+        Lipschitz constant of the posterior probabilities in θ, there.
+    L_theta, L_B : Constant
+        Lipschitz constants of θ̄(s) and of B(s) on S_ρ.
+    upsilon_min, upsilon_max : Constant
+        Smallest and largest eigenvalue of B(s) on S_ρ. Of pLSA the smallest is that on
+        :math:`\{\sum_k x_{dk} = 0, \sum_v x_{kv} = \sum_d x_{dk}\}`; it is zero on the rest.
+    L_e : Constant
+        :math:`C_\phi C_Z L_p + C_S L_\phi`, Lemma lips_theta.
+    L_s, L_V : Constant
+        :math:`C_Z L_p L_\theta` and :math:`\upsilon_{\max}(1 + L_s) + L_B C_S`, Lemma smooth.
+    box : Box
+        Parameters for which C_φ, L_φ and L_p hold.
+    """
+
+    n: int
+    rho: float
+    C_S: Constant
+    C_S_sample: Constant
+    C_S_residual: Constant
+    C_Z: Constant
+    C_phi: Constant
+    L_phi: Constant
+    L_p: Constant
+    L_theta: Constant
+    L_B: Constant
+    upsilon_min: Constant
+    upsilon_max: Constant
+    L_e: Constant
+    L_s: Constant
+    L_V: Constant
+    box: Box
+
+    @property
+    def L_v(self) -> Constant:
+        r"""Return :math:`\overline L_v = \max(L_V, L_s)` of Theorem 2."""
+        larger = max(self.L_V, self.L_s, key=lambda constant: constant.value)
+        return Constant(larger.value, weaker(self.L_V, self.L_s), "max(L_V, L_s)")
+
+    def named(self) -> dict[str, Constant]:
+        """Return the constants by name."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {name: value for name, value in values.items() if isinstance(value, Constant)}
+
+    def __str__(self) -> str:
+        lines = [f"n = {self.n}, ρ = {self.rho:g}"]
+        for name, (value, kind, how) in self.named().items():
+            lines.append(f"{name:<13} {value:<12.5g} {kind:<9} {how}")
+        return "\n".join(lines)
+
+
+def constants(model: Model, data: Any) -> Constants:
+    r"""Return a proven bound for each of the paper's constants, on S_ρ and conv θ̄(S_ρ).
+
+    S_0 is the set of all means of :math:`s_i \in \mathrm{conv}\, S(\cdot, y_i)`, and S_ρ what lies in its
+    affine hull, at most ρ away from it in max-norm; ρ is :func:`swiftem.theory.radius`. Norms are Euclidean
+    and spectral. How each is proven stands in ``how`` and, at length, in the functions of
+    :mod:`swiftem.theory.mixture_bounds` and :mod:`swiftem.theory.plsa_bounds`. For how much smaller they
+    could be see :func:`swiftem.theory.estimate_constants`.
+
+    Parameters
+    ----------
+    model : GaussianMixtureModel with unit variances, or PLSAModel
+        The model, with a penalty.
+    data
+        As in :func:`swiftem.run`: numbers (n,) for the mixture; without weights, as the theorems have none.
+
+    Returns
+    -------
+    Constants
+
+    Examples
+    --------
+    >>> import numpy as np, swiftem
+    >>> from swiftem import theory
+    >>> y = np.random.default_rng(0).normal(size=1000)
+    >>> found = theory.constants(swiftem.models.GaussianMixtureModel(2, delta=1.0, epsilon=1.0), y)
+    >>> found.rho, found.upsilon_min.kind
+    (0.5, 'bound')
+    >>> bool(0 < found.upsilon_min.value < 0.25 < found.upsilon_max.value)
+    True
+    """
+    from swiftem.theory.mixture_bounds import mixture_bounds
+    from swiftem.theory.plsa import PLSAFamily
+    from swiftem.theory.plsa_bounds import plsa_bounds
+
+    rho = radius(model)
+    family, source = family_of(model, data)
+    check_unweighted(source)
+    if isinstance(family, MixtureFamily):
+        return mixture_bounds(family, source, rho)
+    assert isinstance(family, PLSAFamily)
+    return plsa_bounds(family, source, rho)
+
+
+def check_unweighted(source: Source) -> None:
+    """Refuse weights other than one: the theorems speak of samples that are drawn uniformly."""
+    if any((batch.weight != 1.0).any() for batch in source.blocks(4096)):
+        raise ValueError(
+            "data must have no weights and whole counts for the constants of the theorems, got weights other "
+            "than 1."
+        )

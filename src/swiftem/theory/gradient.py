@@ -1,0 +1,124 @@
+"""The objective as a function of the statistics: V(s), its gradient, and the matrix B(s) between the two."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from swiftem._typing import Array, Theta
+from swiftem.models.model import Model
+from swiftem.theory.family import family_of
+from swiftem.theory.full_pass import full_pass
+
+__all__ = ["B", "V", "gradient_V", "gradient_objective", "residual"]
+
+LARGEST = 10_000
+"""Rows of the largest matrix B(s) that is made: 800 megabytes."""
+
+
+def V(model: Model, data: Any, s: ArrayLike, *, sample_weight: ArrayLike | None = None) -> float:
+    r"""Return :math:`V(s) = \overline{\mathcal L}(\bar\theta(s))`, equation (em_sspace).
+
+    Parameters
+    ----------
+    model : GaussianMixtureModel with unit variances, or PLSAModel
+        The model.
+    data, sample_weight
+        As in :func:`swiftem.run`.
+    s : array-like, shape (q,)
+        Statistics in the paper's coordinates: (s¹_1, ..., s¹_(M−1), s²_1, ..., s²_(M−1), s³) of the mixture,
+        2M − 1 numbers for data (n,); documents by topics, then topics by words, K(D + V) numbers, of pLSA.
+        Those of a run, ``result.s``, will do: with the mixture they have one number more.
+
+    Examples
+    --------
+    >>> import numpy as np, swiftem
+    >>> from swiftem import theory
+    >>> y = np.random.default_rng(0).normal(size=100)
+    >>> model = swiftem.models.GaussianMixtureModel(2, delta=1.0, epsilon=1.0)
+    >>> s = np.array([0.4, 0.3, y.mean()])
+    >>> round(theory.V(model, y, s), 3)
+    2.808
+    """
+    family, source = family_of(model, data, sample_weight)
+    return full_pass(family, source, family.theta(family.coordinates(s))).objective
+
+
+def residual(model: Model, data: Any, s: ArrayLike, *, sample_weight: ArrayLike | None = None) -> Array:
+    r"""Return :math:`s - \bar s(\bar\theta(s))`, shape (q,): minus the mean direction of a step.
+
+    Arguments are those of :func:`V`.
+    """
+    family, source = family_of(model, data, sample_weight)
+    x = family.coordinates(s)
+    return x - full_pass(family, source, family.theta(x)).s
+
+
+def gradient_V(model: Model, data: Any, s: ArrayLike, *, sample_weight: ArrayLike | None = None) -> Array:
+    r"""Return :math:`\nabla V(s) = \mathrm B(s)\,(s - \bar s(\bar\theta(s)))`, shape (q,), as (grd_v) has it.
+
+    Arguments are those of :func:`V`. B(s) is applied, not formed: the cost is that of one pass.
+
+    Examples
+    --------
+    >>> import numpy as np, swiftem
+    >>> from swiftem import theory
+    >>> y = np.random.default_rng(0).normal(size=100)
+    >>> model = swiftem.models.GaussianMixtureModel(2, delta=1.0, epsilon=1.0)
+    >>> s, step = np.array([0.4, 0.3, y.mean()]), np.array([1e-6, 0.0, 0.0])
+    >>> slope = (theory.V(model, y, s + step) - theory.V(model, y, s - step)) / 2e-6
+    >>> bool(abs(theory.gradient_V(model, y, s)[0] - slope) < 1e-7)
+    True
+    """
+    family, source = family_of(model, data, sample_weight)
+    x = family.coordinates(s)
+    return family.times_B(x, x - full_pass(family, source, family.theta(x)).s)
+
+
+def B(model: Model, data: Any, s: ArrayLike) -> Array:
+    r"""Return :math:`\mathrm B(s)`, equation (Bss), shape (q, q), in closed form.
+
+    Arguments are those of :func:`V`; of the data only their shape counts.
+    With known weights the mixture's has rank M; pLSA's has D + K eigenvalues zero.
+
+    Examples
+    --------
+    >>> import numpy as np, swiftem
+    >>> from swiftem import theory
+    >>> model = swiftem.models.GaussianMixtureModel(2, delta=1.0, epsilon=1.0)
+    >>> np.linalg.eigvalsh(theory.B(model, [0.0, 1.0], [0.5, 0.3, 0.5])).round(2)
+    array([0.25, 1.26, 1.86])
+    """
+    family, _ = family_of(model, data)
+    if family.q > LARGEST:
+        raise ValueError(
+            f"data must give at most {LARGEST:,} statistics for B(s) as a matrix, got {family.q:,}: "
+            "gradient_V and stationarity do without it."
+        )
+    return family.B(family.coordinates(s))
+
+
+def gradient_objective(
+    model: Model, data: Any, theta: Theta, *, sample_weight: ArrayLike | None = None
+) -> Array:
+    r"""Return :math:`\nabla_\theta \overline{\mathcal L}(\theta)`, shape (p,), by Fisher's identity (fisher).
+
+    It is :math:`\nabla(\mathrm{Pen} + \psi)(\theta) - J_\phi(\theta)^\top \bar s(\theta)`, in the paper's
+    coordinates of θ: (ω_1, ..., ω_(M−1), μ_1, ..., μ_M) of the mixture, each distribution without its last
+    probability of pLSA.
+
+    Parameters
+    ----------
+    model, data, sample_weight
+        As in :func:`V`.
+    theta : NamedTuple
+        Parameters, as ``model.theta`` makes them.
+    """
+    family, source = family_of(model, data, sample_weight)
+    theta = family.bound.check_theta(theta, "theta")
+    if not np.isfinite(family.phi(theta)).all():
+        raise ValueError("theta must have positive probabilities, got a zero: there is no gradient there.")
+    mean = full_pass(family, source, theta).s
+    return family.gradient_penalty_psi(theta) - family.jacobian_phi(theta).T @ mean

@@ -1,0 +1,186 @@
+"""Theorem 2: variance-reduced and fast incremental EM, with their steps as schedules."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import e, floor, inf, sqrt
+
+from swiftem._checks import check_int, check_real
+from swiftem.methods.fast_incremental_em import FastIncrementalEM
+from swiftem.methods.variance_reduced_em import VarianceReducedEM
+from swiftem.schedules import Schedule, constant
+from swiftem.termination import RandomTermination
+from swiftem.theory.constants import Constant, Constants, Kind, weaker
+
+__all__ = ["FastIncrementalTheorem", "VarianceReducedTheorem"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class _Theorem2:
+    """What the two parts share: the premise υ_min > 0, K, and one sample an iteration."""
+
+    constants: Constants
+
+    def __post_init__(self) -> None:
+        if not self.constants.upsilon_min.value > 0:
+            raise ValueError(
+                "Theorem 2 does not apply: υ_min must be positive, got 0 "
+                f"({self.constants.upsilon_min.how}). Theorem 1, on iem, needs no υ_min."
+            )
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(γ = {self.gamma:.3g}, from {self._kind}s)"
+
+    @property
+    def _kind(self) -> Kind:
+        found = self.constants
+        return weaker(found.L_v, found.upsilon_min, found.upsilon_max)
+
+    def termination(self, n_iter: int) -> RandomTermination:
+        """Return K, uniform on 0, ..., ``n_iter`` − 1, to be given to :func:`swiftem.run`."""
+        return RandomTermination(n_iter)
+
+    @property
+    def gamma(self) -> float:
+        """Return γ for the n of the constants."""
+        raise NotImplementedError
+
+    def resolve(self, n: int, batch_size: int) -> Schedule:
+        """Return the schedule: the theorem is its own step size, for the data of its constants."""
+        if batch_size != 1:
+            raise ValueError(f"batch_size must be 1 for the steps of Theorem 2, got {batch_size}.")
+        if n != self.constants.n:
+            raise ValueError(
+                f"data must be those of the constants, {self.constants.n} samples, got {n}: "
+                "compute theory.constants for these data."
+            )
+        return constant(self.gamma)
+
+    def _right_hand_side(self, factor: float, n_iter: int, decrease: float, how: str) -> Constant:
+        check_int("n_iter", n_iter, minimum=1)
+        check_real("decrease", decrease, minimum=-inf)
+        found = self.constants
+        ratio = found.upsilon_max.value / found.upsilon_min.value
+        value = found.n ** (2 / 3) * factor * found.L_v.value * ratio**2 * decrease / n_iter
+        return Constant(value, self._kind, how)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class VarianceReducedTheorem(_Theorem2):
+    r"""Theorem 2 for sem-vr: :math:`\gamma = \mu\upsilon_{\min} / (\overline L_v n^{2/3})`, and m.
+
+    m is :math:`n / (2\mu^2\upsilon_{\min}^2 + \mu)`, rounded down. μ, which the paper calls universal, is the
+    positive root of :math:`2(e-1)\upsilon_{\min}^2 \mu^2 + (1 + (e-1)\upsilon_{\min}^2)\mu = 1/2`.
+
+    Parameters
+    ----------
+    constants : Constants
+        Bounds or estimates, for the data that will be fitted.
+
+    Examples
+    --------
+    >>> import numpy as np, swiftem
+    >>> from swiftem import theory
+    >>> y = np.random.default_rng(0).normal(size=1000)
+    >>> model = swiftem.models.GaussianMixtureModel(2, delta=1.0, epsilon=1.0)
+    >>> theorem = theory.VarianceReducedTheorem(theory.constants(model, y))
+    >>> bool(0.4 < theorem.mu < 0.5), bool(1e-8 < theorem.gamma < 1e-5), theorem.epoch_length > 1000
+    (True, True, True)
+    >>> result = swiftem.run(model, y, theorem.method(), n_iter=theorem.epoch_length, seed=0)
+    >>> result.rejected
+    0
+    """
+
+    @property
+    def mu(self) -> float:
+        """Return μ."""
+        square = (e - 1.0) * self.constants.upsilon_min.value**2
+        linear = 1.0 + square
+        # The root written without a difference of nearly equal numbers.
+        return 1.0 / (linear + sqrt(linear**2 + 4.0 * square))
+
+    @property
+    def gamma(self) -> float:
+        """Return γ for the n of the constants."""
+        n = self.constants.n
+        return float(self.mu * self.constants.upsilon_min.value / (self.constants.L_v.value * n ** (2 / 3)))
+
+    @property
+    def epoch_length(self) -> int:
+        """Return m, rounded down and at least 1."""
+        product = self.mu * self.constants.upsilon_min.value
+        return max(1, floor(self.constants.n / (2.0 * product**2 + self.mu)))
+
+    def method(self) -> VarianceReducedEM:
+        """Return the method with this γ and m."""
+        return VarianceReducedEM(step_size=self, epoch_length=self.epoch_length)
+
+    def right_hand_side(self, *, n_iter: int, decrease: float) -> Constant:
+        r"""Return the right-hand side of (svrgem_bdd), of :math:`E\|\nabla V(\hat s^{(K)})\|^2`.
+
+        Parameters
+        ----------
+        n_iter : int
+            K_max, a multiple of m; K is uniform on 0, ..., K_max − 1.
+        decrease : float
+            :math:`E[V(\hat s^{(0)}) - V(\hat s^{(K_{\max})})]`.
+        """
+        m = self.epoch_length
+        if check_int("n_iter", n_iter, minimum=1) % m:
+            raise ValueError(f"n_iter must be a multiple of the epoch length m = {m}, got {n_iter}.")
+        how = "n^(2/3)·(2·L_v/μ)·(υ_max/υ_min)²·E[Δ]/K_max"
+        return self._right_hand_side(2.0 / self.mu, n_iter, decrease, how)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class FastIncrementalTheorem(_Theorem2):
+    r"""Theorem 2 for fiem: :math:`\gamma = \upsilon_{\min} / (\alpha \overline L_v n^{2/3})`.
+
+    α is :math:`\max(6, 1 + 4\upsilon_{\min})`.
+
+    Parameters
+    ----------
+    constants : Constants
+        Bounds or estimates, for the data that will be fitted.
+
+    Examples
+    --------
+    >>> import numpy as np, swiftem
+    >>> from swiftem import theory
+    >>> y = np.random.default_rng(0).normal(size=1000)
+    >>> model = swiftem.models.GaussianMixtureModel(2, delta=1.0, epsilon=1.0)
+    >>> theorem = theory.FastIncrementalTheorem(theory.constants(model, y))
+    >>> theorem.alpha
+    6.0
+    >>> result = swiftem.run(model, y, theorem.method(), n_iter=theorem.termination(1000), seed=0)
+    >>> 0 <= result.n_iter < 1000
+    True
+    """
+
+    @property
+    def alpha(self) -> float:
+        """Return α."""
+        return max(6.0, 1.0 + 4.0 * self.constants.upsilon_min.value)
+
+    @property
+    def gamma(self) -> float:
+        """Return γ for the n of the constants."""
+        found = self.constants
+        return float(found.upsilon_min.value / (self.alpha * found.L_v.value * found.n ** (2 / 3)))
+
+    def method(self) -> FastIncrementalEM:
+        """Return the method with this γ."""
+        return FastIncrementalEM(step_size=self)
+
+    def right_hand_side(self, *, n_iter: int, decrease: float) -> Constant:
+        r"""Return the right-hand side of (sagaem_bdd), of :math:`E\|\nabla V(\hat s^{(K)})\|^2`.
+
+        Parameters
+        ----------
+        n_iter : int
+            K_max; K is uniform on 0, ..., K_max − 1.
+        decrease : float
+            :math:`E[V(\hat s^{(0)}) - V(\hat s^{(K_{\max})})]`.
+        """
+        how = "n^(2/3)·α²·L_v·(υ_max/υ_min)²·E[Δ]/K_max"
+        return self._right_hand_side(self.alpha**2, n_iter, decrease, how)
