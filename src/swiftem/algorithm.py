@@ -197,7 +197,6 @@ def run(
         theta, s_given = read_start(bound, theta0, s0, generator(entropy, INITIAL_THETA))
         path: list[Any] = []
         kept = keeper.load()
-        keeper.begin(indices)
         if kept is not None:
             theta, s_given, state, path = kept.theta, kept.s, kept.state, kept.path
             if k_end < state.k:
@@ -211,6 +210,7 @@ def run(
         except KeyboardInterrupt:  # there is nothing yet but θ^(0)
             return Result(theta, s_given, cast(State, None), 0.0, 0, 0, "interrupted", path)
         e_step.evaluations = now.evaluations
+        keeper.begin(indices, now.state)
         if state is not None:
             lane.restore(state.lane, now)
 

@@ -9,6 +9,7 @@ from time import perf_counter
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from swiftem._checks import check_int
 from swiftem._typing import Array, Index, Theta
@@ -63,8 +64,8 @@ class NoCheckpoint:
         """Return where the run in the folder stands, or None where it is to begin."""
         return None
 
-    def begin(self, draws: Draws) -> None:
-        """Take note of the draws."""
+    def begin(self, draws: Draws, state: Any) -> None:
+        """Take note of the draws, and of the method's state before the first iteration."""
 
     def next(self, k: int, stop: int) -> int:
         """Return the k at which a run that stands at ``k`` has to halt, at most ``stop``."""
@@ -134,9 +135,12 @@ class RunCheckpoint(NoCheckpoint):
         self._note(position)
         return position
 
-    def begin(self, draws: Draws) -> None:
-        """Take note of the draws."""
+    def begin(self, draws: Draws, state: Any) -> None:
+        """Take note of the draws, and make room for the memory."""
         self._draws = draws
+        memory = _memory_of(state)
+        if memory is not None and self._saved < 0:
+            self._store.reserve(memory.nbytes)
 
     def next(self, k: int, stop: int) -> int:
         """Return the k at which a run that stands at ``k`` has to halt, at most ``stop``."""
@@ -158,12 +162,10 @@ class RunCheckpoint(NoCheckpoint):
 
     def save(self, position: Position) -> None:
         """Write a checkpoint."""
-        state, memory, changed = position.state, getattr(position.state.method, "memory", None), None
-        if isinstance(memory, np.ndarray) and memory.ndim == 2:
+        state, memory, changed = position.state, _memory_of(position.state.method), None
+        if memory is not None:
             changed = self._changed(state.k, len(memory))
             state = state._replace(method=state.method._replace(memory=None))
-        else:
-            memory = None
         tree = {
             "theta": position.theta, "s": position.s, "state": state, "recorded": position.recorded,
             "stopped": position.stopped, "extra": self._extra(),
@@ -189,6 +191,12 @@ class RunCheckpoint(NoCheckpoint):
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         """Let go of the folder."""
         self._store.__exit__(kind)
+
+
+def _memory_of(state: Any) -> NDArray[Any] | None:
+    """Return the memory in a method's state, which goes into files of its own."""
+    memory = getattr(state, "memory", None)
+    return memory if isinstance(memory, np.ndarray) and memory.ndim == 2 else None
 
 
 def open_checkpoint(

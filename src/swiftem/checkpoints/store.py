@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from time import perf_counter
@@ -195,6 +196,16 @@ class Store:
         finally:
             records.close()
 
+    def reserve(self, size: int) -> None:
+        """Make room for a memory of so many bytes, in the background."""
+        self.wait()
+        self._job = self._submit(self._memory.reserve, size)
+
+    def _submit(self, function: Callable[..., None], *arguments: Any) -> Future[None]:
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(1, thread_name_prefix="swiftem-checkpoint")
+        return self._pool.submit(function, *arguments)
+
     @property
     def is_busy(self) -> bool:
         """Whether the last checkpoint is still being written."""
@@ -229,9 +240,7 @@ class Store:
             if memory is not None:
                 self._memory.write(memory, changed)
         content = encode(tree, "the state of the run")
-        if self._pool is None:
-            self._pool = ThreadPoolExecutor(1, thread_name_prefix="swiftem-checkpoint")
-        self._job = self._pool.submit(self._write, content, records, memory is not None)
+        self._job = self._submit(self._write, content, records, memory is not None)
         self.seconds = perf_counter() - began
 
     def _write(self, content: bytes, records: list[bytes], with_memory: bool) -> None:
