@@ -1,4 +1,4 @@
-"""Fits that are killed: each a function of a folder for checkpoints, or None, that returns all of its result."""
+"""Fits that are killed: functions of a folder for checkpoints, or None, that return all of the result."""
 
 from __future__ import annotations
 

@@ -9,6 +9,7 @@ import random
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from time import perf_counter, sleep
 
@@ -58,10 +59,8 @@ def attempt(server, case, folder, out, threads, delay=None):
     child = server.hear()["child"]
     if delay is not None:
         sleep(delay)
-        try:
-            os.kill(child, signal.SIGKILL)  # the server waits for it: the number is not another's yet
-        except ProcessLookupError:
-            pass
+        with suppress(ProcessLookupError):
+            os.kill(child, signal.SIGKILL)
     ended = server.hear()["ended"]
     error = out.with_name(f"{out.name}.error")
     assert not error.exists(), f"{case}: {error.read_text()}"
@@ -70,7 +69,7 @@ def attempt(server, case, folder, out, threads, delay=None):
 
 
 def campaign(server, folder, cases, kills, seed):
-    """Kill fits of each case in turn until there were so many kills; return how many fits, and resumptions."""
+    """Kill fits of each case in turn until there were so many kills; return fits and resumptions."""
     rng = random.Random(seed)
     wholes, lengths = {}, {}
     killed = fits = resumed = 0
