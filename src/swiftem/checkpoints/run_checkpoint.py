@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from swiftem._checks import check_int
 from swiftem._typing import Array, Index, Theta
 from swiftem.checkpoints.describe import describe, digest
-from swiftem.checkpoints.store import Resume, Store
+from swiftem.checkpoints.store import Kept, Resume, Store
 from swiftem.data.draws import Draws, Entropy
 from swiftem.data.source import Source
 from swiftem.methods import FastIncrementalEM, IncrementalEM
@@ -101,20 +101,23 @@ class RunCheckpoint(NoCheckpoint):
         Iterations between checkpoints.
     is_exact : bool
         Whether a checkpoint is written each time; otherwise only where it takes little of the run's time.
+    kept : Kept, optional
+        Where the run stood when it was left.
     extra : callable, optional
-        Returns what else to keep, a nested structure; :attr:`kept_extra` has it after :meth:`load`.
+        Returns what else to keep with each checkpoint, a nested structure.
+    closes : bool
+        Whether the end of the run is that of the store.
     """
 
     def __init__(
-        self, store: Store, method: Method, every: int, *, is_exact: bool = True,
-        extra: Callable[[], Any] = lambda: None,
+        self, store: Store, method: Method, every: int, *, is_exact: bool = True, kept: Kept | None = None,
+        extra: Callable[[], Any] = lambda: None, closes: bool = True,
     ) -> None:  # fmt: skip
         self._store, self._method, self._every, self._is_exact = store, method, every, is_exact
-        self._extra = extra
+        self._kept, self._extra, self._closes = kept, extra, closes
         self._draws: Draws | None = None
         self._saved, self._in_file, self._when = -1, 0, perf_counter()
         self._written = -1, 0, False
-        self.kept_extra: Any = None
 
     def entropy(self, given: Entropy) -> Entropy:
         """Return the seed's words: those of the run in the folder, if there is one."""
@@ -123,13 +126,12 @@ class RunCheckpoint(NoCheckpoint):
 
     def load(self) -> Position | None:
         """Return where the run in the folder stands, or None where it is to begin."""
-        kept = None if self._store.is_new else self._store.load()
+        kept, self._kept = self._kept, None  # a memory is large: it is the run's from now on
         if kept is None:
             return None
         state: State = kept.tree["state"]
         if kept.memory is not None:
             state = state._replace(method=state.method._replace(memory=kept.memory))
-        self.kept_extra = kept.tree["extra"]
         theta, s, recorded, stopped = (kept.tree[name] for name in ("theta", "s", "recorded", "stopped"))
         position = Position(theta, s, state, recorded, stopped, kept.path)
         self._note(position)
@@ -190,7 +192,8 @@ class RunCheckpoint(NoCheckpoint):
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         """Let go of the folder."""
-        self._store.__exit__(kind)
+        if self._closes:
+            self._store.__exit__(kind)
 
 
 def _memory_of(state: Any) -> NDArray[Any] | None:
@@ -241,7 +244,14 @@ def open_checkpoint(
         "record_every": record_every, "kernels": kernels,
     }  # fmt: skip
     store = Store(Path(checkpoint), identity, resume, kept=() if is_seeded else ("seed",))
-    return RunCheckpoint(store, method, every or method.epoch(source.n), is_exact=every is not None)
+    try:
+        kept = None if store.is_new else store.load()
+    except BaseException:
+        store.close()
+        raise
+    return RunCheckpoint(
+        store, method, every or method.epoch(source.n), is_exact=every is not None, kept=kept
+    )
 
 
 def _of_draws(draws: Any) -> str | None:

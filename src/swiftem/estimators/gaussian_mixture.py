@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
+from contextlib import nullcontext
 from math import inf
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,6 +20,7 @@ from sklearn.utils.validation import validate_data
 
 from swiftem._typing import Theta
 from swiftem.data.array_source import ArraySource
+from swiftem.estimators.fit_checkpoint import FitCheckpoint
 from swiftem.estimators.fit_mixture import Fit, Fitting
 from swiftem.estimators.history import History
 from swiftem.estimators.initial import Start, make_start
@@ -95,6 +98,15 @@ class GaussianMixture(
         α ≥ 1 of a symmetric Dirichlet prior on the weights.
     prior : NormalInverseWishart, optional
         Prior on means and covariances: the fit is then the maximum a posteriori.
+    checkpoint : str or Path, optional
+        Folder in which ``fit`` keeps where it stands: a fit that was killed goes on from there, and its model
+        is that of a fit that was not, to the last bit. See ``docs/checkpoints.md``.
+    checkpoint_every : int, optional
+        Looks at the objective (passes of em, epochs of other methods) between checkpoints. By default one,
+        and seldom enough to take little time.
+    resume : bool or "auto"
+        Whether ``fit`` goes on from the folder: True, it must have a fit; False, it must have none; "auto",
+        go on where there is one, else begin.
 
     Attributes
     ----------
@@ -138,6 +150,9 @@ lower_bounds_, n_features_in_, feature_names_in_
         ],
         "concentration": [None, Interval(Real, 1.0, None, closed="left")],
         "prior": [None, NormalInverseWishart],
+        "checkpoint": [None, str, os.PathLike],
+        "checkpoint_every": [None, Interval(Integral, 1, None, closed="left")],
+        "resume": ["boolean", StrOptions({"auto"})],
     }  # fmt: skip
 
     def __init__(
@@ -162,6 +177,9 @@ lower_bounds_, n_features_in_, feature_names_in_
         step_size: Any = "auto",
         concentration: float | None = None,
         prior: NormalInverseWishart | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        checkpoint_every: int | None = None,
+        resume: bool | Literal["auto"] = False,
     ) -> None:
         super().__init__(
             n_components=n_components, covariance_type=covariance_type, tol=tol, reg_covar=reg_covar,
@@ -174,6 +192,9 @@ lower_bounds_, n_features_in_, feature_names_in_
         self.step_size = step_size
         self.concentration = concentration
         self.prior = prior
+        self.checkpoint = checkpoint
+        self.checkpoint_every = checkpoint_every
+        self.resume = resume
 
     def __sklearn_tags__(self) -> Any:
         # Not that of scikit-learn's class, which compares init_params with names: it may be an array here.
@@ -200,13 +221,24 @@ lower_bounds_, n_features_in_, feature_names_in_
         """
         read = self._read(X, sample_weight, reset=True)
         self._check_parameters(read.X, xp=np)
-        fitting, starts, seeds = self._prepare(read)
-        looks = None if fitting.plan.method else self.max_iter
-        with Watcher(self, len(starts), read.X, y, read.weight, looks) as watcher:
-            best = self._best(fitting, starts, seeds, watcher)
-            self._keep(best, fitting, read.X.dtype)
-            watcher.is_fitted = True
+        kept = self._open_checkpoint(read)
+        with kept or nullcontext():
+            fitting, starts, seeds = self._prepare(read, kept)
+            looks = None if fitting.plan.method else self.max_iter
+            with Watcher(self, len(starts), read.X, y, read.weight, looks) as watcher:
+                best = self._best(fitting, starts, seeds, watcher, kept)
+                self._keep(best, fitting, read.X.dtype)
+                watcher.is_fitted = True
         return self
+
+    def _open_checkpoint(self, read: Read) -> FitCheckpoint | None:
+        if self.checkpoint is None:
+            if self.checkpoint_every is not None or self.resume is not False:
+                name = "resume" if self.checkpoint_every is None else "checkpoint_every"
+                raise ValueError(f"{name} needs checkpoint, the folder that checkpoints are written to.")
+            return None
+        started_from = self._theta(read.X.shape[1]) if self._goes_on() else None
+        return FitCheckpoint(self, read.source, started_from)
 
     def _read(self, X: ArrayLike, sample_weight: ArrayLike | None, *, reset: bool, least: int = 2) -> Read:
         """Return the rows, checked, and those that have weight as a source."""
@@ -233,8 +265,10 @@ lower_bounds_, n_features_in_, feature_names_in_
             concentration=self.concentration, prior=self.prior,
         )  # fmt: skip
 
-    def _prepare(self, read: Read) -> tuple[Fitting, list[Start], list[int]]:
-        """Return what the fits share, where they start, and their seeds."""
+    def _prepare(
+        self, read: Read, kept: FitCheckpoint | None = None
+    ) -> tuple[Fitting, list[Start], list[int]]:
+        """Return what the fits share, where they start, and their seeds: as ``kept`` has them, if it does."""
         source = read.source
         model = self._model()
         bound = bind_gaussians(model, source)
@@ -242,20 +276,30 @@ lower_bounds_, n_features_in_, feature_names_in_
             self.method, self.batch_size, self.step_size, n=source.n, d=bound.d,
             n_components=self.n_components, covariance=self.covariance_type,
         )  # fmt: skip
-        random_state = check_random_state(self.random_state)
-        if self._goes_on():
-            starts = [Start(self._theta(bound.d), None, 0)]
-        else:
-            starts = [make_start(self, bound, source, random_state, read.kept) for _ in range(self.n_init)]
-        seeds = [0] * len(starts)
-        if plan.method is not None:
-            seeds = random_state.randint(np.iinfo(np.int32).max, size=len(starts)).tolist()
+
+        def make() -> tuple[list[Start], list[int]]:
+            random_state = check_random_state(self.random_state)
+            if self._goes_on():
+                starts = [Start(self._theta(bound.d), None, 0)]
+            else:
+                starts = [
+                    make_start(self, bound, source, random_state, read.kept) for _ in range(self.n_init)
+                ]
+            seeds = [0] * len(starts)
+            if plan.method is not None:
+                seeds = random_state.randint(np.iinfo(np.int32).max, size=len(starts)).tolist()
+            return starts, seeds
+
+        starts, seeds = make() if kept is None else kept.starts(make)
         return Fitting(model, bound, source, plan, self.max_iter, float(self.tol)), starts, seeds
 
     def _goes_on(self) -> bool:
         return bool(self.warm_start and hasattr(self, "converged_"))
 
-    def _best(self, fitting: Fitting, starts: list[Start], seeds: list[int], watcher: Watcher) -> Fit:
+    def _best(
+        self, fitting: Fitting, starts: list[Start], seeds: list[int], watcher: Watcher,
+        kept: FitCheckpoint | None = None,
+    ) -> Fit:  # fmt: skip
         """Return the best of the fits; one that fails counts only where all do."""
         # That of em is of the parameters before its last M-step; another method's is of the very start, from
         # which the first pass gains nothing that could be told from rest.
@@ -265,7 +309,10 @@ lower_bounds_, n_features_in_, feature_names_in_
 
         def one(number: int, watch: StartWatch) -> Fit:
             try:
-                return fitting.fit(starts[number], seeds[number], watch, last_bound=last_bound)
+                return fitting.fit(
+                    starts[number], seeds[number], watch, last_bound=last_bound,
+                    keeper=None if kept is None else kept.of_start(number),
+                )  # fmt: skip
             except ValueError as error:
                 failures.append(error)
                 return Fit(starts[number].theta, None)
