@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from swiftem._checks import check_int
 from swiftem._typing import Array, Theta
-from swiftem.checkpoints import NoCheckpoint, open_checkpoint
+from swiftem.checkpoints import NoCheckpoint, kept_seed, open_checkpoint
 from swiftem.checkpoints.run_checkpoint import Position
 from swiftem.data.as_source import as_source
 from swiftem.data.draws import INITIAL_THETA, Entropy, Seed, generator
@@ -170,6 +170,8 @@ def run(
     check_access(method, source)
     bound = model.bind(source)
     entropy = check_state(state, method, source, seed, theta0, s0)
+    if seed is None and state is None:
+        entropy = kept_seed(checkpoint, resume, entropy)
     gamma = resolve(method.step_size, source.n, method.batch_size)
     k0 = 0 if state is None else state.k
     indices = read_draws(draws, entropy, method, source.n, n_iter, k0)
@@ -181,15 +183,10 @@ def run(
 
     keeper = open_checkpoint(
         checkpoint, checkpoint_every, resume, model=model, method=method, source=source, entropy=entropy,
-        is_seeded=seed is not None or state is not None, start=(theta0, s0, state), draws=draws, first=k0,
-        n_iter=n_iter, record_every=every, kernels=kernels,
+        start=(theta0, s0, state), draws=draws, first=k0, n_iter=n_iter, record_every=every, kernels=kernels,
     )  # fmt: skip
     log.info("%s: iterations %d to %d on %d samples", method.name, k0, k_end, source.n)
     with keeper, DeferredInterrupt() as interrupt:
-        if not np.array_equal(entropy, keeper.entropy(entropy)):  # the seed was not given, but kept
-            entropy = keeper.entropy(entropy)
-            indices = read_draws(draws, entropy, method, source.n, n_iter, k0)
-            k_end = k0 + read_n_iter(n_iter, gamma, entropy, k0)
         e_step = choose_expectation(kernels, bound, source, interrupt.check)
         e_step.memory_dtype = np.dtype(getattr(method, "memory_dtype", np.float64))
         task = Task(bound, method, source, gamma, indices, e_step, interrupt, Algorithm1)

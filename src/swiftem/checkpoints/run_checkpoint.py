@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from swiftem._checks import check_int
 from swiftem._typing import Array, Index, Theta
 from swiftem.checkpoints.describe import describe, digest
-from swiftem.checkpoints.store import Kept, Resume, Store
+from swiftem.checkpoints.store import Kept, Resume, Store, read_identity
 from swiftem.data.draws import Draws, Entropy
 from swiftem.data.source import Source
 from swiftem.methods import FastIncrementalEM, IncrementalEM
@@ -22,7 +22,7 @@ from swiftem.methods.method import Method
 from swiftem.models.model import Model
 from swiftem.result import State
 
-__all__ = ["NoCheckpoint", "Position", "RunCheckpoint", "open_checkpoint"]
+__all__ = ["NoCheckpoint", "Position", "RunCheckpoint", "kept_seed", "open_checkpoint"]
 
 SELDOM = 20.0
 """By default checkpoints are so many times what one takes apart, and at least a second."""
@@ -55,10 +55,6 @@ class Position(NamedTuple):
 
 class NoCheckpoint:
     """What a run without checkpoints has in their place; :class:`RunCheckpoint` answers the same calls."""
-
-    def entropy(self, given: Entropy) -> Entropy:
-        """Return the seed's words: those of the run in the folder, if there is one."""
-        return given
 
     def load(self) -> Position | None:
         """Return where the run in the folder stands, or None where it is to begin."""
@@ -118,11 +114,6 @@ class RunCheckpoint(NoCheckpoint):
         self._draws: Draws | None = None
         self._saved, self._in_file, self._when = -1, 0, perf_counter()
         self._written = -1, 0, False
-
-    def entropy(self, given: Entropy) -> Entropy:
-        """Return the seed's words: those of the run in the folder, if there is one."""
-        kept = self._store.identity.get("seed")
-        return given if kept is None else np.array(kept, dtype=np.uint32)
 
     def load(self) -> Position | None:
         """Return where the run in the folder stands, or None where it is to begin."""
@@ -202,10 +193,20 @@ def _memory_of(state: Any) -> NDArray[Any] | None:
     return memory if isinstance(memory, np.ndarray) and memory.ndim == 2 else None
 
 
+def kept_seed(checkpoint: Any, resume: Resume, drawn: Entropy) -> Entropy:
+    """Return the seed's words of the run in the folder, where a run without a seed goes on; else ``drawn``.
+
+    A folder that cannot be read is no matter here: :func:`open_checkpoint` will say what is wrong with it.
+    """
+    if not isinstance(checkpoint, str | Path) or resume is False:
+        return drawn
+    kept = read_identity(Path(checkpoint)).get("seed")
+    return drawn if kept is None else np.array(kept, dtype=np.uint32)
+
+
 def open_checkpoint(
     checkpoint: Any, every: int | None, resume: Resume, *, model: Model, method: Method, source: Source,
-    entropy: Entropy, is_seeded: bool, start: Any, draws: Any, first: int, n_iter: Any, record_every: int,
-    kernels: str,
+    entropy: Entropy, start: Any, draws: Any, first: int, n_iter: Any, record_every: int, kernels: str,
 ) -> NoCheckpoint:  # fmt: skip
     """Return the checkpoints of a run, or say why the folder cannot serve it.
 
@@ -217,8 +218,6 @@ def open_checkpoint(
         As given to :func:`swiftem.run`.
     model, method, source, entropy, draws, n_iter, record_every, kernels
         What the run is.
-    is_seeded : bool
-        Whether the seed was given: one that was drawn gives way to that of the folder.
     start : tuple
         What the run was given to start from.
     first : int
@@ -243,7 +242,7 @@ def open_checkpoint(
         "first iteration": first, "n_iter": describe(n_iter) if is_fixed else "any",
         "record_every": record_every, "kernels": kernels,
     }  # fmt: skip
-    store = Store(Path(checkpoint), identity, resume, kept=() if is_seeded else ("seed",))
+    store = Store(Path(checkpoint), identity, resume)
     try:
         kept = None if store.is_new else store.load()
     except BaseException:

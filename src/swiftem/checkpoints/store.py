@@ -19,7 +19,7 @@ from swiftem.checkpoints.memory_file import MemoryFile, MemoryPlace
 from swiftem.checkpoints.records import Records
 from swiftem.checkpoints.tree import LENGTH, decode, encode
 
-__all__ = ["Kept", "Resume", "Store"]
+__all__ = ["Kept", "Resume", "Store", "read_identity"]
 
 log = logging.getLogger("swiftem")
 
@@ -51,7 +51,7 @@ class Store:
     resume : bool or "auto"
         Whether to go on: True needs a run in the folder, False needs that there is none, "auto" takes both.
     kept : tuple of str
-        Words of ``identity`` for which the run in the folder decides: the seed, where none was given.
+        Words of ``identity`` for which the run in the folder decides.
 
     Attributes
     ----------
@@ -291,6 +291,15 @@ class Store:
                 self.close()
             except OSError as error:
                 log.warning("%s", error)
+
+
+def read_identity(folder: Path) -> dict[str, Any]:
+    """Return what the run in a folder is, as far as that can be read."""
+    try:
+        found = decode(read_sealed(folder / BEGUN))
+    except (OSError, ValueError, KeyError, TypeError, IndexError):
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def _with_head(head: dict[str, Any], content: bytes) -> bytes:

@@ -11,7 +11,17 @@ import typer
 
 from swiftem import __version__
 from swiftem.cli.choices import CorpusFormat, Covariance, Experiments, Method
-from swiftem.cli.out_file import model_file, not_the_same, table_file
+from swiftem.cli.fit_options import (
+    CheckpointEveryOption,
+    CheckpointOption,
+    ResumeOption,
+    UpdateOption,
+    check_fit,
+    missing,
+    model_file_if_any,
+    refuse_options_of_a_fit,
+)
+from swiftem.cli.out_file import not_the_same, table_file
 
 __all__ = ["app", "main"]
 
@@ -95,20 +105,32 @@ def _split(columns: str | None) -> list[str] | None:
 
 @app.command(epilog="Example: swiftem fit flowers.csv --components 3 --out flowers.model")
 def fit(
-    table: TableArgument,
-    components: Annotated[
-        int, typer.Option("--components", "-m", metavar="M", min=1, help="Number of components.")
+    context: typer.Context,
+    tables: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="TABLE",
+            help="CSV (.csv, .tsv, .txt), .parquet or .npy; columns that are not numeric are left out. "
+            "With --update there may be several.",
+        ),
     ],
+    components: Annotated[
+        int | None,
+        typer.Option(
+            "--components", "-m", metavar="M", min=1, help="Number of components.", show_default="required"
+        ),
+    ] = None,
     out: Annotated[
-        Path,
+        Path | None,
         typer.Option(
             "--out",
             "-o",
             metavar="MODEL",
-            callback=model_file,
+            callback=model_file_if_any,
             help="File for the model; an older one is replaced.",
+            show_default="required; with --update the model itself",
         ),
-    ],
+    ] = None,
     covariance: Annotated[
         Covariance, typer.Option(metavar="KIND", help="Of the covariances: full, tied, diag or spherical.")
     ] = Covariance.full,
@@ -142,34 +164,33 @@ def fit(
             metavar="X", help="Step of sem, sem-vr and fiem: above 0, at most 1.", show_default="auto"
         ),
     ] = None,
+    checkpoint: CheckpointOption = None,
+    checkpoint_every: CheckpointEveryOption = None,
+    resume: ResumeOption = False,
+    update: UpdateOption = None,
 ) -> None:
     """Fit a Gaussian mixture to a table and write it to a file.
 
     Ctrl-C keeps the model so far.
     """
-    _check_step(method, batch_size, step_size)
-    not_the_same(out, table)
+    not_the_same(out, *tables)
+    if update is not None:
+        from swiftem.cli.update import update as run_update
+
+        refuse_options_of_a_fit(context)
+        run_update(update, tables, _split(columns), weights, update if out is None else out)
+        raise typer.Exit
+    if components is None or out is None:
+        raise missing("--components" if components is None else "--out")
+    check_fit(tables, method, batch_size, step_size, checkpoint, checkpoint_every, resume)
     from swiftem.cli.fit import FitRequest
     from swiftem.cli.fit import fit as run_fit
 
     request = FitRequest(
-        table, out, components, covariance.value, method.value, _split(columns), weights,
-        max_passes, tol, starts, seed, reg_covar, batch_size, step_size,
+        tables[0], out, components, covariance.value, method.value, _split(columns), weights,
+        max_passes, tol, starts, seed, reg_covar, batch_size, step_size, checkpoint, checkpoint_every, resume,
     )  # fmt: skip
     raise typer.Exit(run_fit(request))
-
-
-def _check_step(method: Method, batch_size: int | None, step_size: float | None) -> None:
-    """Refuse what the estimator would refuse in other words, or not use."""
-    if step_size is not None and not 0.0 < step_size <= 1.0:
-        raise typer.BadParameter(f"{step_size:g} is not above 0 and at most 1.", param_hint="'--step-size'")
-    given = "'--batch-size'" if step_size is None else "'--step-size'"
-    if method == Method.em and (step_size is not None or batch_size is not None):
-        raise typer.BadParameter(
-            "em takes all rows in every step: choose another --method.", param_hint=given
-        )
-    if method == Method.iem and step_size is not None:
-        raise typer.BadParameter("iem has no step size: choose another --method.", param_hint=given)
 
 
 @app.command(epilog="Example: swiftem predict flowers.model more.csv --proba --out labels.csv")

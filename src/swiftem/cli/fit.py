@@ -43,6 +43,9 @@ class FitRequest:
     reg_covar: float
     batch_size: int | None
     step_size: float | None
+    checkpoint: Path | None = None
+    checkpoint_every: int | None = None
+    resume: bool = False
 
 
 def fit(request: FitRequest) -> int:
@@ -109,6 +112,9 @@ def _mixture(request: FitRequest, verbose: bool) -> GaussianMixture:
         batch_size="auto" if request.batch_size is None else request.batch_size,
         step_size="auto" if request.step_size is None else request.step_size,
         verbose=int(verbose),
+        checkpoint=request.checkpoint,
+        checkpoint_every=request.checkpoint_every,
+        resume=request.resume,
     )
 
 
@@ -123,6 +129,8 @@ def _fit(mixture: GaussianMixture, table: Table) -> bool:
             mixture.fit(table.values, sample_weight=table.weights)
         except KeyboardInterrupt:  # outside of the passes, which end in order
             interrupted = True
+        except (ValueError, OSError) as error:
+            raise type(error)(in_options(str(error))) from None
     told = set()
     for warning in caught:
         sentence = str(warning.message)
@@ -133,6 +141,16 @@ def _fit(mixture: GaussianMixture, table: Table) -> bool:
             told.add(sentence)
             tell(sentence)
     return interrupted
+
+
+def in_options(sentence: str) -> str:
+    """Return what the estimator says of checkpoints in the words of the command line.
+
+    >>> in_options("checkpoint='a' holds a run already: take resume=True to go on from it.")
+    "--checkpoint 'a' holds a run already: take --resume to go on from it."
+    """
+    changed = sentence.replace("checkpoint='", "--checkpoint '").replace("resume=True", "--resume")
+    return changed.replace(": take resume='auto' to begin one", ": leave --resume out to begin one")
 
 
 def _save(mixture: GaussianMixture, table: Table, out: Path) -> None:
@@ -155,7 +173,8 @@ def _summary(
     passes = "1 pass" if mixture.n_iter_ == 1 else f"{mixture.n_iter_} passes"
     after = f"after {passes} of {mixture.method_} in {seconds:.1f} s"
     if interrupted:
-        return [f"Interrupted {after}: the model so far is in {request.out}."]
+        go_on = "" if request.checkpoint is None else ", and --resume goes on"
+        return [f"Interrupted {after}: the model so far is in {request.out}{go_on}."]
     if mixture.converged_:
         ended = f"Converged {after}"
     else:

@@ -18,7 +18,8 @@ __all__ = ["KEEPING", "FitCheckpoint", "NoStart", "StartCheckpoint"]
 
 KEEPING = ("checkpoint", "checkpoint_every", "resume")
 """Parameters of an estimator that say how it is kept, not what is fitted."""
-TOLD = ("verbose", "verbose_interval", "random_state")
+ASIDE = ("verbose", "verbose_interval", "random_state", "memory_limit", "scratch")
+"""Parameters that change nothing of the result, and one that is compared by itself."""
 
 
 class NoStart:
@@ -113,7 +114,7 @@ class FitCheckpoint:
         identity = {
             "kind": f"fit of {type(estimator).__name__}", "data": source.fingerprint(),
             "parameters": {
-                name: describe(value) for name, value in parameters.items() if name not in KEEPING + TOLD
+                name: describe(value) for name, value in parameters.items() if name not in KEEPING + ASIDE
             },
             "random_state": describe(seed), "start": digest(started_from),
         }  # fmt: skip
