@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -38,6 +39,23 @@ def of_run(
     return case
 
 
+def of_fit(**parameters: Any) -> Callable[[str | None], bytes]:
+    """Return a case of ``GaussianMixture.fit``: everything but the seconds counts."""
+
+    def case(folder: str | None) -> bytes:
+        kept = {} if folder is None else {"checkpoint": folder, "checkpoint_every": 1, "resume": "auto"}
+        mixture = swiftem.GaussianMixture(5, random_state=0, max_iter=60, tol=1e-7, **parameters, **kept)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of fits that did not converge
+            mixture.fit(rows())
+        history = mixture.history_.table()
+        del history["seconds"]
+        found = (mixture.weights_, mixture.means_, mixture.covariances_, mixture.lower_bounds_)
+        return encode((*found, history, float(mixture.stationarity_), mixture.n_iter_, mixture.method_))
+
+    return case
+
+
 def weighted(name: str) -> dict[str, Any]:
     return {"sample_weight": np.random.default_rng(1).random(N)} if name == "weights" else {}
 
@@ -66,6 +84,9 @@ CASES["float32 fiem"] = of_run(
     400, 11,
 )  # fmt: skip
 CASES["reference sem-vr"] = of_run(UNIT, rows, BATCHES["sem-vr"], 200, 7, kernels="reference")
+for _name in helpers.NAMES:
+    CASES[f"fit {_name}"] = of_fit(method=_name, batch_size="auto" if _name == "em" else 100)
+CASES["fit two starts"] = of_fit(method="fiem", n_init=2, init_params="random")
 
-SHORT = ("unit em", "full iem", "topics sem-vr", "float32 fiem", "unit sem")
+SHORT = ("unit em", "full iem", "topics sem-vr", "float32 fiem", "fit fiem", "unit sem")
 """The cases of the short form."""

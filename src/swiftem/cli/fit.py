@@ -129,8 +129,10 @@ def _fit(mixture: GaussianMixture, table: Table) -> bool:
             mixture.fit(table.values, sample_weight=table.weights)
         except KeyboardInterrupt:  # outside of the passes, which end in order
             interrupted = True
-        except (ValueError, OSError) as error:
-            raise type(error)(in_options(str(error))) from None
+        except OSError as error:
+            raise OSError(in_options(error.strerror or str(error))) from None
+        except ValueError as error:
+            raise ValueError(in_options(str(error))) from None
     told = set()
     for warning in caught:
         sentence = str(warning.message)
