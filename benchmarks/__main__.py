@@ -12,6 +12,7 @@ from rich.console import Console
 from threadpoolctl import threadpool_limits
 
 from benchmarks import (
+    checkpoint_cost,
     full_pass,
     memory,
     mini_batch,
@@ -37,6 +38,7 @@ FIGURES: dict[str, Any] = {
     "mixture-fit": mixture_fit,
     "topics": topics,
     "start-up": start_up,
+    "checkpoints": checkpoint_cost,
     "memory": memory,
 }
 

@@ -74,7 +74,10 @@ def attempt(server, case, folder, out, threads, delay=None):
 
 
 def campaign(server, folder, cases, kills, of_one, seed):
-    """Kill fits of each case in turn until there were so many, at most ``of_one`` of a fit; return fits and resumptions."""
+    """Kill fits of each case in turn, each at most ``of_one`` times, until there were so many kills.
+
+    Return how many fits there were, and how often one went on from a checkpoint.
+    """
     rng = random.Random(seed)
     wholes, lengths = {}, {}
     killed = fits = resumed = 0
