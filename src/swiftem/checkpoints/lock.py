@@ -33,7 +33,7 @@ class Lock:
         self._handle: int | None = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o666)
         try:
             import fcntl
-        except ImportError:  # pragma: no cover  # a system without such locks: two runs are the user's care
+        except ImportError:  # pragma: no cover
             return
         try:
             fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

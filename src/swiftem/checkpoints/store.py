@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -77,6 +78,8 @@ class Store:
     ) -> None:
         if resume not in (True, False, "auto"):
             raise ValueError(f"resume must be True, False or 'auto', got {resume!r}.")
+        if not hasattr(os, "pwrite"):  # pragma: no cover
+            raise NotImplementedError("checkpoint needs Linux, macOS or another system of that family.")
         self.folder = folder
         self._pool: ThreadPoolExecutor | None = None
         self._job: Future[None] | None = None
