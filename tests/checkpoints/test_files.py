@@ -2,7 +2,6 @@
 
 import errno
 import os
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -153,13 +152,28 @@ def test_a_damaged_memory_is_refused(tmp_path, name, how):
         MemoryFile(tmp_path, place).read()
 
 
-def test_room_is_made_only_where_there_is_no_memory(tmp_path):
-    MemoryFile(tmp_path).reserve(5)
-    assert [Path(tmp_path, name).read_bytes() for name in ("memory-0", "memory-1")] == [bytes(5)] * 2
+def test_room_is_made_in_the_file_that_comes_next(tmp_path):
+    MemoryFile(tmp_path).reserve(48)
+    assert (tmp_path / "memory-0").read_bytes() == bytes(48)
     memory = np.ones((3, 2))
     place = keep(tmp_path, memory)
-    MemoryFile(tmp_path, place).reserve(500)
+    MemoryFile(tmp_path, place).reserve(48)
+    assert (tmp_path / "memory-1").read_bytes() == bytes(48)
     np.testing.assert_array_equal(MemoryFile(tmp_path, place).read(), memory)
+    (tmp_path / "memory-1").write_bytes(b"x" * 48)
+    MemoryFile(tmp_path, place).reserve(48)  # it is there: nothing to do
+    assert (tmp_path / "memory-1").read_bytes() == b"x" * 48
+
+
+def test_blocks_in_another_order_are_noticed(tmp_path):
+    memory = np.random.default_rng(0).random((1 << 15, 3))  # three blocks of 256 KiB
+    place = keep(tmp_path, memory)
+    file = tmp_path / "memory-0"
+    whole = file.read_bytes()
+    third = len(whole) // 3
+    file.write_bytes(whole[third : 2 * third] + whole[:third] + whole[2 * third :])
+    with pytest.raises(ValueError, match="checksum of memory-0 is wrong"):
+        MemoryFile(tmp_path, place).read()
 
 
 def test_a_lock_is_for_one(tmp_path):

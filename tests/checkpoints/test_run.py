@@ -217,8 +217,8 @@ def test_what_record_returns_is_kept(tmp_path):
 def test_by_default_little_time_goes_into_checkpoints(tmp_path, monkeypatch):
     problem, method = example("sem")
     saved = []
-    save = RunCheckpoint.save
-    monkeypatch.setattr(RunCheckpoint, "save", lambda self, at: (saved.append(at.state.k), save(self, at)))
+    save = RunCheckpoint._save
+    monkeypatch.setattr(RunCheckpoint, "_save", lambda self, at: (saved.append(at.state.k), save(self, at)))
     problem.run(method, n_iter=500, seed=0, checkpoint=tmp_path)
     assert saved == [500]  # in a moment: only the end
 

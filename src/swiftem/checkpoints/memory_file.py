@@ -19,7 +19,8 @@ __all__ = ["MemoryFile", "MemoryPlace"]
 
 WHOLE = 0.25
 """From this share of the memory on, what changed is not gathered: all of it is written, which is quicker."""
-PIECE, IN_CACHE = 1 << 22, 1 << 18
+PIECE, BLOCK = 1 << 22, 1 << 18
+"""Bytes that are written at once, and those that are summed: few enough for the cache."""
 
 
 class MemoryPlace(NamedTuple):
@@ -32,7 +33,7 @@ class MemoryPlace(NamedTuple):
     shape, dtype : tuple of int and str
         Of the array.
     checksum : int
-        CRC-32 of the file.
+        Of the file.
     journal : int
         How many bytes of the journal count.
     """
@@ -63,19 +64,25 @@ class MemoryFile:
         self._next = place
 
     def reserve(self, size: int) -> None:
-        """Fill both files with so many zeros, where there is no memory yet; another thread may do this.
+        """Fill the file that comes next with so many zeros, if it is new; another thread may do this.
 
         Pages that the system has never given out before take ten times as long to write as others do.
         """
-        if self._place is None:
-            zeros = bytes(min(size, PIECE))
-            for slot in (0, 1):
-                handle = os.open(self._folder / f"memory-{slot}", os.O_RDWR | os.O_CREAT, 0o666)
-                try:
-                    for position in range(0, size, PIECE):
-                        write_all(handle, zeros[: size - position], position)
-                finally:
-                    os.close(handle)
+        path = self._folder / f"memory-{self._other}"
+        if path.exists() and path.stat().st_size == size:
+            return
+        zeros = bytes(min(size, PIECE))
+        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        try:
+            for position in range(0, size, PIECE):
+                write_all(handle, zeros[: size - position], position)
+        finally:
+            os.close(handle)
+
+    @property
+    def _other(self) -> int:
+        """The slot that the last place is not in."""
+        return 0 if self._place is None else 1 - self._place.slot
 
     def write(self, memory: NDArray[Any], changed: Index | None) -> None:
         """Hand the memory as it is now to the system; :meth:`sync` makes it last.
@@ -100,7 +107,7 @@ class MemoryFile:
                     records.close()
                 self._next = place._replace(journal=length)
                 return
-        slot = 0 if place is None else 1 - place.slot
+        slot = self._other
         handle = os.open(self._folder / f"memory-{slot}", os.O_RDWR | os.O_CREAT, 0o666)
         try:
             # Written over in place: a file whose pages the system has already takes a tenth of the time.
@@ -134,14 +141,14 @@ class MemoryFile:
         with open(path, "rb", buffering=0) as file:
             if os.fstat(file.fileno()).st_size != memory.nbytes:
                 raise ValueError(f"{path.name} is of another length than it should be")
+            if _checksum(file.fileno()) != place.checksum:
+                raise ValueError(f"the checksum of {path.name} is wrong")
             view, position = memory.data.cast("B"), 0
             while position < len(view):
                 got = file.readinto(view[position : position + PIECE])
                 if not got:
                     raise ValueError(f"{path.name} ends too early")
                 position += got
-        if zlib.crc32(view) != place.checksum:
-            raise ValueError(f"the checksum of {path.name} is wrong")
         if place.journal:
             journal = self._folder / f"journal-{place.slot}"
             if not journal.exists():
@@ -159,9 +166,23 @@ class MemoryFile:
 
 
 def _checksum(handle: int) -> int:
-    """Return the CRC-32 of an open file, read piece by piece into one buffer that stays in the cache."""
-    buffer, checksum, position = bytearray(IN_CACHE), 0, 0
-    while got := os.preadv(handle, [buffer], position):
-        checksum = zlib.crc32(memoryview(buffer)[:got], checksum)
+    """Return a checksum of an open file: CRC-32 of the sums of its blocks, as words of eight bytes.
+
+    Sums are four times as quick as a CRC of all bytes. A changed bit, a page of older numbers among newer
+    ones, and blocks in another order all change it.
+    """
+    buffer = np.zeros(BLOCK // 8, dtype=np.uint64)
+    sums, position = [], 0
+    while got := _fill(handle, buffer.data.cast("B"), position):
+        buffer.view(np.uint8)[got:] = 0
+        sums.append(int(np.add.reduce(buffer)))
         position += got
-    return checksum
+    return zlib.crc32(np.array(sums, dtype=np.uint64).tobytes())
+
+
+def _fill(handle: int, view: memoryview, position: int) -> int:
+    """Read into ``view`` until it is full or the file ends, and return how much that was."""
+    got = 0
+    while got < len(view) and (more := os.preadv(handle, [view[got:]], position + got)):
+        got += more
+    return got

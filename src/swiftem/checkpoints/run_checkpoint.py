@@ -150,11 +150,17 @@ class RunCheckpoint(NoCheckpoint):
         """Write where the run ended, unless that is what was written last."""
         ended = position()
         if (ended.state.k, len(ended.path), ended.stopped) != self._written:
-            self.save(ended)
+            self._save(ended)
         self._store.wait()
 
     def save(self, position: Position) -> None:
-        """Write a checkpoint."""
+        """Write a checkpoint, and make room for the next."""
+        self._save(position)
+        memory = _memory_of(position.state.method)
+        if memory is not None:
+            self._store.reserve(memory.nbytes)
+
+    def _save(self, position: Position) -> None:
         state, memory, changed = position.state, _memory_of(position.state.method), None
         if memory is not None:
             changed = self._changed(state.k, len(memory))

@@ -83,6 +83,7 @@ class Store:
         self.folder = folder
         self._pool: ThreadPoolExecutor | None = None
         self._job: Future[None] | None = None
+        self._room: Future[None] | None = None
         self._number, self._path_length, self.seconds = 0, 0, 0.0
         if folder.exists() and not folder.is_dir():
             raise NotADirectoryError(f"checkpoint={str(folder)!r} must be a folder, got a file.")
@@ -200,9 +201,8 @@ class Store:
             records.close()
 
     def reserve(self, size: int) -> None:
-        """Make room for a memory of so many bytes, in the background."""
-        self.wait()
-        self._job = self._submit(self._memory.reserve, size)
+        """Make room for the next memory, of so many bytes, in the background."""
+        self._room = self._submit(lambda: self._memory.reserve(size))
 
     def _submit(self, function: Callable[..., None], *arguments: Any) -> Future[None]:
         if self._pool is None:
@@ -239,8 +239,10 @@ class Store:
         self.wait()
         began = perf_counter()
         records = [encode(entry, "what record returns") for entry in path or ()]
-        with self._whole():
-            if memory is not None:
+        if memory is not None:
+            with self._whole():
+                if self._room is not None:
+                    self._room.result()
                 self._memory.write(memory, changed)
         content = encode(tree, "the state of the run")
         self._job = self._submit(self._write, content, records, memory is not None)
