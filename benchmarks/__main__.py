@@ -12,6 +12,7 @@ from rich.console import Console
 from threadpoolctl import threadpool_limits
 
 from benchmarks import (
+    checkpoint_cost,
     full_pass,
     memory,
     mini_batch,
@@ -39,6 +40,7 @@ FIGURES: dict[str, Any] = {
     "out-of-core": out_of_core,
     "topics": topics,
     "start-up": start_up,
+    "checkpoints": checkpoint_cost,
     "memory": memory,
 }
 

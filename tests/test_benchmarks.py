@@ -62,6 +62,11 @@ def test_quick_run_has_every_figure_but_memory(done):
         ("start-up", "mixture", "fiem", "warm cache"),
         ("start-up", "pLSA", "fiem", ""),
         ("start-up", "pLSA", "fiem", "warm cache"),
+        *(
+            ("checkpoints", model, name, "no checkpoints")
+            for model in ("wide mixture", "full")
+            for name in ("em", "sem", "sem-vr", "iem", "fiem")
+        ),
     ]
     others = [row for row in rows if row["figure"] != "topics"]
     assert [(row["figure"], row["model"], row["method"], row["peer"]) for row in others] == expected

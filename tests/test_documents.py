@@ -49,7 +49,10 @@ def test_the_readme_shows_a_run(capsys):
     assert passes == 21
 
 
-@pytest.mark.parametrize("page", ["docs/coming_from_sklearn.md", "docs/which_method.md", "docs/theory.md"])
+@pytest.mark.parametrize(
+    "page",
+    ["docs/coming_from_sklearn.md", "docs/which_method.md", "docs/theory.md", "docs/checkpoints.md"],
+)
 def test_what_a_page_shows_runs(page, tmp_path, monkeypatch):
     """In order, and in one namespace: later blocks use what earlier ones made."""
     monkeypatch.chdir(tmp_path)

@@ -23,6 +23,7 @@ ALLOWED = {
     "data": BASE | {"kernels"},
     "models": BASE | {"kernels", "data"},
     "methods": BASE | {"kernels", "data", "schedules"},
+    "checkpoints": BASE | {"kernels", "data", "models", "methods", "result"},
     "lanes": BASE | {"kernels", "data", "schedules", "models", "methods", "expectation", "interrupt"},
 }
 """What the lower layers may import of swiftem, besides themselves."""
@@ -110,6 +111,9 @@ def test_imports(path):
         ("estimators", "import matplotlib.pyplot as plt"),
         ("estimators", "import numba"),
         ("lanes", "from swiftem.estimators import GaussianMixture"),
+        ("lanes", "from swiftem.checkpoints import Store"),
+        ("checkpoints", "from swiftem.lanes.lane import Current"),
+        ("checkpoints", "import swiftem"),
         ("algorithm", "from swiftem.estimators.plan import make_plan"),
         ("certificate", "from swiftem.theory import V"),
         ("models", "def f():\n    from swiftem.theory.gradient import V"),

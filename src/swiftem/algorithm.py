@@ -5,15 +5,18 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from os import PathLike
-from typing import Any, cast
+from pathlib import Path
+from typing import Any, Literal, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from swiftem._checks import check_int
 from swiftem._typing import Array, Theta
+from swiftem.checkpoints import NoCheckpoint, kept_seed, open_checkpoint
+from swiftem.checkpoints.run_checkpoint import Position
 from swiftem.data.as_source import as_source
-from swiftem.data.draws import INITIAL_THETA, Seed, generator
+from swiftem.data.draws import INITIAL_THETA, Entropy, Seed, generator
 from swiftem.data.memory_limit import read_memory_limit
 from swiftem.expectation import Expectation
 from swiftem.interrupt import DeferredInterrupt
@@ -88,6 +91,9 @@ def run(
     kernels: str = "auto",
     memory_limit: int | str | None = None,
     scratch: str | PathLike[str] | None = None,
+    checkpoint: str | Path | NoCheckpoint | None = None,
+    checkpoint_every: int | None = None,
+    resume: bool | Literal["auto"] = False,
 ) -> Result:
     r"""Fit a model by a method: Algorithm 1.
 
@@ -137,6 +143,15 @@ def run(
     scratch : path, optional
         Folder for the memory of iem and fiem where it does not fit into ``memory_limit``; by default the
         system's folder for temporary files. Nothing is left there.
+    checkpoint : str or Path, optional
+        Folder in which the run keeps where it stands, so that it can be killed at any moment and gone on
+        with: the result is then that of the run that was not killed, to the last bit. See
+        ``docs/checkpoints.md``.
+    checkpoint_every : int, optional
+        Iterations between checkpoints. By default an epoch, and seldom enough to take little time.
+    resume : bool or "auto"
+        Whether to go on from the run in the folder: True, it must have one; False, it must have none, so that
+        nothing is written over by accident; "auto", go on where there is one, else begin.
 
     Returns
     -------
@@ -171,6 +186,8 @@ def run(
     bound = model.bind(source)
     needed = check_memory(limit, source, method, statistics=statistics_of(bound))
     entropy = check_state(state, method, source, seed, theta0, s0)
+    if seed is None and state is None:
+        entropy = kept_seed(checkpoint, resume, entropy)
     gamma = resolve(method.step_size, source.n, method.batch_size)
     k0 = 0 if state is None else state.k
     indices = read_draws(draws, entropy, method, source, n_iter, k0)
@@ -180,8 +197,12 @@ def run(
     else:
         every = 0 if record is None and callback is None else method.epoch(source.n)
 
+    keeper = open_checkpoint(
+        checkpoint, checkpoint_every, resume, model=model, method=method, source=source, entropy=entropy,
+        start=(theta0, s0, state), draws=draws, first=k0, n_iter=n_iter, record_every=every, kernels=kernels,
+    )  # fmt: skip
     log.info("%s: iterations %d to %d on %d samples", method.name, k0, k_end, source.n)
-    with DeferredInterrupt() as interrupt:
+    with keeper, DeferredInterrupt() as interrupt:
         e_step = choose_expectation(kernels, bound, source, interrupt.check)
         e_step.memory_dtype = np.dtype(getattr(method, "memory_dtype", np.float64))
         e_step.allocate = Allocator(limit, needed, scratch)
@@ -189,41 +210,62 @@ def run(
         lane: Lane = choose_lane(kernels, task) or Algorithm1(task)
         theta, s_given = read_start(bound, theta0, s0, generator(entropy, INITIAL_THETA))
         path: list[Any] = []
+        kept = keeper.load()
+        if kept is not None:
+            theta, s_given, state, path = kept.theta, kept.s, kept.state, kept.path
+            if k_end < state.k:
+                raise ValueError(f"n_iter must be at least {state.k - k0}, what the checkpoint has done.")
         try:
             now = (
                 first_pass(method, e_step, theta, s_given)
                 if state is None
-                else resume(state, theta, s_given, scratch)
+                else go_on_from(state, theta, s_given, scratch)
             )
         except KeyboardInterrupt:  # there is nothing yet but θ^(0)
             return Result(theta, s_given, cast(State, None), 0.0, 0, 0, "interrupted", path)
         e_step.evaluations = now.evaluations
+        keeper.begin(indices, now.state)
         if state is not None:
             lane.restore(state.lane, now)
 
+        recorded = -1 if kept is None else kept.recorded
+
         def at_record() -> bool:
+            nonlocal recorded
+            recorded = now.k
             iterate = Iterate(now.k, now.evaluations / source.n, now.theta, now.s, now.rejected)
             kept = iterate if record is None else record(iterate)
             if kept is not None:
                 path.append(kept)
             return callback is not None and bool(callback(iterate))
 
+        def position() -> Position:
+            here = now_state(method, source.n, now, entropy, lane)
+            return Position(now.theta, now.s, here, recorded, stopped, path)
+
         status: Status = "completed"
+        stopped = kept is not None and kept.stopped
         try:
             # A resumed run does not record its first iterate again.
-            stopped = bool(every) and state is None and at_record()
+            if (
+                every
+                and not stopped
+                and (state is None or (kept and now.k % every == 0 and recorded != now.k))
+            ):
+                stopped = at_record()
             while now.k < k_end and not stopped:
                 stop = min(k_end, (now.k // every + 1) * every) if every else k_end
-                lane.advance(now, stop)
+                lane.advance(now, keeper.next(now.k, stop))
                 stopped = bool(every) and now.k % every == 0 and at_record()
+                if keeper.is_due(now.k):
+                    keeper.save(position())
             interrupt.check()
             status = "stopped" if stopped and now.k < k_end else "completed"
         except KeyboardInterrupt:
             status = "interrupted"
+        keeper.end(position)
     log.info("%s: %s after %d iterations, %d rejected", method.name, status, now.k, now.rejected)
-    end = State(
-        method.name, source.n, now.k, now.evaluations, now.rejected, entropy, now.state, lane.snapshot()
-    )
+    end = now_state(method, source.n, now, entropy, lane)
     return Result(now.theta, now.s, end, now.evaluations / source.n, now.k, now.rejected, status, path)
 
 
@@ -240,9 +282,14 @@ def first_pass(method: Method, e_step: Expectation, theta: Theta, s_given: Array
     return Current(0, theta, s if s_given is None else s_given, state, 0, e_step.evaluations)
 
 
-def resume(state: State, theta: Theta, s: Array, scratch: Any = None) -> Current:
+def go_on_from(state: State, theta: Theta, s: Array, scratch: Any = None) -> Current:
     """Return where an earlier run ended; its state is copied, so that it can be gone on from twice."""
     return Current(state.k, theta, s, copy_arrays(state.method, scratch), state.rejected, state.evaluations)
+
+
+def now_state(method: Method, n: int, now: Current, entropy: Entropy, lane: Lane) -> State:
+    """Return where a run stands, besides θ and s."""
+    return State(method.name, n, now.k, now.evaluations, now.rejected, entropy, now.state, lane.snapshot())
 
 
 def objective(model: Model, data: Any, theta: Theta, *, sample_weight: ArrayLike | None = None) -> float:

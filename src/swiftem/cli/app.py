@@ -11,7 +11,20 @@ import typer
 
 from swiftem import __version__
 from swiftem.cli.choices import CorpusFormat, Covariance, Experiments, Method
-from swiftem.cli.out_file import model_file, not_the_same, table_file
+from swiftem.cli.fit_options import (
+    CheckpointEveryOption,
+    CheckpointOption,
+    MemoryLimitOption,
+    ResumeOption,
+    ScratchOption,
+    UpdateOption,
+    check_fit,
+    check_limit,
+    missing,
+    model_file_if_any,
+    refuse_options_of_a_fit,
+)
+from swiftem.cli.out_file import not_the_same, table_file
 
 __all__ = ["app", "main"]
 
@@ -95,6 +108,7 @@ def _split(columns: str | None) -> list[str] | None:
 
 @app.command(epilog="Example: swiftem fit flowers.csv --components 3 --out flowers.model")
 def fit(
+    context: typer.Context,
     tables: Annotated[
         list[Path],
         typer.Argument(
@@ -104,18 +118,22 @@ def fit(
         ),
     ],
     components: Annotated[
-        int, typer.Option("--components", "-m", metavar="M", min=1, help="Number of components.")
-    ],
+        int | None,
+        typer.Option(
+            "--components", "-m", metavar="M", min=1, help="Number of components.", show_default="required"
+        ),
+    ] = None,
     out: Annotated[
-        Path,
+        Path | None,
         typer.Option(
             "--out",
             "-o",
             metavar="MODEL",
-            callback=model_file,
+            callback=model_file_if_any,
             help="File for the model; an older one is replaced.",
+            show_default="required; with --update the model itself",
         ),
-    ],
+    ] = None,
     covariance: Annotated[
         Covariance, typer.Option(metavar="KIND", help="Of the covariances: full, tied, diag or spherical.")
     ] = Covariance.full,
@@ -149,65 +167,37 @@ def fit(
             metavar="X", help="Step of sem, sem-vr and fiem: above 0, at most 1.", show_default="auto"
         ),
     ] = None,
-    memory_limit: Annotated[
-        str | None,
-        typer.Option(
-            metavar="SIZE",
-            help="Memory that the fit may take, such as 500MB: files are then read as they are needed.",
-            show_default="files are loaded",
-        ),
-    ] = None,
-    scratch: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FOLDER",
-            help="Where iem and fiem put what does not fit into --memory-limit.",
-            show_default="the system's for temporary files",
-        ),
-    ] = None,
+    memory_limit: MemoryLimitOption = None,
+    scratch: ScratchOption = None,
+    checkpoint: CheckpointOption = None,
+    checkpoint_every: CheckpointEveryOption = None,
+    resume: ResumeOption = False,
+    update: UpdateOption = None,
 ) -> None:
     """Fit a Gaussian mixture to a table and write it to a file.
 
     Ctrl-C keeps the model so far.
     """
-    _check_step(method, batch_size, step_size)
-    _check_limit(memory_limit, scratch)
     not_the_same(out, *tables)
+    if update is not None:
+        from swiftem.cli.update import update as run_update
+
+        refuse_options_of_a_fit(context)
+        run_update(update, tables, _split(columns), weights, update if out is None else out)
+        raise typer.Exit
+    if components is None or out is None:
+        raise missing("--components" if components is None else "--out")
+    check_limit(memory_limit, scratch)
+    check_fit(method, batch_size, step_size, checkpoint, checkpoint_every, resume)
     from swiftem.cli.fit import FitRequest
     from swiftem.cli.fit import fit as run_fit
 
     request = FitRequest(
         tables, out, components, covariance.value, method.value, _split(columns), weights,
         max_passes, tol, starts, seed, reg_covar, batch_size, step_size, memory_limit, scratch,
+        checkpoint, checkpoint_every, resume,
     )  # fmt: skip
     raise typer.Exit(run_fit(request))
-
-
-def _check_limit(memory_limit: str | None, scratch: Path | None) -> None:
-    """Refuse a text that is no size, and a folder that is none or of no use."""
-    from swiftem.data.memory_limit import read_memory_limit
-
-    try:
-        read_memory_limit(memory_limit)
-    except ValueError as error:
-        raise typer.BadParameter(str(error), param_hint="'--memory-limit'") from None
-    if scratch is not None and memory_limit is None:
-        raise typer.BadParameter("it is for fits with a --memory-limit.", param_hint="'--scratch'")
-    if scratch is not None and not scratch.is_dir():
-        raise typer.BadParameter(f"{scratch} is no folder.", param_hint="'--scratch'")
-
-
-def _check_step(method: Method, batch_size: int | None, step_size: float | None) -> None:
-    """Refuse what the estimator would refuse in other words, or not use."""
-    if step_size is not None and not 0.0 < step_size <= 1.0:
-        raise typer.BadParameter(f"{step_size:g} is not above 0 and at most 1.", param_hint="'--step-size'")
-    given = "'--batch-size'" if step_size is None else "'--step-size'"
-    if method == Method.em and (step_size is not None or batch_size is not None):
-        raise typer.BadParameter(
-            "em takes all rows in every step: choose another --method.", param_hint=given
-        )
-    if method == Method.iem and step_size is not None:
-        raise typer.BadParameter("iem has no step size: choose another --method.", param_hint=given)
 
 
 @app.command(epilog="Example: swiftem predict flowers.model more.csv --proba --out labels.csv")

@@ -47,6 +47,9 @@ class FitRequest:
     step_size: float | None
     memory_limit: str | None = None
     scratch: Path | None = None
+    checkpoint: Path | None = None
+    checkpoint_every: int | None = None
+    resume: bool = False
 
     @property
     def table(self) -> str:
@@ -143,6 +146,9 @@ def _mixture(request: FitRequest, verbose: bool) -> GaussianMixture:
         verbose=int(verbose),
         memory_limit=request.memory_limit,
         scratch=None if request.scratch is None else str(request.scratch),
+        checkpoint=request.checkpoint,
+        checkpoint_every=request.checkpoint_every,
+        resume=request.resume,
     )
 
 
@@ -157,6 +163,10 @@ def _fit(mixture: GaussianMixture, table: Rows) -> bool:
             mixture.fit(table.X, sample_weight=table.weights)
         except KeyboardInterrupt:  # outside of the passes, which end in order
             interrupted = True
+        except OSError as error:
+            raise OSError(in_options(error.strerror or str(error))) from None
+        except ValueError as error:
+            raise ValueError(in_options(str(error))) from None
     told = set()
     for warning in caught:
         sentence = str(warning.message)
@@ -167,6 +177,16 @@ def _fit(mixture: GaussianMixture, table: Rows) -> bool:
             told.add(sentence)
             tell(sentence)
     return interrupted
+
+
+def in_options(sentence: str) -> str:
+    """Return what the estimator says of checkpoints in the words of the command line.
+
+    >>> in_options("checkpoint='a' holds a run already: take resume=True to go on from it.")
+    "--checkpoint 'a' holds a run already: take --resume to go on from it."
+    """
+    changed = sentence.replace("checkpoint='", "--checkpoint '").replace("resume=True", "--resume")
+    return changed.replace(": take resume='auto' to begin one", ": leave --resume out to begin one")
 
 
 def _save(mixture: GaussianMixture, table: Rows, out: Path) -> None:
@@ -189,7 +209,8 @@ def _summary(
     passes = "1 pass" if mixture.n_iter_ == 1 else f"{mixture.n_iter_} passes"
     after = f"after {passes} of {mixture.method_} in {seconds:.1f} s"
     if interrupted:
-        return [f"Interrupted {after}: the model so far is in {request.out}."]
+        go_on = "" if request.checkpoint is None else ", and --resume goes on"
+        return [f"Interrupted {after}: the model so far is in {request.out}{go_on}."]
     if mixture.converged_:
         ended = f"Converged {after}"
     else:

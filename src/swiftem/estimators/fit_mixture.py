@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from math import inf, nan
 from time import perf_counter
-from typing import Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from swiftem.algorithm import run
 from swiftem.data.array_source import ArraySource
 from swiftem.data.draws import Seed
 from swiftem.data.stored_source import StoredSource
+from swiftem.estimators.fit_checkpoint import NoStart
 from swiftem.estimators.history import Moment
 from swiftem.estimators.initial import Start
 from swiftem.estimators.look import Look
@@ -121,17 +122,28 @@ class Fitting:
     memory_limit: int | None = None
     scratch: str | None = None
 
-    def fit(self, start: Start, seed: int, watch: Watch, *, last_bound: float | None = None) -> Fit:
-        """Return the fit from a start; ``last_bound`` is where an earlier fit ended that it goes on from."""
-        one = _OneFit(self, Fit(start.theta, start.s, reseeded=start.empty), seed, watch)
-        try:
-            if self.plan.method is None:
-                one.em(self.max_passes, -inf if last_bound is None else last_bound)
+    def fit(
+        self, start: Start, seed: int, watch: Watch, *, last_bound: float | None = None,
+        keeper: NoStart | None = None,
+    ) -> Fit:  # fmt: skip
+        """Return the fit from a start.
+
+        ``last_bound`` is where an earlier fit ended that it goes on from, ``keeper`` has its checkpoints.
+        """
+        with keeper or NoStart() as kept:
+            one = _OneFit(self, Fit(start.theta, start.s, reseeded=start.empty), seed, watch, kept)
+            if one.resume():
+                return one.fit
+            try:
+                if self.plan.method is None:
+                    one.batch_em(-inf if last_bound is None else last_bound)
+                else:
+                    one.stochastic(self.plan.method, self.plan.start if last_bound is None else None)
+                    self.certify(one.fit)
+            except KeyboardInterrupt:
+                one.fit.interrupted = True
             else:
-                one.stochastic(self.plan.method, self.plan.start if last_bound is None else None)
-                self.certify(one.fit)
-        except KeyboardInterrupt:
-            one.fit.interrupted = True
+                one.keep_end()
         return one.fit
 
     def certify(self, fit: Fit) -> None:
@@ -140,19 +152,79 @@ class Fitting:
             fit.objective, fit.stationarity = stationarity(self.bound, self.source, fit.s, fit.theta)
 
 
+class _Run(NamedTuple):
+    """Where a run of a method stands within a fit.
+
+    Attributes
+    ----------
+    is_start : bool
+        Whether it is the pass before the method.
+    n_iter : int
+        Iterations it may do.
+    spent, rejected : float and int
+        Passes and rejected steps before it.
+    last : tuple of int
+        k and rejected steps at the last look.
+    ended : str
+        How it ended, as far as it did.
+    """
+
+    is_start: bool
+    n_iter: int
+    spent: float
+    rejected: int
+    last: tuple[int, int] = (0, 0)
+    ended: str = "at the end"
+
+
 class _OneFit:
     """A fit from one start, in one thread."""
 
-    def __init__(self, shared: Fitting, fit: Fit, seed: int, watch: Watch) -> None:
+    def __init__(self, shared: Fitting, fit: Fit, seed: int, watch: Watch, keeper: NoStart) -> None:
         # A bound model keeps its last factorisation, which threads must not share.
         self._bound: BoundGaussians = replace(shared.bound, _solved=[])
-        self._shared, self._source, self._watch = shared, shared.source, watch
+        self._shared, self._source, self._watch, self._keeper = shared, shared.source, watch, keeper
         self._rng, self._seed = np.random.default_rng(seed), seed
         self._began = perf_counter()
         self._runs = 0
+        self._run_now: _Run | None = None
+        self._kept_run: _Run | None = None
+        self._kept_look: tuple[Any, ...] | None = None
+        self._last_bound: float | None = None
         self.fit = fit
 
-    def em(self, passes: int, last_bound: float = -inf, *, is_last: bool = True) -> None:
+    def resume(self) -> bool:
+        """Go on from where the fit was left, if it was; return whether it had ended."""
+        kept = self._keeper.load()
+        if kept is None:
+            return False
+        self.fit = Fit(**kept["fit"])
+        self._began = perf_counter() - kept["seconds"]
+        self._runs, self._last_bound = kept["runs"], kept["last_bound"]
+        self._kept_run, self._kept_look = kept["run"], kept["look"]
+        self._rng.bit_generator.state = kept["rng"]
+        return bool(kept["is_over"])
+
+    def _place(self, look: Look | None = None, *, is_over: bool = False) -> dict[str, Any]:
+        """Return where the fit stands."""
+        return {
+            "fit": {part.name: getattr(self.fit, part.name) for part in fields(Fit)}, "is_over": is_over,
+            "seconds": perf_counter() - self._began, "runs": self._runs, "last_bound": self._last_bound,
+            "run": self._run_now, "look": None if look is None else look.state(),
+            "rng": self._rng.bit_generator.state,
+        }  # fmt: skip
+
+    def keep_end(self) -> None:
+        """Keep the end of the fit."""
+        if not self.fit.interrupted:
+            self._keeper.save(lambda: self._place(is_over=True), is_end=True)
+
+    def batch_em(self, last_bound: float) -> None:
+        """Batch EM, from where it was left."""
+        self._last_bound = last_bound if self._last_bound is None else self._last_bound
+        self.em(self._shared.max_passes - round(self.fit.passes), self._last_bound, keeps=True)
+
+    def em(self, passes: int, last_bound: float = -inf, *, is_last: bool = True, keeps: bool = False) -> None:
         """Batch EM: E-step, M-step, and the bound of the θ before it, as scikit-learn counts."""
         fit = self.fit
         with DeferredInterrupt() as interrupt:
@@ -177,6 +249,9 @@ class _OneFit:
                 last_bound = bound
                 if fit.converged or stop:
                     break
+                if keeps:
+                    self._last_bound = last_bound
+                    self._keeper.save(self._place)
             interrupt.check()
 
     def _mend(self, s: Array, *, is_last: bool) -> bool:
@@ -200,11 +275,15 @@ class _OneFit:
         """Another method, looked at once an epoch; before it ``start`` for a pass, where there is one."""
         fit, shared = self.fit, self._shared
         look = Look(self._bound, self._source, shared.tol, 2 if shared.plan.name == "sem" else 1)
-        look.at(fit.theta, 0.0)
+        if self._kept_look is None:
+            look.at(fit.theta, 0.0)
+        else:
+            look.restore(self._kept_look)
         status = "at the end"
-        if start is not None:
+        if start is not None and (self._kept_run is None or self._kept_run.is_start):
             status = self._run(start, look, most=start.epoch(self._source.n))
-        while not (fit.interrupted or fit.converged or status == "stopped"):
+        # A run that was left has to end in order, also one that had converged.
+        while self._kept_run or not (fit.interrupted or fit.converged or status == "stopped"):
             if status != "in trouble":
                 status = self._run(method, look)
             if status == "no pass left" and not fit.moments:
@@ -218,20 +297,23 @@ class _OneFit:
         """Run a method for the passes that are left, or ``most`` iterations; say how it ended.
 
         "in trouble": a component died, or every step of an epoch left the domain, which no further step of
-        the method will mend.
+        the method will mend. A run that was left goes on.
         """
         fit, n = self.fit, self._source.n
-        spent, rejected = fit.passes, fit.rejected
-        count = iterations_in(method, n, self._shared.max_passes - spent, fit.s is not None)
-        count = count if most is None else min(count, most)
-        if count < 1:
-            return "no pass left"
+        now, self._kept_run = self._kept_run, None
+        if now is None:
+            count = iterations_in(method, n, self._shared.max_passes - fit.passes, fit.s is not None)
+            count = count if most is None else min(count, most)
+            if count < 1:
+                return "no pass left"
+            now = _Run(most is not None, count, fit.passes, fit.rejected)
+            self._runs += 1
+        self._run_now, spent, rejected = now, now.spent, now.rejected
         epoch, gamma = method.epoch(n), resolve(method.step_size, n, method.batch_size)
-        ended = "at the end"
-        last = 0, 0
 
         def look_at(iterate: Iterate) -> bool:
-            nonlocal ended, last
+            assert self._run_now is not None
+            ended, last = self._run_now.ended, self._run_now.last
             if iterate.k == last[0]:
                 return False
             self._watch.check()
@@ -242,17 +324,17 @@ class _OneFit:
             if iterate.rejected - last[1] == iterate.k - last[0] or len(dead(self._bound, n, iterate.s)):
                 ended = "in trouble"
             fit.converged = at_rest and most is None and ended != "in trouble"
-            last = iterate.k, iterate.rejected
             if stop:
                 ended = "stopped"
+            self._run_now = self._run_now._replace(last=(iterate.k, iterate.rejected), ended=ended)
             return ended != "at the end" or fit.converged
 
-        self._runs += 1
         seed: Seed = np.random.SeedSequence(self._seed, spawn_key=(self._runs,))
         result = run(
-            self._shared.model, self._source, method, theta0=fit.theta, s0=fit.s, n_iter=count, seed=seed,
-            record_every=epoch, record=lambda iterate: None, callback=look_at,
+            self._shared.model, self._source, method, theta0=fit.theta, s0=fit.s, seed=seed,
+            n_iter=now.n_iter, record_every=epoch, record=lambda iterate: None, callback=look_at,
             memory_limit=self._shared.memory_limit, scratch=self._shared.scratch,
+            checkpoint=self._keeper.of_run(method, n, lambda: self._place(look)),
         )  # fmt: skip
         fit.theta, fit.passes = result.theta, spent + result.passes
         fit.interrupted = result.status == "interrupted"
@@ -260,7 +342,7 @@ class _OneFit:
             fit.s = result.s
         if not fit.interrupted:
             look_at(Iterate(result.n_iter, result.passes, result.theta, result.s, result.rejected))
-        return ended
+        return self._run_now.ended
 
     def _note(self, passes: float, objective: float, step: float, method: str, theta: Theta) -> bool:
         fit = self.fit

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
+from contextlib import nullcontext
 from math import inf
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,29 +16,27 @@ from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
-from sklearn.utils.validation import validate_data
 
 from swiftem._typing import Theta
-from swiftem.data.array_source import ArraySource
 from swiftem.data.memory_limit import read_memory_limit
-from swiftem.data.npy_source import NpySource
 from swiftem.data.stored_source import StoredSource
+from swiftem.estimators.fit_checkpoint import FitCheckpoint
 from swiftem.estimators.fit_mixture import Fit, Fitting
 from swiftem.estimators.history import History
 from swiftem.estimators.initial import Start, make_start
 from swiftem.estimators.mixture_file import MixtureFile, Past
+from swiftem.estimators.mixture_input import MixtureInput
 from swiftem.estimators.mixture_queries import MixtureQueries
-from swiftem.estimators.mixture_scores import MixtureScores, check_columns, no_weights_beside, read_weights
+from swiftem.estimators.mixture_scores import MixtureScores
 from swiftem.estimators.mixture_stream import MixtureStream, Read
 from swiftem.estimators.persistence import Persistent
 from swiftem.estimators.plan import METHOD_NAMES, make_plan
 from swiftem.estimators.reseed import DegenerateComponentWarning
-from swiftem.estimators.stored_rows import is_stored, open_rows
 from swiftem.estimators.warn import warn
 from swiftem.estimators.watch import StartWatch, Watcher
 from swiftem.memory import check_memory
 from swiftem.methods import EM
-from swiftem.models import GaussianMixtureModel, NormalInverseWishart
+from swiftem.models import NormalInverseWishart
 from swiftem.models.covariance import COVARIANCES
 from swiftem.models.gaussian_components import bind_gaussians
 from swiftem.start import check_access
@@ -50,6 +50,7 @@ NOT_CONVERGED = (
 
 
 class GaussianMixture(
+    MixtureInput,
     MixtureStream,
     MixtureFile,
     MixtureScores,
@@ -110,6 +111,15 @@ class GaussianMixture(
     scratch : str or None
         Folder for the memory of iem and fiem where it does not fit into ``memory_limit``; by default the
         system's folder for temporary files.
+    checkpoint : str or Path, optional
+        Folder in which ``fit`` keeps where it stands: a fit that was killed goes on from there, and its model
+        is that of a fit that was not, to the last bit. See ``docs/checkpoints.md``.
+    checkpoint_every : int, optional
+        Looks at the objective (passes of em, epochs of other methods) between checkpoints. By default one,
+        and seldom enough to take little time.
+    resume : bool or "auto"
+        Whether ``fit`` goes on from the folder: True, it must have a fit; False, it must have none; "auto",
+        go on where there is one, else begin.
 
     Attributes
     ----------
@@ -155,6 +165,9 @@ lower_bounds_, n_features_in_, feature_names_in_
         "prior": [None, NormalInverseWishart],
         "memory_limit": [None, str, Interval(Integral, 1, None, closed="left")],
         "scratch": [None, str],
+        "checkpoint": [None, str, os.PathLike],
+        "checkpoint_every": [None, Interval(Integral, 1, None, closed="left")],
+        "resume": ["boolean", StrOptions({"auto"})],
     }  # fmt: skip
 
     def __init__(
@@ -181,6 +194,9 @@ lower_bounds_, n_features_in_, feature_names_in_
         prior: NormalInverseWishart | None = None,
         memory_limit: int | str | None = None,
         scratch: str | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        checkpoint_every: int | None = None,
+        resume: bool | Literal["auto"] = False,
     ) -> None:
         super().__init__(
             n_components=n_components, covariance_type=covariance_type, tol=tol, reg_covar=reg_covar,
@@ -195,6 +211,9 @@ lower_bounds_, n_features_in_, feature_names_in_
         self.prior = prior
         self.memory_limit = memory_limit
         self.scratch = scratch
+        self.checkpoint = checkpoint
+        self.checkpoint_every = checkpoint_every
+        self.resume = resume
 
     def __sklearn_tags__(self) -> Any:
         # Not that of scikit-learn's class, which compares init_params with names: it may be an array here.
@@ -223,63 +242,22 @@ lower_bounds_, n_features_in_, feature_names_in_
         """
         read = self._read(X, sample_weight, reset=True)
         self._check_parameters(read.X, xp=np)
-        fitting, starts, seeds = self._prepare(read)
-        looks = None if fitting.plan.method else self.max_iter
-        stored = isinstance(read.source, StoredSource)
-        rows = X if stored else read.X
-        with Watcher(self, len(starts), rows, y, read.weight, looks, at_once=not stored) as watcher:
-            best = self._best(fitting, starts, seeds, watcher)
-            self._keep(best, fitting, read.X.dtype)
-            watcher.is_fitted = True
+        kept = self._open_checkpoint(read)
+        with kept or nullcontext():
+            fitting, starts, seeds = self._prepare(read, kept)
+            looks = None if fitting.plan.method else self.max_iter
+            stored = isinstance(read.source, StoredSource)
+            rows = X if stored else read.X
+            with Watcher(self, len(starts), rows, y, read.weight, looks, at_once=not stored) as watcher:
+                best = self._best(fitting, starts, seeds, watcher, kept)
+                self._keep(best, fitting, read.X.dtype)
+                watcher.is_fitted = True
         return self
 
-    def _read(self, X: Any, sample_weight: ArrayLike | None, *, reset: bool, least: int = 2) -> Read:
-        """Return the rows, checked, and those that have weight as a source."""
-        limited = self.memory_limit is not None
-        if is_stored(X) or (limited and isinstance(X, np.memmap)):
-            return self._read_stored(X, sample_weight, reset=reset, least=least)
-        if type(X) is ArraySource:
-            no_weights_beside(sample_weight)
-            X, sample_weight = X.y, X.weight
-        rows: NDArray[Any] = validate_data(
-            self, X, dtype=[np.float64, np.float32], reset=reset, ensure_min_samples=least
-        )
-        weight = read_weights(sample_weight, rows)
-        kept = None if weight is None or weight.all() else weight > 0.0
-        some, of_some = (rows, weight) if kept is None or weight is None else (rows[kept], weight[kept])
-        if of_some is not None and not self._model().in_counts and (of_some == of_some[0]).all():
-            of_some = None  # it changes nothing, and the loops without weights are faster
-        if len(some) < least:
-            raise ValueError(f"sample_weight must have at least {least} positive entries, got {len(some)}.")
-        if reset and len(some) < self.n_components:
-            raise ValueError(
-                "Expected n_samples >= n_components "
-                f"but got n_components = {self.n_components}, n_samples = {len(some)}"
-            )
-        if limited:  # what is made of an array, of the size of it, would be too much
-            return Read(rows, weight, kept, NpySource(rows, sample_weight=weight))
-        return Read(rows, weight, kept, ArraySource(some, of_some))
-
-    def _read_stored(self, X: Any, sample_weight: ArrayLike | None, *, reset: bool, least: int) -> Read:
-        """Return rows that stay where they are."""
-        source = open_rows(X, sample_weight)
-        (d,) = source.tail
-        check_columns(self, source, reset=reset)
-        if reset and source.n < max(self.n_components, least):
-            raise ValueError(
-                "Expected n_samples >= n_components "
-                f"but got n_components = {self.n_components}, n_samples = {source.n}"
-            )
-        return Read(np.empty((0, d), dtype=source.dtype), None, None, source)
-
-    def _model(self) -> GaussianMixtureModel:
-        return GaussianMixtureModel(
-            self.n_components, covariance=self.covariance_type, reg_covar=float(self.reg_covar),
-            concentration=self.concentration, prior=self.prior,
-        )  # fmt: skip
-
-    def _prepare(self, read: Read) -> tuple[Fitting, list[Start], list[int]]:
-        """Return what the fits share, where they start, and their seeds."""
+    def _prepare(
+        self, read: Read, kept: FitCheckpoint | None = None
+    ) -> tuple[Fitting, list[Start], list[int]]:
+        """Return what the fits share, where they start, and their seeds: as ``kept`` has them, if it does."""
         source = read.source
         model = self._model()
         limit = read_memory_limit(self.memory_limit)
@@ -292,21 +270,31 @@ lower_bounds_, n_features_in_, feature_names_in_
         size = COVARIANCES[self.covariance_type].size(self.n_components, read.X.shape[1])
         check_memory(limit, source, method, statistics=size, starts=True)
         bound = bind_gaussians(model, source)
-        random_state = check_random_state(self.random_state)
-        if self._goes_on():
-            starts = [Start(self._theta(bound.d), None, 0)]
-        else:
-            starts = [make_start(self, bound, source, random_state, read.kept) for _ in range(self.n_init)]
-        seeds = [0] * len(starts)
-        if plan.method is not None:
-            seeds = random_state.randint(np.iinfo(np.int32).max, size=len(starts)).tolist()
+
+        def make() -> tuple[list[Start], list[int]]:
+            random_state = check_random_state(self.random_state)
+            if self._goes_on():
+                starts = [Start(self._theta(bound.d), None, 0)]
+            else:
+                starts = [
+                    make_start(self, bound, source, random_state, read.kept) for _ in range(self.n_init)
+                ]
+            seeds = [0] * len(starts)
+            if plan.method is not None:
+                seeds = random_state.randint(np.iinfo(np.int32).max, size=len(starts)).tolist()
+            return starts, seeds
+
+        starts, seeds = make() if kept is None else kept.starts(make)
         fitting = Fitting(model, bound, source, plan, self.max_iter, float(self.tol), limit, self.scratch)
         return fitting, starts, seeds
 
     def _goes_on(self) -> bool:
         return bool(self.warm_start and hasattr(self, "converged_"))
 
-    def _best(self, fitting: Fitting, starts: list[Start], seeds: list[int], watcher: Watcher) -> Fit:
+    def _best(
+        self, fitting: Fitting, starts: list[Start], seeds: list[int], watcher: Watcher,
+        kept: FitCheckpoint | None = None,
+    ) -> Fit:  # fmt: skip
         """Return the best of the fits; one that fails counts only where all do."""
         # That of em is of the parameters before its last M-step; another method's is of the very start, from
         # which the first pass gains nothing that could be told from rest.
@@ -316,7 +304,10 @@ lower_bounds_, n_features_in_, feature_names_in_
 
         def one(number: int, watch: StartWatch) -> Fit:
             try:
-                return fitting.fit(starts[number], seeds[number], watch, last_bound=last_bound)
+                return fitting.fit(
+                    starts[number], seeds[number], watch, last_bound=last_bound,
+                    keeper=None if kept is None else kept.of_start(number),
+                )  # fmt: skip
             except ValueError as error:
                 failures.append(error)
                 return Fit(starts[number].theta, None)

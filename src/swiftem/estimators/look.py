@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import inf, sqrt
+from typing import Any
 
 import numpy as np
 
@@ -66,6 +67,14 @@ class Look:
         self._last_passes, self._calm = 0.0, 0
         self._last_of_all: tuple[float, float] | None = None
         self.objective = inf
+
+    def state(self) -> tuple[Any, ...]:
+        """Return what the next look depends on."""
+        return self._last, self._last_passes, self._calm, self._last_of_all, self.objective
+
+    def restore(self, state: tuple[Any, ...]) -> None:
+        """Go on from where :meth:`state` was taken."""
+        self._last, self._last_passes, self._calm, self._last_of_all, self.objective = state
 
     def at(self, theta: Theta, passes: float) -> bool:
         """Look at ``theta``; return whether the fit is at rest."""

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from swiftem._typing import Array
+from swiftem.estimators.fit_checkpoint import KEEPING
 from swiftem.estimators.history import History, Moment
 from swiftem.estimators.mixture_queries import FITTED
 from swiftem.estimators.online import OnlineMixture
@@ -121,10 +122,12 @@ class MixtureFile:
 
 
 def _parameters(parameters: dict[str, Any]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Return parameters as a header and arrays; functions and generators are left out."""
+    """Return parameters as a header and arrays; functions, generators and checkpoints are left out."""
     header: dict[str, Any] = {"parameters": {}}
     arrays: dict[str, NDArray[Any]] = {}
     for name, value in parameters.items():
+        if name in KEEPING:  # they belong to a fit, not to its model
+            continue
         if isinstance(value, np.generic):
             value = value.item()
         if isinstance(value, PLAIN):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -50,6 +50,12 @@ def _kernels() -> Any:
     from swiftem.kernels.numba import gaussian_mixture
 
     return gaussian_mixture
+
+
+class MixtureSnapshot(NamedTuple):
+    """``far``: whether a sample was met that is far from all means; the loops then round differently."""
+
+    far: bool
 
 
 class MixtureLane(FusedLane):
@@ -105,6 +111,15 @@ class MixtureLane(FusedLane):
                 raise FloatingPointError("the statistics are no longer finite: take a smaller step_size.")
             self.far = 0
         return now.k + done
+
+    def snapshot(self) -> MixtureSnapshot | None:
+        """Return which of the two kinds of loops is in use, where it is not the first."""
+        return None if self.far is None else MixtureSnapshot(True)
+
+    def restore(self, snapshot: Any, now: Current) -> None:
+        """Go on with the same kind of loops."""
+        if isinstance(snapshot, MixtureSnapshot):
+            self.far = 0
 
     def prepare(self, now: Current, stop: int) -> int:
         """Return where the kernel has to stop."""

@@ -1,0 +1,56 @@
+"""One run to a folder."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+__all__ = ["Lock"]
+
+
+class Lock:
+    """A lock on a folder that ends with the process that holds it, however that ends.
+
+    Parameters
+    ----------
+    folder : Path
+        It must exist; the file ``lock`` in it is made where it is missing.
+
+    Raises
+    ------
+    ValueError
+        Where another run has it.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     lock = Lock(pathlib.Path(folder))
+    ...     lock.release()
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._handle: int | None = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o666)
+        try:
+            import fcntl
+        except ImportError:  # pragma: no cover
+            return
+        try:
+            fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            holder = os.pread(self._handle, 20, 0).decode(errors="replace").strip()
+            os.close(self._handle)
+            self._handle = None
+            who = f", process {holder}," if holder.isdigit() else ""
+            raise ValueError(
+                f"checkpoint={str(folder)!r} is in use: another run{who} writes to it. "
+                "Wait for its end, or name another folder."
+            ) from None
+        os.ftruncate(self._handle, 0)
+        os.pwrite(self._handle, str(os.getpid()).encode(), 0)
+
+    def release(self) -> None:
+        """Let go of the folder."""
+        if self._handle is not None:
+            os.close(self._handle)
+            self._handle = None

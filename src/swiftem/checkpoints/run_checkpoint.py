@@ -1,0 +1,265 @@
+"""The checkpoints of one run of Algorithm 1."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from numbers import Integral
+from pathlib import Path
+from time import perf_counter
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from swiftem._checks import check_int
+from swiftem._typing import Array, Index, Theta
+from swiftem.checkpoints.describe import describe, digest
+from swiftem.checkpoints.store import Kept, Resume, Store, read_identity
+from swiftem.data.draws import Draws, Entropy
+from swiftem.data.source import Source
+from swiftem.methods import FastIncrementalEM, IncrementalEM
+from swiftem.methods.method import Method
+from swiftem.models.model import Model
+from swiftem.result import State
+
+__all__ = ["NoCheckpoint", "Position", "RunCheckpoint", "kept_seed", "open_checkpoint"]
+
+SELDOM = 20.0
+"""By default checkpoints are so many times what one takes apart, and at least a second."""
+RENEWED: dict[type, int] = {IncrementalEM: 0, FastIncrementalEM: 1}
+"""Which of a method's index streams says whose memory an iteration renews; methods not here: all may be."""
+
+
+class Position(NamedTuple):
+    """Where a run stands.
+
+    Attributes
+    ----------
+    theta, s, state
+        As in a result.
+    recorded : int
+        k of the last record, −1 before the first.
+    stopped : bool
+        Whether a callback has ended the run.
+    path : list
+        What was recorded; in the file it is apart from the rest.
+    """
+
+    theta: Theta
+    s: Array
+    state: State
+    recorded: int
+    stopped: bool
+    path: list[Any]
+
+
+class NoCheckpoint:
+    """What a run without checkpoints has in their place; :class:`RunCheckpoint` answers the same calls."""
+
+    def load(self) -> Position | None:
+        """Return where the run in the folder stands, or None where it is to begin."""
+        return None
+
+    def begin(self, draws: Draws, state: Any) -> None:
+        """Take note of the draws, and of the method's state before the first iteration."""
+
+    def next(self, k: int, stop: int) -> int:
+        """Return the k at which a run that stands at ``k`` has to halt, at most ``stop``."""
+        return stop
+
+    def is_due(self, k: int) -> bool:
+        """Tell whether it is time for a checkpoint."""
+        return False
+
+    def save(self, position: Position) -> None:
+        """Write a checkpoint."""
+
+    def end(self, position: Callable[[], Position]) -> None:
+        """Write where the run ended."""
+
+    def __enter__(self) -> NoCheckpoint:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """Let go of the folder."""
+
+
+class RunCheckpoint(NoCheckpoint):
+    """Checkpoints of a run in a store of its own.
+
+    Parameters
+    ----------
+    store : Store
+        The open folder.
+    method : Method
+        The method.
+    every : int
+        Iterations between checkpoints.
+    is_exact : bool
+        Whether a checkpoint is written each time; otherwise only where it takes little of the run's time.
+    kept : Kept, optional
+        Where the run stood when it was left.
+    extra : callable, optional
+        Returns what else to keep with each checkpoint, a nested structure.
+    closes : bool
+        Whether the end of the run is that of the store.
+    """
+
+    def __init__(
+        self, store: Store, method: Method, every: int, *, is_exact: bool = True, kept: Kept | None = None,
+        extra: Callable[[], Any] = lambda: None, closes: bool = True,
+    ) -> None:  # fmt: skip
+        self._store, self._method, self._every, self._is_exact = store, method, every, is_exact
+        self._kept, self._extra, self._closes = kept, extra, closes
+        self._draws: Draws | None = None
+        self._saved, self._in_file, self._when = -1, 0, perf_counter()
+        self._written = -1, 0, False
+
+    def load(self) -> Position | None:
+        """Return where the run in the folder stands, or None where it is to begin."""
+        kept, self._kept = self._kept, None  # a memory is large: it is the run's from now on
+        if kept is None:
+            return None
+        state: State = kept.tree["state"]
+        if kept.memory is not None:
+            state = state._replace(method=state.method._replace(memory=kept.memory))
+        theta, s, recorded, stopped = (kept.tree[name] for name in ("theta", "s", "recorded", "stopped"))
+        position = Position(theta, s, state, recorded, stopped, kept.path)
+        self._note(position)
+        return position
+
+    def begin(self, draws: Draws, state: Any) -> None:
+        """Take note of the draws, and make room for the memory."""
+        self._draws = draws
+        memory = _memory_of(state)
+        if memory is not None and self._saved < 0:
+            self._store.reserve(memory.nbytes)
+
+    def next(self, k: int, stop: int) -> int:
+        """Return the k at which a run that stands at ``k`` has to halt, at most ``stop``."""
+        return min(stop, (k // self._every + 1) * self._every)
+
+    def is_due(self, k: int) -> bool:
+        """Tell whether it is time for a checkpoint."""
+        if k % self._every or k == self._saved:
+            return False
+        since = perf_counter() - self._when
+        return self._is_exact or not (self._store.is_busy or since < max(1.0, SELDOM * self._store.seconds))
+
+    def end(self, position: Callable[[], Position]) -> None:
+        """Write where the run ended, unless that is what was written last."""
+        ended = position()
+        if (ended.state.k, len(ended.path), ended.stopped) != self._written:
+            self._save(ended)
+        self._store.wait()
+
+    def save(self, position: Position) -> None:
+        """Write a checkpoint, and make room for the next."""
+        self._save(position)
+        memory = _memory_of(position.state.method)
+        if memory is not None:
+            self._store.reserve(memory.nbytes)
+
+    def _save(self, position: Position) -> None:
+        state, memory, changed = position.state, _memory_of(position.state.method), None
+        if memory is not None:
+            changed = self._changed(state.k, len(memory))
+            state = state._replace(method=state.method._replace(memory=None))
+        tree = {
+            "theta": position.theta, "s": position.s, "state": state, "recorded": position.recorded,
+            "stopped": position.stopped, "extra": self._extra(),
+        }  # fmt: skip
+        self._store.save(tree, memory=memory, changed=changed, path=position.path[self._in_file :])
+        self._note(position)
+
+    def _note(self, position: Position) -> None:
+        self._saved, self._in_file, self._when = position.state.k, len(position.path), perf_counter()
+        self._written = self._saved, self._in_file, position.stopped
+
+    def _changed(self, k: int, n: int) -> Index | None:
+        """Return the rows of the memory that were renewed since the last checkpoint, None for any."""
+        stream = RENEWED.get(type(self._method))
+        if stream is None or self._saved < 0 or self._draws is None or k < self._saved:
+            return None
+        if k == self._saved:
+            return np.empty(0, dtype=np.intp)
+        if 2 * (k - self._saved) * self._method.batch_size > n:  # all is written then: no use in telling
+            return None
+        return np.unique(self._draws.block(self._saved, k)[stream])
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """Let go of the folder."""
+        if self._closes:
+            self._store.__exit__(kind)
+
+
+def _memory_of(state: Any) -> NDArray[Any] | None:
+    """Return the memory in a method's state, which goes into files of its own."""
+    memory = getattr(state, "memory", None)
+    return memory if isinstance(memory, np.ndarray) and memory.ndim == 2 else None
+
+
+def kept_seed(checkpoint: Any, resume: Resume, drawn: Entropy) -> Entropy:
+    """Return the seed's words of the run in the folder, where a run without a seed goes on; else ``drawn``.
+
+    A folder that cannot be read is no matter here: :func:`open_checkpoint` will say what is wrong with it.
+    """
+    if not isinstance(checkpoint, str | Path) or resume is False:
+        return drawn
+    kept = read_identity(Path(checkpoint)).get("seed")
+    return drawn if kept is None else np.array(kept, dtype=np.uint32)
+
+
+def open_checkpoint(
+    checkpoint: Any, every: int | None, resume: Resume, *, model: Model, method: Method, source: Source,
+    entropy: Entropy, start: Any, draws: Any, first: int, n_iter: Any, record_every: int, kernels: str,
+) -> NoCheckpoint:  # fmt: skip
+    """Return the checkpoints of a run, or say why the folder cannot serve it.
+
+    Parameters
+    ----------
+    checkpoint : str, Path, NoCheckpoint or None
+        The folder, or what the caller has made of it.
+    every, resume
+        As given to :func:`swiftem.run`.
+    model, method, source, entropy, draws, n_iter, record_every, kernels
+        What the run is.
+    start : tuple
+        What the run was given to start from.
+    first : int
+        Its first iteration.
+    """
+    if isinstance(checkpoint, NoCheckpoint):
+        return checkpoint
+    if every is not None:
+        every = check_int("checkpoint_every", every, minimum=1)
+    if checkpoint is None:
+        if every is not None or resume is not False:
+            name = "resume" if every is None else "checkpoint_every"
+            raise ValueError(f"{name} needs checkpoint, the folder that checkpoints are written to.")
+        return NoCheckpoint()
+    if not isinstance(checkpoint, str | Path):
+        raise TypeError(f"checkpoint must be a folder, got {checkpoint!r}.")
+    # Draws from a seed are the same however far a run goes: it may then be made longer.
+    is_fixed = draws is not None or not isinstance(n_iter, Integral)
+    identity = {
+        "kind": "run", "model": describe(model), "method": describe(method), "data": source.fingerprint(),
+        "seed": entropy.tolist(), "start": digest(*start), "draws": _of_draws(draws),
+        "first iteration": first, "n_iter": describe(n_iter) if is_fixed else "any",
+        "record_every": record_every, "kernels": kernels,
+    }  # fmt: skip
+    store = Store(Path(checkpoint), identity, resume)
+    try:
+        kept = None if store.is_new else store.load()
+    except BaseException:
+        store.close()
+        raise
+    return RunCheckpoint(
+        store, method, every or method.epoch(source.n), is_exact=every is not None, kept=kept
+    )
+
+
+def _of_draws(draws: Any) -> str | None:
+    if draws is None:
+        return None
+    return digest(*map(np.asarray, draws)) if isinstance(draws, tuple) else digest(np.asarray(draws))

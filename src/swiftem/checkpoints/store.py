@@ -1,0 +1,325 @@
+"""A folder that holds where a run stands: opened by one process, written in the background."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from time import perf_counter
+from typing import Any, Literal, NamedTuple
+
+from numpy.typing import NDArray
+
+from swiftem._typing import Index
+from swiftem.checkpoints.describe import VERSIONS, environment
+from swiftem.checkpoints.durable import read_sealed, telling_where, write_sealed
+from swiftem.checkpoints.lock import Lock
+from swiftem.checkpoints.memory_file import MemoryFile, MemoryPlace
+from swiftem.checkpoints.records import Records
+from swiftem.checkpoints.tree import LENGTH, decode, encode
+
+__all__ = ["Kept", "Resume", "Store", "read_identity"]
+
+log = logging.getLogger("swiftem")
+
+Resume = bool | Literal["auto"]
+BEGUN = "begun"
+"""File that says what the run is; it is written before anything is computed."""
+STATES = ("state-0", "state-1")
+"""The last two checkpoints, written in turns."""
+
+
+class Kept(NamedTuple):
+    """What a checkpoint holds: a nested structure, the memory where there is one, and the path so far."""
+
+    tree: Any
+    memory: NDArray[Any] | None
+    path: list[Any]
+
+
+class Store:
+    """The folder of one run, locked for this process.
+
+    Parameters
+    ----------
+    folder : Path
+        The folder; it is made where it is missing.
+    identity : dict
+        What the run is, as JSON can hold it, by words that a sentence can use ("model", "method", "data").
+        Where the folder has a run, its identity must be the same.
+    resume : bool or "auto"
+        Whether to go on: True needs a run in the folder, False needs that there is none, "auto" takes both.
+    kept : tuple of str
+        Words of ``identity`` for which the run in the folder decides.
+
+    Attributes
+    ----------
+    identity : dict
+        As given, or as the folder has it.
+    is_new : bool
+        Whether there was no run in the folder.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as name:
+    ...     folder = pathlib.Path(name)
+    ...     with Store(folder, {"model": "a"}, resume=False) as store:
+    ...         store.save({"k": 1}, path=["first"])
+    ...     with Store(folder, {"model": "a"}, resume=True) as store:
+    ...         store.load()
+    Kept(tree={'k': 1}, memory=None, path=['first'])
+    """
+
+    def __init__(
+        self, folder: Path, identity: dict[str, Any], resume: Resume, kept: tuple[str, ...] = ()
+    ) -> None:
+        if resume not in (True, False, "auto"):
+            raise ValueError(f"resume must be True, False or 'auto', got {resume!r}.")
+        if not hasattr(os, "pwrite"):  # pragma: no cover
+            raise NotImplementedError("checkpoint needs Linux, macOS or another system of that family.")
+        self.folder = folder
+        self._pool: ThreadPoolExecutor | None = None
+        self._job: Future[None] | None = None
+        self._room: Future[None] | None = None
+        self._number, self._path_length, self.seconds = 0, 0, 0.0
+        if folder.exists() and not folder.is_dir():
+            raise NotADirectoryError(f"checkpoint={str(folder)!r} must be a folder, got a file.")
+        if resume is True and not (folder / BEGUN).exists():
+            raise FileNotFoundError(
+                f"resume=True needs a checkpoint in {str(folder)!r}, but there is none: "
+                "take resume='auto' to begin one."
+            )
+        with telling_where(folder, "cannot be written to"):
+            folder.mkdir(parents=True, exist_ok=True)
+            self._lock = Lock(folder)
+        try:
+            has_state = any((folder / name).exists() for name in STATES)
+            # Of a run that was killed before its first checkpoint nothing is lost.
+            self.is_new = not (folder / BEGUN).exists() or (resume is False and not has_state)
+            if self.is_new:
+                self._begin(identity | environment(), has_state)
+            else:
+                self._go_on(identity, resume, kept)
+            self._memory = MemoryFile(folder)
+        except BaseException:
+            self._lock.release()
+            raise
+
+    def _begin(self, identity: dict[str, Any], has_state: bool) -> None:
+        if has_state:
+            raise ValueError(
+                f"checkpoint={str(self.folder)!r} is damaged: it has states, but no file {BEGUN!r} that says "
+                "of what run. Name another folder."
+            )
+        self.identity = identity
+        with telling_where(self.folder, "cannot be written to"):
+            write_sealed(self.folder / BEGUN, encode(identity))
+
+    def _go_on(self, identity: dict[str, Any], resume: Resume, kept: tuple[str, ...]) -> None:
+        where = f"checkpoint={str(self.folder)!r}"
+        if resume is False:
+            raise ValueError(
+                f"{where} holds a run already: take resume=True to go on from it, or name another folder."
+            )
+        try:
+            with telling_where(self.folder, "cannot be read"):
+                found = decode(read_sealed(self.folder / BEGUN))
+        except (ValueError, KeyError, TypeError, IndexError) as error:
+            raise ValueError(
+                f"{where} is damaged: {BEGUN!r} cannot be used, {error}. Name another folder."
+            ) from None
+        here = environment()
+        for name in VERSIONS:
+            if found.get(name) != here[name]:
+                raise ValueError(
+                    f"{where} was written by {name} {found.get(name)}, and this is {here[name]}: "
+                    "a run goes on exactly only with the same versions."
+                )
+        for name, value in identity.items():
+            if name not in kept and found.get(name) != value:
+                raise ValueError(
+                    f"{where} is of another run: its {name} is {_short(found.get(name))}, "
+                    f"that of this run is {_short(value)}."
+                )
+        if found.get("machine") != here["machine"]:
+            log.warning("%s is from another machine: results are the same to rounding only.", where)
+        self.identity = found
+
+    def load(self) -> Kept | None:
+        """Return the last checkpoint that is whole, or None where there is none yet.
+
+        Raises
+        ------
+        ValueError
+            Where there are checkpoints, and none of them can be read.
+        """
+        found, reasons = [], []
+        for name in STATES:
+            if not (self.folder / name).exists():
+                continue
+            try:
+                with telling_where(self.folder, "cannot be read"):
+                    head, tree = _split(read_sealed(self.folder / name))
+                    found.append((int(head["number"]), name, head, tree))
+            except (ValueError, KeyError, TypeError, IndexError, OSError) as error:
+                reasons.append(f"{name}: {error}")
+        for number, name, head, tree in sorted(found, key=lambda one: one[0], reverse=True):
+            try:
+                with telling_where(self.folder, "cannot be read"):
+                    memory = MemoryFile(self.folder, head["memory"])
+                    kept = Kept(tree, memory.read() if head["memory"] else None, self._path(head["path"]))
+            except (ValueError, OSError) as error:
+                reasons.append(f"{name}: {error}")
+                continue
+            if reasons:
+                log.warning(
+                    "checkpoint=%r is damaged (%s): going on from the one before, which is whole.",
+                    str(self.folder), "; ".join(reasons),
+                )  # fmt: skip
+            # The next one takes the place of the other, which is older or damaged.
+            self._number, self._memory, self._path_length = number, memory, head["path"]
+            return kept
+        if reasons:
+            raise ValueError(
+                f"checkpoint={str(self.folder)!r} is damaged ({'; '.join(reasons)}): there is nothing to go "
+                "on from. Name another folder to begin anew."
+            )
+        return None
+
+    def _path(self, length: int) -> list[Any]:
+        if not length:
+            return []
+        if not (self.folder / "path").exists():
+            raise ValueError("the file 'path' is missing")
+        records = Records(self.folder / "path", length)
+        try:
+            return [decode(record) for record in records.read()]
+        finally:
+            records.close()
+
+    def reserve(self, size: int) -> None:
+        """Make room for the next memory, of so many bytes, in the background."""
+        self._room = self._submit(lambda: self._memory.reserve(size))
+
+    def _submit(self, function: Callable[..., None], *arguments: Any) -> Future[None]:
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(1, thread_name_prefix="swiftem-checkpoint")
+        return self._pool.submit(function, *arguments)
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether the last checkpoint is still being written."""
+        return self._job is not None and not self._job.done()
+
+    def save(
+        self, tree: Any, *, memory: NDArray[Any] | None = None, changed: Index | None = None,
+        path: list[Any] | None = None,
+    ) -> None:  # fmt: skip
+        """Write a checkpoint: copied now, brought to the disk in the background.
+
+        Parameters
+        ----------
+        tree : nested structure
+            What :func:`swiftem.checkpoints.tree.encode` takes.
+        memory : ndarray, shape (n, R), optional
+            The memory; it may be written to again when this returns.
+        changed : ndarray of int, optional
+            Rows of the memory that may have changed since the last checkpoint; by default any.
+        path : list, optional
+            What was recorded since the last checkpoint.
+
+        Raises
+        ------
+        OSError
+            Where this checkpoint or the one before cannot be written; the last one that could be is whole.
+        """
+        self.wait()
+        began = perf_counter()
+        records = [encode(entry, "what record returns") for entry in path or ()]
+        if memory is not None:
+            with self._whole():
+                if self._room is not None:
+                    self._room.result()
+                self._memory.write(memory, changed)
+        content = encode(tree, "the state of the run")
+        self._job = self._submit(self._write, content, records, memory is not None)
+        self.seconds = perf_counter() - began
+
+    def _write(self, content: bytes, records: list[bytes], with_memory: bool) -> None:
+        """Bring everything to the disk, the file that says where everything is last."""
+        place: MemoryPlace | None = self._memory.sync() if with_memory else None
+        length = self._path_length
+        if records:
+            path = Records(self.folder / "path", length)
+            try:
+                for record in records:
+                    length = path.append(record)
+                path.sync()
+            finally:
+                path.close()
+        number = self._number + 1
+        head = {"number": number, "memory": place, "path": length}
+        write_sealed(self.folder / STATES[number % 2], _with_head(head, content))
+        self._number, self._path_length = number, length
+
+    def wait(self) -> None:
+        """Wait for the last checkpoint to be on the disk."""
+        job, self._job = self._job, None
+        if job is not None:
+            with self._whole():
+                job.result()
+
+    def _whole(self) -> Any:
+        last = "the last good one is intact" if self._number else "there is none yet"
+        return telling_where(self.folder, f"cannot be written to; {last}")
+
+    def close(self) -> None:
+        """Wait, and let go of the folder."""
+        try:
+            self.wait()
+        finally:
+            if self._pool is not None:
+                self._pool.shutdown()
+            self._lock.release()
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None:
+            self.close()
+        else:  # what went wrong matters more than a checkpoint that could not be written
+            try:
+                self.close()
+            except OSError as error:
+                log.warning("%s", error)
+
+
+def read_identity(folder: Path) -> dict[str, Any]:
+    """Return what the run in a folder is, as far as that can be read."""
+    try:
+        found = decode(read_sealed(folder / BEGUN))
+    except (OSError, ValueError, KeyError, TypeError, IndexError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _with_head(head: dict[str, Any], content: bytes) -> bytes:
+    """Return both in one; what is in the head is known only when the rest is on the disk."""
+    first = encode(head)
+    return b"".join((LENGTH.pack(len(first)), first, content))
+
+
+def _split(content: bytes) -> tuple[dict[str, Any], Any]:
+    """Return head and tree of a state."""
+    (length,) = LENGTH.unpack_from(content)
+    end = LENGTH.size + length
+    return decode(content[LENGTH.size : end]), decode(content[end:])
+
+
+def _short(value: Any) -> str:
+    text = str(value)
+    return text if len(text) <= 300 else f"{text[:300]}..."

@@ -1,0 +1,120 @@
+"""Options of ``swiftem fit`` that keep it or go on from it, and what it refuses before it reads anything."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from swiftem.cli.choices import Method
+from swiftem.cli.out_file import model_file
+
+__all__ = [
+    "CheckpointEveryOption",
+    "CheckpointOption",
+    "MemoryLimitOption",
+    "ResumeOption",
+    "ScratchOption",
+    "UpdateOption",
+    "check_fit",
+    "check_limit",
+    "missing",
+    "model_file_if_any",
+    "refuse_options_of_a_fit",
+]
+
+CheckpointOption = Annotated[
+    Path | None,
+    typer.Option(metavar="DIR", help="Folder to keep the fit in: it can then be killed and gone on with."),
+]
+CheckpointEveryOption = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N",
+        min=1,
+        help="Passes of em, or epochs of other methods, between checkpoints.",
+        show_default="1, if that takes little time",
+    ),
+]
+MemoryLimitOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="SIZE",
+        help="Memory that the fit may take, such as 500MB: files are then read as they are needed.",
+        show_default="files are loaded",
+    ),
+]
+ScratchOption = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FOLDER",
+        help="Where iem and fiem put what does not fit into --memory-limit.",
+        show_default="the system's for temporary files",
+    ),
+]
+ResumeOption = Annotated[
+    bool, typer.Option("--resume", help="Go on with the fit in the folder of --checkpoint.")
+]
+UpdateOption = Annotated[
+    Path | None,
+    typer.Option(metavar="MODEL", help="Go on from this model with the rows of new tables, each read once."),
+]
+
+OF_UPDATE = {"tables", "update", "out", "columns", "weights"}
+"""What --update takes; all else belongs to a new fit."""
+
+
+def model_file_if_any(path: Path | None) -> Path | None:
+    """Return where a model is to be written, if that was said, or refuse it."""
+    return None if path is None else model_file(path)
+
+
+def missing(option: str) -> typer.BadParameter:
+    """Return the error for an option without which there is no new fit."""
+    return typer.BadParameter(f"Missing option '{option}', which all but --update needs.")
+
+
+def refuse_options_of_a_fit(context: typer.Context) -> None:
+    """Refuse options that have no meaning for a model that is there."""
+    for option in context.command.params:
+        name = option.name or ""
+        source = context.get_parameter_source(name)
+        if name not in OF_UPDATE and source is not None and source.name == "COMMANDLINE":
+            raise typer.BadParameter(
+                "the model of --update has been fitted with its own: leave it out.",
+                param_hint=f"'{option.opts[0]}'",
+            )
+
+
+def check_fit(
+    method: Method, batch_size: int | None, step_size: float | None,
+    checkpoint: Path | None, checkpoint_every: int | None, resume: bool,
+) -> None:  # fmt: skip
+    """Refuse what the estimator would refuse in other words, or not use."""
+    if checkpoint is None and (resume or checkpoint_every is not None):
+        option = "'--resume'" if resume else "'--checkpoint-every'"
+        raise typer.BadParameter("name the folder with --checkpoint.", param_hint=option)
+    if step_size is not None and not 0.0 < step_size <= 1.0:
+        raise typer.BadParameter(f"{step_size:g} is not above 0 and at most 1.", param_hint="'--step-size'")
+    given = "'--batch-size'" if step_size is None else "'--step-size'"
+    if method == Method.em and (step_size is not None or batch_size is not None):
+        raise typer.BadParameter(
+            "em takes all rows in every step: choose another --method.", param_hint=given
+        )
+    if method == Method.iem and step_size is not None:
+        raise typer.BadParameter("iem has no step size: choose another --method.", param_hint=given)
+
+
+def check_limit(memory_limit: str | None, scratch: Path | None) -> None:
+    """Refuse a text that is no size, and a folder that is none or of no use."""
+    from swiftem.data.memory_limit import read_memory_limit
+
+    try:
+        read_memory_limit(memory_limit)
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="'--memory-limit'") from None
+    if scratch is not None and memory_limit is None:
+        raise typer.BadParameter("it is for fits with a --memory-limit.", param_hint="'--scratch'")
+    if scratch is not None and not scratch.is_dir():
+        raise typer.BadParameter(f"{scratch} is no folder.", param_hint="'--scratch'")

@@ -1,0 +1,150 @@
+"""Where a fit of a mixture stands, kept in a folder: its starts, and each of them in a folder of its own."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+from swiftem.checkpoints.describe import describe, digest
+from swiftem.checkpoints.run_checkpoint import SELDOM, NoCheckpoint, RunCheckpoint
+from swiftem.checkpoints.store import Kept, Resume, Store
+from swiftem.data.source import Source
+from swiftem.methods import Method
+
+__all__ = ["KEEPING", "FitCheckpoint", "NoStart", "StartCheckpoint"]
+
+KEEPING = ("checkpoint", "checkpoint_every", "resume")
+"""Parameters of an estimator that say how it is kept, not what is fitted."""
+ASIDE = ("verbose", "verbose_interval", "random_state", "memory_limit", "scratch")
+"""Parameters that change nothing of the result, and one that is compared by itself."""
+
+
+class NoStart:
+    """What a start without checkpoints has in their place; :class:`StartCheckpoint` answers the same."""
+
+    def load(self) -> Any:
+        """Return what was kept last, or None."""
+        return None
+
+    def save(self, place: Callable[[], Any], *, is_end: bool = False) -> None:
+        """Keep where a fit stands between two passes, where it is time or the end."""
+
+    def of_run(self, method: Method, n: int, place: Callable[[], Any]) -> NoCheckpoint | None:
+        """Return the checkpoints of a run; with each of them ``place()`` is kept."""
+        return None
+
+    def __enter__(self) -> NoStart:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """Let go of the folder."""
+
+
+class StartCheckpoint(NoStart):
+    """Checkpoints of the fit from one start.
+
+    Parameters
+    ----------
+    store : Store
+        The start's folder.
+    every : int or None
+        Looks between checkpoints; None: each, where that takes little time.
+    """
+
+    def __init__(self, store: Store, every: int | None) -> None:
+        self._store, self._every, self._passes, self._when = store, every, 0, perf_counter()
+        self._kept: Kept | None = None
+
+    def load(self) -> Any:
+        """Return what was kept last, or None."""
+        self._kept = None if self._store.is_new else self._store.load()
+        if self._kept is None:
+            return None
+        if self._kept.tree["state"] is None:
+            kept, self._kept = self._kept, None
+            return kept.tree["extra"]
+        return self._kept.tree["extra"]
+
+    def save(self, place: Callable[[], Any], *, is_end: bool = False) -> None:
+        """Keep where a fit stands between two passes, where it is time or the end."""
+        self._passes += 1
+        if not is_end:
+            if self._every is not None and self._passes % self._every:
+                return
+            seldom = max(1.0, SELDOM * self._store.seconds)
+            if self._every is None and (self._store.is_busy or perf_counter() - self._when < seldom):
+                return
+        self._store.save({"state": None, "extra": place()})
+        self._when = perf_counter()
+
+    def of_run(self, method: Method, n: int, place: Callable[[], Any]) -> NoCheckpoint | None:
+        """Return the checkpoints of a run, which goes on where it was left if it is the first since then."""
+        kept, self._kept = self._kept, None
+        return RunCheckpoint(
+            self._store, method, (self._every or 1) * method.epoch(n), is_exact=self._every is not None,
+            kept=kept, extra=place, closes=False,
+        )  # fmt: skip
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """Let go of the folder."""
+        self._store.__exit__(kind)
+
+
+class FitCheckpoint:
+    """The folder of one call of ``fit``: what the fits share is in it, each of them below it.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Its parameters count: ``checkpoint`` is the folder.
+    source : Source
+        The data.
+    started_from : nested tuple or None
+        Parameters that a warm start begins from.
+    """
+
+    def __init__(self, estimator: Any, source: Source, started_from: Any) -> None:
+        self.folder = Path(os.fspath(estimator.checkpoint))
+        self._every: int | None = estimator.checkpoint_every
+        parameters = estimator.get_params(deep=False)
+        seed = parameters["random_state"]
+        identity = {
+            "kind": f"fit of {type(estimator).__name__}", "data": source.fingerprint(),
+            "parameters": {
+                name: describe(value) for name, value in parameters.items() if name not in KEEPING + ASIDE
+            },
+            "random_state": describe(seed), "start": digest(started_from),
+        }  # fmt: skip
+        resume: Resume = estimator.resume
+        # A generator has moved on since: the folder has what was drawn from it.
+        self._store = Store(
+            self.folder, identity, resume, kept=() if isinstance(seed, int) else ("random_state",)
+        )
+        self._whose = ""
+
+    def starts(self, make: Callable[[], Any]) -> Any:
+        """Return where the fits start, and their seeds: as kept, or as ``make()`` finds them."""
+        kept = None if self._store.is_new else self._store.load()
+        if kept is None:
+            made = make()
+            self._store.save(made)
+            self._store.wait()
+        else:
+            made = kept.tree
+        self._whose = digest(made)
+        return made
+
+    def of_start(self, number: int) -> StartCheckpoint:
+        """Return the checkpoints of one start."""
+        identity = {"kind": "start", "fit": self._whose}
+        return StartCheckpoint(Store(self.folder / f"start-{number}", identity, "auto"), self._every)
+
+    def __enter__(self) -> FitCheckpoint:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """Let go of the folder."""
+        self._store.__exit__(kind)

@@ -1,0 +1,93 @@
+"""What :class:`swiftem.GaussianMixture` is given, checked: rows in memory or files, weights, checkpoints."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import validate_data
+
+from swiftem.data.array_source import ArraySource
+from swiftem.data.npy_source import NpySource
+from swiftem.estimators.fit_checkpoint import FitCheckpoint
+from swiftem.estimators.mixture_scores import check_columns, no_weights_beside, read_weights
+from swiftem.estimators.mixture_stream import Read
+from swiftem.estimators.stored_rows import is_stored, open_rows
+from swiftem.models import GaussianMixtureModel, NormalInverseWishart
+from swiftem.models.gaussian_theta import GaussianTheta
+
+__all__ = ["MixtureInput"]
+
+
+class MixtureInput:
+    """Reads the arguments of :class:`swiftem.GaussianMixture`."""
+
+    if TYPE_CHECKING:  # what the estimator has
+        n_components: int
+        covariance_type: Any
+        reg_covar: float
+        concentration: float | None
+        prior: NormalInverseWishart | None
+        memory_limit: int | str | None
+        checkpoint: str | os.PathLike[str] | None
+        checkpoint_every: int | None
+        resume: bool | Literal["auto"]
+
+        def _theta(self, d: int | None = None) -> GaussianTheta: ...
+        def _goes_on(self) -> bool: ...
+
+    def _open_checkpoint(self, read: Read) -> FitCheckpoint | None:
+        if self.checkpoint is None:
+            if self.checkpoint_every is not None or self.resume is not False:
+                name = "resume" if self.checkpoint_every is None else "checkpoint_every"
+                raise ValueError(f"{name} needs checkpoint, the folder that checkpoints are written to.")
+            return None
+        started_from = self._theta(read.X.shape[1]) if self._goes_on() else None
+        return FitCheckpoint(self, read.source, started_from)
+
+    def _read(self, X: Any, sample_weight: ArrayLike | None, *, reset: bool, least: int = 2) -> Read:
+        """Return the rows, checked, and those that have weight as a source."""
+        limited = self.memory_limit is not None
+        if is_stored(X) or (limited and isinstance(X, np.memmap)):
+            return self._read_stored(X, sample_weight, reset=reset, least=least)
+        if type(X) is ArraySource:
+            no_weights_beside(sample_weight)
+            X, sample_weight = X.y, X.weight
+        rows: NDArray[Any] = validate_data(
+            self, X, dtype=[np.float64, np.float32], reset=reset, ensure_min_samples=least
+        )
+        weight = read_weights(sample_weight, rows)
+        kept = None if weight is None or weight.all() else weight > 0.0
+        some, of_some = (rows, weight) if kept is None or weight is None else (rows[kept], weight[kept])
+        if of_some is not None and not self._model().in_counts and (of_some == of_some[0]).all():
+            of_some = None  # it changes nothing, and the loops without weights are faster
+        if len(some) < least:
+            raise ValueError(f"sample_weight must have at least {least} positive entries, got {len(some)}.")
+        if reset and len(some) < self.n_components:
+            raise ValueError(
+                "Expected n_samples >= n_components "
+                f"but got n_components = {self.n_components}, n_samples = {len(some)}"
+            )
+        if limited:  # what is made of an array, of the size of it, would be too much
+            return Read(rows, weight, kept, NpySource(rows, sample_weight=weight))
+        return Read(rows, weight, kept, ArraySource(some, of_some))
+
+    def _read_stored(self, X: Any, sample_weight: ArrayLike | None, *, reset: bool, least: int) -> Read:
+        """Return rows that stay where they are."""
+        source = open_rows(X, sample_weight)
+        (d,) = source.tail
+        check_columns(self, source, reset=reset)
+        if reset and source.n < max(self.n_components, least):
+            raise ValueError(
+                "Expected n_samples >= n_components "
+                f"but got n_components = {self.n_components}, n_samples = {source.n}"
+            )
+        return Read(np.empty((0, d), dtype=source.dtype), None, None, source)
+
+    def _model(self) -> GaussianMixtureModel:
+        return GaussianMixtureModel(
+            self.n_components, covariance=self.covariance_type, reg_covar=float(self.reg_covar),
+            concentration=self.concentration, prior=self.prior,
+        )  # fmt: skip

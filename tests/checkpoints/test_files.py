@@ -1,0 +1,185 @@
+"""Sealed files, records, the memory's files and the lock."""
+
+import errno
+import os
+
+import numpy as np
+import pytest
+
+from swiftem.checkpoints.durable import read_sealed, write_sealed
+from swiftem.checkpoints.lock import Lock
+from swiftem.checkpoints.memory_file import MemoryFile
+from swiftem.checkpoints.records import Records
+
+
+def test_a_sealed_file_with_any_byte_changed_is_refused(tmp_path):
+    file = tmp_path / "file"
+    write_sealed(file, b"some content")
+    content = file.read_bytes()
+    assert read_sealed(file) == b"some content"
+    for place in range(len(content)):
+        file.write_bytes(content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :])
+        with pytest.raises(ValueError, match=r"checksum is wrong|no file of a checkpoint|another format"):
+            read_sealed(file)
+        file.write_bytes(content[:place])
+        with pytest.raises(ValueError, match=r"checksum is wrong|no file of a checkpoint|another format"):
+            read_sealed(file)
+
+
+def test_a_later_format_is_named(tmp_path):
+    (tmp_path / "file").write_bytes(b"swiftem checkpoint, format 2\nwhatever")
+    with pytest.raises(ValueError, match="another version of swiftem"):
+        read_sealed(tmp_path / "file")
+
+
+def test_a_sealed_file_is_on_the_disk_before_it_has_its_name(tmp_path, monkeypatch):
+    done = []
+    fsync, replace = os.fsync, os.replace
+
+    def sync(handle):
+        done.append("folder" if os.path.isdir(f"/proc/self/fd/{handle}") else "file")
+        fsync(handle)
+
+    def rename(source, target):
+        done.append("name")
+        replace(source, target)
+
+    monkeypatch.setattr(os, "fsync", sync)
+    monkeypatch.setattr(os, "replace", rename)
+    write_sealed(tmp_path / "file", b"content")
+    assert done == ["file", "name", "folder"]
+
+
+@pytest.mark.parametrize("call", ["pwrite", "fsync", "replace"])
+def test_a_full_disk_leaves_the_old_file_and_nothing_else(tmp_path, monkeypatch, call):
+    write_sealed(tmp_path / "file", b"before")
+
+    def fail(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, call, fail)
+        with pytest.raises(OSError, match="No space left"):
+            write_sealed(tmp_path / "file", b"after")
+    assert read_sealed(tmp_path / "file") == b"before"
+    assert os.listdir(tmp_path) == ["file"]
+
+
+def test_records_behind_the_length_do_not_count(tmp_path):
+    file = tmp_path / "file"
+    first = Records(file)
+    length = first.append(b"one")
+    first.append(b"a longer record that nobody knows of")
+    first.close()
+    second = Records(file, length)
+    assert second.read() == [b"one"]
+    second.append(b"two")
+    assert second.read() == [b"one", b"two"]
+    second.close()
+
+
+def test_a_damaged_or_short_record_is_refused(tmp_path):
+    file = tmp_path / "file"
+    made = Records(file)
+    made.append(b"one")
+    length = made.append(b"two")
+    made.close()
+    content = file.read_bytes()
+    for place in range(length):
+        file.write_bytes(content[:place] + bytes([content[place] ^ 4]) + content[place + 1 :])
+        found = Records(file, length)
+        with pytest.raises(ValueError, match="damaged"):
+            found.read()
+        found.close()
+        file.write_bytes(content[:place])
+        found = Records(file, length)
+        with pytest.raises(ValueError, match=r"damaged|shorter"):
+            found.read()
+        found.close()
+
+
+def keep(folder, memory, changed=None, place=None):
+    file = MemoryFile(folder, place)
+    file.write(memory, changed)
+    return file.sync()
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_a_memory_comes_back_with_its_journal(tmp_path, dtype):
+    rng = np.random.default_rng(0)
+    memory = rng.random((1000, 3)).astype(dtype)
+    place = keep(tmp_path, memory)
+    places, wholes = [place], [memory.copy()]
+    for _ in range(20):
+        changed = np.unique(rng.integers(1000, size=100))
+        memory[changed] = rng.random((len(changed), 3))
+        places.append(keep(tmp_path, memory, changed, places[-1]))
+        wholes.append(memory.copy())
+        for now, whole in zip(places[-2:], wholes[-2:], strict=True):  # the last two can be read
+            np.testing.assert_array_equal(MemoryFile(tmp_path, now).read(), whole, strict=True)
+    slots = [place.slot for place in places]
+    assert slots[:3] == [0, 0, 0]
+    assert 1 in slots  # the journal was as large as the memory, and both began anew
+    largest = max(place.journal for place in places)
+    assert 0 < largest < memory.nbytes
+
+
+def test_many_changes_are_written_whole(tmp_path):
+    memory = np.random.default_rng(0).random((100, 2))
+    place = keep(tmp_path, memory)
+    memory += 1.0
+    place = keep(tmp_path, memory, np.arange(100), place)
+    assert (place.slot, place.journal) == (1, 0)
+    np.testing.assert_array_equal(MemoryFile(tmp_path, place).read(), memory)
+
+
+@pytest.mark.parametrize("name", ["memory-0", "journal-0"])
+@pytest.mark.parametrize("how", ["flip", "cut", "gone"])
+def test_a_damaged_memory_is_refused(tmp_path, name, how):
+    memory = np.random.default_rng(0).random((100, 2))
+    place = keep(tmp_path, memory)
+    place = keep(tmp_path, memory, np.arange(5), place)
+    file = tmp_path / name
+    content = bytearray(file.read_bytes())
+    if how == "flip":
+        content[len(content) // 2] ^= 1
+        file.write_bytes(content)
+    elif how == "cut":
+        file.write_bytes(content[:-1])
+    else:
+        file.unlink()
+    with pytest.raises((ValueError, OSError), match=name if how != "gone" else None):
+        MemoryFile(tmp_path, place).read()
+
+
+def test_room_is_made_in_the_file_that_comes_next(tmp_path):
+    MemoryFile(tmp_path).reserve(48)
+    assert (tmp_path / "memory-0").read_bytes() == bytes(48)
+    memory = np.ones((3, 2))
+    place = keep(tmp_path, memory)
+    MemoryFile(tmp_path, place).reserve(48)
+    assert (tmp_path / "memory-1").read_bytes() == bytes(48)
+    np.testing.assert_array_equal(MemoryFile(tmp_path, place).read(), memory)
+    (tmp_path / "memory-1").write_bytes(b"x" * 48)
+    MemoryFile(tmp_path, place).reserve(48)  # it is there: nothing to do
+    assert (tmp_path / "memory-1").read_bytes() == b"x" * 48
+
+
+def test_blocks_in_another_order_are_noticed(tmp_path):
+    memory = np.random.default_rng(0).random((1 << 15, 3))  # three blocks of 256 KiB
+    place = keep(tmp_path, memory)
+    file = tmp_path / "memory-0"
+    whole = file.read_bytes()
+    third = len(whole) // 3
+    file.write_bytes(whole[third : 2 * third] + whole[:third] + whole[2 * third :])
+    with pytest.raises(ValueError, match="checksum of memory-0 is wrong"):
+        MemoryFile(tmp_path, place).read()
+
+
+def test_a_lock_is_for_one(tmp_path):
+    lock = Lock(tmp_path)
+    with pytest.raises(ValueError, match=rf"is in use: another run, process {os.getpid()}, writes to it"):
+        Lock(tmp_path)
+    lock.release()
+    lock.release()
+    Lock(tmp_path).release()

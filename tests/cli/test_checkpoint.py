@@ -1,0 +1,115 @@
+"""``swiftem fit --checkpoint`` and ``--resume``."""
+
+import os
+import signal
+import subprocess
+import sys
+from time import sleep
+
+import numpy as np
+import pytest
+
+from swiftem import GaussianMixture
+from swiftem.cli.failures import FAILED
+from swiftem.estimators.watch import StartWatch
+
+
+@pytest.fixture
+def rows(tmp_path):
+    file = tmp_path / "rows.npy"
+    rng = np.random.default_rng(0)
+    np.save(file, rng.normal(size=(3000, 2)) + 3 * rng.normal(size=(3, 2))[rng.integers(3, size=3000)])
+    return file
+
+
+def options(rows, folder, out, *more):
+    return (
+        "fit",
+        rows,
+        "-m",
+        3,
+        "-o",
+        out,
+        "--tol",
+        1e-7,
+        "--checkpoint",
+        folder,
+        "--checkpoint-every",
+        1,
+        *more,
+    )
+
+
+def test_a_fit_that_died_goes_on(rows, tmp_path, call, monkeypatch):
+    whole = GaussianMixture(3, tol=1e-7, random_state=0).fit(np.load(rows))
+    folder, out = tmp_path / "kept", tmp_path / "a.model"
+
+    def full(self, moment, theta):
+        if moment.passes >= 5:
+            raise OSError(28, "No space left on device")
+        return False
+
+    with monkeypatch.context() as patch:
+        patch.setattr(StartWatch, "__call__", full)
+        patch.setattr("swiftem.cli.fit.screen", lambda: _Quiet())
+        code, _, stderr = call(*options(rows, folder, out))
+    assert code == FAILED
+    assert stderr.strip().endswith("No space left on device")
+    assert not out.exists()
+    code, _, stderr = call(*options(rows, folder, out))
+    assert code == FAILED
+    assert (
+        stderr == f"--checkpoint {str(folder)!r} holds a run already: take --resume to go on from it, or "
+        "name another folder.\n"
+    )
+    code, stdout, stderr = call(*options(rows, folder, out, "--resume"))
+    assert (code, stderr) == (0, "")
+    assert f"Converged after {whole.n_iter_} passes" in stdout
+    loaded = GaussianMixture.load(out)
+    np.testing.assert_array_equal(loaded.means_, whole.means_)
+    assert loaded.checkpoint is None
+
+
+class _Quiet:
+    is_terminal = False
+
+    def print(self, *arguments, **options):
+        pass
+
+
+def test_what_is_refused(rows, tmp_path, call, invoke):
+    folder, out = tmp_path / "kept", tmp_path / "a.model"
+    code, output = invoke("fit", rows, "-m", 3, "-o", out, "--resume")
+    assert (code, "name the folder with --checkpoint" in output) == (2, True)
+    code, output = invoke("fit", rows, "-m", 3, "-o", out, "--checkpoint-every", 2)
+    assert (code, "name the folder with --checkpoint" in output) == (2, True)
+    code, _, stderr = call(*options(rows, folder, out, "--resume"))
+    assert code == FAILED
+    assert (
+        stderr == f"--resume needs a checkpoint in {str(folder)!r}, but there is none: "
+        "leave --resume out to begin one.\n"
+    )
+    assert not folder.exists()
+    assert not out.exists()
+
+
+def test_a_killed_command_goes_on(rows, tmp_path):
+    whole, out, folder = tmp_path / "whole.model", tmp_path / "out.model", tmp_path / "kept"
+    base = [sys.executable, "-m", "swiftem", "fit", str(rows), "-m", "8", "--tol", "0", "--max-passes", "400"]
+    keep = [*base, "-o", str(out), "--checkpoint", str(folder), "--checkpoint-every", "1"]
+    subprocess.run([*base, "-o", str(whole)], check=True, capture_output=True, timeout=120)
+    process = subprocess.Popen(keep, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    for _ in range(3000):
+        if list(folder.glob("start-0/state-?")) or process.poll() is not None:
+            break
+        sleep(0.01)
+    sleep(0.1)
+    assert process.poll() is None, "it ended before it could be killed"
+    os.kill(process.pid, signal.SIGKILL)
+    process.communicate()
+    assert not out.exists()
+    subprocess.run([*keep, "--resume"], check=True, capture_output=True, timeout=120)
+    one, other = GaussianMixture.load(whole), GaussianMixture.load(out)
+    np.testing.assert_array_equal(one.means_, other.means_)
+    np.testing.assert_array_equal(one.covariances_, other.covariances_)
+    assert one.lower_bounds_ == other.lower_bounds_

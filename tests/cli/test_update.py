@@ -1,0 +1,100 @@
+"""``swiftem fit --update``: a saved model goes on with new files."""
+
+import numpy as np
+import pytest
+
+from swiftem import GaussianMixture
+from swiftem.cli.failures import FAILED
+
+
+@pytest.fixture
+def files(tmp_path, clusters):
+    """Two tables with the columns in another order than the model's, and one more."""
+    found = []
+    for number in range(2):
+        rows = clusters[0][number::2] + 0.1 * number
+        lines = ["width,name,height", *(f"{width},x,{height}" for height, width in rows.tolist())]
+        found.append(tmp_path / f"new-{number}.csv")
+        found[-1].write_text("\n".join(lines))
+    return found
+
+
+@pytest.fixture
+def old(tmp_path, flowers, call):
+    out = tmp_path / "old.model"
+    code, _, _ = call("fit", flowers, "-m", 3, "--columns", "height,width", "-o", out)
+    assert code == 0
+    return out
+
+
+def expected(old, clusters):
+    mixture = GaussianMixture.load(old)
+    del mixture.feature_names_in_
+    for number in range(2):
+        mixture.partial_fit(clusters[0][number::2] + 0.1 * number)
+    return mixture
+
+
+def test_the_model_goes_on_with_new_files(old, files, clusters, tmp_path, call):
+    before, out = old.read_bytes(), tmp_path / "new.model"
+    code, stdout, stderr = call("fit", "--update", old, *files, "-o", out)
+    assert (code, stderr) == (0, "")
+    assert old.read_bytes() == before
+    loaded, wanted = GaussianMixture.load(out), expected(old, clusters)
+    np.testing.assert_array_equal(loaded.means_, wanted.means_)
+    np.testing.assert_array_equal(loaded.covariances_, wanted.covariances_)
+    assert list(loaded.feature_names_in_) == ["height", "width"]
+    for words in (f"{files[0]}: 60 rows, mean log-likelihood ", "Learnt from 120 rows in ", f"Model: {out}"):
+        assert words in stdout
+    code, _, _ = call("fit", "--update", out, files[0])  # a model that went on goes on, by itself
+    assert code == 0
+    assert GaussianMixture.load(out).n_iter_ == 3
+
+
+def test_weights(old, flowers, clusters, tmp_path, call):
+    out = tmp_path / "new.model"
+    assert call("fit", "--update", old, flowers, "--weights", "w", "-o", out)[0] == 0
+    mixture = GaussianMixture.load(old)
+    del mixture.feature_names_in_
+    mixture.partial_fit(clusters[0], sample_weight=clusters[1])
+    np.testing.assert_array_equal(GaussianMixture.load(out).means_, mixture.means_)
+
+
+@pytest.mark.parametrize("in_place", [True, False])
+def test_a_failure_leaves_the_old_model(old, files, tmp_path, call, in_place):
+    before, out = old.read_bytes(), tmp_path / "new.model"
+    files[1].write_text("width,height\n1.0,2.0\n1.0,many\n")
+    code, stdout, stderr = call("fit", "--update", old, *files, *(() if in_place else ("-o", out)))
+    assert code == FAILED
+    assert f"{files[1]}" in stderr
+    assert "Model:" not in stdout
+    assert old.read_bytes() == before
+    assert not out.exists()
+
+
+def test_damaged_models_are_refused(old, files, tmp_path, call):
+    old.write_bytes(old.read_bytes()[:-100])
+    code, _, stderr = call("fit", "--update", old, files[0], "-o", tmp_path / "new.model")
+    assert code == FAILED
+    assert stderr == f"{old} is no swiftem model, or damaged.\n"
+    assert not (tmp_path / "new.model").exists()
+
+
+@pytest.mark.parametrize(
+    "option",
+    [("-m", 3), ("--method", "em"), ("--seed", 1), ("--tol", 0.1), ("--resume",), ("--checkpoint", "here")],
+)
+def test_options_of_a_new_fit_are_refused(old, files, option, invoke):
+    code, output = invoke("fit", "--update", old, files[0], *option)
+    assert code == 2
+    assert "the model of --update has been fitted with its own: leave it out." in output
+
+
+def test_what_a_new_fit_needs(files, tmp_path, invoke):
+    code, output = invoke("fit", files[0], "-m", 2)
+    assert (code, "Missing option '--out'" in output) == (2, True)
+    code, output = invoke("fit", *files, "-m", 2, "-o", tmp_path / "a.model")
+    assert code == 0, output
+    assert (tmp_path / "a.model").exists()
+    code, output = invoke("fit", "--update", tmp_path / "no.model", files[0])
+    assert (code, "does not exist" in output) == (1, True)

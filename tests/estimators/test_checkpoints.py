@@ -1,0 +1,189 @@
+"""``GaussianMixture.fit`` with checkpoints: a fit that died goes on exactly."""
+
+import os
+import warnings
+
+import numpy as np
+import pytest
+from mixture_data import METHODS, assert_same_model, blobs
+from sklearn.base import clone
+
+import swiftem
+from swiftem.estimators.fit_checkpoint import StartCheckpoint
+from swiftem.estimators.watch import StartWatch
+
+
+class Death(Exception):
+    """Stands for what ends a process."""
+
+
+def make(**options):
+    options = {"n_components": 4, "tol": 1e-6, "max_iter": 20, "random_state": 0} | options
+    return swiftem.GaussianMixture(**options)
+
+
+def fit(mixture, X, **options):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return mixture.fit(X, **options)
+
+
+@pytest.fixture
+def deadly(monkeypatch):
+    """Return a function that sets after how many looks, of all starts together, fits die."""
+    left = [np.inf]
+
+    def look(self, moment, theta):
+        left[0] -= 1
+        if left[0] < 0:
+            raise Death
+        return False
+
+    monkeypatch.setattr(StartWatch, "__call__", look)
+
+    def set_left(looks):
+        left[0] = looks
+
+    return set_left
+
+
+def assert_same_fit(actual, expected):
+    assert_same_model(actual, expected)
+    for name in ("converged_", "method_", "lower_bounds_", "stationarity_"):
+        np.testing.assert_equal(getattr(actual, name), getattr(expected, name), err_msg=name)
+    for name in ("passes", "objective", "step", "rejected", "method"):
+        np.testing.assert_array_equal(getattr(actual.history_, name), getattr(expected.history_, name))
+    assert (np.diff(actual.history_.seconds) > 0).all()
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("n_init", [1, 2])
+def test_a_fit_that_died_goes_on_exactly(tmp_path, deadly, method, n_init):
+    X, _ = blobs(4000, components=4)
+    whole = fit(make(method=method, n_init=n_init), X)
+    kept = {"checkpoint": str(tmp_path), "checkpoint_every": 1, "resume": "auto"}
+    deaths = 0
+    for looks in (1, 3, 4, 2, 6):
+        deadly(looks)
+        try:
+            fit(make(method=method, n_init=n_init, **kept), X)
+        except Death:
+            deaths += 1
+    assert deaths >= 2
+    deadly(np.inf)
+    for _ in range(2):  # the second time there is nothing left to do
+        assert_same_fit(fit(make(method=method, n_init=n_init, **kept), X), whole)
+
+
+def test_fits_are_not_done_again(tmp_path, deadly):
+    """What is looked at in all processes together is what one process looks at."""
+    X, _ = blobs(4000, components=4)
+    whole = fit(make(method="sem-vr"), X)
+    deadly(4)
+    with pytest.raises(Death):
+        fit(make(method="sem-vr", checkpoint=tmp_path, checkpoint_every=1), X)
+    deadly(len(whole.history_) - 4)  # one fewer would not do
+    assert_same_fit(
+        fit(make(method="sem-vr", checkpoint=tmp_path, checkpoint_every=1, resume=True), X), whole
+    )
+
+
+@pytest.mark.parametrize("method", ["em", "fiem"])
+def test_a_fit_without_a_seed_goes_on_with_its_own(tmp_path, deadly, method):
+    X, _ = blobs(2000, components=4)
+    kept = {"checkpoint": tmp_path, "checkpoint_every": 1, "method": method, "random_state": None}
+    deadly(3)
+    with pytest.raises(Death):
+        fit(make(**kept), X)
+    deadly(np.inf)
+    first = fit(make(**kept, resume=True), X)
+    again = fit(make(**kept, resume=True, verbose=0), X)
+    assert_same_fit(again, first)
+    assert len(first.history_) > 3
+
+
+def test_components_that_die_on_the_way(tmp_path, deadly):
+    """Runs, repairs by em and runs again: seeds and generators go on, too."""
+    rng = np.random.default_rng(0)
+    X = np.concatenate([rng.normal(size=(3000, 2)), np.full((200, 2), 50.0), np.full((3, 2), -90.0)])
+    options = {"method": "fiem", "n_components": 8, "reg_covar": 0.0, "init_params": "random_from_data"}
+    whole = fit(make(**options), X)
+    died = 0
+    for looks in (1, 2, 3, 4, 5):
+        deadly(looks)
+        try:
+            fit(make(checkpoint=tmp_path, checkpoint_every=1, resume="auto", **options), X)
+        except Death:
+            died += 1
+    deadly(np.inf)
+    assert died
+    assert_same_fit(fit(make(checkpoint=tmp_path, checkpoint_every=1, resume=True, **options), X), whole)
+
+
+def test_seconds_go_on(tmp_path, deadly, monkeypatch):
+    X, _ = blobs(1000, components=4)
+    deadly(3)
+    with pytest.raises(Death):
+        fit(make(method="em", checkpoint=tmp_path, checkpoint_every=1), X)
+    place = StartCheckpoint.load
+    monkeypatch.setattr(StartCheckpoint, "load", lambda self: place(self) | {"seconds": 1000.0})
+    deadly(np.inf)
+    seconds = fit(make(method="em", checkpoint=tmp_path, resume=True), X).history_.seconds
+    assert (seconds[:3] < 1000.0).all()
+    assert (seconds[3:] > 1000.0).all()
+
+
+REFUSED = {
+    "other data": (lambda X: (make(method="em"), X + 1e-9), "is of another run: its data is"),
+    "other weights": (lambda X: (make(method="em"), X, np.arange(1.0, 1001.0)), "its data is"),
+    "another parameter": (lambda X: (make(method="em", tol=0.1), X), "its parameters is"),
+    "another seed": (lambda X: (make(method="em", random_state=1), X), "its random_state is 0"),
+    "without resume": (lambda X: (make(method="em"), X), "take resume=True to go on"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED.values(), ids=REFUSED)
+def test_another_fit_is_refused(tmp_path, case):
+    X, _ = blobs(1000, components=4)
+    fit(make(method="em", checkpoint=tmp_path), X)
+    attempt, message = case
+    mixture, data, *weights = attempt(X)
+    mixture.set_params(checkpoint=tmp_path, resume=message != REFUSED["without resume"][1])
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    with pytest.raises(ValueError, match=message):
+        mixture.fit(data, sample_weight=weights[0] if weights else None)
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+
+
+def test_parameters(tmp_path):
+    X, _ = blobs(100, components=2)
+    mixture = make(n_components=2, checkpoint=tmp_path, checkpoint_every=2)
+    assert clone(mixture).get_params() == mixture.get_params()
+    fit(mixture, X)
+    mixture.save(tmp_path / "model")
+    loaded = swiftem.GaussianMixture.load(tmp_path / "model")
+    assert (loaded.checkpoint, loaded.checkpoint_every, loaded.resume) == (None, None, False)
+    for options, message in (
+        ({"checkpoint_every": 2}, "checkpoint_every needs checkpoint"),
+        ({"resume": True}, "resume needs checkpoint"),
+        ({"checkpoint": 3}, "'checkpoint' parameter"),
+        ({"checkpoint": tmp_path, "checkpoint_every": 0}, "'checkpoint_every' parameter"),
+        ({"checkpoint": tmp_path, "resume": "never"}, "'resume' parameter"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            make(**options).fit(X)
+
+
+def test_partial_fit_writes_no_checkpoint(tmp_path):
+    X, _ = blobs(300, components=2)
+    make(n_components=2, checkpoint=tmp_path).partial_fit(X).partial_fit(X)
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_finished_fit_has_few_files(tmp_path):
+    X, _ = blobs(2000, components=3)
+    fit(make(n_components=3, method="fiem", checkpoint=tmp_path, checkpoint_every=1), X)
+    assert sorted(os.listdir(tmp_path)) == ["begun", "lock", "start-0", "state-1"]
+    assert set(os.listdir(tmp_path / "start-0")) <= {
+        "begun", "lock", "state-0", "state-1", "memory-0", "memory-1", "journal-0", "journal-1",
+    }  # fmt: skip

@@ -1,0 +1,121 @@
+"""Fits that are killed at random moments, several times each, end exactly where the others do.
+
+``SWIFTEM_KILLS`` sets how many kills the slow form has.
+"""
+
+import json
+import os
+import random
+import select
+import signal
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+from time import perf_counter, sleep
+
+import pytest
+from fault_cases import CASES, SHORT
+
+HERE = Path(__file__).parent
+ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+"""A process whose libraries have threads of their own cannot fork one that uses them."""
+LONGEST = 120.0
+"""Seconds after which a fit that does not end is a failure."""
+
+
+class Server:
+    """The process that forks the fits."""
+
+    def __init__(self):
+        paths = [str(HERE.parent), *sys.path]
+        environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths)} | ONE_THREAD
+        self._process = subprocess.Popen(
+            [sys.executable, "-W", "error", str(HERE.parent / "fault_server.py")],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment,
+        )  # fmt: skip
+
+    def tell(self, **order):
+        self._process.stdin.write(json.dumps(order) + "\n")
+        self._process.stdin.flush()
+
+    def hear(self):
+        ready, _, _ = select.select([self._process.stdout], [], [], LONGEST)
+        assert ready, "the server does not answer"
+        line = self._process.stdout.readline()
+        assert line, "the server ended"
+        return json.loads(line)
+
+    def close(self):
+        with self._process:  # closes its ends of the pipes, and waits
+            self._process.kill()
+
+
+@pytest.fixture(scope="module")
+def server():
+    server = Server()
+    yield server
+    server.close()
+
+
+def attempt(server, case, folder, out, threads, delay=None):
+    """Fit, kill the process after ``delay`` seconds, and return whether that was before its end."""
+    server.tell(do="fit", case=case, folder=str(folder), out=str(out), threads=threads)
+    child = server.hear()["child"]
+    if delay is not None:
+        sleep(delay)
+        with suppress(ProcessLookupError):
+            os.kill(child, signal.SIGKILL)
+    ended = server.hear()["ended"]
+    error = out.with_name(f"{out.name}.error")
+    assert not error.exists(), f"{case}: {error.read_text()}"
+    assert ended in (0, -signal.SIGKILL)
+    return ended != 0
+
+
+def campaign(server, folder, cases, kills, of_one, seed):
+    """Kill fits of each case in turn, each at most ``of_one`` times, until there were so many kills.
+
+    Return how many fits there were, and how often one went on from a checkpoint.
+    """
+    rng = random.Random(seed)
+    wholes, lengths = {}, {}
+    killed = fits = resumed = 0
+    while killed < kills:
+        case = cases[fits % len(cases)]
+        here = folder / str(fits)
+        here.mkdir()
+        if case not in wholes:
+            server.tell(do="whole", case=case, out=str(here / "whole"))
+            server.hear()
+            wholes[case] = (here / "whole").read_bytes()
+            began = perf_counter()  # how long it takes with checkpoints
+            attempt(server, case, here / "timed", here / "out", 1)
+            lengths[case] = perf_counter() - began
+            assert (here / "out").read_bytes() == wholes[case], f"{case}: checkpoints change the result"
+            (here / "out").unlink()
+        for _ in range(min(of_one, kills - killed)):
+            delay = rng.uniform(0.0, lengths[case])
+            killed += attempt(server, case, here / "kept", here / "out", rng.choice((1, 2)), delay)
+            if (here / "out").exists():
+                break
+            resumed += any((here / "kept").glob("state-?"))
+        if not (here / "out").exists():
+            attempt(server, case, here / "kept", here / "out", rng.choice((1, 2)))
+        assert (here / "out").read_bytes() == wholes[case], f"{case}: another result after kills"
+        fits += 1
+    return fits, resumed
+
+
+def test_ten_kills(server, tmp_path):
+    fits, resumed = campaign(server, tmp_path, SHORT, 10, of_one=2, seed=0)
+    assert fits >= 5
+    assert resumed >= 3
+
+
+@pytest.mark.slow
+def test_many_kills(server, tmp_path):
+    kills = int(os.environ.get("SWIFTEM_KILLS", "200"))
+    fits, resumed = campaign(server, tmp_path, tuple(CASES), kills, of_one=5, seed=1)
+    print(f"{kills} kills of {fits} fits; {resumed} had a checkpoint; all results exact")
+    assert resumed > kills / 3
