@@ -56,6 +56,23 @@ def of_fit(**parameters: Any) -> Callable[[str | None], bytes]:
     return case
 
 
+def of_topics(**parameters: Any) -> Callable[[str | None], bytes]:
+    """Return a case of ``PLSA.fit``: everything but the seconds counts."""
+
+    def case(folder: str | None) -> bytes:
+        kept = {} if folder is None else {"checkpoint": folder, "checkpoint_every": 1, "resume": "auto"}
+        topics = swiftem.PLSA(5, random_state=0, max_iter=60, tol=0.0, **parameters, **kept)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of fits that did not converge
+            topics.fit(sp.csr_array(np.random.default_rng(0).poisson(0.1, size=(800, 200))))
+        history = topics.history_.table()
+        del history["seconds"]
+        found = (topics.components_, topics.doc_topic_, history, topics.stationarity_, topics.n_iter_)
+        return encode(found)
+
+    return case
+
+
 def weighted(name: str) -> dict[str, Any]:
     return {"sample_weight": np.random.default_rng(1).random(N)} if name == "weights" else {}
 
@@ -86,7 +103,9 @@ CASES["float32 fiem"] = of_run(
 CASES["reference sem-vr"] = of_run(UNIT, rows, BATCHES["sem-vr"], 200, 7, kernels="reference")
 for _name in helpers.NAMES:
     CASES[f"fit {_name}"] = of_fit(method=_name, batch_size="auto" if _name == "em" else 100)
+for _name in ("auto", "em", "sem", "sem-vr", "fiem"):
+    CASES[f"PLSA {_name}"] = of_topics(method=_name)
 CASES["fit two starts"] = of_fit(method="fiem", n_init=2, init_params="random")
 
-SHORT = ("unit em", "full iem", "topics sem-vr", "float32 fiem", "fit fiem", "unit sem")
+SHORT = ("unit em", "full iem", "topics sem-vr", "float32 fiem", "fit fiem", "unit sem", "PLSA auto")
 """The cases of the short form."""

@@ -86,6 +86,15 @@ class DocumentBatches:
         """Return the running counts, shape (K, V)."""
         return self._running.counts()
 
+    def snapshot(self) -> tuple[Any, ...]:
+        """Return where batches stand, besides the documents' topics."""
+        return self._k, self.epochs, self.rejected, self._evaluations, self.gamma, self._running.snapshot()
+
+    def restore(self, snapshot: tuple[Any, ...]) -> None:
+        """Go on where :meth:`snapshot` was taken."""
+        self._k, self.epochs, self.rejected, self._evaluations, self.gamma, running = snapshot
+        self._running.restore(running)
+
     def epoch(self, between: Callable[[], None]) -> None:
         """Read the documents once, rounded up to whole batches; ``between`` may raise, before any batch."""
         documents, start = self._documents, self._doc_topic

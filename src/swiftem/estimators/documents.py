@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from swiftem._typing import Array, Index
 from swiftem.data.draws import Draws, Entropy, SeededDraws
+from swiftem.data.fingerprint import fingerprint
 from swiftem.kernels.threads import in_order
 
 __all__ = ["Documents"]
@@ -77,6 +78,10 @@ class Documents:
     def n_entries(self) -> int:
         """How many counts are not zero."""
         return len(self.count)
+
+    def fingerprint(self) -> str:
+        """Return a text that changes when counts or weights do."""
+        return fingerprint("documents", self.begin, self.word, self.count, self.weight)
 
     def draws(self, entropy: Entropy, batch_size: int) -> Draws:
         """Return numbers of documents, in random order, each once an epoch."""

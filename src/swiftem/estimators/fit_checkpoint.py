@@ -6,15 +6,14 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 from time import perf_counter
-from typing import Any
+from typing import Any, Protocol
 
 from swiftem.checkpoints.describe import describe, digest
 from swiftem.checkpoints.run_checkpoint import SELDOM, NoCheckpoint, RunCheckpoint
 from swiftem.checkpoints.store import Kept, Resume, Store
-from swiftem.data.source import Source
 from swiftem.methods import Method
 
-__all__ = ["KEEPING", "FitCheckpoint", "NoStart", "StartCheckpoint"]
+__all__ = ["KEEPING", "FitCheckpoint", "NoStart", "StartCheckpoint", "open_fit"]
 
 KEEPING = ("checkpoint", "checkpoint_every", "resume")
 """Parameters of an estimator that say how it is kept, not what is fitted."""
@@ -93,6 +92,24 @@ class StartCheckpoint(NoStart):
         self._store.__exit__(kind)
 
 
+class Data(Protocol):
+    """What a checkpoint asks of data."""
+
+    def fingerprint(self) -> str:
+        """Return a text that changes when the data do."""
+        ...
+
+
+def open_fit(estimator: Any, data: Data, started_from: Any = None) -> FitCheckpoint | None:
+    """Return the checkpoints that an estimator's parameters ask for, None where they ask for none."""
+    if estimator.checkpoint is not None:
+        return FitCheckpoint(estimator, data, started_from)
+    if estimator.checkpoint_every is not None or estimator.resume is not False:
+        name = "resume" if estimator.checkpoint_every is None else "checkpoint_every"
+        raise ValueError(f"{name} needs checkpoint, the folder that checkpoints are written to.")
+    return None
+
+
 class FitCheckpoint:
     """The folder of one call of ``fit``: what the fits share is in it, each of them below it.
 
@@ -100,19 +117,19 @@ class FitCheckpoint:
     ----------
     estimator : estimator
         Its parameters count: ``checkpoint`` is the folder.
-    source : Source
-        The data.
+    data : Source, Documents or StreamedDocuments
+        What is fitted.
     started_from : nested tuple or None
         Parameters that a warm start begins from.
     """
 
-    def __init__(self, estimator: Any, source: Source, started_from: Any) -> None:
+    def __init__(self, estimator: Any, data: Data, started_from: Any) -> None:
         self.folder = Path(os.fspath(estimator.checkpoint))
         self._every: int | None = estimator.checkpoint_every
         parameters = estimator.get_params(deep=False)
         seed = parameters["random_state"]
         identity = {
-            "kind": f"fit of {type(estimator).__name__}", "data": source.fingerprint(),
+            "kind": f"fit of {type(estimator).__name__}", "data": data.fingerprint(),
             "parameters": {
                 name: describe(value) for name, value in parameters.items() if name not in KEEPING + ASIDE
             },

@@ -16,6 +16,7 @@ from swiftem.data.count_source import CountSource
 from swiftem.estimators.document_batches import DocumentBatches
 from swiftem.estimators.documents import Documents
 from swiftem.estimators.first_topics import best_start
+from swiftem.estimators.fit_checkpoint import NoStart
 from swiftem.estimators.history import Moment
 from swiftem.estimators.plan_topics import TopicPlan
 from swiftem.estimators.running_counts import m_step, totals_of
@@ -28,6 +29,8 @@ from swiftem.schedules import Schedule, resolve
 
 __all__ = ["TopicFit", "TopicFitting"]
 
+CHOICE, READING, METHOD, OVER = range(4)
+"""Phases of a fit."""
 COST = {"sem": 1.0, "iem": 1.0, "sem-vr": 3.0, "fiem": 2.0}
 """Passes that n/b iterations by tokens cost."""
 
@@ -49,6 +52,10 @@ class TopicFit:
         The expected counts that ``topics`` are the M-step of; None before the first pass.
     passes, tried : float
         E-steps of entries over their number, and those of them that went into the choice of a start.
+    phase : int
+        What is being done: the choice of a start, the first reading, the method itself, or nothing any more.
+    within : nested tuple or None
+        Where a phase stands that has begun: what a checkpoint needs besides the rest.
     """
 
     topics: Array
@@ -59,6 +66,8 @@ class TopicFit:
     tried: float = 0.0
     converged: bool = False
     interrupted: bool = False
+    phase: int = CHOICE
+    within: Any = None
 
     @property
     def bound(self) -> float:
@@ -69,8 +78,8 @@ class TopicFit:
 class Clock:
     """Writes a fit's history down and tells who watches it; ``watch`` returns whether to stop."""
 
-    def __init__(self, watch: Watch) -> None:
-        self._watch, self._began = watch, perf_counter()
+    def __init__(self, watch: Watch, before: float = 0.0) -> None:
+        self._watch, self._began = watch, perf_counter() - before
 
     def tell(self, fit: TopicFit, objective: float, step: float, rejected: int, method: str) -> bool:
         """Add a moment; return whether to stop."""
@@ -111,34 +120,60 @@ class TopicFitting:
     leave_one_out: bool = False
     allocate: Allocator = np.empty
 
-    def fit(self, starts: Sequence[Array], seed: int, watch: Watch) -> TopicFit:
+    def fit(
+        self, starts: Sequence[Array], seed: int, watch: Watch, keeper: NoStart | None = None
+    ) -> TopicFit:
         """Return the fit from the best of the given words of topics; documents start uniform.
 
-        By tokens, the first start is taken.
+        By tokens, the first start is taken. ``keeper`` has the checkpoints.
         """
-        uniform = self.allocate((self.documents.n, len(self.alpha)))
-        uniform[:] = 1.0 / len(self.alpha)
-        fit = TopicFit(starts[0], uniform)
-        clock = Clock(watch)
-        if self.plan.by_tokens is not None:
-            self._by_tokens(fit, seed, clock)
-            return fit
-        with DeferredInterrupt() as interrupt:
-            try:
-                stop = False
-                fit.topics, fit.tried = best_start(
-                    starts, self.documents, self.alpha, self.beta, interrupt.check
-                )
-                fit.passes = fit.tried
-                if self.plan.first is not None:
-                    stop = self._by_documents(fit, self.plan.first, 1, seed, clock, interrupt.check)
-                if self.plan.by_documents is not None:
-                    self._by_documents(fit, self.plan.by_documents, None, seed, clock, interrupt.check)
-                elif not stop:
-                    self._em(fit, clock, interrupt.check)
-            except KeyboardInterrupt:
-                fit.interrupted = True
+        with keeper or NoStart() as kept:
+            fit = self._begin(starts, kept)
+            if fit.phase == OVER:
+                return fit
+            clock = Clock(watch, fit.moments[-1].seconds if fit.moments else 0.0)
+            if self.plan.by_tokens is not None:
+                self._by_tokens(fit, seed, clock, kept)
+            else:
+                with DeferredInterrupt() as interrupt:
+                    try:
+                        self._by_phases(fit, starts, seed, clock, kept, interrupt.check)
+                    except KeyboardInterrupt:
+                        fit.interrupted = True
+            if not fit.interrupted:
+                fit.phase, fit.within = OVER, None
+                kept.save(lambda: vars(fit), is_end=True)
         return fit
+
+    def _begin(self, starts: Sequence[Array], keeper: NoStart) -> TopicFit:
+        """Return where the fit was left, or its beginning."""
+        kept = keeper.load()
+        shares = self.allocate((self.documents.n, len(self.alpha)))
+        if kept is None:
+            shares[:] = 1.0 / len(self.alpha)
+            return TopicFit(starts[0], shares)
+        shares[:] = kept["doc_topic"]
+        return TopicFit(**kept | {"doc_topic": shares})
+
+    def _by_phases(
+        self, fit: TopicFit, starts: Sequence[Array], seed: int, clock: Clock, keeper: NoStart,
+        between: Callable[[], None],
+    ) -> None:  # fmt: skip
+        """Choose a start, read the documents once, and go on by documents or by em: what is left of it."""
+        if fit.phase == CHOICE:
+            fit.topics, fit.tried = best_start(starts, self.documents, self.alpha, self.beta, between)
+            fit.passes, fit.phase = fit.tried, READING
+        if fit.phase == READING:
+            stop = False
+            if self.plan.first is not None:
+                stop = self._by_documents(fit, self.plan.first, 1, seed, clock, keeper, between)
+            fit.phase, fit.within = METHOD, None
+            if stop and self.plan.by_documents is None:
+                return
+        if self.plan.by_documents is not None:
+            self._by_documents(fit, self.plan.by_documents, None, seed, clock, keeper, between)
+        else:
+            self._em(fit, clock, keeper, between)
 
     def e_step(
         self, fit: TopicFit, doc_topic: Array, between: Callable[[], None] = lambda: None
@@ -154,11 +189,12 @@ class TopicFitting:
             )
         return self.documents.em_pass(doc_topic, fit.topics, self.alpha, between)
 
-    def _em(self, fit: TopicFit, clock: Clock, between: Callable[[], None]) -> None:
+    def _em(self, fit: TopicFit, clock: Clock, keeper: NoStart, between: Callable[[], None]) -> None:
         """Iterate em, at least once; the objective of a moment is that at the beginning of its pass."""
-        last, last_gain, calm = inf, inf, 0
-        while True:
+        last, last_gain, calm = (inf, inf, 0) if fit.within is None else fit.within
+        while not fit.converged:
             between()
+            # A pass that is broken off has changed documents: they are as before it in no checkpoint.
             counts, value = self.e_step(fit, fit.doc_topic, between)
             fit.counts, fit.topics = counts, m_step(counts, self.beta)
             fit.passes += 1.0
@@ -168,11 +204,13 @@ class TopicFitting:
             # Where topics begin to part, gains are small and grow: that is no rest.
             calm = calm + 1 if abs(gain) < self.tol and gain <= last_gain + 1e-3 * self.tol else 0
             last, last_gain, fit.converged = objective, gain, calm >= 2
+            fit.within = (last, last_gain, calm)
             if fit.converged or stop or fit.passes + 1 > fit.tried + self.max_passes + 1e-9:
                 return
+            keeper.save(lambda: vars(fit))
 
     def _by_documents(
-        self, fit: TopicFit, method: Any, most: int | None, seed: int, clock: Clock,
+        self, fit: TopicFit, method: Any, most: int | None, seed: int, clock: Clock, keeper: NoStart,
         between: Callable[[], None],
     ) -> bool:  # fmt: skip
         """Read the documents ``most`` times, or until they are at rest or the passes are used up."""
@@ -182,6 +220,10 @@ class TopicFitting:
         )
         look = TopicLook(documents, self.alpha, self.tol)
         calm, stop, before = 0, False, fit.passes
+        if fit.within is not None:
+            calm, before, running, looked = fit.within
+            batches.restore(running)
+            look.restore(looked)
         try:
             while not (
                 stop or fit.converged or batches.epochs == most or fit.passes >= fit.tried + self.max_passes
@@ -192,13 +234,16 @@ class TopicFitting:
                 calm = calm + 1 if look.at(fit.topics, fit.passes) else 0
                 fit.converged = calm >= 2 and most is None
                 stop = clock.tell(fit, look.objective, batches.gamma, batches.rejected, method.name)
+                fit.within = (calm, before, batches.snapshot(), look.snapshot())
+                if not stop:
+                    keeper.save(lambda: vars(fit))
         except KeyboardInterrupt:
             fit.counts, fit.passes = batches.counts(), before + batches.passes
             fit.topics = m_step(fit.counts, self.beta)
             raise
         return stop
 
-    def _by_tokens(self, fit: TopicFit, seed: int, clock: Clock) -> None:
+    def _by_tokens(self, fit: TopicFit, seed: int, clock: Clock, keeper: NoStart) -> None:
         """The paper's setting: tokens drawn one by one (or in batches), by :func:`swiftem.run`."""
         method, documents = self.plan.by_tokens, self.documents
         assert method is not None
@@ -212,6 +257,9 @@ class TopicFitting:
         gamma: Schedule = resolve(method.step_size, source.n, method.batch_size)
         look = TopicLook(documents, self.alpha, self.tol)
         calm = 0
+        if fit.within is not None:
+            calm, looked = fit.within
+            look.restore(looked)
 
         def at_epoch(iterate: Iterate) -> bool:
             nonlocal calm
@@ -222,6 +270,7 @@ class TopicFitting:
             calm = calm + 1 if look.at(fit.topics, iterate.passes) else 0
             stop = clock.tell(fit, look.objective, float(gamma(iterate.k)), iterate.rejected, method.name)
             fit.converged = calm >= 2
+            fit.within = (calm, look.snapshot())
             return stop or fit.converged
 
         # One pass is for the statistics to start from; then n/b iterations cost so many.
@@ -230,6 +279,7 @@ class TopicFitting:
         result = run(
             model, source, method, theta0=theta0, n_iter=epochs * epoch, seed=seed, record_every=epoch,
             record=lambda iterate: None, callback=at_epoch,
+            checkpoint=keeper.of_run(method, source.n, lambda: vars(fit)),
         )  # fmt: skip
         theta: Theta = result.theta
         fit.topics, fit.doc_topic, fit.passes = theta.topic_word, theta.doc_topic, result.passes

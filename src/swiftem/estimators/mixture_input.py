@@ -11,7 +11,7 @@ from sklearn.utils.validation import validate_data
 
 from swiftem.data.array_source import ArraySource
 from swiftem.data.npy_source import NpySource
-from swiftem.estimators.fit_checkpoint import FitCheckpoint
+from swiftem.estimators.fit_checkpoint import FitCheckpoint, open_fit
 from swiftem.estimators.mixture_scores import check_columns, no_weights_beside, read_weights
 from swiftem.estimators.mixture_stream import Read
 from swiftem.estimators.stored_rows import is_stored, open_rows
@@ -39,13 +39,7 @@ class MixtureInput:
         def _goes_on(self) -> bool: ...
 
     def _open_checkpoint(self, read: Read) -> FitCheckpoint | None:
-        if self.checkpoint is None:
-            if self.checkpoint_every is not None or self.resume is not False:
-                name = "resume" if self.checkpoint_every is None else "checkpoint_every"
-                raise ValueError(f"{name} needs checkpoint, the folder that checkpoints are written to.")
-            return None
-        started_from = self._theta(read.X.shape[1]) if self._goes_on() else None
-        return FitCheckpoint(self, read.source, started_from)
+        return open_fit(self, read.source, self._theta(read.X.shape[1]) if self._goes_on() else None)
 
     def _read(self, X: Any, sample_weight: ArrayLike | None, *, reset: bool, least: int = 2) -> Read:
         """Return the rows, checked, and those that have weight as a source."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+from contextlib import nullcontext
 from math import exp
 from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,9 +17,11 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from swiftem._typing import Array
 from swiftem.certificate import relative_change
 from swiftem.estimators.documents import Documents
 from swiftem.estimators.first_topics import INITS
+from swiftem.estimators.fit_checkpoint import NoStart, open_fit
 from swiftem.estimators.fit_topics import TopicFit, TopicFitting
 from swiftem.estimators.history import History
 from swiftem.estimators.persistence import Persistent
@@ -91,6 +94,15 @@ class PLSA(
         Topics of documents that do not fit are in a scratch file.
     scratch : path or None
         Folder for that; by default the system's for temporary files.
+    checkpoint : str or Path, optional
+        Folder in which ``fit`` keeps where it stands: a fit that was killed goes on from there, and its model
+        is that of a fit that was not, to the last bit. See ``docs/checkpoints.md``.
+    checkpoint_every : int, optional
+        Looks (passes of em, epochs of other methods) between checkpoints. By default one, and seldom enough
+        to take little time.
+    resume : bool or "auto"
+        Whether ``fit`` goes on from the folder: True, it must have a fit; False, it must have none; "auto",
+        go on where there is one, else begin.
     random_state : int, RandomState or None
         Draws the topics to start from, and batches. Documents start uniform.
     verbose, verbose_interval : int
@@ -143,6 +155,9 @@ class PLSA(
         "tol": [Interval(Real, 0.0, None, closed="left")],
         "memory_limit": [None, str, Interval(Integral, 1, None, closed="left")],
         "scratch": [None, str, os.PathLike],
+        "checkpoint": [None, str, os.PathLike],
+        "checkpoint_every": [None, Interval(Integral, 1, None, closed="left")],
+        "resume": ["boolean", StrOptions({"auto"})],
         "random_state": ["random_state"],
         "verbose": ["verbose"],
         "verbose_interval": [Interval(Integral, 1, None, closed="left")],
@@ -165,6 +180,9 @@ class PLSA(
         tol: float = 1e-4,
         memory_limit: int | str | None = None,
         scratch: Any = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        checkpoint_every: int | None = None,
+        resume: bool | Literal["auto"] = False,
         random_state: Any = None,
         verbose: int = 0,
         verbose_interval: int = 10,
@@ -183,6 +201,9 @@ class PLSA(
         self.tol = tol
         self.memory_limit = memory_limit
         self.scratch = scratch
+        self.checkpoint = checkpoint
+        self.checkpoint_every = checkpoint_every
+        self.resume = resume
         self.random_state = random_state
         self.verbose = verbose
         self.verbose_interval = verbose_interval
@@ -233,12 +254,18 @@ class PLSA(
             raise ValueError(
                 f"leave_one_out must be False for method={self.method!r}, got True: only em's passes do so."
             )
-        random_state = check_random_state(self.random_state)
-        starts = self._starts(documents, beta, random_state)
-        seed = int(random_state.randint(np.iinfo(np.int32).max))
         fitting = TopicFitting(documents, alpha, beta, plan, self.max_iter, self.tol, leave_one_out, allocate)
-        with Watcher(self, 1, X, y, sample_weight) as watcher:
-            (fit,) = watcher.map(lambda number, watch: fitting.fit(starts, seed, watch))
+
+        def make() -> tuple[list[Array], int]:
+            random_state = check_random_state(self.random_state)
+            starts = self._starts(documents, beta, random_state)
+            return starts, int(random_state.randint(np.iinfo(np.int32).max))
+
+        kept = open_fit(self, documents)
+        with kept or nullcontext(), Watcher(self, 1, X, y, sample_weight) as watcher:
+            starts, seed = make() if kept is None else kept.starts(make)
+            keeper = NoStart() if kept is None else kept.of_start(0)
+            (fit,) = watcher.map(lambda number, watch: fitting.fit(starts, seed, watch, keeper))
             self._keep(fit, fitting)
             if there is not None:
                 found = Documents(self._counts(X, reset=False)).fold_in(self.components_, alpha)[0]

@@ -120,3 +120,12 @@ class RunningCounts:
     def counts(self) -> Array:
         """Return the counts, shape (K, V)."""
         return np.ascontiguousarray(self._by_word().T)
+
+    def snapshot(self) -> tuple[Array, float, Array, Array, Array]:
+        """Return the counts as they are held, so that :meth:`restore` goes on to the same bits."""
+        return self._u.copy(), self._scale, self._centre, self._centre_total, self._total
+
+    def restore(self, snapshot: tuple[Array, float, Array, Array, Array]) -> None:
+        """Go on from a snapshot."""
+        u, self._scale, self._centre, self._centre_total, self._total = snapshot
+        self._u = u.copy()

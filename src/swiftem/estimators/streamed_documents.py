@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from swiftem._typing import Array, Index
 from swiftem.data.document_source import DocumentSource
 from swiftem.data.draws import BlockDraws, Draws, Entropy
+from swiftem.data.fingerprint import fingerprint
 from swiftem.data.read_ahead import read_ahead
 from swiftem.data.sample_weight import read_sample_weight
 from swiftem.estimators.documents import Documents
@@ -83,6 +84,10 @@ class StreamedDocuments:
             if part.stop > self.n:
                 raise ValueError(f"X must stay the same from pass to pass, got more than {self.n} documents.")
             yield part, Documents(counts, self.weight[part])
+
+    def fingerprint(self) -> str:
+        """Return a text that changes when counts or weights do."""
+        return fingerprint(f"streamed {self._source.fingerprint()}", self.weight)
 
     def draws(self, entropy: Entropy, batch_size: int) -> Draws:
         """Return numbers of documents, shuffled within blocks that come in order."""

@@ -46,3 +46,11 @@ class TopicLook:
             )
         self._last, self._last_passes, self.objective = weighed, passes, objective
         return calm
+
+    def snapshot(self) -> tuple[Array | None, float, float]:
+        """Return what the next look needs of this one."""
+        return self._last, self._last_passes, self.objective
+
+    def restore(self, snapshot: tuple[Array | None, float, float]) -> None:
+        """Go on from an earlier look."""
+        self._last, self._last_passes, self.objective = snapshot
