@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from swiftem._typing import Array, Index
 from swiftem.data.draws import Draws, Entropy, SeededDraws
 from swiftem.data.fingerprint import fingerprint
+from swiftem.estimators.running_counts import by_rows
 from swiftem.kernels.threads import in_order
 
 __all__ = ["Documents"]
@@ -20,10 +22,32 @@ LEAST_ENTRIES = 20_000
 """A piece with fewer entries is not worth a thread."""
 INNER = 10
 """About how often a document is gone over when it is folded in."""
-ENTRIES_PER_WORD = 12
+ENTRIES_PER_WORD = 8
 """A piece that sums up words has at least so many entries a word: adding its sums up must not cost more."""
 MOST_SUMS = 1 << 25
 """Numbers that the pieces' own sums over words may take together."""
+
+
+class Spare:
+    """Arrays for the sums of pieces, used again in the next pass: pages that are new cost more than sums."""
+
+    def __init__(self) -> None:
+        self._arrays: list[Array] = []
+
+    def zeros(self, shape: tuple[int, ...]) -> Array:
+        """Return an array of zeros; threads may ask at the same time."""
+        try:
+            array = self._arrays.pop()
+        except IndexError:
+            return np.zeros(shape)
+        if array.shape != shape:
+            return np.zeros(shape)
+        array[:] = 0.0
+        return array
+
+    def keep(self, arrays: list[Array]) -> None:
+        """Take arrays that nobody needs any more."""
+        self._arrays = arrays
 
 
 class _Rows(NamedTuple):
@@ -73,6 +97,7 @@ class Documents:
         self.length: Array = np.where(np.diff(self.begin) > 0, sums, 0.0)
         self.total = float(self.weight @ self.length)
         self._place: NDArray[np.int32] | None = None
+        self._spare = Spare()
 
     @property
     def n_entries(self) -> int:
@@ -128,7 +153,9 @@ class Documents:
         """Return pieces with sums of their own: no more than have room, or are worth adding up."""
         room = MOST_SUMS // max(1, self.n_words * n_topics)
         least = max(LEAST_ENTRIES, ENTRIES_PER_WORD * self.n_words) // rounds
-        return self.pieces(min(PIECES, room), max(1, least))
+        most = min(PIECES, room, self.n_entries // max(1, least))
+        # A power of two: so many threads have about as much to do each.
+        return self.pieces(1 << max(0, most.bit_length() - 1), 1)
 
     def em_pass(
         self, doc_topic: Array, topics: Array, alpha: Array, between: Callable[[], None] = lambda: None
@@ -158,15 +185,15 @@ class Documents:
         word_topic = np.ascontiguousarray(topics.T)
 
         def piece(first: int, last: int) -> tuple[Array, float]:
-            by_word = np.zeros(word_topic.shape)
+            by_word = self._spare.zeros(word_topic.shape)
             value = pass_over(
                 self.begin, self.word, self.count, self.weight, doc_topic, word_topic, alpha, by_word,
                 first, last,
             )  # fmt: skip
             return by_word, value
 
-        by_word, value = _added(in_order(piece, self._summed(len(alpha))), between)
-        return np.ascontiguousarray(by_word.T), value
+        by_word, value = _added(in_order(piece, self._summed(len(alpha))), between, self._spare)
+        return by_word.T, value
 
     def leave_one_out_pass(
         self, doc_topic: Array, topics: Array, totals: Array, alpha: Array, beta: Array,
@@ -184,18 +211,18 @@ class Documents:
         from swiftem.kernels.numba.plsa_leave_one_out import leave_one_out_pass
 
         word_topic = np.ascontiguousarray(topics.T)
-        by_rows = np.ascontiguousarray(np.broadcast_to(beta.T, (beta.shape[1], len(alpha))))
+        floor = by_rows(beta, len(alpha))
 
         def piece(first: int, last: int) -> tuple[Array, float]:
-            by_word = np.zeros(word_topic.shape)
+            by_word = self._spare.zeros(word_topic.shape)
             value = leave_one_out_pass(
                 self.begin, self.word, self.count, self.weight, self.length, doc_topic, word_topic, totals,
-                alpha, by_rows, by_word, first, last,
+                alpha, floor, by_word, first, last,
             )  # fmt: skip
             return by_word, value
 
-        by_word, value = _added(in_order(piece, self._summed(len(alpha))), between)
-        return np.ascontiguousarray(by_word.T), value
+        by_word, value = _added(in_order(piece, self._summed(len(alpha))), between, self._spare)
+        return by_word.T, value
 
     def fold_in(
         self,
@@ -249,24 +276,37 @@ class Documents:
         from swiftem.kernels.numba.plsa_documents import sums_of
 
         def piece(first: int, last: int) -> tuple[Array, int]:
-            by_word = np.zeros(word_topic.shape)
+            by_word = self._spare.zeros(word_topic.shape)
             evaluations = sums_of(
                 self.begin, self.word, self.count, self.weight, word_topic, alpha, max_iter, tol, by_word,
                 doc_topic, first, last,
             )  # fmt: skip
             return by_word, evaluations
 
-        by_word, evaluations = _added(in_order(piece, self._summed(len(alpha), INNER)), between)
+        by_word, evaluations = _added(in_order(piece, self._summed(len(alpha), INNER)), between, self._spare)
         return by_word, int(evaluations)
 
 
-def _added(parts: Any, between: Callable[[], None]) -> tuple[Array, float]:
-    """Return the sum over pieces, (V, K), and of their values."""
-    by_word: Array | None = None
-    total = 0.0
+def _added(
+    parts: Iterable[tuple[Array, float]], between: Callable[[], None], spare: Spare
+) -> tuple[Array, float]:
+    """Return the sum over pieces, (V, K), and of their values; ranges of words are added up by threads."""
+    sums, total = [], 0.0
     for part, value in parts:
         between()
-        by_word = part if by_word is None else by_word.__iadd__(part)
+        sums.append(part)
         total += value
-    assert by_word is not None, "there is at least one document"
-    return by_word, total
+
+    def add(first: int, last: int) -> None:
+        for part in sums[1:]:
+            sums[0][first:last] += part[first:last]
+
+    n_words = len(sums[0])
+    ranges = [(0, n_words)]
+    if len(sums) > 1 and sums[0].size > LEAST_ENTRIES:
+        bounds = np.linspace(0, n_words, PIECES + 1).astype(int).tolist()
+        ranges = list(pairwise(bounds))
+    for _ in in_order(add, ranges):
+        pass
+    spare.keep(sums[1:])
+    return sums[0], total

@@ -279,7 +279,7 @@ class PLSA(
         documents = fitting.documents
         self.method_, self.history_ = fitting.plan.name, History(fit.moments)
         self.converged_, self.n_iter_ = fit.converged, int(np.ceil(fit.passes - fit.tried - 1e-9))
-        self.components_ = fit.topics
+        self.components_ = np.ascontiguousarray(fit.topics)
         ahead = fitting.allocate(fit.doc_topic.shape)
         ahead[:] = fit.doc_topic
         after, value = fitting.e_step(fit, ahead)
@@ -289,7 +289,7 @@ class PLSA(
         counts = after if fit.counts is None else fit.counts
         self.stationarity_ = relative_change(counts, after)
         self.topic_counts_ = after.sum(axis=1)
-        self._word_counts = counts
+        self._word_counts = np.ascontiguousarray(counts)
         if fit.interrupted:
             warn(
                 f"The fit was interrupted after {fit.passes:.1f} passes; the model is as it was then.",

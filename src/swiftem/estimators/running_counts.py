@@ -6,7 +6,7 @@ import numpy as np
 
 from swiftem._typing import Array, Index
 
-__all__ = ["FLUSH", "RunningCounts", "m_step", "totals_of"]
+__all__ = ["FLUSH", "RunningCounts", "by_rows", "m_step", "totals_of"]
 
 FLUSH = 1e-100
 """Probabilities of words below this are read as zero: subnormal numbers are slow."""
@@ -23,19 +23,28 @@ def m_step(counts: Array, beta: Array) -> Array:
     beta : ndarray, shape (1, 1), (1, V) or (K, V)
         Added to them.
 
+    Returns
+    -------
+    ndarray, shape (K, V)
+        In Fortran's order: loops over documents read a word's topics side by side.
+
     Examples
     --------
     >>> m_step(np.array([[3.0, 1.0], [0.0, 0.0]]), np.zeros((1, 1)))
     array([[0.75, 0.25],
            [0.5 , 0.5 ]])
     """
-    regularised = np.maximum(counts, 0.0) + beta
-    totals = regularised.sum(axis=1, keepdims=True)
-    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-        topics = regularised / totals
-        topics[~(topics >= FLUSH)] = 0.0
-    topics[~(topics.sum(axis=1) > 0.5)] = 1.0 / topics.shape[1]
-    return np.asarray(topics)
+    from swiftem.kernels.numba.plsa_documents import m_step_of
+
+    by_word = np.ascontiguousarray(counts.T)
+    topics = np.empty(by_word.shape)
+    m_step_of(by_word, by_rows(beta, len(counts)), FLUSH, topics)
+    return topics.T
+
+
+def by_rows(beta: Array, n_topics: int) -> Array:
+    """Return β as compiled loops over words take it, shape (1, K) or (V, K)."""
+    return np.ascontiguousarray(np.broadcast_to(beta.T, (beta.shape[1], n_topics)))
 
 
 def totals_of(counts: Array, beta: Array) -> Array:
@@ -119,7 +128,7 @@ class RunningCounts:
 
     def counts(self) -> Array:
         """Return the counts, shape (K, V)."""
-        return np.ascontiguousarray(self._by_word().T)
+        return self._by_word().T
 
     def snapshot(self) -> tuple[Array, float, Array, Array, Array]:
         """Return the counts as they are held, so that :meth:`restore` goes on to the same bits."""

@@ -71,8 +71,8 @@ class TopicStream:
                 grown = (seen + batch.total) / seen
                 running.grow(grown)
                 seen += batch.total
-        self._word_counts = running.counts()
-        self.components_ = m_step(self._word_counts, beta)
+        self._word_counts = np.ascontiguousarray(running.counts())
+        self.components_ = np.ascontiguousarray(m_step(self._word_counts, beta))
         self.doc_topic_ = documents.fold_in(self.components_, alpha)[0]
         self.topic_counts_ = self._word_counts.sum(axis=1)
         for name in ("history_", "stationarity_", "log_likelihood_"):
@@ -120,5 +120,5 @@ class TopicStream:
         self.n_features_in_ += count
         if names is not None:
             self.feature_names_in_ = np.append(names, np.array(new, dtype=object))
-        self.components_ = m_step(self._word_counts, self._beta(self.n_features_in_))
+        self.components_ = np.ascontiguousarray(m_step(self._word_counts, self._beta(self.n_features_in_)))
         return self

@@ -22,7 +22,7 @@ import numpy as np
 
 from swiftem.kernels.numba.compile import inlined, kernel, reordered
 
-__all__ = ["add_at", "fold_in", "gather", "pass_over", "sums_of", "topics_at"]
+__all__ = ["add_at", "fold_in", "gather", "m_step_of", "pass_over", "sums_of", "topics_at"]
 
 SMALLEST = 1e-150
 """A probability below this is read as this: nothing is divided by zero, and nothing is subnormal."""
@@ -322,3 +322,38 @@ def add_at(words, change, factor, u):
         v = words[i]
         for k in range(u.shape[1]):
             u[v, k] += factor * change[i, k]
+
+
+@kernel
+def m_step_of(counts, beta, smallest, out):
+    """Write words of topics, equation (mstep_plsa): max(counts, 0) + β, over their sums.
+
+    Parameters
+    ----------
+    counts : ndarray, shape (V, K)
+        Expected counts.
+    beta : ndarray, shape (1, K) or (V, K)
+        Added to them.
+    smallest : float
+        What is below it is written as zero.
+    out : ndarray, shape (V, K)
+        Written; uniform where there is nothing to go by.
+    """
+    n_words, n_topics = counts.shape
+    totals = np.zeros(n_topics)
+    for v in range(n_words):
+        b = beta[v if beta.shape[0] > 1 else 0]
+        for k in range(n_topics):
+            out[v, k] = max(counts[v, k], 0.0) + b[k]
+            totals[k] += out[v, k]
+    for k in range(n_topics):
+        if not (totals[k] > 0.0 and totals[k] < np.inf):
+            totals[k] = 0.0
+    for v in range(n_words):
+        for k in range(n_topics):
+            p = out[v, k] / totals[k]
+            out[v, k] = p if p >= smallest else 0.0
+    for k in range(n_topics):
+        if totals[k] == 0.0:
+            for v in range(n_words):
+                out[v, k] = 1.0 / n_words
