@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import helpers
@@ -12,6 +15,7 @@ import scipy.sparse as sp
 
 import swiftem
 from swiftem import methods, models
+from swiftem._cache import replacing
 from swiftem.checkpoints.tree import encode
 
 N = 6000
@@ -81,6 +85,15 @@ def counts() -> Any:
     return sp.csr_array(np.random.default_rng(0).poisson(0.5, size=(60, 90)))
 
 
+def stored() -> str:
+    """Return rows in a file, which every process that is killed and its successors find."""
+    file = Path(tempfile.gettempdir(), f"swiftem-fault-rows-{os.getuid()}.npy")
+    if not file.exists():
+        with replacing(file) as other:
+            np.save(other, rows())
+    return str(file)
+
+
 UNIT, FULL = models.GaussianMixtureModel(4), models.GaussianMixtureModel(4, covariance="full")
 BATCHES = {name: helpers.make_method(name, step_size=0.05, batch_size=50) for name in helpers.NAMES}
 ONES = {name: helpers.make_method(name, step_size=0.01, batch_size=1) for name in helpers.NAMES}
@@ -107,5 +120,19 @@ for _name in ("auto", "em", "sem", "sem-vr", "fiem"):
     CASES[f"PLSA {_name}"] = of_topics(method=_name)
 CASES["fit two starts"] = of_fit(method="fiem", n_init=2, init_params="random")
 
-SHORT = ("unit em", "full iem", "topics sem-vr", "float32 fiem", "fit fiem", "unit sem", "PLSA auto")
+for _name in helpers.NAMES:
+    CASES[f"file {_name}"] = of_run(
+        FULL, stored, BATCHES[_name], 60 if _name == "em" else 400, 2 if _name == "em" else 11
+    )
+
+SHORT = (
+    "unit em",
+    "full iem",
+    "topics sem-vr",
+    "float32 fiem",
+    "fit fiem",
+    "unit sem",
+    "PLSA auto",
+    "file fiem",
+)
 """The cases of the short form."""
