@@ -1,5 +1,6 @@
 """What the page on data larger than memory shows runs, and its table of options is the command's."""
 
+import gzip
 import re
 from pathlib import Path
 
@@ -31,17 +32,23 @@ def folder(tmp_path, monkeypatch):
     for number in range(3):
         np.save(tmp_path / f"{number}.h5.npy", rows[500 * number :][:500])
         (tmp_path / f"{number}.h5").touch()
+    with gzip.open(tmp_path / "docword.pubmed.txt.gz", "wt") as file:
+        counts = rng.poisson(0.5, (300, 60))
+        lines = [f"{d + 1} {v + 1} {counts[d, v]}" for d, v in np.argwhere(counts)]
+        file.write("\n".join(["300", "60", str(len(lines)), *lines]) + "\n")
+    (tmp_path / "vocab.pubmed.txt").write_text("\n".join(f"word{v}" for v in range(60)) + "\n")
     return tmp_path
 
 
 @pytest.mark.filterwarnings("ignore")  # of convergence: the rows are few
 def test_what_the_page_shows_runs(folder):
     names = {"swiftem": swiftem, "folder": folder, "read": lambda file: np.load(f"{file}.npy")}
-    assert len(BLOCKS) == 3
+    assert len(BLOCKS) == 4
     for block in BLOCKS:
         exec(compile(block, "larger_than_memory.md", "exec"), names)
     assert names["mixture"].predict("more.parquet").shape == (2000,)
     assert names["source"].n == 4000
+    assert names["topics"].doc_topic_.shape == (300, 50)
     assert names["source"].names == ("height", "width")
 
 

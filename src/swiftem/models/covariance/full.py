@@ -59,7 +59,8 @@ class Full(Covariance):
         inverse = 1.0 / (s.weights + prior.degrees)
         kappa = prior.mean_precision
         moments = from_vech(s.squares, d)
-        scatter = moments - ((s.weights + kappa)[:, None] * means)[:, :, None] * means[:, None, :]
+        # The product of two means first: it rounds alike on both sides of the diagonal.
+        scatter = moments - (s.weights + kappa)[:, None, None] * (means[:, :, None] * means[:, None, :])
         scatter += prior.scale + kappa * np.outer(prior.mean, prior.mean)
         scatter *= inverse[:, None, None]
         np.einsum("mjj->mj", scatter)[:] += reg_covar

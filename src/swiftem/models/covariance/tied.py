@@ -62,6 +62,7 @@ class Tied(Covariance):
         kappa = prior.mean_precision
         moments = from_vech(s.squares, d)
         between = ((s.weights + kappa)[:, None] * means).T @ means
+        between = 0.5 * (between + between.T)  # a product of matrices rounds as it likes
         scatter = moments - 0.5 * (between + between.T)
         scatter += prior.scale + n_components * kappa * np.outer(prior.mean, prior.mean)
         scatter *= inverse
