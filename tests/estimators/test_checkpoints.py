@@ -5,16 +5,12 @@ import warnings
 
 import numpy as np
 import pytest
+from dying_fits import Death
 from mixture_data import METHODS, assert_same_model, blobs
 from sklearn.base import clone
 
 import swiftem
 from swiftem.estimators.fit_checkpoint import StartCheckpoint
-from swiftem.estimators.watch import StartWatch
-
-
-class Death(Exception):
-    """Stands for what ends a process."""
 
 
 def make(**options):
@@ -26,25 +22,6 @@ def fit(mixture, X, **options):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return mixture.fit(X, **options)
-
-
-@pytest.fixture
-def deadly(monkeypatch):
-    """Return a function that sets after how many looks, of all starts together, fits die."""
-    left = [np.inf]
-
-    def look(self, moment, theta):
-        left[0] -= 1
-        if left[0] < 0:
-            raise Death
-        return False
-
-    monkeypatch.setattr(StartWatch, "__call__", look)
-
-    def set_left(looks):
-        left[0] = looks
-
-    return set_left
 
 
 def assert_same_fit(actual, expected):

@@ -214,7 +214,7 @@ def test_far_rows_are_no_trouble():
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("method", ["em", "iem", "sem-vr", "fiem"])
 def test_equal_rows_far_from_the_centre_have_symmetric_covariances(method):
-    """What is left of a scatter of 2,500 by rounding is not the same on both sides unless it is computed so."""
+    """What rounding leaves of a scatter of 2,500 is the same on both sides only if it is computed so."""
     rng = np.random.default_rng(0)
     X = np.concatenate([rng.normal(size=(3000, 2)), np.full((200, 2), 50.0), np.full((3, 2), -90.0)])
     mixture = swiftem.GaussianMixture(

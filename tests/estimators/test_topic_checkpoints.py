@@ -5,15 +5,11 @@ import warnings
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from dying_fits import Death
 
 import swiftem
 import swiftem.estimators.streamed_documents as streamed
 from swiftem.data import CsrDocuments
-from swiftem.estimators.watch import StartWatch
-
-
-class Death(Exception):
-    """Stands for what ends a process."""
 
 
 def corpus(n_documents=600, n_words=50, seed=0):
@@ -32,25 +28,6 @@ def fit(X, **options):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return swiftem.PLSA(4, **options).fit(X, sample_weight=weight)
-
-
-@pytest.fixture
-def deadly(monkeypatch):
-    """Return a function that sets after how many looks fits die."""
-    left = [np.inf]
-
-    def look(self, moment, fit):
-        left[0] -= 1
-        if left[0] < 0:
-            raise Death
-        return False
-
-    monkeypatch.setattr(StartWatch, "__call__", look)
-
-    def set_left(looks):
-        left[0] = looks
-
-    return set_left
 
 
 def assert_same_fit(one, two):

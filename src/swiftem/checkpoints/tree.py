@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from swiftem.result import Iterate
 
-__all__ = ["decode", "encode", "find_type"]
+__all__ = ["decode", "encode", "find_type", "read_array"]
 
 LENGTH = struct.Struct("<Q")
 PLAIN = (bool, int, float, str, type(None))
@@ -66,7 +66,7 @@ def decode(content: bytes) -> Any:
             raise ValueError("it ends too early")
         parts.append(view[position : position + length])
         position += length
-    return _from_json(json.loads(bytes(parts[0])), [_read_array(part) for part in parts[1:]])
+    return _from_json(json.loads(bytes(parts[0])), [read_array(part) for part in parts[1:]])
 
 
 def _to_json(value: Any, arrays: list[NDArray[Any]], what: str) -> Any:
@@ -140,7 +140,7 @@ def find_type(name: str) -> Any:
     return found if is_named else None
 
 
-def _read_array(part: memoryview) -> NDArray[Any]:
+def read_array(part: bytes | memoryview) -> NDArray[Any]:
     """Return the array of an .npy part, no larger than it can be, and no objects."""
     stream = io.BytesIO(part)
     version = np.lib.format.read_magic(stream)

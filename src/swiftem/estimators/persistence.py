@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from swiftem._cache import write_atomically
+from swiftem.checkpoints.tree import read_array
 
 __all__ = ["FORMAT", "Persistent", "load_arrays", "plain", "save_arrays"]
 
@@ -119,7 +120,7 @@ def load_arrays(path: str | Path, kind: str) -> tuple[dict[str, Any], dict[str, 
     if not isinstance(full["header"], dict):
         raise ValueError(f"{target} is no swiftem model, or damaged.")
     try:
-        return full["header"], {name.removesuffix(".npy"): _array(part) for name, part in parts.items()}
+        return full["header"], {name.removesuffix(".npy"): read_array(part) for name, part in parts.items()}
     except Exception:
         raise ValueError(f"{target} is damaged: an array in it cannot be read.") from None
 
@@ -133,19 +134,6 @@ def _unpack(content: bytes) -> dict[str, bytes]:
         if HEADER in names and file.getinfo(HEADER).file_size > LARGEST_HEADER:
             raise ValueError("the header is too long")
         return {name: file.read(name) for name in names}  # reading compares the checksum
-
-
-def _array(part: bytes) -> NDArray[Any]:
-    """Return the array of an .npy part, no larger than it can be, and no objects."""
-    stream = io.BytesIO(part)
-    version = np.lib.format.read_magic(stream)
-    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-    shape, _, dtype = read(stream)
-    if dtype.hasobject or int(np.prod(shape, dtype=object)) * dtype.itemsize != len(part) - stream.tell():
-        raise ValueError("objects, or of another size than it says")
-    stream.seek(0)
-    found: NDArray[Any] = np.lib.format.read_array(stream, allow_pickle=False)
-    return found
 
 
 class Persistent:
