@@ -53,6 +53,32 @@ def files(tmp_path_factory):
     return {ending: write(folder, f"rows.{ending}", y, group=10_000) for ending in ("npy", "parquet")}
 
 
+RESUME = """
+path, method, limit, folder, iterations = sys.argv[1:]
+model = models.GaussianMixtureModel(24, delta=0.1, epsilon=0.1)
+kind = methods.METHODS[method]
+result = swiftem.run(
+    model, open_source(path, window=20_000), kind(batch_size=500), n_iter=int(iterations), seed=0,
+    memory_limit=limit, checkpoint=folder, resume="auto",
+)
+from swiftem.data.scratch import is_scratch
+print(result.n_iter, is_scratch(result.state.method.memory))
+"""
+
+
+@pytest.mark.parametrize("method", ["iem", "fiem"])
+def test_a_run_that_goes_on_stays_under_the_limit_too(files, method, tmp_path):
+    """Its memory, 96 MB, is read into a scratch file, and not into memory."""
+    needed = memory_needed(
+        open_source(files["npy"], window=20_000), methods.METHODS[method](), statistics=24 * 17
+    )
+    limit = -(-needed // 10**6)
+    for iterations in (100, 200):
+        output, grown = peak(RESUME, files["npy"], method, f"{limit}MB", tmp_path, iterations)
+        assert output.split() == [str(iterations), "True"]
+        assert grown <= limit * 10**6, f"{method} took {in_words(grown)} of {limit} MB"
+
+
 def test_what_is_loaded_is_seen(files):
     _, grown = peak(LOAD, files["npy"])
     assert grown >= N * D * 8

@@ -197,15 +197,17 @@ def run(
     else:
         every = 0 if record is None and callback is None else method.epoch(source.n)
 
+    allocate = Allocator(limit, needed, scratch)
     keeper = open_checkpoint(
         checkpoint, checkpoint_every, resume, model=model, method=method, source=source, entropy=entropy,
         start=(theta0, s0, state), draws=draws, first=k0, n_iter=n_iter, record_every=every, kernels=kernels,
+        allocate=allocate,
     )  # fmt: skip
     log.info("%s: iterations %d to %d on %d samples", method.name, k0, k_end, source.n)
     with keeper, DeferredInterrupt() as interrupt:
         e_step = choose_expectation(kernels, bound, source, interrupt.check)
         e_step.memory_dtype = np.dtype(getattr(method, "memory_dtype", np.float64))
-        e_step.allocate = Allocator(limit, needed, scratch)
+        e_step.allocate = allocate
         task = Task(bound, method, source, gamma, indices, e_step, interrupt, Algorithm1)
         lane: Lane = choose_lane(kernels, task) or Algorithm1(task)
         theta, s_given = read_start(bound, theta0, s0, generator(entropy, INITIAL_THETA))
@@ -219,7 +221,7 @@ def run(
             now = (
                 first_pass(method, e_step, theta, s_given)
                 if state is None
-                else go_on_from(state, theta, s_given, scratch)
+                else go_on_from(state, theta, s_given, scratch, is_ours=kept is not None)
             )
         except KeyboardInterrupt:  # there is nothing yet but θ^(0)
             return Result(theta, s_given, cast(State, None), 0.0, 0, 0, "interrupted", path)
@@ -282,9 +284,15 @@ def first_pass(method: Method, e_step: Expectation, theta: Theta, s_given: Array
     return Current(0, theta, s if s_given is None else s_given, state, 0, e_step.evaluations)
 
 
-def go_on_from(state: State, theta: Theta, s: Array, scratch: Any = None) -> Current:
-    """Return where an earlier run ended; its state is copied, so that it can be gone on from twice."""
-    return Current(state.k, theta, s, copy_arrays(state.method, scratch), state.rejected, state.evaluations)
+def go_on_from(
+    state: State, theta: Theta, s: Array, scratch: Any = None, *, is_ours: bool = False
+) -> Current:
+    """Return where an earlier run ended; its state is copied, so that it can be gone on from twice.
+
+    A state that is the run's own, from a checkpoint, is not.
+    """
+    of_method = state.method if is_ours else copy_arrays(state.method, scratch)
+    return Current(state.k, theta, s, of_method, state.rejected, state.evaluations)
 
 
 def now_state(method: Method, n: int, now: Current, entropy: Entropy, lane: Lane) -> State:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import zlib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,6 +22,9 @@ WHOLE = 0.25
 """From this share of the memory on, what changed is not gathered: all of it is written, which is quicker."""
 PIECE, BLOCK = 1 << 22, 1 << 18
 """Bytes that are written at once, and those that are summed: few enough for the cache."""
+
+
+Allocate = Callable[..., NDArray[Any]]
 
 
 class MemoryPlace(NamedTuple):
@@ -132,11 +136,14 @@ class MemoryFile:
         self._place = self._next = place
         return place
 
-    def read(self) -> NDArray[Any]:
-        """Return the memory at its place; ValueError where it is not as it was written."""
+    def read(self, allocate: Allocate = np.empty) -> NDArray[Any]:
+        """Return the memory at its place, in an array that ``allocate(shape, dtype)`` makes.
+
+        ValueError where it is not as it was written.
+        """
         place = self._place
         assert place is not None, "there is no memory"
-        memory = np.empty(place.shape, dtype=np.dtype(place.dtype))
+        memory = allocate(place.shape, np.dtype(place.dtype))
         path = self._folder / f"memory-{place.slot}"
         with open(path, "rb", buffering=0) as file:
             if os.fstat(file.fileno()).st_size != memory.nbytes:

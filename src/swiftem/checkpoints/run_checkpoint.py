@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from swiftem._checks import check_int
 from swiftem._typing import Array, Index, Theta
 from swiftem.checkpoints.describe import describe, digest
+from swiftem.checkpoints.memory_file import Allocate
 from swiftem.checkpoints.store import Kept, Resume, Store, read_identity
 from swiftem.data.draws import Draws, Entropy
 from swiftem.data.source import Source
@@ -213,6 +214,7 @@ def kept_seed(checkpoint: Any, resume: Resume, drawn: Entropy) -> Entropy:
 def open_checkpoint(
     checkpoint: Any, every: int | None, resume: Resume, *, model: Model, method: Method, source: Source,
     entropy: Entropy, start: Any, draws: Any, first: int, n_iter: Any, record_every: int, kernels: str,
+    allocate: Allocate = np.empty,
 ) -> NoCheckpoint:  # fmt: skip
     """Return the checkpoints of a run, or say why the folder cannot serve it.
 
@@ -228,6 +230,8 @@ def open_checkpoint(
         What the run was given to start from.
     first : int
         Its first iteration.
+    allocate : callable
+        Makes the array for a memory that is read: ``allocate(shape, dtype)``.
     """
     if isinstance(checkpoint, NoCheckpoint):
         return checkpoint
@@ -249,6 +253,7 @@ def open_checkpoint(
         "record_every": record_every, "kernels": kernels,
     }  # fmt: skip
     store = Store(Path(checkpoint), identity, resume)
+    store.allocate = allocate
     try:
         kept = None if store.is_new else store.load()
     except BaseException:

@@ -10,13 +10,14 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any, Literal, NamedTuple
 
+import numpy as np
 from numpy.typing import NDArray
 
 from swiftem._typing import Index
 from swiftem.checkpoints.describe import VERSIONS, environment
 from swiftem.checkpoints.durable import read_sealed, telling_where, write_sealed
 from swiftem.checkpoints.lock import Lock
-from swiftem.checkpoints.memory_file import MemoryFile, MemoryPlace
+from swiftem.checkpoints.memory_file import Allocate, MemoryFile, MemoryPlace
 from swiftem.checkpoints.records import Records
 from swiftem.checkpoints.tree import LENGTH, decode, encode
 
@@ -81,6 +82,7 @@ class Store:
         if not hasattr(os, "pwrite"):  # pragma: no cover
             raise NotImplementedError("checkpoint needs Linux, macOS or another system of that family.")
         self.folder = folder
+        self.allocate: Allocate = np.empty
         self._pool: ThreadPoolExecutor | None = None
         self._job: Future[None] | None = None
         self._room: Future[None] | None = None
@@ -170,7 +172,9 @@ class Store:
             try:
                 with telling_where(self.folder, "cannot be read"):
                     memory = MemoryFile(self.folder, head["memory"])
-                    kept = Kept(tree, memory.read() if head["memory"] else None, self._path(head["path"]))
+                    kept = Kept(
+                        tree, memory.read(self.allocate) if head["memory"] else None, self._path(head["path"])
+                    )
             except (ValueError, OSError) as error:
                 reasons.append(f"{name}: {error}")
                 continue

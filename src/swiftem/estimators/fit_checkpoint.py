@@ -8,7 +8,10 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any, Protocol
 
+import numpy as np
+
 from swiftem.checkpoints.describe import describe, digest
+from swiftem.checkpoints.memory_file import Allocate
 from swiftem.checkpoints.run_checkpoint import SELDOM, NoCheckpoint, RunCheckpoint
 from swiftem.checkpoints.store import Kept, Resume, Store
 from swiftem.methods import Method
@@ -121,6 +124,11 @@ class FitCheckpoint:
         What is fitted.
     started_from : nested tuple or None
         Parameters that a warm start begins from.
+
+    Attributes
+    ----------
+    allocate : callable
+        Makes the array for a memory that is read: ``allocate(shape, dtype)``.
     """
 
     def __init__(self, estimator: Any, data: Data, started_from: Any) -> None:
@@ -141,6 +149,7 @@ class FitCheckpoint:
             self.folder, identity, resume, kept=() if isinstance(seed, int) else ("random_state",)
         )
         self._whose = ""
+        self.allocate: Allocate = np.empty
 
     def starts(self, make: Callable[[], Any]) -> Any:
         """Return where the fits start, and their seeds: as kept, or as ``make()`` finds them."""
@@ -157,7 +166,9 @@ class FitCheckpoint:
     def of_start(self, number: int) -> StartCheckpoint:
         """Return the checkpoints of one start."""
         identity = {"kind": "start", "fit": self._whose}
-        return StartCheckpoint(Store(self.folder / f"start-{number}", identity, "auto"), self._every)
+        store = Store(self.folder / f"start-{number}", identity, "auto")
+        store.allocate = self.allocate
+        return StartCheckpoint(store, self._every)
 
     def __enter__(self) -> FitCheckpoint:
         return self

@@ -34,7 +34,7 @@ from swiftem.estimators.plan import METHOD_NAMES, make_plan
 from swiftem.estimators.reseed import DegenerateComponentWarning
 from swiftem.estimators.warn import warn
 from swiftem.estimators.watch import StartWatch, Watcher
-from swiftem.memory import check_memory
+from swiftem.memory import Allocator, check_memory
 from swiftem.methods import EM
 from swiftem.models import NormalInverseWishart
 from swiftem.models.covariance import COVARIANCES
@@ -268,7 +268,9 @@ lower_bounds_, n_features_in_, feature_names_in_
         method = EM() if plan.method is None else plan.method
         check_access(method, source)
         size = COVARIANCES[self.covariance_type].size(self.n_components, read.X.shape[1])
-        check_memory(limit, source, method, statistics=size, starts=True)
+        needed = check_memory(limit, source, method, statistics=size, starts=True)
+        if kept is not None:
+            kept.allocate = Allocator(limit, needed, self.scratch)
         bound = bind_gaussians(model, source)
 
         def make() -> tuple[list[Start], list[int]]:
