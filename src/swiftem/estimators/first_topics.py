@@ -16,8 +16,8 @@ from swiftem.estimators.streamed_documents import StreamedDocuments
 __all__ = ["INITS", "best_start", "clustered_topics", "random_topics"]
 
 INITS = ("auto", "random", "k-means")
-CLUSTERED = 5_000
-"""Documents that are clustered at most."""
+CLUSTERED, FEW = 5_000, 2_000
+"""Documents that are clustered at most: for a fit, and for a single reading, which should not take longer."""
 TRIED_ON, TRIED_FOR = 2_000, 10
 """Documents at most, and passes, by which starts are compared."""
 OF_CLUSTER, OF_ALL = 0.7, 0.25
@@ -42,12 +42,13 @@ def random_topics(n_components: int, n_words: int, beta: Array, random_state: np
 
 
 def clustered_topics(
-    documents: Documents | StreamedDocuments, n_components: int, random_state: np.random.RandomState
-) -> Array:
+    documents: Documents | StreamedDocuments, n_components: int, random_state: np.random.RandomState,
+    most: int = CLUSTERED,
+) -> Array:  # fmt: skip
     """Return topics (K, V) that are the words of clusters of documents, by k-means.
 
     Documents are rows of log(1 + count) times the words' inverse document frequency, of length one; at most
-    5,000 of them are clustered, by mini-batches. A cluster's words are mixed with those of all documents,
+    ``most`` of them are clustered, by mini-batches. A cluster's words are mixed with those of all documents,
     so that no word is left out. Needs at least as many documents with tokens as topics.
     """
     from scipy.sparse import csr_array
@@ -57,8 +58,8 @@ def clustered_topics(
     from threadpoolctl import threadpool_limits
 
     there = np.flatnonzero(documents.length * documents.weight > 0)
-    if len(there) > CLUSTERED:
-        there = np.sort(random_state.choice(there, CLUSTERED, replace=False))
+    if len(there) > most:
+        there = np.sort(random_state.choice(there, most, replace=False))
     taken = documents.take(there)
     counts = taken.matrix()
     # scikit-learn's k-means takes 32-bit indices only; these are few documents.

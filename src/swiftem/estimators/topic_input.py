@@ -16,7 +16,7 @@ from swiftem.data.memory_limit import BASE, MemoryLimitError, in_words, read_mem
 from swiftem.data.open_documents import open_documents
 from swiftem.data.scratch import scratch_array
 from swiftem.estimators.documents import PIECES, Documents
-from swiftem.estimators.first_topics import clustered_topics, random_topics
+from swiftem.estimators.first_topics import CLUSTERED, FEW, clustered_topics, random_topics
 from swiftem.estimators.fit_topics import Allocator
 from swiftem.estimators.plan_topics import SMALL, TopicPlan, starts_for
 from swiftem.estimators.streamed_documents import StreamedDocuments
@@ -154,7 +154,10 @@ class TopicInput:
         else:
             several = int(self.n_init)
         if clustered and enough >= self.n_components:
-            return [clustered_topics(documents, self.n_components, random_state) for _ in range(several)]
+            most = FEW if self.method in ("sem", "sem-vr") else CLUSTERED
+            return [
+                clustered_topics(documents, self.n_components, random_state, most) for _ in range(several)
+            ]
         return [
             random_topics(self.n_components, documents.n_words, beta, random_state) for _ in range(several)
         ]

@@ -83,8 +83,12 @@ def leave_one_out_pass(
             of_b = min(count[e], 1.0) * min(weight[d], 1.0) / total
             without = 0.0
             for k in range(n_topics):
-                left_a = max(a[k] - of_a * r[k], least[k])
-                left_b = max(b[k] - of_b * inverse[k] * r[k], floor[k] * inverse[k])
+                # As a condition, which is one instruction for eight numbers; max() is not.
+                left_a = a[k] - of_a * r[k]
+                left_a = left_a if left_a > least[k] else least[k]
+                left_b = b[k] - of_b * inverse[k] * r[k]
+                floor_b = floor[k] * inverse[k]
+                left_b = left_b if left_b > floor_b else floor_b
                 r[k] = left_a * left_b
                 without += r[k]
             if without <= SMALLEST:  # nothing is left without the token: it is explained with it
