@@ -1,5 +1,7 @@
 PYTHON ?= python3
 VENV := .venv
+# Processes that run tests; a file's tests stay together.
+WORKERS ?= 2
 BIN := $(VENV)/bin
 
 # Two installs into one environment at a time would corrupt it.
@@ -13,7 +15,7 @@ demo: $(VENV)/.demo.stamp ## reproduce the paper's experiments, quickly; results
 	$(BIN)/swiftem reproduce all --quick --out results/demo
 
 test: $(VENV)/.dev.stamp ## run the quick tests and doctests with coverage
-	$(BIN)/python -m pytest --cov
+	$(BIN)/python -m pytest --cov -n $(WORKERS) --dist loadfile
 
 test-slow: $(VENV)/.dev.stamp ## run the slow tests
 	$(BIN)/python -m pytest -m slow
