@@ -142,9 +142,10 @@ class Store:
                 )
         for name, value in identity.items():
             if name not in kept and found.get(name) != value:
+                which, theirs, ours = _differing(name, found.get(name), value)
                 raise ValueError(
-                    f"{where} is of another run: its {name} is {_short(found.get(name))}, "
-                    f"that of this run is {_short(value)}."
+                    f"{where} is of another run: its {which} is {_short(theirs)}, "
+                    f"that of this run is {_short(ours)}."
                 )
         if found.get("machine") != here["machine"]:
             log.warning("%s is from another machine: results are the same to rounding only.", where)
@@ -322,6 +323,19 @@ def _split(content: bytes) -> tuple[dict[str, Any], Any]:
     (length,) = LENGTH.unpack_from(content)
     end = LENGTH.size + length
     return decode(content[LENGTH.size : end]), decode(content[end:])
+
+
+def _differing(name: str, theirs: Any, ours: Any) -> tuple[str, Any, Any]:
+    """Return what two runs differ in: of an estimator's parameters the first one, by its own name.
+
+    >>> _differing("parameters", {"tol": 0.1, "n_init": 1}, {"tol": 0.1, "n_init": 2})
+    ('n_init', 1, 2)
+    """
+    if name == "parameters" and isinstance(theirs, dict) and isinstance(ours, dict):
+        names = [*ours, *(other for other in theirs if other not in ours)]
+        name = next(one for one in names if theirs.get(one) != ours.get(one))
+        return name, theirs.get(name), ours.get(name)
+    return name, theirs, ours
 
 
 def _short(value: Any) -> str:

@@ -180,12 +180,13 @@ def _fit(mixture: GaussianMixture, table: Rows) -> bool:
 
 
 def in_options(sentence: str) -> str:
-    """Return what the estimator says of checkpoints in the words of the command line.
+    """Return what the estimator says of checkpoints and memory in the words of the command line.
 
     >>> in_options("checkpoint='a' holds a run already: take resume=True to go on from it.")
     "--checkpoint 'a' holds a run already: take --resume to go on from it."
     """
     changed = sentence.replace("checkpoint='", "--checkpoint '").replace("resume=True", "--resume")
+    changed = changed.replace("memory_limit must", "--memory-limit must")
     return changed.replace(": take resume='auto' to begin one", ": leave --resume out to begin one")
 
 
