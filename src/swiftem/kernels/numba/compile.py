@@ -40,7 +40,8 @@ def cache_folder() -> Path:
 def reordered(function: Callable[..., Any]) -> Any:
     """As :func:`kernel`, with sums in an order that the compiler chooses: it can then use vectors for them.
 
-    The order is the same in every call, so results stay the same to the last bit on one machine.
+    The order is the same in every call, so results stay the same to the last bit on one machine, wherever
+    arrays lie in memory: see :mod:`swiftem.kernels.numba.scratch` for what a loop that adds up may write to.
     """
     return kernel(function, fastmath={"reassoc", "nsz", "contract"})
 

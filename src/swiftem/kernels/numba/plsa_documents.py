@@ -21,6 +21,7 @@ from __future__ import annotations
 import numpy as np
 
 from swiftem.kernels.numba.compile import inlined, kernel, reordered
+from swiftem.kernels.numba.scratch import part, room
 
 __all__ = ["add_at", "fold_in", "gather", "m_step_of", "pass_over", "sums_of", "topics_at"]
 
@@ -69,7 +70,8 @@ def pass_over(begin, word, count, weight, doc_topic, word_topic, alpha, by_word,
         Σ n log p of the entries, before the M-step.
     """
     n_topics = word_topic.shape[1]
-    acc, heavy = np.empty(n_topics), np.empty(n_topics)
+    scratch = room(2, n_topics)
+    acc, heavy = part(scratch, 0, n_topics), part(scratch, 1, n_topics)
     value = 0.0
     for d in range(first, last):
         a = doc_topic[d]
@@ -85,9 +87,9 @@ def pass_over(begin, word, count, weight, doc_topic, word_topic, alpha, by_word,
             total = total if total > SMALLEST else SMALLEST
             ratio = count[e] / total
             for k in range(n_topics):
-                part = b[k] * ratio
-                acc[k] += part
-                q[k] += heavy[k] * part
+                change = b[k] * ratio
+                acc[k] += change
+                q[k] += heavy[k] * change
             # A logarithm costs as much as all of the above: one for many entries.
             if count[e] == 1.0:
                 product *= total
@@ -176,7 +178,9 @@ def fold_in(begin, word, count, word_topic, alpha, max_iter, tol, doc_topic, log
         E-steps of entries.
     """
     n_topics = word_topic.shape[1]
-    acc, one, two = np.empty(n_topics), np.empty(n_topics), np.empty(n_topics)
+    scratch = room(3, n_topics)
+    acc, one = part(scratch, 0, n_topics), part(scratch, 1, n_topics)
+    two = part(scratch, 2, n_topics)
     copied = np.empty((COPIED, n_topics))
     everywhere = word[:0]
     evaluations = 0
@@ -227,7 +231,7 @@ def sums_of(begin, word, count, weight, word_topic, alpha, max_iter, tol, by_wor
         E-steps of entries.
     """
     n_topics = word_topic.shape[1]
-    acc = np.empty(n_topics)
+    acc = part(room(1, n_topics), 0, n_topics)
     evaluations = 0
     for d in range(first, last):
         a, start, stop = doc_topic[d], begin[d], begin[d + 1]

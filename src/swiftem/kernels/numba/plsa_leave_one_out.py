@@ -18,6 +18,7 @@ from __future__ import annotations
 import numpy as np
 
 from swiftem.kernels.numba.compile import reordered
+from swiftem.kernels.numba.scratch import part, room
 
 __all__ = ["leave_one_out_pass"]
 
@@ -56,8 +57,9 @@ def leave_one_out_pass(
         Σ n log p of the entries with all tokens, before the M-step.
     """
     n_topics = word_topic.shape[1]
-    acc, r = np.empty(n_topics), np.empty(n_topics)
-    least, inverse = np.empty(n_topics), np.empty(n_topics)
+    scratch = room(4, n_topics)
+    acc, r = part(scratch, 0, n_topics), part(scratch, 1, n_topics)
+    least, inverse = part(scratch, 2, n_topics), part(scratch, 3, n_topics)
     prior = 0.0
     for k in range(n_topics):
         inverse[k] = 1.0 / totals[k] if totals[k] > 0.0 else 0.0
@@ -97,9 +99,9 @@ def leave_one_out_pass(
                     r[k] = a[k] * b[k]
             ratio = count[e] / without
             for k in range(n_topics):
-                part = r[k] * ratio
-                acc[k] += part
-                q[k] += weight[d] * part
+                change = r[k] * ratio
+                acc[k] += change
+                q[k] += weight[d] * change
             if count[e] == 1.0:
                 product *= total
                 if product < SMALLEST:

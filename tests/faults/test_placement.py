@@ -1,0 +1,141 @@
+"""No compiled kernel's result depends on where its arrays lie in memory."""
+
+from __future__ import annotations
+
+import ast
+import os
+import subprocess
+import sys
+import warnings
+from collections.abc import Iterable
+from pathlib import Path
+
+import compiled_models
+import helpers
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from placement import KERNELS, Call, recorded_calls, results
+
+import swiftem
+import swiftem.kernels.numba
+from swiftem import models
+from swiftem.posterior import posterior
+
+GAPS = [[8 * gap] for gap in range(0, 65, 4)] + [[0, 8, 200], [504, 16]]
+ALL_GAPS = [[8 * gap] for gap in range(65)] + [[0, 8, 200], [504, 16], [24, 0, 0, 128]]
+CALLED_BY_KERNELS = {"functions.is-finite", "gaussian-m-step.m-step"}
+BATCHES = {b: {name: helpers.make_method(name, step_size=0.05, batch_size=b) for name in helpers.NAMES}
+           for b in (1, 7, 80)}  # fmt: skip
+
+
+def fits() -> None:
+    """Call every kernel there is, on small problems; nine components or topics fill vectors and leave one."""
+    rng = np.random.default_rng(0)
+    y = rng.normal(size=(90, 3)) + 2 * rng.integers(0, 2, size=(90, 1))
+    counts = sp.csr_array(rng.poisson(0.4, size=(12, 20)))
+    for name in helpers.NAMES:
+        few, some, many = (BATCHES[b][name] for b in BATCHES)
+        swiftem.run(models.GaussianMixtureModel(9), y, few, n_iter=3, seed=0)
+        for method in (few, some):
+            result = swiftem.run(models.PLSAModel(9), counts, method, n_iter=3, seed=0)
+        swiftem.objective(models.PLSAModel(9), counts, result.theta)
+        for covariance in ("unit", "full", "tied", "diag", "spherical"):
+            model = models.GaussianMixtureModel(9, covariance=covariance)
+            result = swiftem.run(model, y, many, n_iter=3, seed=0)
+            swiftem.objective(model, y, result.theta)
+            posterior(model, y, result.theta, responsibilities=True)
+        if name != "em":
+            compiled_models.own().run(compiled_models.some(name), n_iter=3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of fits that did not converge
+        swiftem.GaussianMixture(9, max_iter=2, random_state=0).fit(y)
+        for options in ({"method": "em"}, {"method": "em", "leave_one_out": True}, {"method": "sem-vr"}):
+            topics = swiftem.PLSA(9, max_iter=2, random_state=0, init="random", **options).fit(counts)
+            topics.transform(counts)
+
+
+def differing(calls: Iterable[Call], all_gaps: list[list[int]], firsts: Iterable[int]) -> set[str]:
+    """Return the kernels whose results differ between places."""
+    found = set()
+    for call in calls:
+        expected = results(call, [4096], 0)
+        if any(results(call, gaps, first) != expected for gaps in all_gaps for first in firsts):
+            found.add(call.name)
+    return found
+
+
+@pytest.fixture(scope="module")
+def calls() -> list[Call]:
+    with pytest.MonkeyPatch.context() as patch:
+        return recorded_calls(fits, patch)
+
+
+def test_every_kernel_is_called(calls: list[Call]) -> None:
+    from numba.core.caching import NullCache
+    from numba.core.dispatcher import Dispatcher
+
+    there = set()
+    for name, module in sys.modules.items():
+        if name.startswith(f"{KERNELS}."):
+            for value in vars(module).values():
+                is_ours = isinstance(value, Dispatcher) and value.__module__ == name
+                if is_ours and not isinstance(value._cache, NullCache):  # helpers have no cache of their own
+                    there.add(f"{name.removeprefix(KERNELS + '.')}.{value.__name__}".replace("_", "-"))
+    assert there - {call.name.replace("_", "-") for call in calls} == CALLED_BY_KERNELS
+
+
+def test_places_of_arrays_change_no_bit(calls: list[Call]) -> None:
+    assert differing(calls, GAPS, (0, 1)) == set()
+
+
+@pytest.mark.slow
+def test_no_place_below_512_bytes_changes_a_bit(calls: list[Call]) -> None:
+    assert differing(calls, ALL_GAPS, range(8)) == set()
+
+
+@pytest.mark.slow
+def test_vectors_of_other_processors_change_no_bit_either(tmp_path: Path) -> None:
+    """Loops that take eight vectors at a time compare distances up to 256 bytes, as AVX-512 makes them."""
+    script = (
+        "import llvmlite.binding as llvm, sys\n"
+        "llvm.set_option('', '-force-vector-interleave=8')\n"
+        "sys.path[:0] = sys.argv[1:]\n"
+        "import pytest, placement, test_placement\n"
+        "with pytest.MonkeyPatch.context() as patch:\n"
+        "    calls = placement.recorded_calls(test_placement.fits, patch)\n"
+        "print(test_placement.differing(calls, test_placement.ALL_GAPS, range(8)))\n"
+    )
+    here = Path(__file__).parent
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(here), str(here.parent)],
+        env=os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.stdout.strip() == "set()", done.stderr
+
+
+def test_scratch_arrays_lie_apart_from_all_others() -> None:
+    from swiftem.kernels.numba.scratch import APART, part, room
+
+    memory = room.py_func(3, 5)
+    address = memory.ctypes.data
+    places = [(part.py_func(memory, number, 5).ctypes.data - address) // 8 for number in range(3)]
+    assert places == [APART, 2 * APART + 5, 3 * APART + 10]
+    assert len(memory) == places[-1] + 5 + APART
+    assert APART * 8 >= 512
+
+
+def test_kernels_with_sums_in_any_order_have_no_other_scratch_vectors() -> None:
+    """In them a loop may add up and write at once: what it writes to must lie apart from what it reads."""
+    checked = 0
+    for file in sorted(Path(swiftem.kernels.numba.__file__).parent.glob("*.py")):
+        for function in ast.walk(ast.parse(file.read_text())):
+            if not isinstance(function, ast.FunctionDef):
+                continue
+            if "reordered" in map(ast.unparse, function.decorator_list):
+                made = [call for call in ast.walk(function) if isinstance(call, ast.Call)]
+                new = [call for call in made if ast.unparse(call.func) in ("np.empty", "np.zeros")]
+                vectors = [ast.unparse(call) for call in new if not isinstance(call.args[0], ast.Tuple)]
+                assert vectors == [], f"{file.name}, {function.name}: use room and part"
+                checked += 1
+    assert checked
