@@ -5,52 +5,57 @@
 ['em', 'fiem', 'iem', 'sem', 'sem-vr']
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from swiftem import data, methods, models, schedules
-from swiftem.algorithm import objective, run
-from swiftem.result import Iterate, Result, State
-from swiftem.termination import RandomTermination
+from swiftem.interrupt import uninterrupted
 
 if TYPE_CHECKING:
+    from swiftem import data as data
+    from swiftem import methods as methods
+    from swiftem import models as models
+    from swiftem import posterior as posterior
+    from swiftem import schedules as schedules
+    from swiftem import testing as testing
     from swiftem import theory as theory
+    from swiftem.algorithm import objective as objective
+    from swiftem.algorithm import run as run
     from swiftem.estimators import PLSA as PLSA
     from swiftem.estimators import GaussianMixture as GaussianMixture
     from swiftem.estimators.select import select as select
-
-__all__ = [
-    "PLSA",
-    "GaussianMixture",
-    "Iterate",
-    "RandomTermination",
-    "Result",
-    "State",
-    "__version__",
-    "data",
-    "methods",
-    "models",
-    "objective",
-    "run",
-    "schedules",
-    "select",
-    "theory",
-]
+    from swiftem.result import Iterate as Iterate
+    from swiftem.result import Result as Result
+    from swiftem.result import State as State
+    from swiftem.termination import RandomTermination as RandomTermination
 
 __version__ = "0.1.0.dev0"
 
-LATE = {
-    "GaussianMixture": "swiftem.estimators",
-    "PLSA": "swiftem.estimators",
-    "select": "swiftem.estimators.select",
+MODULES = ("data", "methods", "models", "posterior", "schedules", "testing", "theory")
+NAMES = {
+    "GaussianMixture": "estimators",
+    "Iterate": "result",
+    "PLSA": "estimators",
+    "RandomTermination": "termination",
+    "Result": "result",
+    "State": "result",
+    "objective": "algorithm",
+    "run": "algorithm",
+    "select": "estimators.select",
 }
-"""Names that are imported when they are used: scikit-learn takes a second. So is ``theory``, a module."""
+"""Where the public names are. They are imported when they are used: scikit-learn alone takes a second."""
+
+__all__ = ["__version__", *MODULES, *NAMES]
 
 
 def __getattr__(name: str) -> Any:
-    from importlib import import_module
-
-    if name == "theory":
-        return import_module("swiftem.theory")
-    if name in LATE:
-        return getattr(import_module(LATE[name]), name)
+    with uninterrupted():  # half an import of NumPy cannot be mended
+        if name in MODULES:
+            return import_module(f"swiftem.{name}")
+        if name in NAMES:
+            found = globals()[name] = getattr(import_module(f"swiftem.{NAMES[name]}"), name)
+            return found
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,13 +1,15 @@
-"""Ctrl-C, held back until an iteration is complete."""
+"""Ctrl-C, held back until an iteration or an import is complete."""
 
 from __future__ import annotations
 
 import signal
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import FrameType, TracebackType
 from typing import Any
 
-__all__ = ["DeferredInterrupt"]
+__all__ = ["DeferredInterrupt", "uninterrupted"]
 
 
 class DeferredInterrupt:
@@ -45,3 +47,28 @@ class DeferredInterrupt:
         if self._requested:
             raise KeyboardInterrupt
         self._requested = True
+
+
+@contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Context that Ctrl-C cannot break off; it counts when the context ends.
+
+    For imports of packages that cannot be imported again after a half import: Numba's registries know of the
+    first half. Outside the main thread nothing is changed, as signals do not reach it.
+
+    >>> with uninterrupted():
+    ...     import numpy
+    """
+    before = signal.getsignal(signal.SIGINT)
+    # A handler that cannot be called ignores the signal, ends the process, or is not Python's.
+    if threading.current_thread() is not threading.main_thread() or not callable(before):
+        yield
+        return
+    pressed: list[Any] = []
+    signal.signal(signal.SIGINT, lambda *arguments: pressed.append(arguments))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+        if pressed:
+            before(*pressed[0])

@@ -26,7 +26,7 @@ from swiftem.cli.fit_options import (
 )
 from swiftem.cli.out_file import not_the_same, table_file
 
-__all__ = ["app", "main"]
+__all__ = ["app", "run_command"]
 
 app = typer.Typer(
     name="swiftem",
@@ -38,8 +38,8 @@ app = typer.Typer(
 )
 
 
-def main() -> None:
-    """Run the command line."""
+def run_command() -> None:
+    """Run the command that the arguments of the process name."""
     # Names of columns may have letters that the terminal has not; standard error is so already.
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")

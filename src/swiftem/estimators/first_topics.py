@@ -12,6 +12,7 @@ from swiftem._typing import Array
 from swiftem.estimators.documents import Documents
 from swiftem.estimators.running_counts import m_step, totals_of
 from swiftem.estimators.streamed_documents import StreamedDocuments
+from swiftem.kernels.threads import one_thread_blas, one_thread_openmp
 
 __all__ = ["INITS", "best_start", "clustered_topics", "random_topics"]
 
@@ -55,7 +56,6 @@ def clustered_topics(
     from sklearn.cluster import MiniBatchKMeans
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.feature_extraction.text import TfidfTransformer
-    from threadpoolctl import threadpool_limits
 
     there = np.flatnonzero(documents.length * documents.weight > 0)
     if len(there) > most:
@@ -70,7 +70,7 @@ def clustered_topics(
         random_state=random_state,
     )  # fmt: skip
     # A cluster's step is short: threads would wait for each other longer than they work.
-    with threadpool_limits(1), warnings.catch_warnings():
+    with one_thread_blas(), one_thread_openmp(), warnings.catch_warnings():
         warnings.filterwarnings("ignore", category=ConvergenceWarning)  # fewer kinds of documents than topics
         labels = kmeans.fit(TfidfTransformer().fit_transform(rows), sample_weight=taken.weight).labels_
     weighted = counts.multiply(taken.weight[:, None]).tocsr()

@@ -17,6 +17,7 @@ from swiftem.data.stored_source import StoredSource
 from swiftem.estimators.reseed import mended
 from swiftem.estimators.stored_rows import some_rows
 from swiftem.expectation import BLOCK
+from swiftem.kernels.threads import openmp_after_fork
 from swiftem.lanes.choose import choose_expectation
 from swiftem.models.gaussian_components import BoundGaussians
 from swiftem.models.gaussian_theta import GaussianTheta
@@ -149,7 +150,10 @@ def _responsibilities(
             return _of_rows(index, source.weight, n_components)
         from sklearn.cluster import kmeans_plusplus
 
-        _, index = kmeans_plusplus(X, n_components, sample_weight=source.weight, random_state=random_state)
+        with openmp_after_fork():
+            _, index = kmeans_plusplus(
+                X, n_components, sample_weight=source.weight, random_state=random_state
+            )
         return _of_rows(index, source.weight, n_components)
     found = init_params(X, n_components, random_state) if callable(init_params) else init_params
     return _given(found, n, n_components)
@@ -193,7 +197,8 @@ def _kmeans(
     with warnings.catch_warnings():
         # Of clusters that are not there, what becomes of them is said instead.
         warnings.filterwarnings("ignore", "Number of distinct clusters", ConvergenceWarning)
-        return np.asarray(kmeans.fit(X, sample_weight=weight).labels_)
+        with openmp_after_fork():
+            return np.asarray(kmeans.fit(X, sample_weight=weight).labels_)
 
 
 def _of_labels(labels: NDArray[Any], n_components: int) -> Rows:

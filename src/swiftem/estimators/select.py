@@ -17,7 +17,7 @@ from swiftem.estimators.gaussian_mixture import GaussianMixture
 from swiftem.estimators.reseed import DegenerateComponentWarning
 from swiftem.estimators.selection import Candidate, Selection, components
 from swiftem.estimators.warn import warn
-from swiftem.kernels.threads import get_threads, one_thread_blas
+from swiftem.kernels.threads import get_threads, one_thread_blas, one_thread_openmp
 
 __all__ = ["select"]
 
@@ -163,9 +163,7 @@ def _in_threads(chain: Callable[[str], None], kinds: Sequence[str], threads: int
 
 def _alone() -> None:
     """Keep scikit-learn's k-means to this thread: the others have kinds of their own, and sums keep order."""
-    from threadpoolctl import threadpool_limits
-
-    threadpool_limits(limits=1, user_api="openmp")
+    one_thread_openmp().__enter__()  # for the life of the thread
 
 
 def _choose(found: Sequence[Fitted], name: str, interrupted: bool) -> Selection:

@@ -10,19 +10,29 @@ import os
 from collections import deque
 from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
+from functools import cache
 from itertools import pairwise
+from threading import Lock
 from typing import Any, TypeVar
 
 from swiftem._checks import check_int
 
-__all__ = ["get_threads", "in_order", "one_thread_blas", "pieces", "set_threads"]
+__all__ = [
+    "get_threads",
+    "in_order",
+    "one_thread_blas",
+    "one_thread_openmp",
+    "openmp_after_fork",
+    "pieces",
+    "set_threads",
+]
 
 T = TypeVar("T")
 
 _threads: int | None = None
 _pool: ThreadPoolExecutor | None = None
-_blas: Any = None
+_is_forked = False
 
 
 def get_threads() -> int:
@@ -49,13 +59,20 @@ def set_threads(n: int | None) -> None:
 
 
 def _forget_pool() -> None:
-    # A forked child has the object but not its threads, so it must make its own.
     global _pool
     _pool = None
 
 
+def _after_fork() -> None:
+    # A forked child has the pool but not its threads, and limits that no thread of its own will lift.
+    global _is_forked
+    _is_forked = True
+    _forget_pool()
+    _one_thread_blas.forget()
+
+
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_pool)
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 def pieces(n: int, most: int = 32, least_rows: int = 4096) -> list[tuple[int, int]]:
@@ -69,14 +86,82 @@ def pieces(n: int, most: int = 32, least_rows: int = 4096) -> list[tuple[int, in
     return list(pairwise(edges))
 
 
-def one_thread_blas() -> AbstractContextManager[Any]:
-    """Return a context in which matrix products use one thread: the threads are ours, and sums keep order."""
-    global _blas
-    if _blas is None:
-        from threadpoolctl import ThreadpoolController
+@cache
+def _blas_libraries() -> list[Any]:
+    """Return what sets the threads of each BLAS, that of SciPy included, which compiled kernels call."""
+    import scipy.linalg.cython_blas  # noqa: F401
+    from threadpoolctl import ThreadpoolController
 
-        _blas = ThreadpoolController()
-    return _blas.limit(limits=1, user_api="blas")  # type: ignore[no-any-return]
+    return list(ThreadpoolController().select(user_api="blas").lib_controllers)
+
+
+def _set_blas_threads(library: Any, threads: int) -> None:
+    # The public function does nothing where another thread has called it before, and is still alive.
+    getattr(library, "_real_set_num_threads", library.set_num_threads)(threads)
+
+
+class _OneThreadBlas:
+    """One thread for BLAS as long as somebody needs it; then as many as before.
+
+    The setting is one for the whole process. Contexts of several threads overlap without nesting, so that
+    each restoring what it found would leave the limit of another behind.
+    """
+
+    def __init__(self) -> None:
+        self._lock, self._users = Lock(), 0
+        self._before: list[tuple[Any, int]] = []
+
+    def __enter__(self) -> None:
+        libraries = _blas_libraries()
+        with self._lock:
+            if self._users == 0:
+                self._before = [(library, library.num_threads) for library in libraries]
+                for library in libraries:
+                    _set_blas_threads(library, 1)
+            self._users += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._users = max(0, self._users - 1)  # 0 already where it was entered before a fork
+            if self._users == 0:
+                self._restore()
+
+    def _restore(self) -> None:
+        before, self._before = self._before, []
+        for library, threads in before:
+            _set_blas_threads(library, threads)
+
+    def forget(self) -> None:
+        """Lift the limit: whoever needed it is in another process."""
+        self._lock, self._users = Lock(), 0
+        self._restore()
+
+
+_one_thread_blas = _OneThreadBlas()
+
+
+def one_thread_blas() -> AbstractContextManager[None]:
+    """Return a context in which matrix products use one thread: the threads are ours, and sums keep order.
+
+    Contexts may overlap in several threads: the number of threads before the first of them comes back after
+    the last.
+    """
+    return _one_thread_blas
+
+
+def one_thread_openmp() -> AbstractContextManager[Any]:
+    """Return a context in which scikit-learn's loops use one thread; it is for the thread that enters it."""
+    from threadpoolctl import threadpool_limits
+
+    return threadpool_limits(limits=1, user_api="openmp")  # type: ignore[no-any-return]
+
+
+def openmp_after_fork() -> AbstractContextManager[Any]:
+    """Return a context for scikit-learn's loops: one thread in a forked child, elsewhere as many as are set.
+
+    GNU's OpenMP waits forever in a forked child for threads that only the parent has.
+    """
+    return one_thread_openmp() if _is_forked else nullcontext()
 
 
 def in_order(function: Callable[..., T], work: Iterable[tuple[Any, ...]]) -> Generator[T, None, None]:

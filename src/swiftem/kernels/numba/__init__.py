@@ -1,1 +1,6 @@
 """Compiled hot loops; imported only when a run uses them."""
+
+from swiftem.interrupt import uninterrupted
+
+with uninterrupted():
+    import numba  # noqa: F401

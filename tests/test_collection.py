@@ -1,0 +1,27 @@
+"""Every process collects the same tests: pytest-xdist refuses to begin otherwise."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+
+
+@pytest.mark.skipif(not (HERE.parent / "pyproject.toml").exists(), reason="needs the repository")
+def test_another_process_at_another_time_collects_the_same(request):
+    environment = os.environ | {
+        "PYTHONHASHSEED": "12345", "TZ": "Asia/Tokyo", "PYTHONPATH": os.pathsep.join([str(HERE), *sys.path]),
+    }  # fmt: skip
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-p", "later_clock", "-p", "no:cacheprovider", "--collect-only",
+         "-q", "-o", "addopts=", "--doctest-modules", "--import-mode=importlib"],
+        cwd=HERE.parent, env=environment, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout[-2000:]
+    there = {line for line in done.stdout.splitlines() if "::" in line}
+    here = {item.nodeid for item in request.session.items}
+    assert len(there) > 3000
+    assert here <= there, sorted(here - there)[:5]
