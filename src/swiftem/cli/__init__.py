@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import signal
 import sys
@@ -12,19 +13,19 @@ __all__ = ["main"]
 
 def main() -> None:
     """Run the command line; Ctrl-C ends it without a traceback, whatever it does at that moment."""
-    listens = signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    if listens:
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _quit)
-        sys.unraisablehook = _press_again
+        # Then all is done, but for the interpreter's own end.
+        atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)
     from swiftem.cli.app import run_command
 
+    if signal.getsignal(signal.SIGINT) is _quit:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    hook, sys.unraisablehook = sys.unraisablehook, _press_again
     try:
-        if listens:
-            signal.signal(signal.SIGINT, signal.default_int_handler)
         run_command()
     finally:
-        if listens:
-            signal.signal(signal.SIGINT, signal.SIG_IGN)  # all is done but for the interpreter's own end
+        sys.unraisablehook = hook
 
 
 def _quit(*_: object) -> None:
