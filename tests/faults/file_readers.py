@@ -1,4 +1,4 @@
-"""What a watched child does with a damaged file: every reader, whole and in blocks, and what may come of it."""
+"""What a watched child does with a damaged file: every reader, whole and in blocks."""
 
 from __future__ import annotations
 
@@ -18,7 +18,12 @@ from faults.file_mutants import WORDS, mutant
 from faults.watched import _where
 
 from swiftem.data import (
-    open_documents, open_source, read_corpus, read_documents, read_table, read_vocabulary,
+    open_documents,
+    open_source,
+    read_corpus,
+    read_documents,
+    read_table,
+    read_vocabulary,
 )  # fmt: skip
 
 ROWS, BLOCKS = 4096, 3000

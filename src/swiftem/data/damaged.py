@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,8 +15,8 @@ def damage_named(file: Path, what: str) -> Iterator[None]:
     """Turn any error of a library that reads ``file`` into a sentence; ``what`` says what it should be.
 
     Libraries that parse binary files raise what their parts raise: ``zlib.error``, ``EOFError``,
-    ``OverflowError``, ``KeyError`` and others. Errors of the system, which have a number, and those that
-    name the file already pass through.
+    ``OverflowError``, ``KeyError`` and others. Errors of the system keep their type, and sentences that name
+    the file already pass through.
 
     Examples
     --------
@@ -28,9 +29,12 @@ def damage_named(file: Path, what: str) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        of_system = isinstance(error, OSError) and error.errno is not None
-        if of_system or isinstance(error, ImportError) or str(error).startswith(str(file)):
+        if isinstance(error, ImportError) or str(error).startswith(str(file)):
             raise
+        # An invalid argument is a place in the file that cannot be, which its directory says.
+        if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):
+            reason = (error.strerror or type(error).__name__).lower()
+            raise type(error)(f"{file} cannot be read ({reason}).") from None
         if isinstance(error, MemoryError):  # sizes that a damaged file says are asked for in vain
             raise ValueError(
                 f"{file} must be {what} that fits into memory, got a larger or a damaged one."
@@ -46,5 +50,6 @@ def in_brackets(error: Exception) -> str:
     >>> in_brackets(OSError("Couldn't deserialize thrift: invalid data.\nMore.")), in_brackets(EOFError())
     ("Couldn't deserialize thrift: invalid data", 'EOFError')
     """
-    first = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
-    return first.strip("'\"").rstrip(". ")[:200] or type(error).__name__
+    text = str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)
+    first = next((line.strip() for line in text.splitlines() if line.strip()), "")
+    return first.rstrip(". ")[:200] or type(error).__name__

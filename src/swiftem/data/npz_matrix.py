@@ -50,6 +50,8 @@ def read_npz_matrix(file: Path) -> Any:
         parts = [members.array(name) for name in PARTS[form]]
         data = members.array("data")
         members.check_unpacked(ENTRY * data.size)
+        if data.dtype.kind not in "biuf":
+            raise ValueError(f"{file} must hold real numbers, got {data.dtype}.")
         if any(part.dtype.kind not in "iu" for part in parts):
             raise ValueError("its places are not whole numbers")
         return checked_sparse(f"{file}", _matrix(form, data, parts, (int(shape[0]), int(shape[1]))))

@@ -16,7 +16,8 @@ def is_sparse(data: Any) -> bool:
     >>> is_sparse(sp.coo_array([[1]])), is_sparse([[1]])
     (True, False)
     """
-    return hasattr(data, "tocsr") and hasattr(data, "nnz")
+    # Of its type: the number of entries of a matrix that is not sound cannot be asked for.
+    return hasattr(type(data), "tocsr") and hasattr(type(data), "nnz")
 
 
 def checked_sparse(name: str, matrix: Any) -> Any:
@@ -65,7 +66,12 @@ def checked_sparse(name: str, matrix: Any) -> Any:
         return _without_diagonals(matrix.shape, offsets, data)
     if matrix.format in ("csr", "csc", "bsr"):
         return _checked_compressed(name, matrix)
-    return _checked_places(name, matrix if matrix.format == "coo" else matrix.tocoo())
+    if matrix.format == "coo":
+        return _checked_places(name, matrix)
+    try:
+        return _checked_places(name, matrix.tocoo())
+    except (TypeError, ValueError, OverflowError) as error:
+        raise _unsound(name, "entries within its shape", f"others ({error})") from None
 
 
 def _is_scipys(matrix: Any) -> bool:
