@@ -26,7 +26,7 @@ MEMORY, HANG = 10**9, 5.0
 
 
 def cases(seconds: float, seed: int, most: int) -> Iterator[tuple[str, int]]:
-    """Yield kinds in turn with seeds, until the time is over or there were so many; one of each kind at least.
+    """Yield kinds in turn with seeds, until the time is over or there were enough; all kinds at least once.
 
     Time begins with the first answer: the child has its imports to do.
     """

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from swiftem.data.corpus_counts import CorpusCounts, counted_documents
-from swiftem.data.lines import read_lines
+from swiftem.data.lines import filled_lines
 from swiftem.data.vocabulary import check_unnamed_words, find_vocabulary, read_vocabulary
 from swiftem.data.whole_numbers import shortened_number, whole_number
 
@@ -63,9 +63,7 @@ def read_lda_c(
     documents: list[np.ndarray[tuple[int], np.dtype[np.int64]]] = []
     names: list[str] = []
     highest, highest_line = -1, 0
-    for number, line in read_lines(file, WHAT):
-        if not line.strip():
-            continue
+    for number, line in filled_lines(file, WHAT):
         pairs = document_in(file, number, line)
         if len(pairs) and (largest := int(pairs[::2].max())) > highest:
             highest, highest_line = largest, number

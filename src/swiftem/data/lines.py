@@ -13,7 +13,7 @@ from typing import BinaryIO, Protocol, cast
 
 from swiftem.data.text import decode_line
 
-__all__ = ["existing_file", "most_bytes", "read_bytes", "read_lines", "read_pieces"]
+__all__ = ["existing_file", "filled_lines", "most_bytes", "read_bytes", "read_lines", "read_pieces"]
 
 GZIP = b"\x1f\x8b"
 PIECE = 1 << 20
@@ -51,20 +51,42 @@ def read_lines(path: str | os.PathLike[str], what: str = "a text file") -> Itera
     ...     list(read_lines(file))
     [(1, 'rice'), (2, 'fish')]
     """
-    file, number = Path(path), 0
+    for first, lines in _decoded(path, what):
+        yield from enumerate(lines, start=first)
+
+
+def filled_lines(path: str | os.PathLike[str], what: str = "a text file") -> Iterator[tuple[int, str]]:
+    r"""Yield the lines of :func:`read_lines` that are not empty and have more than white space.
+
+    >>> import pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = pathlib.Path(folder, "two.txt")
+    ...     _ = file.write_bytes(b"rice\n\n \nfish\n")
+    ...     list(filled_lines(file))
+    [(1, 'rice'), (4, 'fish')]
+    """
+    for first, lines in _decoded(path, what):
+        # Of a whole piece at once: a file may have millions of lines with nothing in them.
+        yield from [(n, line) for n, line in enumerate(lines, start=first) if line and not line.isspace()]
+
+
+def _decoded(path: str | os.PathLike[str], what: str) -> Iterator[tuple[int, list[str]]]:
+    """Yield the number of a line, and the text of this one and of some that follow it."""
+    file, number = Path(path), 1
     for piece in read_pieces(file, what, PIECE):
         content = piece.removesuffix(b"\n")
         try:
             if b"\0" in content:
                 raise ValueError
-            text = (content if number else content.removeprefix(codecs.BOM_UTF8)).decode("utf-8")
+            text = (content if number > 1 else content.removeprefix(codecs.BOM_UTF8)).decode("utf-8")
         except ValueError:  # line by line: the one that is wrong is named, after those before it
             for line in content.split(b"\n"):
+                yield number, [decode_line(line, file, number)]
                 number += 1
-                yield number, decode_line(line, file, number)
             continue
-        for number, line_text in enumerate(text.split("\n"), start=number + 1):  # noqa: B020
-            yield number, line_text.rstrip("\r")
+        lines = text.split("\n")
+        yield number, [line.rstrip("\r") for line in lines] if "\r" in text else lines
+        number += len(lines)
 
 
 def read_bytes(path: str | os.PathLike[str], what: str) -> bytes:

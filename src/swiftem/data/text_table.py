@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from swiftem.data.lines import existing_file, read_lines
+from swiftem.data.lines import existing_file, filled_lines, read_lines
 from swiftem.data.parquet_table import check_rows, opened
 from swiftem.data.texts import Texts
 
@@ -156,7 +156,7 @@ def _is_text(kind: Any) -> bool:
 
 
 def _delimiter(file: Path) -> str:
-    first = next((line for _, line in read_lines(file, CSV) if line.strip()), "")
+    first = next((line for _, line in filled_lines(file, CSV)), "")
     return max(DELIMITERS, key=first.count)
 
 
