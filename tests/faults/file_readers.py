@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow.csv  # noqa: F401  # before memory is limited
 import sklearn.feature_extraction.text  # noqa: F401
 from faults.file_mutants import WORDS, mutant
-from faults.watched import _where
+from faults.watched import innermost
 
 from swiftem.data import (
     open_documents,
@@ -144,7 +144,7 @@ def read_mutant(case: tuple[str, int]) -> dict[str, Any]:
                 wrong = complaint(error, names)
                 refused += not wrong
                 if wrong:
-                    where = _where("".join(traceback.format_exception(error)))
+                    where = innermost("".join(traceback.format_exception(error)))
                     findings.append([reader, type(error).__name__, where, wrong, str(error)[:300]])
         pair = [
             totals[name] for name in ("read_corpus", "open_documents") if name in totals and kind != "text"

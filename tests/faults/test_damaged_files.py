@@ -17,9 +17,10 @@ from time import monotonic
 
 import pytest
 from faults.file_mutants import KINDS, mutant
+from faults.file_readers import complaint
 from faults.watched import Outcome, run_cases
 
-pytest.importorskip("pyarrow")
+pytestmark = pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="memory is read from /proc")
 
 MEMORY, HANG = 10**9, 5.0
 """Bytes beyond the imports, and seconds, from which on a small file is a finding."""
@@ -116,6 +117,24 @@ def test_what_goes_wrong_is_noticed():
         assert outcome.kind == kind
         assert outcome.what.startswith(what)
         assert value in (None, outcome.value)
+
+
+REFUSALS = {
+    "a sentence": (ValueError("toy.npz must be whole, got a damaged one."), ""),
+    "a question": (TypeError("toy.npz has no column 'a': did you mean 'b'?"), ""),
+    "of the system": (PermissionError("toy.npz cannot be read (permission denied)."), ""),
+    "another kind": (KeyError("toy.npz must be whole."), "not a refusal"),
+    "no decoding": (UnicodeDecodeError("utf-8", b"toy.npz.", 0, 1, "toy.npz."), "not a refusal"),
+    "two lines": (ValueError("toy.npz must be whole,\ngot a damaged one."), "not one sentence"),
+    "no end": (ValueError("toy.npz must be whole"), "not one sentence"),
+    "no name": (ValueError("it must be whole."), "does not name the file"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSALS)
+def test_what_a_refusal_is(case):
+    error, expected = REFUSALS[case]
+    assert complaint(error, {"toy.npz"}) == expected
 
 
 def test_a_mutant_is_a_function_of_its_seed():

@@ -20,6 +20,7 @@ import sys
 import tempfile
 import traceback
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from time import monotonic
 from typing import Any, NamedTuple
@@ -113,10 +114,10 @@ class _Child:
             if self._process.poll() is not None:
                 code = self._process.returncode
                 name = signal.Signals(-code).name if code < 0 else f"exit code {code}"
-                return Outcome(case, "crashed", name, _where(self._said(before)))
+                return Outcome(case, "crashed", name, innermost(self._said(before)))
             late = monotonic() - began > PATIENCE * self._seconds
             if late or self._cpu() - used > self._seconds:
-                return Outcome(case, "hung", "", _where(self._said(before)))
+                return Outcome(case, "hung", "", innermost(self._said(before)))
 
     def _hear(self, seconds: float) -> dict[str, Any] | None:
         """Return the answer, or None where there is none in time, or the child has ended."""
@@ -142,7 +143,7 @@ class _Child:
         self._log.close()
 
 
-def _where(text: str) -> str:
+def innermost(text: str) -> str:
     """Return the innermost function of swiftem in a traceback, of either order."""
     frames = FRAME.findall(text)
     if "most recent call first" not in text:
@@ -157,12 +158,13 @@ def _status(name: str) -> int:
 
 
 def _answer(work: Any, case: Any, memory: int) -> dict[str, Any]:
-    Path("/proc/self/clear_refs").write_text("5")  # forget the peak of the cases before
+    with suppress(OSError):  # forget the peak of the cases before, where the system lets us
+        Path("/proc/self/clear_refs").write_text("5")
     base = _status("VmRSS:")
     try:
         found = {"kind": "returned", "value": work(case)}
     except Exception as error:
-        where = _where("".join(traceback.format_exception(error)))
+        where = innermost("".join(traceback.format_exception(error)))
         found = {"kind": "raised", "what": type(error).__name__, "where": where, "value": str(error)[:2000]}
     peak = _status("VmHWM:") - base
     if peak > memory:
