@@ -34,7 +34,8 @@ class UciDocuments:
     Parameters
     ----------
     path : path
-        As for :func:`swiftem.data.read_bag_of_words`. Its lines must be ordered by document, as UCI's are.
+        As for :func:`swiftem.data.read_bag_of_words`. Its lines must be ordered by document, as UCI's are;
+        at most a million documents may be without words.
     vocabulary : path, optional
         The words, one a line; by default ``vocab.pubmed.txt`` beside ``docword.pubmed.txt``.
 
