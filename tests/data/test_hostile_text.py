@@ -150,6 +150,15 @@ class TestSizesThatAreOnlySaid:
         file = write(tmp_path, head + b"1\n2\n3\n", "toy.mtx")
         refused(lambda: read_corpus(file), file, "entries, as its line 2 says, got 3")
 
+    @pytest.mark.parametrize("size", ["0 8", "8 0", "0 0"])
+    @pytest.mark.parametrize("layout", ["array", "coordinate"])
+    def test_no_rows_or_columns(self, tmp_path, layout, size):
+        """SciPy's reader divides by their number."""
+        size += " 3" if layout == "coordinate" else ""
+        content = f"%%MatrixMarket matrix {layout} integer general\n{size}\n" + "1\n2\n3\n"
+        file = write(tmp_path, content.encode(), "toy.mtx")
+        refused(lambda: read_corpus(file), file, "at least one of its rows and columns", "in line 2")
+
     def test_words_that_nobody_names(self, tmp_path):
         sp.save_npz(tmp_path / "toy.npz", sp.coo_array(([1], ([0], [2 * 10**9])), shape=(1, 2 * 10**9 + 1)))
         files = [

@@ -79,6 +79,11 @@ class EntryLines:
 
         from scipy.io import mmread
 
+        if 0 in self.shape:  # by which the reader divides
+            raise ValueError(
+                f"{self.file} must have at least one of its {self.rows} and {self.columns}, got shape "
+                f"{self.shape} in line {self.said_in}."
+            )
         enough = content.count(b"\n", start) + 1 >= self.n_entries
         if not (enough and self.are_lines(content, start)):
             raise self.fault(content[start:], first_line)
