@@ -1,6 +1,7 @@
 """What the tests of tables share."""
 
 import importlib.util
+import tracemalloc
 
 import pytest
 
@@ -22,3 +23,23 @@ def sentence_of(call, kind=ValueError):
     assert sentence.endswith((".", "?"))
     assert "\n" not in sentence
     return sentence
+
+
+def refused(call, file, *expected):
+    """Check that ``call`` is refused by one short sentence that begins with the file and has these words."""
+    sentence = sentence_of(call)
+    assert sentence.startswith(str(file)), sentence
+    assert len(sentence) < len(str(file)) + 400
+    for part in expected:
+        assert part in sentence, sentence
+    return sentence
+
+
+def traced_peak(call):
+    """Return how many bytes Python and NumPy had at most while ``call`` ran, and what it returned."""
+    tracemalloc.start()
+    try:
+        found = call()
+        return tracemalloc.get_traced_memory()[1], found
+    finally:
+        tracemalloc.stop()

@@ -18,6 +18,7 @@ __all__ = [
     "check_choice",
     "check_finite",
     "check_int",
+    "check_not_lazy",
     "check_real",
     "check_simplex",
 ]
@@ -50,6 +51,27 @@ def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> str:
         wanted = " or ".join(repr(choice) for choice in choices)
         raise ValueError(f"{name} must be {wanted}, got {value!r}.")
     return str(value)
+
+
+def check_not_lazy(name: str, data: Any) -> None:
+    """Refuse a table that is only planned, such as a LazyFrame of polars, instead of computing it unasked.
+
+    >>> class LazyFrame:
+    ...     def collect(self): ...
+    >>> check_not_lazy("data", LazyFrame())
+    Traceback (most recent call last):
+    ...
+    TypeError: data must be rows of numbers, got a LazyFrame, which is only planned: give its collect().
+    """
+    # Of its type: to ask the object may compute something, or warn.
+    kind = type(data)
+    if callable(getattr(kind, "collect", None)) and not (
+        hasattr(kind, "__array__") or hasattr(kind, "__len__")
+    ):
+        raise TypeError(
+            f"{name} must be rows of numbers, got a {kind.__name__}, which is only planned: give its "
+            "collect()."
+        )
 
 
 def as_numbers(name: str, values: ArrayLike) -> NDArray[Any]:

@@ -58,3 +58,18 @@ def test_fingerprint():
     assert len(fingerprints) == 5
     assert ArraySource(Y).fingerprint() == ArraySource(np.asfortranarray(Y)).fingerprint()
     assert ArraySource(Y).fingerprint() == ArraySource(np.repeat(Y, 2, axis=0)[::2]).fingerprint()
+
+
+@pytest.mark.parametrize("n", [4096, 4097, 8192, 10_000])
+def test_a_fingerprint_has_every_row(n):
+    """Rows are hashed in pieces; the last one may be short."""
+    rows, weight = np.zeros((n, 2)), np.ones(n)
+    found = {ArraySource(rows, weight).fingerprint()}
+    for place in (0, n // 2, n - 1):
+        other = rows.copy()
+        other[place, 1] = 1.0
+        found.add(ArraySource(other, weight).fingerprint())
+        heavier = weight.copy()
+        heavier[place] = 2.0
+        found.add(ArraySource(rows, heavier).fingerprint())
+    assert len(found) == 7

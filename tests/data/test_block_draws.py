@@ -73,3 +73,27 @@ def test_spread_rows_are_different_and_one_of_each_part(n, count):
     if count < n:
         assert np.array_equal(np.searchsorted(n * np.arange(count + 1) // count, found, side="right") - 1,
                               np.arange(count))  # fmt: skip
+
+
+WHOLE = len(EDGES) - 1
+ORDERS = {"in order": (2, True), "one window": (WHOLE, False), "one window, in order": (WHOLE, True)}
+
+
+@pytest.mark.parametrize("case", ORDERS)
+def test_no_epoch_is_like_another(case):
+    """Where blocks come in order, or all make one window, only the shuffling within makes a difference."""
+    per_window, in_order = ORDERS[case]
+    found = epochs(draws(per_window=per_window, in_order=in_order), 6)
+    first = 13 if per_window == 2 else 61  # samples of the first window
+    assert len({tuple(epoch[:first]) for epoch in found}) == 6
+    assert len({tuple(epoch[first - 61 :]) for epoch in found}) == 6
+
+
+@pytest.mark.parametrize("case", ORDERS)
+def test_any_place_is_what_the_whole_has(case):
+    per_window, in_order = ORDERS[case]
+    made = draws(61, per_window, in_order)  # an epoch an iteration
+    whole = made.block(0, 12)[0]
+    assert np.array_equal(draws(61, per_window, in_order).at(5)[0], whole[5])
+    for k in (11, 0, 5, 6):
+        assert np.array_equal(made.at(k)[0], whole[k])

@@ -77,12 +77,18 @@ def test_the_vocabulary_beside_it_only_if_it_fits(tmp_path):
     [
         ("hello", "got something else in line 1"),
         ("", "got something else in line 1"),
-        (HEAD + "2 3 2\n1 1 4\n2 4 1\n", "in line 4 (column index out of bounds)"),
-        (HEAD + "2 3 2\n1 1 4\n2 x 1\n", "in line 4 (invalid integer value)"),
-        (HEAD + "2 3 2\n1 1 4\n", "truncated file"),
-        (HEAD + "2 3 1\n1 1 4\n2 2 2\n", "too many lines"),
-        (HEAD + "% 0.5\n2 3 2\n1 1 4\n2 2 2.5\n", "whole numbers, as its line 1 says, got another in line 5"),
-        (HEAD + "2 3 2\n1 1 4\n2 2 -2\n", "counts of at least 0, got -2 in row 1, column 1 (from 0)"),
+        (HEAD + "2 3 2\n1 1 4\n2 4 1\n", "columns from 1 to 3, got 4 in line 4"),
+        (
+            HEAD + "2 3 2\n1 1 4\n2 x 1\n",
+            "a row, a column and a count, three whole numbers, in each line, got '2 x 1' in line 4",
+        ),
+        (HEAD + "2 3 2\n1 1 4\n", "2 entries, as its line 2 says, got 1"),
+        (HEAD + "2 3 1\n1 1 4\n2 2 2\n", "1 entries, as its line 2 says, got 2"),
+        (
+            HEAD + "% 0.5\n2 3 2\n1 1 4\n2 2 2.5\n",
+            "three whole numbers, in each line, got '2 2 2.5' in line 5",
+        ),
+        (HEAD + "2 3 2\n1 1 4\n2 2 -2\n", "counts of at least 0, got -2 in line 4"),
         (
             "%%MatrixMarket matrix coordinate real general\n1 1 1\n1 1 nan\n",
             "got nan in row 0, column 0",

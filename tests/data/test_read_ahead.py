@@ -65,3 +65,32 @@ def test_a_consumer_that_stops_closes_what_is_read():
     del stream
     assert closed == [True]
     assert not readers()
+
+
+class Closable:
+    """Numbers from 0 on, with a file behind them, say; no generator, which is closed when it is forgotten."""
+
+    def __init__(self, length):
+        self.left, self.closed = iter(range(length)), 0
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        return next(self.left)
+
+    def close(self):
+        self.closed += 1
+
+
+@pytest.mark.parametrize("taken", [1, 3, 100])
+def test_what_is_read_is_closed_at_return(taken):
+    items = Closable(100)
+    stream = read_ahead(items)
+    for _ in range(taken):
+        next(stream)
+    if taken == 100:
+        assert list(stream) == []
+    stream.close()
+    assert items.closed == 1
+    assert not readers()

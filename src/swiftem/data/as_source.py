@@ -7,11 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from swiftem._checks import check_not_lazy
 from swiftem.data.array_source import ArraySource
 from swiftem.data.block_source import BlockSource, is_one_shot
 from swiftem.data.count_source import CountSource
 from swiftem.data.open_source import are_paths, open_source
 from swiftem.data.source import Source
+from swiftem.data.sparse_structure import is_sparse
 from swiftem.data.token_source import TokenSource
 
 __all__ = ["as_source", "is_blocks"]
@@ -39,6 +41,7 @@ def as_source(data: Any, sample_weight: ArrayLike | None = None) -> Source:
     >>> as_source(([0, 0, 1], [3, 1, 3])).n_words
     4
     """
+    check_not_lazy("data", data)
     if isinstance(data, Source):
         if sample_weight is not None:
             raise ValueError("sample_weight must be given to the source, not beside it.")
@@ -50,7 +53,7 @@ def as_source(data: Any, sample_weight: ArrayLike | None = None) -> Source:
                 "each block as a pair (rows, weights)."
             )
         return open_source(data) if are_paths(data) else BlockSource(data)
-    if hasattr(data, "tocsr") and hasattr(data, "nnz"):
+    if is_sparse(data):
         return CountSource(data, sample_weight)
     if isinstance(data, tuple):
         if len(data) != 2 or not all(_is_one_dimensional(part) for part in data):

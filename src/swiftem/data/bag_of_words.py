@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import os
-import re
 from pathlib import Path
 
 from swiftem.data.corpus_counts import CorpusCounts, counted_documents
+from swiftem.data.entry_lines import EntryLines
 from swiftem.data.lines import read_bytes
 from swiftem.data.vocabulary import find_vocabulary, read_vocabulary
+from swiftem.data.whole_numbers import whole_number
 
-__all__ = ["ENTRIES", "first_fault", "miscounted", "read_bag_of_words", "read_head", "words_for"]
+__all__ = ["FIRST_LINE", "WHAT", "read_bag_of_words", "read_head", "words_for"]
 
 WHAT = "a bag of words in UCI's format"
 HEAD = ("the number of documents", "the number of words", "the number of entries")
-# Possessive, so that nothing is remembered for going back: files have up to 10^8 lines.
-LINE = rb"[ \t]*+(?:[0-9]++[ \t]++[0-9]++[ \t]++[0-9]++)?+[ \t\r]*+"
-ENTRIES = re.compile(rb"(?:" + LINE + rb"\n)*+" + LINE)
-INTEGER = re.compile(r"[+-]?[0-9]+")
+FIRST_LINE = 1 + len(HEAD)
+MOST = 2**63 - 1
+"""Largest number of a head."""
 
 
 def read_bag_of_words(
@@ -57,40 +57,29 @@ def read_bag_of_words(
     >>> corpus.counts.toarray().tolist(), corpus.words
     ([[1, 1], [0, 2]], ('fish', 'rice'))
     """
-    import io
-
-    from scipy.io import mmread
-
     file = Path(path)
     content = read_bytes(file, WHAT)
-    n_documents, n_words, n_entries, start = read_head(file, content)
-    words = words_for(file, vocabulary, n_words)
-    # The rest is that of a MatrixMarket file, whose reader is compiled. It takes 1.5 for 1, and more than
-    # three numbers a line, so that the lines are looked at first.
-    if not ENTRIES.fullmatch(content, start):
-        raise _fault(file, content, start, n_documents, n_words, n_entries)
-    head = f"%%MatrixMarket matrix coordinate integer general\n{n_documents} {n_words} {n_entries}\n"
-    try:
-        counts = mmread(io.BytesIO(head.encode() + content[start:]), spmatrix=False)
-    except (ValueError, OverflowError):
-        raise _fault(file, content, start, n_documents, n_words, n_entries) from None
-    names = tuple(f"document {number}" for number in range(1, n_documents + 1))
-    return counted_documents(counts, words, names, str(file), "uci")
+    lines, start = read_head(file, content)
+    words = words_for(file, vocabulary, lines.shape[1])
+    counts = lines.read(content, start, FIRST_LINE)
+    return counted_documents(counts, words, lambda row: f"document {row + 1}", str(file), "uci")
 
 
-def read_head(file: Path, content: bytes) -> tuple[int, int, int, int]:
-    """Return the three numbers of the head, and where the entries begin."""
+def read_head(file: Path, content: bytes) -> tuple[EntryLines, int]:
+    """Return what the three numbers of the head say about the lines below, and where these begin."""
     numbers = []
     start = 0
     for place, what in enumerate(HEAD, start=1):
         end = content.find(b"\n", start)
         end = len(content) if end < 0 else end
         text = content[start:end].decode("utf-8", "replace").strip()
-        if not text.isascii() or not text.isdigit() or int(text) < 1:
+        if not text.isascii() or not text.isdigit() or not 1 <= whole_number(text) <= MOST:
             raise ValueError(f"{file} must have {what} in line {place}, got {text[:40]!r}.")
-        numbers.append(int(text))
+        numbers.append(whole_number(text))
         start = end + 1
-    return numbers[0], numbers[1], numbers[2], start
+    n_documents, n_words, n_entries = numbers
+    lines = EntryLines(file, (n_documents, n_words), n_entries, 3, rows="documents", columns="words")
+    return lines, start
 
 
 def words_for(file: Path, vocabulary: str | os.PathLike[str] | None, n_words: int) -> tuple[str, ...]:
@@ -108,46 +97,3 @@ def words_for(file: Path, vocabulary: str | os.PathLike[str] | None, n_words: in
             f"{found} must have {n_words:,} words, as line 2 of {file} says, got {len(words):,}."
         )
     return words
-
-
-def _fault(
-    file: Path, content: bytes, start: int, n_documents: int, n_words: int, n_entries: int
-) -> ValueError:
-    """Return a sentence on the first line that is wrong, or on their number."""
-    fault, seen = first_fault(file, content[start:], 4, n_documents, n_words)
-    return fault or miscounted(file, n_entries, seen)
-
-
-def miscounted(file: Path, n_entries: int, seen: int) -> ValueError:
-    """Return the sentence on a wrong number of entries."""
-    return ValueError(f"{file} must have {n_entries:,} entries, as its line 3 says, got {seen:,}.")
-
-
-def first_fault(
-    file: Path, content: bytes, first_line: int, n_documents: int, n_words: int
-) -> tuple[ValueError | None, int]:
-    """Return a sentence on the first line that is wrong, if there is one, and the number of entries.
-
-    ``content`` are lines of the file from number ``first_line`` on.
-    """
-    seen = 0
-    for number, line in enumerate(content.decode("utf-8", "replace").splitlines(), start=first_line):
-        if not line.strip():
-            continue
-        seen += 1
-        cells = line.split()
-        if len(cells) != 3 or not all(INTEGER.fullmatch(cell) for cell in cells):
-            wanted = "a document, a word and a count, three whole numbers,"
-            sentence = f"{file} must have {wanted} in each line, got {line[:40]!r} in line {number}."
-            return ValueError(sentence), seen
-        document, word, count = map(int, cells)
-        for what, value, least, most in (
-            ("documents", document, 1, n_documents), ("words", word, 1, n_words),
-        ):  # fmt: skip
-            if not least <= value <= most:
-                sentence = f"{file} must have {what} from 1 to {most}, got {value} in line {number}."
-                return ValueError(sentence), seen
-        if not 0 <= count < 2**63:
-            sentence = f"{file} must have counts of at least 0, got {count} in line {number}."
-            return ValueError(sentence), seen
-    return None, seen

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     import scipy.sparse as sp
 
-__all__ = ["CorpusCounts", "beginning", "counted_documents"]
+__all__ = ["CorpusCounts", "beginning", "check_tokens", "counted_documents"]
 
 SHOWN = 200
 """Characters that are kept of a document's text."""
+MOST_TOKENS = 2.0**53
+"""Beyond this, numbers of tokens are no longer exact in float64."""
 
 
 @dataclass(frozen=True)
@@ -104,16 +107,20 @@ def beginning(text: str) -> str:
 
 
 def counted_documents(
-    counts: Any, words: Sequence[str] | None, names: Sequence[str], source: str, format: str
+    counts: Any, words: Sequence[str] | None, name: Callable[[int], str], source: str, format: str
 ) -> CorpusCounts:
     """Return the corpus of a matrix of counts, without the documents that have no word.
+
+    What it costs grows with the entries, not with the documents, of which a file may say any number.
 
     Parameters
     ----------
     counts : sparse, shape (D, V)
         Non-negative; duplicates are added up.
-    words, names : sequences of length V and D
-        ``words`` may be None.
+    words : sequence of str, length V, or None
+        The words.
+    name : callable
+        What a document is called, by its number from 0.
     source : str
         The file, for sentences.
     format : str
@@ -122,24 +129,43 @@ def counted_documents(
     Raises
     ------
     ValueError
-        When nothing was counted.
+        When nothing was counted, or more than 2^53 tokens.
     """
     import scipy.sparse as sp
 
+    check_tokens(source, counts.data)
+    n_documents, numbers = counts.shape[0], None
+    if counts.format == "coo" and n_documents > len(counts.data):
+        numbers, row = np.unique(counts.row, return_inverse=True)
+        counts = sp.coo_array((counts.data, (row, counts.col)), shape=(len(numbers), counts.shape[1]))
     matrix = sp.csr_array(counts)
     matrix.sum_duplicates()
     matrix.eliminate_zeros()
     kept = np.flatnonzero(np.diff(matrix.indptr))
     if not len(kept):
         raise ValueError(f"{source} must have at least one document with a word in it, got none.")
-    empty = matrix.shape[0] - len(kept)
-    if empty:
+    if len(kept) < matrix.shape[0]:
         matrix = matrix[kept]
+    empty = n_documents - len(kept)
     return CorpusCounts(
         matrix,
         None if words is None else tuple(words),
-        tuple(names[place] for place in kept.tolist()),
+        tuple(name(row) for row in (kept if numbers is None else numbers[kept]).tolist()),
         None,
         format,
-        (f"{empty:,} of {empty + len(kept):,} documents have no words and were left out.",) if empty else (),
+        (f"{empty:,} of {n_documents:,} documents have no words and were left out.",) if empty else (),
     )
+
+
+def check_tokens(source: str, counts: NDArray[Any]) -> None:
+    """Refuse more tokens than float64 counts exactly; sums of integers would wrap around beyond.
+
+    >>> check_tokens("toy.dat", np.array([2**62, 2**62]))
+    Traceback (most recent call last):
+    ...
+    ValueError: toy.dat must have at most 2^53 tokens, got 9.22e+18.
+    """
+    with np.errstate(over="ignore"):
+        total = float(counts.sum(dtype=np.float64))
+    if total > MOST_TOKENS:
+        raise ValueError(f"{source} must have at most 2^53 tokens, got {total:.3g}.")

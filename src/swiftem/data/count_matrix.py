@@ -11,14 +11,26 @@ from typing import Any
 import numpy as np
 
 from swiftem.data.corpus_counts import CorpusCounts, counted_documents
-from swiftem.data.lines import existing_file, read_bytes
-from swiftem.data.vocabulary import find_vocabulary, read_vocabulary
+from swiftem.data.entry_lines import EntryLines
+from swiftem.data.lines import read_bytes
+from swiftem.data.npz_matrix import read_npz_matrix
+from swiftem.data.vocabulary import check_unnamed_words, find_vocabulary, read_vocabulary
+from swiftem.data.whole_numbers import whole_number
 
 __all__ = ["read_count_matrix"]
 
 MARKET = "a matrix of counts in MatrixMarket's format"
-NPZ = "a sparse matrix of counts, as scipy.sparse.save_npz writes it"
-AT_LINE = re.compile(r"Line (\d+): (.*)", flags=re.DOTALL)
+BANNER = re.compile(
+    rb"%%?MatrixMarket\s+matrix\s+(coordinate|array)\s+"
+    rb"(integer|unsigned-integer|real|double|pattern|complex)\s+"
+    rb"(general|symmetric|skew-symmetric|hermitian)",
+    flags=re.IGNORECASE,
+)
+COMMENT = re.compile(rb"(?:%[^\n]*+|[ \t\r]*+)\n")
+SIZE = re.compile(rb"[ \t]*+[0-9]++(?:[ \t]++[0-9]++)++[ \t\r]*+\n?+")
+DIGITS = re.compile(r"[0-9]+")
+MOST = 2**63 - 1
+"""Largest number of a size."""
 
 
 def read_count_matrix(
@@ -56,64 +68,51 @@ def read_count_matrix(
     >>> corpus.counts.toarray().tolist(), corpus.names
     ([[1, 1], [0, 2]], ('row 0', 'row 1'))
     """
+    import scipy.sparse as sp
+
     file = Path(path)
     with_zip = zipfile.is_zipfile(file) if file.is_file() else file.suffix == ".npz"
-    counts = _npz(file) if with_zip or file.suffix == ".npz" else _matrix_market(file)
+    counts = read_npz_matrix(file) if with_zip or file.suffix == ".npz" else _matrix_market(file)
+    counts = sp.coo_array(counts)  # whose size is that of its entries, whatever its shape
     _check_counts(file, counts)
-    names = tuple(f"row {number}" for number in range(counts.shape[0]))
     words = _words(file, vocabulary, counts.shape[1])
-    return counted_documents(counts, words, names, str(file), "npz" if with_zip else "matrixmarket")
-
-
-def _npz(file: Path) -> Any:
-    import scipy.sparse as sp
-    from scipy.sparse import load_npz
-
-    existing_file(file, NPZ)
-    try:
-        return sp.coo_array(load_npz(file))
-    except (OSError, ValueError, KeyError, AttributeError, zipfile.BadZipFile) as error:
-        if isinstance(error, PermissionError):
-            raise
-        reason = (str(error).strip("'\"").rstrip(".") or type(error).__name__).partition("\n")[0]
-        raise ValueError(f"{file} must be {NPZ}, got another or a damaged file ({reason}).") from None
+    if words is None:
+        check_unnamed_words(file, counts.shape[1])
+    kind = "npz" if with_zip else "matrixmarket"
+    return counted_documents(counts, words, lambda row: f"row {row}", str(file), kind)
 
 
 def _matrix_market(file: Path) -> Any:
-    import io
-
-    import scipy.sparse as sp
-    from scipy.io import mmread
-
+    """Return the matrix: sparse, or an array where the file has one."""
     content = read_bytes(file, MARKET)
-    banner, _, rest = content.partition(b"\n")
-    if b"complex" in banner.lower() or b"hermitian" in banner.lower():
+    end = content.find(b"\n") + 1 or len(content)
+    banner = BANNER.fullmatch(content[:end].strip())
+    if banner is None:
+        got = content[: min(end, 40)].decode("utf-8", "replace").strip()
+        raise ValueError(
+            f"{file} must be {MARKET}, got something else in line 1 ({got!r}, not %%MatrixMarket matrix ...)."
+        )
+    layout, field, symmetry = (part.decode("ascii").lower() for part in banner.groups())
+    if field == "complex" or symmetry == "hermitian":
         raise ValueError(f"{file} must hold real numbers, got complex ones in line 1.")
-    if b"integer" in banner.lower():
-        # The reader would take 1 for 1.5.
-        fraction = re.search(rb"^[^%\n]*\.", rest, flags=re.MULTILINE)
-        if fraction is not None:
-            line = 2 + rest.count(b"\n", 0, fraction.start())
-            raise ValueError(
-                f"{file} must hold whole numbers, as its line 1 says, got another in line {line}."
-            )
-    try:
-        found = mmread(io.BytesIO(content), spmatrix=False)
-    except (ValueError, OverflowError) as error:
-        at = AT_LINE.fullmatch(str(error))
-        what = at[2] if at else str(error)
-        where = f" in line {at[1]}" if at else ""
-        raise ValueError(f"{file} must be {MARKET}, got something else{where} ({_lower(what)}).") from None
-    return sp.coo_array(found)
-
-
-def _lower(sentence: str) -> str:
-    """Return a sentence as part of another.
-
-    >>> _lower("Row index out of bounds.")
-    'row index out of bounds'
-    """
-    return sentence[:1].lower() + sentence[1:].strip().rstrip(".")
+    value: Any = {"unsigned-integer": "integer", "double": "real"}.get(field, field)
+    start, number = end, 2
+    while comment := COMMENT.match(content, start):
+        start, number = comment.end(), number + 1
+    end = content.find(b"\n", start) + 1 or len(content)
+    size = [whole_number(cell) for cell in DIGITS.findall(content[start:end].decode("utf-8", "replace"))]
+    wanted = 3 if layout == "coordinate" else 2
+    if len(size) != wanted or not SIZE.fullmatch(content, start, end) or max(size) > MOST:
+        got = content[start : min(end, start + 40)].decode("utf-8", "replace").strip()
+        raise ValueError(f"{file} must have {wanted} whole numbers, its size, in line {number}, got {got!r}.")
+    rows, columns = size[:2]
+    entries = size[2] if layout == "coordinate" else rows * columns
+    if layout == "array" and symmetry != "general":
+        off_diagonal = rows * (rows - 1) // 2
+        entries = off_diagonal if symmetry == "skew-symmetric" else off_diagonal + rows
+    form: Any = layout
+    lines = EntryLines(file, (rows, columns), entries, number, field=value, layout=form, symmetry=symmetry)
+    return lines.read(content, end, number + 1)
 
 
 def _check_counts(file: Path, counts: Any) -> None:

@@ -11,15 +11,13 @@ from numpy.typing import ArrayLike
 
 from swiftem._checks import check_finite
 from swiftem._typing import Array, Index
+from swiftem.data.corpus_counts import check_tokens
 from swiftem.data.fingerprint import fingerprint
 from swiftem.data.sample_weight import read_sample_weight
 from swiftem.data.source import Access, Batch
+from swiftem.data.sparse_structure import checked_sparse, is_sparse
 
 __all__ = ["CountSource"]
-
-
-MOST_TOKENS = 2.0**53
-"""Beyond this, numbers of tokens are no longer exact in float64."""
 
 
 class CountSource:
@@ -50,12 +48,13 @@ class CountSource:
     access: ClassVar[Access] = "random"
 
     def __init__(self, counts: Any, sample_weight: ArrayLike | None = None) -> None:
-        if not (hasattr(counts, "tocsr") and hasattr(counts, "nnz")):
+        if not is_sparse(counts):
             raise TypeError(f"counts must be a SciPy sparse matrix, got {type(counts).__name__}.")
         if len(counts.shape) != 2 or 0 in counts.shape:
             raise ValueError(f"data must have at least one document and one word, got shape {counts.shape}.")
         if np.dtype(counts.dtype).kind not in "biuf":
             raise TypeError(f"data must hold real numbers, got dtype {counts.dtype}.")
+        counts = checked_sparse("data", counts)
         # In float64 before duplicates are added, as tocsr may do: small integer types would overflow.
         matrix = counts.astype(np.float64).tocsr(copy=True)
         check_finite("data", matrix.data)
@@ -74,8 +73,7 @@ class CountSource:
         self._document: Index = document[kept]
         self._word: Index = matrix.indices[kept].astype(np.intp)
         count: Array = matrix.data[kept]
-        if count.sum() > MOST_TOKENS:
-            raise ValueError(f"data must have at most {MOST_TOKENS:.0e} tokens, got {count.sum():.3g}.")
+        check_tokens("data", count)
         if (count == np.floor(count)).all():
             self._last: Index | None = np.cumsum(count.astype(np.intp))
             self._weight = None if of_document is None else of_document[self._document]

@@ -9,6 +9,7 @@ import numpy as np
 
 from swiftem._checks import check_finite, check_int
 from swiftem.data.fingerprint import fingerprint
+from swiftem.data.sparse_structure import checked_sparse, is_sparse
 
 __all__ = ["CsrDocuments"]
 
@@ -33,11 +34,11 @@ class CsrDocuments:
     def __init__(self, counts: Any) -> None:
         import scipy.sparse as sp
 
-        if not (hasattr(counts, "tocsr") and hasattr(counts, "nnz")):
+        if not is_sparse(counts):
             raise TypeError(f"counts must be a SciPy sparse matrix, got {type(counts).__name__}.")
         if len(counts.shape) != 2 or 0 in counts.shape:
             raise ValueError(f"data must have at least one document and one word, got shape {counts.shape}.")
-        matrix = sp.csr_array(counts, copy=True)
+        matrix = sp.csr_array(checked_sparse("data", counts), copy=True)
         check_finite("data", matrix.data)
         if len(matrix.data) and matrix.data.min() < 0:
             raise ValueError(f"data must hold counts, which are not negative, got {matrix.data.min():g}.")

@@ -15,7 +15,7 @@ from swiftem.data.csv_table import StumbledError, stream_by_pyarrow, stream_by_p
 from swiftem.data.file_hash import file_hash
 from swiftem.data.source import Access
 from swiftem.data.stored_source import WINDOW_BYTES, Chunk, StoredSource
-from swiftem.data.table_columns import Column, Columns, choose_columns, label, shortened
+from swiftem.data.table_columns import Column, Columns, choose_columns, label, left_out_of, shortened
 
 __all__ = ["CsvSource"]
 
@@ -81,9 +81,7 @@ class CsvSource(StoredSource):
             self._layouts.append((layout, chosen))
         first, of_first = self._layouts[0]
         self.names = of_first.names
-        if of_first.left_out:
-            left = shortened([f"{name} ({why})" for name, why in of_first.left_out.items()])
-            self.notes = (f"Left out of {self._files[0]}: {left}.",)
+        self.notes = left_out_of(self._files, [chosen for _, chosen in self._layouts])
         self.dtype, self.tail = np.dtype(np.float64), (len(of_first.data),)
         self.is_weighted = of_first.weights is not None
         self._by_python: set[int] = set()

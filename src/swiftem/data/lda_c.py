@@ -9,8 +9,9 @@ from pathlib import Path
 import numpy as np
 
 from swiftem.data.corpus_counts import CorpusCounts, counted_documents
-from swiftem.data.lines import read_lines
-from swiftem.data.vocabulary import find_vocabulary, read_vocabulary
+from swiftem.data.lines import filled_lines
+from swiftem.data.vocabulary import check_unnamed_words, find_vocabulary, read_vocabulary
+from swiftem.data.whole_numbers import shortened_number, whole_number
 
 __all__ = ["WHAT", "document_in", "read_lda_c"]
 
@@ -62,9 +63,7 @@ def read_lda_c(
     documents: list[np.ndarray[tuple[int], np.dtype[np.int64]]] = []
     names: list[str] = []
     highest, highest_line = -1, 0
-    for number, line in read_lines(file, WHAT):
-        if not line.strip():
-            continue
+    for number, line in filled_lines(file, WHAT):
         pairs = document_in(file, number, line)
         if len(pairs) and (largest := int(pairs[::2].max())) > highest:
             highest, highest_line = largest, number
@@ -79,13 +78,13 @@ def read_lda_c(
             f"{file} must have words from 0 to {len(words) - 1}, as many as {found} has, got {highest} "
             f"in line {highest_line}."
         )
-    if highest >= 2**31:
-        raise ValueError(f"{file} must have words below 2^31, got {highest} in line {highest_line}.")
+    if words is None:
+        check_unnamed_words(file, highest + 1, f" in line {highest_line}")
     pairs = np.concatenate(documents)
     rows = np.concatenate([[0], np.cumsum([len(document) // 2 for document in documents])])
     shape = (len(documents), highest + 1 if words is None else len(words))
     counts = sp.csr_array((pairs[1::2], pairs[::2], rows), shape=shape)
-    return counted_documents(counts, words, names, str(file), "lda-c")
+    return counted_documents(counts, words, names.__getitem__, str(file), "lda-c")
 
 
 def document_in(file: Path, number: int, line: str) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
@@ -94,9 +93,9 @@ def document_in(file: Path, number: int, line: str) -> np.ndarray[tuple[int], np
         raise _fault(file, number, line)
     try:
         numbers = np.array(line.replace(":", " ").split(), dtype=np.int64)
-    except OverflowError:
+    except (OverflowError, ValueError):  # the latter where there are thousands of digits
         raise _fault(file, number, line) from None
-    if len(numbers) != 1 + 2 * numbers[0]:
+    if len(numbers) - 1 != 2 * int(numbers[0]):
         raise ValueError(
             f"{file} must have as many pairs in a line as its first number says, got {numbers[0]} and "
             f"{len(numbers) // 2} pairs in line {number}."
@@ -116,11 +115,12 @@ def _fault(file: Path, number: int, line: str) -> ValueError:
         cells = PAIR.fullmatch(pair)
         if cells is None:
             return ValueError(f"{file} must have pairs such as 17:2, got {pair[:40]!r} in line {number}.")
-        word, count = int(cells[1]), int(cells[2])
-        if not 0 <= word < 2**31:
-            return ValueError(f"{file} must have words from 0 to 2^31 - 1, got {word} in line {number}.")
-        if not 0 <= count < 2**63:
-            return ValueError(f"{file} must have counts of at least 0, got {count} in line {number}.")
+        if not 0 <= whole_number(cells[1]) < 2**31:
+            got = shortened_number(cells[1])
+            return ValueError(f"{file} must have words from 0 to 2^31 - 1, got {got} in line {number}.")
+        if not 0 <= whole_number(cells[2]) < 2**63:
+            got = shortened_number(cells[2])
+            return ValueError(f"{file} must have counts of at least 0, got {got} in line {number}.")
     return ValueError(
         f"{file} must have a line N word:count ... for each document, got another in line {number}."
     )

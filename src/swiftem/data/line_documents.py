@@ -12,12 +12,13 @@ from typing import Any, Literal
 import numpy as np
 
 from swiftem._checks import check_int
+from swiftem.data.corpus_counts import check_tokens
 from swiftem.data.file_hash import file_hash
 from swiftem.data.known_words import count_known_words
 from swiftem.data.lda_c import WHAT, document_in
-from swiftem.data.lines import read_lines
+from swiftem.data.lines import filled_lines
 from swiftem.data.read_ahead import read_ahead
-from swiftem.data.vocabulary import find_vocabulary, read_vocabulary
+from swiftem.data.vocabulary import check_unnamed_words, find_vocabulary, read_vocabulary
 
 __all__ = ["LdaCDocuments", "TextDocuments"]
 
@@ -44,7 +45,7 @@ class _LineDocuments(ABC):
         self.n_documents = first
 
     def _in_blocks(self, rows: int) -> Iterator[list[tuple[int, str]]]:
-        lines = ((number, line) for number, line in read_lines(self._file, self.what) if line.strip())
+        lines = filled_lines(self._file, self.what)
         while block := list(islice(lines, rows)):
             yield block
 
@@ -92,12 +93,12 @@ class LdaCDocuments(_LineDocuments):
             self.n_words = len(self.words)
             return
         highest, count = -1, 0
-        for number, line in read_lines(self._file, self.what):
-            if line.strip():
-                count += 1
-                highest = max(highest, *document_in(self._file, number, line)[::2].tolist(), -1)
+        for number, line in filled_lines(self._file, self.what):
+            count += 1
+            highest = max(highest, *document_in(self._file, number, line)[::2].tolist(), -1)
         if highest < 0:
             raise ValueError(f"{self._file} must have at least one document with a word in it, got none.")
+        check_unnamed_words(self._file, highest + 1)
         self.n_words, self.n_documents = highest + 1, count
 
     def _counts(self, lines: list[tuple[int, str]]) -> Any:
@@ -112,6 +113,7 @@ class LdaCDocuments(_LineDocuments):
                 )
         ends = np.concatenate([[0], np.cumsum([len(pairs) // 2 for pairs in found])])
         pairs = np.concatenate(found)
+        check_tokens(str(self._file), pairs[1::2])
         matrix = sp.csr_array((pairs[1::2], pairs[::2], ends), shape=(len(lines), self.n_words))
         matrix.sum_duplicates()
         matrix.eliminate_zeros()

@@ -53,7 +53,7 @@ def match_words(corpus: CorpusCounts, words: Sequence[str], source: str = "The c
     moved = sp.coo_array(
         (chosen.data, (chosen.row, place[known][chosen.col])), shape=(chosen.shape[0], len(words))
     )
-    found = counted_documents(moved, words, corpus.names, source, corpus.format)
+    found = counted_documents(moved, words, corpus.names.__getitem__, source, corpus.format)
     totals = np.asarray(corpus.counts.sum(axis=0)).ravel()
     totals[known] = 0
     notes = corpus.notes

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
-from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from swiftem.data.finite_rows import first_bad_cell, what_it_is
+from swiftem.data.npy_header import read_npy_header
 from swiftem.data.table_columns import Column, Columns, choose_columns
 
 __all__ = ["open_npy", "read_npy"]
+
+MOST_AXES = 10
+"""Sentences show no longer shapes."""
 
 
 def read_npy(
@@ -43,39 +46,25 @@ def read_npy(
 
 def open_npy(file: Path) -> NDArray[Any]:
     """Return the array (n,) or (n, d) of numbers in a file, memory-mapped, or say why there is none."""
-    array = _open(file)
-    if array.dtype.kind not in "biuf":
-        what = "named fields" if array.dtype.names else f"dtype {array.dtype}"
+    with file.open("rb") as stream:
+        header = read_npy_header(stream, file)
+    shape, dtype = header.shape, header.dtype
+    if dtype.kind not in "biuf":
+        what = "named fields" if dtype.names else f"dtype {dtype}"
         raise ValueError(f"{file} must hold real numbers, got {what}.")
-    if array.ndim not in (1, 2):
-        raise ValueError(f"{file} must hold an array of shape (n,) or (n, d), got {array.shape}.")
-    if array.size == 0:
-        raise ValueError(f"{file} must have at least one row and one column, got shape {array.shape}.")
-    return array
-
-
-def _open(file: Path) -> NDArray[Any]:
-    """Return the array in the file, memory-mapped; never anything pickled."""
-    try:
-        with file.open("rb") as stream:
-            version = npy.read_magic(stream)
-            shape, _, dtype = _read_header(stream, version)
-        if dtype.hasobject:
-            raise ValueError(f"{file} must hold numbers, got Python objects, which are not read.")
-        if 0 in shape:
-            return np.empty(shape, dtype)  # nothing can be mapped
-        return npy.open_memmap(file, mode="r")
-    except ValueError as error:
-        if str(error).startswith(str(file)):
-            raise
+    if len(shape) not in (1, 2):
+        got = shape if len(shape) < MOST_AXES else f"{len(shape)} axes"
+        raise ValueError(f"{file} must hold an array of shape (n,) or (n, d), got {got}.")
+    if 0 in shape:
+        raise ValueError(f"{file} must have at least one row and one column, got shape {shape}.")
+    there = file.stat().st_size - header.offset
+    if header.n_bytes > there:
         raise ValueError(
-            f"{file} must be a file of numpy.save, got a damaged one or something else."
-        ) from None
-
-
-def _read_header(stream: Any, version: tuple[int, int]) -> Any:
-    # NumPy has no public function for version 3, which differs from 2 by names of fields in UTF-8.
-    return npy.read_array_header_1_0(stream) if version == (1, 0) else npy.read_array_header_2_0(stream)
+            f"{file} must have {header.n_bytes:,} bytes of numbers, as many as its shape {shape} needs, got "
+            f"{max(0, there):,}: it is damaged."
+        )
+    order: Literal["F", "C"] = "F" if header.fortran else "C"
+    return np.memmap(file, dtype, mode="r", offset=header.offset, shape=shape, order=order)
 
 
 def _native(array: NDArray[Any]) -> NDArray[Any]:

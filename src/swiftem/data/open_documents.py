@@ -12,6 +12,7 @@ from swiftem.data.csr_documents import CsrDocuments
 from swiftem.data.document_source import DocumentSource
 from swiftem.data.line_documents import LdaCDocuments, TextDocuments
 from swiftem.data.lines import existing_file
+from swiftem.data.sparse_structure import is_sparse
 from swiftem.data.uci_documents import UciDocuments
 
 __all__ = ["open_documents"]
@@ -44,7 +45,7 @@ def open_documents(data: Any, vocabulary: Any = None, format: str | None = None)
     """
     if isinstance(data, DocumentSource):
         return data
-    if hasattr(data, "tocsr") and hasattr(data, "nnz"):
+    if is_sparse(data):
         return CsrDocuments(data)
     if not isinstance(data, str | os.PathLike):
         raise TypeError(f"data must be a file, a sparse matrix or a source, got {type(data).__name__}.")

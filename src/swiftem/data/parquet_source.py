@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from swiftem._checks import check_int
 from swiftem.data.file_hash import file_hash
-from swiftem.data.parquet_table import chosen_of, numbers_of, opened
+from swiftem.data.parquet_table import check_rows, chosen_of, numbers_of, opened, other_rows
 from swiftem.data.source import Access
 from swiftem.data.stored_source import Chunk, StoredSource
-from swiftem.data.table_columns import Column, label, shortened
+from swiftem.data.table_columns import Column, label, left_out_of, shortened
 
 __all__ = ["ParquetSource"]
 
@@ -64,7 +64,7 @@ class ParquetSource(StoredSource):
         if window is not None:
             check_int("window", window, minimum=1)
         self._files = [Path(file) for file in (files if isinstance(files, list | tuple) else [files])]
-        kinds, groups, lengths = [], [], []
+        kinds, groups, lengths, choices = [], [], [], []
         for number, file in enumerate(self._files):
             with opened(file) as stored:
                 names, chosen, kind = chosen_of(file, stored, columns, weight)
@@ -77,13 +77,16 @@ class ParquetSource(StoredSource):
                         f"got {shortened(found)}."
                     )
                 kinds.append(kind)
+                choices.append(chosen)
                 rows = [stored.metadata.row_group(g).num_rows for g in range(stored.metadata.num_row_groups)]
+                if sum(rows) != stored.metadata.num_rows:
+                    raise other_rows(file, stored.metadata.num_rows)
+                for count in rows:
+                    check_rows(file, count, len(chosen.all), "write it with smaller row groups")
             starts = np.concatenate([[0], np.cumsum(rows)])
-            groups += [(file, g, int(starts[g])) for g in range(len(rows)) if rows[g]]
+            groups += [_Group(file, g, int(starts[g]), rows[g]) for g in range(len(rows)) if rows[g]]
             lengths += [row for row in rows if row]
-        if chosen.left_out:
-            left = shortened([f"{name} ({why})" for name, why in chosen.left_out.items()])
-            self.notes = (f"Left out of {self._files[0]}: {left}.",)
+        self.notes = left_out_of(self._files, choices)
         self.dtype = np.dtype(np.result_type(*kinds))
         self.tail = (len(self._chosen.data),)
         self.is_weighted = self._chosen.weights is not None
@@ -98,13 +101,13 @@ class ParquetSource(StoredSource):
         lengths, self.total_weight = [], 0.0
         place = self._chosen.weights
         assert place is not None
-        for file, group, start in self._groups:
+        for group in self._groups:
             count = 0
-            with opened(file, memory_map=True) as stored:
-                for batch in stored.iter_batches(row_groups=[group], columns=[self._names[place]]):
-                    weight = _not_negative(file, numbers_of(file, batch.column(0), "weights", start), start)
-                    count += int(np.count_nonzero(weight))
-                    self.total_weight += float(weight.sum())
+            for start, batch in _batches([group], [self._names[place]]):
+                found = numbers_of(group.file, batch.column(0), "weights", start)
+                weight = _not_negative(group.file, found, start)
+                count += int(np.count_nonzero(weight))
+                self.total_weight += float(weight.sum())
             lengths.append(count)
         self.n = sum(lengths)
         if not self.n:
@@ -114,51 +117,77 @@ class ParquetSource(StoredSource):
 
     def chunks(self, rows: int) -> Iterator[Chunk]:
         """Yield all rows in order, about ``rows`` at a time."""
-        for file, found in groupby(self._groups, key=lambda group: group[0]):
-            runs: list[tuple[list[int], int]] = []
-            for _, group, start in found:
-                if runs and runs[-1][0][-1] == group - 1:
-                    runs[-1][0].append(group)
+        for _, found in groupby(self._groups, key=lambda group: group.file):
+            runs: list[list[_Group]] = []
+            for group in found:
+                if runs and runs[-1][-1].number == group.number - 1:
+                    runs[-1].append(group)
                 else:  # the first, or one after a group without weight
-                    runs.append(([group], start))
-            for groups, start in runs:
-                yield from self._read(file, groups, start, rows)
+                    runs.append([group])
+            for run in runs:
+                yield from self._read(run, rows)
 
     def block(self, number: int) -> Chunk:
         """Return the rows of a row group."""
-        file, group, start = self._groups[number]
+        group = self._groups[number]
         rows = int(self.layout.edges[number + 1] - self.layout.edges[number])
         y = np.empty((rows, *self.tail), dtype=self.dtype)
         weight = np.empty(rows) if self.is_weighted else None
         filled = 0
-        for part in self._read(file, [group], start, self.chunk_rows):
+        for part in self._read([group], self.chunk_rows):
+            if filled + len(part.y) > rows:
+                raise other_rows(group.file, group.rows)
             y[filled : filled + len(part.y)] = part.y
             if weight is not None:
                 weight[filled : filled + len(part.y)] = part.weight
             filled += len(part.y)
+        if filled != rows:
+            raise other_rows(group.file, group.rows)
         return Chunk(y, weight)
 
-    def _read(self, file: Path, groups: list[int], start: int, rows: int) -> Iterator[Chunk]:
-        """Yield the rows of row groups; ``start`` is the number in the file of the first one."""
+    def _read(self, groups: list[_Group], rows: int) -> Iterator[Chunk]:
+        """Yield the rows of consecutive row groups of a file."""
         wanted = [self._names[place] for place in self._chosen.all]
-        with opened(file, memory_map=True) as stored:
-            for batch in stored.iter_batches(batch_size=rows, row_groups=groups, columns=wanted):
-                y = np.empty((batch.num_rows, len(self.names)), dtype=self.dtype)
-                for place, name in enumerate(self.names):
-                    y[:, place] = numbers_of(file, batch.column(wanted[place]), name, start)
-                weight = None
-                if self.is_weighted:
-                    found = numbers_of(file, batch.column(wanted[-1]), wanted[-1], start)
-                    weight = _not_negative(file, found, start)
-                    if not weight.all():
-                        y, weight = y[weight > 0], weight[weight > 0]
-                yield Chunk(y, weight)
-                start += batch.num_rows
+        file = groups[0].file
+        for start, batch in _batches(groups, wanted, rows):
+            y = np.empty((batch.num_rows, len(self.names)), dtype=self.dtype)
+            for place, name in enumerate(self.names):
+                y[:, place] = numbers_of(file, batch.column(wanted[place]), name, start)
+            weight = None
+            if self.is_weighted:
+                found = numbers_of(file, batch.column(wanted[-1]), wanted[-1], start)
+                weight = _not_negative(file, found, start)
+                if not weight.all():
+                    y, weight = y[weight > 0], weight[weight > 0]
+            yield Chunk(y, weight)
 
     def fingerprint(self) -> str:
         """Return a hash of the files, the choice of columns and the layout; it reads all of them."""
         what = (self.names, self._chosen.weights, self.layout.per_window)
         return file_hash(f"parquet{what}", self._files)
+
+
+class _Group(NamedTuple):
+    """A row group: its number in the file, and the number of its first row there."""
+
+    file: Path
+    number: int
+    start: int
+    rows: int
+
+
+def _batches(groups: list[_Group], columns: list[str], rows: int = 65_536) -> Iterator[tuple[int, Any]]:
+    """Yield consecutive row groups of a file, ``rows`` rows at a time, with the number of the first row."""
+    file, start, end = groups[0].file, groups[0].start, groups[-1].start + groups[-1].rows
+    numbers = [group.number for group in groups]
+    with opened(file, memory_map=True) as stored:
+        for batch in stored.iter_batches(batch_size=rows, row_groups=numbers, columns=columns):
+            if start + batch.num_rows > end:
+                break
+            yield start, batch
+            start += batch.num_rows
+        if start != end:
+            raise other_rows(file, end)
 
 
 def _not_negative(file: Path, weight: Any, start: int) -> Any:

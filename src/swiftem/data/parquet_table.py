@@ -10,12 +10,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from swiftem.data.damaged import damage_named
 from swiftem.data.finite_rows import first_bad_cell, what_it_is
 from swiftem.data.table_columns import Column, Columns, choose_columns, label
 
-__all__ = ["NEEDS_PYARROW", "chosen_of", "numbers_of", "opened", "parquet_names", "read_parquet"]
+__all__ = [
+    "NEEDS_PYARROW", "check_rows", "chosen_of", "numbers_of", "opened", "other_rows", "parquet_names",
+    "read_parquet",
+]  # fmt: skip
 
 NEEDS_PYARROW = "Parquet files need pyarrow: install it with pip install 'swiftem[io]'."
+PARQUET = "a Parquet file"
+UNPACKED, FREE = 1000, 256 << 20
+"""Rows in memory may be so many times as large as the file, and so many bytes more: a column of few values
+takes next to nothing in a file."""
 
 
 def read_parquet(
@@ -27,6 +35,7 @@ def read_parquet(
     """
     with opened(file) as stored:
         names, chosen, kind = chosen_of(file, stored, columns, weights)
+        check_rows(file, stored.metadata.num_rows, len(chosen.all), "read it in pieces with open_source")
         values = np.empty((stored.metadata.num_rows, len(chosen.data)), dtype=kind)
         weight = None if chosen.weights is None else np.empty(len(values))
         _fill(file, stored, names, chosen, values, weight)
@@ -39,7 +48,7 @@ def chosen_of(
     """Return the names of all columns of an open file, the choice, and the least type that holds it."""
     schema = stored.schema_arrow
     names = [str(name) for name in schema.names]
-    index = (schema.pandas_metadata or {}).get("index_columns", [])
+    index = _index(schema)
     unfit = [
         "an index" if name in index else _unfit(kind) for name, kind in zip(names, schema.types, strict=True)
     ]
@@ -62,20 +71,32 @@ def parquet_names(file: Path) -> tuple[str, ...]:
 
 @contextmanager
 def opened(file: Path, **options: Any) -> Iterator[Any]:
-    """Open the file, and turn what Arrow complains of into a sentence."""
+    """Open the file, and turn what Arrow complains of, now or while it is read, into a sentence."""
     try:
-        import pyarrow as pa
         from pyarrow import parquet
     except ImportError:
         raise ImportError(NEEDS_PYARROW) from None
-    try:
-        with parquet.ParquetFile(file, **options) as stored:
-            yield stored
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowKeyError) as error:
-        first = str(error).partition("\n")[0].rstrip(". ") or type(error).__name__
+    with damage_named(file, PARQUET), parquet.ParquetFile(file, **options) as stored:
+        yield stored
+
+
+def check_rows(file: Path, rows: int, columns: int, instead: str) -> None:
+    """Refuse to take memory for more rows than a file of its size may have; ``instead`` says what helps."""
+    most = UNPACKED * file.stat().st_size + FREE
+    if rows < 0 or 8 * rows * columns > most:
         raise ValueError(
-            f"{file} must be a Parquet file, got a damaged one or something else: {first}."
-        ) from None
+            f"{file} must have at most {most // (8 * columns):,} rows of {columns} columns to be read at "
+            f"once, got {rows:,}: it is damaged, or {instead}."
+        )
+
+
+def _index(schema: Any) -> list[Any]:
+    """Return the columns that pandas keeps as an index, as far as what it wrote about them can be read."""
+    try:
+        found = schema.pandas_metadata["index_columns"]
+    except Exception:  # no such note, or one that is no JSON or has no such entry
+        return []
+    return found if isinstance(found, list) else []
 
 
 def _unfit(kind: Any) -> str:
@@ -115,14 +136,23 @@ def _fill(
     weight: NDArray[Any] | None,
 ) -> None:
     """Read batch by batch, so that the file's columns and the array are not in memory at the same time."""
-    start = 0
+    start = stop = 0
     wanted = [names[number] for number in chosen.all]
     for batch in stored.iter_batches(columns=wanted):
         stop = start + batch.num_rows
+        if stop > len(values):
+            break
         for place, number in enumerate(chosen.all):
             target = weight if weight is not None and place == len(chosen.data) else values[:, place]
             target[start:stop] = numbers_of(file, batch.column(names[number]), label(names, number), start)
         start = stop
+    if stop != len(values):
+        raise other_rows(file, len(values))
+
+
+def other_rows(file: Path, rows: int) -> ValueError:
+    """Return the sentence on a file that does not have the rows that it says."""
+    return ValueError(f"{file} must have {rows:,} rows, as it says itself, got others: it is damaged.")
 
 
 def numbers_of(file: Path, column: Any, name: str, start: int) -> NDArray[Any]:

@@ -14,7 +14,7 @@ from swiftem.data.corpus_format import FORMATS, recognise
 from swiftem.data.count_matrix import read_count_matrix
 from swiftem.data.known_words import count_known_words
 from swiftem.data.lda_c import read_lda_c
-from swiftem.data.lines import read_lines
+from swiftem.data.lines import filled_lines
 from swiftem.data.match_words import match_words
 from swiftem.data.text_folder import read_folder
 from swiftem.data.text_table import read_text_csv, read_text_parquet
@@ -112,11 +112,7 @@ def _texts(
         return read_text_csv(path, text_column)
     if format == "parquet":
         return read_text_parquet(path, text_column)
-    found = [
-        (number, line)
-        for number, line in read_lines(path, "a text file, one document a line")
-        if line.strip()
-    ]
+    found = list(filled_lines(path, "a text file, one document a line"))
     if not found:
         what = "only white space" if path.stat().st_size else "an empty file"
         raise ValueError(f"{path} must have at least one document, got {what}.")

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 
-__all__ = ["Column", "Columns", "UnknownColumnError", "choose_columns", "label", "shortened"]
+from swiftem.data.whole_numbers import whole_number
+
+__all__ = ["Column", "Columns", "UnknownColumnError", "choose_columns", "label", "left_out_of", "shortened"]
 
 Column = str | int
 """A column by its name, or by its number from 0."""
@@ -67,6 +69,25 @@ def shortened(words: Sequence[str]) -> str:
     """
     more = len(words) - LISTED
     return ", ".join(words[:LISTED]) + (f" and {more} more" if more > 0 else "")
+
+
+def left_out_of(files: Sequence[Path], choices: Sequence[Columns]) -> tuple[str, ...]:
+    """Return a note on what was left out of each file; where that is the same in all, on the first only.
+
+    >>> from pathlib import Path
+    >>> one, two = Columns((0,), ("a",), None, {"b": "text"}), Columns((0,), ("a",), None, {})
+    >>> left_out_of([Path("1.csv"), Path("2.csv")], [one, one])
+    ('Left out of 1.csv: b (text).',)
+    >>> left_out_of([Path("1.csv"), Path("2.csv")], [two, one])
+    ('Left out of 2.csv: b (text).',)
+    """
+    left = [chosen.left_out for chosen in choices]
+    said = left[:1] if all(part == left[0] for part in left) else left
+    return tuple(
+        f"Left out of {file}: {shortened([f'{name} ({why})' for name, why in part.items()])}."
+        for file, part in zip(files, said, strict=False)
+        if part
+    )
 
 
 def choose_columns(
@@ -137,7 +158,7 @@ def _find(file: Path, names: Sequence[str], width: int, column: Column, argument
             return found[0]
         if not (column.isascii() and column.isdigit()):
             raise UnknownColumnError(_unknown(file, names, width, column), argument)
-        column = int(column)
+        column = whole_number(column)
     elif isinstance(column, bool) or not isinstance(column, int):
         raise TypeError(f"{argument} must be names or numbers of columns, got {column!r}.")
     if not 0 <= column < width:

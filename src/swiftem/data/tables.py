@@ -18,7 +18,7 @@ from swiftem.data.csv_layout import layout_of, number_in
 from swiftem.data.csv_table import read_csv
 from swiftem.data.npy_table import read_npy
 from swiftem.data.parquet_table import parquet_names, read_parquet
-from swiftem.data.table_columns import Column, shortened
+from swiftem.data.table_columns import Column, left_out_of, shortened
 
 __all__ = ["ENDINGS", "TEXT", "Table", "find_table", "is_table", "read_names", "read_table", "said_whose"]
 
@@ -120,9 +120,7 @@ def read_table(
             notes += _about_header(file, layout.names)
         else:
             values, weight, chosen = (read_npy if ending == ".npy" else read_parquet)(file, columns, weights)
-    if chosen.left_out:
-        found = shortened([f"{name} ({why})" for name, why in chosen.left_out.items()])
-        notes.append(f"Left out of {file}: {found}.")
+    notes += left_out_of([file], [chosen])
     if weight is not None:
         _check_weights(file, weight)
     for note in notes:

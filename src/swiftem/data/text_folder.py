@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import codecs
-import gzip
 import os
-import zlib
 from pathlib import Path
 
+from swiftem.data.lines import read_bytes
 from swiftem.data.texts import Texts, listed
 
 __all__ = ["read_folder"]
@@ -62,8 +61,8 @@ def read_folder(path: str | os.PathLike[str], leave_out: str | os.PathLike[str] 
     left_out: dict[str, list[str]] = {"empty": [], "binary": [], "unreadable": []}
     for name in _files(folder, None if leave_out is None else Path(leave_out).resolve()):
         try:
-            content = _content(folder / name)
-        except (OSError, EOFError, zlib.error):
+            content = read_bytes(folder / name, "a text file")
+        except (OSError, ValueError):  # the latter where it is compressed, and damaged
             left_out["unreadable"].append(name)
             continue
         text, is_guess = _decode(content)
@@ -108,11 +107,6 @@ def _files(folder: Path, leave_out: Path | None) -> list[str]:
             if not name.startswith(".") and (Path(base) / name).is_file()
         ]
     return sorted(found)
-
-
-def _content(file: Path) -> bytes:
-    content = file.read_bytes()
-    return gzip.decompress(content) if content.startswith(b"\x1f\x8b") else content
 
 
 def _decode(content: bytes) -> tuple[str | None, bool]:

@@ -9,17 +9,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from swiftem.data.lines import existing_file, read_lines
+from swiftem.data.lines import existing_file, filled_lines, read_lines
+from swiftem.data.parquet_table import check_rows, opened
 from swiftem.data.texts import Texts
 
 __all__ = ["read_text_csv", "read_text_parquet"]
 
 CSV = "a table in CSV with a column of text"
-PARQUET = "a Parquet file with a column of text"
+TEXT_PARQUET = "a Parquet file with a column of text"
 DELIMITERS = ",;\t"
-NUMBER = re.compile(
-    r"\s*[+-]?(\d+([.,]\d*)?|[.,]\d+)([eE][+-]?\d+)?\s*|\s*(nan|inf|na|null|none|true|false)?\s*", re.I
-)
+NUMBER = re.compile(r"[+-]?(\d+([.,]\d*)?|[.,]\d+)([eE][+-]?\d+)?|(nan|inf|na|null|none|true|false)?", re.I)
 TITLES = ("title", "name", "id")
 LONGEST_CELL = 1 << 30
 
@@ -91,7 +90,7 @@ def read_text_csv(path: str | os.PathLike[str], text_column: str | None = None) 
     of_text = [
         name
         for name, cells in zip(header, columns, strict=True)
-        if not all(NUMBER.fullmatch(cell) for cell in cells)
+        if not all(NUMBER.fullmatch(cell.strip()) for cell in cells)
     ]
     chosen = _choose(file, header, of_text, text_column)
     titles = next((i for i, name in enumerate(header) if name.lower() in TITLES and i != chosen), None)
@@ -124,37 +123,27 @@ def read_text_parquet(path: str | os.PathLike[str], text_column: str | None = No
     ImportError
         Without pyarrow, with the command that installs it.
     """
-    file = existing_file(path, PARQUET)
-    try:
-        import pyarrow as pa
-        from pyarrow import parquet
-    except ImportError:
-        raise ImportError("Parquet files need pyarrow: install it with pip install 'swiftem[io]'.") from None
-    try:
-        with parquet.ParquetFile(file) as stored:
-            header = [str(name) for name in stored.schema_arrow.names]
-            of_text = [
-                name for name, kind in zip(header, stored.schema_arrow.types, strict=True) if _is_text(kind)
-            ]
-            chosen = _choose(file, header, of_text, text_column)
-            if header[chosen] not in of_text:
-                kind = stored.schema_arrow.types[chosen]
-                raise ValueError(f"{file} must have text in column {header[chosen]!r}, got {kind}.")
-            titles = next(
-                (i for i, name in enumerate(header) if name.lower() in TITLES and i != chosen), None
-            )
-            wanted = [header[place] for place in (chosen, titles) if place is not None]
-            table = stored.read(columns=wanted)
-    except pa.ArrowException as error:
-        reason = (str(error) or type(error).__name__).splitlines()[0].rstrip(". ")
-        raise ValueError(f"{file} must be {PARQUET}, got another or a damaged file ({reason}).") from None
-    texts = [cell or "" for cell in table.column(wanted[0]).to_pylist()]
+    file = existing_file(path, TEXT_PARQUET)
+    with opened(file) as stored:
+        header = [str(name) for name in stored.schema_arrow.names]
+        of_text = [
+            name for name, kind in zip(header, stored.schema_arrow.types, strict=True) if _is_text(kind)
+        ]
+        chosen = _choose(file, header, of_text, text_column)
+        if header[chosen] not in of_text:
+            kind = stored.schema_arrow.types[chosen]
+            raise ValueError(f"{file} must have text in column {header[chosen]!r}, got {kind}.")
+        titles = next((i for i, name in enumerate(header) if name.lower() in TITLES and i != chosen), None)
+        wanted = [header[place] for place in (chosen, titles) if place is not None]
+        check_rows(file, stored.metadata.num_rows, len(wanted), "split it into several files")
+        table = stored.read(columns=wanted)
+        columns = [table.column(name).to_pylist() for name in wanted]
+    texts = [cell or "" for cell in columns[0]]
     if not texts:
         raise ValueError(f"{file} must have at least one row, got none.")
     names = [f"row {number}" for number in range(1, len(texts) + 1)]
     if titles is not None:
-        titled = table.column(wanted[1]).to_pylist()
-        names = [name if cell is None else str(cell) for cell, name in zip(titled, names, strict=True)]
+        names = [name if cell is None else str(cell) for cell, name in zip(columns[1], names, strict=True)]
     return Texts(texts, names, _note(header, chosen, text_column))
 
 
@@ -167,7 +156,7 @@ def _is_text(kind: Any) -> bool:
 
 
 def _delimiter(file: Path) -> str:
-    first = next((line for _, line in read_lines(file, CSV) if line.strip()), "")
+    first = next((line for _, line in filled_lines(file, CSV)), "")
     return max(DELIMITERS, key=first.count)
 
 

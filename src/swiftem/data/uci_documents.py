@@ -12,15 +12,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from swiftem._checks import check_int
-from swiftem.data.bag_of_words import ENTRIES, WHAT, first_fault, miscounted, read_head, words_for
+from swiftem.data.bag_of_words import FIRST_LINE, WHAT, read_head, words_for
+from swiftem.data.corpus_counts import check_tokens
 from swiftem.data.file_hash import file_hash
-from swiftem.data.lines import read_pieces
+from swiftem.data.lines import most_bytes, read_pieces
 from swiftem.data.read_ahead import read_ahead
 
 __all__ = ["UciDocuments"]
 
 BYTES = 1 << 20
 """Text that is read at a time."""
+MOST_EMPTY = 10**6
+"""Documents without words, which cost a few bytes each wherever documents are counted."""
+SHORTEST_LINE = len("1 1 1\n")
 Triples = NDArray[np.int64]
 
 
@@ -30,7 +34,8 @@ class UciDocuments:
     Parameters
     ----------
     path : path
-        As for :func:`swiftem.data.read_bag_of_words`. Its lines must be ordered by document, as UCI's are.
+        As for :func:`swiftem.data.read_bag_of_words`. Its lines must be ordered by document, as UCI's are;
+        at most a million documents may be without words.
     vocabulary : path, optional
         The words, one a line; by default ``vocab.pubmed.txt`` beside ``docword.pubmed.txt``.
 
@@ -56,7 +61,15 @@ class UciDocuments:
     ) -> None:
         self._file = Path(path)
         first = next(read_pieces(self._file, WHAT, BYTES), b"")
-        self.n_documents, self.n_words, self._n_entries, self._start = read_head(self._file, first)
+        self._lines, self._start = read_head(self._file, first)
+        self.n_documents, self.n_words = self._lines.shape
+        most = MOST_EMPTY + most_bytes(self._file) // SHORTEST_LINE
+        if self.n_documents > most:
+            raise ValueError(
+                f"{self._file} must have at most {most:,} documents to be read in blocks, as many as there "
+                f"is room for and {MOST_EMPTY:,} without words, got {self.n_documents:,} in line 1: load it "
+                "with read_bag_of_words, which leaves those without words out."
+            )
         self.words = words_for(self._file, vocabulary, self.n_words)
 
     def blocks(self, rows: int) -> Iterator[tuple[int, Any]]:
@@ -80,6 +93,7 @@ class UciDocuments:
         import scipy.sparse as sp
 
         entries = np.concatenate([*held, np.empty((0, 3), dtype=np.int64)])
+        check_tokens(str(self._file), entries[:, 2])
         place = (entries[:, 0] - first, entries[:, 1])
         matrix = sp.csr_array(sp.coo_array((entries[:, 2], place), shape=(rows, self.n_words)))
         matrix.sum_duplicates()
@@ -92,7 +106,7 @@ class UciDocuments:
         for piece in read_pieces(self._file, WHAT, BYTES):
             content = piece
             if line == 1:
-                content, line = piece[self._start :], 4
+                content, line = piece[self._start :], FIRST_LINE
             if not content:
                 continue
             found = self._parsed(content, line)
@@ -106,20 +120,19 @@ class UciDocuments:
             seen += len(found)
             line += content.count(b"\n")
             yield found
-        if seen != self._n_entries:
-            raise miscounted(self._file, self._n_entries, seen)
+        if seen != self._lines.n_entries:
+            raise self._lines.miscounted(seen)
 
     def _parsed(self, content: bytes, line: int) -> Triples:
         found = None
-        if ENTRIES.fullmatch(content):
+        if self._lines.are_lines(content):
             # As floats, which do not wrap around; counts are exact to 2^53.
             found = np.array(content.split(), dtype=np.float64).reshape(-1, 3)
             most = (self.n_documents, self.n_words, 2.0**53)
             if not ((found >= (1, 1, 0)) & (found <= most)).all():
                 found = None
         if found is None:
-            fault, _ = first_fault(self._file, content, line, self.n_documents, self.n_words)
-            raise fault or ValueError(
+            raise self._lines.first_fault(content, line) or ValueError(
                 f"{self._file} must have counts below 2^53, got more after line {line}."
             )
         return found.astype(np.int64)

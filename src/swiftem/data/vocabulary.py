@@ -5,9 +5,12 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from swiftem.data.lines import read_lines
+from swiftem.data.lines import most_bytes, read_lines
 
-__all__ = ["find_vocabulary", "read_vocabulary"]
+__all__ = ["check_unnamed_words", "find_vocabulary", "read_vocabulary"]
+
+UNNAMED = 1 << 24
+"""Words that a small file may have without saying what they are called; hashed words have such numbers."""
 
 
 def read_vocabulary(path: str | os.PathLike[str]) -> tuple[str, ...]:
@@ -63,3 +66,12 @@ def find_vocabulary(file: Path) -> Path | None:
         candidates = ["vocab." + name.removeprefix("docword."), *candidates]
     beside = (file.with_name(candidate) for candidate in candidates)
     return next((found for found in beside if found.is_file() and found != file), None)
+
+
+def check_unnamed_words(file: Path, n_words: int, where: str = "") -> None:
+    """Refuse more words than a file can have, where only their numbers are known: topics have all of them."""
+    most = max(UNNAMED, most_bytes(file))
+    if n_words > min(most, 2**31 - 1):
+        raise ValueError(
+            f"{file} must have at most {most:,} words where no vocabulary names them, got {n_words:,}{where}."
+        )

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
+from swiftem._checks import check_not_lazy
 from swiftem._typing import Array
 from swiftem.estimators.gaussian_mixture import GaussianMixture
 from swiftem.estimators.selection import Candidate
@@ -83,6 +84,7 @@ class CandidateFits:
     ) -> Self:  # fmt: skip
         """Check the data as a fit would, once for all fits."""
         reader = GaussianMixture()
+        check_not_lazy("X", X)
         rows = validate_data(reader, X, dtype=[np.float64, np.float32], ensure_min_samples=2)
         weight = None
         if sample_weight is not None:

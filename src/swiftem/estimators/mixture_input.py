@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import validate_data
 
+from swiftem._checks import check_not_lazy
 from swiftem.data.array_source import ArraySource
 from swiftem.data.npy_source import NpySource
 from swiftem.estimators.fit_checkpoint import FitCheckpoint, open_fit
@@ -43,6 +44,7 @@ class MixtureInput:
 
     def _read(self, X: Any, sample_weight: ArrayLike | None, *, reset: bool, least: int = 2) -> Read:
         """Return the rows, checked, and those that have weight as a source."""
+        check_not_lazy("X", X)
         limited = self.memory_limit is not None
         if is_stored(X) or (limited and isinstance(X, np.memmap)):
             return self._read_stored(X, sample_weight, reset=reset, least=least)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
+from swiftem._checks import check_not_lazy
 from swiftem._typing import Array, Theta
 from swiftem.data.array_source import ArraySource
 from swiftem.data.stored_source import StoredSource
@@ -76,6 +77,7 @@ class MixtureScores:
     def _rows(self, X: Any) -> Any:
         """Return the rows as an array, or as a source where they are stored."""
         check_is_fitted(self)
+        check_not_lazy("X", X)
         if type(X) is ArraySource:
             X = X.y
         if is_stored(X):

@@ -14,6 +14,7 @@ from swiftem.data.draws import BlockDraws, Draws, Entropy
 from swiftem.data.fingerprint import fingerprint
 from swiftem.data.read_ahead import read_ahead
 from swiftem.data.sample_weight import read_sample_weight
+from swiftem.data.sparse_structure import checked_sparse
 from swiftem.estimators.documents import Documents
 
 __all__ = ["BLOCK", "StreamedDocuments"]
@@ -76,7 +77,18 @@ class StreamedDocuments:
         self._coming: Generator[tuple[int, Any], None, None] | None = None
 
     def _read(self) -> Generator[tuple[int, Any], None, None]:
-        return read_ahead(iter(self._source.blocks(BLOCK)))
+        return read_ahead(self._checked())
+
+    def _checked(self) -> Iterator[tuple[int, Any]]:
+        """Yield the blocks of the source, which may be anybody's."""
+        for first, block in self._source.blocks(BLOCK):
+            counts = checked_sparse(f"The block of X from document {first} on", block).tocsr()
+            if counts.shape[1] != self.n_words:
+                raise ValueError(
+                    f"The block of X from document {first} on must have {self.n_words} words, as X says, "
+                    f"got {counts.shape[1]}."
+                )
+            yield first, counts
 
     def _blocks(self) -> Iterator[tuple[slice, Documents]]:
         for first, counts in self._read():

@@ -10,11 +10,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
+from swiftem._checks import check_not_lazy
 from swiftem._typing import Array, Index
 from swiftem.data.document_source import DocumentSource
 from swiftem.data.memory_limit import BASE, MemoryLimitError, in_words, read_memory_limit
 from swiftem.data.open_documents import open_documents
 from swiftem.data.scratch import scratch_array
+from swiftem.data.sparse_structure import checked_sparse, is_sparse
 from swiftem.estimators.documents import PIECES, Documents
 from swiftem.estimators.first_topics import CLUSTERED, FEW, clustered_topics, random_topics
 from swiftem.estimators.fit_topics import Allocator
@@ -28,6 +30,8 @@ BLOCKS = 8
 """Blocks of documents at a time: read ahead, worked on, held for batches, and parts copied out of them."""
 TABLES = PIECES + 8
 """Arrays (V, K) at a time: sums of pieces, counts, topics and their transposes."""
+MOST_WORDS = 2**31 - 1
+"""Numbers of words are int32 in the loops over documents."""
 START = 60 * 10**6
 """For the documents that are clustered and looked at, and for k-means."""
 
@@ -110,6 +114,11 @@ class TopicInput:
 
         if not hasattr(X, "dtype") and isinstance(X, Sequence) and len(X) and isinstance(X[0], str):
             raise ValueError("X must be counts of words, got texts: count them with CountVectorizer first.")
+        check_not_lazy("X", X)
+        if is_sparse(X) and len(X.shape) == 2:
+            X = checked_sparse("X", X)  # scikit-learn converts it, and that may end the process
+            if X.shape[1] > MOST_WORDS:
+                raise ValueError(f"X must have at most {MOST_WORDS:,} words, got {X.shape[1]:,}.")
         X = validate_data(
             self, X, accept_sparse="csr", dtype=np.float64, reset=reset, ensure_non_negative=True, order="C"
         )

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from swiftem.data.sparse_structure import checked_sparse, is_sparse
+
 __all__ = ["pyldavis_data"]
 
 
@@ -39,6 +41,8 @@ def pyldavis_data(model: Any, counts: Any, words: Sequence[str]) -> dict[str, An
     """
     import scipy.sparse as sp
 
+    if is_sparse(counts):
+        counts = checked_sparse("counts", counts)
     matrix = sp.csr_array(counts, dtype=np.float64)
     if len(words) != matrix.shape[1]:
         raise ValueError(f"words must be one for each of the {matrix.shape[1]} columns, got {len(words)}.")
