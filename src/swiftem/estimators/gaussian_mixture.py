@@ -24,7 +24,8 @@ from swiftem.estimators.fit_checkpoint import FitCheckpoint
 from swiftem.estimators.fit_mixture import Fit, Fitting
 from swiftem.estimators.history import History
 from swiftem.estimators.initial import Start, check_start, make_start
-from swiftem.estimators.mixture_file import MixtureFile, Past
+from swiftem.estimators.mixture_content import Past
+from swiftem.estimators.mixture_file import MixtureFile
 from swiftem.estimators.mixture_input import MixtureInput
 from swiftem.estimators.mixture_queries import MixtureQueries
 from swiftem.estimators.mixture_scores import MixtureScores
