@@ -234,11 +234,19 @@ def listed(times):
     return change
 
 
+def claiming(content):
+    """Claim that a part is a gigabyte long in the file."""
+    place = content.index(b"PK\1\2") + 20
+    return content[:place] + (1 << 30).to_bytes(4, "little") + content[place + 4 :]
+
+
 def compressed(content):
     return made.compress(content, random.Random(1))
 
 
-ZIPS = {"listed often": listed(20_000), "overlapping": listed(40), "compressed": compressed}
+ZIPS = {
+    "listed often": listed(5_000), "overlapping": listed(40), "compressed": compressed, "claims": claiming,
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("make", ZIPS.values(), ids=list(ZIPS))
