@@ -164,7 +164,8 @@ def mix(here: Path, cases: Path, rng: random.Random) -> None:
     for path in some(source, rng):
         target = here / path.relative_to(source)
         target.parent.mkdir(exist_ok=True)
-        shutil.copy(path, target)
+        if target.is_file() or not target.exists():  # whoever writes to a pipe waits
+            shutil.copy(path, target)
 
 
 def mix_folders(here: Path, cases: Path, rng: random.Random) -> None:
@@ -217,7 +218,7 @@ def link(here: Path, cases: Path, rng: random.Random) -> None:
         ("lock", "begun", "state-0", "state-1", "memory-0", "journal-0", "path", ".state-1.new")
     )
     path, outside = folder / name, aside / name
-    outside.write_bytes(path.read_bytes() if path.exists() else b"outside")
+    outside.write_bytes(path.read_bytes() if path.is_file() else b"outside")
     path.unlink(missing_ok=True)
     how = rng.randrange(4)
     if how == 0:

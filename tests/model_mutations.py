@@ -304,7 +304,15 @@ def changed_model(content: bytes, rng: random.Random) -> tuple[str, bytes]:
     for change in chosen:
         try:
             content = change(content, rng)
-        except (KeyError, ValueError, IndexError, zipfile.BadZipFile, UnicodeError, RecursionError):
+        except (
+            KeyError,
+            ValueError,
+            IndexError,
+            zipfile.BadZipFile,
+            UnicodeError,
+            TypeError,
+            RecursionError,
+        ):
             break  # what an earlier change left cannot be changed again
     return "+".join(change.__name__ for change in chosen), content
 

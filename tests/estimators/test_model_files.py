@@ -83,6 +83,7 @@ MIXTURES = {
     "lower triangular factors": array("precisions_cholesky_", lambda found: found.transpose(0, 2, 1)),
     "more columns": entry("n_features_in_", 3),
     "no columns": entry("n_features_in_", 0),
+    "very many columns": entry("n_features_in_", 2**40),
     "columns that are no number": entry("n_features_in_", "2"),
     "fewer names": entry("feature_names_in_", ["a"]),
     "names that are no texts": entry("feature_names_in_", ["a", 1]),
@@ -139,6 +140,7 @@ STREAMS = {
 }
 TOPICS = {
     "more columns": entry("n_features_in_", 10_000),
+    "very many columns": entry("n_features_in_", 2**40),
     "fewer columns": entry("n_features_in_", 3),
     "fewer words": array("components_", fewer),
     "fewer topics": array("components_", lambda found: found[:2]),

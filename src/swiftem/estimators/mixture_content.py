@@ -78,15 +78,17 @@ def _check_matrices(covariances: Array, factors: Array, eps: float) -> None:
     scaled = covariances / size[:, :, None] / size[:, None, :]
     if not (np.abs(scaled - np.swapaxes(scaled, 1, 2)) <= SYMMETRIC).all():
         raise ValueError("covariances_ must be symmetric")
-    values = np.linalg.eigvalsh(scaled)
     rounding = 100.0 * d * eps
-    if not (values[:, 0] >= -rounding).all():
-        raise ValueError("covariances_ must be positive definite")
+    try:
+        np.linalg.cholesky(scaled + rounding * np.eye(d))
+    except np.linalg.LinAlgError:
+        raise ValueError("covariances_ must be positive definite") from None
     if not (np.diagonal(factors, axis1=1, axis2=2) > 0).all() or np.tril(factors, -1).any():
         raise ValueError("precisions_cholesky_ must be upper triangular, with a positive diagonal")
     scaled_factors = factors * size[:, :, None]
     whitened = np.swapaxes(scaled_factors, 1, 2) @ scaled @ scaled_factors
-    allowed = APART + rounding * values[:, -1] / np.maximum(values[:, 0], np.finfo(float).tiny)
+    # Eigenvalues of ``scaled`` are at most d, and those of its inverse at most the sum of squares.
+    allowed = APART + rounding * d * (scaled_factors**2).sum(axis=(1, 2))
     if not (np.abs(whitened - np.eye(d)).max(axis=(1, 2)) <= allowed).all():
         raise ValueError("precisions_cholesky_ must belong to covariances_")
 

@@ -83,10 +83,11 @@ class MixtureFile:
         made._validate_params()
         check_parameters(made)
         model, d = made._model(), content.integer("n_features_in_", 1)
+        # First what is as large as the file says: the rest may say anything of its size.
+        made._set_parameters(read_fitted(content, model, d))
         made._check_parameters(np.empty((0, d)), xp=np)
         if made.prior is not None:
             made.prior.bind(np.zeros(d))
-        made._set_parameters(read_fitted(content, model, d))
         for name, kind in NUMBERS.items():
             setattr(made, name, content.result(name, kind))
         names = content.names(d)

@@ -84,12 +84,13 @@ class TopicFile:
         made._validate_params()
         check_parameters(made)
         K, V = made.n_components, content.integer("n_features_in_", 1)
+        # First what is as large as the file says: the rest may say anything of its size.
+        made.components_ = content.array("components_", (K, V))
+        check_simplex("components_", made.components_)
         made.alpha, made.beta = (_strength(content, name) for name in ("alpha", "beta"))
         alpha, beta = made._alpha(), np.broadcast_to(made._beta(V), (K, V))
         if not (alpha.sum() <= LARGEST and beta.sum() <= LARGEST):
             raise ValueError(f"alpha and beta must sum to at most {LARGEST:g}")
-        made.components_ = content.array("components_", (K, V))
-        check_simplex("components_", made.components_)
         made.topic_counts_ = content.array("topic_counts_", (K,))
         if not made.topic_counts_.sum() > 0:
             raise ValueError("topic_counts_ must have a positive sum")
