@@ -6,6 +6,8 @@ import os
 import tempfile
 import warnings
 from collections.abc import Callable
+from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +19,16 @@ import swiftem
 from swiftem import methods, models
 from swiftem._cache import replacing
 from swiftem.checkpoints.tree import encode
+from swiftem.data.memory_limit import MemoryLimitError
+from swiftem.data.scratch import is_scratch
 
 N = 6000
 
 
-def rows(d: int = 3, dtype: Any = np.float64) -> Any:
+def rows(d: int = 3, dtype: Any = np.float64, n: int = N) -> Any:
     """Return rows (n, d) of a mixture of four components."""
     rng = np.random.default_rng(0)
-    return (rng.normal(size=(N, d)) + 3 * rng.normal(size=(4, d))[rng.integers(4, size=N)]).astype(dtype)
+    return (rng.normal(size=(n, d)) + 3 * rng.normal(size=(4, d))[rng.integers(4, size=n)]).astype(dtype)
 
 
 def of_run(
@@ -37,21 +41,24 @@ def of_run(
         result = swiftem.run(
             model, data(), method, n_iter=n_iter, seed=1, record_every=max(1, n_iter // 7), **options, **kept
         )
+        if "memory_limit" in options:
+            assert is_scratch(result.state.method.memory)
         found = (result.theta, result.s, result.state, result.path, result.passes, result.status)
         return encode(found)
 
     return case
 
 
-def of_fit(**parameters: Any) -> Callable[[str | None], bytes]:
+def of_fit(data: Callable[[], Any] = rows, **parameters: Any) -> Callable[[str | None], bytes]:
     """Return a case of ``GaussianMixture.fit``: everything but the seconds counts."""
 
     def case(folder: str | None) -> bytes:
         kept = {} if folder is None else {"checkpoint": folder, "checkpoint_every": 1, "resume": "auto"}
-        mixture = swiftem.GaussianMixture(5, random_state=0, max_iter=60, tol=1e-7, **parameters, **kept)
+        options = {"random_state": 0, "max_iter": 60, "tol": 1e-7} | parameters
+        mixture = swiftem.GaussianMixture(5, **options, **kept)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of fits that did not converge
-            mixture.fit(rows())
+            mixture.fit(data())
         history = mixture.history_.table()
         del history["seconds"]
         found = (mixture.weights_, mixture.means_, mixture.covariances_, mixture.lower_bounds_)
@@ -60,15 +67,19 @@ def of_fit(**parameters: Any) -> Callable[[str | None], bytes]:
     return case
 
 
-def of_topics(**parameters: Any) -> Callable[[str | None], bytes]:
+def of_topics(
+    data: Callable[[], Any] = lambda: word_counts(), **parameters: Any
+) -> Callable[[str | None], bytes]:
     """Return a case of ``PLSA.fit``: everything but the seconds counts."""
 
     def case(folder: str | None) -> bytes:
         kept = {} if folder is None else {"checkpoint": folder, "checkpoint_every": 1, "resume": "auto"}
-        topics = swiftem.PLSA(5, random_state=0, max_iter=60, tol=0.0, **parameters, **kept)
+        options = {"random_state": 0, "max_iter": 60, "tol": 0.0} | parameters
+        topics = swiftem.PLSA(5, **options, **kept)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of fits that did not converge
-            topics.fit(sp.csr_array(np.random.default_rng(0).poisson(0.1, size=(800, 200))))
+            topics.fit(data())
+        assert is_scratch(topics.doc_topic_) == ("memory_limit" in parameters)
         history = topics.history_.table()
         del history["seconds"]
         found = (topics.components_, topics.doc_topic_, history, topics.stationarity_, topics.n_iter_)
@@ -85,13 +96,50 @@ def counts() -> Any:
     return sp.csr_array(np.random.default_rng(0).poisson(0.5, size=(60, 90)))
 
 
-def stored() -> str:
-    """Return rows in a file, which every process that is killed and its successors find."""
-    file = Path(tempfile.gettempdir(), f"swiftem-fault-rows-{os.getuid()}.npy")
+def word_counts(n: int = 800, n_words: int = 200, mean: float = 0.1) -> Any:
+    return sp.csr_array(np.random.default_rng(0).poisson(mean, size=(n, n_words)))
+
+
+def kept_file(name: str, write: Callable[[Any], None]) -> str:
+    """Return a file that every process that is killed and its successors find; ``write`` fills it."""
+    file = Path(tempfile.gettempdir(), f"swiftem-fault-{os.getuid()}-{name}")
     if not file.exists():
         with replacing(file) as other:
-            np.save(other, rows())
+            write(other)
     return str(file)
+
+
+def stored(n: int = N) -> str:
+    """Return rows in a file."""
+    return kept_file(f"{n}-rows.npy", lambda other: np.save(other, rows(n=n)))
+
+
+def documents(n: int = 1000) -> str:
+    """Return documents in a file, one in each line: words and how often they are there."""
+
+    def write(other: Any) -> None:
+        counts = word_counts(n, 60)
+        for first, last in pairwise(counts.indptr):
+            pairs = zip(counts.indices[first:last], counts.data[first:last], strict=True)
+            other.write(f"{last - first} {' '.join(f'{v}:{c}' for v, c in pairs)}\n".encode())
+
+    return kept_file(f"{n}-documents.lda-c", write)
+
+
+def under_limit(
+    make: Callable[..., Callable[[str | None], bytes]], *given: Any, **options: Any
+) -> Callable[[str | None], bytes]:
+    """Return a case with so little memory that what is kept of each sample goes into a scratch file."""
+
+    def case(folder: str | None) -> bytes:
+        limit = 1
+        while True:  # the sentence says how many megabytes would be enough, as far as is known by then
+            try:
+                return make(*given, **options, memory_limit=f"{limit}MB")(folder)
+            except MemoryLimitError as error:
+                limit = int(str(error).split("at least ")[1].split(" MB")[0])
+
+    return case
 
 
 UNIT, FULL = models.GaussianMixtureModel(4), models.GaussianMixtureModel(4, covariance="full")
@@ -125,14 +173,24 @@ for _name in helpers.NAMES:
         FULL, stored, BATCHES[_name], 60 if _name == "em" else 400, 2 if _name == "em" else 11
     )
 
+for _name in ("auto", "em", "sem", "sem-vr"):
+    CASES[f"PLSA file {_name}"] = of_topics(documents, method=_name, n_init=1, max_iter=40)
+
+MANY = 60_000
+"""Rows of which a memory is more than a megabyte, to which limits are rounded."""
+for _name in ("iem", "fiem"):
+    _method = helpers.make_method(_name, step_size=0.05, batch_size=500)
+    CASES[f"limit {_name}"] = under_limit(of_run, FULL, partial(rows, n=MANY), _method, 300, 40)
+    CASES[f"limit file {_name}"] = under_limit(of_run, FULL, partial(stored, MANY), _method, 300, 40)
+CASES["limit fit fiem"] = under_limit(of_fit, partial(rows, n=MANY), method="fiem", max_iter=12)
+CASES["limit fit file iem"] = under_limit(of_fit, partial(stored, MANY), method="iem", max_iter=12)
+for _name in ("auto", "sem-vr"):
+    CASES[f"limit PLSA file {_name}"] = under_limit(
+        of_topics, partial(documents, 15_000), method=_name, n_init=1, max_iter=10
+    )
+
 SHORT = (
-    "unit em",
-    "full iem",
-    "topics sem-vr",
-    "float32 fiem",
-    "fit fiem",
-    "unit sem",
-    "PLSA auto",
-    "file fiem",
-)
+    "unit em", "full iem", "topics sem-vr", "float32 fiem", "fit fiem", "unit sem", "PLSA auto", "file fiem",
+    "limit file fiem", "PLSA file auto",
+)  # fmt: skip
 """The cases of the short form."""

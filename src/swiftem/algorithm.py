@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 from swiftem._checks import check_int
 from swiftem._typing import Array, Theta
 from swiftem.checkpoints import NoCheckpoint, kept_seed, open_checkpoint
+from swiftem.checkpoints.check_position import check_position
 from swiftem.checkpoints.run_checkpoint import Position
 from swiftem.data.as_source import as_source
 from swiftem.data.draws import INITIAL_THETA, Entropy, Seed, generator
@@ -212,7 +213,7 @@ def run(
         lane: Lane = choose_lane(kernels, task) or Algorithm1(task)
         theta, s_given = read_start(bound, theta0, s0, generator(entropy, INITIAL_THETA))
         path: list[Any] = []
-        kept = keeper.load()
+        kept = keeper.load(lambda at: check_position(at, bound, method, source, theta, entropy))
         if kept is not None:
             theta, s_given, state, path = kept.theta, kept.s, kept.state, kept.path
             if k_end < state.k:

@@ -1,5 +1,7 @@
 """What tells one run from another."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -9,6 +11,27 @@ from swiftem.checkpoints.describe import describe, digest
 
 def make(offset):
     return lambda k: 1 / (k + offset)
+
+
+def keyword(default):
+    def step(k, *, shrink=default):
+        return shrink / k
+
+    return step
+
+
+def ordered(*values):
+    """Return a function with a set literal, its elements added in this order."""
+
+    def chosen(k):
+        return k in {8, 0}
+
+    constants = [
+        frozenset(values) if isinstance(constant, frozenset) else constant
+        for constant in chosen.__code__.co_consts
+    ]
+    chosen.__code__ = chosen.__code__.replace(co_consts=tuple(constants))
+    return chosen
 
 
 SAME = {
@@ -26,8 +49,32 @@ OTHER = {
     "a function's code": (lambda k: 1 / k, lambda k: 1 / (k + 1)),
     "a default": (lambda k, a=1: a, lambda k, a=2: a),
     "an inner function": (lambda k: (lambda: 1)(), lambda k: (lambda: 2)()),
+    "a keyword's default": (keyword(0.1), keyword(0.2)),
+    "a name": (lambda k: np.sin(k), lambda k: np.cos(k)),
+    "a set": (lambda k: k in {1, 2}, lambda k: k in {1, 3}),
+    "a set that is enclosed": (make({1, 2}), make({1, 3})),
+    "the type of a constant": (lambda k: k + 1, lambda k: k + True),
+    "a part of a function": (partial(keyword(0.1), shrink=0.5), partial(keyword(0.1), shrink=0.6)),
+    "whose method it is": (schedules.power(0.9, 0.1).__call__, schedules.power(0.9, 0.2).__call__),
     "an array": (np.arange(3), np.arange(3.0)),
 }
+
+
+def test_the_order_of_a_set_does_not_matter():
+    """It is another in each process, where a set holds texts."""
+    assert str(frozenset([0, 8])) != str(frozenset([8, 0]))
+    assert describe(ordered(0, 8)) == describe(ordered(8, 0))
+    assert describe(ordered(0, 8)) != describe(ordered(0, 7))
+    assert describe({8, 0}) == describe({0, 8})
+
+
+def test_numbers_of_numpy_are_as_good_as_pythons():
+    for of_numpy, plain in (
+        (np.int64(3), 3), (np.float64(0.1), 0.1), (np.bool_(True), True), (np.str_("em"), "em"),
+    ):  # fmt: skip
+        assert describe(of_numpy) == describe(plain)
+        assert type(describe(of_numpy)) is type(describe(plain))
+    assert describe(np.float32(0.1)) != describe(0.1)
 
 
 @pytest.mark.parametrize("make", SAME.values(), ids=SAME)

@@ -19,16 +19,16 @@ def test_a_sealed_file_with_any_byte_changed_is_refused(tmp_path):
     assert read_sealed(file) == b"some content"
     for place in range(len(content)):
         file.write_bytes(content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :])
-        with pytest.raises(ValueError, match=r"checksum is wrong|no file of a checkpoint|another format"):
+        with pytest.raises(ValueError, match=r"checksum is wrong|no file of a|in format|another length"):
             read_sealed(file)
         file.write_bytes(content[:place])
-        with pytest.raises(ValueError, match=r"checksum is wrong|no file of a checkpoint|another format"):
+        with pytest.raises(ValueError, match=r"checksum is wrong|no file of a|in format|another length"):
             read_sealed(file)
 
 
 def test_a_later_format_is_named(tmp_path):
-    (tmp_path / "file").write_bytes(b"swiftem checkpoint, format 2\nwhatever")
-    with pytest.raises(ValueError, match="another version of swiftem"):
+    (tmp_path / "file").write_bytes(b"swiftem checkpoint, format 3\nwhatever")
+    with pytest.raises(ValueError, match="it is in format 3, and this version of swiftem reads 2"):
         read_sealed(tmp_path / "file")
 
 
@@ -68,34 +68,59 @@ def test_a_full_disk_leaves_the_old_file_and_nothing_else(tmp_path, monkeypatch,
 def test_records_behind_the_length_do_not_count(tmp_path):
     file = tmp_path / "file"
     first = Records(file)
-    length = first.append(b"one")
+    first.append(b"one")
+    counted = first.length, first.checksum
     first.append(b"a longer record that nobody knows of")
     first.close()
-    second = Records(file, length)
+    second = Records(file, *counted)
     assert second.read() == [b"one"]
     second.append(b"two")
     assert second.read() == [b"one", b"two"]
     second.close()
 
 
+def written(file, *contents, begins=0):
+    """Write records, and return what counts of the file."""
+    made = Records(file, 0, begins)
+    for content in contents:
+        made.append(content)
+    made.close()
+    return made.length, made.checksum
+
+
+def read(file, counted, begins=0):
+    found = Records(file, *counted)
+    try:
+        return found.read(begins)
+    finally:
+        found.close()
+
+
 def test_a_damaged_or_short_record_is_refused(tmp_path):
     file = tmp_path / "file"
-    made = Records(file)
-    made.append(b"one")
-    length = made.append(b"two")
-    made.close()
+    counted = written(file, b"one", b"two")
     content = file.read_bytes()
-    for place in range(length):
+    for place in range(counted[0]):
         file.write_bytes(content[:place] + bytes([content[place] ^ 4]) + content[place + 1 :])
-        found = Records(file, length)
-        with pytest.raises(ValueError, match="damaged"):
-            found.read()
-        found.close()
-        file.write_bytes(content[:place])
-        found = Records(file, length)
         with pytest.raises(ValueError, match=r"damaged|shorter"):
-            found.read()
-        found.close()
+            read(file, counted)
+        file.write_bytes(content[:place])
+        with pytest.raises(ValueError, match=r"damaged|shorter"):
+            read(file, counted)
+
+
+def test_records_of_another_time_or_place_are_refused(tmp_path):
+    """Of the same lengths: repeated, exchanged, of another file, or of another branch of the same one."""
+    file = tmp_path / "file"
+    counted = written(file, b"one", b"two", begins=7)
+    assert read(file, counted, begins=7) == [b"one", b"two"]
+    for other in ((b"one", b"one"), (b"two", b"one"), (b"one", b"2wo")):
+        written(file, *other, begins=7)
+        with pytest.raises(ValueError, match="not where it belongs"):
+            read(file, counted, begins=7)
+    written(file, b"one", b"two", begins=8)
+    with pytest.raises(ValueError, match="not where it belongs"):
+        read(file, counted, begins=8)
 
 
 def keep(folder, memory, changed=None, place=None):
@@ -165,15 +190,54 @@ def test_room_is_made_in_the_file_that_comes_next(tmp_path):
     assert (tmp_path / "memory-1").read_bytes() == b"x" * 48
 
 
-def test_blocks_in_another_order_are_noticed(tmp_path):
+def swap_blocks(whole):
+    third = len(whole) // 3
+    return whole[third : 2 * third] + whole[:third] + whole[2 * third :]
+
+
+def swap_sectors(whole):
+    """Exchange two sectors of 512 bytes, as a disk may that mixes up its writes."""
+    return whole[:512] + whole[1024:1536] + whole[512:1024] + whole[1536:]
+
+
+def flip_top_bits(whole):
+    """Flip the top bit of two numbers: the sum of all is the same then."""
+    changed = bytearray(whole)
+    changed[7] ^= 0x80
+    changed[8 * 100 + 7] ^= 0x80
+    return bytes(changed)
+
+
+@pytest.mark.parametrize("harm", [swap_blocks, swap_sectors, flip_top_bits])
+def test_a_memory_that_changed_is_refused(tmp_path, harm):
     memory = np.random.default_rng(0).random((1 << 15, 3))  # three blocks of 256 KiB
     place = keep(tmp_path, memory)
     file = tmp_path / "memory-0"
-    whole = file.read_bytes()
-    third = len(whole) // 3
-    file.write_bytes(whole[third : 2 * third] + whole[:third] + whole[2 * third :])
+    file.write_bytes(harm(file.read_bytes()))
     with pytest.raises(ValueError, match="checksum of memory-0 is wrong"):
         MemoryFile(tmp_path, place).read()
+
+
+def test_a_journal_of_an_earlier_memory_is_refused(tmp_path):
+    """The same rows change twice, with a new memory in between: both journals have the same length."""
+    memory, changed = np.random.default_rng(0).random((100, 2)), np.arange(5)
+
+    def change(place):
+        memory[changed] += 1.0
+        return keep(tmp_path, memory, changed, place)
+
+    first = keep(tmp_path, memory)
+    early = change(first)
+    old = (tmp_path / "journal-0").read_bytes()
+    for _ in range(2):  # to memory-1 and back
+        memory += 1.0
+        early = keep(tmp_path, memory, None, early)
+    late = change(early)
+    assert (late.slot, late.journal) == (0, len(old))
+    np.testing.assert_array_equal(MemoryFile(tmp_path, late).read(), memory)
+    (tmp_path / "journal-0").write_bytes(old)
+    with pytest.raises(ValueError, match="journal-0 cannot be read"):
+        MemoryFile(tmp_path, late).read()
 
 
 def test_a_lock_is_for_one(tmp_path):

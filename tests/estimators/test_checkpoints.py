@@ -11,6 +11,7 @@ from sklearn.base import clone
 
 import swiftem
 from swiftem.estimators.fit_checkpoint import StartCheckpoint
+from swiftem.estimators.fit_mixture import DegenerateComponentWarning
 
 
 def make(**options):
@@ -97,6 +98,38 @@ def test_components_that_die_on_the_way(tmp_path, deadly):
     assert_same_fit(fit(make(checkpoint=tmp_path, checkpoint_every=1, resume=True, **options), X), whole)
 
 
+def test_a_second_reseed_after_a_death_draws_what_it_would_have_drawn(tmp_path, deadly):
+    """Components die in several passes; the generator that sets them anew goes on where it was."""
+    rng = np.random.default_rng(0)
+    X = np.concatenate([rng.normal(size=(2500, 2)), np.repeat(30 * rng.normal(size=(10, 2)), 3, axis=0)])
+    options = {"method": "em", "n_components": 12, "reg_covar": 0.0, "init_params": "random_from_data"}
+    whole = fit(make(**options), X)
+    kept = {"checkpoint": tmp_path, "checkpoint_every": 1, "resume": "auto"}
+    for _ in range(9):  # two passes at a time, in each of which there may be a reseed
+        deadly(2)
+        with pytest.raises(Death):
+            fit(make(**options, **kept), X)
+    deadly(np.inf)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        assert_same_fit(make(**options, **kept).fit(X), whole)
+    (sentence,) = [str(one.message) for one in told if one.category is DegenerateComponentWarning]
+    assert int(sentence.split(" times in all")[0].split()[-1]) > 2
+
+
+def test_a_death_one_pass_before_the_end_changes_no_end(tmp_path, deadly):
+    """The gain of the last pass is over the bound before it, which was found before the death."""
+    X, _ = blobs(1000, components=4)
+    whole = fit(make(method="em", tol=1e-3, max_iter=100), X)
+    assert whole.converged_
+    deadly(len(whole.history_) - 1)
+    kept = {"checkpoint": tmp_path, "checkpoint_every": 1, "method": "em", "tol": 1e-3, "max_iter": 100}
+    with pytest.raises(Death):
+        fit(make(**kept), X)
+    deadly(np.inf)
+    assert_same_fit(fit(make(**kept, resume=True), X), whole)
+
+
 def test_seconds_go_on(tmp_path, deadly, monkeypatch):
     X, _ = blobs(1000, components=4)
     deadly(3)
@@ -118,6 +151,10 @@ REFUSED = {
         "is of another run: its tol is 1e-06, that of this run is 0.1.",
     ),
     "another seed": (lambda X: (make(method="em", random_state=1), X), "its random_state is 0"),
+    "another seed of NumPy's": (
+        lambda X: (make(method="em", random_state=np.int64(1)), X),
+        "its random_state is 0",
+    ),
     "without resume": (lambda X: (make(method="em"), X), "take resume=True to go on"),
 }
 
@@ -133,6 +170,17 @@ def test_another_fit_is_refused(tmp_path, case):
     with pytest.raises(ValueError, match=message):
         mixture.fit(data, sample_weight=weights[0] if weights else None)
     assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+
+
+@pytest.mark.parametrize("first", [np.int64(1), np.uint8(1), 1], ids=["int64", "uint8", "int"])
+def test_a_seed_of_any_integer_type_is_compared(tmp_path, first):
+    X, _ = blobs(200, components=2)
+    kept = {"n_components": 2, "init_params": "random", "checkpoint": tmp_path}
+    one = fit(make(random_state=first, **kept), X)
+    assert_same_fit(fit(make(random_state=1, resume=True, **kept), X), one)
+    for other in (np.int64(2), 2):
+        with pytest.raises(ValueError, match="its random_state is 1, that of this run is"):
+            fit(make(random_state=other, resume=True, **kept), X)
 
 
 def test_parameters(tmp_path):

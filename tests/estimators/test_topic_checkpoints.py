@@ -95,6 +95,7 @@ def test_what_was_done_is_not_done_again(tmp_path, deadly, monkeypatch):
         ({"alpha": 0.2}, "alpha"),
         ({"method": "sem"}, "method"),
         ({"random_state": 1}, "random_state"),
+        ({"random_state": np.int64(1)}, "random_state"),
         ({"sample_weight": np.r_[np.full(300, 2.0), np.ones(300)]}, "data"),
         ({"leave_one_out": True}, "leave_one_out"),
     ],
@@ -104,6 +105,19 @@ def test_another_fit_is_refused(tmp_path, change, match):
     fit(X, method="em", checkpoint=tmp_path)
     with pytest.raises(ValueError, match=match):
         fit(X, **{"method": "em", "checkpoint": tmp_path, "resume": True} | change)
+
+
+@pytest.mark.parametrize("wrap", [lambda X: X, CsrDocuments], ids=["matrix", "source"])
+def test_another_number_of_words_is_refused(tmp_path, wrap):
+    """Words that no document has are part of the data: topics have a column for each."""
+    X = corpus(100)
+    fit(wrap(X), method="em", checkpoint=tmp_path)
+    for n_words in (49, 60):
+        other = sp.csr_array((X.data, X.indices % 49, X.indptr), shape=(100, n_words))
+        if n_words > 49:
+            other = sp.csr_array((X.data, X.indices, X.indptr), shape=(100, n_words))
+        with pytest.raises(ValueError, match="is of another run: its data is"):
+            fit(wrap(other), method="em", checkpoint=tmp_path, resume=True)
 
 
 def test_a_folder_with_a_fit_is_not_written_over(tmp_path):

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import hashlib
+import json
 import os
 import platform
-from types import CodeType
+from types import CodeType, MethodType
 from typing import Any
 
 import numpy as np
 
 from swiftem.kernels.threads import get_threads
 
-__all__ = ["VERSIONS", "describe", "digest", "environment"]
+__all__ = ["VERSIONS", "describe", "digest", "environment", "without_code"]
 
 VERSIONS = ("swiftem", "numpy", "numba", "python")
 """What must be the same for a run to go on to the last bit."""
@@ -24,22 +26,30 @@ def describe(value: Any, depth: int = 0) -> Any:
     """Return what JSON can hold of a model, a method or their hyper-parameters: equal where these are.
 
     Dataclasses are told by type and fields, arrays by a hash, functions by name, code, defaults and what
-    they enclose. Of other objects only the type is known.
+    they enclose. Of other objects only the type is known. Numbers of NumPy are as good as Python's.
 
     >>> from swiftem import methods
     >>> describe(methods.OnlineEM(step_size=0.5))["batch_size"]
     1
     """
-    if depth > DEEPEST or value is None or isinstance(value, bool | int | str):
-        return str(type(value)) if depth > DEEPEST else value
+    if depth > DEEPEST:
+        return str(type(value))
+    if value is None or isinstance(value, bool):
+        return value
     if isinstance(value, float):
-        return repr(value)
+        return float.__repr__(value)
+    if isinstance(value, np.bool_ | np.integer | np.str_):
+        return value.item()
+    if isinstance(value, int | str):
+        return value
     if isinstance(value, np.generic):
         return f"{value.dtype.str} {value.item()!r}"
     if isinstance(value, np.ndarray):
         return f"array {value.dtype.str} {value.shape} {digest(value)}"
     if isinstance(value, tuple | list):
         return [describe(part, depth + 1) for part in value]
+    if isinstance(value, set | frozenset):  # their order is another in each process
+        return {"set": sorted((describe(part, depth + 1) for part in value), key=json.dumps)}
     if isinstance(value, dict):
         return {str(key): describe(part, depth + 1) for key, part in value.items()}
     name = f"{type(value).__module__}.{type(value).__qualname__}"
@@ -48,22 +58,58 @@ def describe(value: Any, depth: int = 0) -> Any:
             field.name: describe(getattr(value, field.name), depth + 1) for field in dataclasses.fields(value)
         }
         return {"is": name} | parts
+    if isinstance(value, functools.partial):
+        return {"is": name, "with": describe((value.func, value.args, value.keywords), depth + 1)}
+    if isinstance(value, MethodType):
+        return {"is": name, "with": describe((value.__self__, value.__func__), depth + 1)}
     function = getattr(value, "py_func", value)  # Numba's functions have Python's inside
     code = getattr(function, "__code__", None)
     if isinstance(code, CodeType):
-        cells = [cell.cell_contents for cell in getattr(function, "__closure__", None) or ()]
-        inside = [describe(part, depth + 1) for part in (*cells, *(function.__defaults__ or ()))]
-        return {"is": f"{function.__module__}.{function.__qualname__}", "code": _code(code), "with": inside}
+        cells = [_content(cell) for cell in getattr(function, "__closure__", None) or ()]
+        inside = (cells, function.__defaults__, function.__kwdefaults__)
+        name = f"{function.__module__}.{function.__qualname__}"
+        return {"is": name, "code": _code(code), "with": describe(inside, depth + 1)}
     return {"is": name}
+
+
+def _content(cell: Any) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:  # a variable that has no value yet
+        return None
 
 
 def _code(code: CodeType) -> str:
     """Return a hash of what a function does; lines and files do not matter."""
-    hashed = hashlib.blake2b(code.co_code, digest_size=8)
-    for constant in code.co_consts:
-        hashed.update(_code(constant).encode() if isinstance(constant, CodeType) else repr(constant).encode())
-    hashed.update(repr(code.co_names).encode())
-    return hashed.hexdigest()
+    parts = (_constant(code.co_consts), code.co_names)
+    return hashlib.blake2b(code.co_code + repr(parts).encode(), digest_size=8).hexdigest()
+
+
+def _constant(value: Any) -> Any:
+    """Return a constant of a function as something whose repr is the same in every process."""
+    if isinstance(value, CodeType):
+        return _code(value)
+    if isinstance(value, tuple):
+        return tuple(_constant(part) for part in value)
+    if isinstance(value, frozenset):
+        return "set", sorted(repr(_constant(part)) for part in value)
+    return value
+
+
+def without_code(described: Any) -> Any:
+    """Return a description without the code of functions, which another version of Python compiles otherwise.
+
+    >>> without_code({"is": "module.f", "code": "0123", "with": [1]})
+    {'is': 'module.f', 'with': [1]}
+    """
+    if isinstance(described, dict):
+        is_function = {"is", "code", "with"} == set(described)
+        return {
+            key: without_code(part) for key, part in described.items() if not (is_function and key == "code")
+        }
+    if isinstance(described, list):
+        return [without_code(part) for part in described]
+    return described
 
 
 def digest(*values: Any) -> str:

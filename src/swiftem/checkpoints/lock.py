@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from swiftem.checkpoints.durable import open_plain
+
 __all__ = ["Lock"]
 
 
@@ -30,7 +32,7 @@ class Lock:
     """
 
     def __init__(self, folder: Path) -> None:
-        self._handle: int | None = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o666)
+        self._handle: int | None = open_plain(folder / "lock", os.O_RDWR | os.O_CREAT)
         try:
             import fcntl
         except ImportError:  # pragma: no cover

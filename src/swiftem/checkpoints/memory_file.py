@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import zlib
 from collections.abc import Callable
+from math import prod
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from swiftem._typing import Index
-from swiftem.checkpoints.durable import write_all
+from swiftem.checkpoints.durable import open_plain, read_into, write_all
 from swiftem.checkpoints.records import Records
 from swiftem.checkpoints.tree import decode, encode
 
@@ -21,7 +22,7 @@ __all__ = ["MemoryFile", "MemoryPlace"]
 WHOLE = 0.25
 """From this share of the memory on, what changed is not gathered: all of it is written, which is quicker."""
 PIECE, BLOCK = 1 << 22, 1 << 18
-"""Bytes that are written at once, and those that are summed: few enough for the cache."""
+"""Bytes that are written at once, and those that are read for a checksum: few enough for the cache."""
 
 
 Allocate = Callable[..., NDArray[Any]]
@@ -37,16 +38,17 @@ class MemoryPlace(NamedTuple):
     shape, dtype : tuple of int and str
         Of the array.
     checksum : int
-        Of the file.
-    journal : int
-        How many bytes of the journal count.
+        CRC-32 of the file; -1 where it is not known yet.
+    journal, journal_checksum : int
+        How many bytes of the journal count, and their CRC-32, which begins with that of the memory.
     """
 
     slot: int
     shape: tuple[int, ...]
     dtype: str
     checksum: int
-    journal: int
+    journal: int = 0
+    journal_checksum: int = 0
 
 
 class MemoryFile:
@@ -73,11 +75,11 @@ class MemoryFile:
         Pages that the system has never given out before take ten times as long to write as others do.
         """
         path = self._folder / f"memory-{self._other}"
-        if path.exists() and path.stat().st_size == size:
-            return
         zeros = bytes(min(size, PIECE))
-        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        handle = open_plain(path, os.O_RDWR | os.O_CREAT)
         try:
+            if os.fstat(handle).st_size == size:
+                return
             for position in range(0, size, PIECE):
                 write_all(handle, zeros[: size - position], position)
         finally:
@@ -104,29 +106,33 @@ class MemoryFile:
         if place is not None and changed is not None and place.shape == memory.shape:
             gathered = len(changed) * (memory.nbytes // max(len(memory), 1) + changed.itemsize)
             if gathered < WHOLE * size and place.journal + gathered < size:
-                records = Records(self._folder / f"journal-{place.slot}", place.journal)
+                records = self._journal(place)
                 try:
-                    length = records.append(encode((changed, memory[changed])))
+                    records.append(encode((changed, memory[changed])))
                 finally:
                     records.close()
-                self._next = place._replace(journal=length)
+                self._next = place._replace(journal=records.length, journal_checksum=records.checksum)
                 return
         slot = self._other
-        handle = os.open(self._folder / f"memory-{slot}", os.O_RDWR | os.O_CREAT, 0o666)
+        handle = open_plain(self._folder / f"memory-{slot}", os.O_RDWR | os.O_CREAT)
         try:
             # Written over in place: a file whose pages the system has already takes a tenth of the time.
             write_all(handle, np.ascontiguousarray(memory), 0)
             os.ftruncate(handle, memory.nbytes)
         finally:
             os.close(handle)
-        self._next = MemoryPlace(slot, memory.shape, memory.dtype.str, -1, 0)
+        self._next = MemoryPlace(slot, memory.shape, memory.dtype.str, -1)
+
+    def _journal(self, place: MemoryPlace) -> Records:
+        checksum = place.journal_checksum if place.journal else place.checksum
+        return Records(self._folder / f"journal-{place.slot}", place.journal, checksum)
 
     def sync(self) -> MemoryPlace:
         """Bring what was written to the disk, and return where it is; another thread may do this."""
         assert self._next is not None, "write comes first"
         place = self._next
         name = f"journal-{place.slot}" if place.checksum >= 0 else f"memory-{place.slot}"
-        handle = os.open(self._folder / name, os.O_RDONLY)
+        handle = open_plain(self._folder / name, os.O_RDONLY)
         try:
             if place.checksum < 0:
                 place = place._replace(checksum=_checksum(handle))
@@ -143,26 +149,24 @@ class MemoryFile:
         """
         place = self._place
         assert place is not None, "there is no memory"
-        memory = allocate(place.shape, np.dtype(place.dtype))
-        path = self._folder / f"memory-{place.slot}"
-        with open(path, "rb", buffering=0) as file:
-            if os.fstat(file.fileno()).st_size != memory.nbytes:
-                raise ValueError(f"{path.name} is of another length than it should be")
-            if _checksum(file.fileno()) != place.checksum:
-                raise ValueError(f"the checksum of {path.name} is wrong")
-            view, position = memory.data.cast("B"), 0
-            while position < len(view):
-                got = file.readinto(view[position : position + PIECE])
-                if not got:
-                    raise ValueError(f"{path.name} ends too early")
-                position += got
+        name, dtype = f"memory-{place.slot}", np.dtype(place.dtype)
+        handle = open_plain(self._folder / name, os.O_RDONLY)
+        try:
+            # Before anything is allocated: the file says how much there is.
+            if os.fstat(handle).st_size != prod(place.shape) * dtype.itemsize:
+                raise ValueError(f"{name} is of another length than it should be")
+            memory = allocate(place.shape, dtype)
+            checksum = _read_memory(handle, memory)
+        finally:
+            os.close(handle)
+        if checksum != place.checksum:
+            raise ValueError(f"the checksum of {name} is wrong")
         if place.journal:
-            journal = self._folder / f"journal-{place.slot}"
-            if not journal.exists():
-                raise ValueError(f"{journal.name} is missing")
-            records = Records(journal, place.journal)
+            if not (self._folder / f"journal-{place.slot}").exists():
+                raise ValueError(f"journal-{place.slot} is missing")
+            records = self._journal(place)
             try:
-                for record in records.read():
+                for record in records.read(place.checksum):
                     changed, rows = decode(record)
                     memory[changed] = rows
             except (ValueError, IndexError, TypeError) as error:
@@ -172,24 +176,25 @@ class MemoryFile:
         return memory
 
 
+def _read_memory(handle: int, memory: NDArray[Any]) -> int:
+    """Fill an array from a file, and return the CRC-32 of what was read."""
+    checksum = position = 0
+    view = memory.reshape(-1).view(np.uint8).data
+    while position < len(view):
+        piece = view[position : position + BLOCK]
+        got = read_into(handle, piece, position)
+        checksum = zlib.crc32(piece, checksum)
+        position += len(piece)
+        if got < len(piece):
+            raise ValueError("the memory ends too early")
+    return checksum
+
+
 def _checksum(handle: int) -> int:
-    """Return a checksum of an open file: CRC-32 of the sums of its blocks, as words of eight bytes.
-
-    Sums are four times as quick as a CRC of all bytes. A changed bit, a page of older numbers among newer
-    ones, and blocks in another order all change it.
-    """
-    buffer = np.zeros(BLOCK // 8, dtype=np.uint64)
-    sums, position = [], 0
-    while got := _fill(handle, buffer.data.cast("B"), position):
-        buffer.view(np.uint8)[got:] = 0
-        sums.append(int(np.add.reduce(buffer)))
+    """Return the CRC-32 of an open file: bytes that changed, or stand elsewhere, change it."""
+    buffer = memoryview(bytearray(BLOCK))
+    checksum = position = 0
+    while got := read_into(handle, buffer, position):
+        checksum = zlib.crc32(buffer[:got], checksum)
         position += got
-    return zlib.crc32(np.array(sums, dtype=np.uint64).tobytes())
-
-
-def _fill(handle: int, view: memoryview, position: int) -> int:
-    """Read into ``view`` until it is full or the file ends, and return how much that was."""
-    got = 0
-    while got < len(view) and (more := os.preadv(handle, [view[got:]], position + got)):
-        got += more
-    return got
+    return checksum

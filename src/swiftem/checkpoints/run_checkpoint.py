@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from swiftem._checks import check_int
 from swiftem._typing import Array, Index, Theta
 from swiftem.checkpoints.describe import describe, digest
+from swiftem.checkpoints.durable import telling_damage
 from swiftem.checkpoints.memory_file import Allocate
 from swiftem.checkpoints.store import Kept, Resume, Store, read_identity
 from swiftem.data.draws import Draws, Entropy
@@ -54,11 +55,17 @@ class Position(NamedTuple):
     path: list[Any]
 
 
+Check = Callable[[Position], None]
+
+
 class NoCheckpoint:
     """What a run without checkpoints has in their place; :class:`RunCheckpoint` answers the same calls."""
 
-    def load(self) -> Position | None:
-        """Return where the run in the folder stands, or None where it is to begin."""
+    def load(self, check: Check = lambda position: None) -> Position | None:
+        """Return where the run in the folder stands, or None where it is to begin.
+
+        ``check`` raises an error where the run cannot go on from there.
+        """
         return None
 
     def begin(self, draws: Draws, state: Any) -> None:
@@ -116,16 +123,21 @@ class RunCheckpoint(NoCheckpoint):
         self._saved, self._in_file, self._when = -1, 0, perf_counter()
         self._written = -1, 0, False
 
-    def load(self) -> Position | None:
-        """Return where the run in the folder stands, or None where it is to begin."""
+    def load(self, check: Check = lambda position: None) -> Position | None:
+        """Return where the run in the folder stands, or None where it is to begin.
+
+        ``check`` raises an error where the run cannot go on from there; it is told with the folder's name.
+        """
         kept, self._kept = self._kept, None  # a memory is large: it is the run's from now on
         if kept is None:
             return None
-        state: State = kept.tree["state"]
-        if kept.memory is not None:
-            state = state._replace(method=state.method._replace(memory=kept.memory))
-        theta, s, recorded, stopped = (kept.tree[name] for name in ("theta", "s", "recorded", "stopped"))
-        position = Position(theta, s, state, recorded, stopped, kept.path)
+        with telling_damage(self._store.folder):
+            state: State = kept.tree["state"]
+            if kept.memory is not None:
+                state = state._replace(method=state.method._replace(memory=kept.memory))
+            theta, s, recorded, stopped = (kept.tree[name] for name in ("theta", "s", "recorded", "stopped"))
+            position = Position(theta, s, state, recorded, bool(stopped), kept.path)
+            check(position)
         self._note(position)
         return position
 
@@ -208,7 +220,11 @@ def kept_seed(checkpoint: Any, resume: Resume, drawn: Entropy) -> Entropy:
     if not isinstance(checkpoint, str | Path) or resume is False:
         return drawn
     kept = read_identity(Path(checkpoint)).get("seed")
-    return drawn if kept is None else np.array(kept, dtype=np.uint32)
+    try:
+        found = np.array(kept, dtype=np.uint32)
+    except (TypeError, ValueError, OverflowError):
+        return drawn
+    return found if found.shape == drawn.shape else drawn
 
 
 def open_checkpoint(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 import os
+import secrets
+import zlib
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -14,12 +16,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from swiftem._typing import Index
-from swiftem.checkpoints.describe import VERSIONS, environment
-from swiftem.checkpoints.durable import read_sealed, telling_where, write_sealed
+from swiftem.checkpoints.describe import VERSIONS, environment, without_code
+from swiftem.checkpoints.durable import (
+    OtherFormatError,
+    check_plain,
+    read_sealed,
+    telling_where,
+    write_sealed,
+)
 from swiftem.checkpoints.lock import Lock
 from swiftem.checkpoints.memory_file import Allocate, MemoryFile, MemoryPlace
 from swiftem.checkpoints.records import Records
-from swiftem.checkpoints.tree import LENGTH, decode, encode
+from swiftem.checkpoints.state_file import StateHead, read_state, write_state
+from swiftem.checkpoints.tree import decode, encode
 
 __all__ = ["Kept", "Resume", "Store", "read_identity"]
 
@@ -30,6 +39,8 @@ BEGUN = "begun"
 """File that says what the run is; it is written before anything is computed."""
 STATES = ("state-0", "state-1")
 """The last two checkpoints, written in turns."""
+PATH = "path"
+"""What was recorded."""
 
 
 class Kept(NamedTuple):
@@ -86,7 +97,7 @@ class Store:
         self._pool: ThreadPoolExecutor | None = None
         self._job: Future[None] | None = None
         self._room: Future[None] | None = None
-        self._number, self._path_length, self.seconds = 0, 0, 0.0
+        self._number, self.seconds = 0, 0.0
         if folder.exists() and not folder.is_dir():
             raise NotADirectoryError(f"checkpoint={str(folder)!r} must be a folder, got a file.")
         if resume is True and not (folder / BEGUN).exists():
@@ -96,16 +107,19 @@ class Store:
             )
         with telling_where(folder, "cannot be written to"):
             folder.mkdir(parents=True, exist_ok=True)
+            check_plain(folder)
             self._lock = Lock(folder)
         try:
             has_state = any((folder / name).exists() for name in STATES)
             # Of a run that was killed before its first checkpoint nothing is lost.
             self.is_new = not (folder / BEGUN).exists() or (resume is False and not has_state)
             if self.is_new:
-                self._begin(identity | environment(), has_state)
+                self._begin(identity | environment() | {"run": secrets.token_hex(8)}, has_state)
             else:
                 self._go_on(identity, resume, kept)
             self._memory = MemoryFile(folder)
+            self._path_begins = zlib.crc32(str(self.identity["run"]).encode())
+            self._path_end = 0, self._path_begins
         except BaseException:
             self._lock.release()
             raise
@@ -129,24 +143,35 @@ class Store:
         try:
             with telling_where(self.folder, "cannot be read"):
                 found = decode(read_sealed(self.folder / BEGUN))
-        except (ValueError, KeyError, TypeError, IndexError) as error:
+            if not isinstance(found, dict) or "run" not in found:
+                raise ValueError("it is another file")
+        except OtherFormatError as error:
+            raise ValueError(
+                f"{where} was written by another version of swiftem: {error}. Name another folder."
+            ) from None
+        except ValueError as error:
             raise ValueError(
                 f"{where} is damaged: {BEGUN!r} cannot be used, {error}. Name another folder."
             ) from None
         here = environment()
-        for name in VERSIONS:
-            if found.get(name) != here[name]:
-                raise ValueError(
-                    f"{where} was written by {name} {found.get(name)}, and this is {here[name]}: "
-                    "a run goes on exactly only with the same versions."
-                )
+        others = [name for name in VERSIONS if found.get(name) != here[name]]
+        # Other minor versions of Python compile the same function to another code.
+        is_other_python = _minor(found.get("python")) != _minor(here["python"])
+        comparable: Callable[[Any], Any] = without_code if is_other_python else lambda value: value
         for name, value in identity.items():
-            if name not in kept and found.get(name) != value:
-                which, theirs, ours = _differing(name, found.get(name), value)
+            theirs, ours = comparable(found.get(name)), comparable(value)
+            if name not in kept and theirs != ours:
+                which, theirs, ours = _differing(name, theirs, ours)
                 raise ValueError(
                     f"{where} is of another run: its {which} is {_short(theirs)}, "
                     f"that of this run is {_short(ours)}."
                 )
+        if others:
+            log.warning(
+                "%s was written by %s, and this is %s: results may differ in the last bit.%s", where,
+                _versions(found, others), _versions(here, others),
+                " The code of functions cannot be compared." if is_other_python else "",
+            )  # fmt: skip
         if found.get("machine") != here["machine"]:
             log.warning("%s is from another machine: results are the same to rounding only.", where)
         self.identity = found
@@ -159,25 +184,27 @@ class Store:
         ValueError
             Where there are checkpoints, and none of them can be read.
         """
-        found, reasons = [], []
+        found: list[tuple[str, StateHead, Any]] = []
+        reasons = []
         for name in STATES:
             if not (self.folder / name).exists():
                 continue
             try:
-                with telling_where(self.folder, "cannot be read"):
-                    head, tree = _split(read_sealed(self.folder / name))
-                    found.append((int(head["number"]), name, head, tree))
-            except (ValueError, KeyError, TypeError, IndexError, OSError) as error:
-                reasons.append(f"{name}: {error}")
-        for number, name, head, tree in sorted(found, key=lambda one: one[0], reverse=True):
-            try:
-                with telling_where(self.folder, "cannot be read"):
-                    memory = MemoryFile(self.folder, head["memory"])
-                    kept = Kept(
-                        tree, memory.read(self.allocate) if head["memory"] else None, self._path(head["path"])
-                    )
+                head, tree = read_state(self.folder / name)
+                if head.run != self.identity["run"]:
+                    raise ValueError("it is of another run")
+                found.append((name, head, tree))
             except (ValueError, OSError) as error:
-                reasons.append(f"{name}: {error}")
+                reasons.append(f"{name}: {_reason(error)}")
+        for name, head, tree in sorted(found, key=lambda one: one[1].number, reverse=True):
+            memory = MemoryFile(self.folder, head.memory)
+            try:
+                of_memory = None if head.memory is None else memory.read(self.allocate)
+                kept = Kept(tree, of_memory, self._path(*head.path))
+            except (ValueError, OSError) as error:
+                if isinstance(error, OSError) and error.errno is None:
+                    raise  # there is no room for the memory
+                reasons.append(f"{name}: {_reason(error)}")
                 continue
             if reasons:
                 log.warning(
@@ -185,7 +212,7 @@ class Store:
                     str(self.folder), "; ".join(reasons),
                 )  # fmt: skip
             # The next one takes the place of the other, which is older or damaged.
-            self._number, self._memory, self._path_length = number, memory, head["path"]
+            self._number, self._memory, self._path_end = head.number, memory, head.path
             return kept
         if reasons:
             raise ValueError(
@@ -194,14 +221,16 @@ class Store:
             )
         return None
 
-    def _path(self, length: int) -> list[Any]:
+    def _path(self, length: int, checksum: int) -> list[Any]:
         if not length:
             return []
-        if not (self.folder / "path").exists():
-            raise ValueError("the file 'path' is missing")
-        records = Records(self.folder / "path", length)
+        if not (self.folder / PATH).exists():
+            raise ValueError(f"the file {PATH!r} is missing")
+        records = Records(self.folder / PATH, length, checksum)
         try:
-            return [decode(record) for record in records.read()]
+            return [decode(record) for record in records.read(self._path_begins)]
+        except ValueError as error:
+            raise ValueError(f"{PATH} cannot be read: {error}") from None
         finally:
             records.close()
 
@@ -256,19 +285,19 @@ class Store:
     def _write(self, content: bytes, records: list[bytes], with_memory: bool) -> None:
         """Bring everything to the disk, the file that says where everything is last."""
         place: MemoryPlace | None = self._memory.sync() if with_memory else None
-        length = self._path_length
+        end = self._path_end
         if records:
-            path = Records(self.folder / "path", length)
+            path = Records(self.folder / PATH, *end)
             try:
                 for record in records:
-                    length = path.append(record)
+                    path.append(record)
                 path.sync()
             finally:
                 path.close()
-        number = self._number + 1
-        head = {"number": number, "memory": place, "path": length}
-        write_sealed(self.folder / STATES[number % 2], _with_head(head, content))
-        self._number, self._path_length = number, length
+            end = path.length, path.checksum
+        head = StateHead(str(self.identity["run"]), self._number + 1, place, end)
+        write_state(self.folder / STATES[head.number % 2], head, content)
+        self._number, self._path_end = head.number, end
 
     def wait(self) -> None:
         """Wait for the last checkpoint to be on the disk."""
@@ -307,22 +336,24 @@ def read_identity(folder: Path) -> dict[str, Any]:
     """Return what the run in a folder is, as far as that can be read."""
     try:
         found = decode(read_sealed(folder / BEGUN))
-    except (OSError, ValueError, KeyError, TypeError, IndexError):
+    except (OSError, ValueError):
         return {}
     return found if isinstance(found, dict) else {}
 
 
-def _with_head(head: dict[str, Any], content: bytes) -> bytes:
-    """Return both in one; what is in the head is known only when the rest is on the disk."""
-    first = encode(head)
-    return b"".join((LENGTH.pack(len(first)), first, content))
+def _reason(error: Exception) -> str:
+    """Return what was wrong with a file, as part of a sentence."""
+    text = error.strerror or str(error) if isinstance(error, OSError) else str(error)
+    return text[:1].lower() + text[1:]
 
 
-def _split(content: bytes) -> tuple[dict[str, Any], Any]:
-    """Return head and tree of a state."""
-    (length,) = LENGTH.unpack_from(content)
-    end = LENGTH.size + length
-    return decode(content[LENGTH.size : end]), decode(content[end:])
+def _minor(version: Any) -> list[str]:
+    """Return major and minor version of a version's text."""
+    return str(version).split(".")[:2]
+
+
+def _versions(of: dict[str, Any], names: list[str]) -> str:
+    return ", ".join(f"{name} {of.get(name)}" for name in names)
 
 
 def _differing(name: str, theirs: Any, ours: Any) -> tuple[str, Any, Any]:

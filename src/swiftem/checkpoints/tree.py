@@ -59,14 +59,19 @@ def decode(content: bytes) -> Any:
         Where the bytes are not what :func:`encode` makes, or name a type that is not there.
     """
     view, parts, position = memoryview(content), [], 0
-    while position < len(view):
-        (length,) = LENGTH.unpack_from(view, position)
-        position += LENGTH.size
-        if length > len(view) - position:
-            raise ValueError("it ends too early")
-        parts.append(view[position : position + length])
-        position += length
-    return _from_json(json.loads(bytes(parts[0])), [read_array(part) for part in parts[1:]])
+    try:
+        while position < len(view):
+            (length,) = LENGTH.unpack_from(view, position)
+            position += LENGTH.size
+            if length > len(view) - position:
+                raise ValueError("it ends too early")
+            parts.append(view[position : position + length])
+            position += length
+        return _from_json(json.loads(bytes(parts[0])), [read_array(part) for part in parts[1:]])
+    except ValueError:
+        raise
+    except Exception as error:  # bytes of another origin may break the reader in any way
+        raise ValueError(f"it cannot be read ({type(error).__name__})") from None
 
 
 def _to_json(value: Any, arrays: list[NDArray[Any]], what: str) -> Any:
@@ -135,7 +140,7 @@ def find_type(name: str) -> Any:
     module, _, path = name.partition(":")
     found: Any = sys.modules.get(module)
     for part in path.split("."):
-        found = getattr(found, part, None)
+        found = getattr(found, "__dict__", {}).get(part)  # an attribute of a module may import another
     is_named = isinstance(found, type) and issubclass(found, tuple) and hasattr(found, "_fields")
     return found if is_named else None
 

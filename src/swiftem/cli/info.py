@@ -25,8 +25,10 @@ WORDS = 8
 def info(model: Path) -> None:
     """Print what the model is, how it was fitted, by which versions, and its components or topics."""
     with one_sentence():
+        from swiftem.estimators.persistence import shown
+
         header = read_header(model)
-        kind = str(header["kind"])
+        kind = shown(header["kind"])
         lines = {"kind": kind}
         show: Callable[[Console, Any], None] | None = None
         if kind in SHOWN:
@@ -87,7 +89,9 @@ def _show_topics(console: Console, model: Any) -> None:
 
 
 def _writer(header: dict[str, Any]) -> str:
-    return f"swiftem {header.get('swiftem', '(unknown)')}, NumPy {header.get('numpy', '(unknown)')}"
+    from swiftem.estimators.persistence import shown
+
+    return f"swiftem {shown(header.get('swiftem'))}, NumPy {shown(header.get('numpy'))}"
 
 
 SHOWN: dict[str, tuple[Callable[[Any], dict[str, str]], Callable[[Console, Any], None]]] = {

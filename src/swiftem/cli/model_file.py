@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,24 +22,13 @@ KINDS = {"full": "full", "tied": "tied", "diag": "diagonal", "spherical": "spher
 
 def read_header(path: Path) -> dict[str, Any]:
     """Return what a model's file says of itself: format, kind, header, and the versions that wrote it."""
-    from swiftem.estimators.persistence import HEADER, LARGEST_HEADER
+    from swiftem.estimators.persistence import read_header
 
     _check_file(path)
-    foreign = f"{path} is no swiftem model, or damaged"
     try:
-        with zipfile.ZipFile(path) as file:
-            if file.getinfo(HEADER).file_size > LARGEST_HEADER:
-                raise ValueError(f"{foreign}: its header is too long.")
-            header = json.loads(file.read(HEADER))
+        return read_header(path)
     except PermissionError:
         raise OSError(f"{path} cannot be read (permission denied).") from None
-    except KeyError:
-        raise ValueError(f"{path} is no swiftem model: it has no header.") from None
-    except (OSError, zipfile.BadZipFile, ValueError, RuntimeError, NotImplementedError):
-        raise ValueError(f"{foreign}.") from None
-    if not isinstance(header, dict) or not {"format", "kind", "header"} <= set(header):
-        raise ValueError(f"{path} is no swiftem model: its header is another's.")
-    return header
 
 
 def open_model(path: Path, kind: str = "GaussianMixture") -> Any:

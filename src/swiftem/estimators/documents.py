@@ -105,8 +105,10 @@ class Documents:
         return len(self.count)
 
     def fingerprint(self) -> str:
-        """Return a text that changes when counts or weights do."""
-        return fingerprint("documents", self.begin, self.word, self.count, self.weight)
+        """Return a text that changes when counts, weights or the number of words do."""
+        return fingerprint(
+            f"documents of {self.n_words} words", self.begin, self.word, self.count, self.weight
+        )
 
     def draws(self, entropy: Entropy, batch_size: int) -> Draws:
         """Return numbers of documents, in random order, each once an epoch."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from numbers import Integral
 from pathlib import Path
 from time import perf_counter
 from typing import Any, Protocol
@@ -11,6 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from swiftem.checkpoints.describe import describe, digest
+from swiftem.checkpoints.durable import telling_damage
 from swiftem.checkpoints.memory_file import Allocate
 from swiftem.checkpoints.run_checkpoint import SELDOM, NoCheckpoint, RunCheckpoint
 from swiftem.checkpoints.store import Kept, Resume, Store
@@ -30,6 +33,10 @@ class NoStart:
     def load(self) -> Any:
         """Return what was kept last, or None."""
         return None
+
+    def reading(self) -> AbstractContextManager[None]:
+        """Return a context in which what was kept is made use of; errors in it are told of the folder."""
+        return nullcontext()
 
     def save(self, place: Callable[[], Any], *, is_end: bool = False) -> None:
         """Keep where a fit stands between two passes, where it is time or the end."""
@@ -65,10 +72,16 @@ class StartCheckpoint(NoStart):
         self._kept = None if self._store.is_new else self._store.load()
         if self._kept is None:
             return None
-        if self._kept.tree["state"] is None:
-            kept, self._kept = self._kept, None
-            return kept.tree["extra"]
-        return self._kept.tree["extra"]
+        with self.reading():
+            tree = self._kept.tree
+            extra, is_between = tree["extra"], tree["state"] is None
+        if is_between:
+            self._kept = None
+        return extra
+
+    def reading(self) -> AbstractContextManager[None]:
+        """Return a context in which what was kept is made use of; errors in it are told of the folder."""
+        return telling_damage(self._store.folder)
 
     def save(self, place: Callable[[], Any], *, is_end: bool = False) -> None:
         """Keep where a fit stands between two passes, where it is time or the end."""
@@ -136,6 +149,7 @@ class FitCheckpoint:
         self._every: int | None = estimator.checkpoint_every
         parameters = estimator.get_params(deep=False)
         seed = parameters["random_state"]
+        is_number = isinstance(seed, Integral)
         identity = {
             "kind": f"fit of {type(estimator).__name__}", "data": data.fingerprint(),
             "parameters": {
@@ -145,14 +159,15 @@ class FitCheckpoint:
         }  # fmt: skip
         resume: Resume = estimator.resume
         # A generator has moved on since: the folder has what was drawn from it.
-        self._store = Store(
-            self.folder, identity, resume, kept=() if isinstance(seed, int) else ("random_state",)
-        )
+        self._store = Store(self.folder, identity, resume, kept=() if is_number else ("random_state",))
         self._whose = ""
         self.allocate: Allocate = np.empty
 
-    def starts(self, make: Callable[[], Any]) -> Any:
-        """Return where the fits start, and their seeds: as kept, or as ``make()`` finds them."""
+    def starts(self, make: Callable[[], Any], check: Callable[[Any], None]) -> Any:
+        """Return where the fits start, and their seeds: as kept, or as ``make()`` finds them.
+
+        ``check`` raises an error where what was kept is nothing that ``make()`` could have made.
+        """
         kept = None if self._store.is_new else self._store.load()
         if kept is None:
             made = make()
@@ -160,12 +175,14 @@ class FitCheckpoint:
             self._store.wait()
         else:
             made = kept.tree
+            with telling_damage(self.folder):
+                check(made)
         self._whose = digest(made)
         return made
 
     def of_start(self, number: int) -> StartCheckpoint:
         """Return the checkpoints of one start."""
-        identity = {"kind": "start", "fit": self._whose}
+        identity = {"kind": "start", "number": number, "fit": self._whose}
         store = Store(self.folder / f"start-{number}", identity, "auto")
         store.allocate = self.allocate
         return StartCheckpoint(store, self._every)

@@ -16,7 +16,7 @@ from swiftem.data.draws import Seed
 from swiftem.data.stored_source import StoredSource
 from swiftem.estimators.fit_checkpoint import NoStart
 from swiftem.estimators.history import Moment
-from swiftem.estimators.initial import Start
+from swiftem.estimators.initial import Start, check_start
 from swiftem.estimators.look import Look
 from swiftem.estimators.plan import Plan, iterations_in
 from swiftem.estimators.reseed import ILL_DEFINED, DegenerateComponentWarning, collapsed, dead, reseed
@@ -198,12 +198,14 @@ class _OneFit:
         kept = self._keeper.load()
         if kept is None:
             return False
-        self.fit = Fit(**kept["fit"])
-        self._began = perf_counter() - kept["seconds"]
-        self._runs, self._last_bound = kept["runs"], kept["last_bound"]
-        self._kept_run, self._kept_look = kept["run"], kept["look"]
-        self._rng.bit_generator.state = kept["rng"]
-        return bool(kept["is_over"])
+        with self._keeper.reading():
+            self.fit = Fit(**kept["fit"])
+            check_start(self._bound, self.fit.theta, self.fit.s)
+            self._began = perf_counter() - kept["seconds"]
+            self._runs, self._last_bound = kept["runs"], kept["last_bound"]
+            self._kept_run, self._kept_look = kept["run"], kept["look"]
+            self._rng.bit_generator.state = kept["rng"]
+            return bool(kept["is_over"])
 
     def _place(self, look: Look | None = None, *, is_over: bool = False) -> dict[str, Any]:
         """Return where the fit stands."""
@@ -278,7 +280,8 @@ class _OneFit:
         if self._kept_look is None:
             look.at(fit.theta, 0.0)
         else:
-            look.restore(self._kept_look)
+            with self._keeper.reading():
+                look.restore(self._kept_look)
         status = "at the end"
         if start is not None and (self._kept_run is None or self._kept_run.is_start):
             status = self._run(start, look, most=start.epoch(self._source.n))

@@ -12,6 +12,7 @@ import numpy as np
 
 from swiftem._typing import Array, Theta
 from swiftem.algorithm import run
+from swiftem.checkpoints.check_position import check_form
 from swiftem.data.count_source import CountSource
 from swiftem.estimators.document_batches import DocumentBatches
 from swiftem.estimators.documents import Documents
@@ -152,8 +153,16 @@ class TopicFitting:
         if kept is None:
             shares[:] = 1.0 / len(self.alpha)
             return TopicFit(starts[0], shares)
-        shares[:] = kept["doc_topic"]
-        return TopicFit(**kept | {"doc_topic": shares})
+        with keeper.reading():
+            fit = TopicFit(**kept)
+            check_form("doc_topic", fit.doc_topic, shares)
+            for part in (fit.topics, *(() if fit.counts is None else (fit.counts,))):
+                check_form("topics", part, starts[0])
+            if fit.phase not in range(OVER + 1):
+                raise ValueError("its phase is none")
+            shares[:] = fit.doc_topic
+            fit.doc_topic = shares
+            return fit
 
     def _by_phases(
         self, fit: TopicFit, starts: Sequence[Array], seed: int, clock: Clock, keeper: NoStart,
@@ -221,9 +230,10 @@ class TopicFitting:
         look = TopicLook(documents, self.alpha, self.tol)
         calm, stop, before = 0, False, fit.passes
         if fit.within is not None:
-            calm, before, running, looked = fit.within
-            batches.restore(running)
-            look.restore(looked)
+            with keeper.reading():
+                calm, before, running, looked = fit.within
+                batches.restore(running)
+                look.restore(looked)
         try:
             while not (
                 stop or fit.converged or batches.epochs == most or fit.passes >= fit.tried + self.max_passes
@@ -258,8 +268,9 @@ class TopicFitting:
         look = TopicLook(documents, self.alpha, self.tol)
         calm = 0
         if fit.within is not None:
-            calm, looked = fit.within
-            look.restore(looked)
+            with keeper.reading():
+                calm, looked = fit.within
+                look.restore(looked)
 
         def at_epoch(iterate: Iterate) -> bool:
             nonlocal calm

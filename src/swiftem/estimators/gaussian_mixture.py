@@ -23,8 +23,9 @@ from swiftem.data.stored_source import StoredSource
 from swiftem.estimators.fit_checkpoint import FitCheckpoint
 from swiftem.estimators.fit_mixture import Fit, Fitting
 from swiftem.estimators.history import History
-from swiftem.estimators.initial import Start, make_start
-from swiftem.estimators.mixture_file import MixtureFile, Past
+from swiftem.estimators.initial import Start, check_start, make_start
+from swiftem.estimators.mixture_content import Past
+from swiftem.estimators.mixture_file import MixtureFile
 from swiftem.estimators.mixture_input import MixtureInput
 from swiftem.estimators.mixture_queries import MixtureQueries
 from swiftem.estimators.mixture_scores import MixtureScores
@@ -286,7 +287,15 @@ lower_bounds_, n_features_in_, feature_names_in_
                 seeds = random_state.randint(np.iinfo(np.int32).max, size=len(starts)).tolist()
             return starts, seeds
 
-        starts, seeds = make() if kept is None else kept.starts(make)
+        def check(made: Any) -> None:
+            found, seeds_of = made
+            if len(found) != len(seeds_of) or len(found) != (1 if self._goes_on() else self.n_init):
+                raise ValueError("there are more starts, or fewer")
+            for start, seed in zip(found, seeds_of, strict=True):
+                check_start(bound, start.theta, start.s)
+                np.random.default_rng(seed)
+
+        starts, seeds = make() if kept is None else kept.starts(make, check)
         fitting = Fitting(model, bound, source, plan, self.max_iter, float(self.tol), limit, self.scratch)
         return fitting, starts, seeds
 

@@ -12,6 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture._gaussian_mixture import _compute_precision_cholesky_from_precisions
 
 from swiftem._typing import Array
+from swiftem.checkpoints.check_position import check_form
 from swiftem.data.array_source import ArraySource
 from swiftem.data.stored_source import StoredSource
 from swiftem.estimators.reseed import mended
@@ -22,7 +23,7 @@ from swiftem.lanes.choose import choose_expectation
 from swiftem.models.gaussian_components import BoundGaussians
 from swiftem.models.gaussian_theta import GaussianTheta
 
-__all__ = ["Start", "covariances_of", "make_start", "start_statistics"]
+__all__ = ["Start", "check_start", "covariances_of", "make_start", "start_statistics"]
 
 LARGE = 100_000
 """From so many rows on, k-means is by mini-batches."""
@@ -47,6 +48,18 @@ class Start(NamedTuple):
     theta: GaussianTheta
     s: Array | None
     empty: int
+
+
+def check_start(bound: BoundGaussians, theta: Any, s: Any) -> None:
+    """Raise ValueError or TypeError unless parameters, and statistics where there are some, are of the model.
+
+    They may come from a file, and compiled code trusts their shapes.
+    """
+    n_components, d, kind = bound.model.n_components, bound.d, bound.kind
+    shapes = (n_components,), (n_components, d), *[kind.shape(n_components, d)] * 2
+    check_form("theta", theta, GaussianTheta(*map(np.empty, shapes)))
+    if s is not None:
+        check_form("s", s, np.empty(kind.size(n_components, d)))
 
 
 def make_start(

@@ -74,6 +74,8 @@ class Look:
 
     def restore(self, state: tuple[Any, ...]) -> None:
         """Go on from where :meth:`state` was taken."""
+        if state[0] is not None and np.shape(state[0]) != self._weight.shape:
+            raise ValueError("other rows were looked at")
         self._last, self._last_passes, self._calm, self._last_of_all, self.objective = state
 
     def at(self, theta: Theta, passes: float) -> bool:

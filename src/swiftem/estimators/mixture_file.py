@@ -3,41 +3,33 @@
 from __future__ import annotations
 
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from swiftem._typing import Array
 from swiftem.estimators.fit_checkpoint import KEEPING
-from swiftem.estimators.history import History, Moment
+from swiftem.estimators.history import History
+from swiftem.estimators.mixture_content import ONLINE, SAMPLE, Past, read_fitted, read_online, read_past
 from swiftem.estimators.mixture_queries import FITTED
+from swiftem.estimators.model_content import ModelContent, check_parameters
 from swiftem.estimators.online import OnlineMixture
 from swiftem.estimators.persistence import plain
-from swiftem.estimators.reservoir import Reservoir
 from swiftem.models import GaussianMixtureModel, NormalInverseWishart
-from swiftem.models.gaussian_theta import GaussianTheta
 from swiftem.schedules import constant, inverse, power, sample_size
 
-__all__ = ["MixtureFile", "Past"]
+__all__ = ["MixtureFile"]
 
 PLAIN = (int, float, str, bool, type(None))
 SCHEDULES = {schedule.__name__: schedule for schedule in (constant, inverse, power, sample_size)}
-NUMBERS = ("converged_", "n_iter_", "lower_bound_", "stationarity_", "method_", "n_features_in_")
-"""Fitted attributes in the header."""
+NUMBERS = {
+    "converged_": bool, "n_iter_": int, "lower_bound_": float, "stationarity_": float, "method_": str,
+    "n_features_in_": int,
+}  # fmt: skip
+"""Fitted attributes in the header, and their types."""
 ARRAYS = ("weights_init", "means_init", "precisions_init", "init_params")
 """Parameters that may be arrays."""
-ONLINE, SAMPLE = ("seen", "refit_at", "bound", "n_batches"), ("rows", "weight", "rank")
-"""What is kept of the state of ``partial_fit``."""
-
-
-class Past(NamedTuple):
-    """What a fit leaves for ``partial_fit`` to go on from: statistics, their centre, and the rows' weight."""
-
-    s: Array | None
-    centre: Array
-    weight: float
 
 
 class MixtureFile:
@@ -52,9 +44,10 @@ class MixtureFile:
         _online: OnlineMixture
         _past: Past
 
+        def _validate_params(self) -> None: ...
+        def _check_parameters(self, X: Any, xp: Any) -> None: ...
         def __init__(self, **parameters: Any) -> None: ...
         def _set_parameters(self, params: Any) -> None: ...
-        def _theta(self, d: int | None = None) -> GaussianTheta: ...
         def _model(self) -> GaussianMixtureModel: ...
         def get_params(self, deep: bool = True) -> dict[str, Any]:
             """Return the parameters."""
@@ -85,40 +78,43 @@ class MixtureFile:
         return header, arrays
 
     @classmethod
-    def _from_file(cls, header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Self:
-        parameters = dict(header["parameters"])
-        if "step_size" in header:
-            name, values = header["step_size"]
-            parameters["step_size"] = SCHEDULES[name](*values)
-        if "prior" in header:
-            parameters["prior"] = NormalInverseWishart(*header["prior"])
-        for name in ARRAYS:
-            if f"parameter_{name}" in arrays:
-                parameters[name] = arrays[f"parameter_{name}"]
-        made = cls(**parameters)
-        made._set_parameters(tuple(arrays[name] for name in FITTED))
-        for name in NUMBERS:
-            setattr(made, name, header[name])
-        for name, part in zip(FITTED, made._theta(made.n_features_in_), strict=True):
-            if not np.isfinite(part).all():
-                raise ValueError(name)
-        if "feature_names_in_" in header:
-            made.feature_names_in_ = np.array(header["feature_names_in_"], dtype=object)
-        made.lower_bounds_ = arrays["lower_bounds_"].tolist()
-        made.history_ = History([Moment(*moment) for moment in header["history"]])
-        if "past_weight" in header:
-            made._past = Past(arrays["past_s"], arrays["past_centre"], header["past_weight"])
-        if "online" in header:
-            kept = header["online"]
-            rng = np.random.default_rng()
-            rng.bit_generator.state = kept["rng"]
-            rows, weight, rank = (arrays[f"online_{name}"] for name in SAMPLE)
-            sample = Reservoir(kept["size"], rows, weight, rank, kept["threshold"])
-            made._online = OnlineMixture(
-                made._model(), arrays["online_centre"], arrays["online_s"], sample=sample, rng=rng,
-                **{name: kept[name] for name in ONLINE},
-            )  # fmt: skip
+    def _from_file(cls, content: ModelContent) -> Self:
+        made = cls(**_parameters_of(content))
+        made._validate_params()
+        check_parameters(made)
+        model, d = made._model(), content.integer("n_features_in_", 1)
+        # First what is as large as the file says: the rest may say anything of its size.
+        made._set_parameters(read_fitted(content, model, d))
+        made._check_parameters(np.empty((0, d)), xp=np)
+        if made.prior is not None:
+            made.prior.bind(np.zeros(d))
+        for name, kind in NUMBERS.items():
+            setattr(made, name, content.result(name, kind))
+        names = content.names(d)
+        if names is not None:
+            made.feature_names_in_ = names
+        made.lower_bounds_ = content.array("lower_bounds_", (None,), finite=False).tolist()
+        made.history_ = content.history()
+        if "past_weight" in content.header:
+            made._past = read_past(content, model, d)
+        if "online" in content.header:
+            made._online = read_online(content, model, d)
         return made
+
+
+def _parameters_of(content: ModelContent) -> dict[str, Any]:
+    """Return the estimator's parameters as a file has them."""
+    parameters = content.parameters(left_out=KEEPING)
+    if "step_size" in content.header:
+        name, values = content.header["step_size"]
+        parameters["step_size"] = SCHEDULES[name](*values)
+    if "prior" in content.header:
+        parameters["prior"] = NormalInverseWishart(*content.header["prior"])
+    for name in ARRAYS:
+        found = content.numbers(f"parameter_{name}")
+        if found is not None:
+            parameters[name] = found
+    return parameters
 
 
 def _parameters(parameters: dict[str, Any]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:

@@ -16,7 +16,7 @@ from swiftem.data.stored_source import StoredSource
 from swiftem.estimators.fit_mixture import Fit, Fitting
 from swiftem.estimators.history import History
 from swiftem.estimators.initial import Start
-from swiftem.estimators.mixture_file import Past
+from swiftem.estimators.mixture_content import Past
 from swiftem.estimators.online import OnlineMixture
 from swiftem.estimators.stored_rows import blocks_of, is_stored
 from swiftem.estimators.watch import Watcher

@@ -142,7 +142,12 @@ class OnlineMixture:
             return now, theta
         bound = self._bind(rows, self.seen)
         e_step = choose_expectation("auto", bound, rows)
-        fresh, near = fit_rows(rows, None), fit_rows(rows, theta)
+        try:
+            fresh, near = fit_rows(rows, None), fit_rows(rows, theta)
+        except ValueError:  # of rows that are all alike, say: they tell of no better place
+            if not len(self.s):
+                raise
+            return now, theta
         share = weight / weight.sum()
         found = [e_step.evaluate(at).log_likelihood for at in (fresh, near, theta)]
         if_fresh, if_near, now_is = (

@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 
 from swiftem._cache import write_atomically
 from swiftem.checkpoints.tree import read_array
+from swiftem.estimators.model_content import ModelContent
+from swiftem.estimators.model_zip import HEADER, LARGEST_HEADER, read_parts
 
-__all__ = ["FORMAT", "Persistent", "load_arrays", "plain", "save_arrays"]
+__all__ = ["FORMAT", "Persistent", "load_arrays", "plain", "read_header", "save_arrays", "shown"]
 
 FORMAT = 1
 """Number of the layout; files with a higher one are refused."""
-HEADER = "header.json"
-LARGEST_HEADER = 16 << 20
 
 
 def save_arrays(path: str | Path, kind: str, header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
@@ -58,9 +58,15 @@ def save_arrays(path: str | Path, kind: str, header: dict[str, Any], arrays: dic
         "swiftem": swiftem.__version__, "numpy": np.__version__, "format": FORMAT, "kind": kind,
         "header": header,
     }  # fmt: skip
+    text = json.dumps(full, indent=1, allow_nan=True).encode()
+    if len(text) > LARGEST_HEADER:
+        raise ValueError(
+            f"{path} cannot hold the names of so many columns ({len(text):,} bytes; {LARGEST_HEADER:,} are "
+            "allowed): delete feature_names_in_ first."
+        )
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as file:
-        file.writestr(HEADER, json.dumps(full, indent=1, allow_nan=True))
+        file.writestr(HEADER, text)
         for name, array in arrays.items():
             part = io.BytesIO()
             np.lib.format.write_array(part, np.asarray(array, order="C"), allow_pickle=False)
@@ -88,6 +94,17 @@ def _umask() -> int:
     return mask
 
 
+def read_header(path: str | Path) -> dict[str, Any]:
+    """Return what a file of :func:`save_arrays` says of itself: format, kind, header, and who wrote it.
+
+    Raises
+    ------
+    FileNotFoundError, PermissionError, ValueError
+        As :func:`load_arrays`.
+    """
+    return _header(Path(path), _read(Path(path), only=HEADER))
+
+
 def load_arrays(path: str | Path, kind: str) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """Return the header and the arrays of a file of :func:`save_arrays`; nothing in it is executed.
 
@@ -98,49 +115,72 @@ def load_arrays(path: str | Path, kind: str) -> tuple[dict[str, Any], dict[str, 
         in one sentence.
     """
     target = Path(path)
+    parts = _read(target)
+    full = _header(target, parts)
+    if type(full["format"]) is not int or full["format"] > FORMAT:
+        raise ValueError(
+            f"{target} was written by swiftem {shown(full.get('swiftem'))}, whose files this version cannot "
+            "read."
+        )
+    if full["kind"] != kind:
+        raise ValueError(f"{target} holds a {shown(full['kind'])}, not a {kind}.")
+    if not isinstance(full["header"], dict):
+        raise ValueError(f"{target} is no swiftem model, or damaged.")
+    arrays = {}
+    try:
+        for name in sorted(set(parts) - {HEADER}):
+            arrays[name.removesuffix(".npy")] = read_array(parts.pop(name))
+    except MemoryError:
+        raise
+    except Exception:
+        raise ValueError(f"{target} is damaged: an array in it cannot be read.") from None
+    return full["header"], arrays
+
+
+def _read(target: Path, only: str | None = None) -> dict[str, bytes]:
+    """Return the parts of a file, or one of them."""
     if not target.is_file():
         raise FileNotFoundError(f"There is no file {target}.")
     try:
-        content = target.read_bytes()
+        with open(target, "rb") as file:
+            return read_parts(file, only)
+    except MemoryError:
+        raise MemoryError(f"{target} needs more memory than there is") from None
     except OSError as error:
+        if error.errno is None:
+            raise ValueError(f"{target} is no swiftem model, or damaged.") from None
         raise type(error)(error.errno, f"{target} cannot be read: {error.strerror}.") from None
-    try:
-        parts = _unpack(content)
-        full = json.loads(parts.pop(HEADER, b"null"))
     except Exception:  # a damaged or foreign file may hold anything, and break the reader in any way
         raise ValueError(f"{target} is no swiftem model, or damaged.") from None
-    if not isinstance(full, dict) or not {"format", "kind", "header"} <= set(full):
-        raise ValueError(f"{target} is no swiftem model: it has no header of one.")
-    if not isinstance(full["format"], int) or full["format"] > FORMAT:
-        raise ValueError(
-            f"{target} was written by swiftem {full.get('swiftem')}, whose files this version cannot read."
-        )
-    if full["kind"] != kind:
-        raise ValueError(f"{target} holds a {full['kind']}, not a {kind}.")
-    if not isinstance(full["header"], dict):
-        raise ValueError(f"{target} is no swiftem model, or damaged.")
+
+
+def _header(target: Path, parts: dict[str, bytes]) -> dict[str, Any]:
+    if HEADER not in parts:
+        raise ValueError(f"{target} is no swiftem model: it has no header.")
     try:
-        return full["header"], {name.removesuffix(".npy"): read_array(part) for name, part in parts.items()}
-    except Exception:
-        raise ValueError(f"{target} is damaged: an array in it cannot be read.") from None
+        full = json.loads(parts[HEADER])
+    except (ValueError, RecursionError):
+        raise ValueError(f"{target} is no swiftem model, or damaged.") from None
+    if not isinstance(full, dict) or not {"format", "kind", "header"} <= set(full):
+        raise ValueError(f"{target} is no swiftem model: its header is another's.")
+    return full
 
 
-def _unpack(content: bytes) -> dict[str, bytes]:
-    """Return the parts of a file by name."""
-    with zipfile.ZipFile(io.BytesIO(content)) as file:
-        if any(info.compress_type != zipfile.ZIP_STORED for info in file.infolist()):
-            raise ValueError("parts are never compressed")
-        names = file.namelist()
-        if HEADER in names and file.getinfo(HEADER).file_size > LARGEST_HEADER:
-            raise ValueError("the header is too long")
-        return {name: file.read(name) for name in names}  # reading compares the checksum
+def shown(value: Any) -> str:
+    """Return a name or a version from a file as part of a sentence.
+
+    >>> shown("1.2"), shown({"a": 1}), shown(None)
+    ('1.2', '(unknown)', '(unknown)')
+    """
+    is_short = isinstance(value, str) and 0 < len(value) <= 100
+    return value if is_short and value.isascii() and value.isprintable() else "(unknown)"
 
 
 class Persistent:
     """Adds ``save`` and ``load`` to an estimator.
 
     The estimator says what there is to keep: ``_to_file()`` returns (header, arrays), and ``_from_file``
-    takes them.
+    takes them, as whatever a file may hold.
     """
 
     def save(self, path: str | Path) -> None:
@@ -165,16 +205,18 @@ class Persistent:
         path : str or Path
             The file; nothing in it is executed.
         """
-        header, arrays = load_arrays(path, cls.__name__)
+        content = ModelContent(*load_arrays(path, cls.__name__))
         try:
-            return cls._from_file(header, arrays)
-        except (KeyError, TypeError, AttributeError, ValueError, IndexError) as error:
+            return cls._from_file(content)
+        except MemoryError:
+            raise MemoryError(f"{path} needs more memory than there is") from None
+        except Exception as error:  # whatever the file says, it is the file that is wrong
             what = " ".join(str(error).split()).rstrip(".")
-            raise ValueError(f"{path} is damaged: {what} is missing or wrong in it.") from None
+            raise ValueError(f"{path} is no valid {cls.__name__}: {what[:300]}.") from None
 
     if TYPE_CHECKING:  # what the estimator has
 
         def _to_file(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]: ...
 
         @classmethod
-        def _from_file(cls, header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Self: ...
+        def _from_file(cls, content: ModelContent) -> Self: ...

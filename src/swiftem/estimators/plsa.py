@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from swiftem._typing import Array
 from swiftem.certificate import relative_change
+from swiftem.checkpoints.check_position import check_form
 from swiftem.estimators.documents import Documents
 from swiftem.estimators.first_topics import INITS
 from swiftem.estimators.fit_checkpoint import NoStart, open_fit
@@ -261,9 +262,16 @@ class PLSA(
             starts = self._starts(documents, beta, random_state)
             return starts, int(random_state.randint(np.iinfo(np.int32).max))
 
+        def check(made: Any) -> None:
+            found, seed_of = made
+            for topics in found:
+                check_form("a start", topics, np.empty((self.n_components, documents.n_words)))
+            if not found or type(seed_of) is not int:
+                raise ValueError("there is no start, or no seed")
+
         kept = open_fit(self, documents)
         with kept or nullcontext(), Watcher(self, 1, X, y, sample_weight) as watcher:
-            starts, seed = make() if kept is None else kept.starts(make)
+            starts, seed = make() if kept is None else kept.starts(make, check)
             keeper = NoStart() if kept is None else kept.of_start(0)
             (fit,) = watcher.map(lambda number, watch: fitting.fit(starts, seed, watch, keeper))
             self._keep(fit, fitting)

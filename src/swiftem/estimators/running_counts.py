@@ -136,5 +136,11 @@ class RunningCounts:
 
     def restore(self, snapshot: tuple[Array, float, Array, Array, Array]) -> None:
         """Go on from a snapshot."""
-        u, self._scale, self._centre, self._centre_total, self._total = snapshot
-        self._u = u.copy()
+        u, scale, centre, centre_total, total = snapshot
+        shape = self._u.shape
+        if u.shape != shape or centre.shape not in (shape, (0, shape[1])):
+            raise ValueError("the counts are of another shape")
+        if {centre_total.shape, total.shape} != {shape[1:]}:
+            raise ValueError("the totals are of another shape")
+        self._u, self._scale = u.copy(), scale
+        self._centre, self._centre_total, self._total = centre, centre_total, total

@@ -98,8 +98,10 @@ class StreamedDocuments:
             yield part, Documents(counts, self.weight[part])
 
     def fingerprint(self) -> str:
-        """Return a text that changes when counts or weights do."""
-        return fingerprint(f"streamed {self._source.fingerprint()}", self.weight)
+        """Return a text that changes when counts, weights or the number of words do."""
+        return fingerprint(
+            f"streamed documents of {self.n_words} words, {self._source.fingerprint()}", self.weight
+        )
 
     def draws(self, entropy: Entropy, batch_size: int) -> Draws:
         """Return numbers of documents, shuffled within blocks that come in order."""

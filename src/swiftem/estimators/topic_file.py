@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from swiftem._checks import check_simplex
 from swiftem._typing import Array
-from swiftem.estimators.history import History, Moment
+from swiftem.estimators.history import History
+from swiftem.estimators.model_content import LARGEST, ModelContent, check_parameters
 from swiftem.estimators.persistence import plain
 
 __all__ = ["TopicFile"]
@@ -19,13 +21,21 @@ PLAIN = (
 )  # fmt: skip
 ELSE_AUTO = ("batch_size", "step_size", "init", "n_init")
 """Parameters that may be functions or arrays; those are not kept."""
-RESULTS = ("converged_", "n_iter_", "log_likelihood_", "stationarity_", "method_", "n_features_in_")
+RESULTS = {
+    "converged_": bool, "n_iter_": int, "log_likelihood_": float, "stationarity_": float, "method_": str,
+    "n_features_in_": int,
+}  # fmt: skip
+
+
+OF_FIT = ("log_likelihood_", "stationarity_")
+"""What ``partial_fit`` does not find."""
 
 
 class TopicFile:
     """What ``save`` and ``load`` of :class:`swiftem.PLSA` write and read: no document of the corpus."""
 
     if TYPE_CHECKING:
+        n_components: int
         random_state: Any
         alpha: ArrayLike
         beta: ArrayLike
@@ -34,6 +44,11 @@ class TopicFile:
         feature_names_in_: NDArray[Any]
         history_: History
         _word_counts: Array
+
+        def __init__(self, **parameters: Any) -> None: ...
+        def _validate_params(self) -> None: ...
+        def _alpha(self) -> Array: ...
+        def _beta(self, n_words: int) -> Array: ...
 
     def _to_file(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         from sklearn.utils.validation import check_is_fitted
@@ -61,15 +76,51 @@ class TopicFile:
         return header, arrays
 
     @classmethod
-    def _from_file(cls, header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Self:
-        made = cls(**header["parameters"])
-        made.alpha, made.beta = (a.item() if a.ndim == 0 else a for a in (arrays["alpha"], arrays["beta"]))
-        made.components_, made.topic_counts_ = arrays["components_"], arrays["topic_counts_"]
-        made._word_counts = arrays["word_counts"]
-        for name in RESULTS:
-            if header[name] is not None:
-                setattr(made, name, header[name])
-        if "feature_names_in_" in header:
-            made.feature_names_in_ = np.array(header["feature_names_in_"], dtype=object)
-        made.history_ = History([Moment(*moment) for moment in header["history"]])
+    def _from_file(cls, content: ModelContent) -> Self:
+        parameters = content.parameters()
+        if set(parameters) - {*PLAIN, *ELSE_AUTO, "random_state"}:
+            raise ValueError("parameters must be those of an estimator")
+        made = cls(**parameters)
+        made._validate_params()
+        check_parameters(made)
+        K, V = made.n_components, content.integer("n_features_in_", 1)
+        # First what is as large as the file says: the rest may say anything of its size.
+        made.components_ = content.array("components_", (K, V))
+        check_simplex("components_", made.components_)
+        made.alpha, made.beta = (_strength(content, name) for name in ("alpha", "beta"))
+        alpha, beta = made._alpha(), np.broadcast_to(made._beta(V), (K, V))
+        if not (alpha.sum() <= LARGEST and beta.sum() <= LARGEST):
+            raise ValueError(f"alpha and beta must sum to at most {LARGEST:g}")
+        made.topic_counts_ = content.array("topic_counts_", (K,))
+        if not made.topic_counts_.sum() > 0:
+            raise ValueError("topic_counts_ must have a positive sum")
+        made._word_counts = content.array("word_counts", (K, V))
+        _check_counts(made._word_counts, beta)
+        for name, kind in RESULTS.items():
+            value = content.result(name, kind)
+            if value is None and name not in OF_FIT:
+                raise ValueError(f"{name} is missing")
+            if value is not None:
+                setattr(made, name, value)
+        names = content.names(V)
+        if names is not None:
+            made.feature_names_in_ = names
+        made.history_ = content.history()
         return made
+
+
+def _strength(content: ModelContent, name: str) -> float | Array:
+    """Return α or β: a number, or an array of any shape, which is looked at later."""
+    found = content.array(name, (None,) * np.ndim(content.arrays.get(name, 0.0)))
+    return float(found) if found.ndim == 0 else found
+
+
+def _check_counts(counts: Array, beta: Array) -> None:
+    """Refuse running counts that nothing could be added to, or a topic's words divided by.
+
+    sem-vr may leave some of them, and even a topic's total, below zero: that is read as nothing.
+    """
+    totals = counts.sum(axis=1) + beta.sum(axis=1)
+    least = LARGEST ** -(2 / 3) * np.abs(counts).max(axis=1)
+    if not 1 / LARGEST <= counts.sum() <= LARGEST or ((totals > 0) & (totals < least)).any():
+        raise ValueError("word_counts must have a positive sum, and totals that they can be divided by")

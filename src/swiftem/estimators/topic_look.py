@@ -53,4 +53,6 @@ class TopicLook:
 
     def restore(self, snapshot: tuple[Array | None, float, float]) -> None:
         """Go on from an earlier look."""
+        if snapshot[0] is not None and np.shape(snapshot[0]) != self._documents.weight.shape:
+            raise ValueError("other documents were looked at")
         self._last, self._last_passes, self.objective = snapshot

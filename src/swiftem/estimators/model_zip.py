@@ -1,0 +1,62 @@
+"""The parts of a model's file: a zip without compression, read by nobody's word but its own length."""
+
+from __future__ import annotations
+
+import os
+import struct
+import zipfile
+from typing import BinaryIO
+
+__all__ = ["HEADER", "LARGEST_HEADER", "read_parts"]
+
+HEADER = "header.json"
+LARGEST_HEADER = 16 << 20
+"""Bytes of the header: JSON takes up to thirty times as much in memory."""
+LARGEST_DIRECTORY = 1 << 16
+"""Bytes of the zip's list of parts, each of which takes a hundred and more."""
+MOST_PARTS = 64
+END, END_64 = struct.Struct("<4s8xL6x"), struct.Struct("<4s36xQ8x")
+"""Record at the end of a zip, and the one before it of a large zip: mark, and size of the list of parts."""
+LOCATOR = 20
+"""Bytes between the two."""
+
+
+def read_parts(file: BinaryIO, only: str | None = None) -> dict[str, bytes]:
+    """Return the parts by name, or just one of them; ValueError and others where they are not as they should.
+
+    What is read is at most as long as the file, however often it lists its parts and whatever lengths it
+    claims.
+    """
+    size = file.seek(0, os.SEEK_END)
+    if _directory_size(file, size) > LARGEST_DIRECTORY:
+        raise ValueError("the list of its parts is too long")
+    with zipfile.ZipFile(file) as parts:
+        found = parts.infolist()
+        names = {info.filename for info in found}
+        if len(found) > MOST_PARTS or len(names) < len(found):
+            raise ValueError("parts are there twice, or too many")
+        if any(info.compress_type != zipfile.ZIP_STORED or info.flag_bits & 1 for info in found):
+            raise ValueError("parts are never compressed or encrypted")
+        # Of what is stored, both lengths are the same; zipfile would ask for as much as the second says.
+        if sum(max(info.file_size, info.compress_size) for info in found) > size:
+            raise ValueError("parts are longer than the file")
+        if HEADER in names and parts.getinfo(HEADER).file_size > LARGEST_HEADER:
+            raise ValueError("the header is too long")
+        # Reading compares the checksum.
+        return {name: parts.read(name) for name in names if only is None or name == only}
+
+
+def _directory_size(file: BinaryIO, size: int) -> int:
+    """Return how long the list of parts is that :mod:`zipfile` would read: it does so before all else."""
+    file.seek(max(0, size - END.size - (1 << 16) - LOCATOR - END_64.size))
+    tail = file.read()
+    place = len(tail) - END.size
+    if place < 0 or tail[place : place + 4] != b"PK\5\6" or tail[-2:] != b"\0\0":
+        place = tail.rfind(b"PK\5\6")
+    if place < 0 or place + END.size > len(tail):
+        raise ValueError("it is no zip")
+    length = int(END.unpack_from(tail, place)[1])
+    before = place - LOCATOR - END_64.size
+    if before >= 0 and tail[place - LOCATOR : place - LOCATOR + 4] == b"PK\6\7":
+        length = max(length, int(END_64.unpack_from(tail, before)[1]))
+    return length
