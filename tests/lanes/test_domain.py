@@ -70,6 +70,50 @@ def test_steps_that_leave_the_domain(name, weights, M, d, b, delta, epsilon):
     assert 0 < plain.rejected < 60 or name == "iem"
 
 
+def made_up(name, memory, s, centre, weight=None, step_size=0.02):
+    """Return model, samples near zero and a start in which all of them are explained by component 0.
+
+    ``memory`` (n, 2) is what fiem remembers; sem-vr has an anchor by which component 1 explains all. ``s``
+    and ``centre`` are weights of component 1 in either; it is at 9.
+    """
+    y = np.linspace(-1.0, 1.0, len(memory))
+    model = models.GaussianMixtureModel(2)
+    theta0 = model.theta(means=[[0.0], [9.0]])
+    method = helpers.make_method(name, step_size=step_size, epoch_length=99)
+    first = swiftem.run(model, y, method, theta0=theta0, n_iter=1, seed=0, sample_weight=weight)
+    centre = np.array([1.0 - centre, centre, 0.0, 9.0 * centre])
+    parts = {"fiem": {"memory": memory}, "sem-vr": {"anchor": model.theta(means=[[9.0], [0.0]])}}[name]
+    state = first.state._replace(method=first.state.method._replace(centre=centre, **parts))
+    s = np.array([1.0 - s, s, 0.0, 9.0 * s])
+    return model, y, method, {"theta0": theta0, "s0": s, "state": state, "sample_weight": weight}
+
+
+def test_fiem_while_its_centre_falls():
+    """Each j takes from the centre of component 1, until i takes from its statistics what it remembers."""
+    memory = np.repeat([[0.0, 1.0], [1.0, 0.0]], 10, axis=0)
+    draws = np.array([15] * 9 + [0] * 4), np.array([1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 12, 13, 14])
+    rejected = []
+    for begin in np.linspace(0.0, 0.6, 13):
+        model, y, method, start = made_up("fiem", memory, begin, 0.5, step_size=0.2)
+        compiled, plain = both(model, y, method, n_iter=13, draws=draws, **start)
+        assert_same(compiled, plain)
+        rejected.append(plain.rejected)
+    assert 0 < min(rejected) < max(rejected) < 5
+
+
+@pytest.mark.parametrize("name", ["sem-vr", "fiem"])
+def test_a_heavy_sample_takes_away_more_than_one(name):
+    memory = np.repeat([[0.0, 1.0], [1.0, 0.0]], 10, axis=0)
+    weight = np.where(np.arange(20) == 3, 500.0, 1.0)
+    model, y, method, start = made_up(name, memory, 0.3, 0.3, weight)
+    draws = np.array([1, 3, 2, 3])
+    compiled, plain = both(
+        model, y, method, n_iter=4, draws=(draws, draws + 10) if name == "fiem" else draws, **start
+    )
+    assert_same(compiled, plain)
+    assert plain.rejected == 2
+
+
 @pytest.mark.parametrize("kind", ["unit", *KINDS])
 @pytest.mark.parametrize("b", [1, 4])
 def test_what_comes_before_rejected_steps_stays(kind, b):

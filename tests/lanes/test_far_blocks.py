@@ -66,6 +66,27 @@ def test_two_passes(kind, last):
     np.testing.assert_allclose(found.responsibilities, r, atol=1e-8)
 
 
+@every_kind
+@pytest.mark.parametrize("b", [None, 5])
+def test_narrow_components_behind_a_wide_one(kind, b):
+    """Whether squares may be expanded depends on all components, not on the first."""
+    places = np.concatenate([[[0.0, 0.0]], 1e6 * ALONG + np.outer([-1, 1], ACROSS)])
+    rng = np.random.default_rng(0)
+    rows = places[rng.integers(3, size=300)] + rng.normal(size=(300, 2))
+    model = models.GaussianMixtureModel(3, covariance=kind, prior=models.NormalInverseWishart(4.0, 4.0))
+    covariances = ones(kind, 3)
+    if kind != "tied":
+        covariances[0] *= 1e14
+    theta0 = model.theta(means=places, covariances=covariances)
+    if b is None:
+        first = swiftem.run(model, rows, methods.IncrementalEM(), theta0=theta0, n_iter=0)
+        np.testing.assert_allclose(first.state.method.memory, shares(rows, theta0, kind), atol=1e-8)
+    else:
+        method = methods.OnlineEM(step_size=1.0, batch_size=b)
+        result = swiftem.run(model, rows, method, theta0=theta0, n_iter=1, seed=0, draws=[[0, 1, 2, 3, 4]])
+        np.testing.assert_allclose(result.s[:3], shares(rows[:5], theta0, kind).mean(axis=0), atol=1e-8)
+
+
 @correlated
 def test_rows_that_are_far_only_for_later_parameters(kind):
     """Wide components need no look at the rows; those of the M-step, which are not wide across, do."""
@@ -108,9 +129,11 @@ def ones(kind, M=2):
 
 
 @every_kind
-def test_the_bound_of_a_pass(kind):
+@pytest.mark.parametrize("weights", [False, True], ids=["alike", "weights"])
+def test_the_bound_of_a_pass(kind, weights):
     """The estimator's bound comes with the pass, in which near blocks of "tied" lack −½ yᵀPy."""
     rows = sorted_rows(1000.0)  # too far, and yet a likelihood with digits
+    weight = np.linspace(0.2, 1.8, len(rows))
     means = np.outer([-1, 1], ACROSS)
     fit = swiftem.GaussianMixture(
         2, covariance_type=kind, method="em", weights_init=[0.5, 0.5], means_init=means,
@@ -118,9 +141,14 @@ def test_the_bound_of_a_pass(kind):
     )  # fmt: skip
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # one iteration is not enough
-        fit.fit(rows)
+        fit.fit(rows, sample_weight=weight if weights else None)
     log_joint = np.log(0.5) - 0.5 * ((rows[:, None] - means) ** 2).sum(axis=2) - np.log(2 * np.pi)
-    assert fit.lower_bound_ == pytest.approx(np.logaddexp.reduce(log_joint, axis=1).mean(), rel=1e-12)
+    expected = np.logaddexp.reduce(log_joint, axis=1)
+    model = models.GaussianMixtureModel(2, covariance=kind)
+    found = posterior(model, rows, model.theta(means=means, covariances=ones(kind)))
+    np.testing.assert_allclose(found.log_likelihood, expected, rtol=1e-12)
+    weight = weight if weights else np.ones(len(rows))
+    assert fit.lower_bound_ == pytest.approx(weight @ expected / weight.sum(), rel=1e-12)
 
 
 @every_kind

@@ -45,14 +45,9 @@ def test_a_component_of_weight_zero_has_no_part_in_a_pass(centre):
     theta = model.theta(weights=[1.0, 0.0], means=[[0.0], [30.0]])
     first = swiftem.run(model, y, methods.IncrementalEM(), theta0=theta, n_iter=0)
     np.testing.assert_array_equal(first.state.method.memory, [[1.0, 0.0]] * 3)
-    expected = 0.5 * (y**2).mean() + 0.5 * np.log(2 * np.pi) + model.bind(first_source(y)).penalty(theta)
+    penalty = 0.5 * model.delta * 30.0**2
+    expected = 0.5 * (y**2).mean() + 0.5 * np.log(2 * np.pi) + penalty
     assert swiftem.objective(model, y, theta) == pytest.approx(expected, rel=1e-12)
-
-
-def first_source(y):
-    from swiftem.data import ArraySource
-
-    return ArraySource(y)
 
 
 @pytest.mark.parametrize("b", [1, 3])
@@ -68,3 +63,45 @@ def test_samples_that_are_far_from_the_anchor_alone(b):
     compiled, plain = both(model, y, method, theta0=theta0, n_iter=len(draws), draws=draws)
     assert_same(compiled, plain)
     assert compiled.theta.means.max() > 40
+
+
+@every_method
+def test_densities_with_few_digits(name):
+    """At 38 standard deviations densities are not yet zero, and lack digits that responsibilities need."""
+    y = np.array([0.0, 38.0, 37.6, 38.3, 0.5])
+    model = models.GaussianMixtureModel(2)
+    theta0 = model.theta(means=[[-0.01], [0.01]])
+    method = helpers.make_method(name, step_size=1e-9, batch_size=1, epoch_length=99)
+    draws = np.array([1, 2, 3])
+    compiled, plain = both(
+        model, y, method, theta0=theta0, n_iter=3, draws=(draws, draws[::-1]) if name == "fiem" else draws
+    )
+    assert_same(compiled, plain)
+    for ours, theirs in zip(compiled.state.method or (), plain.state.method or (), strict=True):
+        for one, other in zip(helpers.leaves(ours), helpers.leaves(theirs), strict=True):
+            assert_close(one, other)
+
+
+@every_method
+def test_a_run_that_met_a_far_sample_goes_on_to_the_same_bits(name):
+    """From then on other loops compute, which round differently: the state says so."""
+    rng = np.random.default_rng(0)
+    y = np.append(rng.normal(size=60), 200.0)
+    model = models.GaussianMixtureModel(3, epsilon=0.1)
+    theta0 = model.theta(means=[[-1.0], [0.0], [1.0]])
+    draws = np.append([60, 3], rng.integers(60, size=98))
+    method = helpers.make_method(name, step_size=0.01, epoch_length=200)
+
+    def run(begin, end, **start):
+        part = draws[begin:end]
+        drawn = (part, draws[::-1][begin:end]) if name == "fiem" else part
+        return swiftem.run(model, y, method, n_iter=end - begin, draws=drawn, **{"theta0": theta0} | start)
+
+    whole, first = run(0, 100), run(0, 40)
+    rest = run(40, 100, theta0=first.theta, s0=first.s, state=first.state)
+    plain = first.state._replace(lane=None)
+    other = run(40, 100, theta0=first.theta, s0=first.s, state=plain)
+    assert not np.array_equal(other.s, whole.s)  # or it would not matter which loops compute
+    helpers.assert_identical(
+        (rest.theta, rest.s, rest.state.method), (whole.theta, whole.s, whole.state.method)
+    )

@@ -7,11 +7,15 @@ import swiftem
 from swiftem import methods, models
 from swiftem.posterior import posterior
 
-N, D, M = 3300, 8, 64
+D, M = 8, 64
+SEVERAL = 3300
+"""Rows that are worth several threads, for a model of so many components."""
+BLOCKS = {"unit": 4 * 256, "full": 2 * 248, "tied": 2 * 312, "diag": 2 * 312, "spherical": 2 * 312}
+"""Rows of whole blocks."""
 
 
-def problem(kind, seed=0):
-    """Return a model so large that so few rows are worth several threads, and rows in order of size."""
+def problem(kind, N, seed=0):
+    """Return a model, rows in order of size, parameters, and weights."""
     rng = np.random.default_rng(seed)
     y = rng.normal(size=(N, D)) + np.sort(rng.normal(scale=3.0, size=N))[:, None]
     model = models.GaussianMixtureModel(M, covariance=kind)
@@ -22,9 +26,13 @@ def problem(kind, seed=0):
 
 
 @pytest.mark.parametrize("kind", ["unit", "full", "tied", "diag", "spherical"])
-@pytest.mark.parametrize("dtype", ["float64", "float32"])
-def test_statistics_memory_and_likelihood(kind, dtype):
-    model, y, theta, weight = problem(kind)
+@pytest.mark.parametrize(
+    ("more", "dtype"),
+    [(None, "float64"), (None, "float32"), (0, "float64"), (1, "float64")],
+    ids=["pieces", "float32", "whole blocks", "one more row"],
+)
+def test_statistics_memory_and_likelihood(kind, more, dtype):
+    model, y, theta, weight = problem(kind, SEVERAL if more is None else BLOCKS[kind] + more)
     variance = 1.0 if kind == "unit" else 2.0
     log_joint = -0.5 * ((y[:, None] - theta.means) ** 2).sum(axis=2) / variance
     log_joint -= np.log(M) + 0.5 * D * np.log(2.0 * np.pi * variance)
