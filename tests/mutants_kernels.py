@@ -53,7 +53,7 @@ MUTANTS = [
         "kernels/numba/gaussian_m_step.py",
         "if not (value > ROUNDING * abs(raw) * inverse and",
         "if not (",
-        f"{FAR}::test_a_variance_of_rounding_alone_rejects_the_step[sem-diag]",
+        f"{FAR}::test_a_variance_of_rounding_alone_rejects_the_step[fiem-diag]",
     ),
     (
         "m-step: no floor of spherical",
@@ -67,7 +67,7 @@ MUTANTS = [
         "kernels/numba/gaussian_m_step.py",
         "if not (pivot > floor[j] and",
         "if not (",
-        f"{FAR}::test_a_variance_of_rounding_alone_rejects_the_step[sem-full]",
+        f"{FAR}::test_a_variance_of_rounding_alone_rejects_the_step[iem-full]",
     ),
     (
         "expectation: reach found anew by every pass",
@@ -269,7 +269,7 @@ MUTANTS = [
         "kernels/numba/gaussian_m_step.py",
         " and s1[m] + hyper.degrees > 0.0",
         "",
-        f"{DOMAIN}::test_each_count_of_a_prior_keeps_the_domain[degrees-full]",
+        f"{DOMAIN}::test_each_count_of_a_prior_keeps_the_domain[degrees-tied]",
     ),
     (
         "lane: moved by the last stretch alone",

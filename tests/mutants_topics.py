@@ -32,7 +32,7 @@ MUTANTS = [
         "            if not bound > 0.0:\n"
         "                rejected += 1\n"
         "                continue\n",
-        f"{DOMAIN}::test_sem_vr_whose_anchor_had_another_topic[1]",
+        f"{DOMAIN}::test_sem_vr_whose_anchor_had_another_topic[free-1]",
     ),
     (
         "tokens: sem does not look at totals",
@@ -102,7 +102,7 @@ MUTANTS = [
         "kernels/numba/plsa.py",
         "(totals[1, k] - totals[0, k]) + change) + prior)",
         "(totals[1, k] - totals[0, k]) + change))",
-        f"{DOMAIN}::test_topics_that_come_and_go",
+        f"{DOMAIN}::test_sem_vr_whose_anchor_had_another_topic[penalty-1]",
     ),
     (
         "batches of tokens: memory is put back in the wrong order",

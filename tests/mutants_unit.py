@@ -94,7 +94,7 @@ MUTANTS = [
         "                else:\n"
         "                    rejected += 1\n"
         "                low_centre",
-        f"'{DOMAIN}::test_steps_that_leave_the_domain[fiem-alike-one by one-delta]'",
+        f"{DOMAIN}::test_statistics_that_fall_step_by_step[fiem]",
     ),
     (
         "unit: float32 memory is not what counts",

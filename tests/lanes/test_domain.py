@@ -102,6 +102,18 @@ def test_fiem_while_its_centre_falls():
 
 
 @pytest.mark.parametrize("name", ["sem-vr", "fiem"])
+def test_statistics_that_fall_step_by_step(name):
+    """Component 1 loses a little at each step, and what it has after the last one decides about the next."""
+    model, y, method, start = made_up(name, np.repeat([[0.0, 1.0], [1.0, 0.0]], 10, axis=0), 0.3, 0.5)
+    draws = np.zeros(40, dtype=int)
+    compiled, plain = both(
+        model, y, method, n_iter=40, draws=(draws, draws + 15) if name == "fiem" else draws, **start
+    )
+    assert_same(compiled, plain)
+    assert 0 < plain.rejected < 40
+
+
+@pytest.mark.parametrize("name", ["sem-vr", "fiem"])
 def test_a_heavy_sample_takes_away_more_than_one(name):
     memory = np.repeat([[0.0, 1.0], [1.0, 0.0]], 10, axis=0)
     weight = np.where(np.arange(20) == 3, 500.0, 1.0)
