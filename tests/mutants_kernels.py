@@ -299,6 +299,20 @@ MUTANTS = [
         "there = here",
         f"{PIECES}::test_statistics_memory_and_likelihood[pieces-full]",
     ),
+    (
+        "threads: rows that are left over",
+        "kernels/threads.py",
+        "n * place // count",
+        "n // count * place",
+        f"'{PIECES}::test_statistics_memory_and_likelihood[pieces-full]'",
+    ),
+    (
+        "lane: step sizes one too early",
+        "lanes/lane.py",
+        "np.arange(start + 1, stop + 1)",
+        "np.arange(start, stop)",
+        f"'{GAUSS}::test_same_trajectory[sem-schedule-full]'",
+    ),
 ]
 
 EQUIVALENT = [

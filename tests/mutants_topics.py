@@ -105,6 +105,27 @@ MUTANTS = [
         f"{DOMAIN}::test_sem_vr_whose_anchor_had_another_topic[penalty-1]",
     ),
     (
+        "tokens: less than nothing counts",
+        "kernels/numba/plsa.py",
+        "return (s if s > 0.0 else 0.0) + prior",
+        "return s + prior",
+        f"'{TOKENS}::test_same_trajectory[fiem-rejected steps]'",
+    ),
+    (
+        "documents: leaps to nothing",
+        "kernels/numba/plsa_documents.py",
+        "a[k] = max(new, 0.1 * two[k])",
+        "a[k] = max(new, 0.0)",
+        f"{DOCUMENTS}::test_folding_in_is_that_of_the_reference",
+    ),
+    (
+        "documents: topics without the centre",
+        "kernels/numba/plsa_documents.py",
+        "n += centre[v, k]",
+        "n += 0.0",
+        EPOCH,
+    ),
+    (
         "batches of tokens: memory is put back in the wrong order",
         "kernels/numba/plsa_batch.py",
         "for p in range(batch - 1, -1, -1):",

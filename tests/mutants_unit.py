@@ -213,6 +213,20 @@ MUTANTS = [
         f"{SAMPLES}::test_a_run_that_met_a_far_sample_goes_on_to_the_same_bits[sem]",
     ),
     (
+        "unit blocks: expanded however far",
+        "lanes/mixture_blocks.py",
+        "FARTHEST = 2e4",
+        "FARTHEST = 2e14",
+        f"{UNIT}::test_full_passes",
+    ),
+    (
+        "unit lane: the anchor is renewed again after a far sample",
+        "lanes/gaussian_mixture.py",
+        "if now.k % length == 0 and self.renewed != now.k:",
+        "if now.k % length == 0:",
+        f"'{UNIT}::test_same_trajectory[sem-vr-samples far from all means]'",
+    ),
+    (
         "unit expectation: statistics about the centre",
         "lanes/mixture_expectation.py",
         "sums2 + sums1[:, None] * self.geometry.centre",

@@ -8,8 +8,8 @@ from swiftem import methods, models
 from swiftem.posterior import posterior
 
 D, M = 8, 64
-SEVERAL = 3300
-"""Rows that are worth several threads, for a model of so many components."""
+SEVERAL = 3301
+"""Rows that are worth several threads, for a model of so many components; not as many in each."""
 BLOCKS = {"unit": 4 * 256, "full": 2 * 248, "tied": 2 * 312, "diag": 2 * 312, "spherical": 2 * 312}
 """Rows of whole blocks."""
 

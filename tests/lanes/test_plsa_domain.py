@@ -76,9 +76,11 @@ def test_fiem_while_its_centre_falls(b, weights):
 @batches
 @pytest.mark.parametrize("beta", [0.0, 0.005], ids=["free", "penalty"])
 def test_sem_vr_whose_anchor_had_another_topic(b, beta):
-    """At the anchor every token is topic 1's; now none is, and each takes as much from it as it can."""
-    anchor = models.PLSAModel(2).theta(doc_topic=[[0.0, 1.0]] * N, topic_word=np.full((2, N), 1 / N))
-    draws = (np.repeat(np.arange(60)[:, None] % (N - 1), b, axis=1),)
+    """Half of the tokens were topic 1's at the anchor, now none is: those take as much from it as can be."""
+    shares = np.repeat([[0.0, 1.0], [1.0, 0.0]], N // 2, axis=0)
+    anchor = models.PLSAModel(2).theta(doc_topic=shares, topic_word=np.full((2, N), 1 / N))
+    numbers = np.r_[np.arange(28) % 10, 10 + np.arange(12) % 9, np.arange(20) % 10]
+    draws = (np.repeat(numbers[:, None], b, axis=1),)
     method = methods.VarianceReducedEM(step_size=0.02, batch_size=b, epoch_length=99)
     compiled, plain = both(
         method,
