@@ -70,6 +70,19 @@ def test_memory_of_another_shape_is_not_read(taken):
         problem.run(method, **start, draws=(np.arange(30), np.arange(30)), n_iter=30)
 
 
+@pytest.mark.parametrize("name", ["iem", "fiem"])
+@pytest.mark.parametrize(
+    "dtypes", [("float64", "float32"), ("float32", "float64")], ids=["halved", "doubled"]
+)
+def test_memory_of_another_dtype_is_not_taken_for_ones_own(name, dtypes):
+    """A run may go on with another ``memory_dtype``: what is remembered is then read as what it is."""
+    problem = own()
+    before, after = (some(name, memory_dtype=dtype) for dtype in dtypes)
+    first = problem.run(before)
+    start = {"theta0": first.theta, "s0": first.s, "state": first.state, "seed": None}
+    compare(problem, after, **start)
+
+
 @numba.njit
 def two_numbers(y, theta):
     return y, y

@@ -91,6 +91,20 @@ def test_exact_ones_by_brute_force(problem):
     assert found.C_S_sample.value == pytest.approx(widest)
 
 
+@pytest.mark.parametrize("problem", list(MIXTURES.values()), ids=list(MIXTURES))
+def test_how_far_apart_statistics_of_a_mixture_are(problem):
+    """Their means by a mean of diameters; ρ in max-norm is at most ρ√(2(M−1)), once or at both ends."""
+    model, y = problem
+    M, found = model.n_components, theory.constants(*problem)
+    # Corners are (e_m, y·e_m) of components 0 to M − 2, and zero.
+    unit = np.eye(M)[:, : M - 1]
+    corners = np.concatenate([unit[None].repeat(len(y), 0), y[:, None, None] * unit], axis=2)
+    diameters = np.linalg.norm(corners[:, :, None] - corners[:, None], axis=3).max(axis=(1, 2))
+    around = found.rho * np.sqrt(2 * (M - 1))
+    assert found.C_S.value == pytest.approx(diameters.mean() + 2 * around, rel=1e-12)
+    assert found.C_S_residual.value == pytest.approx(diameters.mean() + around, rel=1e-12)
+
+
 @problems
 def test_lemmas_compose_them(problem):
     value = {name: constant.value for name, constant in theory.constants(*problem).named().items()}

@@ -1,0 +1,336 @@
+"""Mutants of the kernels and lanes of mixtures with covariances, for ``python -m tests.mutate``."""
+
+FAR = "tests/lanes/test_far_blocks.py"
+DOMAIN = "tests/lanes/test_domain.py"
+PIECES = "tests/lanes/test_pieces.py"
+GAUSS = "tests/lanes/test_gaussian_components.py"
+
+MUTANTS = [
+    (
+        "passes: product overflows",
+        "kernels/numba/gaussian_passes.py",
+        "if product > 1e250:",
+        "if product > math.inf:",
+        f"{FAR}::test_the_bound_of_many_components_that_are_alike[full]",
+    ),
+    (
+        "passes: reach of the last block",
+        "kernels/numba/gaussian_passes.py",
+        "found[c] = max(found[c], work.extent[c])",
+        "found[c] = work.extent[c]",
+        f"{FAR}::test_two_passes[near-full]",
+    ),
+    (
+        "passes: near if the last block is",
+        "kernels/numba/gaussian_passes.py",
+        "all_near &= near",
+        "all_near = near",
+        f"{FAR}::test_the_bound_of_a_pass[alike-tied]",
+    ),
+    (
+        "blocks: extent without abs",
+        "kernels/numba/gaussian_blocks.py",
+        "size = abs(line[t])",
+        "size = line[t]",
+        f"{FAR}::test_two_passes[near-full]",
+    ),
+    (
+        "passes: last of equal labels",
+        "kernels/numba/gaussian_passes.py",
+        "if rows[t, m] > rows[t, best]:",
+        "if rows[t, m] >= rows[t, best]:",
+        f"{FAR}::test_labels_of_components_that_are_alike[full]",
+    ),
+    (
+        "batches: nearness of the anchor is that of theta",
+        "kernels/numba/gaussian_batches.py",
+        "samples, anchor, is_known_there, tools, spare)",
+        "samples, anchor, is_known, tools, spare)",
+        f"{FAR}::test_an_anchor_that_is_far_and_parameters_that_are_near[1-full]",
+    ),
+    (
+        "m-step: no floor of diag",
+        "kernels/numba/gaussian_m_step.py",
+        "if not (value > ROUNDING * abs(raw) * inverse and",
+        "if not (",
+        f"{FAR}::test_a_variance_of_rounding_alone_rejects_the_step[fiem-diag]",
+    ),
+    (
+        "m-step: no floor of spherical",
+        "kernels/numba/gaussian_m_step.py",
+        "if not (value > ROUNDING * abs(raw) * inverse / d and",
+        "if not (",
+        f"{FAR}::test_a_variance_of_rounding_alone_rejects_the_step[sem-spherical]",
+    ),
+    (
+        "m-step: no floor of matrices",
+        "kernels/numba/gaussian_m_step.py",
+        "if not (pivot > floor[j] and",
+        "if not (",
+        f"{FAR}::test_a_variance_of_rounding_alone_rejects_the_step[iem-full]",
+    ),
+    (
+        "expectation: reach found anew by every pass",
+        "lanes/gaussian_expectation.py",
+        "if np.isinf(self.reach).all():",
+        "if True:",
+        f"{FAR}::test_rows_that_are_far_only_for_later_parameters[full]",
+    ),
+    (
+        "blocks: nearness of the first component",
+        "kernels/numba/gaussian_blocks.py",
+        "for m in range(max(len(theta.whiten), len(theta.scales))):",
+        "for m in range(1):",
+        f"{FAR}::test_narrow_components_behind_a_wide_one[None-full]",
+    ),
+    (
+        "blocks: bound without abs",
+        "kernels/numba/gaussian_blocks.py",
+        "reach += abs(theta.whiten[m, i, j]) * extent[j]",
+        "reach += theta.whiten[m, i, j] * extent[j]",
+        f"{FAR}::test_two_passes[near-full]",
+    ),
+    (
+        "blocks: last logit for the largest",
+        "kernels/numba/gaussian_blocks.py",
+        "largest[t] = value if value > largest[t] else largest[t]",
+        "largest[t] = value",
+        f"{FAR}::test_narrow_components_behind_a_wide_one[None-full]",
+    ),
+    (
+        "blocks: whitened by the first component",
+        "kernels/numba/gaussian_blocks.py",
+        "theta.whiten[min(m, len(theta.whiten) - 1)]",
+        "theta.whiten[0]",
+        f"{FAR}::test_narrow_components_behind_a_wide_one[None-full]",
+    ),
+    (
+        "blocks: a part of T(y) for all of it",
+        "kernels/numba/gaussian_blocks.py",
+        "if not (is_raised and size >= p):",
+        "if not is_raised:",
+        f"'{GAUSS}::test_same_trajectory[sem-several parts-full]'",
+    ),
+    (
+        "blocks: parts begin at a row's first column",
+        "kernels/numba/gaussian_blocks.py",
+        "j = first - d - i * (i + 1) // 2",
+        "j = 0",
+        f"'{GAUSS}::test_same_trajectory[sem-several parts-full]'",
+    ),
+    (
+        "blocks: expanded however far",
+        "kernels/numba/gaussian_blocks.py",
+        "FARTHEST = 2.5e5",
+        "FARTHEST = 2.5e15",
+        f"{FAR}::test_two_passes[near-full]",
+    ),
+    (
+        "blocks: products of tied without weights",
+        "kernels/numba/gaussian_blocks.py",
+        "weighted[c, t] = samples[c, t] * work.totals[t]",
+        "weighted[c, t] = samples[c, t]",
+        f"{GAUSS}::test_full_passes",
+    ),
+    (
+        "passes: weights of the first block for all",
+        "kernels/numba/gaussian_passes.py",
+        "rows[t, m] *= sample_weight[first + t]",
+        "rows[t, m] *= sample_weight[t]",
+        f"{PIECES}::test_statistics_memory_and_likelihood[pieces-full]",
+    ),
+    (
+        "passes: likelihood with the first block's weights",
+        "kernels/numba/gaussian_passes.py",
+        "                weight = sample_weight[first + t]",
+        "                weight = sample_weight[t]",
+        f"{FAR}::test_the_bound_of_a_pass[weights-full]",
+    ),
+    (
+        "passes: products with the first block's weights",
+        "kernels/numba/gaussian_passes.py",
+        "work.totals[t] = sample_weight[first + t] if",
+        "work.totals[t] = sample_weight[t] if",
+        f"{PIECES}::test_statistics_memory_and_likelihood[pieces-tied]",
+    ),
+    (
+        "passes: statistics not of what float32 holds",
+        "kernels/numba/gaussian_passes.py",
+        "rows[t, m] = memory[first + t, m]",
+        "rows[t, m] += 0.0",
+        f"{PIECES}::test_statistics_memory_and_likelihood[float32-full]",
+    ),
+    (
+        "passes: half of the square is taken off twice",
+        "kernels/numba/gaussian_passes.py",
+        "if kind == TIED and near:",
+        "if kind == TIED:",
+        f"{FAR}::test_the_bound_of_a_pass[alike-tied]",
+    ),
+    (
+        "passes: a single row at the end is left out",
+        "kernels/numba/gaussian_passes.py",
+        "log_likelihood, all_near = 0.0, True\n"
+        "    work.extent[:] = reach\n"
+        "    is_known = is_near(theta, work.extent)\n"
+        "    for first in range(0, n, block):",
+        "log_likelihood, all_near = 0.0, True\n"
+        "    work.extent[:] = reach\n"
+        "    is_known = is_near(theta, work.extent)\n"
+        "    for first in range(0, n - 1, block):",
+        f"'{PIECES}::test_statistics_memory_and_likelihood[one more row-full]'",
+    ),
+    (
+        "passes: rows given with the first block's weights",
+        "kernels/numba/gaussian_passes.py",
+        "given[first + t, m] * weight[first + t]",
+        "given[first + t, m] * weight[t]",
+        f"{GAUSS}::test_a_start_by_responsibilities_or_labels[full]",
+    ),
+    (
+        "batches: float32 memory is not what counts",
+        "kernels/numba/gaussian_batches.py",
+        "rows[t, m] = np.float64(memory[i, m]) - old",
+        "rows[t, m] -= old",
+        f"{GAUSS}::test_the_centre_is_the_mean_of_what_is_stored_also_in_float32[full-auto]",
+    ),
+    (
+        "batches: i renews the memory, too",
+        "kernels/numba/gaussian_batches.py",
+        "i, theta, False, theta, memory, False, tools",
+        "i, theta, False, theta, memory, True, tools",
+        f"{DOMAIN}::test_a_prior_with_a_mean_and_correlations[6-fiem-full]",
+    ),
+    (
+        "batches: weights of the first samples",
+        "kernels/numba/gaussian_batches.py",
+        "factor * sample_weight[index[t]] if",
+        "factor * sample_weight[t] if",
+        f"'{GAUSS}::test_same_trajectory[iem-larger than data-full]'",
+    ),
+    (
+        "m-step: means without the prior's",
+        "kernels/numba/gaussian_m_step.py",
+        "(s2[m, c] + kappa * hyper.mean[c])",
+        "s2[m, c]",
+        f"{DOMAIN}::test_a_prior_with_a_mean_and_correlations[1-sem-full]",
+    ),
+    (
+        "m-step: scatter without the prior's mean",
+        "kernels/numba/gaussian_m_step.py",
+        " + from_prior * hyper.mean[i] -",
+        " -",
+        f"{DOMAIN}::test_a_prior_with_a_mean_and_correlations[1-sem-full]",
+    ),
+    (
+        "m-step: scale without correlations",
+        "kernels/numba/gaussian_m_step.py",
+        "hyper.scale[j, i]",
+        "(hyper.scale[j, j] if i == j else 0.0)",
+        f"{DOMAIN}::test_a_prior_with_a_mean_and_correlations[1-sem-full]",
+    ),
+    (
+        "m-step: variances without the prior's mean",
+        "kernels/numba/gaussian_m_step.py",
+        "+ kappa * hyper.mean[c] * hyper.mean[c] -",
+        "-",
+        f"{DOMAIN}::test_a_prior_with_a_mean_and_correlations[1-sem-diag]",
+    ),
+    (
+        "m-step: prior of one component for tied",
+        "kernels/numba/gaussian_m_step.py",
+        "(last - first) * kappa",
+        "kappa",
+        f"{DOMAIN}::test_a_prior_with_a_mean_and_correlations[1-sem-tied]",
+    ),
+    (
+        "m-step: weights without epsilon",
+        "kernels/numba/gaussian_m_step.py",
+        "else (s1[m] + hyper.epsilon) / total",
+        "else s1[m] / total",
+        f"{DOMAIN}::test_a_prior_with_a_mean_and_correlations[1-sem-full]",
+    ),
+    (
+        "m-step: domain without epsilon",
+        "kernels/numba/gaussian_m_step.py",
+        "s1[m] + hyper.epsilon > 0.0 and ",
+        "",
+        f"{DOMAIN}::test_each_count_of_a_prior_keeps_the_domain[epsilon-full]",
+    ),
+    (
+        "m-step: domain without the mean's precision",
+        "kernels/numba/gaussian_m_step.py",
+        "s1[m] + kappa > 0.0 and ",
+        "",
+        f"'{DOMAIN}::test_each_count_of_a_prior_keeps_the_domain[mean precision-full]'",
+    ),
+    (
+        "m-step: domain without degrees",
+        "kernels/numba/gaussian_m_step.py",
+        " and s1[m] + hyper.degrees > 0.0",
+        "",
+        f"{DOMAIN}::test_each_count_of_a_prior_keeps_the_domain[degrees-tied]",
+    ),
+    (
+        "lane: moved by the last stretch alone",
+        "lanes/gaussian_batches.py",
+        "self.moved |= stop",
+        "self.moved = stop",
+        f"{DOMAIN}::test_what_comes_before_rejected_steps_stays[1-full]",
+    ),
+    (
+        "parts: weights of the first part for all",
+        "lanes/parts.py",
+        "weight[start:stop]",
+        "weight[: stop - start]",
+        f"{PIECES}::test_statistics_memory_and_likelihood[pieces-unit]",
+    ),
+    (
+        "parts: memory of the first part for all",
+        "lanes/parts.py",
+        "slice(self.first, self.first + len(self.y))",
+        "slice(0, len(self.y))",
+        f"{PIECES}::test_statistics_memory_and_likelihood[pieces-unit]",
+    ),
+    (
+        "expectation: every part is evaluated into the first",
+        "lanes/gaussian_expectation.py",
+        "there = slice(first + here.start, first + here.stop)",
+        "there = here",
+        f"{PIECES}::test_statistics_memory_and_likelihood[pieces-full]",
+    ),
+    (
+        "threads: rows that are left over",
+        "kernels/threads.py",
+        "n * place // count",
+        "n // count * place",
+        f"'{PIECES}::test_statistics_memory_and_likelihood[pieces-full]'",
+    ),
+    (
+        "lane: step sizes one too early",
+        "lanes/lane.py",
+        "np.arange(start + 1, stop + 1)",
+        "np.arange(start, stop)",
+        f"'{GAUSS}::test_same_trajectory[sem-schedule-full]'",
+    ),
+]
+
+EQUIVALENT = [
+    (
+        "blocks: means not in the bound",
+        "kernels/numba/gaussian_blocks.py",
+        "extent[c] = max(extent[c], abs(theta.means[m, c]))",
+        "extent[c] = max(extent[c], 0.0)",
+        "Samples of a block that are near, and means that are not, are far from each other: then "
+        "the logit itself is so large that its rounding is that of expanded squares. Measured for "
+        "means 1e3, 3e5 and 1e8 away, with and without correlations: errors of the "
+        "responsibilities agree within a factor of 3, or are smaller with the mutant.",
+    ),
+    (
+        "batches: blocks of other sizes",
+        "kernels/numba/gaussian_batches.py",
+        "block = -(-len(index) // parts)",
+        "block = len(index) // parts",
+        "A batch is then cut at other places, into one block more; sums differ by rounding.",
+    ),
+]

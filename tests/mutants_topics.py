@@ -1,0 +1,257 @@
+"""Mutants of pLSA, of users' functions and of the theory, for ``python -m tests.mutate``."""
+
+DOMAIN = "tests/lanes/test_plsa_domain.py"
+TOKENS = "tests/lanes/test_plsa.py"
+DOCUMENTS = "tests/kernels/numba/test_plsa_documents.py"
+EPOCH = "tests/estimators/test_batches_of_documents.py"
+
+MUTANTS = [
+    (
+        "tokens: low centre of fiem is not lowered",
+        "kernels/numba/plsa.py",
+        "        low_centre -= share * (1.0 + SLACK)\n",
+        "",
+        f"{DOMAIN}::test_fiem_while_its_centre_falls[False-1]",
+    ),
+    (
+        "tokens: low of iem is not lowered",
+        "kernels/numba/plsa.py",
+        "        low = bound\n        for k in range(n_topics):\n            before",
+        "        for k in range(n_topics):\n            before",
+        f"{DOMAIN}::test_iem_until_a_topic_is_empty[False-1]",
+    ),
+    (
+        "tokens: low of sem-vr is not lowered",
+        "kernels/numba/plsa.py",
+        "row_anchor, factor_anchor, prior)\n"
+        "            if not bound > 0.0:\n"
+        "                rejected += 1\n"
+        "                continue\n"
+        "        low = bound\n",
+        "row_anchor, factor_anchor, prior)\n"
+        "            if not bound > 0.0:\n"
+        "                rejected += 1\n"
+        "                continue\n",
+        f"{DOMAIN}::test_sem_vr_whose_anchor_had_another_topic[free-1]",
+    ),
+    (
+        "tokens: sem does not look at totals",
+        "kernels/numba/plsa.py",
+        "bound = keep * low\n        if not bound > SMALLEST:",
+        "bound = keep * low\n        if not bound > -1.0:",
+        f"{DOMAIN}::test_a_step_of_one_to_tokens_that_lack_a_topic[1]",
+    ),
+    (
+        "tokens: a rejected step of fiem takes the memory off",
+        "kernels/numba/plsa.py",
+        "keep, gamma, factor, weight = 1.0, 0.0, 0.0, 0.0",
+        "keep, gamma, factor = 1.0, 0.0, 0.0",
+        f"{DOMAIN}::test_fiem_while_its_centre_falls[False-1]",
+    ),
+    (
+        "tokens: scale underflows",
+        "kernels/numba/plsa.py",
+        "if scale < LEAST_SCALE:",
+        "if scale < 0.0:",
+        f"{TOKENS}::test_the_scale_goes_into_u_before_it_underflows",
+    ),
+    (
+        "tokens: scale goes into documents alone",
+        "kernels/numba/plsa.py",
+        "        fold(words, scale)\n",
+        "",
+        f"{TOKENS}::test_the_scale_goes_into_u_before_it_underflows",
+    ),
+    (
+        "tokens: a document without statistics has no topics",
+        "kernels/numba/plsa.py",
+        "/ largest if largest > 0.0 else 1.0",
+        "/ largest if largest > 0.0 else 0.0",
+        f"{TOKENS}::test_a_document_without_statistics_has_uniform_topics",
+    ),
+    (
+        "tokens: float32 memory of iem is not what counts",
+        "kernels/numba/plsa.py",
+        "change = share * (memory[i, k] - before)",
+        "change = share * (factor * row[k] - before)",
+        f"{TOKENS}::test_float32_memory_is_what_the_centre_is_the_mean_of",
+    ),
+    (
+        "tokens: float32 memory of fiem is not what counts",
+        "kernels/numba/plsa.py",
+        "drift = share * (memory[j, k] - before)",
+        "drift = share * (factor_j * row_j[k] - before)",
+        f"{TOKENS}::test_float32_memory_is_what_the_centre_is_the_mean_of",
+    ),
+    (
+        "tokens: the centre of j moves the statistics of i",
+        "kernels/numba/plsa.py",
+        "documents[d_j, 1, k] -= drift",
+        "documents[d, 1, k] -= drift",
+        f"'{TOKENS}::test_same_trajectory[fiem-plain]'",
+    ),
+    (
+        "tokens: weight of i for j",
+        "kernels/numba/plsa.py",
+        "weighted(sample_weight, j, share_scale)",
+        "weighted(sample_weight, i, share_scale)",
+        f"{DOMAIN}::test_topics_that_come_and_go",
+    ),
+    (
+        "tokens: least of totals without the prior",
+        "kernels/numba/plsa.py",
+        "(totals[1, k] - totals[0, k]) + change) + prior)",
+        "(totals[1, k] - totals[0, k]) + change))",
+        f"{DOMAIN}::test_sem_vr_whose_anchor_had_another_topic[penalty-1]",
+    ),
+    (
+        "tokens: less than nothing counts",
+        "kernels/numba/plsa.py",
+        "return (s if s > 0.0 else 0.0) + prior",
+        "return s + prior",
+        f"'{TOKENS}::test_same_trajectory[fiem-rejected steps]'",
+    ),
+    (
+        "documents: leaps to nothing",
+        "kernels/numba/plsa_documents.py",
+        "a[k] = max(new, 0.1 * two[k])",
+        "a[k] = max(new, 0.0)",
+        f"{DOCUMENTS}::test_folding_in_is_that_of_the_reference",
+    ),
+    (
+        "documents: topics without the centre",
+        "kernels/numba/plsa_documents.py",
+        "n += centre[v, k]",
+        "n += 0.0",
+        EPOCH,
+    ),
+    (
+        "batches of tokens: memory is put back in the wrong order",
+        "kernels/numba/plsa_batch.py",
+        "for p in range(batch - 1, -1, -1):",
+        "for p in range(batch):",
+        f"{TOKENS}::test_the_compiled_iem_leaves_no_trace_of_a_step_that_it_refuses",
+    ),
+    (
+        "batches of tokens: the centre's totals stay",
+        "kernels/numba/plsa_batch.py",
+        "                totals[1, k] += change\n",
+        "",
+        f"'{TOKENS}::test_same_trajectory[fiem-three in a batch]'",
+    ),
+    (
+        "documents: a row too many is copied",
+        "kernels/numba/plsa_documents.py",
+        "if stop - start <= COPIED:",
+        "if stop - start <= COPIED + 1:",
+        "tests/kernels/numba/test_bounds.py",
+    ),
+    (
+        "documents: product underflows",
+        "kernels/numba/plsa_documents.py",
+        "if product < SMALLEST:",
+        "if product < 0.0:",
+        f"{DOCUMENTS}::test_a_pass_is_that_of_the_reference",
+    ),
+    (
+        "documents: words of an earlier batch are kept",
+        "kernels/numba/plsa_documents.py",
+        "    for i in range(found):\n        place[words[i]] = -1\n",
+        "",
+        EPOCH,
+    ),
+    (
+        "documents: sums without weights",
+        "kernels/numba/plsa_documents.py",
+        "ratio = weight[d] * count[e] / (",
+        "ratio = count[e] / (",
+        EPOCH,
+    ),
+    (
+        "documents: sem-vr without D / b",
+        "estimators/document_batches.py",
+        "                    change *= documents.n / self._b\n",
+        "",
+        EPOCH,
+    ),
+    (
+        "documents: sem-vr with a ratio of tokens",
+        "estimators/document_batches.py",
+        "change *= documents.n / self._b",
+        "change *= documents.total / batch.total",
+        EPOCH,
+    ),
+    (
+        "lane of tokens: totals of no centre",
+        "lanes/plsa.py",
+        "self.words[:, 0].sum(axis=0) if self.parts > 1 else 0.0",
+        "0.0",
+        f"'{TOKENS}::test_same_trajectory[fiem-plain]'",
+    ),
+    (
+        "lane of tokens: another centre is taken for its own",
+        "lanes/plsa.py",
+        "return super().belongs(now) and np.array_equal(centre, now.state.centre)",
+        "return super().belongs(now)",
+        f"{DOMAIN}::test_a_state_that_was_put_together",
+    ),
+    (
+        "lane of tokens: another anchor is taken for its own",
+        "lanes/plsa.py",
+        "return super().belongs(now) and np.array_equal(self.documents[:, 2], now.state.anchor.doc_topic)",
+        "return super().belongs(now)",
+        f"{DOMAIN}::test_a_state_that_was_put_together",
+    ),
+    (
+        "passes of tokens: a document's last piece for all",
+        "lanes/plsa_expectation.py",
+        "by_document[first : first + len(of_documents)] += of_documents",
+        "by_document[first : first + len(of_documents)] = of_documents",
+        "tests/lanes/test_plsa_expectation.py::test_threads_do_not_change_a_bit",
+    ),
+    (
+        "functions lane: memory of another dtype",
+        "lanes/functions.py",
+        "memory.dtype != kind or ",
+        "",
+        "tests/lanes/test_functions_choice.py::test_memory_of_another_dtype_is_not_taken_for_ones_own",
+    ),
+    (
+        "functions lane: memory of another shape",
+        "lanes/functions.py",
+        "memory.shape != shape or ",
+        "",
+        "tests/lanes/test_functions_choice.py::test_memory_of_another_shape_is_not_read",
+    ),
+    (
+        "functions: float32 memory is not what counts",
+        "kernels/numba/functions.py",
+        "(np.float64(memory[index[a], c]) - old)",
+        "(rows[a, c] - old)",
+        "tests/lanes/test_functions.py::test_memory_of_float32",
+    ),
+    (
+        "functions: memory of j for i",
+        "kernels/numba/functions.py",
+        "np.float64(memory[i[k, a], c])",
+        "np.float64(memory[j[k, a], c])",
+        "'tests/lanes/test_functions.py::test_batches[3-fiem]'",
+    ),
+    (
+        "theory: C_S with one end only",
+        "theory/mixture_bounds.py",
+        "diameter.mean() + 2.0 * around",
+        "diameter.mean() + around",
+        "tests/theory/test_constants.py::test_how_far_apart_statistics_of_a_mixture_are",
+    ),
+]
+
+EQUIVALENT = [
+    (
+        "tokens: low after a rejected step",
+        "kernels/numba/plsa.py",
+        "                bound = low\n                keep",
+        "                keep",
+        "The bound is then lower than it could be: totals are looked at more often, and decide.",
+    ),
+]

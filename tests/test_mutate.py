@@ -1,0 +1,74 @@
+"""The list of mutants is up to date, and its runner tells what was noticed from what was not."""
+
+import shlex
+from collections import Counter
+
+import mutate
+import pytest
+
+MUTANTS = mutate.read_mutants()
+
+
+def test_every_mutant_changes_one_place_of_the_source():
+    assert len(MUTANTS) > 60
+    for mutant in MUTANTS:
+        text = (mutate.ROOT / "src" / "swiftem" / mutant.file).read_text(encoding="utf-8")
+        assert text.count(mutant.old) == 1, f"{mutant.name}: the text is gone, or not alone"
+        assert mutant.new != mutant.old
+
+
+def test_every_mutant_has_a_name_and_tests_or_a_reason():
+    assert [name for name, count in Counter(mutant.name for mutant in MUTANTS).items() if count > 1] == []
+    for mutant in MUTANTS:
+        assert bool(mutant.tests) != bool(mutant.why)
+        for test in shlex.split(mutant.tests):
+            path, _, name = test.partition("::")
+            text = (mutate.ROOT / path).read_text(encoding="utf-8")
+            assert f"def {name.partition('[')[0]}(" in text or not name, mutant.name
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    """A project of one function, a test of it, and four mutants."""
+    package, tests = tmp_path / "src" / "swiftem", tmp_path / "tests"
+    package.mkdir(parents=True)
+    tests.mkdir()
+    (package / "__init__.py").write_text("def twice(x):\n    y = x + x\n    return y\n")
+    (tests / "test_twice.py").write_text(
+        "import swiftem\n\n\ndef test():\n    assert swiftem.twice(2) == 4\n"
+    )
+    (tests / "mutants_all.py").write_text(
+        "MUTANTS = [('sum', '__init__.py', 'x + x', 'x - x', 'tests/test_twice.py'),\n"
+        "           ('power', '__init__.py', 'x + x', 'x ** x', 'tests/test_twice.py'),\n"
+        "           ('old', '__init__.py', 'x / x', 'x', 'tests/test_twice.py'),\n"
+        "           ('crash', '__init__.py', 'y = x + x', 'import os; os.abort()', 'tests/test_twice.py')]\n"
+        "EQUIVALENT = [('product', '__init__.py', 'x + x', '2 * x', 'numbers do not tell')]\n"
+    )
+    monkeypatch.setattr(mutate, "ROOT", tmp_path)
+    monkeypatch.setattr(mutate, "read_mutants", lambda read=mutate.read_mutants: read(tests))
+    return package / "__init__.py"
+
+
+def test_what_was_noticed_and_what_was_not(project, capsys):
+    before = project.read_text()
+    assert mutate.main(["-j", "2"]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    found = {line.split("  (")[0][13:]: line[:13].strip() for line in lines[:-1]}
+    assert found == {"sum": "killed", "power": "survived", "old": "text is gone", "crash": "killed"}
+    assert lines[-1] == "2 killed, 1 survived, 1 text is gone"
+    assert project.read_text() == before
+
+
+def test_tests_that_fail_by_themselves_tell_nothing(project, capsys):
+    project.write_text("def twice(x):\n    return x + x + 1\n")
+    assert mutate.main(["--only", "sum"]) == 2
+    assert "do not pass without a mutant" in capsys.readouterr().out
+
+
+def test_a_list(project, capsys):
+    assert mutate.main(["--list", "--only", "product", "--only", "sum"]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "sum: __init__.py: tests/test_twice.py", "product: __init__.py: equivalent: numbers do not tell"
+    ]  # fmt: skip
+    with pytest.raises(SystemExit):
+        mutate.main(["--only", "nothing"])
