@@ -250,7 +250,7 @@ lower_bounds_, n_features_in_, feature_names_in_
             rows = X if stored else read.X
             with Watcher(self, len(starts), rows, y, read.weight, looks, at_once=not stored) as watcher:
                 best = self._best(fitting, starts, seeds, watcher, kept)
-                self._keep(best, fitting, read.X.dtype)
+                self._keep(best, fitting, read)
                 watcher.is_fitted = True
         return self
 
@@ -321,15 +321,15 @@ lower_bounds_, n_features_in_, feature_names_in_
             return fits[-1]  # as scikit-learn does, where there is nothing to compare
         return max(fits, key=lambda fit: fit.bound if np.isfinite(fit.bound) else -inf)
 
-    def _keep(self, fit: Fit, fitting: Fitting, dtype: Any) -> None:
+    def _keep(self, fit: Fit, fitting: Fitting, read: Read) -> None:
         """Set the attributes, and say what there is to say."""
         self.converged_ = fit.converged
         self.n_iter_ = int(np.ceil(fit.passes - 1e-9))
         self.lower_bound_, self.lower_bounds_ = fit.bound, list(fit.bounds)
         self.method_, self.history_ = fitting.plan.name, History(fit.moments)
-        self._set_theta(fit.theta, dtype)
+        self._set_theta(fit.theta, read.X.dtype)
         self.__dict__.pop("_online", None)
-        self._past = Past(fit.s, fitting.bound.centre, fitting.source.total_weight)
+        self._past = Past(fit.s, fitting.bound.centre, read.total_weight)
         if fitting.plan.method is None:
             try:
                 fitting.certify(fit)

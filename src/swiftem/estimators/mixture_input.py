@@ -41,8 +41,13 @@ class MixtureInput:
     def _open_checkpoint(self, read: Read) -> FitCheckpoint | None:
         return open_fit(self, read.source, self._theta(read.X.shape[1]) if self._goes_on() else None)
 
-    def _read(self, X: Any, sample_weight: ArrayLike | None, *, reset: bool, least: int = 2) -> Read:
-        """Return the rows, checked, and those that have weight as a source."""
+    def _read(
+        self, X: Any, sample_weight: ArrayLike | None, *, reset: bool, least: int = 2, in_batches: bool = False
+    ) -> Read:
+        """Return the rows, checked, and those that have weight as a source.
+
+        The unit of the weights counts where there is a prior in counts, and where rows come ``in_batches``.
+        """
         limited = self.memory_limit is not None
         if is_stored(X) or (limited and isinstance(X, np.memmap)):
             return self._read_stored(X, sample_weight, reset=reset, least=least)
@@ -55,7 +60,8 @@ class MixtureInput:
         weight = read_weights(sample_weight, rows)
         kept = None if weight is None or weight.all() else weight > 0.0
         some, of_some = (rows, weight) if kept is None or weight is None else (rows[kept], weight[kept])
-        if of_some is not None and not self._model().in_counts and (of_some == of_some[0]).all():
+        unit_counts = in_batches or self._model().in_counts
+        if of_some is not None and not unit_counts and (of_some == of_some[0]).all():
             of_some = None  # it changes nothing, and the loops without weights are faster
         if len(some) < least:
             raise ValueError(f"sample_weight must have at least {least} positive entries, got {len(some)}.")
