@@ -1,4 +1,4 @@
-"""Mutants of the estimators that a test must notice: ``(name, file, old, new, tests)``, for ``tests/mutate.py``."""
+"""Mutants of the estimators that tests must notice, as ``tests/mutate.py`` reads them."""
 
 ONLINE = "estimators/online.py"
 RESERVOIR = "estimators/reservoir.py"
@@ -35,7 +35,7 @@ MUTANTS = [
         "online: a refused batch changes the statistics",
         ONLINE,
         "        if bound.in_domain(s):\n            now, theta = replace(now, s=s), bound.m_step(s)\n",
-        "        now = replace(now, s=s)\n        if bound.in_domain(s):\n            theta = bound.m_step(s)\n",
+        "        now = replace(now, s=s)\n        if bound.in_domain(s): theta = bound.m_step(s)\n",
         f"{STREAM_TESTS}::test_a_batch_without_an_m_step_leaves_the_statistics_as_they_were",
     ),
     (
@@ -101,7 +101,7 @@ MUTANTS = [
             ("_calm", "0"),
             ("_last_of_all", "None"),
             ("objective", "inf"),
-        )  # fmt: skip
+        )
     ),
     (
         "look: all rows at every look",

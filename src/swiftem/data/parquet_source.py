@@ -12,6 +12,7 @@ import numpy as np
 from swiftem._checks import check_int
 from swiftem.data.file_hash import file_hash
 from swiftem.data.parquet_table import chosen_of, numbers_of, opened
+from swiftem.data.sample_weight import checked_weights
 from swiftem.data.source import Access
 from swiftem.data.stored_source import Chunk, StoredSource
 from swiftem.data.table_columns import Column, label, shortened
@@ -102,7 +103,7 @@ class ParquetSource(StoredSource):
             count = 0
             with opened(file, memory_map=True) as stored:
                 for batch in stored.iter_batches(row_groups=[group], columns=[self._names[place]]):
-                    weight = _not_negative(file, numbers_of(file, batch.column(0), "weights", start), start)
+                    weight = checked_weights(file, numbers_of(file, batch.column(0), "weights", start), start)
                     count += int(np.count_nonzero(weight))
                     self.total_weight += float(weight.sum())
             lengths.append(count)
@@ -149,7 +150,7 @@ class ParquetSource(StoredSource):
                 weight = None
                 if self.is_weighted:
                     found = numbers_of(file, batch.column(wanted[-1]), wanted[-1], start)
-                    weight = _not_negative(file, found, start)
+                    weight = checked_weights(file, found, start)
                     if not weight.all():
                         y, weight = y[weight > 0], weight[weight > 0]
                 yield Chunk(y, weight)
@@ -159,13 +160,3 @@ class ParquetSource(StoredSource):
         """Return a hash of the files, the choice of columns and the layout; it reads all of them."""
         what = (self.names, self._chosen.weights, self.layout.per_window)
         return file_hash(f"parquet{what}", self._files)
-
-
-def _not_negative(file: Path, weight: Any, start: int) -> Any:
-    weight = np.asarray(weight, dtype=np.float64)
-    if len(weight) and weight.min() < 0:
-        row = start + int(np.argmax(weight < 0))
-        raise ValueError(
-            f"{file} must have weights that are not negative, got {weight.min():g} in row {row} (from 0)."
-        )
-    return weight

@@ -12,10 +12,11 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import _check_sample_weight, validate_data
+from sklearn.utils.validation import validate_data
 
 from swiftem._typing import Array
 from swiftem.estimators.gaussian_mixture import GaussianMixture
+from swiftem.estimators.read_weights import read_weights
 from swiftem.estimators.selection import Candidate
 from swiftem.estimators.split import double_component, parameters_of, split_component
 
@@ -84,9 +85,8 @@ class CandidateFits:
         """Check the data as a fit would, once for all fits."""
         reader = GaussianMixture()
         rows = validate_data(reader, X, dtype=[np.float64, np.float32], ensure_min_samples=2)
-        weight = None
-        if sample_weight is not None:
-            weight = _check_sample_weight(sample_weight, rows, dtype=np.float64, ensure_non_negative=True)
+        weight = read_weights(sample_weight, rows)
+        if weight is not None:
             rows, weight = rows[weight > 0], weight[weight > 0]
             weight = None if (weight == 1.0).all() else weight
         seed = int(check_random_state(random_state).randint(2**31 - 1))

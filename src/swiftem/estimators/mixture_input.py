@@ -12,8 +12,9 @@ from sklearn.utils.validation import validate_data
 from swiftem.data.array_source import ArraySource
 from swiftem.data.npy_source import NpySource
 from swiftem.estimators.fit_checkpoint import FitCheckpoint, open_fit
-from swiftem.estimators.mixture_scores import check_columns, no_weights_beside, read_weights
+from swiftem.estimators.mixture_scores import check_columns, no_weights_beside
 from swiftem.estimators.mixture_stream import Read
+from swiftem.estimators.read_weights import read_weights
 from swiftem.estimators.stored_rows import is_stored, open_rows
 from swiftem.models import GaussianMixtureModel, NormalInverseWishart
 from swiftem.models.gaussian_theta import GaussianTheta
@@ -42,7 +43,13 @@ class MixtureInput:
         return open_fit(self, read.source, self._theta(read.X.shape[1]) if self._goes_on() else None)
 
     def _read(
-        self, X: Any, sample_weight: ArrayLike | None, *, reset: bool, least: int = 2, in_batches: bool = False
+        self,
+        X: Any,
+        sample_weight: ArrayLike | None,
+        *,
+        reset: bool,
+        least: int = 2,
+        in_batches: bool = False,
     ) -> Read:
         """Return the rows, checked, and those that have weight as a source.
 

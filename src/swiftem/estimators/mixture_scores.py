@@ -8,28 +8,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from swiftem._typing import Array, Theta
 from swiftem.data.array_source import ArraySource
 from swiftem.data.stored_source import StoredSource
+from swiftem.estimators.read_weights import read_weights
 from swiftem.estimators.stored_rows import is_stored, open_rows
 from swiftem.expectation import Evaluation, Expectation
 from swiftem.lanes.choose import choose_expectation
 from swiftem.models import GaussianMixtureModel
 
-__all__ = ["MixtureScores", "check_columns", "no_weights_beside", "read_weights"]
+__all__ = ["MixtureScores", "check_columns", "no_weights_beside"]
 
 NUMBERS = 1 << 22
 """Responsibilities that are made at a time where they are not what is asked for."""
-
-
-def read_weights(sample_weight: ArrayLike | None, X: NDArray[Any]) -> Array | None:
-    """Return the weights of the rows of ``X``, checked, or None where there are none."""
-    if sample_weight is None:
-        return None
-    weight: Array = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-    return weight
 
 
 def no_weights_beside(sample_weight: ArrayLike | None) -> None:

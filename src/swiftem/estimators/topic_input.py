@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils.validation import _check_sample_weight, validate_data
+from sklearn.utils.validation import validate_data
 
 from swiftem._typing import Array, Index
 from swiftem.data.document_source import DocumentSource
@@ -19,6 +19,7 @@ from swiftem.estimators.documents import PIECES, Documents
 from swiftem.estimators.first_topics import CLUSTERED, FEW, clustered_topics, random_topics
 from swiftem.estimators.fit_topics import Allocator
 from swiftem.estimators.plan_topics import SMALL, TopicPlan, starts_for
+from swiftem.estimators.read_weights import read_weights
 from swiftem.estimators.streamed_documents import StreamedDocuments
 from swiftem.estimators.topic_queries import as_strength
 
@@ -121,9 +122,7 @@ class TopicInput:
         return matrix
 
     def _weights(self, sample_weight: ArrayLike | None, X: Any) -> Array | None:
-        if sample_weight is None:
-            return None
-        return np.asarray(_check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True))
+        return read_weights(sample_weight, X)
 
     def _alpha(self) -> Array:
         given = as_strength("alpha", self.alpha, [(self.n_components,)])
