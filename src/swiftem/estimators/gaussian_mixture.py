@@ -18,6 +18,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
 from swiftem._typing import Theta
+from swiftem._warn import warn
 from swiftem.data.memory_limit import read_memory_limit
 from swiftem.data.stored_source import StoredSource
 from swiftem.estimators.fit_checkpoint import FitCheckpoint
@@ -32,7 +33,6 @@ from swiftem.estimators.mixture_stream import MixtureStream, Read
 from swiftem.estimators.persistence import Persistent
 from swiftem.estimators.plan import METHOD_NAMES, make_plan
 from swiftem.estimators.reseed import DegenerateComponentWarning
-from swiftem.estimators.warn import warn
 from swiftem.estimators.watch import StartWatch, Watcher
 from swiftem.memory import Allocator, check_memory
 from swiftem.methods import EM

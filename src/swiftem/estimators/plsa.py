@@ -18,6 +18,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from swiftem._typing import Array
+from swiftem._warn import warn
 from swiftem.certificate import relative_change
 from swiftem.estimators.documents import Documents
 from swiftem.estimators.first_topics import INITS
@@ -31,7 +32,6 @@ from swiftem.estimators.topic_file import TopicFile
 from swiftem.estimators.topic_input import TopicInput
 from swiftem.estimators.topic_queries import TopicQueries, split_counts
 from swiftem.estimators.topic_stream import TopicStream
-from swiftem.estimators.warn import warn
 from swiftem.estimators.watch import Watcher
 
 __all__ = ["PLSA"]

@@ -12,11 +12,11 @@ from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 
 from swiftem._checks import check_choice, check_int
+from swiftem._warn import warn
 from swiftem.estimators.candidate_fits import KINDS, CandidateFits, Criterion, Fitted
 from swiftem.estimators.gaussian_mixture import GaussianMixture
 from swiftem.estimators.reseed import DegenerateComponentWarning
 from swiftem.estimators.selection import Candidate, Selection, components
-from swiftem.estimators.warn import warn
 from swiftem.kernels.threads import get_threads, one_thread_blas
 
 __all__ = ["select"]
