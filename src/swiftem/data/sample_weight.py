@@ -44,17 +44,17 @@ def bad_weights(weight: NDArray[Any]) -> Index:
     return np.flatnonzero(~((weight == 0.0) | ((weight >= LEAST) & (weight <= MOST))))
 
 
-def check_weights(name: str, weight: Array) -> None:
-    """Refuse weights that cannot be used, naming the first.
+def check_weights(name: str, weight: Array, one: str = "position", many: str = "weights") -> None:
+    """Refuse weights, or counts of words, that cannot be used, naming the first.
 
-    Weights near the ends of what a number can be make infinite sums, and squares that are zero.
+    Those near the ends of what a number can be make infinite sums, and squares that are zero.
     """
     bad = bad_weights(weight)
     if len(bad):
         value = float(weight[bad[0]])
         wanted = "not be negative" if value < 0.0 else f"be {wanted_of_weight(value)}"
-        advice = ": divide all weights by one number" if value > 0.0 and isfinite(value) else ""
-        raise ValueError(f"{name} must {wanted}, got {value:g} at position {bad[0]}{advice}.")
+        advice = f": divide all {many} by one number" if value > 0.0 and isfinite(value) else ""
+        raise ValueError(f"{name} must {wanted}, got {value:g} at {one} {bad[0]}{advice}.")
 
 
 def checked_weights(file: Path, values: Any, start: int = 0) -> Array:

@@ -31,7 +31,7 @@ from swiftem.estimators.mixture_queries import MixtureQueries
 from swiftem.estimators.mixture_scores import MixtureScores
 from swiftem.estimators.mixture_stream import MixtureStream, Read
 from swiftem.estimators.persistence import Persistent
-from swiftem.estimators.plan import METHOD_NAMES, make_plan
+from swiftem.estimators.plan import METHOD_NAMES, MOST_PASSES, make_plan
 from swiftem.estimators.reseed import DegenerateComponentWarning
 from swiftem.estimators.watch import StartWatch, Watcher
 from swiftem.memory import Allocator, check_memory
@@ -287,7 +287,8 @@ lower_bounds_, n_features_in_, feature_names_in_
             return starts, seeds
 
         starts, seeds = make() if kept is None else kept.starts(make)
-        fitting = Fitting(model, bound, source, plan, self.max_iter, float(self.tol), limit, self.scratch)
+        passes = min(int(self.max_iter), MOST_PASSES)
+        fitting = Fitting(model, bound, source, plan, passes, float(self.tol), limit, self.scratch)
         return fitting, starts, seeds
 
     def _goes_on(self) -> bool:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import validate_data
 
 from swiftem.data.array_source import ArraySource
 from swiftem.data.npy_source import NpySource
@@ -16,6 +15,7 @@ from swiftem.estimators.mixture_scores import check_columns, no_weights_beside
 from swiftem.estimators.mixture_stream import Read
 from swiftem.estimators.read_weights import read_weights
 from swiftem.estimators.stored_rows import is_stored, open_rows
+from swiftem.estimators.validated import validated
 from swiftem.models import GaussianMixtureModel, NormalInverseWishart
 from swiftem.models.gaussian_theta import GaussianTheta
 
@@ -61,7 +61,7 @@ class MixtureInput:
         if type(X) is ArraySource:
             no_weights_beside(sample_weight)
             X, sample_weight = X.y, X.weight
-        rows: NDArray[Any] = validate_data(
+        rows: NDArray[Any] = validated(
             self, X, dtype=[np.float64, np.float32], reset=reset, ensure_min_samples=least
         )
         weight = read_weights(sample_weight, rows)
@@ -77,7 +77,7 @@ class MixtureInput:
                 "Expected n_samples >= n_components "
                 f"but got n_components = {self.n_components}, n_samples = {len(some)}"
             )
-        if limited:  # what is made of an array, of the size of it, would be too much
+        if limited and not in_batches:  # what is made of an array, of the size of it, would be too much
             return Read(rows, weight, kept, NpySource(rows, sample_weight=weight))
         return Read(rows, weight, kept, ArraySource(some, of_some))
 

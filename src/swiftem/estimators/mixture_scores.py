@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from swiftem._typing import Array, Theta
 from swiftem.data.array_source import ArraySource
 from swiftem.data.stored_source import StoredSource
 from swiftem.estimators.read_weights import read_weights
 from swiftem.estimators.stored_rows import is_stored, open_rows
+from swiftem.estimators.validated import validated
 from swiftem.expectation import Evaluation, Expectation
 from swiftem.lanes.choose import choose_expectation
 from swiftem.models import GaussianMixtureModel
@@ -75,7 +76,7 @@ class MixtureScores:
             source = open_rows(X)
             check_columns(self, source, reset=False)
             return source
-        rows: NDArray[Any] = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
+        rows: NDArray[Any] = validated(self, X, dtype=[np.float64, np.float32], reset=False)
         return rows
 
     def _e_step(self, X: Any) -> tuple[Any, Any, Expectation]:

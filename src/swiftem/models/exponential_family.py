@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from swiftem._checks import shown
 from swiftem._typing import Array, Theta
 from swiftem.data.draws import spread_rows
 from swiftem.data.source import Batch, Source
@@ -132,7 +133,7 @@ class FunctionModel:
     def __post_init__(self) -> None:
         for part in fields(self):
             if not callable(getattr(self, part.name)):
-                raise TypeError(f"{part.name} must be a function, got {getattr(self, part.name)!r}.")
+                raise TypeError(f"{part.name} must be a function, got {shown(getattr(self, part.name))}.")
 
     def bind(self, source: Source) -> BoundExponentialFamily:
         """Return the model for these data."""
