@@ -21,35 +21,59 @@ __all__ = [
     "check_not_lazy",
     "check_real",
     "check_simplex",
+    "refuse_masked",
+    "shown",
 ]
 
 SIMPLEX_TOLERANCE = 1e-6
+STRONGEST = 1e100
+"""Of penalties and priors: divided by the sum of small weights, they must be finite."""
+SHOWN = 80
+"""Letters of a value that a sentence has room for."""
 
 
-def check_int(name: str, value: Any, *, minimum: int) -> int:
-    """Return ``value`` as an int that is at least ``minimum``."""
+def shown(value: Any) -> str:
+    """Return a value as a sentence can hold it: on one line, and not all of what is long.
+
+    >>> shown("full"), shown(np.zeros((2, 2)))
+    ("'full'", 'array([[0., 0.], [0., 0.]])')
+    """
+    text = " ".join(repr(value).split())
+    return text if len(text) <= SHOWN else f"{text[: SHOWN - 3]}..."
+
+
+def check_int(name: str, value: Any, *, minimum: int, maximum: int | None = None) -> int:
+    """Return ``value`` as an int that is at least ``minimum``, and at most ``maximum`` where there is one."""
     if isinstance(value, bool) or not isinstance(value, Integral):
-        raise TypeError(f"{name} must be an integer, got {value!r}.")
+        raise TypeError(f"{name} must be an integer, got {shown(value)}.")
     if value < minimum:
-        raise ValueError(f"{name} must be at least {minimum}, got {value!r}.")
-    return int(value)
+        raise ValueError(f"{name} must be at least {minimum}, got {shown(value)}.")
+    number = int(value)
+    if maximum is not None and number > maximum:
+        raise ValueError(f"{name} must be at most {maximum}, got {shown(value)}.")
+    return number
 
 
-def check_real(name: str, value: Any, *, minimum: float) -> float:
-    """Return ``value`` as a finite float that is at least ``minimum``."""
+def check_real(name: str, value: Any, *, minimum: float, maximum: float = math.inf) -> float:
+    """Return ``value`` as a finite float that is at least ``minimum`` and at most ``maximum``."""
     if isinstance(value, bool) or not isinstance(value, Real):
-        raise TypeError(f"{name} must be a number, got {value!r}.")
-    number = float(value)
+        raise TypeError(f"{name} must be a number, got {shown(value)}.")
+    try:
+        number = float(value)
+    except OverflowError:  # an integer of more than 308 digits
+        number = math.inf
     if not (math.isfinite(number) and number >= minimum):
-        raise ValueError(f"{name} must be finite and at least {minimum:g}, got {value!r}.")
+        raise ValueError(f"{name} must be finite and at least {minimum:g}, got {shown(value)}.")
+    if number > maximum:
+        raise ValueError(f"{name} must be at most {maximum:g}, got {shown(value)}.")
     return number
 
 
 def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> str:
     """Return ``value`` if it is one of ``choices``."""
-    if value not in choices:
+    if not isinstance(value, str) or value not in choices:
         wanted = " or ".join(repr(choice) for choice in choices)
-        raise ValueError(f"{name} must be {wanted}, got {value!r}.")
+        raise ValueError(f"{name} must be {wanted}, got {shown(value)}.")
     return str(value)
 
 
@@ -74,8 +98,15 @@ def check_not_lazy(name: str, data: Any) -> None:
         )
 
 
+def refuse_masked(name: str, values: Any) -> None:
+    """Refuse masked entries: what lies below a mask would be taken for data."""
+    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
+        raise ValueError(f"{name} must have no masked entries: leave out or fill them first.")
+
+
 def as_numbers(name: str, values: ArrayLike) -> NDArray[Any]:
     """Return ``values`` as an array of real numbers, unchanged in dtype."""
+    refuse_masked(name, values)
     if hasattr(values, "toarray") and hasattr(values, "nnz"):
         raise TypeError(
             f"{name} must be a dense array here, got a sparse matrix: convert it with .toarray()."
@@ -89,7 +120,7 @@ def as_numbers(name: str, values: ArrayLike) -> NDArray[Any]:
     if array.dtype.kind == "O":
         try:
             array = array.astype(np.float64)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             raise TypeError(f"{name} must hold real numbers, got objects that are not numbers.") from None
     if array.dtype.kind not in "biuf":
         raise TypeError(f"{name} must hold real numbers, got dtype {array.dtype}.")
@@ -127,6 +158,8 @@ def check_finite(name: str, array: NDArray[Any]) -> None:
     bad = ~np.isfinite(array)
     if not bad.any():
         return
+    if not array.ndim:
+        raise ValueError(f"{name} must be finite, got {array.item()}.")
     place = tuple(int(axis[0]) for axis in np.nonzero(bad))
     what = "NaN" if np.isnan(array[place]) else "an infinity"
     where = f"position {place[0] if len(place) == 1 else place}"

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 
 from swiftem._checks import check_int
 from swiftem._typing import Array, Theta
+from swiftem._warn import warn
 from swiftem.checkpoints import NoCheckpoint, kept_seed, open_checkpoint
 from swiftem.checkpoints.check_position import check_position
 from swiftem.checkpoints.run_checkpoint import Position
@@ -119,7 +120,7 @@ def run(
     s0 : array-like, shape (q,), optional
         :math:`\hat s^{(0)}`. By default :math:`\bar s(\theta^{(0)})`, by a full pass.
     sample_weight : array-like, optional
-        Non-negative weights of rows, documents or tokens: the objective is penalty +
+        Weights of rows, documents or tokens, zero or from 1e-100 to 1e100: the objective is penalty +
         Σ w_i (−log g(y_i; θ)) / Σ w_i. Samples of weight zero are as if absent.
     seed : int, Generator or None
         For ``theta0`` and draws. The draws depend on seed, method, n and batch size alone.
@@ -158,7 +159,8 @@ def run(
     -------
     Result
         theta, s, state, passes, n_iter, rejected, status, path. Ctrl-C ends the run after the iteration under
-        way; the result says so in ``status`` and can be gone on from.
+        way; the result says so in ``status`` and can be gone on from. Where every step of the run was
+        rejected, ``status`` is "rejected", with a warning: θ is where the run began.
 
     Examples
     --------
@@ -190,7 +192,7 @@ def run(
     if seed is None and state is None:
         entropy = kept_seed(checkpoint, resume, entropy)
     gamma = resolve(method.step_size, source.n, method.batch_size)
-    k0 = 0 if state is None else state.k
+    k0, rejected0 = (0, 0) if state is None else (state.k, state.rejected)
     indices = read_draws(draws, entropy, method, source, n_iter, k0)
     k_end = k0 + read_n_iter(n_iter, gamma, entropy, k0)
     if record_every is not None:
@@ -263,11 +265,19 @@ def run(
                 if keeper.is_due(now.k):
                     keeper.save(position())
             interrupt.check()
-            status = "stopped" if stopped and now.k < k_end else "completed"
+            accepted = now.k - k0 - (now.rejected - rejected0)
+            if accepted:
+                check_end(now.theta)
+            if stopped and now.k < k_end:
+                status = "stopped"
+            elif now.k > k0 and not accepted:
+                status = "rejected"
         except KeyboardInterrupt:
             status = "interrupted"
         keeper.end(position)
     log.info("%s: %s after %d iterations, %d rejected", method.name, status, now.k, now.rejected)
+    if status == "rejected" and not stopped:  # a callback that stops a run has seen it
+        warn_of_rejection(now.k - k0, now.s)
     end = now_state(method, source.n, now, entropy, lane)
     return Result(now.theta, now.s, end, now.evaluations / source.n, now.k, now.rejected, status, path)
 
@@ -283,6 +293,27 @@ def first_pass(method: Method, e_step: Expectation, theta: Theta, s_given: Array
         s = s_given
     state = method.init(theta, s, memory)
     return Current(0, theta, s if s_given is None else s_given, state, 0, e_step.evaluations)
+
+
+def check_end(theta: Theta) -> None:
+    """Refuse parameters that are no numbers, which a model's M-step has made of statistics in its domain."""
+    if isinstance(theta, tuple | list):
+        for part in theta:
+            check_end(part)
+    elif isinstance(theta, float | np.ndarray | np.floating):
+        array = np.asarray(theta)
+        if array.dtype.kind == "f" and np.isnan(array).any():
+            raise ValueError(
+                "m_step must return numbers, got NaN: in_domain must be False where there is no M-step."
+            )
+
+
+def warn_of_rejection(steps: int, s: Array) -> None:
+    """Say that a run has changed nothing, and why if that can be seen."""
+    why = "their statistics left the model's domain"
+    if not np.isfinite(s).all():
+        why = "the E-step gives statistics that are not finite"
+    warn(f"All {steps} steps of the run were rejected, as {why}: theta is where it began.", UserWarning)
 
 
 def go_on_from(

@@ -12,6 +12,9 @@ from swiftem.models.plsa import BoundPLSA
 
 __all__ = ["certificate", "relative_change"]
 
+LEAST_VARIANCE = 1e-280
+"""A column of less has none: its inverse would not be finite."""
+
 
 def relative_change(before: Array, after: Array, scale: Array | float = 1.0) -> float:
     r"""Return :math:`\|(a - b) \circ c\| / \|a \circ c\|` for a before, b after and factors c.
@@ -30,7 +33,12 @@ def relative_change(before: Array, after: Array, scale: Array | float = 1.0) -> 
     >>> relative_change(np.array([3.0, 4.0]), np.array([3.0, 3.5]))
     0.1
     """
-    return float(np.linalg.norm((before - after) * scale) / np.linalg.norm(before * scale))
+    size = before * scale
+    largest = float(np.abs(size).max(initial=0.0))
+    if not largest:  # nothing was there: what is there now is all that changed
+        return float(np.any(after != before))
+    # Over the largest, as squares of large numbers overflow and those of small ones vanish.
+    return float(np.linalg.norm((before - after) * scale / largest) / np.linalg.norm(size / largest))
 
 
 def certificate(bound: Any, s: Array, after: Array) -> float:
@@ -74,7 +82,7 @@ def _unit_variance(bound: Any, s: Array) -> Array:
         row, column = np.tril_indices(d)
         total = squares if kind == "tied" else squares.sum(axis=0)
         variance = total[row == column]
-    deviation = np.sqrt(np.where(variance > 0, variance, 1.0))
+    deviation = np.sqrt(np.where(variance > LEAST_VARIANCE, variance, 1.0))
     factors.sums[...] = 1.0 / deviation
     if kind == "spherical":
         factors.squares[...] = 1.0 / deviation[0] ** 2

@@ -11,7 +11,7 @@ from swiftem.data.draws import Entropy
 
 __all__ = ["Iterate", "Result", "State", "Status"]
 
-Status = Literal["completed", "stopped", "interrupted"]
+Status = Literal["completed", "stopped", "interrupted", "rejected"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +89,9 @@ class Result:
         Iterations done, those before a resumed run included.
     rejected : int
         Steps that would have left the model's domain.
-    status : {"completed", "stopped", "interrupted"}
-        All iterations done; a callback stopped the run; Ctrl-C did.
+    status : {"completed", "stopped", "interrupted", "rejected"}
+        All iterations done; a callback stopped the run before; Ctrl-C did; or all iterations done and every
+        step rejected, so that θ is where the run began. Those before a resumed run do not count for that.
     path : list
         What was recorded.
     """

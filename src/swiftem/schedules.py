@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from numbers import Real
 from typing import Any, Protocol, runtime_checkable
 
-from swiftem._checks import check_real
+from swiftem._checks import check_real, shown
 
 __all__ = ["Schedule", "StepSize", "check_step", "constant", "inverse", "power", "resolve", "sample_size"]
 
@@ -96,8 +96,8 @@ class power:
     b: float = 0.0
 
     def __post_init__(self) -> None:
-        check_real("a", self.a, minimum=0.0)
-        check_real("b", self.b, minimum=0.0)
+        for name in ("c", "a", "b"):
+            check_real(name, getattr(self, name), minimum=0.0)
         check_step(self(1), k=1)
 
     def __call__(self, k: Any) -> Any:
@@ -121,7 +121,7 @@ class sample_size:
     def __post_init__(self) -> None:
         check_real("exponent", self.exponent, minimum=0.0)
         if not check_real("c", self.c, minimum=0.0) > 0:
-            raise ValueError(f"c must be positive, got {self.c!r}.")
+            raise ValueError(f"c must be positive, got {shown(self.c)}.")
 
     def resolve(self, n: int, batch_size: int) -> Schedule:
         """Return the constant schedule for ``n`` samples and batches of ``batch_size``."""
@@ -133,11 +133,11 @@ def check_step(gamma: Any, k: int | None = None) -> float:
     where = "" if k is None else f" at k = {k}"
     if isinstance(gamma, bool) or not isinstance(gamma, Real):
         raise TypeError(
-            f"step_size must be a number or a function of k that returns one, got {gamma!r}{where}."
+            f"step_size must be a number or a function of k that returns one, got {shown(gamma)}{where}."
         )
-    step = float(gamma)
+    step = float(gamma) if gamma < 2 else 2.0  # an integer may be too large for a float
     if not 0.0 < step <= 1.0:
-        raise ValueError(f"step_size must lie in (0, 1], got {step!r}{where}.")
+        raise ValueError(f"step_size must lie in (0, 1], got {shown(step)}{where}.")
     return step
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from swiftem._checks import as_floats, check_int
+from swiftem._checks import as_floats, check_int, shown
 from swiftem._typing import Array, Theta
 from swiftem.data.draws import (
     TERMINATION,
@@ -45,19 +45,19 @@ __all__ = [
 def check_callable(name: str, value: Any) -> None:
     """Refuse what is neither None nor a function."""
     if value is not None and not callable(value):
-        raise TypeError(f"{name} must be a function of an iterate, got {value!r}.")
+        raise TypeError(f"{name} must be a function of an iterate, got {shown(value)}.")
 
 
 def check_model(model: Any) -> None:
     """Refuse what is no model: a name or a class, say."""
     if isinstance(model, type) or not hasattr(model, "bind"):
-        raise TypeError(f"model must be an instance such as models.PLSAModel(10), got {model!r}.")
+        raise TypeError(f"model must be an instance such as models.PLSAModel(10), got {shown(model)}.")
 
 
 def check_method(method: Any) -> None:
     """Refuse what is no method: a name or a class, say."""
     if not isinstance(method, Method):
-        raise TypeError(f"method must be an instance such as methods.EM(), got {method!r}.")
+        raise TypeError(f"method must be an instance such as methods.EM(), got {shown(method)}.")
 
 
 def check_access(method: Method, source: Source) -> None:

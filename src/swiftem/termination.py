@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from swiftem._checks import check_int
+from swiftem._checks import check_int, shown
 from swiftem.schedules import Schedule, check_step, constant
 
 __all__ = ["RandomTermination"]
@@ -47,7 +47,7 @@ class RandomTermination:
     def __post_init__(self) -> None:
         check_int("n_iter", self.n_iter, minimum=1)
         if check_int("earliest", self.earliest, minimum=0) > 1:
-            raise ValueError(f"earliest must be 0 or 1, got {self.earliest!r}.")
+            raise ValueError(f"earliest must be 0 or 1, got {shown(self.earliest)}.")
 
     def draw(self, gamma: Schedule, rng: np.random.Generator, first: int = 0) -> int:
         """Return K for the step sizes ``gamma``, where iteration ``first`` is the first to be done."""

@@ -87,7 +87,7 @@ def assert_matches(expected, sentence):
 
 
 WEIGHTS = {
-    "npy": (lambda f: npy(f, ROWS - 3.0), 0, "weights that are finite and not negative, got -3 in row 0"),
+    "npy": (lambda f: npy(f, ROWS - 3.0), 0, "weights that are not negative, got -3 in row 0"),
     "parquet": (lambda f: pq(f, {"a": [1.0, 2.0], "w": [1.0, -1.0]}), "w", "not negative, got -1 in row 1"),
     "csv": (lambda f: csv_file(f, "a,w\n1,2\n3,-1\n"), "w", "not negative, got -1 in line 3"),
     "zeros, npy": (lambda f: npy(f, ROWS * 0), 0, "positive weight, got only zeros"),

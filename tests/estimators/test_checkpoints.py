@@ -215,3 +215,19 @@ def test_a_finished_fit_has_few_files(tmp_path):
     assert set(os.listdir(tmp_path / "start-0")) <= {
         "begun", "lock", "state-0", "state-1", "memory-0", "memory-1", "journal-0", "journal-1",
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("method", ["iem", "sem-vr", "fiem"])
+def test_a_method_that_goes_on_after_a_repair(tmp_path, deadly, method):
+    """Two runs of the method, with a pass of em between them: killed in each."""
+    X, _ = blobs(200, 2, 2, seed=3)
+    start = {"weights_init": [0.5, 0.5], "means_init": [[0.0, 0.0], [1e5, 1e5]]}
+    options = {"n_components": 2, "method": method, "precisions_init": [np.eye(2)] * 2, **start}
+    whole = fit(make(**options), X)
+    assert whole.history_.method.tolist()[:3] == [method, "em", method]
+    for looks in (1, 2, 2, 1):
+        deadly(looks)
+        with pytest.raises(Death):
+            fit(make(checkpoint=tmp_path, checkpoint_every=1, resume="auto", **options), X)
+    deadly(np.inf)
+    assert_same_fit(fit(make(checkpoint=tmp_path, checkpoint_every=1, resume=True, **options), X), whole)

@@ -13,6 +13,11 @@ from swiftem.estimators.reseed import ILL_DEFINED
 from swiftem.models import NormalInverseWishart
 
 X, _ = blobs(200, 2, 2, seed=3)
+FAR_START = {
+    "weights_init": [0.5, 0.5],
+    "means_init": [[X[:, 0].mean(), X[:, 1].mean()], [1e5, 1e5]],
+    "precisions_init": [np.eye(2)] * 2,
+}
 
 
 def fit(data, n_components, **parameters):
@@ -140,12 +145,7 @@ def test_starts_from_single_rows_without_regularisation(init_params, kind):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_a_component_far_from_all_rows_comes_to_life(method):
-    start = {
-        "weights_init": [0.5, 0.5],
-        "means_init": [[X[:, 0].mean(), X[:, 1].mean()], [1e5, 1e5]],
-        "precisions_init": [np.eye(2)] * 2,
-    }
-    mixture, said = fit(X, 2, method=method, max_iter=60, tol=1e-6, **start)
+    mixture, said = fit(X, 2, method=method, max_iter=60, tol=1e-6, **FAR_START)
     assert said
     assert mixture.weights_.min() > 0.01
     assert mixture.score(X) > swiftem.GaussianMixture(1).fit(X).score(X) + 0.01
@@ -221,3 +221,58 @@ def test_equal_rows_far_from_the_centre_have_symmetric_covariances(method):
         8, method=method, init_params="random_from_data", max_iter=20, tol=1e-6, random_state=0
     ).fit(X)
     np.testing.assert_array_equal(mixture.covariances_, np.swapaxes(mixture.covariances_, 1, 2))
+
+
+@pytest.mark.parametrize("method", ["sem-vr", "fiem"])
+def test_a_method_goes_on_after_a_repair_and_counts_on(method):
+    """A component that died is set anew by em; then the method has a second run."""
+    mixture, said = fit(
+        X, 2, method=method, step_size=1.0, batch_size=8, tol=1e-6, max_iter=40, reg_covar=0.0, **FAR_START
+    )
+    steps = len(X) // 8
+    methods, rejected = mixture.history_.method.tolist(), mixture.history_.rejected
+    assert said
+    assert methods[:3] == [method, "em", method]
+    assert rejected[0] == rejected[1] == steps  # the dead component allowed for none
+    assert steps < rejected[2] < 2 * steps
+    assert (np.diff(rejected) >= 0).all()
+    assert mixture.converged_
+
+
+def test_em_takes_over_where_every_step_is_rejected():
+    """Of three rows in four columns no covariance can be made."""
+    data, _ = blobs(400, 4, 4, apart=1.0, seed=0)
+    parameters = dict(n_components=4, reg_covar=0.0)
+    mixture, _ = fit(data, method="sem", step_size=1.0, batch_size=3, **parameters)
+    methods = mixture.history_.method.tolist()
+    assert methods == ["sem"] + ["em"] * (len(methods) - 1)
+    assert mixture.history_.rejected.tolist() == [134] * len(methods)
+    assert mixture.converged_
+    assert mixture.score(data) == pytest.approx(fit(data, method="em", **parameters)[0].score(data), abs=0.01)
+
+
+def test_the_last_pass_leaves_parameters_that_are_a_fit():
+    """A component that collapses in the last pass is not set anew: what was set anew would be no fit."""
+    data = np.vstack([X, np.repeat([[50.0, 50.0]], 5, axis=0)])
+    labels = np.r_[(X[:, 0] > np.median(X[:, 0])).astype(int), np.full(5, 2)]
+    parameters = dict(n_components=3, init_params=labels, reg_covar=0.0, method="em", tol=0.0)
+    before, set_anew = fit(data, max_iter=1, **parameters)
+    assert not set_anew
+    for max_iter in range(2, 30):
+        now, set_anew = fit(data, max_iter=max_iter, **parameters)
+        if set_anew:
+            break
+        before = now
+    assert set_anew
+    for name in ARRAYS:
+        np.testing.assert_array_equal(getattr(now, name), getattr(before, name), err_msg=name)
+    further, _ = fit(data, max_iter=max_iter + 1, **parameters)
+    assert np.abs(further.means_ - now.means_).max() > 1.0
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_component_without_rows_stays_where_the_prior_holds_it(method):
+    prior = NormalInverseWishart(5.0, 2.0, mean_precision=3.0, mean=[300.0, -300.0])
+    mixture, said = fit(X, 2, method=method, concentration=2.0, prior=prior, max_iter=3, **FAR_START)
+    assert not said
+    np.testing.assert_allclose(mixture.means_[1], [300.0, -300.0], atol=0.1)

@@ -205,3 +205,34 @@ def test_numpy_numbers_as_parameters_are_kept_in_a_file(tmp_path):
     assert loaded.n_init == 2
     assert loaded.leave_one_out is True
     np.testing.assert_array_equal(loaded.components_, model.components_)
+
+
+def kinds_of_documents(*counts, seed=0):
+    """Return documents of kinds that have no word in common, 10 words each, so many of each kind."""
+    rng = np.random.default_rng(seed)
+    X = np.zeros((sum(counts), 10 * len(counts)))
+    kinds = np.repeat(np.arange(len(counts)), counts)
+    for row, kind in zip(X, kinds, strict=True):
+        row[10 * kind : 10 * kind + 10] = rng.multinomial(30, np.full(10, 0.1))
+    return X, kinds
+
+
+def test_documents_are_clustered_by_their_weights():
+    """Two clusters for three kinds of documents: the many of hardly any weight have none of their own."""
+    X, kinds = kinds_of_documents(40, 40, 400)
+    weight = np.where(kinds == 2, 1e-6, 1.0)
+    for seed in range(8):
+        topics = clustered_topics(Documents(sp.csr_array(X), weight), 2, np.random.RandomState(seed))
+        share = topics.reshape(2, 3, 10).sum(axis=2)  # of each kind's words
+        np.testing.assert_allclose(np.sort(share[:, 0]), [0.14, 0.84], atol=0.05)
+        np.testing.assert_allclose(np.sort(share[:, 1]), [0.14, 0.84], atol=0.05)
+
+
+def test_the_words_of_a_cluster_count_by_the_weights_of_its_documents():
+    X, _ = kinds_of_documents(100, 100)
+    marked = np.column_stack([X, np.arange(200) % 2 == 0, np.arange(200) % 2 == 1]).astype(float)
+    weight = np.where(np.arange(200) % 2 == 0, 1.0, 1e-6)
+    topics = clustered_topics(Documents(sp.csr_array(marked), weight), 2, np.random.RandomState(0))
+    expected = 0.95 / 31 + 0.05 / 22  # one token of each document is the mark; the rest is chance
+    np.testing.assert_allclose(topics[:, 20], expected, rtol=0.5)
+    assert (topics[:, 21] < 0.3 * topics[:, 20]).all()

@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
+from dying_fits import Death
 from mixture_data import KINDS, METHODS, STOCHASTIC, blobs, given_start
 from sklearn.exceptions import ConvergenceWarning
 
@@ -150,3 +151,62 @@ def test_noise_within_the_tolerance_needs_no_look_at_all_rows(monkeypatch):
         one.at(theta, 0.0)
         one.at(moved, 1.0)
         assert len(calls) == looks
+
+
+WEIGHT = np.random.default_rng(0).exponential(size=len(X))
+
+
+@pytest.mark.parametrize("method", STOCHASTIC)
+def test_the_unit_of_weights_does_not_matter_to_looks_at_some_rows(method, monkeypatch):
+    """The noise of a gain is without a unit; a power of two as a factor changes no bit."""
+    monkeypatch.setattr(look, "LOOKED_AT", 300)
+    one, other = (weighted_fit(method, unit * WEIGHT) for unit in (1.0, 2.0**-20))
+    assert one.history_.passes.tolist() == other.history_.passes.tolist()
+    np.testing.assert_array_equal(one.means_, other.means_)
+
+
+@pytest.mark.parametrize("method", STOCHASTIC)
+def test_looks_at_all_rows_are_seldom(method, monkeypatch):
+    """Each costs a pass: they are a quarter more passes apart each time."""
+    monkeypatch.setattr(look, "LOOKED_AT", 300)
+    decide, looked = Look._calm_on_all_rows, []
+
+    def spy(self, theta, passes):
+        before = self._last_of_all
+        calm = decide(self, theta, passes)
+        if self._last_of_all is not before:
+            looked.append(passes)
+        return calm
+
+    monkeypatch.setattr(Look, "_calm_on_all_rows", spy)
+    mixture = weighted_fit(method, WEIGHT, tol=1e-6, max_iter=100)
+    assert len(looked) >= 3
+    assert (np.diff(looked) >= 0.25 * np.array(looked[:-1]) - 1e-9).all()
+    assert len(looked) < 0.5 * len(mixture.history_)
+
+
+@pytest.mark.parametrize(("method", "rows"), [*((method, 300) for method in STOCHASTIC), ("sem", 20_000)])
+def test_a_look_goes_on_where_it_was_left(method, rows, monkeypatch, tmp_path, deadly):
+    """Also the last one at all rows, and how many in a row were calm: died after every look in turn."""
+    monkeypatch.setattr(look, "LOOKED_AT", rows)
+    whole = weighted_fit(method, WEIGHT)
+    kept = {"checkpoint": tmp_path, "checkpoint_every": 1, "resume": "auto"}
+    for _ in range(len(whole.history_)):
+        deadly(1)
+        try:
+            weighted_fit(method, WEIGHT, **kept)
+        except Death:
+            continue
+    deadly(np.inf)
+    resumed = weighted_fit(method, WEIGHT, **kept)
+    assert resumed.history_.passes.tolist() == whole.history_.passes.tolist()
+    np.testing.assert_array_equal(resumed.means_, whole.means_)
+
+
+def weighted_fit(method, weight, **parameters):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        parameters = {"tol": 1e-3, "max_iter": 80, **START, **parameters}
+        return swiftem.GaussianMixture(3, random_state=0, method=method, **parameters).fit(
+            X, sample_weight=weight
+        )

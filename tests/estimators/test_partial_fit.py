@@ -4,8 +4,11 @@ import pickle
 
 import numpy as np
 import pytest
+from mixture_data import KINDS
 
 import swiftem
+from swiftem.estimators.reservoir import Reservoir
+from swiftem.models import NormalInverseWishart
 
 RNG = np.random.default_rng(1)
 LABELS = RNG.choice(3, 1500, p=[0.5, 0.3, 0.2])
@@ -50,3 +53,87 @@ def test_fit_begins_anew():
     np.testing.assert_array_equal(
         mixture.fit(X).means_, swiftem.GaussianMixture(3, random_state=0).fit(X).means_
     )
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_prior_counts_once_in_a_stream(kind):
+    """Of one component every statistic is exact: batches that repeat must give the fit to all of them."""
+    prior = NormalInverseWishart(6.0, 3.0, mean_precision=5.0, mean=[1.0, 2.0])
+    parameters = dict(covariance_type=kind, prior=prior, concentration=3.0)
+    batch, mixture = X[:40], swiftem.GaussianMixture(1, **parameters)
+    for _ in range(3):
+        mixture.partial_fit(batch)
+    whole = swiftem.GaussianMixture(1, **parameters).fit(np.tile(batch, (3, 1)))
+    np.testing.assert_allclose(mixture.covariances_, whole.covariances_, rtol=1e-12)
+    np.testing.assert_allclose(mixture.means_, whole.means_, rtol=1e-12)
+
+
+def test_the_weight_of_a_batch_counts():
+    """Also where all rows of the batch have the same weight."""
+    early, late = X[:200], X[200:300] + 50.0
+    means = []
+    for weight in (0.5, 1.5):  # more would bring a look at the sample
+        mixture = swiftem.GaussianMixture(1).partial_fit(early)
+        means.append(mixture.partial_fit(late, sample_weight=np.full(100, weight)).means_[0, 0])
+        after_fit = swiftem.GaussianMixture(1).fit(early, sample_weight=np.full(200, 2.0))
+        after_fit.partial_fit(late, sample_weight=np.full(100, 2.0 * weight))
+        np.testing.assert_allclose(after_fit.means_, mixture.means_, rtol=1e-12)
+    gamma = [1.0 - (1.0 - weight / (weight + 200.0)) ** 3 for weight in (50.0, 150.0)]
+    here, there = early[:, 0].mean(), late[:, 0].mean()
+    np.testing.assert_allclose(means, [here + step * (there - here) for step in gamma])
+
+
+def test_a_better_place_is_looked_for_by_the_weights_of_the_rows():
+    """Ten times as many rows lie at 40, but with hardly any weight: the components belong at 0 and 10."""
+    rng = np.random.default_rng(0)
+    places = {0.0: (200, 1.0), 10.0: (150, 1.0), 40.0: (1500, 1e-6)}
+    rows = [rng.normal(place, 1.0, size=(count, 1)) for place, (count, _) in places.items()]
+    weights = [np.full(count, weight) for count, weight in places.values()]
+    mixture = swiftem.GaussianMixture(2, random_state=0).partial_fit(rows[0])
+    mixture.partial_fit(np.concatenate(rows[1:]), sample_weight=np.concatenate(weights[1:]))
+    away = np.abs(np.sort(mixture.means_.ravel()) - [0.0, 10.0]).max()
+    assert away > 1.0  # at 200 + 150 there has been no look yet
+    mixture.partial_fit(rows[0][:60])
+    np.testing.assert_allclose(np.sort(mixture.means_.ravel()), [0.0, 10.0], atol=0.5)
+
+
+def test_a_batch_without_an_m_step_leaves_the_statistics_as_they_were():
+    """One row so far away that rounding leaves no covariance: the stream goes on without it."""
+    first, later = X[:300], X[300:500]
+    mixture = swiftem.GaussianMixture(2, reg_covar=0.0, random_state=0).partial_fit(first)
+    before = mixture.means_.copy()
+    mixture.partial_fit([[1e12, 1e12 + 3.0]])
+    np.testing.assert_array_equal(mixture.means_, before)
+    expected = swiftem.GaussianMixture(2, reg_covar=0.0, random_state=0).partial_fit(first)
+    mixture.partial_fit(later)
+    np.testing.assert_allclose(mixture.means_, expected.partial_fit(later).means_, atol=0.01)
+    assert np.abs(mixture.means_ - before).max() > 0.01
+
+
+def test_a_look_at_the_sample_does_not_move_by_noise():
+    """The look comes at 600 rows: with a hair less weight there is none, and the same parameters."""
+    found = []
+    for last in (1.0, 1.0 - 1e-9):
+        mixture = swiftem.GaussianMixture(3, random_state=0, tol=1e-6, max_iter=300).partial_fit(X[:300])
+        mixture.partial_fit(X[300:600], sample_weight=np.append(np.ones(299), last))
+        found.append(mixture.means_)
+    np.testing.assert_allclose(*found, rtol=1e-8)
+
+
+@pytest.mark.parametrize("heavy", [1.0, 30.0], ids=["equal weights", "a heavy tenth"])
+def test_the_sample_of_a_stream_stands_for_all_rows(heavy):
+    """Weights of kept rows are those of all rows in expectation, of the heavy ones and of the light ones."""
+    weight = np.where(np.arange(100) < 10, heavy, 1.0)
+    rows, sums = np.arange(100.0)[:, None], []
+    for seed in range(2000):
+        rng = np.random.default_rng(seed)
+        sample = Reservoir.empty(20, 1)
+        for part in range(0, 100, 25):
+            sample = sample.add(rows[part : part + 25], weight[part : part + 25], rng)
+        kept = sample.weights()
+        is_heavy = sample.rows[:, 0] < 10
+        sums.append((kept[is_heavy].sum(), kept[~is_heavy].sum()))
+    error = np.std(sums, axis=0) / np.sqrt(len(sums))
+    away = np.mean(sums, axis=0) - [weight[:10].sum(), weight[10:].sum()]
+    assert (np.abs(away) < 4.0 * error + 1e-9).all()
+    assert (error < 0.03 * weight.sum()).all()

@@ -1,6 +1,7 @@
 """The rule behind "auto"."""
 
 import pytest
+from mixture_data import blobs
 
 import swiftem
 from swiftem.estimators.plan import METHOD_NAMES, make_plan, per_component
@@ -59,3 +60,10 @@ def test_a_pass_of_sem_before_where_there_are_many_rows():
 @pytest.mark.parametrize(("kind", "count"), [("full", 15), ("tied", 10), ("diag", 9), ("spherical", 6)])
 def test_numbers_of_a_component(kind, count):
     assert per_component(kind, 4, 2) == count
+
+
+@pytest.mark.parametrize(("n", "name"), [(959, "em"), (960, "sem-vr")], ids=["below", "at"])
+def test_the_boundary_of_auto(n, name):
+    """4 · 40 · M · p rows, with p = 3 numbers for each of two components in one column."""
+    X, _ = blobs(n, 1, 2)
+    assert swiftem.GaussianMixture(2, random_state=0, tol=1.0).fit(X).method_ == name

@@ -101,3 +101,30 @@ def test_doubling_changes_no_density(kind):
     np.testing.assert_allclose(
         made(double_component(mixture), kind).score_samples(X), mixture.score_samples(X), rtol=1e-12
     )
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_tail_is_split_off_on_either_side(kind):
+    """A few rows above the rest, and the same rows mirrored."""
+    rng = np.random.default_rng(0)
+    X = np.concatenate([rng.normal(0.0, 1.0, size=(1800, 2)), rng.normal([6.0, 0.0], 1.0, size=(200, 2))])
+    above, below = (split_component(fitted(rows, kind, 1), rows) for rows in (X, -X))
+    np.testing.assert_allclose(above[0], below[0], rtol=1e-6)
+    np.testing.assert_allclose(above[1], -below[1], rtol=1e-6, atol=1e-6)
+    assert above[0].min() < 0.25
+
+
+def test_round_components_count_all_columns():
+    """Two clusters eight columns apart shrink the variance of all columns, which pays for the labels."""
+    rng = np.random.default_rng(0)
+    near, far = np.zeros(8), np.r_[100.0, np.zeros(7)]
+    X = np.concatenate(
+        [
+            rng.normal(place, 1.0, size=(n, 8))
+            for place, n in ((near, 900), (near + 6.0 * np.eye(8)[1], 900), (far, 200))
+        ]
+    )
+    labels = (X[:, 0] > 50).astype(int)
+    weights, means, _ = split_component(fitted(X, "spherical", 2, init_params=labels), X)
+    np.testing.assert_allclose(np.sort(weights), [0.1, 0.45, 0.45], atol=0.03)
+    np.testing.assert_allclose(np.sort(means[:, 1]), [0.0, 0.0, 6.0], atol=0.5)

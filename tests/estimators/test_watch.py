@@ -100,6 +100,18 @@ def test_a_callback_stops_the_fit(method):
     assert np.isfinite(fitted.score(X))
 
 
+def test_a_callback_that_stops_a_repair_stops_the_fit():
+    """The first pass is of sem-vr, in which a component dies, the second of em, which sets it anew."""
+    start = {"means_init": [[0.0, 0.0], [1e5, 1e5]], "weights_init": [0.5, 0.5]}
+    made = swiftem.GaussianMixture(
+        2, method="sem-vr", precisions_init=[np.eye(2)] * 2, random_state=0, **start
+    ).set_callbacks(Listener(stop="pass", after=2))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        made.fit(X)
+    assert made.history_.method.tolist() == ["sem-vr", "em"]
+
+
 def test_a_callback_stops_further_starts():
     listener = Listener("start", after=2)
     fit(listener, n_init=5, max_iter=3)

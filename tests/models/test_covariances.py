@@ -241,6 +241,7 @@ def test_statistics_outside_the_domain():
 
 
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.filterwarnings("ignore:All 200 steps of the run were rejected")
 def test_a_component_that_collapses_is_held_by_the_prior(kind):
     y = np.concatenate([clusters(50), np.zeros((5, 3))])
     plain = models.GaussianMixtureModel(2, covariance=kind)

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from swiftem._checks import as_numbers, check_finite, check_int
+from swiftem.data.sample_weight import check_weights
 from swiftem.data.source import Access
 from swiftem.data.stored_source import WINDOW_BYTES, Chunk, StoredSource
 
@@ -116,9 +117,7 @@ class BlockSource(StoredSource):
                     raise ValueError(
                         f"the weights of {name} must have shape ({len(y)},), got {weight.shape}."
                     )
-                check_finite(f"the weights of {name}", weight)
-                if len(weight) and weight.min() < 0:
-                    raise ValueError(f"the weights of {name} must not be negative, got {weight.min():g}.")
+                check_weights(f"the weights of {name}", weight)
                 if not weight.all():
                     y, weight = y[weight > 0], weight[weight > 0]
             if len(y):

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from swiftem._typing import Array
 from swiftem.data.csv_layout import Layout, is_missing, layout_of, number_in, records
 from swiftem.data.finite_rows import first_bad_cell, what_it_is
+from swiftem.data.sample_weight import bad_weights, wanted_of_weight
 from swiftem.data.table_columns import Column, Columns, choose_columns, label
 
 __all__ = ["StumbledError", "read_csv", "stream_by_pyarrow", "stream_by_python"]
@@ -57,8 +58,8 @@ def _by_pyarrow(file: Path, layout: Layout, chosen: Columns) -> Array | None:
     found = np.empty((table.num_rows, len(wanted)))
     for place, name in enumerate(wanted):
         found[:, place] = table.column(name).to_numpy()
-    negative = chosen.weights is not None and bool((found[:, -1] < 0).any())
-    return None if negative or first_bad_cell(found) is not None else found
+    unusable = chosen.weights is not None and len(bad_weights(found[:, -1]))
+    return None if unusable or first_bad_cell(found) is not None else found
 
 
 def _options(layout: Layout, chosen: Columns, **reading: Any) -> dict[str, Any]:
@@ -86,8 +87,8 @@ def _options(layout: Layout, chosen: Columns, **reading: Any) -> dict[str, Any]:
 def stream_by_pyarrow(file: Path, layout: Layout, chosen: Columns) -> Iterator[Array] | None:
     """Yield the columns (., len(chosen.all)) by and by, or return None where pyarrow is missing.
 
-    Where it stumbles over the file, or finds what is not finite or a negative weight, StumbledError is
-    raised: Python's reader then knows the line.
+    Where it stumbles over the file, or finds what is not finite or a weight that cannot be used,
+    StumbledError is raised: Python's reader then knows the line.
     """
     try:
         import pyarrow  # noqa: F401
@@ -108,8 +109,8 @@ def _pieces_by_pyarrow(file: Path, layout: Layout, chosen: Columns) -> Iterator[
                 found = np.empty((batch.num_rows, len(chosen.all)))
                 for place in range(len(chosen.all)):
                     found[:, place] = batch.column(place).to_numpy(zero_copy_only=False)
-                negative = chosen.weights is not None and bool((found[:, -1] < 0).any())
-                if negative or first_bad_cell(found) is not None:
+                unusable = chosen.weights is not None and len(bad_weights(found[:, -1]))
+                if unusable or first_bad_cell(found) is not None:
                     raise StumbledError
                 if len(found):
                     yield found
@@ -139,9 +140,9 @@ def stream_by_python(file: Path, layout: Layout, chosen: Columns) -> Iterator[Ar
             # An infinity minus itself is NaN, and NaN is not equal to anything.
             if value is None or value - value != 0.0:
                 raise ValueError(_complaint(file, cells[number], value, label(layout.names, number), line))
-            if number == chosen.weights and value < 0:
+            if number == chosen.weights and (wanted_weight := wanted_of_weight(value)):
                 raise ValueError(
-                    f"{file} must have weights that are not negative, got {value:g} in line {line}."
+                    f"{file} must have weights that are {wanted_weight}, got {value:g} in line {line}."
                 )
             flat.append(value)
         if len(flat) >= PYTHON_CELLS:

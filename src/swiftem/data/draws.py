@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from swiftem._checks import as_integers
+from swiftem._checks import as_integers, shown
 from swiftem._typing import Index
 
 __all__ = [
@@ -31,6 +31,8 @@ INITIAL_THETA, TERMINATION, INDICES = 0, 1, 2
 
 CHUNK = 65_536
 """Indices that are drawn at once."""
+ORDERS = 64
+"""Orders of all samples that are made at once, at most: of few samples, a chunk would be thousands."""
 
 
 def read_seed(seed: Seed) -> Entropy:
@@ -41,7 +43,7 @@ def read_seed(seed: Seed) -> Entropy:
     """
     known = isinstance(seed, Integral | np.random.SeedSequence | np.random.Generator)
     if isinstance(seed, bool) or not (seed is None or known):
-        raise TypeError(f"seed must be a non-negative integer, a NumPy Generator or None, got {seed!r}.")
+        raise TypeError(f"seed must be a non-negative integer, a NumPy Generator or None, got {shown(seed)}.")
     if isinstance(seed, np.random.Generator):
         seed = np.random.SeedSequence(seed.integers(2**32, size=4).tolist())
     if not isinstance(seed, np.random.SeedSequence):
@@ -49,7 +51,7 @@ def read_seed(seed: Seed) -> Entropy:
             seed = np.random.SeedSequence(seed)
         except (TypeError, ValueError):
             raise TypeError(
-                f"seed must be a non-negative integer, a NumPy Generator or None, got {seed!r}."
+                f"seed must be a non-negative integer, a NumPy Generator or None, got {shown(seed)}."
             ) from None
     return seed.generate_state(4, np.uint32).astype(np.uint32, copy=False)
 
@@ -93,44 +95,59 @@ class SeededDraws:
 
     def __init__(self, entropy: Entropy, n: int, batch_size: int, orders: Sequence[str]) -> None:
         kinds: dict[str, type[_Iid] | type[_Shuffled]] = {"iid": _Iid, "shuffled": _Shuffled}
-        self._set(
-            [kinds[order](entropy, stream, n, batch_size) for stream, order in enumerate(orders)], batch_size
-        )
-
-    def _set(self, streams: Sequence[_Iid | _Permutations], batch_size: int) -> None:
-        self._streams = streams
-        self._rows = max(1, CHUNK // batch_size)
-        self._chunk = -1
-        self._drawn: tuple[Index, ...] = ()
+        self._streams: list[_Stream] = [
+            kinds[order](entropy, stream, n, batch_size) for stream, order in enumerate(orders)
+        ]
 
     def at(self, k: int) -> tuple[Index, ...]:
         """Return the indices of iteration ``k``, an array of shape (b,) for each stream."""
-        chunk, row = divmod(k, self._rows)
-        return tuple(drawn[row] for drawn in self._draw(chunk))
+        return tuple(stream.at(k) for stream in self._streams)
 
     def block(self, start: int, stop: int) -> tuple[Index, ...]:
         """Return the indices of iterations ``start`` to ``stop`` − 1, an array (., b) for each stream."""
-        pieces = []
+        return tuple(stream.block(start, stop) for stream in self._streams)
+
+
+class _Stream:
+    """Sample numbers (b,) of each iteration, drawn for some iterations at a time and kept till the next."""
+
+    def __init__(self, b: int, at_once: int) -> None:
+        self._b, self._rows = b, max(1, at_once // b)
+        self._chunk = -1
+        self._drawn: Index = np.empty((0, b), dtype=np.intp)
+
+    def at(self, k: int) -> Index:
+        """Return the indices (b,) of iteration ``k``."""
+        chunk, row = divmod(k, self._rows)
+        found: Index = self._draw(chunk)[row]
+        return found
+
+    def block(self, start: int, stop: int) -> Index:
+        """Return the indices of iterations ``start`` to ``stop`` − 1, shape (., b)."""
+        pieces: list[Index] = [self._drawn[:0]]
         while start < stop:
             chunk, row = divmod(start, self._rows)
             end = min(stop - start + row, self._rows)
-            pieces.append(tuple(drawn[row:end] for drawn in self._draw(chunk)))
+            pieces.append(self._draw(chunk)[row:end])
             start += end - row
-        return tuple(np.concatenate(stream) for stream in zip(*pieces, strict=True))
+        return np.concatenate(pieces)
 
-    def _draw(self, chunk: int) -> tuple[Index, ...]:
+    def _draw(self, chunk: int) -> Index:
         if chunk != self._chunk:
-            start = chunk * self._rows
-            self._drawn = tuple(stream.rows(start, self._rows) for stream in self._streams)
-            self._chunk = chunk
+            self._chunk, self._drawn = chunk, self.rows(chunk * self._rows, self._rows)
         return self._drawn
 
+    def rows(self, start: int, rows: int) -> Index:
+        """Return rows ``start``, ... of the stream, shape (rows, b)."""
+        raise NotImplementedError
 
-class _Iid:
+
+class _Iid(_Stream):
     """Uniform with replacement."""
 
     def __init__(self, entropy: Entropy, stream: int, n: int, b: int) -> None:
-        self._entropy, self._stream, self._n, self._b = entropy, stream, n, b
+        super().__init__(b, CHUNK)
+        self._entropy, self._stream, self._n = entropy, stream, n
 
     def rows(self, start: int, rows: int) -> Index:
         """Return rows ``start``, ... of the stream, shape (rows, b); ``start`` is a multiple of ``rows``."""
@@ -138,11 +155,12 @@ class _Iid:
         return rng.integers(self._n, size=(rows, self._b), dtype=np.intp)
 
 
-class _Permutations:
-    """An endless row of orders of all samples, cut into pieces of b."""
+class _Permutations(_Stream):
+    """An endless row of orders of all samples, cut into pieces of b: how many at once changes no number."""
 
     def __init__(self, entropy: Entropy, stream: int, n: int, b: int) -> None:
-        self._entropy, self._stream, self._n, self._b = entropy, stream, n, b
+        super().__init__(b, min(CHUNK, ORDERS * n))
+        self._entropy, self._stream, self._n = entropy, stream, n
 
     def rows(self, start: int, rows: int) -> Index:
         """Return rows ``start``, ... of the stream, shape (rows, b)."""
@@ -218,13 +236,9 @@ class BlockDraws(SeededDraws):
         batch_size: int,
         streams: int,
     ) -> None:
-        self._set(
-            [
-                _Windowed(entropy, stream, edges, per_window, in_order, batch_size)
-                for stream in range(streams)
-            ],
-            batch_size,
-        )
+        self._streams = [
+            _Windowed(entropy, stream, edges, per_window, in_order, batch_size) for stream in range(streams)
+        ]
 
 
 class _Windowed(_Permutations):

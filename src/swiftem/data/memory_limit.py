@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
+from math import inf
 from numbers import Integral
 from typing import Any
+
+from swiftem._checks import shown
 
 __all__ = ["BASE", "MemoryLimitError", "in_words", "read_memory_limit"]
 
@@ -36,13 +39,16 @@ def read_memory_limit(limit: Any) -> int | None:
     """
     if limit is None:
         return None
-    wrong = f'memory_limit must be a number of bytes, a text such as "500MB" or None, got {limit!r}.'
+    wrong = f'memory_limit must be a number of bytes, a text such as "500MB" or None, got {shown(limit)}.'
     if isinstance(limit, str):
         found = TEXT.fullmatch(limit)
         unit = None if found is None else UNITS.get(found[2].lower())
         if found is None or unit is None:
             raise ValueError(wrong)
-        size = int(float(found[1]) * unit)
+        number = float(found[1]) * unit
+        if number == inf:
+            raise ValueError(wrong)
+        size = int(number)
     elif isinstance(limit, Integral) and not isinstance(limit, bool):
         size = int(limit)
     else:

@@ -16,7 +16,7 @@ from swiftem.data.fingerprint import fingerprint
 from swiftem.data.finite_rows import first_bad_cell, what_it_is
 from swiftem.data.npy_table import open_npy
 from swiftem.data.row_reader import RowReader
-from swiftem.data.sample_weight import read_sample_weight
+from swiftem.data.sample_weight import bad_weights, read_sample_weight, wanted_of_weight
 from swiftem.data.source import Access, Batch
 from swiftem.data.stored_source import Chunk, StoredSource
 from swiftem.data.table_columns import Column, choose_columns
@@ -133,12 +133,13 @@ class NpySource(StoredSource):
         if self._weights is not None:
             return self._weights[start:stop]
         weight = self._raw_rows(start, stop)[:, self._weight_column].astype(np.float64)
-        bad = np.flatnonzero(~(np.isfinite(weight) & (weight >= 0)))
+        bad = bad_weights(weight)
         if len(bad):
             label, row = self._place(start + int(bad[0]))
+            value = float(weight[bad[0]])
             raise ValueError(
-                f"{label} must have weights that are finite and not negative, got {weight[bad[0]]:g} "
-                f"in row {row} (from 0)."
+                f"{label} must have weights that are {wanted_of_weight(value)}, got {value:g} in row {row} "
+                "(from 0)."
             )
         return weight
 

@@ -12,6 +12,7 @@ import numpy as np
 from swiftem._checks import check_int
 from swiftem.data.file_hash import file_hash
 from swiftem.data.parquet_table import check_rows, chosen_of, numbers_of, opened, other_rows
+from swiftem.data.sample_weight import checked_weights
 from swiftem.data.source import Access
 from swiftem.data.stored_source import Chunk, StoredSource
 from swiftem.data.table_columns import Column, label, left_out_of, shortened
@@ -105,7 +106,7 @@ class ParquetSource(StoredSource):
             count = 0
             for start, batch in _batches([group], [self._names[place]]):
                 found = numbers_of(group.file, batch.column(0), "weights", start)
-                weight = _not_negative(group.file, found, start)
+                weight = checked_weights(group.file, found, start)
                 count += int(np.count_nonzero(weight))
                 self.total_weight += float(weight.sum())
             lengths.append(count)
@@ -156,7 +157,7 @@ class ParquetSource(StoredSource):
             weight = None
             if self.is_weighted:
                 found = numbers_of(file, batch.column(wanted[-1]), wanted[-1], start)
-                weight = _not_negative(file, found, start)
+                weight = checked_weights(file, found, start)
                 if not weight.all():
                     y, weight = y[weight > 0], weight[weight > 0]
             yield Chunk(y, weight)
@@ -188,13 +189,3 @@ def _batches(groups: list[_Group], columns: list[str], rows: int = 65_536) -> It
             start += batch.num_rows
         if start != end:
             raise other_rows(file, end)
-
-
-def _not_negative(file: Path, weight: Any, start: int) -> Any:
-    weight = np.asarray(weight, dtype=np.float64)
-    if len(weight) and weight.min() < 0:
-        row = start + int(np.argmax(weight < 0))
-        raise ValueError(
-            f"{file} must have weights that are not negative, got {weight.min():g} in row {row} (from 0)."
-        )
-    return weight

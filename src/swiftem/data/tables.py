@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from swiftem._typing import Array
@@ -18,6 +17,7 @@ from swiftem.data.csv_layout import layout_of, number_in
 from swiftem.data.csv_table import read_csv
 from swiftem.data.npy_table import read_npy
 from swiftem.data.parquet_table import parquet_names, read_parquet
+from swiftem.data.sample_weight import checked_weights
 from swiftem.data.table_columns import Column, left_out_of, shortened
 
 __all__ = ["ENDINGS", "TEXT", "Table", "find_table", "is_table", "read_names", "read_table", "said_whose"]
@@ -90,7 +90,7 @@ def read_table(
         When there is no such file, or it is a folder.
     ValueError
         When there is no numeric column or no row, when a value is missing or not finite, when rows differ in
-        length, or when a weight is negative; the sentence says where.
+        length, or when a weight cannot be used; the sentence says where.
     swiftem.data.UnknownColumnError
         A ValueError, when a column that was asked for is not there.
     ImportError
@@ -122,7 +122,9 @@ def read_table(
             values, weight, chosen = (read_npy if ending == ".npy" else read_parquet)(file, columns, weights)
     notes += left_out_of([file], [chosen])
     if weight is not None:
-        _check_weights(file, weight)
+        checked_weights(file, weight)
+        if not weight.any():
+            raise ValueError(f"{file} must have a positive weight, got only zeros.")
     for note in notes:
         log.info(note)
     return Table(values, chosen.names, weight, chosen.left_out, tuple(notes))
@@ -172,13 +174,3 @@ def _about_header(file: Path, names: tuple[str, ...]) -> list[str]:
     if numbers:
         return [f"{file} has numbers in its first line ({shortened(numbers)}): read as names of columns."]
     return []
-
-
-def _check_weights(file: Path, weight: Array) -> None:
-    if (weight < 0).any():
-        row = int(np.argmax(weight < 0))
-        raise ValueError(
-            f"{file} must have weights that are not negative, got {weight[row]:g} in row {row} (from 0)."
-        )
-    if not weight.any():
-        raise ValueError(f"{file} must have a positive weight, got only zeros.")

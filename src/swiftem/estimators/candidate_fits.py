@@ -12,13 +12,14 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from swiftem._checks import check_not_lazy
+from swiftem._checks import check_not_lazy, shown
 from swiftem._typing import Array
 from swiftem.estimators.gaussian_mixture import GaussianMixture
+from swiftem.estimators.read_weights import read_weights
 from swiftem.estimators.selection import Candidate
 from swiftem.estimators.split import double_component, parameters_of, split_component
+from swiftem.estimators.validated import validated
 
 __all__ = ["KINDS", "CandidateFits", "Criterion", "Fitted"]
 
@@ -85,10 +86,9 @@ class CandidateFits:
         """Check the data as a fit would, once for all fits."""
         reader = GaussianMixture()
         check_not_lazy("X", X)
-        rows = validate_data(reader, X, dtype=[np.float64, np.float32], ensure_min_samples=2)
-        weight = None
-        if sample_weight is not None:
-            weight = _check_sample_weight(sample_weight, rows, dtype=np.float64, ensure_non_negative=True)
+        rows = validated(reader, X, dtype=[np.float64, np.float32], ensure_min_samples=2)
+        weight = read_weights(sample_weight, rows)
+        if weight is not None:
             rows, weight = rows[weight > 0], weight[weight > 0]
             weight = None if (weight == 1.0).all() else weight
         seed = int(check_random_state(random_state).randint(2**31 - 1))
@@ -189,7 +189,7 @@ class CandidateFits:
         else:
             value = self.criterion(mixture, *self.given)
             if not isinstance(value, Real):
-                raise TypeError(f"criterion must return a number, got {value!r}.")
+                raise TypeError(f"criterion must return a number, got {shown(value)}.")
         failed = "" if isfinite(value) else f"The criterion is {value}."
         row = Candidate(
             mixture.covariance_type, mixture.n_components, float(value), **values,

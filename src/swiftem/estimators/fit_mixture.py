@@ -226,9 +226,12 @@ class _OneFit:
         self._last_bound = last_bound if self._last_bound is None else self._last_bound
         self.em(self._shared.max_passes - round(self.fit.passes), self._last_bound, keeps=True)
 
-    def em(self, passes: int, last_bound: float = -inf, *, is_last: bool = True, keeps: bool = False) -> None:
-        """Batch EM: E-step, M-step, and the bound of the θ before it, as scikit-learn counts."""
-        fit = self.fit
+    def em(self, passes: int, last_bound: float = -inf, *, is_last: bool = True, keeps: bool = False) -> bool:
+        """Batch EM: E-step, M-step, and the bound of the θ before it, as scikit-learn counts.
+
+        Returns whether a callback stopped it.
+        """
+        fit, stop = self.fit, False
         with DeferredInterrupt() as interrupt:
 
             def check() -> None:
@@ -255,6 +258,7 @@ class _OneFit:
                     self._last_bound = last_bound
                     self._keeper.save(self._place)
             interrupt.check()
+        return stop
 
     def _mend(self, s: Array, *, is_last: bool) -> bool:
         """Set components anew that died, or collapsed where there is no M-step; return whether some did."""
@@ -287,20 +291,22 @@ class _OneFit:
             status = self._run(start, look, most=start.epoch(self._source.n))
         # A run that was left has to end in order, also one that had converged.
         while self._kept_run or not (fit.interrupted or fit.converged or status == "stopped"):
-            if status != "in trouble":
+            if status == "at the end":
                 status = self._run(method, look)
-            if status == "no pass left" and not fit.moments:
-                self.em(int(shared.max_passes - fit.passes))  # too few for a single iteration of the method
-            if status != "in trouble" or fit.passes + 1.0 > shared.max_passes:
+            left = int(shared.max_passes - fit.passes)
+            if status == "all rejected" or (status == "no pass left" and not fit.moments):
+                self.em(left)  # there are too few passes for a single iteration of the method, or none helps
+            if status != "in trouble" or left < 1:
                 break
-            self.em(1, is_last=fit.passes + 2.0 > shared.max_passes)
+            status = "stopped" if self.em(1, is_last=left < 2) else "at the end"
             fit.converged = False
 
     def _run(self, method: Method, look: Look, most: int | None = None) -> str:
         """Run a method for the passes that are left, or ``most`` iterations; say how it ended.
 
-        "in trouble": a component died, or every step of an epoch left the domain, which no further step of
-        the method will mend. A run that was left goes on.
+        "in trouble": a component died, which em has to mend before the method goes on. "all rejected": every
+        step of an epoch left the domain, which no further step of the method will mend. A run that was left
+        goes on.
         """
         fit, n = self.fit, self._source.n
         now, self._kept_run = self._kept_run, None
@@ -324,9 +330,11 @@ class _OneFit:
             fit.rejected = rejected + iterate.rejected
             step = float(gamma(iterate.k))
             stop = self._note(spent + iterate.passes, look.objective, step, method.name, iterate.theta)
-            if iterate.rejected - last[1] == iterate.k - last[0] or len(dead(self._bound, n, iterate.s)):
+            if len(dead(self._bound, n, iterate.s)):
                 ended = "in trouble"
-            fit.converged = at_rest and most is None and ended != "in trouble"
+            elif iterate.rejected - last[1] == iterate.k - last[0]:
+                ended = "all rejected"
+            fit.converged = at_rest and most is None and ended == "at the end"
             if stop:
                 ended = "stopped"
             self._run_now = self._run_now._replace(last=(iterate.k, iterate.rejected), ended=ended)

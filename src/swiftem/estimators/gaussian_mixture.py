@@ -18,6 +18,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
 from swiftem._typing import Theta
+from swiftem._warn import warn
 from swiftem.data.memory_limit import read_memory_limit
 from swiftem.data.stored_source import StoredSource
 from swiftem.estimators.fit_checkpoint import FitCheckpoint
@@ -31,9 +32,8 @@ from swiftem.estimators.mixture_queries import MixtureQueries
 from swiftem.estimators.mixture_scores import MixtureScores
 from swiftem.estimators.mixture_stream import MixtureStream, Read
 from swiftem.estimators.persistence import Persistent
-from swiftem.estimators.plan import METHOD_NAMES, make_plan
+from swiftem.estimators.plan import METHOD_NAMES, MOST_PASSES, make_plan
 from swiftem.estimators.reseed import DegenerateComponentWarning
-from swiftem.estimators.warn import warn
 from swiftem.estimators.watch import StartWatch, Watcher
 from swiftem.memory import Allocator, check_memory
 from swiftem.methods import EM
@@ -251,7 +251,7 @@ lower_bounds_, n_features_in_, feature_names_in_
             rows = X if stored else read.X
             with Watcher(self, len(starts), rows, y, read.weight, looks, at_once=not stored) as watcher:
                 best = self._best(fitting, starts, seeds, watcher, kept)
-                self._keep(best, fitting, read.X.dtype)
+                self._keep(best, fitting, read)
                 watcher.is_fitted = True
         return self
 
@@ -296,7 +296,8 @@ lower_bounds_, n_features_in_, feature_names_in_
                 np.random.default_rng(seed)
 
         starts, seeds = make() if kept is None else kept.starts(make, check)
-        fitting = Fitting(model, bound, source, plan, self.max_iter, float(self.tol), limit, self.scratch)
+        passes = min(int(self.max_iter), MOST_PASSES)
+        fitting = Fitting(model, bound, source, plan, passes, float(self.tol), limit, self.scratch)
         return fitting, starts, seeds
 
     def _goes_on(self) -> bool:
@@ -330,15 +331,15 @@ lower_bounds_, n_features_in_, feature_names_in_
             return fits[-1]  # as scikit-learn does, where there is nothing to compare
         return max(fits, key=lambda fit: fit.bound if np.isfinite(fit.bound) else -inf)
 
-    def _keep(self, fit: Fit, fitting: Fitting, dtype: Any) -> None:
+    def _keep(self, fit: Fit, fitting: Fitting, read: Read) -> None:
         """Set the attributes, and say what there is to say."""
         self.converged_ = fit.converged
         self.n_iter_ = int(np.ceil(fit.passes - 1e-9))
         self.lower_bound_, self.lower_bounds_ = fit.bound, list(fit.bounds)
         self.method_, self.history_ = fitting.plan.name, History(fit.moments)
-        self._set_theta(fit.theta, dtype)
+        self._set_theta(fit.theta, read.X.dtype)
         self.__dict__.pop("_online", None)
-        self._past = Past(fit.s, fitting.bound.centre, fitting.source.total_weight)
+        self._past = Past(fit.s, fitting.bound.centre, read.total_weight)
         if fitting.plan.method is None:
             try:
                 fitting.certify(fit)

@@ -7,15 +7,16 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import validate_data
 
 from swiftem._checks import check_not_lazy
 from swiftem.data.array_source import ArraySource
 from swiftem.data.npy_source import NpySource
 from swiftem.estimators.fit_checkpoint import FitCheckpoint, open_fit
-from swiftem.estimators.mixture_scores import check_columns, no_weights_beside, read_weights
+from swiftem.estimators.mixture_scores import check_columns, no_weights_beside
 from swiftem.estimators.mixture_stream import Read
+from swiftem.estimators.read_weights import read_weights
 from swiftem.estimators.stored_rows import is_stored, open_rows
+from swiftem.estimators.validated import validated
 from swiftem.models import GaussianMixtureModel, NormalInverseWishart
 from swiftem.models.gaussian_theta import GaussianTheta
 
@@ -42,8 +43,19 @@ class MixtureInput:
     def _open_checkpoint(self, read: Read) -> FitCheckpoint | None:
         return open_fit(self, read.source, self._theta(read.X.shape[1]) if self._goes_on() else None)
 
-    def _read(self, X: Any, sample_weight: ArrayLike | None, *, reset: bool, least: int = 2) -> Read:
-        """Return the rows, checked, and those that have weight as a source."""
+    def _read(
+        self,
+        X: Any,
+        sample_weight: ArrayLike | None,
+        *,
+        reset: bool,
+        least: int = 2,
+        in_batches: bool = False,
+    ) -> Read:
+        """Return the rows, checked, and those that have weight as a source.
+
+        The unit of the weights counts where there is a prior in counts, and where rows come ``in_batches``.
+        """
         check_not_lazy("X", X)
         limited = self.memory_limit is not None
         if is_stored(X) or (limited and isinstance(X, np.memmap)):
@@ -51,13 +63,14 @@ class MixtureInput:
         if type(X) is ArraySource:
             no_weights_beside(sample_weight)
             X, sample_weight = X.y, X.weight
-        rows: NDArray[Any] = validate_data(
+        rows: NDArray[Any] = validated(
             self, X, dtype=[np.float64, np.float32], reset=reset, ensure_min_samples=least
         )
         weight = read_weights(sample_weight, rows)
         kept = None if weight is None or weight.all() else weight > 0.0
         some, of_some = (rows, weight) if kept is None or weight is None else (rows[kept], weight[kept])
-        if of_some is not None and not self._model().in_counts and (of_some == of_some[0]).all():
+        unit_counts = in_batches or self._model().in_counts
+        if of_some is not None and not unit_counts and (of_some == of_some[0]).all():
             of_some = None  # it changes nothing, and the loops without weights are faster
         if len(some) < least:
             raise ValueError(f"sample_weight must have at least {least} positive entries, got {len(some)}.")
@@ -66,7 +79,7 @@ class MixtureInput:
                 "Expected n_samples >= n_components "
                 f"but got n_components = {self.n_components}, n_samples = {len(some)}"
             )
-        if limited:  # what is made of an array, of the size of it, would be too much
+        if limited and not in_batches:  # what is made of an array, of the size of it, would be too much
             return Read(rows, weight, kept, NpySource(rows, sample_weight=weight))
         return Read(rows, weight, kept, ArraySource(some, of_some))
 

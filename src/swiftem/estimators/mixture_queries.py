@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from swiftem._checks import as_floats, check_int, shown
 from swiftem._typing import Array, Index, Theta
 from swiftem.estimators.history import History
 from swiftem.estimators.initial import covariances_of
@@ -74,7 +75,7 @@ class MixtureQueries:
         >>> mixture.predict([[1.0], [3.0]])
         array([0, 1])
         """
-        n_components = len(np.atleast_1d(np.asarray(weights)))
+        n_components = len(as_floats("weights", weights, shape=(None,)))
         model = GaussianMixtureModel(n_components, covariance=covariance_type)
         theta = model.theta(weights=weights, means=means, covariances=covariances)
         made = cls(n_components, covariance_type=covariance_type, **parameters)
@@ -154,6 +155,19 @@ class MixtureQueries:
         rows = covariances if self.covariance_type == "diag" else np.repeat(covariances[:, None], d, axis=1)
         return np.asarray(rows[:, :, None] * np.eye(d))
 
+    def sample(self, n_samples: int = 1) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Return random rows (n_samples, d) of the mixture, and the components (n_samples,) that they are of.
+
+        Parameters
+        ----------
+        n_samples : int
+            How many.
+        """
+        check_is_fitted(self)
+        check_int("n_samples", n_samples, minimum=-1)  # scikit-learn refuses those below 1
+        rows, labels = super().sample(n_samples)  # type: ignore[misc]
+        return rows, labels
+
     def marginal(self, columns: Sequence[int] | Sequence[str]) -> Self:
         """Return the mixture of some columns, the others integrated out; its kind of covariance is the same.
 
@@ -198,11 +212,7 @@ class MixtureQueries:
         rest = np.setdiff1d(np.arange(self.means_.shape[1]), given)
         if not len(rest):
             raise ValueError("columns must leave at least one column, got all of them.")
-        x = np.asarray(values, dtype=np.float64)
-        if x.shape != (len(given),) or not np.isfinite(x).all():
-            raise ValueError(
-                f"values must be {len(given)} finite numbers, one for each of columns, got {values!r}."
-            )
+        x = as_floats("values", values, shape=(len(given),))
         theta, sigma = self._theta(), self.full_covariances()
         inner = np.linalg.cholesky(sigma[:, given[:, None], given])
         difference = np.linalg.solve(inner, (x - theta.means[:, given])[:, :, None])[:, :, 0]
@@ -244,12 +254,12 @@ class MixtureQueries:
             known = {name: place for place, name in enumerate(self.feature_names_in_)}
             unknown = [name for name in columns if name not in known]
             if unknown:
-                raise ValueError(f"columns must be names that the fit had, got {unknown[0]!r}.")
+                raise ValueError(f"columns must be names that the fit had, got {shown(unknown[0])}.")
             index = np.array([known[name] for name in columns])
         if index.ndim != 1 or not len(index) or index.dtype.kind not in "iu":
-            raise ValueError(f"columns must be column numbers, at least one, got {columns!r}.")
+            raise ValueError(f"columns must be column numbers, at least one, got {shown(columns)}.")
         if index.min() < -d or index.max() >= d or len(np.unique(index % d)) != len(index):
-            raise ValueError(f"columns must be different numbers from 0 to {d - 1}, got {columns!r}.")
+            raise ValueError(f"columns must be different numbers from 0 to {d - 1}, got {shown(columns)}.")
         return np.asarray(index % d, dtype=np.intp)
 
     def plot_convergence(self, axes: Any = None) -> Any:

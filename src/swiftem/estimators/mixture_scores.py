@@ -8,29 +8,23 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from swiftem._checks import check_not_lazy
 from swiftem._typing import Array, Theta
 from swiftem.data.array_source import ArraySource
 from swiftem.data.stored_source import StoredSource
+from swiftem.estimators.read_weights import read_weights
 from swiftem.estimators.stored_rows import is_stored, open_rows
+from swiftem.estimators.validated import validated
 from swiftem.expectation import Evaluation, Expectation
 from swiftem.lanes.choose import choose_expectation
 from swiftem.models import GaussianMixtureModel
 
-__all__ = ["MixtureScores", "check_columns", "no_weights_beside", "read_weights"]
+__all__ = ["MixtureScores", "check_columns", "no_weights_beside"]
 
 NUMBERS = 1 << 22
 """Responsibilities that are made at a time where they are not what is asked for."""
-
-
-def read_weights(sample_weight: ArrayLike | None, X: NDArray[Any]) -> Array | None:
-    """Return the weights of the rows of ``X``, checked, or None where there are none."""
-    if sample_weight is None:
-        return None
-    weight: Array = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-    return weight
 
 
 def no_weights_beside(sample_weight: ArrayLike | None) -> None:
@@ -84,7 +78,7 @@ class MixtureScores:
             source = open_rows(X)
             check_columns(self, source, reset=False)
             return source
-        rows: NDArray[Any] = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
+        rows: NDArray[Any] = validated(self, X, dtype=[np.float64, np.float32], reset=False)
         return rows
 
     def _e_step(self, X: Any) -> tuple[Any, Any, Expectation]:

@@ -40,6 +40,11 @@ class Read(NamedTuple):
     kept: NDArray[np.bool_] | None
     source: ArraySource | StoredSource
 
+    @property
+    def total_weight(self) -> float:
+        """Sum of the weights as given: the source has none where all are equal."""
+        return self.source.total_weight if self.weight is None else float(self.weight.sum())
+
 
 class MixtureStream:
     """Adds ``partial_fit`` to :class:`swiftem.GaussianMixture`."""
@@ -51,8 +56,9 @@ class MixtureStream:
 
         def __init__(self, **parameters: Any) -> None: ...
         def _read(
-            self, X: ArrayLike, sample_weight: ArrayLike | None, *, reset: bool, least: int = 2
-        ) -> Read: ...
+            self, X: ArrayLike, sample_weight: ArrayLike | None, *, reset: bool, least: int = 2,
+            in_batches: bool = False,
+        ) -> Read: ...  # fmt: skip
         def _check_parameters(self, X: Any, xp: Any) -> None: ...
         def _model(self) -> GaussianMixtureModel: ...
         def _theta(self, d: int | None = None) -> GaussianTheta: ...
@@ -88,7 +94,7 @@ class MixtureStream:
                 self.partial_fit(rows, sample_weight=weights)
             return self
         is_first = not hasattr(self, "means_")
-        read = self._read(X, sample_weight, reset=is_first, least=1)
+        read = self._read(X, sample_weight, reset=is_first, least=1, in_batches=True)
         model, source = self._model(), read.source
         assert isinstance(source, ArraySource)
         online: OnlineMixture | None = self.__dict__.get("_online")

@@ -15,9 +15,11 @@ from typing import Any
 from swiftem.methods import FastIncrementalEM, IncrementalEM, Method, OnlineEM, VarianceReducedEM
 from swiftem.schedules import StepSize, power
 
-__all__ = ["METHOD_NAMES", "Plan", "iterations_in", "make_plan"]
+__all__ = ["METHOD_NAMES", "MOST_PASSES", "Plan", "iterations_in", "make_plan"]
 
 METHOD_NAMES = ("auto", "em", "sem", "iem", "sem-vr", "fiem")
+MOST_PASSES = 10**12
+"""A ``max_iter`` above stands for this one: nobody could tell the difference."""
 NOISE = 40.0
 """Samples per estimated number of a component that a step of γ = 1 would need."""
 WORTH = 4.0

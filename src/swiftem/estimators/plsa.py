@@ -18,6 +18,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from swiftem._typing import Array
+from swiftem._warn import warn
 from swiftem.certificate import relative_change
 from swiftem.checkpoints.check_position import check_form
 from swiftem.estimators.documents import Documents
@@ -26,13 +27,12 @@ from swiftem.estimators.fit_checkpoint import NoStart, open_fit
 from swiftem.estimators.fit_topics import TopicFit, TopicFitting
 from swiftem.estimators.history import History
 from swiftem.estimators.persistence import Persistent
-from swiftem.estimators.plan import METHOD_NAMES
+from swiftem.estimators.plan import METHOD_NAMES, MOST_PASSES
 from swiftem.estimators.plan_topics import SAMPLING, plan_topics
 from swiftem.estimators.topic_file import TopicFile
 from swiftem.estimators.topic_input import TopicInput
 from swiftem.estimators.topic_queries import TopicQueries, split_counts
 from swiftem.estimators.topic_stream import TopicStream
-from swiftem.estimators.warn import warn
 from swiftem.estimators.watch import Watcher
 
 __all__ = ["PLSA"]
@@ -255,7 +255,8 @@ class PLSA(
             raise ValueError(
                 f"leave_one_out must be False for method={self.method!r}, got True: only em's passes do so."
             )
-        fitting = TopicFitting(documents, alpha, beta, plan, self.max_iter, self.tol, leave_one_out, allocate)
+        passes = min(int(self.max_iter), MOST_PASSES)
+        fitting = TopicFitting(documents, alpha, beta, plan, passes, self.tol, leave_one_out, allocate)
 
         def make() -> tuple[list[Array], int]:
             random_state = check_random_state(self.random_state)

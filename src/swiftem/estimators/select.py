@@ -8,15 +8,16 @@ from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from threading import Event
 from typing import Any
 
+import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 
 from swiftem._checks import check_choice, check_int
+from swiftem._warn import warn
 from swiftem.estimators.candidate_fits import KINDS, CandidateFits, Criterion, Fitted
 from swiftem.estimators.gaussian_mixture import GaussianMixture
 from swiftem.estimators.reseed import DegenerateComponentWarning
 from swiftem.estimators.selection import Candidate, Selection, components
-from swiftem.estimators.warn import warn
 from swiftem.kernels.threads import get_threads, one_thread_blas, one_thread_openmp
 
 __all__ = ["select"]
@@ -176,7 +177,7 @@ def _choose(found: Sequence[Fitted], name: str, interrupted: bool) -> Selection:
 
 def _counts(n_components: Any) -> list[int]:
     """Return the numbers of components, each once, rising."""
-    given = n_components if isinstance(n_components, Iterable) else [n_components]
+    given = n_components if np.iterable(n_components) else [n_components]
     counts = {check_int("n_components", count, minimum=1) for count in given}
     if not counts:
         raise ValueError("n_components must have at least one number of components, got none.")
@@ -184,7 +185,8 @@ def _counts(n_components: Any) -> list[int]:
 
 
 def _kinds(covariance_types: Any) -> list[str]:
-    given = [covariance_types] if isinstance(covariance_types, str) else list(covariance_types)
+    several = np.iterable(covariance_types) and not isinstance(covariance_types, str)
+    given = list(covariance_types) if several else [covariance_types]
     kinds = list(dict.fromkeys(check_choice("covariance_types", kind, KINDS) for kind in given))
     if not kinds:
         raise ValueError("covariance_types must have at least one kind, got none.")
@@ -192,11 +194,10 @@ def _kinds(covariance_types: Any) -> list[str]:
 
 
 def _threads(n_jobs: int | None) -> int:
-    if n_jobs is None or n_jobs == -1:
-        return get_threads()
-    if n_jobs == 0:
+    count = -1 if n_jobs is None else check_int("n_jobs", n_jobs, minimum=-1)
+    if count == 0:
         raise ValueError("n_jobs must be a number of threads, or -1 for all cores, got 0.")
-    return check_int("n_jobs", n_jobs, minimum=1)
+    return get_threads() if count == -1 else count
 
 
 def _check_parameters(parameters: dict[str, Any]) -> None:

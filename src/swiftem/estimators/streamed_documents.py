@@ -13,7 +13,7 @@ from swiftem.data.document_source import DocumentSource
 from swiftem.data.draws import BlockDraws, Draws, Entropy
 from swiftem.data.fingerprint import fingerprint
 from swiftem.data.read_ahead import read_ahead
-from swiftem.data.sample_weight import read_sample_weight
+from swiftem.data.sample_weight import check_weights, read_sample_weight
 from swiftem.data.sparse_structure import checked_sparse
 from swiftem.estimators.documents import Documents
 
@@ -63,6 +63,7 @@ class StreamedDocuments:
         lengths: list[Array] = []
         self.n_entries = self.largest = 0
         for _, block in self._read():
+            check_weights("X", block.data, "entry", "counts")
             lengths.append(np.asarray(block.sum(axis=1), dtype=np.float64).ravel())
             self.n_entries += block.nnz
             self.largest = max(self.largest, block.data.nbytes + block.indices.nbytes + block.indptr.nbytes)

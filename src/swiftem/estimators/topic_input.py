@@ -8,24 +8,28 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from swiftem._checks import check_not_lazy
+from swiftem._checks import check_int, check_not_lazy
 from swiftem._typing import Array, Index
 from swiftem.data.document_source import DocumentSource
 from swiftem.data.memory_limit import BASE, MemoryLimitError, in_words, read_memory_limit
 from swiftem.data.open_documents import open_documents
+from swiftem.data.sample_weight import check_weights
 from swiftem.data.scratch import scratch_array
 from swiftem.data.sparse_structure import checked_sparse, is_sparse
 from swiftem.estimators.documents import PIECES, Documents
 from swiftem.estimators.first_topics import CLUSTERED, FEW, clustered_topics, random_topics
 from swiftem.estimators.fit_topics import Allocator
 from swiftem.estimators.plan_topics import SMALL, TopicPlan, starts_for
+from swiftem.estimators.read_weights import read_weights
 from swiftem.estimators.streamed_documents import StreamedDocuments
 from swiftem.estimators.topic_queries import as_strength
+from swiftem.estimators.validated import validated
 
 __all__ = ["TopicInput"]
 
+MOST_TOPICS = 10**6
+"""More are a slip of the pen, and would not fit into memory."""
 BLOCKS = 8
 """Blocks of documents at a time: read ahead, worked on, held for batches, and parts copied out of them."""
 TABLES = PIECES + 8
@@ -119,7 +123,7 @@ class TopicInput:
             X = checked_sparse("X", X)  # scikit-learn converts it, and that may end the process
             if X.shape[1] > MOST_WORDS:
                 raise ValueError(f"X must have at most {MOST_WORDS:,} words, got {X.shape[1]:,}.")
-        X = validate_data(
+        X = validated(
             self, X, accept_sparse="csr", dtype=np.float64, reset=reset, ensure_non_negative=True, order="C"
         )
         matrix = csr_array(X)
@@ -127,16 +131,16 @@ class TopicInput:
             matrix = matrix.copy()
             matrix.sum_duplicates()
             matrix.eliminate_zeros()
+        check_weights("X", matrix.data, "entry", "counts")
         return matrix
 
     def _weights(self, sample_weight: ArrayLike | None, X: Any) -> Array | None:
-        if sample_weight is None:
-            return None
-        return np.asarray(_check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True))
+        return read_weights(sample_weight, X)
 
     def _alpha(self) -> Array:
-        given = as_strength("alpha", self.alpha, [(self.n_components,)])
-        return np.ascontiguousarray(np.broadcast_to(given, (self.n_components,)))
+        n_components = check_int("n_components", self.n_components, minimum=1, maximum=MOST_TOPICS)
+        given = as_strength("alpha", self.alpha, [(n_components,)])
+        return np.ascontiguousarray(np.broadcast_to(given, (n_components,)))
 
     def _beta(self, n_words: int) -> Array:
         given = as_strength("beta", self.beta, [(n_words,), (self.n_components, n_words)])

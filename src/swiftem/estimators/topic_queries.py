@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from swiftem._checks import STRONGEST, as_numbers, check_choice, check_int, shown
 from swiftem._typing import Array
 
 __all__ = ["TopicQueries", "coherence_of", "split_counts"]
@@ -33,6 +34,8 @@ def split_counts(X: Any, random_state: int = 0) -> tuple[Any, Any]:
     >>> (one + other).toarray()
     array([[4., 1.]])
     """
+    if random_state is not None:
+        check_int("random_state", random_state, minimum=0)
     whole = np.floor(X.data)
     first = np.random.default_rng(random_state).binomial(whole.astype(np.int64), 0.5) + (X.data - whole) / 2.0
     row = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
@@ -52,8 +55,6 @@ def coherence_of(X: Any, topics: Array, measure: str, n: int) -> Array:
     documents in which words occur; a pair that never occurs together counts −1. ``"umass"``: mean of
     log((D_ij + 1) / D_j), j the likelier word of the two.
     """
-    if measure not in ("npmi", "umass"):
-        raise ValueError(f"measure must be 'npmi' or 'umass', got {measure!r}.")
     n = min(n, topics.shape[1])
     words = np.argsort(-topics, axis=1, kind="stable")[:, :n]
     used, place = np.unique(words, return_inverse=True)
@@ -107,7 +108,8 @@ class TopicQueries:
         """
         _check_fitted(self)
         names = self._words(names)
-        order = np.argsort(-self.components_, axis=1, kind="stable")[:, : max(0, n)]
+        count = check_int("n", n, minimum=0)
+        order = np.argsort(-self.components_, axis=1, kind="stable")[:, :count]
         return [[str(names[v]) for v in row] for row in order]
 
     def to_pyldavis(self, X: Any, names: Any = None) -> dict[str, Any]:
@@ -138,6 +140,9 @@ class TopicQueries:
             names = names.get_feature_names_out()
         if names is None:
             names = getattr(self, "feature_names_in_", [str(v) for v in range(self.components_.shape[1])])
+        is_sequence = isinstance(names, Sequence) or np.ndim(names) == 1
+        if not is_sequence or isinstance(names, str):
+            raise TypeError(f"names must be a sequence of words or a fitted vectorizer, got {shown(names)}.")
         if len(names) != self.components_.shape[1]:
             raise ValueError(
                 f"names must be one for each of the {self.components_.shape[1]} columns, got {len(names)}."
@@ -158,10 +163,13 @@ class TopicQueries:
             Words of each topic.
         """
         _check_fitted(self)
+        check_choice("measure", measure, ("npmi", "umass"))
+        check_int("n", n, minimum=1)
         return coherence_of(self._counts(X, reset=False), self.components_, measure, n)
 
     def topic_prevalence(self) -> Array:
         """Return the share of the training tokens that is of each topic, shape (K,)."""
+        _check_fitted(self)
         return np.asarray(self.topic_counts_ / self.topic_counts_.sum())
 
     topic_counts_: NDArray[np.float64]
@@ -179,10 +187,12 @@ def _check_fitted(model: Any) -> None:
 
 def as_strength(name: str, value: ArrayLike, shapes: Sequence[tuple[int, ...]]) -> Array:
     """Return a prior's strength as an array, checked; ``shapes`` are those allowed besides a number."""
-    array = np.asarray(value, dtype=np.float64)
+    array = as_numbers(name, value).astype(np.float64)
     if array.ndim and array.shape not in shapes:
         allowed = " or ".join(str(shape) for shape in shapes)
         raise ValueError(f"{name} must be a number or an array of shape {allowed}, got shape {array.shape}.")
     if not np.isfinite(array).all() or (array < 0).any():
-        raise ValueError(f"{name} must be finite and not negative, got {value!r}.")
+        raise ValueError(f"{name} must be finite and not negative, got {shown(value)}.")
+    if (array > STRONGEST).any():
+        raise ValueError(f"{name} must be at most {STRONGEST:g}, got {array.max():g}.")
     return array

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import _fit_context
 from sklearn.utils import check_random_state
 
+from swiftem._checks import check_int, shown
 from swiftem._typing import Array
 from swiftem.estimators.documents import Documents
 from swiftem.estimators.running_counts import RunningCounts, m_step
@@ -102,16 +103,17 @@ class TopicStream:
 
         check_is_fitted(self)
         names = getattr(self, "feature_names_in_", None)
-        new = [] if isinstance(words, int | np.integer) else [str(word) for word in words]
-        count = int(words) if isinstance(words, int | np.integer) else len(new)
-        if isinstance(words, str) or count < 1 or isinstance(words, bool):
-            raise ValueError(f"words must be a positive number or a list of words, got {words!r}.")
+        given = isinstance(words, Sequence | np.ndarray) and not isinstance(words, str | bytes | bytearray)
+        new = [str(word) for word in np.ravel(np.asarray(words, dtype=object))] if given else []
+        count = len(new) if given else check_int("words", words, minimum=1)
+        if not count:
+            raise ValueError(f"words must be a positive number or a list of words, got {shown(words)}.")
         if names is not None and not new:
             raise ValueError("words must be names, as the columns that the model was fitted to have names.")
         known = set() if names is None else set(names)
         twice = [word for number, word in enumerate(new) if word in known or word in new[:number]]
         if twice:
-            raise ValueError(f"words must be new and different, got {twice[0]!r}, which there is.")
+            raise ValueError(f"words must be new and different, got {shown(twice[0])}, which there is.")
         if np.ndim(self.beta):
             raise ValueError(
                 f"beta must be a number where words are added, got shape {np.shape(self.beta)}: set it anew."

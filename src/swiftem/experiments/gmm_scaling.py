@@ -281,7 +281,7 @@ def _reach(
     )  # fmt: skip
     if result.status == "interrupted":
         raise KeyboardInterrupt
-    if result.status == "completed":  # given up before it was known to stay below
+    if result.status != "stopped":  # given up before it was known to stay below
         return first, nan, nan, nan
     # Looking so often takes longer than the run itself: its time is that of the same run, not looked at.
     n_iter = int(stays) * epoch // n

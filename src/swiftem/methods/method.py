@@ -69,7 +69,7 @@ class Method(ABC):
     batch_size: int = 1
 
     def __post_init__(self) -> None:
-        check_int("batch_size", self.batch_size, minimum=1)
+        check_int("batch_size", self.batch_size, minimum=1, maximum=2**31 - 1)
         check_step_size(self.step_size)
 
     @property

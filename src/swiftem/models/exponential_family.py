@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from swiftem._checks import shown
 from swiftem._typing import Array, Theta
 from swiftem.data.draws import spread_rows
 from swiftem.data.source import Batch, Source
 from swiftem.data.stored_source import StoredSource
+from swiftem.models.user_functions import described, read_penalty, read_statistics, read_theta, read_truth
 
 __all__ = ["ExponentialFamilyModel", "FunctionModel"]
 
@@ -128,6 +130,11 @@ class FunctionModel:
     penalty: Callable[..., Any]
     in_domain: Callable[[Array], bool] = is_finite
 
+    def __post_init__(self) -> None:
+        for part in fields(self):
+            if not callable(getattr(self, part.name)):
+                raise TypeError(f"{part.name} must be a function, got {shown(getattr(self, part.name))}.")
+
     def bind(self, source: Source) -> BoundExponentialFamily:
         """Return the model for these data."""
         return BoundExponentialFamily(self, source)
@@ -139,6 +146,9 @@ class BoundExponentialFamily:
 
     model: ExponentialFamilyModel | FunctionModel
     source: Source
+    _width: list[int] = field(default_factory=list, repr=False, compare=False)
+    #: What the parameters were at which the E-step first worked.
+    _worked: list[str] = field(default_factory=list, repr=False, compare=False)
 
     def initial_theta(self, rng: np.random.Generator) -> Theta:
         """Return the model's initial parameters from a sample of the data."""
@@ -147,7 +157,7 @@ class BoundExponentialFamily:
             index = spread_rows(n, SAMPLE, rng)
         else:
             index = np.sort(rng.choice(n, SAMPLE, replace=False))
-        return self.model.initial_theta(self.source.take(index).y, rng)
+        return read_theta("initial_theta", self.model.initial_theta(self.source.take(index).y, rng))
 
     def check_theta(self, theta: Theta, name: str = "theta0") -> Theta:
         """Return ``theta`` as it is: only the model's author knows what fits."""
@@ -155,15 +165,32 @@ class BoundExponentialFamily:
 
     def posterior(self, batch: Batch, theta: Theta) -> tuple[Array, Array]:
         """E-step: statistics (b, q) and log-likelihood (b,)."""
-        rows, loglik = self.model.expected_statistics(batch.y, theta)
-        rows, loglik = np.asarray(rows, dtype=np.float64), np.asarray(loglik, dtype=np.float64)
-        b = len(batch.index)
-        if rows.ndim != 2 or len(rows) != b or loglik.shape != (b,):
-            raise ValueError(
-                f"expected_statistics must return arrays of shape (b, q) and (b,) for b = {b} samples, "
-                f"got {rows.shape} and {loglik.shape}."
-            )
-        return rows, loglik
+        try:
+            found = self.model.expected_statistics(batch.y, theta)
+        except Exception as error:
+            self._explain(error, theta)
+            raise
+        try:
+            statistics = read_statistics(found, len(batch.index), self._width)
+        except (TypeError, ValueError) as error:
+            self._explain(error, theta)
+            raise
+        if not self._worked:
+            self._worked.append(described(theta))
+        return statistics
+
+    def _explain(self, error: Exception, theta: Theta) -> None:
+        """Say whose fault it is where the E-step fails on what the M-step returned, or does not compile."""
+        now, reason = described(theta), " ".join(str(error).split()).rstrip(".")[:300]
+        if self._worked and now != self._worked[0]:
+            raise TypeError(
+                f"m_step must return parameters that expected_statistics takes, such as {self._worked[0]}, "
+                f"with which the run began, got {now} ({reason})."
+            ) from error
+        if type(error).__module__.partition(".")[0] == "numba":
+            raise TypeError(
+                f"expected_statistics must compile for parameters that are {now}, but does not ({reason})."
+            ) from error
 
     def statistics(self, batch: Batch, rows: Array, weight: Array) -> Array:
         """Return the weighted sum of the rows, shape (q,)."""
@@ -171,15 +198,15 @@ class BoundExponentialFamily:
 
     def m_step(self, s: Array) -> Theta:
         """Return the model's M-step."""
-        return self.model.m_step(s)
+        return read_theta("m_step", self.model.m_step(s))
 
     def penalty(self, theta: Theta) -> float:
         """Return the model's penalty."""
-        return float(self.model.penalty(theta))
+        return read_penalty(self.model.penalty(theta))
 
     def in_domain(self, s: Array) -> bool:
         """Return the model's answer."""
-        return self.model.in_domain(s)
+        return read_truth(self.model.in_domain(s))
 
     def unpack(self, s: Array) -> Array:
         """Return ``s``, which has no named parts, or refuse it if a sample's statistics have another size."""

@@ -15,7 +15,7 @@ from swiftem.kernels.reference import gaussian_components as kernel
 from swiftem.models.covariance import COVARIANCES, Coefficients, Covariance
 from swiftem.models.gaussian_theta import GaussianStatistics, GaussianTheta
 from swiftem.models.normal_inverse_wishart import BoundPrior
-from swiftem.models.rows import BLOCK, check_rows, different_rows, mean_row, two_dimensional
+from swiftem.models.rows import BLOCK, LARGEST, check_rows, different_rows, mean_row, two_dimensional
 
 if TYPE_CHECKING:
     from swiftem.models.gaussian_mixture import GaussianMixtureModel
@@ -38,6 +38,8 @@ def check_covariances(
     if factors is None:
         what = "positive definite" if kind.name in ("full", "tied") else "positive"
         raise ValueError(f"{name} must be {what}.")
+    if np.abs(factors).max() > LARGEST:  # their squares are the precisions
+        raise ValueError(f"{name} must have variances of at least {LARGEST**-2:g}: take another unit.")
     return found, factors
 
 

@@ -8,7 +8,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from swiftem._checks import SIMPLEX_TOLERANCE, as_floats, check_choice, check_int, check_real, check_simplex
+from swiftem._checks import (
+    SIMPLEX_TOLERANCE,
+    STRONGEST,
+    as_floats,
+    check_choice,
+    check_int,
+    check_real,
+    check_simplex,
+)
 from swiftem._typing import Array, Theta
 from swiftem.data.source import Batch, Source
 from swiftem.kernels.reference import gaussian_mixture as kernel
@@ -16,7 +24,7 @@ from swiftem.models.covariance import COVARIANCES
 from swiftem.models.gaussian_components import BoundGaussians, bind_gaussians, check_covariances
 from swiftem.models.gaussian_theta import GaussianStatistics, GaussianTheta
 from swiftem.models.normal_inverse_wishart import NormalInverseWishart
-from swiftem.models.rows import check_rows, different_rows, two_dimensional
+from swiftem.models.rows import LARGEST, check_rows, different_rows, two_dimensional
 
 __all__ = ["GaussianMixtureModel", "GaussianMixtureStatistics", "GaussianMixtureTheta"]
 
@@ -102,10 +110,10 @@ class GaussianMixtureModel:
         for name in ("delta", "epsilon"):
             if getattr(self, name) is None:
                 object.__setattr__(self, name, 1e-3 if unit else 0.0)
-            check_real(name, getattr(self, name), minimum=0.0)
-        check_real("reg_covar", self.reg_covar, minimum=0.0)
+            check_real(name, getattr(self, name), minimum=0.0, maximum=STRONGEST)
+        check_real("reg_covar", self.reg_covar, minimum=0.0, maximum=LARGEST**2)
         if self.concentration is not None:
-            check_real("concentration", self.concentration, minimum=1.0)
+            check_real("concentration", self.concentration, minimum=1.0, maximum=STRONGEST)
         if self.prior is not None and not isinstance(self.prior, NormalInverseWishart):
             raise TypeError(f"prior must be a NormalInverseWishart, got {type(self.prior).__name__}.")
         if not unit and self.delta:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from swiftem._checks import as_floats, check_real
+from swiftem._checks import STRONGEST, as_floats, check_real
 from swiftem._typing import Array
 
 __all__ = ["BoundPrior", "NormalInverseWishart"]
@@ -71,9 +71,11 @@ class NormalInverseWishart:
     mean: Any = None
 
     def __post_init__(self) -> None:
-        check_real("degrees_of_freedom", self.degrees_of_freedom, minimum=0.0)
-        check_real("mean_precision", self.mean_precision, minimum=0.0)
+        check_real("degrees_of_freedom", self.degrees_of_freedom, minimum=0.0, maximum=STRONGEST)
+        check_real("mean_precision", self.mean_precision, minimum=0.0, maximum=STRONGEST)
         scale = as_floats("scale", self.scale)
+        if scale.size and np.abs(scale).max() > STRONGEST:
+            raise ValueError(f"scale must be at most {STRONGEST:g}, got {np.abs(scale).max():g}.")
         if scale.ndim > 2 or (scale.ndim == 2 and scale.shape[0] != scale.shape[1]):
             raise ValueError(f"scale must be a number, a vector or a square matrix, got shape {scale.shape}.")
         matrix = scale if scale.ndim == 2 else np.diag(np.atleast_1d(scale))

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from swiftem._checks import as_floats, check_int, check_real, check_simplex
+from swiftem._checks import STRONGEST, as_floats, check_int, check_real, check_simplex
 from swiftem._typing import Array
 from swiftem.data.source import Batch, Source
 from swiftem.kernels.reference import plsa as kernel
@@ -73,8 +73,8 @@ class PLSAModel:
 
     def __post_init__(self) -> None:
         check_int("n_topics", self.n_topics, minimum=1)
-        check_real("alpha", self.alpha, minimum=0.0)
-        check_real("beta", self.beta, minimum=0.0)
+        check_real("alpha", self.alpha, minimum=0.0, maximum=STRONGEST)
+        check_real("beta", self.beta, minimum=0.0, maximum=STRONGEST)
 
     def theta(self, *, doc_topic: ArrayLike, topic_word: ArrayLike) -> PLSATheta:
         """Return parameters for this model, checked.

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from swiftem._typing import Array
+from swiftem.data.array_source import ArraySource
 from swiftem.data.draws import spread_rows
 from swiftem.data.source import Source
 from swiftem.data.stored_source import StoredSource
@@ -15,6 +16,8 @@ from swiftem.data.stored_source import StoredSource
 __all__ = ["check_rows", "different_rows", "mean_row", "two_dimensional"]
 
 BLOCK = 4096
+LARGEST, LARGEST_FLOAT32 = 1e140, 1e15
+"""What numbers in rows may be at most: sums of their squares, in k-means those of float32, must be finite."""
 
 
 def two_dimensional(y: NDArray[Any]) -> NDArray[Any]:
@@ -28,7 +31,22 @@ def check_rows(source: Source, least: int) -> int:
         raise TypeError("data must be rows of numbers for a Gaussian mixture, got word counts or tokens.")
     if source.n < least:
         raise ValueError(f"data must have at least n_components={least} rows, got {source.n}.")
+    if isinstance(source, ArraySource):
+        check_size(source.y)
     return int(two_dimensional(next(source.blocks(1)).y).shape[1])
+
+
+def check_size(y: NDArray[Any], start: int = 0) -> None:
+    """Refuse rows (b, ...) whose squares would not be finite; the first of them has number ``start``."""
+    most = LARGEST_FLOAT32 if y.dtype == np.float32 else LARGEST
+    if not y.size or (y.dtype.kind != "f") or (y.max() <= most and y.min() >= -most):
+        return
+    row = int(np.argmax((np.abs(two_dimensional(y)) > most).any(axis=1)))
+    value = two_dimensional(y)[row][np.argmax(np.abs(two_dimensional(y)[row]))]
+    raise ValueError(
+        f"data must lie between {-most:g} and {most:g} where they are {y.dtype}, got {value:g} in row "
+        f"{start + row}: take another unit."
+    )
 
 
 def different_rows(source: Source, count: int, d: int, rng: np.random.Generator) -> Array:
@@ -60,6 +78,8 @@ def mean_row(source: Source) -> Array:
     total = np.zeros(1)
     for batch in source.blocks(BLOCK):
         y = two_dimensional(batch.y)
+        if not isinstance(source, ArraySource):
+            check_size(y, int(batch.index[0]))
         if origin is None:  # sums of differences keep the digits that an offset of the data would take
             origin = y[0].astype(np.float64)
         # In one order of memory, as sums depend on it to rounding.

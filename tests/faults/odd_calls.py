@@ -1,0 +1,322 @@
+"""Calls of estimators, ``select``, ``run`` and what they take, with some arguments that are odd or bad."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+from odd_arguments import Draw, Named, counts, length_of, number, rows, weights
+
+import swiftem
+from swiftem import data, methods, models, schedules
+from swiftem.posterior import posterior
+
+KINDS = ("full", "tied", "diag", "spherical")
+NAMES = ("auto", "em", "sem", "iem", "sem-vr", "fiem")
+
+
+class Call(NamedTuple):
+    """What is called, in words, and a function that does it and returns all that must be sound."""
+
+    words: str
+    do: Callable[[], Any]
+
+
+def said(named: dict[str, Named]) -> str:
+    return ", ".join(f"{key}={value.name}" for key, value in named.items())
+
+
+def valued(named: dict[str, Named]) -> dict[str, Any]:
+    return {key: value.value for key, value in named.items()}
+
+
+def some_odd(draw: Draw, good: dict[str, list[Any]], most: int = 2) -> dict[str, Named]:
+    """Return parameters from lists of good values, most of them left out, a few of them odd."""
+    chosen = {}
+    for _ in range(draw.integer(0, 4)):
+        name = draw.pick(list(good))
+        value = draw.pick(good[name])
+        chosen[name] = Named(" ".join(repr(value).split())[:40], value)
+    for _ in range(draw.pick([0, 0, 0, 0, 0, 1, 1, most])):
+        chosen[draw.pick(list(good))] = number(draw)
+    asked = chosen.get("n_init")
+    if asked is not None and isinstance(asked.value, int) and asked.value > 7:
+        chosen["n_init"] = Named("2", 2)  # so many starts are no mistake, but take long
+    return chosen
+
+
+def array_or_number(draw: Draw, shape: tuple[int, ...]) -> Named:
+    """Return an array of nearly the shape, of any form, or something else."""
+    return draw.pick([rows, lambda draw: rows(draw, *shape[:2]), number])(draw)
+
+
+MIXTURE: dict[str, list[Any]] = {
+    "n_components": [1, 2, 3, 8], "covariance_type": list(KINDS), "tol": [1e-3, 0.0, 10.0],
+    "reg_covar": [1e-6, 0.0, 1.0, 1e-300, 1e200], "max_iter": [0, 1, 2, 5], "n_init": [1, 2],
+    "init_params": ["kmeans", "k-means++", "random", "random_from_data", lambda X, m, r: np.zeros(len(X), int),
+                    lambda X, m, r: None, np.zeros(20, int), np.ones((20, 2))],
+    "weights_init": [[0.5, 0.5], [1.0, 0.0], [1e-300, 1.0], [1.0]], "means_init": [np.zeros((2, 2)), [[1e200, 0], [0, 1]]],
+    "precisions_init": [[np.eye(2)] * 2, np.eye(2), np.ones((2, 2)), [1.0, 1e99], [1e-300, 1.0]],
+    "random_state": [0, 1, None], "warm_start": [True, False], "verbose": [0], "verbose_interval": [1, 10],
+    "method": list(NAMES), "batch_size": [1, 5, "auto", 1000],
+    "step_size": [1.0, 0.1, "auto", 1e-300, schedules.power(1.0, 0.6), lambda k: 0.5, lambda k: None, lambda k: np.nan],
+    "concentration": [1.0, 5.0, 1e99], "memory_limit": ["500MB", 10**9, "1GB"],
+    "prior": [models.NormalInverseWishart(5.0, 1.0), models.NormalInverseWishart(5.0, [1.0, 2.0], 3.0, [1.0, 1.0]),
+              models.NormalInverseWishart(1e99, 1e-99), models.NormalInverseWishart(9.0, 1e99)],
+    "scratch": [None, "/tmp"], "checkpoint_every": [None], "resume": [False],
+}  # fmt: skip
+TOPICS: dict[str, list[Any]] = {
+    "n_components": [1, 2, 3, 9], "alpha": [0.1, 0.0, 1e99, 1e-300, [0.1, 0.2]], "beta": [0.05, 0.0, 1e99, 1e-300],
+    "method": list(NAMES), "init": ["auto", "random", "k-means", np.ones((2, 6)), np.eye(2, 6)],
+    "n_init": ["auto", 1, 2], "leave_one_out": ["auto", True, False], "sampling": ["auto", "documents", "tokens"],
+    "batch_size": [1, 7, "auto", 1000], "step_size": [1.0, 0.1, "auto", schedules.inverse(3, 10), lambda k: np.nan],
+    "max_iter": [1, 2, 5], "tol": [1e-4, 0.0, 10.0], "memory_limit": ["500MB"], "scratch": [None, "/tmp"],
+    "random_state": [0, 1, None], "verbose": [0], "verbose_interval": [1, 10],
+}  # fmt: skip
+
+
+def fit_mixture(draw: Draw) -> Call:
+    given, X = some_odd(draw, MIXTURE), rows(draw)
+    given.setdefault("max_iter", Named("3", 3))
+    weight = weights(draw, length_of(X.value))
+    how = draw.pick(["fit", "fit", "fit_predict", "partial_fit", "twice"])
+
+    def do() -> Any:
+        mixture = swiftem.GaussianMixture(**valued(given))
+        if how == "twice":
+            return mixture.fit(X.value, sample_weight=weight.value).partial_fit(
+                X.value, sample_weight=weight.value
+            )
+        found = getattr(mixture, how)(X.value, sample_weight=weight.value)
+        return mixture if how == "fit_predict" else found
+
+    return Call(f"GaussianMixture({said(given)}).{how}({X.name}, weights {weight.name})", do)
+
+
+@cache
+def mixtures() -> list[Any]:
+    X = np.random.default_rng(0).normal(size=(40, 2)) + 5.0 * (np.arange(40)[:, None] % 2)
+    made = [swiftem.GaussianMixture(2, covariance_type=kind, random_state=0).fit(X) for kind in KINDS]
+    return [*made * 2, swiftem.GaussianMixture(1).fit(X[:, :1]), swiftem.GaussianMixture(2)]
+
+
+def ask_mixture(draw: Draw) -> Call:
+    mixture, X = draw.pick(mixtures()), rows(draw, d=draw.pick([None, 2, 2, 2]))
+    weight, odd, other = weights(draw, length_of(X.value)), number(draw), array_or_number(draw, (1, 2))
+    asked: dict[str, Callable[[], Any]] = {
+        **{name: lambda name=name: getattr(mixture, name)(X.value) for name in
+           ("predict", "predict_proba", "score_samples")},
+        **{name: lambda name=name: getattr(mixture, name)(X.value, sample_weight=weight.value) for name in
+           ("score", "bic", "aic", "icl")},
+        "sample": lambda: mixture.sample(odd.value if odd.name[:3] != "int" else min(odd.value, 100)),
+        "marginal": lambda: mixture.marginal(odd.value),
+        "marginal of rows": lambda: mixture.marginal(other.value),
+        "condition": lambda: mixture.condition([0], other.value),
+        "condition on odd": lambda: mixture.condition(odd.value, [0.0]),
+        "full_covariances": mixture.full_covariances,
+        "to_sklearn": mixture.to_sklearn,
+    }  # fmt: skip
+    name = draw.pick(list(asked))
+    words = f"mixture {mixtures().index(mixture)}: {name}({X.name}, weights {weight.name}, {odd.name}, {other.name})"
+    return Call(words, asked[name])
+
+
+def from_parameters(draw: Draw) -> Call:
+    kind = draw.pick(KINDS)
+    covariances = {
+        "full": [np.eye(2)] * 2,
+        "tied": np.eye(2),
+        "diag": np.ones((2, 2)),
+        "spherical": np.ones(2),
+    }[kind]
+    given = {"weights": Named("good", [0.5, 0.5]), "means": Named("good", [[0.0, 0.0], [3.0, 3.0]]),
+             "covariances": Named("good", covariances)}  # fmt: skip
+    for _ in range(draw.pick([1, 1, 2])):
+        given[draw.pick(list(given))] = array_or_number(draw, (2, 2))
+    how = draw.pick(["GaussianMixture.from_parameters", "model.theta"])
+
+    def do() -> Any:
+        if how == "model.theta":
+            return models.GaussianMixtureModel(2, covariance=kind).theta(**valued(given))
+        return swiftem.GaussianMixture.from_parameters(**valued(given), covariance_type=kind)
+
+    return Call(f"{how}({said(given)}, {kind})", do)
+
+
+def fit_topics(draw: Draw) -> Call:
+    given, X = some_odd(draw, TOPICS), counts(draw)
+    given.setdefault("max_iter", Named("3", 3))
+    weight = weights(draw, length_of(X.value))
+    how = draw.pick(["fit", "fit", "fit_transform", "partial_fit", "twice"])
+
+    def do() -> Any:
+        topics = swiftem.PLSA(**valued(given))
+        if how == "twice":
+            return topics.fit(X.value, sample_weight=weight.value).partial_fit(
+                X.value, sample_weight=weight.value
+            )
+        found = getattr(topics, how)(X.value, sample_weight=weight.value)
+        return [topics, found] if how == "fit_transform" else found
+
+    return Call(f"PLSA({said(given)}).{how}({X.name}, weights {weight.name})", do)
+
+
+@cache
+def fitted_topics() -> list[Any]:
+    X = np.random.default_rng(0).poisson(1.0, size=(30, 6)) + np.eye(30, 6)
+    return [swiftem.PLSA(2, random_state=0, tol=1.0).fit(X)] * 9 + [swiftem.PLSA(2)]
+
+
+def ask_topics(draw: Draw) -> Call:
+    from copy import deepcopy
+
+    topics, X, odd = deepcopy(draw.pick(fitted_topics())), counts(draw), number(draw)
+    weight = weights(draw, length_of(X.value))
+    asked: dict[str, Callable[[], Any]] = {
+        "transform": lambda: topics.transform(X.value),
+        "score": lambda: topics.score(X.value, sample_weight=weight.value),
+        "perplexity": lambda: topics.perplexity(X.value),
+        "perplexity, seed": lambda: topics.perplexity(np.ones((3, 6)), random_state=odd.value),
+        "coherence": lambda: topics.coherence(X.value, measure=draw.pick(["npmi", "umass"])),
+        "coherence, n": lambda: topics.coherence(np.ones((3, 6)), n=odd.value),
+        "coherence, measure": lambda: topics.coherence(np.ones((3, 6)), measure=odd.value),
+        "top_words": lambda: topics.top_words(n=odd.value),
+        "top_words, names": lambda: topics.top_words(odd.value),
+        "to_pyldavis": lambda: topics.to_pyldavis(X.value),
+        "add_words": lambda: topics.add_words(odd.value if odd.name[:3] != "int" else min(odd.value, 9)),
+        "topic_prevalence": topics.topic_prevalence,
+        "sorted_topics": topics.sorted_topics,
+        "get_feature_names_out": topics.get_feature_names_out,
+    }
+    name = draw.pick(list(asked))
+    fitted = hasattr(topics, "components_")
+    return Call(f"topics, fitted {fitted}: {name}({X.name}, weights {weight.name}, {odd.name})", asked[name])
+
+
+def select(draw: Draw) -> Call:
+    good: dict[str, list[Any]] = {
+        "n_components": [1, range(1, 3), [2, 1], (1, 1)], "covariance_types": ["full", KINDS, ["diag"], ()],
+        "criterion": ["bic", "aic", "icl", lambda m, X, w: 0.0, lambda m, X, w: np.nan, lambda m, X, w: None],
+        "n_init": [1, 2], "n_jobs": [None, 1, -1], "random_state": [0], "max_iter": [1, 2], "method": list(NAMES),
+        "tol": [1.0], "reg_covar": [0.0, 1e-6], "step_size": [0.5], "verbose": [False],
+    }  # fmt: skip
+    given, X = some_odd(draw, good), rows(draw)
+    given.setdefault("n_components", Named("2", 2))
+    weight = weights(draw, length_of(X.value))
+    words = f"select({X.name}, {said(given)}, weights {weight.name})"
+    return Call(words, lambda: swiftem.select(X.value, **valued(given), sample_weight=weight.value))
+
+
+MODELS: dict[str, Callable[[Draw], dict[str, Named]]] = {
+    "GaussianMixtureModel": lambda draw: some_odd(draw, {
+        "n_components": [1, 2, 3], "covariance": ["unit", *KINDS], "reg_covar": [0.0, 1e-6], "delta": [1e-3, 0.0, 1e99],
+        "epsilon": [1e-3, 0.0, 1e99], "known_weights": [None, [0.5, 0.5], [1.0, 0.0]], "concentration": [None, 2.0],
+        "prior": [None, models.NormalInverseWishart(5.0, 1.0)],
+    }),
+    "PLSAModel": lambda draw: some_odd(draw, {"n_topics": [1, 2, 3], "alpha": [0.0, 1e-3, 1e99], "beta": [0.0, 1e-3]}),
+}  # fmt: skip
+METHODS: dict[str, dict[str, list[Any]]] = {
+    "EM": {},
+    "OnlineEM": {"step_size": [0.5, 1.0, lambda k: 1 / k], "batch_size": [1, 3]},
+    "IncrementalEM": {"batch_size": [1, 3], "memory_dtype": ["float64", "float32"]},
+    "VarianceReducedEM": {"step_size": [0.1, 1.0], "batch_size": [1, 3], "epoch_length": [1, 5]},
+    "FastIncrementalEM": {"step_size": [0.1, 1.0], "batch_size": [1, 3], "memory_order": ["iid", "shuffled"],
+                          "memory_dtype": ["float64", "float32"]},
+}  # fmt: skip
+
+
+def run(draw: Draw) -> Call:
+    model = draw.pick(list(MODELS))
+    of_model, name = MODELS[model](draw), draw.pick(list(METHODS))
+    of_method = some_odd(draw, METHODS[name]) if METHODS[name] else {}
+    of_model.setdefault("n_components" if model == "GaussianMixtureModel" else "n_topics", Named("2", 2))
+    X = rows(draw) if model == "GaussianMixtureModel" else counts(draw)
+    weight = weights(draw, length_of(X.value))
+    given = some_odd(draw, {
+        "n_iter": [0, 1, 5, swiftem.RandomTermination(5)], "seed": [0, None, np.random.default_rng(0)],
+        "record_every": [1, 2], "record": [lambda iterate: None], "callback": [lambda iterate: True, lambda iterate: 0],
+        "kernels": ["auto", "reference"], "memory_limit": ["500MB", None], "scratch": [None, "/tmp"], "resume": [False],
+        "draws": [None, [0, 1, 0, 1, 0], ([0] * 5, [1] * 5)], "s0": [None, np.ones(3), np.ones(6), np.full(14, 1e99)],
+        "theta0": [None], "state": [None], "checkpoint": [None], "checkpoint_every": [None],
+    })  # fmt: skip
+    count = given.setdefault("n_iter", Named("5", 5)).value
+    if isinstance(count, int | np.integer) and count > 1000:  # that many is no mistake
+        given["n_iter"] = Named("5", 5)
+    given.pop("checkpoint", None)  # names of folders are for other tests
+    how = draw.pick(["run", "run", "run", "posterior", "objective"])
+
+    def do() -> Any:
+        made = getattr(models, model)(**valued(of_model))
+        if how == "run":
+            method = getattr(methods, name)(**valued(of_method))
+            return swiftem.run(made, X.value, method, **valued(given), sample_weight=weight.value)
+        theta = given.get("theta0", Named("", None)).value
+        if theta is None:
+            theta = swiftem.run(made, X.value, methods.EM(), n_iter=0, seed=0).theta
+        if how == "posterior":
+            return posterior(made, X.value, theta, responsibilities=True, labels=True)
+        return swiftem.objective(made, X.value, theta, sample_weight=weight.value)
+
+    words = f"{how}({model}({said(of_model)}), {X.name}, {name}({said(of_method)}), {said(given)}, weights {weight.name})"
+    return Call(words, do)
+
+
+def run_own(draw: Draw) -> Call:
+    """A user's functions, one of which returns something odd."""
+    good: dict[str, Callable[..., Any]] = {
+        "initial_theta": lambda y, rng: 0.5,
+        "expected_statistics": lambda y, theta: (np.reshape(y, (len(y), -1)), np.zeros(len(y))),
+        "m_step": lambda s: s[0],
+        "penalty": lambda theta: 0.0,
+        "in_domain": lambda s: bool(np.isfinite(s).all()),
+    }
+    which, odd, X = draw.pick(["none", *good]), array_or_number(draw, (3, 1)), rows(draw)
+    name = draw.pick(list(METHODS))
+    pair = draw.pick([lambda value: value, lambda value: (value, value)])
+    if which != "none":
+        good[which] = lambda *arguments: pair(odd.value)
+
+    def do() -> Any:
+        model = models.FunctionModel(**good)
+        result = swiftem.run(model, X.value, getattr(methods, name)(), n_iter=4, seed=0)
+        return (result.s if result.status != "rejected" else 0.0), result.passes  # a user's θ may be infinite
+
+    return Call(f"run(own model with {which} {odd.name}, {X.name}, {name})", do)
+
+
+def make_other(draw: Draw) -> Call:
+    """Schedules, termination, priors and sources, with odd arguments."""
+    one, two, X = number(draw), number(draw), rows(draw)
+    table, weight = counts(draw), weights(draw, length_of(X.value))
+    indices = array_or_number(draw, (5, 1)), array_or_number(draw, (5, 1))
+    asked: dict[str, Callable[[], Any]] = {
+        "constant": lambda: schedules.constant(one.value)(1),
+        "inverse": lambda: schedules.inverse(one.value, two.value)(1),
+        "power": lambda: schedules.power(one.value, 0.6, two.value)(1),
+        "sample_size": lambda: schedules.sample_size(one.value).resolve(100, 2)(1),
+        "RandomTermination": lambda: swiftem.RandomTermination(one.value, two.value),
+        "NormalInverseWishart": lambda: models.NormalInverseWishart(one.value, two.value),
+        "NormalInverseWishart, rows": lambda: models.NormalInverseWishart(5.0, X.value, 1.0, one.value),
+        "ArraySource": lambda: data.ArraySource(X.value, sample_weight=weight.value),
+        "CountSource": lambda: data.CountSource(table.value, sample_weight=weight.value),
+        "TokenSource": lambda: data.TokenSource(
+            indices[0].value, indices[1].value, sample_weight=weight.value
+        ),
+        "as_source": lambda: data.as_source(X.value, weight.value),
+        "open_source": lambda: data.open_source(one.value),
+    }
+    name = draw.pick(list(asked))
+    return Call(f"{name}({one.name}, {two.name}; {X.name}; {table.name}; weights {weight.name})", asked[name])
+
+
+FAMILIES: list[Callable[[Draw], Call]] = [
+    fit_mixture, fit_mixture, fit_mixture, fit_topics, fit_topics, fit_topics, ask_mixture, ask_topics, run, run,
+    from_parameters, select, run_own, make_other,
+]  # fmt: skip
+
+
+def make_call(draw: Draw) -> Call:
+    """Return one call."""
+    return draw.pick(FAMILIES)(draw)

@@ -1,0 +1,204 @@
+"""Mutants of the estimators that tests must notice, as ``tests/mutate.py`` reads them."""
+
+ONLINE = "estimators/online.py"
+RESERVOIR = "estimators/reservoir.py"
+LOOK = "estimators/look.py"
+PLAN = "estimators/plan.py"
+FIT = "estimators/fit_mixture.py"
+RESEED = "estimators/reseed.py"
+SPLIT = "estimators/split.py"
+TOPICS = "estimators/first_topics.py"
+INPUT = "estimators/mixture_input.py"
+MIXTURE = "estimators/gaussian_mixture.py"
+
+STREAM_TESTS = "tests/estimators/test_partial_fit.py"
+LOOK_TESTS = "tests/estimators/test_look.py"
+DEGENERATE_TESTS = "tests/estimators/test_degenerate.py"
+RESTORED = "        self._last, self._last_passes, self._calm, self._last_of_all, self.objective = state\n"
+
+MUTANTS = [
+    (
+        "online: a prior counts anew in every batch",
+        ONLINE,
+        "share, prior = source.total_weight / seen, bound.prior",
+        "share, prior = 1.0, bound.prior",
+        f"{STREAM_TESTS}::test_a_prior_counts_once_in_a_stream",
+    ),
+    (
+        "online: the sample is fitted without its weights",
+        ONLINE,
+        "rows = ArraySource(self.sample.rows, weight)",
+        "rows = ArraySource(self.sample.rows)",
+        f"{STREAM_TESTS}::test_a_better_place_is_looked_for_by_the_weights_of_the_rows",
+    ),
+    (
+        "online: a refused batch changes the statistics",
+        ONLINE,
+        "        if bound.in_domain(s):\n            now, theta = replace(now, s=s), bound.m_step(s)\n",
+        "        now = replace(now, s=s)\n        if bound.in_domain(s): theta = bound.m_step(s)\n",
+        f"{STREAM_TESTS}::test_a_batch_without_an_m_step_leaves_the_statistics_as_they_were",
+    ),
+    (
+        "online: a move by noise",
+        ONLINE,
+        "elif if_near < now_is - n_parameters(self.model, bound.d) * float(share @ share):",
+        "elif if_near < now_is:",
+        f"{STREAM_TESTS}::test_a_look_at_the_sample_does_not_move_by_noise",
+    ),
+    (
+        "reservoir: the largest rank that is kept as threshold",
+        RESERVOIR,
+        "threshold = min(threshold, float(all_rank[order[self.size]]))",
+        "threshold = min(threshold, float(all_rank[order[: self.size]].max()))",
+        f"{STREAM_TESTS}::test_the_sample_of_a_stream_stands_for_all_rows",
+    ),
+    (
+        "reservoir: the threshold of the last rows alone",
+        RESERVOIR,
+        "threshold = min(threshold, float(all_rank[order[self.size]]))",
+        "threshold = float(all_rank[order[self.size :]].max())",
+        f"{STREAM_TESTS}::test_the_sample_of_a_stream_stands_for_all_rows",
+    ),
+    (
+        "reservoir: rows with their own weights",
+        RESERVOIR,
+        "return self.weight / -np.expm1(-self.weight * self.threshold)",
+        "return self.weight",
+        f"{STREAM_TESTS}::test_the_sample_of_a_stream_stands_for_all_rows",
+    ),
+    (
+        "reservoir: all rows alike, also those that are sure to be kept",
+        RESERVOIR,
+        "return self.weight / -np.expm1(-self.weight * self.threshold)",
+        "return np.full(len(self.weight), 1.0 / self.threshold)",
+        f"{STREAM_TESTS}::test_the_sample_of_a_stream_stands_for_all_rows",
+    ),
+    (
+        "look: the error of a gain without weights",
+        LOOK,
+        "sqrt(float(self._weight**2 @ (change - mean) ** 2)) / total",
+        "sqrt(float(((change - mean) ** 2).sum())) / total",
+        f"{LOOK_TESTS}::test_the_unit_of_weights_does_not_matter_to_looks_at_some_rows",
+    ),
+    (
+        "look: the error of a gain by weights that are not squared",
+        LOOK,
+        "sqrt(float(self._weight**2 @ (change - mean) ** 2)) / total",
+        "sqrt(float(self._weight @ (change - mean) ** 2)) / total",
+        f"{LOOK_TESTS}::test_the_unit_of_weights_does_not_matter_to_looks_at_some_rows",
+    ),
+    *(
+        (
+            f"look: restored without {name}",
+            LOOK,
+            RESTORED,
+            f"{RESTORED}        self.{name} = {begin}\n",
+            f"{LOOK_TESTS}::test_a_look_goes_on_where_it_was_left",
+        )
+        for name, begin in (
+            ("_last", "None"),
+            ("_last_passes", "0.0"),
+            ("_calm", "0"),
+            ("_last_of_all", "None"),
+            ("objective", "inf"),
+        )
+    ),
+    (
+        "look: all rows at every look",
+        LOOK,
+        "passes < APART * self._last_of_all[0]",
+        "passes < self._last_of_all[0]",
+        f"{LOOK_TESTS}::test_looks_at_all_rows_are_seldom",
+    ),
+    (
+        "plan: auto above its boundary only",
+        PLAN,
+        "n / needed >= WORTH",
+        "n / needed > WORTH",
+        "tests/estimators/test_plan.py::test_the_boundary_of_auto",
+    ),
+    (
+        "fit_mixture: no em where all steps are rejected",
+        FIT,
+        "elif iterate.rejected - last[1] == iterate.k - last[0]:",
+        "elif False:",
+        f"{DEGENERATE_TESTS}::test_em_takes_over_where_every_step_is_rejected",
+    ),
+    (
+        "fit_mixture: rejected steps of the last run only",
+        FIT,
+        "fit.rejected = rejected + iterate.rejected",
+        "fit.rejected = iterate.rejected",
+        f"{DEGENERATE_TESTS}::test_a_method_goes_on_after_a_repair_and_counts_on",
+    ),
+    (
+        "fit_mixture: no second run of a method after a repair",
+        FIT,
+        'status = "stopped" if self.em(1, is_last=left < 2) else "at the end"',
+        "self.em(1, is_last=left < 2)",
+        f"{DEGENERATE_TESTS}::test_a_method_goes_on_after_a_repair_and_counts_on",
+    ),
+    (
+        "fit_mixture: a stop during a repair is ignored",
+        FIT,
+        'status = "stopped" if self.em(1, is_last=left < 2) else "at the end"',
+        'status = "at the end" if self.em(1, is_last=left < 2) else "at the end"',
+        "tests/estimators/test_watch.py::test_a_callback_that_stops_a_repair_stops_the_fit",
+    ),
+    (
+        "fit_mixture: components are set anew in the last pass",
+        FIT,
+        "if not is_last:  # what would be set anew",
+        "if True:  # what would be set anew",
+        f"{DEGENERATE_TESTS}::test_the_last_pass_leaves_parameters_that_are_a_fit",
+    ),
+    (
+        "reseed: components that a prior holds are dead",
+        RESEED,
+        "if bound.model.in_counts:",
+        "if False:",
+        f"{DEGENERATE_TESTS}::test_a_component_without_rows_stays_where_the_prior_holds_it",
+    ),
+    (
+        "split: tails above only",
+        SPLIT,
+        "side = 1.0 if rows.weight @ z**3 >= 0 else -1.0",
+        "side = 1.0",
+        "tests/estimators/test_split.py::test_a_tail_is_split_off_on_either_side",
+    ),
+    (
+        "split: the gain of round components by one column",
+        SPLIT,
+        "gain = share * (parts.label - 0.5 * d * float(parts.share @ np.log(spread / whole)))",
+        "gain = share * (parts.label - 0.5 * float(parts.share @ np.log(spread / whole)))",
+        "tests/estimators/test_split.py::test_round_components_count_all_columns",
+    ),
+    (
+        "first_topics: clusters without weights",
+        TOPICS,
+        ", sample_weight=taken.weight).labels_",
+        ").labels_",
+        "tests/estimators/test_first_topics.py::test_documents_are_clustered_by_their_weights",
+    ),
+    (
+        "first_topics: words without weights",
+        TOPICS,
+        "weighted = counts.multiply(taken.weight[:, None]).tocsr()",
+        "weighted = counts",
+        "tests/estimators/test_first_topics.py::test_the_words_of_a_cluster_count_by_the_weights_of_its_documents",
+    ),
+    (
+        "mixture_input: equal weights of a batch do not count",
+        INPUT,
+        "unit_counts = in_batches or self._model().in_counts",
+        "unit_counts = self._model().in_counts",
+        f"{STREAM_TESTS}::test_the_weight_of_a_batch_counts",
+    ),
+    (
+        "gaussian_mixture: equal weights of a fit do not count in what follows",
+        MIXTURE,
+        "self._past = Past(fit.s, fitting.bound.centre, read.total_weight)",
+        "self._past = Past(fit.s, fitting.bound.centre, fitting.source.total_weight)",
+        f"{STREAM_TESTS}::test_the_weight_of_a_batch_counts",
+    ),
+]
