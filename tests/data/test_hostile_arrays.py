@@ -209,6 +209,16 @@ class TestNpy:
         (tmp_path / "toy.npy").write_bytes(content)
         assert read_table(tmp_path / "toy.npy").values.tolist() == [[3.0], [4.0]]
 
+    def test_long_doubles_that_are_too_large(self, tmp_path):
+        file = tmp_path / "toy.npy"
+        np.save(file, np.array([[1.0, 2.0], [1.0, np.longdouble("1e4000")]], dtype=np.longdouble))
+        expected = "an infinity in row 1, column 1"
+        for weight in (None, 0):
+            refused(lambda weight=weight: read_table(file, weights=weight), file, expected)
+            refused(lambda weight=weight: list(open_source(file, weight=weight).blocks(9)), file, expected)
+        refused(lambda: read_table(file, weights=1), file, expected)
+        refused(lambda: open_source(file, weight=1), file, "got inf in row 1")
+
     @pytest.mark.parametrize("kind", ["f2", "f4", ">f8", "i1", "u2", "?"])
     def test_what_numpy_writes(self, tmp_path, kind):
         for array in (np.arange(6).reshape(3, 2), np.arange(6).reshape(3, 2).T, np.arange(3)):

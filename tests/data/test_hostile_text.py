@@ -159,6 +159,17 @@ class TestSizesThatAreOnlySaid:
         file = write(tmp_path, content.encode(), "toy.mtx")
         refused(lambda: read_corpus(file), file, "at least one of its rows and columns", "in line 2")
 
+    @pytest.mark.parametrize("layout", ["array", "coordinate"])
+    def test_symmetric_and_not_square(self, tmp_path, layout):
+        size = "3 1000000000" + (" 3" if layout == "coordinate" else "")
+        head = f"%%MatrixMarket matrix {layout} integer symmetric\n{size}\n"
+        file = write(tmp_path, head.encode() + b"1 1 1\n" * 6, "toy.mtx")
+        refused(lambda: read_corpus(file), file, "as many rows as columns, being symmetric", "in line 2")
+
+    def test_a_pattern_of_all(self, tmp_path):
+        file = write(tmp_path, b"%%MatrixMarket matrix array pattern general\n2 1\n\n\n\n", "toy.mtx")
+        refused(lambda: read_corpus(file), file, "got a pattern in line 1")
+
     def test_words_that_nobody_names(self, tmp_path):
         sp.save_npz(tmp_path / "toy.npz", sp.coo_array(([1], ([0], [2 * 10**9])), shape=(1, 2 * 10**9 + 1)))
         files = [

@@ -28,6 +28,10 @@ NUMBERS = (
     "٣".encode(), b"",
 )  # fmt: skip
 TAILS = (b" ", b"\t", b"\r", b"\0", b"\n", b" \r", b"\x0b", b"\x1a", b"\xff", b" " * 4000, b"\r\n\r\n")
+BANNER = (
+    b"coordinate", b"array", b"integer", b"real", b"pattern", b"complex", b"general", b"symmetric",
+    b"skew-symmetric", b"hermitian", b"unsigned-integer", b"vector",
+)  # fmt: skip
 BLANKS = (b" ", b"\n", b"1 ", b"0", b"\r\n", b"\0", b"ant ", b",")
 
 
@@ -107,6 +111,14 @@ def separators(content: bytes, rng: random.Random) -> bytes:
     )
 
 
+def banner(content: bytes, rng: random.Random) -> bytes:
+    """Change a word of MatrixMarket's first line."""
+    first, end, rest = content.partition(b"\n")
+    words = first.split(b" ")
+    words[rng.randrange(len(words))] = rng.choice(BANNER)
+    return b" ".join(words) + end + rest
+
+
 @cache
 def blanks(unit: bytes, length: int) -> bytes:
     """Return a gzip member that is ``length`` bytes of one thing."""
@@ -160,8 +172,10 @@ def good_lda_c(rng: random.Random) -> Files:
 
 def good_market(rng: random.Random) -> Files:
     stream, counts = io.BytesIO(), corpus(rng)
-    how = rng.randrange(5)
-    if how == 0:
+    how = rng.randrange(6)
+    if how == 5:
+        scipy.io.mmwrite(stream, np.ones((5, 5)) + np.eye(5), symmetry="symmetric")
+    elif how == 0:
         scipy.io.mmwrite(stream, counts.toarray())
     elif how == 1:
         scipy.io.mmwrite(stream, counts.astype(float) / 2, comment="half\nof it")
@@ -184,7 +198,7 @@ def good_npz(rng: random.Random) -> Files:
 
 def rows(rng: random.Random) -> Any:
     y = np.random.default_rng(rng.randrange(100)).normal(size=(rng.randrange(1, 60), rng.randrange(1, 5)))
-    return y.round(3).astype(rng.choice(("f8", "f4", ">f8", "f2", "i4", "u1")))
+    return y.round(3).astype(rng.choice(("f8", "f4", ">f8", "f2", "g", "i4", "u1")))
 
 
 def good_npy(rng: random.Random) -> Files:
@@ -235,6 +249,7 @@ GOOD: dict[str, Callable[[random.Random], Files]] = {
 }  # fmt: skip
 KINDS = tuple(GOOD)
 MUTATIONS: dict[str, tuple[Mutation, ...]] = {
+    "matrixmarket": (*TEXT, *[banner] * 3),
     "npz": (*ANY, *[forged_npz] * 12), "npy": (*ANY, digit, number, *[forged_npy] * 8), "parquet": ANY,
 }  # fmt: skip
 PACKED = ("uci", "lda-c", "matrixmarket", "text", "folder")

@@ -16,6 +16,10 @@ SIZES = (-1, 0, 1, 2, 3, 7, 100, 2**31 - 1, 2**31, 2**32, 3 * 10**9, 2**62, 2**6
 DTYPES = (
     "<f8",
     "<f4",
+    ">f4",
+    "<f2",
+    "<f16",
+    "<u8",
     "<i8",
     "|u1",
     "|O",
@@ -56,6 +60,8 @@ def _size(rng: random.Random) -> str:
 def forged_npy(content: bytes, rng: random.Random) -> bytes:
     """Return an array whose header is another."""
     body = np.arange(rng.randrange(40), dtype=rng.choice(("f8", "f4", "u1"))).tobytes()
+    if rng.random() < 0.3:
+        body = rng.randbytes(rng.randrange(300))
     shape = ", ".join(_size(rng) for _ in range(rng.choice((0, 1, 1, 2, 2, 2, 3, 70))))
     descr = rng.choice([repr(rng.choice(DTYPES)), "[('a', '<f8')]", "None", "{}", "'<f8' * 99", "3"])
     order = rng.choice(("False", "True", "0", "None"))

@@ -26,7 +26,7 @@ BANNER = re.compile(
     rb"(general|symmetric|skew-symmetric|hermitian)",
     flags=re.IGNORECASE,
 )
-COMMENT = re.compile(rb"(?:%[^\n]*+|[ \t\r]*+)\n")
+COMMENTS = re.compile(rb"(?:(?:%[^\n]*+|[ \t\r]*+)\n)*+")
 SIZE = re.compile(rb"[ \t]*+[0-9]++(?:[ \t]++[0-9]++)++[ \t\r]*+\n?+")
 DIGITS = re.compile(r"[0-9]+")
 MOST = 2**63 - 1
@@ -95,10 +95,12 @@ def _matrix_market(file: Path) -> Any:
     layout, field, symmetry = (part.decode("ascii").lower() for part in banner.groups())
     if field == "complex" or symmetry == "hermitian":
         raise ValueError(f"{file} must hold real numbers, got complex ones in line 1.")
+    if layout == "array" and field == "pattern":
+        raise ValueError(f"{file} must have numbers for all entries of an array, got a pattern in line 1.")
     value: Any = {"unsigned-integer": "integer", "double": "real"}.get(field, field)
-    start, number = end, 2
-    while comment := COMMENT.match(content, start):
-        start, number = comment.end(), number + 1
+    comments = COMMENTS.match(content, end)
+    start = end if comments is None else comments.end()
+    number = 2 + content.count(b"\n", end, start)
     end = content.find(b"\n", start) + 1 or len(content)
     size = [whole_number(cell) for cell in DIGITS.findall(content[start:end].decode("utf-8", "replace"))]
     wanted = 3 if layout == "coordinate" else 2
@@ -106,6 +108,11 @@ def _matrix_market(file: Path) -> Any:
         got = content[start : min(end, start + 40)].decode("utf-8", "replace").strip()
         raise ValueError(f"{file} must have {wanted} whole numbers, its size, in line {number}, got {got!r}.")
     rows, columns = size[:2]
+    if symmetry != "general" and rows != columns:
+        raise ValueError(
+            f"{file} must have as many rows as columns, being {symmetry}, got {rows} and {columns} "
+            f"in line {number}."
+        )
     entries = size[2] if layout == "coordinate" else rows * columns
     if layout == "array" and symmetry != "general":
         off_diagonal = rows * (rows - 1) // 2

@@ -14,7 +14,7 @@ from swiftem._checks import check_int
 from swiftem._typing import Array, Index
 from swiftem.data.fingerprint import fingerprint
 from swiftem.data.finite_rows import first_bad_cell, what_it_is
-from swiftem.data.npy_table import open_npy
+from swiftem.data.npy_table import as_doubles, open_npy
 from swiftem.data.row_reader import RowReader
 from swiftem.data.sample_weight import bad_weights, read_sample_weight, wanted_of_weight
 from swiftem.data.source import Access, Batch
@@ -132,7 +132,7 @@ class NpySource(StoredSource):
     def _weight_of(self, start: int, stop: int) -> Array:
         if self._weights is not None:
             return self._weights[start:stop]
-        weight = self._raw_rows(start, stop)[:, self._weight_column].astype(np.float64)
+        weight = as_doubles(self._raw_rows(start, stop)[:, self._weight_column])
         bad = bad_weights(weight)
         if len(bad):
             label, row = self._place(start + int(bad[0]))
@@ -170,7 +170,10 @@ class NpySource(StoredSource):
     def _samples(self, raw: NDArray[Any], start: int | Index) -> NDArray[Any]:
         chosen = raw if self._columns is None else raw[:, self._columns]
         is_own = chosen.base is None and chosen.flags.owndata  # not a view of the file
-        y = np.array(chosen, dtype=self.dtype, order="C", copy=None if is_own else True)
+        with np.errstate(
+            over="ignore", invalid="ignore"
+        ):  # of long doubles: what is not finite is named below
+            y = np.array(chosen, dtype=self.dtype, order="C", copy=None if is_own else True)
         if not self._checked and y.dtype.kind == "f":
             with np.errstate(over="ignore", invalid="ignore"):
                 clean = bool(np.isfinite(y.sum(dtype=np.float64)))
@@ -219,7 +222,7 @@ class NpySource(StoredSource):
         y = self._samples(raw, index)
         if self._weights is not None:
             return Chunk(y, self._weights[index])
-        return Chunk(y, raw[:, self._weight_column].astype(np.float64) if self.is_weighted else None)
+        return Chunk(y, as_doubles(raw[:, self._weight_column]) if self.is_weighted else None)
 
     def fingerprint(self) -> str:
         """Return a hash of the rows, the weights and the layout; it reads all of them."""

@@ -9,11 +9,12 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from swiftem._typing import Array
 from swiftem.data.finite_rows import first_bad_cell, what_it_is
 from swiftem.data.npy_header import read_npy_header
 from swiftem.data.table_columns import Column, Columns, choose_columns
 
-__all__ = ["open_npy", "read_npy"]
+__all__ = ["as_doubles", "open_npy", "read_npy"]
 
 MOST_AXES = 10
 """Sentences show no longer shapes."""
@@ -32,7 +33,7 @@ def read_npy(
     chosen = choose_columns(file, (), [""] * array.shape[1], columns, weights)
     whole = chosen.data == tuple(range(array.shape[1]))
     values = _native(array if whole else array[:, chosen.data])
-    weight = None if chosen.weights is None else array[:, chosen.weights].astype(np.float64)
+    weight = None if chosen.weights is None else as_doubles(array[:, chosen.weights])
     for part, numbers in ((values, chosen.data), (weight, (chosen.weights,))):
         bad = None if part is None else first_bad_cell(part.reshape(len(part), -1))
         if part is not None and bad is not None:
@@ -67,7 +68,14 @@ def open_npy(file: Path) -> NDArray[Any]:
     return np.memmap(file, dtype, mode="r", offset=header.offset, shape=shape, order=order)
 
 
+def as_doubles(array: NDArray[Any]) -> Array:
+    """Return numbers in float64; what is too large for it becomes infinite, without a warning."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return array.astype(np.float64)
+
+
 def _native(array: NDArray[Any]) -> NDArray[Any]:
     """Return float32 and float64 as they are, in this machine's byte order, and others as one of them."""
     kind = np.float32 if array.dtype in (np.dtype("f2"), np.dtype(">f4"), np.dtype("<f4")) else np.float64
-    return np.asarray(array, dtype=kind)
+    with np.errstate(over="ignore", invalid="ignore"):  # of long doubles: what is not finite then is named
+        return np.asarray(array, dtype=kind)
