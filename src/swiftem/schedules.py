@@ -78,7 +78,7 @@ class inverse:
 
     def __call__(self, k: Any) -> Any:
         """Return γ_k."""
-        return self.a / (k + self.b)
+        return float(self.a) / (k + float(self.b))
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ class power:
 
     def __call__(self, k: Any) -> Any:
         """Return γ_k."""
-        return self.c * (k + self.b) ** -float(self.a)
+        return float(self.c) * (k + float(self.b)) ** -float(self.a)
 
 
 @dataclass(frozen=True)
@@ -125,7 +125,7 @@ class sample_size:
 
     def resolve(self, n: int, batch_size: int) -> Schedule:
         """Return the constant schedule for ``n`` samples and batches of ``batch_size``."""
-        return constant(min(1.0, self.c * batch_size * n**-self.exponent))
+        return constant(min(1.0, float(self.c) * batch_size * n ** -float(self.exponent)))
 
 
 def check_step(gamma: Any, k: int | None = None) -> float:

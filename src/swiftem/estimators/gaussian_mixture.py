@@ -17,6 +17,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
+from swiftem._checks import check_real
 from swiftem._typing import Theta
 from swiftem._warn import warn
 from swiftem.data.memory_limit import read_memory_limit
@@ -297,7 +298,8 @@ lower_bounds_, n_features_in_, feature_names_in_
 
         starts, seeds = make() if kept is None else kept.starts(make, check)
         passes = min(int(self.max_iter), MOST_PASSES)
-        fitting = Fitting(model, bound, source, plan, passes, float(self.tol), limit, self.scratch)
+        tol = check_real("tol", self.tol, minimum=0.0)
+        fitting = Fitting(model, bound, source, plan, passes, tol, limit, self.scratch)
         return fitting, starts, seeds
 
     def _goes_on(self) -> bool:

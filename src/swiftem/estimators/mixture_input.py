@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from swiftem._checks import check_not_lazy
+from swiftem._checks import check_not_lazy, check_real
 from swiftem.data.array_source import ArraySource
 from swiftem.data.npy_source import NpySource
 from swiftem.estimators.fit_checkpoint import FitCheckpoint, open_fit
@@ -97,6 +97,7 @@ class MixtureInput:
 
     def _model(self) -> GaussianMixtureModel:
         return GaussianMixtureModel(
-            self.n_components, covariance=self.covariance_type, reg_covar=float(self.reg_covar),
+            self.n_components, covariance=self.covariance_type,
+            reg_covar=check_real("reg_covar", self.reg_covar, minimum=0.0),
             concentration=self.concentration, prior=self.prior,
         )  # fmt: skip

@@ -17,6 +17,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from swiftem._checks import check_real
 from swiftem._typing import Array
 from swiftem._warn import warn
 from swiftem.certificate import relative_change
@@ -256,7 +257,8 @@ class PLSA(
                 f"leave_one_out must be False for method={self.method!r}, got True: only em's passes do so."
             )
         passes = min(int(self.max_iter), MOST_PASSES)
-        fitting = TopicFitting(documents, alpha, beta, plan, passes, self.tol, leave_one_out, allocate)
+        tol = check_real("tol", self.tol, minimum=0.0)
+        fitting = TopicFitting(documents, alpha, beta, plan, passes, tol, leave_one_out, allocate)
 
         def make() -> tuple[list[Array], int]:
             random_state = check_random_state(self.random_state)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from numbers import Integral
 from threading import Event
 from typing import Any
 
@@ -12,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 
-from swiftem._checks import check_choice, check_int
+from swiftem._checks import check_choice, check_int, shown
 from swiftem._warn import warn
 from swiftem.estimators.candidate_fits import KINDS, CandidateFits, Criterion, Fitted
 from swiftem.estimators.gaussian_mixture import GaussianMixture
@@ -106,6 +107,8 @@ def select(
         check_choice("criterion", criterion, CRITERIA)
     check_int("n_init", n_init, minimum=1)
     threads = _threads(n_jobs)
+    if not isinstance(verbose, bool | np.bool_ | Integral):
+        raise TypeError(f"verbose must be True or False, got {shown(verbose)}.")
     _check_parameters(parameters)
     fits = CandidateFits.prepare(X, sample_weight, criterion, n_init, random_state, parameters)
     done: dict[tuple[str, int], Fitted] = {}
@@ -185,8 +188,10 @@ def _counts(n_components: Any) -> list[int]:
 
 
 def _kinds(covariance_types: Any) -> list[str]:
-    several = np.iterable(covariance_types) and not isinstance(covariance_types, str)
-    given = list(covariance_types) if several else [covariance_types]
+    try:
+        given = [covariance_types] if isinstance(covariance_types, str) else list(covariance_types)
+    except TypeError:  # which the check below says
+        given = [covariance_types]
     kinds = list(dict.fromkeys(check_choice("covariance_types", kind, KINDS) for kind in given))
     if not kinds:
         raise ValueError("covariance_types must have at least one kind, got none.")

@@ -74,9 +74,9 @@ class NormalInverseWishart:
         check_real("degrees_of_freedom", self.degrees_of_freedom, minimum=0.0, maximum=STRONGEST)
         check_real("mean_precision", self.mean_precision, minimum=0.0, maximum=STRONGEST)
         scale = as_floats("scale", self.scale)
-        if scale.size and np.abs(scale).max() > STRONGEST:
+        if np.abs(scale).max(initial=0.0) > STRONGEST:
             raise ValueError(f"scale must be at most {STRONGEST:g}, got {np.abs(scale).max():g}.")
-        if scale.ndim > 2 or (scale.ndim == 2 and scale.shape[0] != scale.shape[1]):
+        if scale.ndim > 2 or not scale.size or (scale.ndim == 2 and scale.shape[0] != scale.shape[1]):
             raise ValueError(f"scale must be a number, a vector or a square matrix, got shape {scale.shape}.")
         matrix = scale if scale.ndim == 2 else np.diag(np.atleast_1d(scale))
         if not np.allclose(matrix, matrix.T, rtol=1e-8, atol=0.0) or np.linalg.eigvalsh(matrix).min() <= 0.0:
