@@ -25,8 +25,6 @@ import swiftem
 from swiftem.kernels.threads import set_threads
 
 MEMORY = 1 << 30
-OVER = 60_000
-"""Kilobytes that a peak may lie over the limit: what is there already counts differently."""
 
 
 def say(**facts: Any) -> None:

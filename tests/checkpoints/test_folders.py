@@ -1,8 +1,10 @@
 """Folders of checkpoints with links, with files of other runs, and what is on the disk when."""
 
 import os
+import platform
 import shutil
 import warnings
+from importlib import metadata
 from pathlib import Path
 
 import helpers
@@ -11,7 +13,7 @@ import pytest
 from helpers import assert_same_result, make_method
 
 import swiftem
-from swiftem import schedules
+from swiftem import methods, schedules
 from swiftem.checkpoints.durable import open_plain
 from swiftem.checkpoints.lock import Lock
 from swiftem.checkpoints.state_file import StateHead, read_state, write_state
@@ -24,10 +26,10 @@ class Death(Exception):
     """Stands for what ends a process."""
 
 
-def go(folder, name="iem", until=None, **options):
+def go(folder, name="iem", until=None, method=None, **options):
     """Go on with a run, which dies at iteration ``until``."""
     problem = helpers.mixture(200, M=3)
-    method = make_method(name, step_size=schedules.power(0.9, 0.1), batch_size=4, epoch_length=5)
+    method = method or make_method(name, step_size=schedules.power(0.9, 0.1), batch_size=4, epoch_length=5)
 
     def callback(iterate):
         if until is not None and iterate.k >= until:
@@ -239,3 +241,43 @@ def test_starts_that_changed_places_are_refused(tmp_path):
         os.rename(tmp_path / "fit" / one, tmp_path / "fit" / other)
     with pytest.raises(ValueError, match="is of another run: its number is"):
         mixture.fit(X)
+
+
+PATCH = f"{platform.python_version()}9"
+VERSIONS = {
+    "numba": (metadata, "version", lambda of: "99.0.1" if of == "numba" else version(of)),
+    "swiftem": (metadata, "version", lambda of: "99.0.1" if of == "swiftem" else version(of)),
+    "numpy": (np, "__version__", "99.0.1"),
+    "python": (platform, "python_version", lambda: "3.99.0"),
+    "python, patch": (platform, "python_version", lambda: PATCH),
+}
+version = metadata.version
+
+
+@helpers.parametrize_cases(VERSIONS)
+def test_other_versions_are_told_and_gone_on_from(tmp_path, monkeypatch, caplog, case):
+    method = methods.OnlineEM(step_size=lambda k: 0.9 / (k + 1), batch_size=2)  # its code is compared
+    with monkeypatch.context() as patch:
+        patch.setattr(*case)
+        with pytest.raises(Death):
+            go(tmp_path, method=method, until=20)
+    assert_same_result(go(tmp_path, method=method, resume=True), go(None, method=method))
+    assert "results may differ in the last bit" in caplog.text
+    assert "was written by" in caplog.text
+
+
+def test_another_python_does_not_hide_another_run(tmp_path, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(*VERSIONS["python"])
+        with pytest.raises(Death):
+            go(tmp_path, until=20)
+    other = methods.IncrementalEM(batch_size=5)
+    with pytest.raises(ValueError, match="is of another run: its method is"):
+        go(tmp_path, method=other)
+
+
+@pytest.mark.parametrize("kind", ["begun", "state-?"])
+def test_another_format_is_refused_by_its_number(folder, kind):
+    for file in folder.glob(kind):
+        file.write_bytes(file.read_bytes().replace(b"format 2", b"format 1"))
+    refuse(folder, "in format 1, and this version of swiftem reads 2")

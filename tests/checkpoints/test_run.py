@@ -2,11 +2,9 @@
 
 import errno
 import os
-import platform
 import resource
 import signal
 import threading
-from importlib import metadata
 from typing import NamedTuple
 
 import helpers
@@ -266,54 +264,6 @@ def test_another_run_is_refused_and_nothing_written(tmp_path, case):
     assert "\n" not in str(error.value)
     assert content(tmp_path) == before
     go_on(problem, method, tmp_path)  # it is not locked, either
-
-
-PATCH = f"{platform.python_version()}9"
-VERSIONS = {
-    "numba": (metadata, "version", lambda of: "99.0.1" if of == "numba" else version(of)),
-    "swiftem": (metadata, "version", lambda of: "99.0.1" if of == "swiftem" else version(of)),
-    "numpy": (np, "__version__", "99.0.1"),
-    "python": (platform, "python_version", lambda: "3.99.0"),
-    "python, patch": (platform, "python_version", lambda: PATCH),
-}
-version = metadata.version
-
-
-@helpers.parametrize_cases(VERSIONS)
-def test_other_versions_are_told_and_gone_on_from(tmp_path, monkeypatch, caplog, case):
-    problem, method = example("sem")
-    method = methods.OnlineEM(step_size=lambda k: 0.9 / (k + 1), batch_size=2)  # its code is compared
-    whole = problem.run(method, n_iter=N_ITER, seed=3)
-    with monkeypatch.context() as patch:
-        patch.setattr(*case)
-        die(problem, method, tmp_path, 20)
-    assert_same_result(go_on(problem, method, tmp_path), whole)
-    assert "results may differ in the last bit" in caplog.text
-    assert "was written by" in caplog.text
-    assert "99.0.1" in caplog.text or "python" in caplog.text
-
-
-def test_another_python_does_not_hide_another_run(tmp_path, monkeypatch):
-    problem, method = example("sem")
-    with monkeypatch.context() as patch:
-        patch.setattr(*VERSIONS["python"])
-        die(problem, method, tmp_path, 20)
-    other = methods.OnlineEM(step_size=schedules.power(0.9, 0.2), batch_size=2)
-    with pytest.raises(ValueError, match="is of another run: its method is"):
-        go_on(problem, other, tmp_path)
-
-
-@pytest.mark.parametrize("name", ["begun", "state-0"])
-def test_another_format_is_refused_by_its_number(tmp_path, name):
-    problem, method = example("sem")
-    die(problem, method, tmp_path, 20)
-    for file in tmp_path.glob("state-?") if name != "begun" else [tmp_path / "begun"]:
-        file.write_bytes(file.read_bytes().replace(b"format 2", b"format 1"))
-    before = content(tmp_path)
-    with pytest.raises(ValueError, match="in format 1, and this version of swiftem reads 2") as error:
-        go_on(problem, method, tmp_path)
-    assert str(tmp_path) in str(error.value)
-    assert content(tmp_path) == before
 
 
 def test_bad_arguments():
