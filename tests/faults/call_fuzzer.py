@@ -1,22 +1,15 @@
-"""Odd calls by the thousand, in a child process: ``python tests/faults/call_fuzzer.py --first 0 --count 1000``.
+"""Odd calls by the thousand: ``python tests/faults/call_fuzzer.py --first 0 --count 1000``.
 
 Call number k is made from seed k alone. What it does must be a finite, sound result, or one clear sentence as
 ValueError or TypeError, within ten seconds, with no other warnings than the library's and scikit-learn's own.
-Each class of findings gets one line, with the number of a call that shows it: ``--show 17`` does call 17 alone.
+Each class of findings gets one line, with the number of a call that shows it; ``--show 17`` does call 17.
 """
 
 from __future__ import annotations
 
 import argparse
-import importlib.util
-import json
 import linecache
-import os
-import resource
-import subprocess
 import sys
-import tempfile
-import threading
 import time
 import traceback
 import warnings
@@ -24,11 +17,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+if __name__ == "__main__":  # as a script: its folder's parent has the helpers of all tests
+    sys.path.insert(0, str(Path(__file__).parents[1]))
+from faults.watched import run_cases
+
 SLOW = 10.0
 """Seconds that a call may take when it is done again: the first time it may compile."""
-GIVEN_UP = 900.0
-"""Seconds without a word of the child after which it hangs."""
-MEMORY = 12 << 30
+GIVEN_UP = 300.0
+"""Seconds after which a call hangs."""
+MEMORY = 8 << 30
 
 
 class Finding(NamedTuple):
@@ -134,8 +131,8 @@ def is_own(warning: warnings.WarningMessage) -> bool:
 
 
 def judge(draw: Any) -> tuple[str, str, bool]:
-    """Do one call; return what was wrong, if something was, the call in words, and whether it gave a result."""
-    from odd_calls import make_call
+    """Do one call; return what was wrong, the call in words, and whether it gave a result."""
+    from faults.odd_calls import make_call
 
     call = make_call(draw)
     returned = False
@@ -158,92 +155,35 @@ def judge(draw: Any) -> tuple[str, str, bool]:
     return wrong, call.words, returned
 
 
-def child(first: int, count: int, seconds: float) -> None:
-    """Do calls one after another, and write a line before each and after one that went wrong."""
-    from odd_arguments import Draw
+def judge_number(number: int) -> tuple[str, str, bool]:
+    """Do call ``number``, again where it was slow; return what :func:`judge` does."""
+    from faults.odd_arguments import Draw
 
-    end = time.monotonic() + seconds
-    for number in range(first, first + count):
-        if time.monotonic() > end:
-            break
-        print(json.dumps({"begin": number}), flush=True)
-        began = time.monotonic()
+    for _ in range(2):
+        began = time.process_time()
         wrong, words, returned = judge(Draw(number))
-        if not wrong and time.monotonic() - began > SLOW:
-            began = time.monotonic()
-            wrong, words, returned = judge(Draw(number))
-            if time.monotonic() - began > SLOW:
-                wrong = f"slow: {words.partition('(')[0]}"
-        if wrong:
-            print(json.dumps({"wrong": wrong, "number": number, "words": words}), flush=True)
-        elif returned:
-            print(json.dumps({"returned": number}), flush=True)
+        if wrong or time.process_time() - began <= SLOW:
+            return wrong, words, returned
+    return f"slow: {words.partition('(')[0]}", words, returned
 
 
 def campaign(first: int, count: int, seconds: float) -> tuple[int, int, list[Finding]]:
-    """Return how many calls were done in children, how many gave a result, and what went wrong.
+    """Return how many calls were done in children, how many gave a result, and what went wrong."""
+    end, done, returned, found = time.monotonic() + seconds, 0, 0, list[Finding]()
 
-    A child that dies is followed by another.
-    """
-    returned = 0
-    end, done, found, number = time.monotonic() + seconds, 0, list[Finding](), first
-    with tempfile.TemporaryDirectory() as folder:
-        while number < first + count and time.monotonic() < end:
-            arguments = [
-                "--first",
-                number,
-                "--count",
-                first + count - number,
-                "--seconds",
-                end - time.monotonic(),
-            ]
-            last, status = -1, 0
-            for line, status in _lines([sys.executable, __file__, "--child", *map(str, arguments)], folder):
-                if "begin" in line:
-                    last, done = line["begin"], done + 1
-                returned += "returned" in line
-                if "begin" in line:
-                    continue
-                if "wrong" in line:
-                    found.append(Finding(line["number"], line["wrong"], line["words"]))
-            if status == 0:
-                break
-            found.append(Finding(last, f"the process ended with status {status}", line.get("said", "")))
-            number = last + 1
-            if last < 0:
-                break
+    def numbers() -> Iterator[int]:
+        yield from (number for number in range(first, first + count) if time.monotonic() < end)
+
+    for outcome in run_cases("faults.call_fuzzer:judge_number", numbers(), MEMORY, GIVEN_UP):
+        done += 1
+        if outcome.kind != "returned":
+            found.append(Finding(outcome.case, f"{outcome.kind} {outcome.what} {outcome.where}", ""))
+            continue
+        wrong, words, gave = outcome.value
+        returned += gave
+        if wrong:
+            found.append(Finding(outcome.case, wrong, words))
     return done, returned, found
-
-
-def _lines(command: list[str], folder: str) -> Iterator[tuple[dict[str, Any], int]]:
-    """Yield what a child says, line by line, and at the end how it ended; −9 where it had to be ended."""
-    limit = lambda: resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))  # noqa: E731
-    package = importlib.util.find_spec("swiftem")
-    assert package is not None
-    assert package.origin is not None
-    # The same package as here, also from another folder.
-    environment = os.environ | {"PYTHONPATH": str(Path(package.origin).resolve().parents[1])}
-    with (
-        open(os.path.join(folder, "errors"), "w+") as errors,
-        subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=errors, text=True, preexec_fn=limit, cwd=folder,
-            env=environment,
-        ) as process,
-    ):  # fmt: skip
-        assert process.stdout is not None
-        timer = threading.Timer(GIVEN_UP, process.kill)
-        for line in process.stdout:
-            timer.cancel()
-            timer = threading.Timer(GIVEN_UP, process.kill)
-            timer.start()
-            try:
-                yield json.loads(line), 0
-            except json.JSONDecodeError:  # what the library prints
-                continue
-        timer.cancel()
-        status = process.wait()
-        errors.seek(0)
-        yield {"said": errors.read()[-300:]}, status
 
 
 def by_class(found: list[Finding]) -> list[str]:
@@ -257,8 +197,8 @@ def by_class(found: list[Finding]) -> list[str]:
 
 def by_hypothesis(examples: int) -> None:
     """Let Hypothesis choose calls, the same ones each time; it fails with a small example."""
+    from faults.odd_arguments import HypothesisDraw
     from hypothesis import HealthCheck, Phase, given, settings, strategies
-    from odd_arguments import HypothesisDraw
 
     @settings(
         max_examples=examples, derandomize=True, deadline=None, database=None,
@@ -277,21 +217,15 @@ def main() -> None:
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--count", type=int, default=10**9)
     parser.add_argument("--seconds", type=float, default=1e9)
-    parser.add_argument("--child", action="store_true")
-    parser.add_argument("--hypothesis", type=int, default=0)
     parser.add_argument("--show", type=int)
     given = parser.parse_args()
     if given.show is not None:
-        from odd_arguments import Draw
-        from odd_calls import make_call
+        from faults.odd_arguments import Draw
+        from faults.odd_calls import make_call
 
         call = make_call(Draw(given.show))
         print(call.words)
         print(call.do())
-    elif given.hypothesis:
-        by_hypothesis(given.hypothesis)
-    elif given.child:
-        child(given.first, given.count, given.seconds)
     else:
         done, returned, found = campaign(given.first, given.count, given.seconds)
         print(f"{done} calls, {returned} results, {len(found)} findings.", *by_class(found), sep="\n")

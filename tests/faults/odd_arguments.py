@@ -1,4 +1,4 @@
-"""Good, odd and bad arguments for calls: numbers, names, arrays, tables, matrices and weights, drawn one by one."""
+"""Good, odd and bad arguments for calls: numbers, names, arrays, tables, matrices and weights."""
 
 from __future__ import annotations
 
@@ -53,8 +53,10 @@ class HypothesisDraw(Draw):
 
 
 NUMBERS: list[Any] = [
-    None, True, False, 0, 1, 2, 3, -1, 7, 60, 10**30, 10**400, -(10**30), 2**63, 1.0, 2.0, 0.5, -0.5, 0.0, -0.0, 1e-9, 1e-300,
-    5e-324, 1e300, 1e308, float("nan"), float("inf"), float("-inf"), "", "auto", "2", "em", b"2", 1j, Decimal("2"),
+    None, True, False, 0, 1, 2, 3, -1, 7, 60, 10**30, 10**400, -(10**30), 2**63, 1.0, 2.0, 0.5, -0.5, 0.0,
+    -0.0, 1e-9, 1e-300,
+    5e-324, 1e300, 1e308, float("nan"), float("inf"), float("-inf"), "", "auto", "2", "em", b"2", 1j,
+    Decimal("2"),
     Decimal("nan"), Fraction(1, 2), np.int64(2), np.int8(-1), np.uint8(3), np.float32(0.5), np.float16(0.5),
     np.longdouble("0.5"), np.float64("nan"), np.bool_(True), np.str_("em"), (), (2,), (0.5, 0.5),
 ]  # fmt: skip
@@ -65,7 +67,8 @@ def number(draw: Draw) -> Named:
     made: list[Callable[[], Any]] = [
         lambda: [], lambda: [2], lambda: {}, lambda: {2}, lambda: np.array(2), lambda: np.array([2]),
         lambda: np.array([]), lambda: np.array("em"), lambda: range(3), lambda: iter([2]), lambda: object(),
-        lambda: pd.NA, lambda: pd.Timestamp(0), lambda: pd.Series([2.0]), lambda: sp.eye_array(2), lambda: bytearray(2),
+        lambda: pd.NA, lambda: pd.Timestamp(0), lambda: pd.Series([2.0]), lambda: sp.eye_array(2),
+        lambda: bytearray(2),
     ]  # fmt: skip
     place = draw.integer(0, len(NUMBERS) + len(made) - 1)
     value = NUMBERS[place] if place < len(NUMBERS) else made[place - len(NUMBERS)]()
@@ -73,7 +76,7 @@ def number(draw: Draw) -> Named:
 
 
 def rows(draw: Draw, n: int | None = None, d: int | None = None) -> Named:
-    """Return rows (n, d) in memory: well-behaved ones more often than not, then changed in size, place and form."""
+    """Return rows (n, d) in memory, mostly well-behaved, then changed in size, place and form."""
     rng = draw.rng()
     n = draw.pick([20, 20, 20, 20, 20, 50, 50, 50, 8, 8, 5, 5, 3, 2, 1, 0]) if n is None else n
     d = draw.pick([2, 2, 2, 2, 2, 2, 2, 1, 1, 3, 3, 5, 0]) if d is None else d
@@ -178,7 +181,8 @@ FORMS: dict[str, Callable[[np.ndarray], Any]] = {
     "read-only": _read_only,
     "misaligned": _misaligned,
     "big-endian": _to(">f8"),
-    **{str(np.dtype(kind)): _to(kind) for kind in ("f2", "f4", "g", "i1", "u1", "i4", "i8", "u8", "?", "c16", "O")},
+    **{str(np.dtype(kind)): _to(kind) for kind in ("f2", "f4", "g", "i1", "u1", "i4", "i8", "u8", "?",
+    "c16", "O")},
     "matrix": lambda values: np.asmatrix(values),
     "masked": lambda values: np.ma.masked_greater(values, 2.0),
     "list": lambda values: values.tolist(),

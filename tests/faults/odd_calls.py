@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from odd_arguments import Draw, Named, counts, length_of, number, rows, weights
+from faults.odd_arguments import Draw, Named, counts, length_of, number, rows, weights
 
 import swiftem
 from swiftem import data, methods, models, schedules
@@ -55,23 +55,30 @@ def array_or_number(draw: Draw, shape: tuple[int, ...]) -> Named:
 MIXTURE: dict[str, list[Any]] = {
     "n_components": [1, 2, 3, 8], "covariance_type": list(KINDS), "tol": [1e-3, 0.0, 10.0],
     "reg_covar": [1e-6, 0.0, 1.0, 1e-300, 1e200], "max_iter": [0, 1, 2, 5], "n_init": [1, 2],
-    "init_params": ["kmeans", "k-means++", "random", "random_from_data", lambda X, m, r: np.zeros(len(X), int),
+    "init_params": ["kmeans", "k-means++", "random", "random_from_data", lambda X, m, r: np.zeros(len(X),
+    int),
                     lambda X, m, r: None, np.zeros(20, int), np.ones((20, 2))],
-    "weights_init": [[0.5, 0.5], [1.0, 0.0], [1e-300, 1.0], [1.0]], "means_init": [np.zeros((2, 2)), [[1e200, 0], [0, 1]]],
+    "weights_init": [[0.5, 0.5], [1.0, 0.0], [1e-300, 1.0], [1.0]], "means_init": [np.zeros((2, 2)),
+    [[1e200, 0], [0, 1]]],
     "precisions_init": [[np.eye(2)] * 2, np.eye(2), np.ones((2, 2)), [1.0, 1e99], [1e-300, 1.0]],
     "random_state": [0, 1, None], "warm_start": [True, False], "verbose": [0], "verbose_interval": [1, 10],
     "method": list(NAMES), "batch_size": [1, 5, "auto", 1000],
-    "step_size": [1.0, 0.1, "auto", 1e-300, schedules.power(1.0, 0.6), lambda k: 0.5, lambda k: None, lambda k: np.nan],
+    "step_size": [1.0, 0.1, "auto", 1e-300, schedules.power(1.0, 0.6), lambda k: 0.5, lambda k: None,
+    lambda k: np.nan],
     "concentration": [1.0, 5.0, 1e99], "memory_limit": ["500MB", 10**9, "1GB"],
-    "prior": [models.NormalInverseWishart(5.0, 1.0), models.NormalInverseWishart(5.0, [1.0, 2.0], 3.0, [1.0, 1.0]),
+    "prior": [models.NormalInverseWishart(5.0, 1.0), models.NormalInverseWishart(5.0, [1.0, 2.0], 3.0,
+    [1.0, 1.0]),
               models.NormalInverseWishart(1e99, 1e-99), models.NormalInverseWishart(9.0, 1e99)],
     "scratch": [None, "/tmp"], "checkpoint_every": [None], "resume": [False],
 }  # fmt: skip
 TOPICS: dict[str, list[Any]] = {
-    "n_components": [1, 2, 3, 9], "alpha": [0.1, 0.0, 1e99, 1e-300, [0.1, 0.2]], "beta": [0.05, 0.0, 1e99, 1e-300],
+    "n_components": [1, 2, 3, 9], "alpha": [0.1, 0.0, 1e99, 1e-300, [0.1, 0.2]], "beta": [0.05, 0.0, 1e99,
+    1e-300],
     "method": list(NAMES), "init": ["auto", "random", "k-means", np.ones((2, 6)), np.eye(2, 6)],
-    "n_init": ["auto", 1, 2], "leave_one_out": ["auto", True, False], "sampling": ["auto", "documents", "tokens"],
-    "batch_size": [1, 7, "auto", 1000], "step_size": [1.0, 0.1, "auto", schedules.inverse(3, 10), lambda k: np.nan],
+    "n_init": ["auto", 1, 2], "leave_one_out": ["auto", True, False], "sampling": ["auto", "documents",
+    "tokens"],
+    "batch_size": [1, 7, "auto", 1000], "step_size": [1.0, 0.1, "auto", schedules.inverse(3, 10),
+    lambda k: np.nan],
     "max_iter": [1, 2, 5], "tol": [1e-4, 0.0, 10.0], "memory_limit": ["500MB"], "scratch": [None, "/tmp"],
     "random_state": [0, 1, None], "verbose": [0], "verbose_interval": [1, 10],
 }  # fmt: skip
@@ -119,7 +126,8 @@ def ask_mixture(draw: Draw) -> Call:
         "to_sklearn": mixture.to_sklearn,
     }  # fmt: skip
     name = draw.pick(list(asked))
-    words = f"mixture {mixtures().index(mixture)}: {name}({X.name}, weights {weight.name}, {odd.name}, {other.name})"
+    words = f"{name}({X.name}, weights {weight.name}, {odd.name}, {other.name})"
+    words = f"mixture {mixtures().index(mixture)}: {words}"
     return Call(words, asked[name])
 
 
@@ -199,7 +207,8 @@ def select(draw: Draw) -> Call:
     good: dict[str, list[Any]] = {
         "n_components": [1, range(1, 3), [2, 1], (1, 1)], "covariance_types": ["full", KINDS, ["diag"], ()],
         "criterion": ["bic", "aic", "icl", lambda m, X, w: 0.0, lambda m, X, w: np.nan, lambda m, X, w: None],
-        "n_init": [1, 2], "n_jobs": [None, 1, -1], "random_state": [0], "max_iter": [1, 2], "method": list(NAMES),
+        "n_init": [1, 2], "n_jobs": [None, 1, -1], "random_state": [0], "max_iter": [1, 2],
+        "method": list(NAMES),
         "tol": [1.0], "reg_covar": [0.0, 1e-6], "step_size": [0.5], "verbose": [False],
     }  # fmt: skip
     given, X = some_odd(draw, good), rows(draw)
@@ -211,11 +220,14 @@ def select(draw: Draw) -> Call:
 
 MODELS: dict[str, Callable[[Draw], dict[str, Named]]] = {
     "GaussianMixtureModel": lambda draw: some_odd(draw, {
-        "n_components": [1, 2, 3], "covariance": ["unit", *KINDS], "reg_covar": [0.0, 1e-6], "delta": [1e-3, 0.0, 1e99],
-        "epsilon": [1e-3, 0.0, 1e99], "known_weights": [None, [0.5, 0.5], [1.0, 0.0]], "concentration": [None, 2.0],
+        "n_components": [1, 2, 3], "covariance": ["unit", *KINDS], "reg_covar": [0.0, 1e-6],
+        "delta": [1e-3, 0.0, 1e99],
+        "epsilon": [1e-3, 0.0, 1e99], "known_weights": [None, [0.5, 0.5], [1.0, 0.0]],
+        "concentration": [None, 2.0],
         "prior": [None, models.NormalInverseWishart(5.0, 1.0)],
     }),
-    "PLSAModel": lambda draw: some_odd(draw, {"n_topics": [1, 2, 3], "alpha": [0.0, 1e-3, 1e99], "beta": [0.0, 1e-3]}),
+    "PLSAModel": lambda draw: some_odd(draw, {"n_topics": [1, 2, 3], "alpha": [0.0, 1e-3, 1e99],
+    "beta": [0.0, 1e-3]}),
 }  # fmt: skip
 METHODS: dict[str, dict[str, list[Any]]] = {
     "EM": {},
@@ -236,9 +248,12 @@ def run(draw: Draw) -> Call:
     weight = weights(draw, length_of(X.value))
     given = some_odd(draw, {
         "n_iter": [0, 1, 5, swiftem.RandomTermination(5)], "seed": [0, None, np.random.default_rng(0)],
-        "record_every": [1, 2], "record": [lambda iterate: None], "callback": [lambda iterate: True, lambda iterate: 0],
-        "kernels": ["auto", "reference"], "memory_limit": ["500MB", None], "scratch": [None, "/tmp"], "resume": [False],
-        "draws": [None, [0, 1, 0, 1, 0], ([0] * 5, [1] * 5)], "s0": [None, np.ones(3), np.ones(6), np.full(14, 1e99)],
+        "record_every": [1, 2], "record": [lambda iterate: None], "callback": [lambda iterate: True,
+        lambda iterate: 0],
+        "kernels": ["auto", "reference"], "memory_limit": ["500MB", None], "scratch": [None, "/tmp"],
+        "resume": [False],
+        "draws": [None, [0, 1, 0, 1, 0], ([0] * 5, [1] * 5)], "s0": [None, np.ones(3), np.ones(6),
+        np.full(14, 1e99)],
         "theta0": [None], "state": [None], "checkpoint": [None], "checkpoint_every": [None],
     })  # fmt: skip
     count = given.setdefault("n_iter", Named("5", 5)).value
@@ -259,7 +274,8 @@ def run(draw: Draw) -> Call:
             return posterior(made, X.value, theta, responsibilities=True, labels=True)
         return swiftem.objective(made, X.value, theta, sample_weight=weight.value)
 
-    words = f"{how}({model}({said(of_model)}), {X.name}, {name}({said(of_method)}), {said(given)}, weights {weight.name})"
+    words = f"{model}({said(of_model)}), {X.name}, {name}({said(of_method)}), {said(given)}"
+    words = f"{how}({words}, weights {weight.name})"
     return Call(words, do)
 
 
@@ -312,7 +328,8 @@ def make_other(draw: Draw) -> Call:
 
 
 FAMILIES: list[Callable[[Draw], Call]] = [
-    fit_mixture, fit_mixture, fit_mixture, fit_topics, fit_topics, fit_topics, ask_mixture, ask_topics, run, run,
+    fit_mixture, fit_mixture, fit_mixture, fit_topics, fit_topics, fit_topics, ask_mixture, ask_topics,
+    run, run,
     from_parameters, select, run_own, make_other,
 ]  # fmt: skip
 

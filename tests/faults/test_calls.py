@@ -4,59 +4,48 @@
 """
 
 import os
-import subprocess
-import sys
 import time
-from pathlib import Path
 
 import pytest
-
-FUZZER = Path(__file__).with_name("call_fuzzer.py")
-
-
-def fuzz(*arguments):
-    """Return what the fuzzer says."""
-    command = [sys.executable, str(FUZZER), *map(str, arguments)]
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    return subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+from faults.call_fuzzer import GIVEN_UP, MEMORY, by_class, campaign, problem_of, problem_with
+from faults.watched import run_cases
 
 
 def test_the_first_calls():
-    done = fuzz("--count", 200)
-    assert done.stdout.startswith("200 calls, "), done.stderr[-1000:]
-    assert " 0 findings." in done.stdout, done.stdout
-    assert int(done.stdout.split()[2]) > 40  # results: not everything is refused
+    done, returned, found = campaign(0, 200, float("inf"))
+    assert done == 200
+    assert not found, by_class(found)
+    assert returned > 40  # not everything is refused
 
 
 def test_calls_that_hypothesis_chooses():
-    done = fuzz("--hypothesis", 40)
-    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-3000:]
+    (outcome,) = run_cases("faults.call_fuzzer:by_hypothesis", [40], MEMORY, GIVEN_UP)
+    assert outcome.kind == "returned", outcome
 
 
 @pytest.mark.slow
 def test_calls_for_a_while():
     seconds = float(os.environ.get("SWIFTEM_FUZZ_SECONDS", "120"))
-    first = int(time.time()) // 86_400 * 10**6
-    done = fuzz("--first", first, "--seconds", seconds)
-    print(done.stdout)
-    assert " 0 findings." in done.stdout, done.stdout
+    done, returned, found = campaign(int(time.time()) // 86_400 * 10**6, 10**9, seconds)
+    print(f"{done} calls, {returned} results, {len(found)} findings.")
+    assert not found, by_class(found)
+
+
+def raised(error):
+    """Return an error as one that was raised."""
+    try:
+        raise error
+    except Exception as found:
+        return found
 
 
 def test_the_fuzzer_notices():
-    """A crash, an error that is no sentence, a warning and a result that is not finite are findings."""
-    sys.path.insert(0, str(FUZZER.parent))
-    try:
-        import call_fuzzer
-    finally:
-        sys.path.pop(0)
+    """An error that is no sentence, one that nobody raised and a result that is not finite are findings."""
     for error in (
-        IndexError("list index out of range"),
-        ValueError("nobody in the library raised this."),
+        IndexError("out of range"),
+        ValueError("nobody of the library raised this."),
         KeyError("a"),
     ):
-        try:
-            raise error
-        except Exception as raised:
-            assert call_fuzzer.problem_of(raised)
-    assert call_fuzzer.problem_with((1.0, [float("nan")]))
-    assert not call_fuzzer.problem_with((1.0, "a", None))
+        assert problem_of(raised(error))
+    assert problem_with((1.0, [float("nan")]))
+    assert not problem_with((1.0, "a", None))
