@@ -12,6 +12,7 @@ from swiftem.interrupt import uninterrupted
 
 if TYPE_CHECKING:
     from swiftem import data as data
+    from swiftem import estimators as estimators
     from swiftem import methods as methods
     from swiftem import models as models
     from swiftem import posterior as posterior
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0.dev0"
 
-MODULES = ("data", "methods", "models", "posterior", "schedules", "testing", "theory")
+MODULES = ("data", "estimators", "methods", "models", "posterior", "schedules", "testing", "theory")
 NAMES = {
     "GaussianMixture": "estimators",
     "Iterate": "result",

@@ -8,7 +8,7 @@ import pytest
 import scipy.sparse as sp
 
 import swiftem
-from swiftem.estimators.topic_queries import as_strength, coherence_of, split_counts
+from swiftem.estimators.topic_queries import as_strength, split_counts
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +47,7 @@ def test_coherence(counts, model, measure, n):
     np.testing.assert_allclose(model.coherence(X, measure=measure, n=n), expected, rtol=1e-10)
     assert model.coherence(X, n=1).tolist() == [0.0, 0.0, 0.0]
     with pytest.raises(ValueError, match="measure must be 'npmi' or 'umass', got 'c_v'"):
-        coherence_of(sp.csr_array(X), model.components_, "c_v", 5)
+        model.coherence(X, measure="c_v")
 
 
 def test_halves_add_up_to_the_whole(counts):

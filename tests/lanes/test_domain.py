@@ -12,6 +12,8 @@ from swiftem import methods, models
 PENALTIES = pytest.mark.parametrize(
     ("delta", "epsilon"), [(1e-6, 0.05), (0.05, 1e-6)], ids=["delta", "epsilon"]
 )
+# What is rejected is what is compared.
+pytestmark = pytest.mark.filterwarnings("ignore:All .* steps of the run were rejected")
 KINDS = ["full", "tied", "diag", "spherical"]
 
 

@@ -179,6 +179,7 @@ def test_labels_of_components_that_are_alike(kind):
 
 @every_kind
 @pytest.mark.parametrize("name", helpers.STOCHASTIC)
+@pytest.mark.filterwarnings("ignore:All 100 steps of the run were rejected")
 def test_a_variance_of_rounding_alone_rejects_the_step(kind, name):
     """Equal rows far from the centre: what is left of their variance has either sign."""
     rng = np.random.default_rng(0)

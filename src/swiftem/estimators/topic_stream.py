@@ -105,9 +105,9 @@ class TopicStream:
         names = getattr(self, "feature_names_in_", None)
         given = isinstance(words, Sequence | np.ndarray) and not isinstance(words, str | bytes | bytearray)
         new = [str(word) for word in np.ravel(np.asarray(words, dtype=object))] if given else []
-        count = len(new) if given else check_int("words", words, minimum=1)
-        if not count:
+        if isinstance(words, str | bytes | bytearray) or (given and not new):
             raise ValueError(f"words must be a positive number or a list of words, got {shown(words)}.")
+        count = len(new) if given else check_int("words", words, minimum=1)
         if names is not None and not new:
             raise ValueError("words must be names, as the columns that the model was fitted to have names.")
         known = set() if names is None else set(names)

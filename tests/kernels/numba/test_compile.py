@@ -34,7 +34,7 @@ print(json.dumps({"hits": sum(stats.cache_hits.values()), "misses": sum(stats.ca
 MODEL = """
 import json, sys
 import numba, numpy as np
-import swiftem
+import swiftem.algorithm
 from swiftem import methods, models
 from swiftem.kernels.numba import functions
 from swiftem.lanes.functions import functions_lane
