@@ -1,8 +1,14 @@
-"""Ids of tests that are the same in every process, on every machine, at every time."""
+"""Ids of tests that are the same in every process, on every machine, at every time; Ctrl-C that arrives."""
 
 from __future__ import annotations
 
+import signal
 from typing import Any
+
+# Where the tests run in the background of a script, SIGINT is ignored, and would be in the children that they
+# interrupt.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_make_parametrize_id(config: Any, val: object, argname: str) -> str | None:

@@ -35,6 +35,7 @@ def done(tmp_path_factory):
     return done.stdout, read(file), file
 
 
+@pytest.mark.slow
 def test_quick_run_has_every_figure_but_memory(done):
     _, rows, _ = done
     expected = [
@@ -73,6 +74,7 @@ def test_quick_run_has_every_figure_but_memory(done):
     assert set(rows[0]) >= COLUMNS
 
 
+@pytest.mark.slow
 def test_topics_are_held_against_the_peers_that_are_installed(done):
     rows = [row for row in done[1] if row["figure"] == "topics" and not row["peer"].startswith("tomotopy")]
     of_each = [
@@ -87,6 +89,7 @@ def test_topics_are_held_against_the_peers_that_are_installed(done):
     assert {row["components"] for row in rows} == {"10", "50"}
 
 
+@pytest.mark.slow
 def test_results_follow_from_the_values(done):
     _, rows, _ = done
     for row in rows:
@@ -113,11 +116,13 @@ def test_results_follow_from_the_values(done):
             assert row["reached"] == ""
 
 
+@pytest.mark.slow
 def test_the_goal_of_a_mini_batch_is_for_one_e_step(done):
     goals = {row["method"]: float(row["goal"]) for row in done[1] if row["figure"] == "mini-batch"}
     assert goals == {"sem": 2, "iem": 2, "sem-vr": 4, "fiem": 4}
 
 
+@pytest.mark.slow
 def test_screen_says_what_is_where(done):
     output, _, file = done
     for text in ("Ratio: swiftem's time over the peer's", "reached", "spherical", f"Results: {file}"):

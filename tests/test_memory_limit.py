@@ -66,7 +66,7 @@ print(result.n_iter, is_scratch(result.state.method.memory))
 """
 
 
-@pytest.mark.parametrize("method", ["iem", "fiem"])
+@pytest.mark.parametrize("method", ["iem", pytest.param("fiem", marks=pytest.mark.slow)])
 def test_a_run_that_goes_on_stays_under_the_limit_too(files, method, tmp_path):
     """Its memory, 96 MB, is read into a scratch file, and not into memory."""
     needed = memory_needed(
@@ -95,7 +95,10 @@ def kept(file, method, window=20_000, memory=0):
     return limit * 10**6, grown
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(
+    "method",
+    ["em", "fiem", *(pytest.param(name, marks=pytest.mark.slow) for name in ("sem", "iem", "sem-vr"))],
+)
 def test_a_fit_stays_under_the_least_limit_it_accepts(files, method):
     limit, grown = kept(files["npy"], method)
     assert grown <= limit, f"{method} took {in_words(grown)} of {in_words(limit)}"

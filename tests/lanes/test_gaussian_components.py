@@ -135,8 +135,15 @@ def test_the_centre_is_the_mean_of_what_is_stored_also_in_float32(kind, kernels)
         np.testing.assert_allclose(centre, expected, atol=1e-12)
 
 
-@pytest.mark.parametrize("layout", ["C", "F", "read-only", "strided"])
-@pytest.mark.parametrize("dtype", [np.float32, np.int64])
+@pytest.mark.parametrize(
+    ("dtype", "layout"),
+    [
+        *((np.float32, layout) for layout in ("C", "strided")),
+        # Other types, for which kernels are compiled again.
+        *(pytest.param(np.float32, layout, marks=pytest.mark.slow) for layout in ("F", "read-only")),
+        *((np.int64, layout) for layout in ("C", "F", "read-only", "strided")),
+    ],
+)
 def test_kinds_of_arrays(dtype, layout):
     """What is not in C order, or of integers, is converted: passes by chunks, batches one by one."""
     y = np.round(10 * RNG.normal(size=(40, 2))).astype(dtype)
