@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 
 # Two installs into one environment at a time would corrupt it.
 .NOTPARALLEL:
-.PHONY: help demo test test-slow check bench docs clean FORCE
+.PHONY: help demo test test-fast test-slow check bench docs clean FORCE
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' Makefile
@@ -14,8 +14,13 @@ help: ## list the targets
 demo: $(VENV)/.demo.stamp ## reproduce the paper's experiments, quickly; results in results/demo
 	$(BIN)/swiftem reproduce all --quick --out results/demo
 
-test: $(VENV)/.dev.stamp ## run the quick tests and doctests with coverage
-	$(BIN)/python -m pytest --cov -n $(WORKERS) --dist loadfile
+test: $(VENV)/.dev.stamp ## run the quick tests and doctests; COVERAGE=1 measures coverage
+	$(BIN)/python tests/warm.py
+	$(BIN)/python -m pytest $(if $(COVERAGE),--cov) -n $(WORKERS) --dist loadfile
+
+test-fast: $(VENV)/.dev.stamp ## run a selection of the tests that takes less than a minute
+	$(BIN)/python tests/warm.py
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile $(FAST)
 
 test-slow: $(VENV)/.dev.stamp ## run the slow tests
 	$(BIN)/python -m pytest -m slow

@@ -65,6 +65,8 @@ def recorded_calls(function: Callable[[], Any], patch: pytest.MonkeyPatch) -> li
                 patch.setattr(module, name, _Recorder(full_name, value, calls))
             elif name == "compose":
                 patch.setattr(module, name, _recording_compose(value, calls))
+            elif name == "loop_for":
+                patch.setattr(module, name, _recording_loop(value, calls))
     function()
     patch.undo()
     return [call for kept in calls.values() for call in kept]
@@ -78,6 +80,11 @@ def _recording_compose(compose: Callable[..., Any], calls: dict[Any, list[Call]]
         return loop and loop._replace(run=_Recorder(f"functions.{name}", loop.run, calls))
 
     return recording
+
+
+def _recording_loop(loop_for: Callable[..., Any], calls: dict[Any, list[Call]]) -> Callable[..., Any]:
+    """Return ``loop_for`` with a loop that is recorded: it is called without its dispatcher."""
+    return lambda *given: _Recorder("gaussian_batches.batches", loop_for(*given), calls)
 
 
 def results(call: Call, gaps: list[int], first: int) -> bytes:

@@ -8,7 +8,6 @@ from contextlib import closing
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from swiftem._typing import Array
 from swiftem.data.source import Batch, Source
@@ -16,7 +15,7 @@ from swiftem.expectation import Evaluation, Expectation
 from swiftem.kernels.numba import gaussian_blocks as blocks
 from swiftem.kernels.numba import gaussian_passes as kernels
 from swiftem.kernels.threads import in_order, one_thread_blas
-from swiftem.lanes.parts import Part, is_served, parts
+from swiftem.lanes.parts import Part, chunks, is_served, parts, plain
 from swiftem.models.covariance import Coefficients
 from swiftem.models.gaussian_components import BoundGaussians
 from swiftem.models.gaussian_theta import GaussianTheta
@@ -25,9 +24,6 @@ __all__ = ["GaussianExpectation"]
 
 WORK = 1 << 21
 """Operations below which a piece is not worth a thread."""
-
-BLOCKS = 64
-"""Blocks that are read at a time where samples must be converted."""
 
 
 class GaussianExpectation(Expectation):
@@ -57,7 +53,7 @@ class GaussianExpectation(Expectation):
         n_components, none = self._sizes[1], np.empty(0)
         rows = np.empty((len(batch.index), n_components))
         kernels.evaluate(
-            _plain(batch.y), self.bound.centre, self.reach, self._sizes[0], self._prepared(theta),
+            plain(batch.y), self.bound.centre, self.reach, self._sizes[0], self._prepared(theta),
             self._work(), none, rows, none.astype(np.intp),
         )  # fmt: skip
         return rows, none
@@ -67,7 +63,7 @@ class GaussianExpectation(Expectation):
             raise ValueError(f"rows must have {self._sizes[1]} columns, got shape {rows.shape}.")
         totals = self._totals()
         kernels.statistics(
-            _plain(batch.y), self.bound.centre, self._sizes[0], rows, weight, self._work(), *totals
+            plain(batch.y), self.bound.centre, self._sizes[0], rows, weight, self._work(), *totals
         )
         return self._flat(*totals)
 
@@ -119,9 +115,9 @@ class GaussianExpectation(Expectation):
         found = np.zeros(d)
         totals, work, loss, near = self._totals(), self._work(), 0.0, True
         remembered = np.empty((0, n_components)) if memory is None else memory[part.here]
-        for here in _chunks(len(part.y), BLOCKS * len(work.largest)):
+        for here in chunks(len(part.y), len(work.largest)):
             log_likelihood, all_near = kernels.full_pass(
-                _plain(part.y[here]), part.weight[here], self.bound.centre, self.reach, code, prepared,
+                plain(part.y[here]), part.weight[here], self.bound.centre, self.reach, code, prepared,
                 remembered[here],
                 with_products, work, found, *totals,
             )  # fmt: skip
@@ -166,11 +162,11 @@ class GaussianExpectation(Expectation):
     def _evaluate_piece(self, prepared: Coefficients, found: Evaluation, first: int, part: Part) -> None:
         """Fill ``found`` from place ``first`` on."""
         work = self._work()
-        for here in _chunks(len(part.y), BLOCKS * len(work.largest)):
+        for here in chunks(len(part.y), len(work.largest)):
             there = slice(first + here.start, first + here.stop)
             rows = found.responsibilities
             kernels.evaluate(
-                _plain(part.y[here]), self.bound.centre, self.reach, self._sizes[0], prepared, work,
+                plain(part.y[here]), self.bound.centre, self.reach, self._sizes[0], prepared, work,
                 found.log_likelihood[there],
                 np.empty((0, self._sizes[1])) if rows is None else rows[there],
                 np.empty(0, dtype=np.intp) if found.labels is None else found.labels[there],
@@ -205,18 +201,3 @@ class GaussianExpectation(Expectation):
         if found is None:
             found = self._local.work = blocks.make_work(*self._sizes)
         return found
-
-
-def _plain(y: NDArray[Any]) -> NDArray[Any]:
-    """Return samples as kernels take them, (b, d), C-ordered and writeable, float32 or float64.
-
-    Others are converted, a chunk at a time: each kind of array would be one more kernel to compile.
-    """
-    y = y[:, None] if y.ndim == 1 else y
-    if y.dtype not in (np.float32, np.float64):
-        return y.astype(np.float64, order="C")
-    return y if y.flags.c_contiguous and y.flags.writeable else y.copy(order="C")
-
-
-def _chunks(count: int, size: int) -> list[slice]:
-    return [slice(first, min(first + size, count)) for first in range(0, count, size)]

@@ -14,7 +14,7 @@ from swiftem.expectation import Expectation
 from swiftem.kernels.numba import softmax
 from swiftem.kernels.threads import in_order, one_thread_blas
 from swiftem.lanes.mixture_blocks import block_rows, geometry_of
-from swiftem.lanes.parts import Part, is_served, parts
+from swiftem.lanes.parts import Part, chunks, is_served, parts, plain
 from swiftem.models.gaussian_mixture import BoundGaussianMixture, GaussianMixtureTheta
 
 __all__ = ["MixtureExpectation"]
@@ -63,11 +63,13 @@ class MixtureExpectation(Expectation):
         """Return the sums of r and of r·(y − centre) over the samples of a part."""
         n_components, d = theta.means.shape
         sums1, sums2 = np.zeros(n_components), np.zeros((n_components, d))
-        softmax.full_pass(
-            part.y, 0, len(part.y), part.weight, *theta, self.geometry.centre, self.geometry.near,
-            np.empty((0, n_components)) if memory is None else memory[part.here], self._work(theta),
-            sums1, sums2,
-        )  # fmt: skip
+        remembered = np.empty((0, n_components)) if memory is None else memory[part.here]
+        work = self._work(theta)
+        for here in chunks(len(part.y), len(work.rows)):
+            softmax.full_pass(
+                plain(part.y[here]), part.weight[here], *theta, self.geometry.centre, self.geometry.near,
+                remembered[here], work, sums1, sums2,
+            )  # fmt: skip
         return sums1, sums2
 
     def _work(self, theta: GaussianMixtureTheta) -> softmax.Work:
@@ -82,7 +84,9 @@ class MixtureExpectation(Expectation):
         return self._model.penalty(theta) + loss / self._source.total_weight
 
     def _log_likelihood(self, theta: GaussianMixtureTheta, part: Part) -> float:
-        return softmax.log_likelihood(  # type: ignore[no-any-return]
-            part.y, 0, len(part.y), part.weight, *theta, self.geometry.centre, self.geometry.near,
-            self._work(theta),
-        )  # fmt: skip
+        work, total = self._work(theta), 0.0
+        for here in chunks(len(part.y), len(work.rows)):
+            total += softmax.log_likelihood(
+                plain(part.y[here]), part.weight[here], *theta, self.geometry.centre, self.geometry.near, work
+            )
+        return total

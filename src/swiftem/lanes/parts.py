@@ -14,9 +14,44 @@ from swiftem.data.source import Source
 from swiftem.data.stored_source import StoredSource
 from swiftem.kernels.threads import pieces
 
-__all__ = ["Drawn", "Part", "Samples", "is_served", "parts"]
+__all__ = ["Drawn", "Part", "Samples", "chunks", "is_served", "parts", "plain"]
 
-NONE = np.empty(0)
+BLOCKS = 64
+"""Blocks that are converted at a time where samples are not as kernels take them."""
+
+
+def read_only(array: NDArray[Any]) -> NDArray[Any]:
+    """Return a view that cannot be written to: kernels are compiled for such arrays alone.
+
+    >>> read_only(np.ones(2)).flags.writeable
+    False
+    """
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+def plain(y: NDArray[Any]) -> NDArray[Any]:
+    """Return samples as kernels take them: (b, d), in C order, read-only, float32 or float64.
+
+    Others are converted: each kind of array would be one more kernel to compile.
+    """
+    y = y[:, None] if y.ndim == 1 else y
+    dtype = y.dtype if y.dtype in (np.float32, np.float64) else np.float64
+    return read_only(np.require(y, dtype, ["C", "A"]))
+
+
+def chunks(count: int, block: int) -> list[slice]:
+    """Return slices of whole blocks, so large that one of them is worth a call and small when converted.
+
+    >>> chunks(150, 1)
+    [slice(0, 64, None), slice(64, 128, None), slice(128, 150, None)]
+    """
+    size = BLOCKS * block
+    return [slice(first, min(first + size, count)) for first in range(0, count, size)]
+
+
+NONE = read_only(np.empty(0))
 
 
 class Part(NamedTuple):
@@ -46,7 +81,7 @@ def parts(source: Source, least_rows: int) -> list[Part] | Iterator[Part]:
         return _read(source, source.chunk_rows)
     assert isinstance(source, ArraySource)
     y = source.y.reshape(source.n, -1)
-    weight = source.weight
+    weight = None if source.weight is None else read_only(source.weight)
     return [
         Part(start, y[start:stop], NONE if weight is None else weight[start:stop])
         for start, stop in pieces(source.n, least_rows=least_rows)
@@ -56,7 +91,7 @@ def parts(source: Source, least_rows: int) -> list[Part] | Iterator[Part]:
 def _read(source: StoredSource, rows: int) -> Iterator[Part]:
     for batch in source.blocks(rows):
         y = batch.y[:, None] if batch.y.ndim == 1 else batch.y
-        yield Part(int(batch.index[0]), y, batch.weight if source.is_weighted else NONE)
+        yield Part(int(batch.index[0]), y, read_only(batch.weight) if source.is_weighted else NONE)
 
 
 class Drawn(NamedTuple):
@@ -102,8 +137,10 @@ class Samples:
         else:
             assert isinstance(source, ArraySource)
             y = source.y.reshape(source.n, -1)
-            self.y = np.require(y, dtype, ["C", "A"])
-            self.weight = NONE if source.weight is None else np.require(source.weight, np.float64, ["C", "A"])
+            self.y = read_only(np.require(y, dtype, ["C", "A"]))
+            self.weight = NONE
+            if source.weight is not None:
+                self.weight = read_only(np.require(source.weight, np.float64, ["C", "A"]))
 
     def stop(self, start: int, stop: int, batch_size: int) -> int:
         """Return where a stretch from ``start`` has to stop: its samples have to fit into a window."""
@@ -120,14 +157,15 @@ class Samples:
         if memory is not None:  # a sample that is drawn twice is remembered once
             numbers, place = np.unique(flat, return_inverse=True)
         batch = self._reader.take(numbers)
-        y = np.require(batch.y.reshape(len(numbers), -1), self._dtype, ["C", "A"])
+        y = read_only(np.require(batch.y.reshape(len(numbers), -1), self._dtype, ["C", "A"]))
         edges = np.cumsum([part.size for part in index])[:-1]
         local = tuple(
             np.ascontiguousarray(here.reshape(part.shape), dtype=np.intp)
             for here, part in zip(np.split(place, edges), index, strict=True)
         )
         remembered = None if memory is None else memory[numbers]
-        return Drawn(y, batch.weight if source.is_weighted else NONE, local, remembered, numbers)
+        weight = read_only(batch.weight) if source.is_weighted else NONE
+        return Drawn(y, weight, local, remembered, numbers)
 
     @staticmethod
     def remember(drawn: Drawn, memory: Any) -> None:

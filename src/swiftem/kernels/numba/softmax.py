@@ -209,18 +209,18 @@ def add_statistics(samples: Any, rows: Any, sums1: Any, sums2: Any) -> None:
 
 @kernel
 def full_pass(
-    y: Any, start: Any, stop: Any, sample_weight: Any, weights: Any, means: Any, centre: Any, expanded: Any,
+    y: Any, sample_weight: Any, weights: Any, means: Any, centre: Any, expanded: Any,
     memory: Any, work: Any, total1: Any, total2: Any,
 ) -> None:  # fmt: skip
-    """Add the statistics of samples ``start`` to ``stop`` − 1 to ``total1`` (M,) and ``total2`` (M, d).
+    """Add the statistics of samples ``y`` (n, d) to ``total1`` (M,) and ``total2`` (M, d).
 
-    ``y`` (n, d) of any number type; the statistics are of samples minus the centre. Responsibilities go to
+    The statistics are of samples minus the centre. Responsibilities go to
     ``memory`` (n, M) unless it is (0, M); what it can hold is what counts.
     """
     begin(weights, means, centre, expanded, work)
     block = len(work.rows)
-    for first in range(start, stop, block):
-        size = min(block, stop - first)
+    for first in range(0, len(y), block):
+        size = min(block, len(y) - first)
         samples, rows = work.samples[:size], work.rows[:size]
         for t in range(size):
             for c in range(y.shape[1]):
@@ -243,16 +243,16 @@ def full_pass(
 
 @kernel
 def log_likelihood(
-    y: Any, start: Any, stop: Any, sample_weight: Any, weights: Any, means: Any, centre: Any, expanded: Any,
+    y: Any, sample_weight: Any, weights: Any, means: Any, centre: Any, expanded: Any,
     work: Any,
 ) -> Any:  # fmt: skip
-    """Return Σ weight · log g(y_t) over samples ``start`` to ``stop`` − 1."""
+    """Return Σ weight · log g(y_t) over samples ``y`` (n, d)."""
     begin(weights, means, centre, expanded, work)
     block, d = len(work.rows), y.shape[1]
     constant = 0.5 * d * math.log(2.0 * math.pi)
     result = 0.0
-    for first in range(start, stop, block):
-        size = min(block, stop - first)
+    for first in range(0, len(y), block):
+        size = min(block, len(y) - first)
         samples, rows = work.samples[:size], work.rows[:size]
         for t in range(size):
             for c in range(d):
