@@ -25,6 +25,7 @@ from benchmarks import (
     start_up,
     topics,
 )
+from benchmarks.against import compared, read_run
 from benchmarks.environment import VERSIONS, environment
 from benchmarks.screen import sizes, table
 from benchmarks.timing import threads
@@ -51,15 +52,23 @@ def main(
     ] = False,
     only: Annotated[
         list[str] | None,
-        typer.Option(metavar="FIGURE", help=f"Again for more than one: {', '.join(FIGURES)}."),
+        typer.Option(metavar="FIGURE[,FIGURE...]", help=f"Some of {', '.join(FIGURES)}."),
     ] = None,
     out: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="By default results/bench.csv, or bench-quick.csv beside it."),
     ] = None,
+    against: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", exists=True, dir_okay=False, help="A stored run: names what got slower since."
+        ),
+    ] = None,
 ) -> None:
     """Time swiftem against named peers, on one thread unless said otherwise."""
-    names = only or [name for name in FIGURES if not (quick and name == "memory")]
+    stored = [] if against is None else read_run(against)
+    given = [name for part in only or () for name in part.split(",")]
+    names = given or [name for name in FIGURES if not (quick and name == "memory")]
     unknown = [name for name in names if name not in FIGURES]
     if unknown:
         raise typer.BadParameter(
@@ -96,6 +105,12 @@ def main(
         written += [{**fixed, **row.columns()} for row in rows]
         _write(written, file)
     say(f"\nResults: {file}")
+    if against is not None:
+        slower, whole = compared(written, stored)
+        for line in [*slower, *whole]:
+            say(line)
+        if slower:
+            raise typer.Exit(1)
 
 
 def _write(rows: list[dict[str, Any]], file: Path) -> None:

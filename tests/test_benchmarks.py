@@ -143,3 +143,19 @@ def test_unknown_figure_is_refused(tmp_path):
     done = benchmarks("--only", "nothing", "--out", str(tmp_path / "bench.csv"))
     assert done.returncode == 2
     assert "no figure is called 'nothing'" in " ".join(done.stderr.replace("│", " ").split())
+
+
+def row(figure, ratio, method="sem"):
+    names = ("model", "setting", "n", "d", "components", "b", "threads", "peer")
+    return {"figure": figure, "method": method, "ratio": ratio} | dict.fromkeys(names, "1")
+
+
+def test_against_a_stored_run(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT))
+    from benchmarks.against import compared
+
+    stored = [row("a", "1.0"), row("b", "2.0"), row("c", ""), row("gone", "1")]
+    slower, (whole,) = compared([row("a", 1.06), row("b", 2.0), row("c", 5.0), row("new", 9.0)], stored)
+    assert slower == ["a, 1, sem, 1, 1, 1, 1, 1, 1, 1: 1.06 times the stored ratio"]
+    assert whole == "2 rows compared, 1 slower by more than 5%; mean 1.030."
+    assert compared([row("new", 1.0)], stored) == ([], ["No row is in both runs."])
