@@ -29,7 +29,8 @@ WORDS = tuple(["ant", "bee", "cat", "dog", "eel", "fox", "gnu", "hen", "ibis", "
 def write_uci(folder, counts=COUNTS, name="docword.toy.txt"):
     matrix = sp.coo_array(sp.csr_array(counts))
     lines = [f"{counts.shape[0]}", f"{counts.shape[1]}", f"{matrix.nnz}"]
-    lines += [f"{d + 1} {w + 1} {c}" for d, w, c in zip(matrix.row, matrix.col, matrix.data, strict=True)]
+    columns = (matrix.row + 1, matrix.col + 1, matrix.data)
+    lines += map("{} {} {}".format, *(column.tolist() for column in columns))
     file = folder / name
     text = ("\n".join(lines) + "\n").encode()
     file.write_bytes(gzip.compress(text) if name.endswith(".gz") else text)
