@@ -6,7 +6,7 @@ from stored_sources import KINDS, RANDOM, SEQUENTIAL, make
 
 import swiftem
 from swiftem import memory, methods, models
-from swiftem.data import BlockSource, NpySource
+from swiftem.data import BlockSource, NpySource, draws
 from swiftem.data.draws import BlockDraws, read_seed
 from swiftem.data.scratch import is_scratch
 from swiftem.kernels.threads import set_threads
@@ -17,6 +17,12 @@ N = 1200
 ROWS = rng.normal(size=(N, 2)) + rng.normal(scale=4.0, size=(3, 2))[rng.integers(3, size=N)]
 WEIGHT = rng.integers(3, size=N).astype(float)
 COVARIANCES = ("unit", "full", "tied", "diag", "spherical")
+
+
+@pytest.fixture(autouse=True)
+def _few_draws_ahead(monkeypatch):
+    """Have draws made for a thousand iterations ahead: for 65,536 they take longer than the runs here."""
+    monkeypatch.setattr(draws, "CHUNK", 1024)
 
 
 def model_of(covariance):
@@ -40,14 +46,14 @@ def method_of(name, b=20):
 
 
 def the_same_in_memory(model, rows, weight, source, method, n_iter):
-    draws = None
+    given = None
     if method.index_streams:
         streams = method.index_streams
         drawn = BlockDraws(read_seed(3), *source.layout, batch_size=method.batch_size, streams=streams)
-        draws = drawn.block(0, n_iter)
-        draws = draws[0] if streams == 1 else draws
+        given = drawn.block(0, n_iter)
+        given = given[0] if streams == 1 else given
     return swiftem.run(
-        model, rows, method, n_iter=n_iter, theta0=theta_of(model), seed=3, draws=draws, sample_weight=weight
+        model, rows, method, n_iter=n_iter, theta0=theta_of(model), seed=3, draws=given, sample_weight=weight
     )
 
 
