@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import signal
+import threading
+from collections.abc import Callable
 from typing import Any
+
+import pytest
 
 # Where the tests run in the background of a script, SIGINT is ignored, and would be in the children that they
 # interrupt.
@@ -20,3 +24,10 @@ def pytest_make_parametrize_id(config: Any, val: object, argname: str) -> str | 
         return None
     name = getattr(val, "__name__", None)
     return None if isinstance(name, str) and name.isidentifier() else argname
+
+
+@pytest.fixture
+def readers() -> Callable[[], list[threading.Thread]]:
+    """Return a function that gives the reading threads of this test; earlier tests may have left some."""
+    before = set(threading.enumerate())
+    return lambda: [t for t in threading.enumerate() if t.name == "swiftem-reader" and t not in before]

@@ -46,11 +46,9 @@ def compiled(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def files(tmp_path_factory):
-    """64 MB of rows, twice."""
-    folder = tmp_path_factory.mktemp("rows")
-    y = rows(N)
-    return {ending: write(folder, f"rows.{ending}", y, group=10_000) for ending in ("npy", "parquet")}
+def file(tmp_path_factory):
+    """64 MB of rows."""
+    return write(tmp_path_factory.mktemp("rows"), "rows.npy", rows(N))
 
 
 RESUME = """
@@ -67,20 +65,18 @@ print(result.n_iter, is_scratch(result.state.method.memory))
 
 
 @pytest.mark.parametrize("method", ["iem", pytest.param("fiem", marks=pytest.mark.slow)])
-def test_a_run_that_goes_on_stays_under_the_limit_too(files, method, tmp_path):
+def test_a_run_that_goes_on_stays_under_the_limit_too(file, method, tmp_path):
     """Its memory, 96 MB, is read into a scratch file, and not into memory."""
-    needed = memory_needed(
-        open_source(files["npy"], window=20_000), methods.METHODS[method](), statistics=24 * 17
-    )
+    needed = memory_needed(open_source(file, window=20_000), methods.METHODS[method](), statistics=24 * 17)
     limit = -(-needed // 10**6)
     for iterations in (100, 200):
-        output, grown = peak(RESUME, files["npy"], method, f"{limit}MB", tmp_path, iterations)
+        output, grown = peak(RESUME, file, method, f"{limit}MB", tmp_path, iterations)
         assert output.split() == [str(iterations), "True"]
         assert grown <= limit * 10**6, f"{method} took {in_words(grown)} of {limit} MB"
 
 
-def test_what_is_loaded_is_seen(files):
-    _, grown = peak(LOAD, files["npy"])
+def test_what_is_loaded_is_seen(file):
+    _, grown = peak(LOAD, file)
     assert grown >= N * D * 8
 
 
@@ -97,10 +93,10 @@ def kept(file, method, window=20_000, memory=0):
 
 @pytest.mark.parametrize(
     "method",
-    ["em", "fiem", *(pytest.param(name, marks=pytest.mark.slow) for name in ("sem", "iem", "sem-vr"))],
+    ["em", *(pytest.param(name, marks=pytest.mark.slow) for name in ("sem", "iem", "sem-vr", "fiem"))],
 )
-def test_a_fit_stays_under_the_least_limit_it_accepts(files, method):
-    limit, grown = kept(files["npy"], method)
+def test_a_fit_stays_under_the_least_limit_it_accepts(file, method):
+    limit, grown = kept(file, method)
     assert grown <= limit, f"{method} took {in_words(grown)} of {in_words(limit)}"
 
 

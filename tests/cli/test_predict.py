@@ -236,7 +236,7 @@ def test_ctrl_c_leaves_nothing(flowers, model, tmp_path, call, monkeypatch):
 
 
 @pytest.mark.skipif(os.name != "posix", reason="pipes end otherwise elsewhere")
-@pytest.mark.parametrize("command", ["predict", "info"])
+@pytest.mark.parametrize("command", ["predict", pytest.param("info", marks=pytest.mark.slow)])
 def test_a_closed_pipe_ends_quietly(command, flowers, model, tmp_path):
     rows = flowers.read_text().splitlines()
     long = tmp_path / "long.csv"  # more than a pipe holds

@@ -247,6 +247,7 @@ def test_ctrl_c_while_figures_are_drawn_keeps_the_numbers(tmp_path, chosen, monk
     assert files(tmp_path) == {"gmm-precision.csv"}
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="signals to a process, and terminals, are POSIX")
 def test_ctrl_c_at_a_running_process(tmp_path):
     """In a terminal, as users see it: once iem is at work, em and sem are complete."""

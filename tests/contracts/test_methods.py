@@ -40,10 +40,14 @@ def test_every_method_of_the_package_is_registered():
 @cache
 def fixed_point(problem_name):
     (problem,) = (problem for problem in small_problems() if problem.name == problem_name)
-    em = swiftem.run(problem.model, problem.data, methods.EM(), theta0=problem.theta0, n_iter=20_000)
-    again = swiftem.run(problem.model, problem.data, methods.EM(), theta0=em.theta, n_iter=1)
-    assert np.abs(again.s - em.s).max() < 1e-12
-    return em
+    theta = problem.theta0
+    for _ in range(20):
+        em = swiftem.run(problem.model, problem.data, methods.EM(), theta0=theta, n_iter=1000)
+        again = swiftem.run(problem.model, problem.data, methods.EM(), theta0=em.theta, n_iter=1)
+        if np.abs(again.s - em.s).max() < 1e-12:
+            return em
+        theta = em.theta
+    raise AssertionError("EM does not come to rest")
 
 
 @pytest.mark.parametrize("name", ["iem", "sem-vr", "fiem"])

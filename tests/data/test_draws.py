@@ -2,7 +2,16 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from swiftem.data.draws import CHUNK, GivenDraws, SeededDraws, generator, read_seed
+from swiftem.data import draws as module
+from swiftem.data.draws import GivenDraws, SeededDraws, generator, read_seed
+
+CHUNK = 4096
+
+
+@pytest.fixture(autouse=True)
+def _short_chunks(monkeypatch):
+    """Have chunks so short that a test asks for several."""
+    monkeypatch.setattr(module, "CHUNK", CHUNK)
 
 
 def stream(n, b, order, n_iter, seed=0, stream=0):

@@ -1,6 +1,5 @@
 """Reading in a thread: order, errors, and an end."""
 
-import threading
 import time
 
 import pytest
@@ -8,16 +7,12 @@ import pytest
 from swiftem.data.read_ahead import AHEAD, read_ahead
 
 
-def readers():
-    return [thread for thread in threading.enumerate() if thread.name == "swiftem-reader"]
-
-
-def test_items_come_in_order_and_the_thread_ends():
+def test_items_come_in_order_and_the_thread_ends(readers):
     assert list(read_ahead(iter(range(100)))) == list(range(100))
     assert not readers()
 
 
-def test_it_reads_while_the_consumer_computes_and_no_more_than_it_may():
+def test_it_reads_while_the_consumer_computes_and_no_more_than_it_may(readers):
     read = []
 
     def items():
@@ -37,7 +32,7 @@ def test_it_reads_while_the_consumer_computes_and_no_more_than_it_may():
 
 
 @pytest.mark.parametrize("error", [ValueError("wrong"), KeyboardInterrupt()])
-def test_an_error_comes_after_the_items_before_it(error):
+def test_an_error_comes_after_the_items_before_it(error, readers):
     def items():
         yield 1
         yield 2
@@ -50,7 +45,7 @@ def test_an_error_comes_after_the_items_before_it(error):
     assert not readers()
 
 
-def test_a_consumer_that_stops_closes_what_is_read():
+def test_a_consumer_that_stops_closes_what_is_read(readers):
     closed = []
 
     def items():
@@ -84,7 +79,7 @@ class Closable:
 
 
 @pytest.mark.parametrize("taken", [1, 3, 100])
-def test_what_is_read_is_closed_at_return(taken):
+def test_what_is_read_is_closed_at_return(taken, readers):
     items = Closable(100)
     stream = read_ahead(items)
     for _ in range(taken):

@@ -45,7 +45,7 @@ def found():
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_bic_finds_the_number_of_components_and_the_kind(kind):
-    best = swiftem.select(rows_of(kind), range(1, 6), random_state=0).best
+    best = swiftem.select(rows_of(kind, n=150), range(1, 5), random_state=0).best
     assert (best.covariance_type, best.n_components) == (kind, 3)
 
 
@@ -112,7 +112,7 @@ def assert_never_falls(found, tolerance=1e-9):
 
 
 @pytest.mark.parametrize("data", ["one normal", "uniform", "heavy tails", "six in eight dimensions"])
-@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_the_log_likelihood_never_falls_with_components(data, seed):
     rng = np.random.default_rng(seed)
     X = {
@@ -120,15 +120,15 @@ def test_the_log_likelihood_never_falls_with_components(data, seed):
         "uniform": lambda: rng.uniform(size=(300, 1)),
         "heavy tails": lambda: rng.standard_t(2.5, size=(300, 2)),
         "six in eight dimensions": lambda: (
-            rng.normal(size=(600, 8)) + 3 * rng.normal(size=(6, 8))[np.arange(600) % 6]
+            rng.normal(size=(300, 8)) + 3 * rng.normal(size=(6, 8))[np.arange(300) % 6]
         ),
     }[data]()  # fmt: skip
-    assert_never_falls(swiftem.select(X, range(1, 9), random_state=seed))
+    assert_never_falls(swiftem.select(X, range(1, 7), random_state=seed))
 
 
 def test_it_never_falls_with_a_stochastic_method_either():
     found = swiftem.select(
-        rows_of("full", n=1000), range(1, 6), ("full", "diag"), random_state=0, method="sem"
+        rows_of("full", n=300), range(1, 6), ("full", "diag"), random_state=0, method="sem"
     )
     assert_never_falls(found)
 

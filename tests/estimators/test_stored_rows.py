@@ -10,17 +10,23 @@ from sklearn.exceptions import ConvergenceWarning
 from stored_sources import make, write
 
 from swiftem import GaussianMixture
-from swiftem.data import ArraySource, CountSource, open_source
+from swiftem.data import ArraySource, CountSource, draws, open_source
 from swiftem.estimators import stored_rows
 
 pytest.importorskip("pyarrow")
 rng = np.random.default_rng(0)
-N = 4000
+N = 1500
 ROWS = rng.normal(size=(N, 3)) + rng.normal(scale=5.0, size=(3, 3))[rng.integers(3, size=N)]
 WEIGHT = rng.integers(3, size=N).astype(float)
 KINDS = ("full", "tied", "diag", "spherical")
 METHODS = ("em", "sem", "iem", "sem-vr", "fiem")
 FILES = ("npy", "parquet", "csv", "blocks")
+
+
+@pytest.fixture(autouse=True)
+def _few_draws_ahead(monkeypatch):
+    """Have draws made for a thousand iterations ahead: for 65,536 they take longer than the runs here."""
+    monkeypatch.setattr(draws, "CHUNK", 1024)
 
 
 def mixture(**parameters):
@@ -44,7 +50,7 @@ def test_em_is_the_fit_of_the_rows_in_memory(kind, stored, tmp_path):
 @pytest.mark.parametrize("method", METHODS[1:])
 @pytest.mark.parametrize("stored", FILES)
 def test_other_methods_end_where_they_end_in_memory(kind, method, stored, tmp_path):
-    source = make(stored, tmp_path, ROWS, window=1000)
+    source = make(stored, tmp_path, ROWS, window=400)
     made = mixture(covariance_type=kind, method=method)
     if stored in ("csv", "blocks") and method in ("iem", "fiem"):
         with pytest.raises(ValueError, match=f"in order, and {method} must .* use em, sem or sem-vr"):
@@ -53,7 +59,8 @@ def test_other_methods_end_where_they_end_in_memory(kind, method, stored, tmp_pa
     made.fit(source)
     expected = mixture(covariance_type=kind, method=method).fit(ROWS)
     assert made.method_ == method
-    assert made.lower_bound_ == pytest.approx(expected.lower_bound_, abs=5e-3)
+    tolerance = 1e-2 if method == "sem" else 5e-3  # whose noise stays
+    assert made.lower_bound_ == pytest.approx(expected.lower_bound_, abs=tolerance)
 
 
 @pytest.mark.parametrize("ending", ["npy", "parquet", "csv"])
@@ -126,7 +133,7 @@ def test_starts_from_labels_of_all_rows_and_from_functions(tmp_path):
     function = lambda X, n_components, random_state: np.arange(len(X)) % 3  # noqa: E731
     found = mixture(method="em", init_params=function).fit(file)
     assert np.isfinite(found.lower_bound_)
-    with pytest.raises(ValueError, match=r"integer labels of shape \(4000,\)"):
+    with pytest.raises(ValueError, match=r"integer labels of shape \(1500,\)"):
         mixture(method="em", init_params=labels[:5]).fit(file)
 
 
@@ -173,12 +180,12 @@ def test_several_starts_and_a_saved_model(tmp_path):
 
 
 def test_partial_fit_takes_a_generator_and_files(tmp_path):
-    made = mixture().partial_fit(ROWS[start : start + 1000] for start in range(0, N, 1000))
+    made = mixture().partial_fit(ROWS[start : start + 500] for start in range(0, N, 500))
     calls = mixture()
-    for start in range(0, N, 1000):
-        calls.partial_fit(ROWS[start : start + 1000])
+    for start in range(0, N, 500):
+        calls.partial_fit(ROWS[start : start + 500])
     assert np.array_equal(made.means_, calls.means_)
-    pairs = ((ROWS[start : start + 1000], WEIGHT[start : start + 1000]) for start in range(0, N, 1000))
+    pairs = ((ROWS[start : start + 500], WEIGHT[start : start + 500]) for start in range(0, N, 500))
     assert np.isfinite(mixture().partial_fit(pairs).lower_bound_)
     assert mixture().partial_fit(write(tmp_path, "rows.csv", ROWS)).score(ROWS) > -9.0
     with pytest.raises(ValueError, match="at least one row, got blocks with none"):

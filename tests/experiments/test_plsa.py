@@ -1,6 +1,7 @@
 """The pLSA figure: rows, the likelihood, corpora from files, seeds, Ctrl-C."""
 
 import signal
+from importlib.metadata import version
 from pathlib import Path
 
 import dense
@@ -8,7 +9,7 @@ import numpy as np
 import pytest
 
 import swiftem
-from swiftem.data import Corpus, CountSource, count_words
+from swiftem.data import Corpus, CorpusPackage, CountSource, count_words
 from swiftem.experiments import plsa as module
 from swiftem.experiments.plsa import MODEL, STEPS, docstring_corpora, mean_log_likelihood, plsa, read_corpora
 from swiftem.schedules import inverse, power, sample_size
@@ -150,12 +151,14 @@ def test_settings_tell_what_the_corpora_are(toy):
     assert toy.settings["corpus other"] == (
         f"20 documents with any of the 10 most frequent content words, n = {counts.sum()} tokens"
     )
-    corpus = Corpus(tuple(TOY["toy"]), tuple("x" * 30), docstring_corpora()["small"].packages)
+    packages = {name: CorpusPackage(version(name), 10) for name in ("numpy", "scipy")}
+    corpus = Corpus(tuple(TOY["toy"]), tuple("x" * 30), packages)
     about = plsa({"mine": corpus}, epochs=1, runs=1).settings["corpus mine"]
     assert about.startswith(f"docstrings of numpy {np.__version__}, scipy ")
     assert "30 documents" in about
 
 
+@pytest.mark.slow
 def test_the_docstring_corpora():
     corpora = docstring_corpora()
     assert list(corpora) == ["small", "large"]

@@ -82,7 +82,7 @@ def keep(folder: Path, case: tuple[str, int], number: int) -> Path:
 
 
 def test_some_seconds_of_damaged_files(tmp_path):
-    numbers, findings = campaign(tmp_path, 5.0, seed=0, most=900)
+    numbers, findings = campaign(tmp_path, 2.0, seed=0, most=900)
     assert not findings, "\n".join(findings)
     assert numbers["taken"] > 0
     assert numbers["refused"] > 0

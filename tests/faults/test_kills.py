@@ -107,10 +107,10 @@ def campaign(server, folder, cases, kills, of_one, seed):
     return fits, resumed
 
 
-def test_ten_kills(server, tmp_path):
-    fits, resumed = campaign(server, tmp_path, SHORT, 10, of_one=2, seed=0)
-    assert fits >= 5
-    assert resumed >= 3
+def test_five_kills(server, tmp_path):
+    fits, resumed = campaign(server, tmp_path, SHORT, 5, of_one=2, seed=0)
+    assert fits >= 3
+    assert resumed >= 1
 
 
 @pytest.mark.slow

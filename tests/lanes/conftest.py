@@ -1,6 +1,6 @@
 import pytest
 
-import swiftem
+import swiftem.algorithm
 from swiftem.lanes.functions import functions_lane
 
 

@@ -49,9 +49,9 @@ def test_accepts_four_functions_also_local_ones():
 def test_all_methods_fit_a_model_of_ones_own(name):
     model = ExponentialMixture()
     theta0 = model.initial_theta(Y, np.random.default_rng(1))
-    best = swiftem.run(model, Y, methods.EM(), theta0=theta0, n_iter=3000)
+    best = swiftem.run(model, Y, methods.EM(), theta0=theta0, n_iter=500)
     method = methods.METHODS[name]()
-    result = swiftem.run(model, Y, method, theta0=theta0, n_iter=400 * method.epoch(len(Y)), seed=0)
+    result = swiftem.run(model, Y, method, theta0=theta0, n_iter=50 * method.epoch(len(Y)), seed=0)
     tolerance = 1e-2 if name == "sem" else 1e-5
     assert swiftem.objective(model, Y, result.theta) < swiftem.objective(model, Y, best.theta) + tolerance
 
@@ -104,6 +104,10 @@ class Broken(ExponentialMixture):
         return True if self.how == "NaN allowed" else super().in_domain(s)
 
 
+def test_accepts_what_is_not_broken():
+    check_model(Broken(), Y)
+
+
 @pytest.mark.parametrize(
     ("how", "sentence"),
     [
@@ -122,7 +126,6 @@ class Broken(ExponentialMixture):
     ],
 )
 def test_says_what_is_broken(how, sentence):
-    check_model(Broken(), Y)
     with pytest.raises(AssertionError, match=sentence):
         check_model(Broken(how=how), Y)
 
@@ -138,11 +141,11 @@ def test_shapes_of_a_users_e_step_are_checked_at_once():
         swiftem.run(Broken(how="no loglik"), Y, methods.EM(), n_iter=1, seed=0)
 
 
-@pytest.mark.parametrize("how", ["penalty of the wrong sign", "no penalty", "loglik with a term too many"])
-def test_what_is_slightly_off_shows_where_em_comes_to_rest(how):
+def test_what_is_slightly_off_shows_where_em_comes_to_rest():
     """Descent alone would not find it: from here EM does not move."""
     start = ExponentialMixture().initial_theta(Y, np.random.default_rng(0))
-    rest = swiftem.run(ExponentialMixture(), Y, methods.EM(), theta0=start, n_iter=5000).theta
+    rest = swiftem.run(ExponentialMixture(), Y, methods.EM(), theta0=start, n_iter=500).theta
     check_model(Broken(), Y, theta0=rest)
-    with pytest.raises(AssertionError, match="comes to rest"):
-        check_model(Broken(how=how), Y, theta0=rest)
+    for how in ("penalty of the wrong sign", "no penalty", "loglik with a term too many"):
+        with pytest.raises(AssertionError, match="comes to rest"):
+            check_model(Broken(how=how), Y, theta0=rest)

