@@ -3,6 +3,14 @@ VENV := .venv
 # Processes that run tests; a file's tests stay together.
 WORKERS ?= 2
 BIN := $(VENV)/bin
+# Tests start many processes: each would compile all modules to bytecode again.
+PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest
+# What `make test-fast` runs: every layer, without child processes and statistics.
+FAST := tests/data tests/models tests/methods tests/theory tests/checkpoints tests/contracts \
+  tests/kernels/reference tests/lanes/test_domain.py tests/lanes/test_plsa_domain.py tests/report/test_page.py \
+  tests/cli/test_app.py tests/cli/test_commands.py tests/cli/test_components.py tests/cli/test_topics_refused.py \
+  tests/estimators/test_look.py tests/estimators/test_split.py tests/estimators/test_sample_weight.py \
+  tests/test_algorithm.py tests/test_gate.py tests/test_resume.py tests/test_bad_input.py tests/test_import_rule.py
 
 # Two installs into one environment at a time would corrupt it.
 .NOTPARALLEL:
@@ -16,14 +24,14 @@ demo: $(VENV)/.demo.stamp ## reproduce the paper's experiments, quickly; results
 
 test: $(VENV)/.dev.stamp ## run the quick tests and doctests; COVERAGE=1 measures coverage
 	$(BIN)/python tests/warm.py
-	$(BIN)/python -m pytest $(if $(COVERAGE),--cov) -n $(WORKERS) --dist loadfile
+	$(PYTEST) $(if $(COVERAGE),--cov) -n $(WORKERS) --dist loadfile
 
 test-fast: $(VENV)/.dev.stamp ## run a selection of the tests that takes less than a minute
 	$(BIN)/python tests/warm.py
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile $(FAST)
+	$(PYTEST) -n $(WORKERS) --dist loadfile $(FAST)
 
 test-slow: $(VENV)/.dev.stamp ## run the slow tests
-	$(BIN)/python -m pytest -m slow
+	$(PYTEST) -m slow
 
 check: $(VENV)/.dev.stamp ## check formatting, lint and types
 	$(BIN)/ruff format --check .

@@ -117,13 +117,14 @@ def test_help_loads_nothing_heavy():
     assert done.stdout.strip() == "[]"
 
 
-def test_ctrl_c_outside_of_a_command(monkeypatch, capsys):
-    """While arguments are read, say: typer alone would end without a word."""
+@pytest.mark.parametrize("where", ["invoke", "main"])
+def test_ctrl_c_outside_of_a_command(monkeypatch, capsys, where):
+    """While commands are made or arguments are read: typer alone would end without a word, or with many."""
 
-    def interrupt(*_):
+    def interrupt(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(typer.core.TyperGroup, "invoke", interrupt)
+    monkeypatch.setattr(typer.core.TyperGroup, where, interrupt)
     monkeypatch.setattr(sys, "argv", ["swiftem", "info", "model"])
     with pytest.raises(SystemExit) as ended:
         run_command()

@@ -11,7 +11,7 @@ import typer
 
 from swiftem import __version__
 from swiftem.cli.choices import CorpusFormat, Covariance, Experiments, Method
-from swiftem.cli.failures import tell
+from swiftem.cli.failures import INTERRUPTED, tell
 from swiftem.cli.fit_options import (
     CheckpointEveryOption,
     CheckpointOption,
@@ -47,7 +47,10 @@ def run_command() -> None:
     # The same name in messages, also as `python -m swiftem`.
     try:
         app(prog_name="swiftem")
-    except SystemExit as end:  # between commands' own care: typer ends silently
+    except KeyboardInterrupt:  # while typer makes its commands
+        tell("Interrupted.")
+        sys.exit(INTERRUPTED)
+    except SystemExit as end:  # while it reads arguments: it would end without a word
         if isinstance(getattr(end.__context__, "__cause__", None), KeyboardInterrupt):
             tell("Interrupted.")
         raise

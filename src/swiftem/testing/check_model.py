@@ -161,7 +161,11 @@ def check_em_ends_at_a_minimum(model: Model, data: Any, source: Source, theta: T
     """
     bound = model.bind(source)
     e_step = Expectation(bound, source)
-    rest = run(model, data, EM(), theta0=theta, n_iter=5000)
+    rest = run(model, data, EM(), theta0=theta, n_iter=250)
+    for _ in range(19):
+        if np.abs(rest.s - e_step.full(rest.theta)).max() <= 1e-12:
+            break
+        rest = run(model, data, EM(), theta0=rest.theta, s0=rest.s, state=rest.state, n_iter=250)
     if np.abs(rest.s - e_step.full(rest.theta)).max() > 1e-9:
         return
 
