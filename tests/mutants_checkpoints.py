@@ -87,7 +87,7 @@ MUTANTS = [
         FIT,
         'self._runs, self._last_bound = kept["runs"], kept["last_bound"]',
         'self._runs = kept["runs"]',
-        f"{FITS}::test_a_death_one_pass_before_the_end_changes_no_end",
+        f"{FITS}::test_a_death_one_pass_before_the_end_changes_no_end[em]",
     ),
     (
         "fit_mixture: the number of runs is forgotten by a resume",
@@ -101,6 +101,6 @@ MUTANTS = [
         FIT,
         'self._kept_run, self._kept_look = kept["run"], kept["look"]',
         'self._kept_run = kept["run"]',
-        f"{FITS}::test_fits_are_not_done_again",
+        f"{FITS}::test_a_death_one_pass_before_the_end_changes_no_end[sem-vr]",
     ),
 ]

@@ -321,10 +321,12 @@ EQUIVALENT = [
         "kernels/numba/gaussian_blocks.py",
         "extent[c] = max(extent[c], abs(theta.means[m, c]))",
         "extent[c] = max(extent[c], 0.0)",
-        "Samples of a block that are near, and means that are not, are far from each other: then "
-        "the logit itself is so large that its rounding is that of expanded squares. Measured for "
-        "means 1e3, 3e5 and 1e8 away, with and without correlations: errors of the "
-        "responsibilities agree within a factor of 3, or are smaller with the mutant.",
+        "Expanded logits are those of a mean displaced by the rounding of Uᵀμ, as are those of whitened "
+        "differences; and squares of Uᵀμ beyond FARTHEST leave a logit as large, whose rounding is theirs, "
+        "or Uᵀμ is within twice the reach of the samples, which is near. Measured against exact arithmetic "
+        "for means 1e3 to 3e7 away, with and without correlations, also where means and samples are far "
+        "apart along a wide direction and alike across: errors of the responsibilities agree within a "
+        "factor of 3, or are smaller with the mutant.",
     ),
     (
         "batches: blocks of other sizes",
