@@ -4,11 +4,12 @@ import subprocess
 import sys
 
 import pytest
+import typer.core
 
 import swiftem
 from swiftem.cli import main
 from swiftem.cli import reproduce as module
-from swiftem.cli.app import Experiments
+from swiftem.cli.app import Experiments, run_command
 
 NAMES = ("gmm-precision", "gmm-scaling", "plsa", "theory", "all")
 
@@ -114,3 +115,17 @@ def test_help_loads_nothing_heavy():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_ctrl_c_outside_of_a_command(monkeypatch, capsys):
+    """While arguments are read, say: typer alone would end without a word."""
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(typer.core.TyperGroup, "invoke", interrupt)
+    monkeypatch.setattr(sys, "argv", ["swiftem", "info", "model"])
+    with pytest.raises(SystemExit) as ended:
+        run_command()
+    assert ended.value.code == 130
+    assert capsys.readouterr().err == "Interrupted.\n"

@@ -11,6 +11,7 @@ import typer
 
 from swiftem import __version__
 from swiftem.cli.choices import CorpusFormat, Covariance, Experiments, Method
+from swiftem.cli.failures import tell
 from swiftem.cli.fit_options import (
     CheckpointEveryOption,
     CheckpointOption,
@@ -44,7 +45,12 @@ def run_command() -> None:
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
     # The same name in messages, also as `python -m swiftem`.
-    app(prog_name="swiftem")
+    try:
+        app(prog_name="swiftem")
+    except SystemExit as end:  # between commands' own care: typer ends silently
+        if isinstance(getattr(end.__context__, "__cause__", None), KeyboardInterrupt):
+            tell("Interrupted.")
+        raise
 
 
 def _show_version(wanted: bool) -> None:

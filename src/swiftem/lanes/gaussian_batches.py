@@ -1,194 +1,90 @@
-"""The fused lanes of Gaussian mixtures with covariances: batches of all sizes, in compiled stretches."""
+"""The lane of Gaussian mixtures with covariances: batches of all sizes, in compiled stretches."""
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 
 from swiftem._typing import Array, Theta
-from swiftem.kernels.numba import gaussian_batches as kernels
+from swiftem.kernels.numba.gaussian_batches import ANCHOR, MEMORY, NOTHING, Tools, loop_for, twin
 from swiftem.kernels.numba.gaussian_blocks import make_work
 from swiftem.kernels.numba.gaussian_m_step import Hyper, m_step, make_scratch
 from swiftem.kernels.threads import one_thread_blas
+from swiftem.lanes.compiled_lane import CompiledLane
 from swiftem.lanes.gaussian_expectation import GaussianExpectation
-from swiftem.lanes.lane import Current, FusedLane, Task, step_sizes
-from swiftem.lanes.parts import Samples
-from swiftem.methods import FastIncrementalEM, IncrementalEM, OnlineEM, VarianceReducedEM
+from swiftem.lanes.lane import Current, Task
+from swiftem.lanes.parts import Drawn
+from swiftem.methods.update import Update
 from swiftem.models.covariance import Coefficients
 from swiftem.models.gaussian_components import BoundGaussians
 
-__all__ = ["LANES"]
+__all__ = ["GaussianLane"]
+
+REFERENCES = {"none": NOTHING, "anchor": ANCHOR, "previous": ANCHOR, "memory": MEMORY}
 
 
-class _GaussianLane(FusedLane):
-    """What the four methods share: samples, statistics and φ(θ) as plain arrays."""
+class GaussianLane(CompiledLane):
+    """Samples, statistics and φ(θ) as plain arrays."""
 
     FIRST = 16
 
-    def __init__(self, task: Task) -> None:
-        super().__init__(task)
+    def __init__(self, task: Task, update: Update) -> None:
+        super().__init__(task, update)
         assert isinstance(task.model, BoundGaussians)
-        self.bound, source = task.model, task.source
+        self.bound = task.model
         model, prior, d = self.bound.model, self.bound.prior, self.bound.d
-        self.samples = Samples(source, streams=task.method.index_streams)
-        self.weight_scale = source.n / source.total_weight
-        self.share = self.weight_scale / source.n
         sizes = self.bound.kind.code, model.n_components, d
         q = self.bound.kind.size(model.n_components, d)
         hyper = Hyper(
-            *prior, float(model.reg_covar), float(self.bound.epsilon), np.array(model.known_weights or ())
+            *prior,
+            float(model.reg_covar),
+            float(self.bound.epsilon),
+            np.array(model.known_weights or (), float),
         )
         work = make_work(*sizes)
-        self.tools = kernels.Tools(
+        self._tools = Tools(
             sizes[0], self.bound.centre, np.full(d, np.inf), hyper, make_scratch(*sizes), work,
             np.empty_like(work.rows), np.empty(q), np.empty(q),
         )  # fmt: skip
+        self._no_memory = np.empty((0, model.n_components))
+        self._run: Callable[..., tuple[int, int]] | None = None
 
-    @property
-    def per_iteration(self) -> int:
-        """E-step evaluations of one iteration."""
-        return self.task.method.batch_size * self.task.method.index_streams
-
-    def load(self, now: Current) -> None:
-        """Copy s and φ(θ), which the kernels change in place.
+    def load_theta(self, now: Current) -> None:
+        """Copy φ(θ).
 
         Where θ is θ̄(s), φ is taken as the kernels write it: then it makes no difference, to the last bit,
         where a stretch begins.
         """
-        self.s = now.s.copy()
-        self.theta = self.coefficients(now.theta)
-        self.moved = False
+        self._theta = self.prepared(now.theta)
         if isinstance(self.task.e_step, GaussianExpectation):
-            self.tools = self.tools._replace(reach=self.task.e_step.reach)
-        if self.bound.in_domain(now.s) and all(map(np.array_equal, now.theta, self.bound.m_step(now.s))):
-            m_step(self.tools.kind, self.s, self.tools.hyper, self.tools.scratch, self.theta)
+            self._tools = self._tools._replace(reach=self.task.e_step.reach)
+        self._as_kernels_write(now.s, now.theta, self._theta)
 
-    def coefficients(self, theta: Theta) -> Coefficients:
+    def _as_kernels_write(self, s: Array, theta: Theta, into: Coefficients) -> None:
+        if self.bound.in_domain(s) and all(map(np.array_equal, theta, self.bound.m_step(s))):
+            tools = self._tools
+            m_step(tools.kind, s.copy(), tools.hyper, tools.scratch, into)
+
+    def prepared(self, theta: Theta) -> Coefficients:
         """Return φ(θ) in arrays of its own."""
         return Coefficients(*(np.array(part, order="C") for part in self.bound.coefficients(theta)))
 
-    def stretch(self, now: Current, stop: int) -> int:
+    def theta_of(self, s: Array) -> Theta:
+        """Return θ̄(s)."""
+        return self.bound.m_step(s)
+
+    def iterate(self, steps: Array, drawn: Drawn) -> tuple[int, int]:
         """Run the kernel."""
-        stop = self.prepare(now, stop)
+        update, index = self.update, drawn.index
+        memory = self._no_memory if drawn.memory is None else drawn.memory
+        anchor = self._theta if self.anchor is None else self.anchor
+        if self._run is None:
+            self._run = loop_for(self._theta, self._tools)
         with one_thread_blas():
-            rejected = self.compiled(now, stop)
-        now.rejected += rejected
-        self.moved |= stop - now.k > rejected
-        self.task.e_step.evaluations += (stop - now.k) * self.per_iteration
-        return stop
-
-    def prepare(self, now: Current, stop: int) -> int:
-        """Return where the kernel has to stop."""
-        return self.samples.stop(now.k, stop, self.task.method.batch_size)
-
-    @abstractmethod
-    def compiled(self, now: Current, stop: int) -> int:
-        """Do iterations ``now.k`` to ``stop`` − 1; return how many were rejected."""
-
-    def store(self, now: Current) -> None:
-        """Give s and θ = θ̄(s) back; θ stays as it was where every step was rejected."""
-        if self.moved:
-            now.s = self.s.copy()
-            now.theta = self.bound.m_step(now.s)
-
-
-class _OnlineLane(_GaussianLane):
-    """sem."""
-
-    def compiled(self, now: Current, stop: int) -> int:
-        """Run the kernel."""
-        steps = step_sizes(self.task.gamma, now.k, stop)
-        drawn = self.samples.drawn(self.task.draws.block(now.k, stop))
-        return int(
-            kernels.online_em(
-                drawn.y, drawn.weight, self.weight_scale, steps, *drawn.index, self.s, self.theta, self.tools
-            )
-        )
-
-
-class _IncrementalLane(_GaussianLane):
-    """iem."""
-
-    centre: Array
-
-    def load(self, now: Current) -> None:
-        """Copy the centre, too."""
-        super().load(now)
-        self.centre = now.state.centre.copy()
-
-    def compiled(self, now: Current, stop: int) -> int:
-        """Run the kernel."""
-        drawn = self.samples.drawn(self.task.draws.block(now.k, stop), now.state.memory)
-        rejected = kernels.incremental_em(
-            drawn.y, drawn.weight, self.share, *drawn.index, drawn.memory,
-            self.centre, self.s, self.theta, self.tools,
-        )  # fmt: skip
-        self.samples.remember(drawn, now.state.memory)
-        return int(rejected)
-
-    def store(self, now: Current) -> None:
-        """Give the centre back, too."""
-        super().store(now)
-        now.state = now.state._replace(centre=self.centre)
-
-
-class _FastIncrementalLane(_IncrementalLane):
-    """fiem."""
-
-    def compiled(self, now: Current, stop: int) -> int:
-        """Run the kernel."""
-        steps = step_sizes(self.task.gamma, now.k, stop)
-        drawn = self.samples.drawn(self.task.draws.block(now.k, stop), now.state.memory)
-        rejected = kernels.fast_incremental_em(
-            drawn.y, drawn.weight, self.weight_scale, self.share, steps, *drawn.index, drawn.memory,
-            self.centre, self.s, self.theta, self.tools,
-        )  # fmt: skip
-        self.samples.remember(drawn, now.state.memory)
-        return int(rejected)
-
-
-class _VarianceReducedLane(_GaussianLane):
-    """sem-vr."""
-
-    renewed = -1
-    anchor: tuple[Theta, Coefficients] | None = None
-
-    @property
-    def per_iteration(self) -> int:
-        """Each sample is evaluated at θ and at the anchor."""
-        return 2 * self.task.method.batch_size
-
-    def prepare(self, now: Current, stop: int) -> int:
-        """Renew the anchor where it is time; stop before the next time."""
-        method: Any = self.task.method
-        length: int = method.epoch_length or method.epoch(self.task.source.n)
-        if now.k % length == 0 and self.renewed != now.k:
-            self.store(now)
-            now.state = type(now.state)(now.theta, self.task.e_step.full(now.theta))
-            self.renewed = now.k
-        return super().prepare(now, min(stop, now.k + length - now.k % length))
-
-    def compiled(self, now: Current, stop: int) -> int:
-        """Run the kernel."""
-        theta, centre = now.state
-        if self.anchor is None or self.anchor[0] is not theta:
-            self.anchor = theta, self.coefficients(theta)
-        steps = step_sizes(self.task.gamma, now.k, stop)
-        drawn = self.samples.drawn(self.task.draws.block(now.k, stop))
-        return int(
-            kernels.variance_reduced_em(
-                drawn.y, drawn.weight, self.weight_scale, steps, *drawn.index,
-                self.anchor[1], centre, self.s, self.theta, self.tools,
-            )
-        )  # fmt: skip
-
-
-LANES: dict[type, type[_GaussianLane]] = {
-    OnlineEM: _OnlineLane,
-    IncrementalEM: _IncrementalLane,
-    VarianceReducedEM: _VarianceReducedLane,
-    FastIncrementalEM: _FastIncrementalLane,
-}
-"""The lane of each method."""
+            return self._run(
+                twin(drawn.y), drawn.weight, self.scale, self.share, REFERENCES[update.reference],
+                float(update.correction), update.renewed_by != "drawn", update.renewed_by != "none",
+                update.centre == "proxy", steps, index[0], index[-1], twin(memory), self.centre, self.before,
+                self.s, self._theta, anchor, self._tools,
+            )  # fmt: skip

@@ -10,6 +10,7 @@ from swiftem.data.array_source import ArraySource
 from swiftem.kernels.threads import one_thread_blas
 from swiftem.lanes.lane import Current, Lane, Task
 from swiftem.lanes.parts import is_served
+from swiftem.methods.update import declared
 from swiftem.models.gaussian_components import BoundGaussians
 
 __all__ = ["gaussian_components_lane"]
@@ -23,9 +24,12 @@ def gaussian_components_lane(task: Task) -> Lane | None:
     if y is not None and (not y.flags.c_contiguous or y.dtype not in (np.float32, np.float64)):
         # Each kind of array would be four more kernels to compile, and a copy twice the data.
         return OneThreadLane(task)
-    from swiftem.lanes.gaussian_batches import LANES
+    update = declared(task.method)
+    if update is None:
+        return OneThreadLane(task)
+    from swiftem.lanes.gaussian_batches import GaussianLane
 
-    return LANES.get(type(task.method), OneThreadLane)(task)
+    return GaussianLane(task, update)
 
 
 class OneThreadLane:

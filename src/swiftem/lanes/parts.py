@@ -102,8 +102,8 @@ class Samples:
         else:
             assert isinstance(source, ArraySource)
             y = source.y.reshape(source.n, -1)
-            self.y = y if dtype is None else np.ascontiguousarray(y, dtype=dtype)
-            self.weight = NONE if source.weight is None else source.weight
+            self.y = np.require(y, dtype, ["C", "A"])
+            self.weight = NONE if source.weight is None else np.require(source.weight, np.float64, ["C", "A"])
 
     def stop(self, start: int, stop: int, batch_size: int) -> int:
         """Return where a stretch from ``start`` has to stop: its samples have to fit into a window."""
@@ -120,8 +120,7 @@ class Samples:
         if memory is not None:  # a sample that is drawn twice is remembered once
             numbers, place = np.unique(flat, return_inverse=True)
         batch = self._reader.take(numbers)
-        y = batch.y.reshape(len(numbers), -1)
-        y = y if self._dtype is None else y.astype(self._dtype, copy=False)
+        y = np.require(batch.y.reshape(len(numbers), -1), self._dtype, ["C", "A"])
         edges = np.cumsum([part.size for part in index])[:-1]
         local = tuple(
             np.ascontiguousarray(here.reshape(part.shape), dtype=np.intp)

@@ -5,6 +5,7 @@ from swiftem.methods.fast_incremental_em import FastIncrementalEM
 from swiftem.methods.incremental_em import IncrementalEM
 from swiftem.methods.method import EStep, Method
 from swiftem.methods.online_em import OnlineEM
+from swiftem.methods.update import Update
 from swiftem.methods.variance_reduced_em import VarianceReducedEM
 
 __all__ = [
@@ -15,6 +16,7 @@ __all__ = [
     "IncrementalEM",
     "Method",
     "OnlineEM",
+    "Update",
     "VarianceReducedEM",
 ]
 

@@ -10,6 +10,7 @@ import numpy as np
 from swiftem._checks import check_choice
 from swiftem._typing import Array, Index, Theta
 from swiftem.methods.method import EStep, Method
+from swiftem.methods.update import Update
 from swiftem.schedules import StepSize, sample_size
 
 __all__ = ["FastIncrementalEM", "FastIncrementalEMState"]
@@ -62,6 +63,7 @@ class FastIncrementalEM(Method):
     index_streams: ClassVar[Literal[0, 1, 2]] = 2
     access: ClassVar[Literal["sequential", "random"]] = "random"
     remembers: ClassVar[bool] = True
+    update: ClassVar[Update | None] = Update(reference="memory", centre="memory", renewed_by="other")
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -10,6 +10,7 @@ import numpy as np
 from swiftem._checks import check_choice
 from swiftem._typing import Array, Index, Theta
 from swiftem.methods.method import EStep, Method
+from swiftem.methods.update import Update
 
 __all__ = ["IncrementalEM", "IncrementalEMState"]
 
@@ -52,6 +53,7 @@ class IncrementalEM(Method):
     name: ClassVar[str] = "iem"
     access: ClassVar[Literal["sequential", "random"]] = "random"
     remembers: ClassVar[bool] = True
+    update: ClassVar[Update | None] = Update(reference="memory", centre="memory", renewed_by="drawn")
 
     def __post_init__(self) -> None:
         super().__post_init__()

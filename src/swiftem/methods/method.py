@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Literal, Protocol
 from swiftem._checks import check_int
 from swiftem._typing import Array, Index, Theta
 from swiftem.data.source import Batch
+from swiftem.methods.update import Update
 from swiftem.schedules import StepSize, check_step_size
 
 __all__ = ["EStep", "Method"]
@@ -57,6 +58,8 @@ class Method(ABC):
         Whether reading the data in order is enough, or samples must be found again by number.
     remembers : bool
         Whether it keeps a memory of every sample's rows.
+    update : Update, optional
+        What :meth:`proxy` computes, declared: a method that has it runs in compiled loops.
     step_size, batch_size
         Fields where a user may choose them; as class attributes they are fixed.
     """
@@ -65,6 +68,7 @@ class Method(ABC):
     index_streams: ClassVar[Literal[0, 1, 2]] = 1
     access: ClassVar[Literal["sequential", "random"]] = "sequential"
     remembers: ClassVar[bool] = False
+    update: ClassVar[Update | None] = None
     step_size: StepSize = 1.0
     batch_size: int = 1
 
@@ -112,6 +116,10 @@ class Method(ABC):
         e_step : EStep
             The data.
         """
+
+    def renewal(self, k: int, n: int) -> int | None:
+        """Return the first iteration from k on that begins with a full pass, or None where none does."""
+        return None
 
     def epoch(self, n: int) -> int:
         """Return how many iterations see as many samples as there are, n / b rounded up."""

@@ -7,6 +7,7 @@ from typing import ClassVar, NamedTuple
 
 from swiftem._typing import Array, Index, Theta
 from swiftem.methods.method import EStep, Method
+from swiftem.methods.update import Update
 from swiftem.schedules import StepSize, inverse
 
 __all__ = ["OnlineEM", "OnlineEMState"]
@@ -44,6 +45,7 @@ class OnlineEM(Method):
     batch_size: int = 1
 
     name: ClassVar[str] = "sem"
+    update: ClassVar[Update | None] = Update()
 
     def init(self, theta: Theta, s: Array, memory: Array | None) -> OnlineEMState:
         """Return the empty state."""

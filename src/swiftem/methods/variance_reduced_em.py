@@ -8,6 +8,7 @@ from typing import ClassVar, NamedTuple
 from swiftem._checks import check_int
 from swiftem._typing import Array, Index, Theta
 from swiftem.methods.method import EStep, Method
+from swiftem.methods.update import Update
 from swiftem.schedules import StepSize, sample_size
 
 __all__ = ["VarianceReducedEM", "VarianceReducedEMState"]
@@ -53,11 +54,17 @@ class VarianceReducedEM(Method):
     epoch_length: int | None = None
 
     name: ClassVar[str] = "sem-vr"
+    update: ClassVar[Update | None] = Update(reference="anchor", centre="anchor")
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.epoch_length is not None:
             check_int("epoch_length", self.epoch_length, minimum=1)
+
+    def renewal(self, k: int, n: int) -> int:
+        """Return the first multiple of m that is not below k."""
+        length = self.epoch_length or self.epoch(n)
+        return -(-k // length) * length
 
     def init(self, theta: Theta, s: Array, memory: Array | None) -> VarianceReducedEMState:
         """Return a state whose anchor iteration 0 renews."""
@@ -67,7 +74,7 @@ class VarianceReducedEM(Method):
         self, k: int, theta: Theta, draws: tuple[Index, ...], state: VarianceReducedEMState, e_step: EStep
     ) -> tuple[Array, VarianceReducedEMState]:
         """Return the anchor's statistics, corrected by what the drawn samples changed since."""
-        if k % (self.epoch_length or self.epoch(e_step.n)) == 0:
+        if self.renewal(k, e_step.n) == k:
             state = VarianceReducedEMState(theta, e_step.full(theta))
         (i,) = draws
         batch = e_step.take(i)

@@ -1,22 +1,27 @@
-"""Gaussian mixtures with covariances: whole stretches of iterations on batches.
+"""Gaussian mixtures with covariances: whole stretches of iterations on batches, of any method.
 
-``y`` (n, d), ``sample_weight`` (n,) or (0,), ``weight_scale`` n / W, ``share`` 1 / W; where data are on disk,
-``y``, weights and memory are of the samples of the stretch alone. ``index`` (iterations, b); ``s`` and
-``centre`` (q,) flat statistics, changed in place, as is ``memory`` (n, M). ``tools`` is a :class:`Tools`.
-Every loop returns the number of rejected steps.
+One loop does what a :class:`swiftem.methods.Update` declares, and is compiled once: rows and memory are given
+as two arrays each, float64 and float32, of which one is empty.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, NamedTuple
 
+import numba
 import numpy as np
 
 from swiftem.kernels.numba.compile import helper, kernel
 from swiftem.kernels.numba.gaussian_blocks import TIED, add_statistics, add_up, e_step, is_near, spread
 from swiftem.kernels.numba.gaussian_m_step import m_step
+from swiftem.kernels.numba.pointer import types
 
-__all__ = ["Tools", "fast_incremental_em", "incremental_em", "online_em", "variance_reduced_em"]
+__all__ = ["ANCHOR", "MEMORY", "NOTHING", "Tools", "loop_for", "twin"]
+
+NOTHING, ANCHOR, MEMORY = 0, 1, 2
+"""What is taken off the statistics of a batch."""
 
 
 class Tools(NamedTuple):
@@ -47,6 +52,24 @@ class Tools(NamedTuple):
     candidate: Any
 
 
+class Twin(NamedTuple):
+    """An array of either precision: the other one has no rows."""
+
+    double: Any
+    single: Any
+
+
+def twin(array: Any) -> Twin:
+    """Return an array (n, d) of float64 or float32 beside an empty one of the other kind.
+
+    >>> [part.shape for part in twin(np.ones((3, 2), dtype=np.float32))]
+    [(0, 2), (3, 2)]
+    """
+    if array.dtype == np.float64:
+        return Twin(array, np.empty((0, array.shape[1]), dtype=np.float32))
+    return Twin(np.empty((0, array.shape[1])), array)
+
+
 @helper
 def _take(y: Any, index: Any, offset: Any, samples: Any) -> None:
     """Write samples ``index`` (b,) of ``y`` (n, d), minus the offset, as columns into ``samples`` (d, b)."""
@@ -75,6 +98,29 @@ def _responsibilities(samples: Any, theta: Any, is_known: Any, tools: Any, rows:
 
 
 @helper
+def _add_sums(samples: Any, rows: Any, near: Any, tools: Any) -> None:
+    """Add the statistics of ``rows`` (b, M), weighted, to ``tools.change``."""
+    kind, work, change = tools.kind, tools.work, tools.change
+    if kind == TIED:
+        add_up(rows, work.totals)
+    add_statistics(kind, samples, rows, near, True, work)
+    (p, n_components), d = work.sums2.shape, len(work.sums3)
+    end = n_components * (1 + d)
+    per_component = p - d
+    for m in range(n_components):
+        change[m] += work.sums1[m]
+        for c in range(d):
+            change[n_components + m * d + c] += work.sums2[c, m]
+        for c in range(per_component):
+            change[end + m * per_component + c] += work.sums2[d + c, m]
+    if kind == TIED:
+        for i in range(d):
+            for j in range(i + 1):
+                change[end] += work.sums3[i, j]
+                end += 1
+
+
+@helper
 def _weigh(rows: Any, sample_weight: Any, index: Any, factor: Any) -> None:
     """Multiply row t by factor times the weight of sample ``index[t]``; ``sample_weight`` (0,): ones."""
     for t in range(len(rows)):
@@ -95,151 +141,163 @@ def _swap(rows: Any, index: Any, memory: Any) -> None:
 
 
 @helper
-def _take_off(rows: Any, index: Any, memory: Any) -> None:
-    """Subtract rows ``index`` (b,) of the memory (n, M) from ``rows`` (b, M)."""
+def _take_off(rows: Any, index: Any, memory: Any, correction: Any) -> None:
+    """Subtract ``correction`` times rows ``index`` (b,) of the memory (n, M) from ``rows`` (b, M)."""
     for t in range(len(rows)):
         i = np.uintp(index[t])
         for m in range(rows.shape[1]):
-            rows[t, m] -= memory[i, m]
-
-
-@helper
-def _add_flat(kind: Any, work: Any, change: Any) -> None:
-    """Add the sums of a block to flat statistics."""
-    (p, n_components), d = work.sums2.shape, len(work.sums3)
-    end = n_components * (1 + d)
-    per_component = p - d
-    for m in range(n_components):
-        change[m] += work.sums1[m]
-        for c in range(d):
-            change[n_components + m * d + c] += work.sums2[c, m]
-        for c in range(per_component):
-            change[end + m * per_component + c] += work.sums2[d + c, m]
-    if kind == TIED:
-        for i in range(d):
-            for j in range(i + 1):
-                change[end] += work.sums3[i, j]
-                end += 1
+            rows[t, m] -= correction * memory[i, m]
 
 
 @helper
 def _statistics(
-    y: Any, sample_weight: Any, factor: Any, index: Any, theta: Any, has_anchor: Any, anchor: Any,
-    memory: Any, renew: Any, tools: Any,
+    y: Any, sample_weight: Any, factor: Any, index: Any, theta: Any,
+    reference: Any, correction: Any, anchor: Any, memory: Any, renew: Any, tools: Any,
 ) -> None:  # fmt: skip
     """Write the statistics of samples ``index`` (b,), times ``factor``, into ``tools.change``.
 
-    They are those at ``theta``, minus those at the ``anchor`` where there is one, minus those of the memory
-    unless it is (0, M); where ``renew``, that is then written to.
+    They are those at ``theta`` minus ``correction`` times those of the reference; where ``renew``, the change
+    of the memory, which is written to.
     """
-    d, n_components = y.shape[1], theta.phi.shape[1]
+    d, n_components = len(tools.offset), len(theta.constant)
     parts = -(-len(index) // len(tools.work.largest))
     block = -(-len(index) // parts)  # blocks of equal size: a small one at the end would be dear
     is_known = _is_known_near(theta, tools)
-    is_known_there = has_anchor and _is_known_near(anchor, tools)
+    is_known_there = reference == ANCHOR and _is_known_near(anchor, tools)
     tools.change[:] = 0.0
     for first in range(0, len(index), block):
         here = index[first : first + block]
         b = len(here)
         samples = tools.work.samples[: d * b].reshape(d, b)
         rows = tools.work.rows[: b * n_components].reshape(b, n_components)
-        _take(y, here, tools.offset, samples)
+        if len(y.double):
+            _take(y.double, here, tools.offset, samples)
+        else:
+            _take(y.single, here, tools.offset, samples)
         spare = tools.spare[: b * n_components].reshape(b, n_components)
-        if has_anchor:
+        if reference == ANCHOR:
             _responsibilities(samples, anchor, is_known_there, tools, spare)
         near = _responsibilities(samples, theta, is_known, tools, rows)
-        if has_anchor:
-            rows -= spare
-        if len(memory):
-            if renew:
-                _swap(rows, here, memory)
-            else:
-                _take_off(rows, here, memory)
+        if reference == ANCHOR:
+            for t in range(b):
+                for m in range(n_components):
+                    rows[t, m] -= correction * spare[t, m]
+        if renew and len(memory.double):
+            _swap(rows, here, memory.double)
+        elif renew:
+            _swap(rows, here, memory.single)
+        elif reference == MEMORY and len(memory.double):
+            _take_off(rows, here, memory.double, correction)
+        elif reference == MEMORY:
+            _take_off(rows, here, memory.single, correction)
         _weigh(rows, sample_weight, here, factor)
-        if tools.kind == TIED:
-            add_up(rows, tools.work.totals)
-        add_statistics(tools.kind, samples, rows, near, True, tools.work)
-        _add_flat(tools.kind, tools.work, tools.change)
+        _add_sums(samples, rows, near, tools)
 
 
 @helper
-def _advance(s: Any, gamma: Any, theta: Any, tools: Any) -> Any:
-    """sE-step and M-step, where ``tools.candidate`` is S; return 1 where rejected, else 0."""
-    candidate = tools.candidate
-    if gamma < 1.0:
-        for q in range(len(s)):
-            candidate[q] = s[q] + gamma * (candidate[q] - s[q])  # (sestep)
-    if not m_step(tools.kind, candidate, tools.hyper, tools.scratch, theta):  # (mstep)
-        return 1
-    s[:] = candidate
-    return 0
+def _copy(theta: Any, into: Any) -> None:
+    """Copy all arrays of one set of coefficients into another."""
+    into.phi[:] = theta.phi
+    into.constant[:] = theta.constant
+    into.means[:] = theta.means
+    into.plain[:] = theta.plain
+    into.whiten[:] = theta.whiten
+    into.scales[:] = theta.scales
 
 
 @kernel
-def online_em(
-    y: Any, sample_weight: Any, weight_scale: Any, steps: Any, index: Any, s: Any, theta: Any, tools: Any
-) -> Any:
-    """sem, equation (oem)."""
-    rejected, nothing = 0, np.empty((0, len(theta.constant)))
-    for k in range(len(steps)):
-        i = index[k]
-        _statistics(
-            y, sample_weight, weight_scale / len(i), i, theta, False, theta, nothing, False, tools
-        )  # fmt: skip
-        tools.candidate[:] = tools.change
-        rejected += _advance(s, steps[k], theta, tools)
-    return rejected
-
-
-@kernel
-def incremental_em(
-    y: Any, sample_weight: Any, share: Any, index: Any, memory: Any, centre: Any, s: Any, theta: Any,
-    tools: Any,
+def batches(
+    y: Any, sample_weight: Any, scale: Any, share: Any,
+    reference: Any, correction: Any, reads: Any, renews: Any, follows: Any,
+    steps: Any, index: Any, other: Any, memory: Any, centre: Any, before: Any, s: Any, theta: Any,
+    anchor: Any, tools: Any,
 ) -> Any:  # fmt: skip
-    """iem, equation (iem)."""
-    rejected = 0
-    for k in range(len(index)):
-        _statistics(y, sample_weight, share, index[k], theta, False, theta, memory, True, tools)
-        centre += tools.change
-        tools.candidate[:] = centre
-        rejected += _advance(s, 1.0, theta, tools)
-    return rejected
+    """Do iterations of S = λC + mean_I(s_i(θ) − λ·ref_i), ŝ ← ŝ + γ(S − ŝ), θ ← θ̄(ŝ).
 
+    Parameters
+    ----------
+    y : Twin, shape (n, d)
+    sample_weight : ndarray, shape (n,), or (0,) for ones
+        Where data are on disk, these and the memory are of the samples of the stretch alone.
+    scale, share : float
+        n / W and 1 / W, W the sum of weights.
+    reference : int
+        NOTHING, ANCHOR or MEMORY.
+    correction : float
+        λ.
+    reads, renews, follows : bool
+        Whether S is read from samples ``index`` (otherwise it is the centre, renewed); whether the memory of
+        samples ``other`` is renewed; whether centre and anchor follow S and θ.
+    steps : ndarray, shape (iterations,)
+        γ.
+    index, other : ndarray, shape (iterations, b)
+        Samples.
+    memory : Twin, shape (n, M) or (0, M)
+    centre, s : ndarray, shape (q,)
+        Flat statistics, changed in place.
+    before : ndarray, shape (q,)
+        Where the anchor follows: ŝ that it is θ̄ of.
+    theta, anchor : Coefficients
+        Changed in place.
+    tools : Tools
 
-@kernel
-def variance_reduced_em(
-    y: Any, sample_weight: Any, weight_scale: Any, steps: Any, index: Any, anchor: Any, centre: Any, s: Any,
-    theta: Any, tools: Any,
-) -> Any:  # fmt: skip
-    """sem-vr, equation (svrgem); ``centre`` holds the statistics at the anchor."""
-    rejected, nothing = 0, np.empty((0, len(theta.constant)))
+    Returns
+    -------
+    rejected, moved : int
+        Steps that were rejected, and those before the last iteration that were not.
+    """
+    rejected, moved, candidate = 0, 0, tools.candidate
     for k in range(len(steps)):
-        i = index[k]
-        _statistics(
-            y, sample_weight, weight_scale / len(i), i, theta, True, anchor, nothing, False, tools
-        )  # fmt: skip
-        tools.candidate[:] = centre
-        tools.candidate[:] += tools.change
-        rejected += _advance(s, steps[k], theta, tools)
-    return rejected
+        moved = k - rejected
+        for renew in (False, True):  # one place for both: it is what takes long to compile
+            if not (renews if renew else reads):
+                continue
+            _statistics(
+                y, sample_weight, share if renew else scale / index.shape[1], other[k] if renew else index[k],
+                theta, NOTHING if renew else reference, correction, anchor, memory, renew, tools,
+            )  # fmt: skip
+            if renew:
+                centre += tools.change
+            else:
+                for q in range(len(s)):
+                    candidate[q] = correction * centre[q] + tools.change[q]
+        if not reads:
+            candidate[:] = centre
+        if follows:
+            centre[:] = candidate
+            before[:] = s
+            _copy(theta, anchor)
+        if steps[k] < 1.0:
+            for q in range(len(s)):
+                candidate[q] = s[q] + steps[k] * (candidate[q] - s[q])  # (sestep)
+        if m_step(tools.kind, candidate, tools.hyper, tools.scratch, theta):  # (mstep)
+            s[:] = candidate
+        else:
+            rejected += 1
+    return rejected, moved
 
 
-@kernel
-def fast_incremental_em(
-    y: Any, sample_weight: Any, weight_scale: Any, share: Any, steps: Any, index_i: Any, index_j: Any,
-    memory: Any,
-    centre: Any, s: Any, theta: Any, tools: Any,
-) -> Any:  # fmt: skip
-    """fiem, equation (sagaem): i reads the memory and the centre before j renews them."""
-    rejected = 0
-    for k in range(len(steps)):
-        i, j = index_i[k], index_j[k]
-        _statistics(
-            y, sample_weight, weight_scale / len(i), i, theta, False, theta, memory, False, tools
-        )  # fmt: skip
-        tools.candidate[:] = centre
-        tools.candidate[:] += tools.change
-        _statistics(y, sample_weight, share, j, theta, False, theta, memory, True, tools)
-        centre += tools.change
-        rejected += _advance(s, steps[k], theta, tools)
-    return rejected
+def loop_for(theta: Any, tools: Tools) -> Callable[..., tuple[int, int]]:
+    """Return :func:`batches`, compiled for ``theta`` and ``tools`` like these.
+
+    It trusts the types of its arguments: everything is in C order, and may be read-only where it is not
+    changed.
+    """
+    of: Any = numba.typeof
+    return _compiled_loop(of(theta), of(tools))
+
+
+@lru_cache(maxsize=32)
+def _compiled_loop(theta: Any, tools: Any) -> Callable[..., tuple[int, int]]:
+    number, flag, vector = types.float64, types.boolean, types.Array(types.float64, 1, "C")
+    read = types.Array(types.float64, 1, "C", readonly=True)
+    drawn = types.Array(types.intp, 2, "C", readonly=True)
+    pairs = [
+        types.NamedTuple([types.Array(kind, 2, "C", readonly=only) for kind in (number, types.float32)], Twin)
+        for only in (True, False)
+    ]
+    found: Callable[..., tuple[int, int]] = batches.compile((
+        pairs[0], read, number, number, types.int64, number, flag, flag, flag,
+        read, drawn, drawn, pairs[1], vector, vector, vector, theta, theta, tools,
+    ))  # fmt: skip
+    return found

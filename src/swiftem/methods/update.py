@@ -1,0 +1,67 @@
+r"""What a method adds up, declared: enough for compiled loops to do it without knowing the method."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from swiftem.methods.method import Method
+
+__all__ = ["Update", "declared"]
+
+
+@dataclass(frozen=True)
+class Update:
+    r"""The proxy :math:`S = \lambda C + \mathrm{mean}_I(\bar s_i(\theta) - \lambda\, \mathrm{ref}_i)`.
+
+    Parameters
+    ----------
+    reference : {"none", "anchor", "previous", "memory"}
+        ref: nothing, or the sample's statistics at the state's ``anchor``, at θ of the iteration before
+        (which the state's ``anchor`` then is), or as its ``memory`` has them.
+    centre : {"zero", "anchor", "proxy", "memory"}
+        C: nothing, the full pass at the anchor, the proxy of the iteration before, or the mean of the memory.
+        All but the first are the state's ``centre``. The full passes of "anchor" and "proxy" are at the
+        iterations that :meth:`Method.renewal` names; the anchor is then θ.
+    renewed_by : {"none", "drawn", "other"}
+        Whose memory is renewed: nobody's; that of the samples I themselves, before S = C is read; or that of
+        the samples J of a second stream, after S was made.
+    correction : float
+        λ.
+
+    Examples
+    --------
+    >>> Update(reference="anchor", centre="anchor").evaluations
+    2
+    """
+
+    reference: Literal["none", "anchor", "previous", "memory"] = "none"
+    centre: Literal["zero", "anchor", "proxy", "memory"] = "zero"
+    renewed_by: Literal["none", "drawn", "other"] = "none"
+    correction: float = 1.0
+
+    @property
+    def evaluations(self) -> int:
+        """E-step evaluations of an iteration for each of its b samples, full passes apart."""
+        return 1 + (self.reference in ("anchor", "previous")) + (self.renewed_by == "other")
+
+
+def declared(method: Method) -> Update | None:
+    """Return the update of a method, or None where it has none, or a class derived later has its own proxy.
+
+    >>> from swiftem.methods import OnlineEM
+    >>> declared(OnlineEM()).reference
+    'none'
+    >>> class Own(OnlineEM):
+    ...     def proxy(self, k, theta, draws, state, e_step):
+    ...         return super().proxy(k, theta, draws, state, e_step)
+    >>> declared(Own()) is None
+    True
+    """
+    for kind in type(method).__mro__:
+        if "update" in vars(kind):
+            return method.update
+        if "proxy" in vars(kind):
+            return None
+    return None
