@@ -197,8 +197,22 @@ MUTANTS = [
     (
         "batches: i renews the memory, too",
         "kernels/numba/gaussian_batches.py",
-        "i, theta, False, theta, memory, False, tools",
-        "i, theta, False, theta, memory, True, tools",
+        "correction, anchor, memory, renew, tools,",
+        "correction, anchor, memory, renews, tools,",
+        f"{DOMAIN}::test_a_prior_with_a_mean_and_correlations[6-fiem-full]",
+    ),
+    (
+        "batches: the memory of i is renewed, not that of j",
+        "kernels/numba/gaussian_batches.py",
+        "other[k] if renew else index[k]",
+        "index[k]",
+        f"{DOMAIN}::test_a_prior_with_a_mean_and_correlations[6-fiem-full]",
+    ),
+    (
+        "batches: the centre moves by the mean of a batch",
+        "kernels/numba/gaussian_batches.py",
+        "share if renew else scale / index.shape[1]",
+        "scale / index.shape[1]",
         f"{DOMAIN}::test_a_prior_with_a_mean_and_correlations[6-fiem-full]",
     ),
     (
@@ -273,9 +287,9 @@ MUTANTS = [
     ),
     (
         "lane: moved by the last stretch alone",
-        "lanes/gaussian_batches.py",
-        "self.moved |= stop",
-        "self.moved = stop",
+        "lanes/compiled_lane.py",
+        "self._moved |= stop",
+        "self._moved = stop",
         f"{DOMAIN}::test_what_comes_before_rejected_steps_stays[1-full]",
     ),
     (
