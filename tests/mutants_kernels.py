@@ -197,8 +197,22 @@ MUTANTS = [
     (
         "batches: i renews the memory, too",
         "kernels/numba/gaussian_batches.py",
-        "i, theta, False, theta, memory, False, tools",
-        "i, theta, False, theta, memory, True, tools",
+        "correction, anchor, memory, renew, tools,",
+        "correction, anchor, memory, renews, tools,",
+        f"{DOMAIN}::test_a_prior_with_a_mean_and_correlations[6-fiem-full]",
+    ),
+    (
+        "batches: the memory of i is renewed, not that of j",
+        "kernels/numba/gaussian_batches.py",
+        "other[k] if renew else index[k]",
+        "index[k]",
+        f"{DOMAIN}::test_a_prior_with_a_mean_and_correlations[6-fiem-full]",
+    ),
+    (
+        "batches: the centre moves by the mean of a batch",
+        "kernels/numba/gaussian_batches.py",
+        "share if renew else scale / index.shape[1]",
+        "scale / index.shape[1]",
         f"{DOMAIN}::test_a_prior_with_a_mean_and_correlations[6-fiem-full]",
     ),
     (
@@ -273,9 +287,9 @@ MUTANTS = [
     ),
     (
         "lane: moved by the last stretch alone",
-        "lanes/gaussian_batches.py",
-        "self.moved |= stop",
-        "self.moved = stop",
+        "lanes/compiled_lane.py",
+        "self._moved |= stop",
+        "self._moved = stop",
         f"{DOMAIN}::test_what_comes_before_rejected_steps_stays[1-full]",
     ),
     (
@@ -321,10 +335,12 @@ EQUIVALENT = [
         "kernels/numba/gaussian_blocks.py",
         "extent[c] = max(extent[c], abs(theta.means[m, c]))",
         "extent[c] = max(extent[c], 0.0)",
-        "Samples of a block that are near, and means that are not, are far from each other: then "
-        "the logit itself is so large that its rounding is that of expanded squares. Measured for "
-        "means 1e3, 3e5 and 1e8 away, with and without correlations: errors of the "
-        "responsibilities agree within a factor of 3, or are smaller with the mutant.",
+        "Expanded logits are those of a mean displaced by the rounding of Uᵀμ, as are those of whitened "
+        "differences; and squares of Uᵀμ beyond FARTHEST leave a logit as large, whose rounding is theirs, "
+        "or Uᵀμ is within twice the reach of the samples, which is near. Measured against exact arithmetic "
+        "for means 1e3 to 3e7 away, with and without correlations, also where means and samples are far "
+        "apart along a wide direction and alike across: errors of the responsibilities agree within a "
+        "factor of 3, or are smaller with the mutant.",
     ),
     (
         "batches: blocks of other sizes",

@@ -2,6 +2,7 @@
 
 from functools import partial
 
+import helpers
 import numpy as np
 import pytest
 
@@ -85,6 +86,23 @@ def test_the_same_is_described_alike(make):
 @pytest.mark.parametrize("pair", OTHER.values(), ids=OTHER)
 def test_other_things_are_described_differently(pair):
     assert describe(pair[0]) != describe(pair[1])
+
+
+STEPS = {
+    "a name": (lambda k: 0.5 + 0.1 * np.sin(k), lambda k: 0.5 + 0.1 * np.cos(k)),
+    "a number": (lambda k: 0.5 / k, lambda k: 0.6 / k),
+    "a keyword's default": (keyword(0.5), keyword(0.6)),
+}
+
+
+@helpers.parametrize_cases(STEPS)
+def test_a_run_with_another_function_is_refused(tmp_path, case):
+    problem, (one, other) = helpers.mixture(20), case
+    kept = {"n_iter": 3, "seed": 0, "kernels": "reference", "checkpoint": tmp_path}
+    first = problem.run(methods.OnlineEM(step_size=one), **kept)
+    with pytest.raises(ValueError, match="is of another run: its method is"):
+        problem.run(methods.OnlineEM(step_size=other), resume=True, **kept)
+    helpers.assert_same_result(problem.run(methods.OnlineEM(step_size=one), resume=True, **kept), first)
 
 
 def test_a_compiled_function_is_told_by_its_code():

@@ -214,7 +214,8 @@ def test_what_is_written_is_on_the_disk_before_a_state_speaks_of_it(tmp_path, mo
         fsync(handle)
 
     def rename(source, target):
-        named.append((os.path.basename(target), sorted(loose - {"lock"})))
+        if tmp_path in Path(target).parents:  # a kernel that is compiled now is renamed, too, elsewhere
+            named.append((os.path.basename(target), sorted(loose - {"lock"})))
         replace(source, target)
 
     monkeypatch.setattr(os, "pwrite", write)

@@ -49,6 +49,12 @@ def test_windows_are_blocks_in_random_order_shuffled():
     assert len(firsts) > 5
 
 
+def test_windows_of_an_epoch_are_shuffled_each_in_its_own_way():
+    edges = np.arange(0, 61, 20)
+    made = BlockDraws(read_seed(0), edges, 1, True, batch_size=20, streams=1)
+    assert len({tuple(made.at(k)[0] - 20 * k) for k in range(3)}) == 3
+
+
 def test_any_place_can_be_asked_for_first():
     whole = draws(batch_size=3).block(0, 200)[0]
     for k in (0, 20, 21, 199):
@@ -92,8 +98,8 @@ def test_no_epoch_is_like_another(case):
 @pytest.mark.parametrize("case", ORDERS)
 def test_any_place_is_what_the_whole_has(case):
     per_window, in_order = ORDERS[case]
-    made = draws(61, per_window, in_order)  # an epoch an iteration
-    whole = made.block(0, 12)[0]
-    assert np.array_equal(draws(61, per_window, in_order).at(5)[0], whole[5])
-    for k in (11, 0, 5, 6):
+    made = draws(61, per_window, in_order)  # an epoch an iteration; 64 of them are drawn at once
+    whole = made.block(0, 150)[0]
+    for k in (149, 0, 63, 64, 100):
         assert np.array_equal(made.at(k)[0], whole[k])
+        assert np.array_equal(draws(61, per_window, in_order).at(k)[0], whole[k])

@@ -117,13 +117,15 @@ def test_a_second_reseed_after_a_death_draws_what_it_would_have_drawn(tmp_path, 
     assert int(sentence.split(" times in all")[0].split()[-1]) > 2
 
 
-def test_a_death_one_pass_before_the_end_changes_no_end(tmp_path, deadly):
+@pytest.mark.parametrize("method", ["em", "sem-vr", "fiem"])
+def test_a_death_one_pass_before_the_end_changes_no_end(tmp_path, deadly, method):
     """The gain of the last pass is over the bound before it, which was found before the death."""
     X, _ = blobs(1000, components=4)
-    whole = fit(make(method="em", tol=1e-3, max_iter=100), X)
+    options = {"method": method, "tol": 1e-3, "max_iter": 100}
+    whole = fit(make(**options), X)
     assert whole.converged_
     deadly(len(whole.history_) - 1)
-    kept = {"checkpoint": tmp_path, "checkpoint_every": 1, "method": "em", "tol": 1e-3, "max_iter": 100}
+    kept = {"checkpoint": tmp_path, "checkpoint_every": 1} | options
     with pytest.raises(Death):
         fit(make(**kept), X)
     deadly(np.inf)

@@ -1,0 +1,113 @@
+"""Mutants of sources and draws that tests must notice, as ``tests/mutate.py`` reads them."""
+
+DRAWS = "data/draws.py"
+FINGERPRINT = "data/fingerprint.py"
+PARQUET = "data/parquet_source.py"
+AHEAD = "data/read_ahead.py"
+
+DRAWS_TESTS = "tests/data/test_block_draws.py"
+EVERY_ROW = "tests/data/test_array_source.py::test_a_fingerprint_has_every_row"
+PARQUET_TESTS = "tests/data/test_hostile_parquet.py"
+RIGHT_ROW = f"{PARQUET_TESTS}::TestTheRightRow::test_row_90000"
+CLOSED = "tests/data/test_read_ahead.py::test_what_is_read_is_closed_at_return"
+
+MUTANTS = [
+    (
+        "draws: every epoch shuffles a window alike",
+        DRAWS,
+        "INDICES, self._stream, number, window).shuffle(self._order)",
+        "INDICES, self._stream, window).shuffle(self._order)",
+        f"{DRAWS_TESTS}::test_no_epoch_is_like_another",
+    ),
+    (
+        "draws: every window of an epoch is shuffled alike",
+        DRAWS,
+        "INDICES, self._stream, number, window).shuffle(self._order)",
+        "INDICES, self._stream, number, 0).shuffle(self._order)",
+        f"{DRAWS_TESTS}::test_windows_of_an_epoch_are_shuffled_each_in_its_own_way",
+    ),
+    (
+        "draws: a window of the epoch before stays",
+        DRAWS,
+        "            self._number, self._window = number, -1\n        window = int(",
+        "            self._number = number\n        window = int(",
+        f"{DRAWS_TESTS}::test_any_place_is_what_the_whole_has",
+    ),
+    (
+        "draws: blocks come in the same order in every epoch",
+        DRAWS,
+        "generator(self._entropy, INDICES, self._stream, number).shuffle(self._blocks)",
+        "generator(self._entropy, INDICES, self._stream).shuffle(self._blocks)",
+        f"{DRAWS_TESTS}::test_windows_are_blocks_in_random_order_shuffled",
+    ),
+    (
+        "fingerprint: without a last piece that is short",
+        FINGERPRINT,
+        "range(0, len(array), ROWS)",
+        "range(0, len(array) // ROWS * ROWS, ROWS)",
+        EVERY_ROW,
+    ),
+    (
+        "fingerprint: without a last piece of one row",
+        FINGERPRINT,
+        "range(0, len(array), ROWS)",
+        "range(0, len(array) - 1, ROWS)",
+        EVERY_ROW,
+    ),
+    (
+        "fingerprint: without the last piece",
+        FINGERPRINT,
+        "range(0, len(array), ROWS)",
+        "range(0, max(1, len(array) - ROWS), ROWS)",
+        EVERY_ROW,
+    ),
+    (
+        "fingerprint: the first row of each piece",
+        FINGERPRINT,
+        "array[start : start + ROWS]",
+        "array[start : start + 1]",
+        EVERY_ROW,
+    ),
+    (
+        "parquet: rows are counted from the batch",
+        PARQUET,
+        "            yield start, batch\n",
+        "            yield 0, batch\n",
+        RIGHT_ROW,
+    ),
+    (
+        "parquet: rows are counted from the first row group that is read",
+        PARQUET,
+        "            yield start, batch\n",
+        "            yield groups[0].start, batch\n",
+        RIGHT_ROW,
+    ),
+    (
+        "parquet: rows are counted within the row groups that are read",
+        PARQUET,
+        "            yield start, batch\n",
+        "            yield start - groups[0].start, batch\n",
+        RIGHT_ROW,
+    ),
+    (
+        "parquet: notes of the last file for all",
+        PARQUET,
+        "left_out_of(self._files, choices)",
+        "left_out_of(self._files, choices[-1:] * len(choices))",
+        f"{PARQUET_TESTS}::test_each_files_own_notes",
+    ),
+    (
+        "read_ahead: what is read stays open",
+        AHEAD,
+        "            if close is not None:\n",
+        "            if False:\n",
+        CLOSED,
+    ),
+    (
+        "read_ahead: closed at the end only",
+        AHEAD,
+        "            if close is not None:\n",
+        "            if close is not None and not unwanted.is_set():\n",
+        CLOSED,
+    ),
+]
