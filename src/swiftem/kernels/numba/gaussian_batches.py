@@ -283,6 +283,8 @@ def loop_for(theta: Any, tools: Tools) -> Callable[..., tuple[int, int]]:
     It trusts the types of its arguments: everything is in C order, and may be read-only where it is not
     changed.
     """
+    if not hasattr(batches, "compile"):  # NUMBA_DISABLE_JIT
+        return batches  # type: ignore[no-any-return]
     of: Any = numba.typeof
     return _compiled_loop(of(theta), of(tools))
 
