@@ -178,10 +178,10 @@ MUTANTS = [
         "kernels/numba/softmax.py",
         "    begin(weights, means, centre, expanded, work)\n"
         "    block = len(work.rows)\n"
-        "    for first in range(start, stop, block):",
+        "    for first in range(0, len(y), block):",
         "    begin(weights, means, centre, expanded, work)\n"
         "    block = len(work.rows)\n"
-        "    for first in range(start, stop - 1, block):",
+        "    for first in range(0, len(y) - 1, block):",
         f"'{PIECES}::test_statistics_memory_and_likelihood[one more row-unit]'",
     ),
     (

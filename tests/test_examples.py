@@ -41,7 +41,7 @@ def test_compiled_mixture_is_the_one_of_the_other_example(load):
     np.testing.assert_allclose(*objectives, rtol=1e-9)
 
 
-SLOW = ("online_mixture", "convergence_by_method")
+SLOW = ("online_mixture", "convergence_by_method", "model_choice")
 GALLERY = [
     pytest.param(path.stem, marks=pytest.mark.slow if path.stem in SLOW else [])
     for path in sorted((EXAMPLES / "gallery").glob("*.py"))

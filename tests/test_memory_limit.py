@@ -65,6 +65,7 @@ print(result.n_iter, is_scratch(result.state.method.memory))
 
 
 @pytest.mark.parametrize("method", ["iem", pytest.param("fiem", marks=pytest.mark.slow)])
+@pytest.mark.slow
 def test_a_run_that_goes_on_stays_under_the_limit_too(file, method, tmp_path):
     """Its memory, 96 MB, is read into a scratch file, and not into memory."""
     needed = memory_needed(open_source(file, window=20_000), methods.METHODS[method](), statistics=24 * 17)

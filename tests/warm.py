@@ -1,39 +1,61 @@
-"""``python tests/warm.py``: compile the kernels that tests use into the cache that all their processes share.
+"""``python tests/warm.py``: fill the cache that all processes of the tests share: kernels and docstrings.
 
-Two processes do it, each the kernels of other models. Where it was done before, nothing happens.
+Two processes do it, each with kernels that the other has not. Where it was done before, nothing happens.
 """
 
 from __future__ import annotations
 
-import subprocess
-import sys
+import multiprocessing
 import warnings
+from collections.abc import Callable
 from time import perf_counter
 
 import gate
 import numpy as np
 
 
-def mixtures_with_covariances() -> None:
-    """Compile passes and batches of both precisions, and what the estimator adds."""
+def batches_with_covariances() -> None:
+    _run("full, sem, b=1")
+
+
+def passes_with_covariances() -> None:
     import swiftem
 
-    _run("full", "tied")
-    y = gate.rows()
-    for rows in (y, y.astype(np.float32)):
-        mixture = swiftem.GaussianMixture(2, random_state=0).fit(rows)
-        mixture.score(rows)
-        mixture.predict(rows)
-        model = swiftem.models.GaussianMixtureModel(2, covariance="diag")
-        method = swiftem.methods.FastIncrementalEM(memory_dtype="float32", batch_size=3)
-        swiftem.run(model, rows, method, n_iter=2, seed=0)
+    rows = gate.rows()
+    swiftem.GaussianMixture(2, random_state=0).fit(rows).predict(rows)
+    model, method = swiftem.models.GaussianMixtureModel(2, covariance="diag"), swiftem.methods.EM()
+    swiftem.run(model, rows[:, ::-1], method, n_iter=1, seed=0)
 
 
-def all_others() -> None:
-    """Compile what mixtures of unit variances, topics and a user's own functions need."""
+def statistics_with_covariances() -> None:
     import swiftem
 
-    _run("unit", "plsa", "functions")
+    model = swiftem.models.GaussianMixtureModel(2, covariance="diag")
+    rows = np.asfortranarray(gate.rows())  # goes batch by batch
+    swiftem.run(model, rows, swiftem.methods.OnlineEM(batch_size=4), n_iter=1, seed=0)
+
+
+def mixtures_of_unit_variances() -> None:
+    import swiftem
+
+    _run("unit")
+    for dtype in ("float64", "float32"):
+        for M, b in ((2, 1), (40, 128)):
+            for kind in (swiftem.methods.IncrementalEM, swiftem.methods.FastIncrementalEM):
+                method = kind(batch_size=b, memory_dtype=dtype)
+                swiftem.run(swiftem.models.GaussianMixtureModel(M), gate.rows(), method, n_iter=1, seed=0)
+    for kind in (swiftem.methods.OnlineEM, swiftem.methods.VarianceReducedEM):
+        model = swiftem.models.GaussianMixtureModel(40)
+        swiftem.run(model, gate.rows(), kind(step_size=0.1, batch_size=128), n_iter=1, seed=0)
+
+
+def tokens() -> None:
+    _run("plsa")
+
+
+def documents() -> None:
+    import swiftem
+
     counts = np.random.default_rng(0).poisson(0.6, size=(40, 15))
     for method in ("auto", "em", "sem", "sem-vr"):
         topics = swiftem.PLSA(2, method=method, random_state=0, max_iter=2).fit(counts)
@@ -41,33 +63,48 @@ def all_others() -> None:
         topics.score(counts)
 
 
-def _run(*kinds: str) -> None:
+def functions() -> None:
+    _run("functions")
+
+
+def docstrings() -> None:
+    from swiftem.data import docstring_corpus
+
+    docstring_corpus()
+
+
+PARTS: tuple[Callable[[], None], ...] = (
+    batches_with_covariances, passes_with_covariances, mixtures_of_unit_variances, tokens,
+    statistics_with_covariances, documents, docstrings, functions,
+)  # fmt: skip
+"""The longest first."""
+
+
+def _run(start: str) -> None:
     import swiftem
 
     for name, model, data, method, options in gate.cases():
-        if name.startswith(kinds):
+        if name.startswith(start):
             result = swiftem.run(model, data, method, n_iter=2, seed=0, **options)
             swiftem.objective(model, data, result.theta)
 
 
-PARTS = {part.__name__: part for part in (mixtures_with_covariances, all_others)}
+def _compile(part: int) -> None:
+    warnings.simplefilter("ignore")
+    PARTS[part]()
 
 
 def main() -> None:
-    """Do one part, or start both."""
-    if sys.argv[1:]:
-        warnings.simplefilter("ignore")
-        PARTS[sys.argv[1]]()
-        return
+    """Do all parts, unless they have been done."""
     from swiftem.kernels.numba.compile import cache_folder
 
     done = cache_folder() / "warm"
     if done.exists():
         return
+    print("Compiling the kernels for the tests, about a minute ...", flush=True)
     began = perf_counter()
-    children = [subprocess.Popen([sys.executable, __file__, name]) for name in PARTS]
-    if any([child.wait() for child in children]):
-        sys.exit("The kernels could not be compiled.")
+    with multiprocessing.get_context("spawn").Pool(2) as pool:
+        pool.map(_compile, range(len(PARTS)), chunksize=1)
     done.touch()
     print(f"Compiled the kernels in {perf_counter() - began:.0f} s.")
 

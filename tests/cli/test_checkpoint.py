@@ -93,6 +93,7 @@ def test_what_is_refused(rows, tmp_path, call, invoke):
     assert not out.exists()
 
 
+@pytest.mark.slow
 def test_a_killed_command_goes_on(rows, tmp_path, call):
     whole, out, folder = tmp_path / "whole.model", tmp_path / "out.model", tmp_path / "kept"
     base = ["fit", str(rows), "-m", "8", "--tol", "0", "--max-passes", "400"]

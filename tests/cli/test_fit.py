@@ -280,6 +280,7 @@ def test_equal_rows_are_noted(tmp_path, call):
     assert "fewer components" in stderr
 
 
+@pytest.mark.slow
 def test_a_terminal_without_the_letters(tmp_path):
     (tmp_path / "a.csv").write_text("höhe\n1\n2\n4\n", encoding="utf-8")
     arguments = ["fit", str(tmp_path / "a.csv"), "-m", "1", "-o", str(tmp_path / "a.model")]

@@ -118,6 +118,7 @@ def test_one_experiment_writes_numbers_figures_and_report(tmp_path, chosen, invo
         picture.verify()
 
 
+@pytest.mark.slow
 @undrawn
 def test_all_writes_everything_in_one_report(tmp_path, chosen, invoke):
     code, _ = invoke("reproduce", "all", "--runs", 1, "--out", tmp_path)

@@ -93,6 +93,7 @@ def test_ctrl_c_while_results_are_written(run, folder, tmp_path, monkeypatch):
 
 
 @pytest.mark.skipif(os.name != "posix", reason="terminals as files are POSIX")
+@pytest.mark.slow
 def test_progress_and_ctrl_c_in_a_terminal(tmp_path):
     """The real thing: a bar that moves, ^C, no traceback, and the files."""
     # Words drawn at random never come to rest within the time.

@@ -190,6 +190,7 @@ print(sum(block.sum() for _, block in UciDocuments(sys.argv[1]).blocks(1000)))
 """
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_file(tmp_path):
     counts = sp.csr_array((rng.random((20_000, 11)) < 0.5).astype(int))
     grown = []

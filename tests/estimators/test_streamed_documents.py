@@ -221,6 +221,7 @@ print(PLSA(20, method=method, max_iter=2, random_state=0, memory_limit=limit).fi
 @pytest.mark.parametrize(
     "method", ["em", *(pytest.param(name, marks=pytest.mark.slow) for name in ("auto", "sem", "sem-vr"))]
 )
+@pytest.mark.slow
 def test_a_fit_stays_under_its_limit(tmp_path, method):
     """The least limit, about: topics of documents are in a scratch file."""
     rng = np.random.default_rng(0)

@@ -24,7 +24,7 @@ from swiftem.posterior import posterior
 
 GAPS = [[8 * gap] for gap in range(0, 65, 4)] + [[0, 8, 200], [504, 16]]
 ALL_GAPS = [[8 * gap] for gap in range(65)] + [[0, 8, 200], [504, 16], [24, 0, 0, 128]]
-CALLED_BY_KERNELS = {"functions.is-finite", "gaussian-m-step.m-step"}
+CALLED_BY_KERNELS = {"functions.is-finite"}
 BATCHES = {b: {name: helpers.make_method(name, step_size=0.05, batch_size=b) for name in helpers.NAMES}
            for b in (1, 7, 80)}  # fmt: skip
 

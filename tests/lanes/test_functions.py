@@ -34,8 +34,11 @@ def test_weights(name, b, taken):
     ("kind", "name"),
     [
         *(("NamedTuple", name) for name in STOCHASTIC),
-        *(("array", "sem-vr"), ("array", "fiem"), ("float", "sem-vr"), ("float", "fiem")),
-        *(("views", "sem-vr"), ("views", "sem")),
+        *(("array", "fiem"), ("float", "sem-vr"), ("views", "sem")),
+        *(
+            pytest.param(*case, marks=pytest.mark.slow)
+            for case in (("array", "sem-vr"), ("float", "fiem"), ("views", "sem-vr"))
+        ),
     ],
 )
 def test_kinds_of_theta(name, kind, taken):

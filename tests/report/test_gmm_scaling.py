@@ -151,6 +151,7 @@ def test_nothing_at_all(check):
     assert (list(found.findings), list(found.pictures), list(found.tables), found.data) == ([], [], [], "")
 
 
+@pytest.mark.slow
 def test_a_real_experiment(check, monkeypatch):
     monkeypatch.setattr("swiftem.experiments.gmm_scaling.AUTHORS_LOG", {30: AUTHORS_LOG[1000]})
     monkeypatch.setattr("swiftem.report.gmm_scaling.AUTHORS_LOG", {30: AUTHORS_LOG[1000]})

@@ -7,9 +7,9 @@ from collections.abc import Callable
 import numpy as np
 
 from swiftem._typing import Array, Theta
-from swiftem.kernels.numba.gaussian_batches import ANCHOR, MEMORY, NOTHING, Tools, loop_for, twin
-from swiftem.kernels.numba.gaussian_blocks import make_work
-from swiftem.kernels.numba.gaussian_m_step import Hyper, m_step, make_scratch
+from swiftem.kernels.numba.gaussian_batches import ANCHOR, MEMORY, NOTHING, Tools, loop_for
+from swiftem.kernels.numba.gaussian_blocks import make_work, twin
+from swiftem.kernels.numba.gaussian_m_step import Hyper, make_scratch
 from swiftem.kernels.threads import one_thread_blas
 from swiftem.lanes.compiled_lane import CompiledLane
 from swiftem.lanes.gaussian_expectation import GaussianExpectation
@@ -59,12 +59,8 @@ class GaussianLane(CompiledLane):
         self._theta = self.prepared(now.theta)
         if isinstance(self.task.e_step, GaussianExpectation):
             self._tools = self._tools._replace(reach=self.task.e_step.reach)
-        self._as_kernels_write(now.s, now.theta, self._theta)
-
-    def _as_kernels_write(self, s: Array, theta: Theta, into: Coefficients) -> None:
-        if self.bound.in_domain(s) and all(map(np.array_equal, theta, self.bound.m_step(s))):
-            tools = self._tools
-            m_step(tools.kind, s.copy(), tools.hyper, tools.scratch, into)
+        in_domain = self.bound.in_domain(now.s)
+        self._restate = in_domain and all(map(np.array_equal, now.theta, self.bound.m_step(now.s)))
 
     def prepared(self, theta: Theta) -> Coefficients:
         """Return φ(θ) in arrays of its own."""
@@ -81,10 +77,11 @@ class GaussianLane(CompiledLane):
         anchor = self._theta if self.anchor is None else self.anchor
         if self._run is None:
             self._run = loop_for(self._theta, self._tools)
+        restate, self._restate = self._restate, False
         with one_thread_blas():
             return self._run(
                 twin(drawn.y), drawn.weight, self.scale, self.share, REFERENCES[update.reference],
                 float(update.correction), update.renewed_by != "drawn", update.renewed_by != "none",
-                update.centre == "proxy", steps, index[0], index[-1], twin(memory), self.centre, self.before,
-                self.s, self._theta, anchor, self._tools,
+                update.centre == "proxy", restate, steps, index[0], index[-1], twin(memory), self.centre,
+                self.before, self.s, self._theta, anchor, self._tools,
             )  # fmt: skip

@@ -14,6 +14,7 @@ from swiftem.data.source import Batch, Source
 from swiftem.expectation import Evaluation, Expectation
 from swiftem.kernels.numba import gaussian_blocks as blocks
 from swiftem.kernels.numba import gaussian_passes as kernels
+from swiftem.kernels.numba.gaussian_blocks import twin
 from swiftem.kernels.threads import in_order, one_thread_blas
 from swiftem.lanes.parts import Part, chunks, is_served, parts, plain
 from swiftem.models.covariance import Coefficients
@@ -53,7 +54,7 @@ class GaussianExpectation(Expectation):
         n_components, none = self._sizes[1], np.empty(0)
         rows = np.empty((len(batch.index), n_components))
         kernels.evaluate(
-            plain(batch.y), self.bound.centre, self.reach, self._sizes[0], self._prepared(theta),
+            twin(plain(batch.y)), self.bound.centre, self.reach, self._sizes[0], self._prepared(theta),
             self._work(), none, rows, none.astype(np.intp),
         )  # fmt: skip
         return rows, none
@@ -63,7 +64,13 @@ class GaussianExpectation(Expectation):
             raise ValueError(f"rows must have {self._sizes[1]} columns, got shape {rows.shape}.")
         totals = self._totals()
         kernels.statistics(
-            plain(batch.y), self.bound.centre, self._sizes[0], rows, weight, self._work(), *totals
+            twin(plain(batch.y)),
+            self.bound.centre,
+            self._sizes[0],
+            rows,
+            weight,
+            self._work(),
+            *totals,
         )
         return self._flat(*totals)
 
@@ -117,9 +124,8 @@ class GaussianExpectation(Expectation):
         remembered = np.empty((0, n_components)) if memory is None else memory[part.here]
         for here in chunks(len(part.y), len(work.largest)):
             log_likelihood, all_near = kernels.full_pass(
-                plain(part.y[here]), part.weight[here], self.bound.centre, self.reach, code, prepared,
-                remembered[here],
-                with_products, work, found, *totals,
+                twin(plain(part.y[here])), part.weight[here], self.bound.centre, self.reach, code, prepared,
+                twin(remembered[here]), with_products, work, found, *totals,
             )  # fmt: skip
             loss += log_likelihood
             near &= all_near
@@ -166,7 +172,7 @@ class GaussianExpectation(Expectation):
             there = slice(first + here.start, first + here.stop)
             rows = found.responsibilities
             kernels.evaluate(
-                plain(part.y[here]), self.bound.centre, self.reach, self._sizes[0], prepared, work,
+                twin(plain(part.y[here])), self.bound.centre, self.reach, self._sizes[0], prepared, work,
                 found.log_likelihood[there],
                 np.empty((0, self._sizes[1])) if rows is None else rows[there],
                 np.empty(0, dtype=np.intp) if found.labels is None else found.labels[there],

@@ -82,6 +82,7 @@ def test_the_next_process_finds_what_this_one_compiled(tmp_path):
     assert lines == []
 
 
+@pytest.mark.slow
 def test_one_loop_serves_every_model_of_the_same_types(tmp_path):
     """Also a model that the process which compiled the loop never saw."""
     printed, _ = python(MODEL, "3", cache=tmp_path)

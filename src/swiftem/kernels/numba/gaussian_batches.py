@@ -14,11 +14,19 @@ import numba
 import numpy as np
 
 from swiftem.kernels.numba.compile import helper, kernel
-from swiftem.kernels.numba.gaussian_blocks import TIED, add_statistics, add_up, e_step, is_near, spread
+from swiftem.kernels.numba.gaussian_blocks import (
+    TIED,
+    Twin,
+    add_statistics,
+    add_up,
+    e_step,
+    is_near,
+    spread,
+)
 from swiftem.kernels.numba.gaussian_m_step import m_step
 from swiftem.kernels.numba.pointer import types
 
-__all__ = ["ANCHOR", "MEMORY", "NOTHING", "Tools", "loop_for", "twin"]
+__all__ = ["ANCHOR", "MEMORY", "NOTHING", "Tools", "loop_for"]
 
 NOTHING, ANCHOR, MEMORY = 0, 1, 2
 """What is taken off the statistics of a batch."""
@@ -50,24 +58,6 @@ class Tools(NamedTuple):
     spare: Any
     change: Any
     candidate: Any
-
-
-class Twin(NamedTuple):
-    """An array of either precision: the other one has no rows."""
-
-    double: Any
-    single: Any
-
-
-def twin(array: Any) -> Twin:
-    """Return an array (n, d) of float64 or float32 beside an empty one of the other kind.
-
-    >>> [part.shape for part in twin(np.ones((3, 2), dtype=np.float32))]
-    [(0, 2), (3, 2)]
-    """
-    if array.dtype == np.float64:
-        return Twin(array, np.empty((0, array.shape[1]), dtype=np.float32))
-    return Twin(np.empty((0, array.shape[1])), array)
 
 
 @helper
@@ -208,7 +198,7 @@ def _copy(theta: Any, into: Any) -> None:
 @kernel
 def batches(
     y: Any, sample_weight: Any, scale: Any, share: Any,
-    reference: Any, correction: Any, reads: Any, renews: Any, follows: Any,
+    reference: Any, correction: Any, reads: Any, renews: Any, follows: Any, restate: Any,
     steps: Any, index: Any, other: Any, memory: Any, centre: Any, before: Any, s: Any, theta: Any,
     anchor: Any, tools: Any,
 ) -> Any:  # fmt: skip
@@ -228,6 +218,8 @@ def batches(
     reads, renews, follows : bool
         Whether S is read from samples ``index`` (otherwise it is the centre, renewed); whether the memory of
         samples ``other`` is renewed; whether centre and anchor follow S and θ.
+    restate : bool
+        Whether θ is θ̄(s), and is to be written as M-steps here write it.
     steps : ndarray, shape (iterations,)
         γ.
     index, other : ndarray, shape (iterations, b)
@@ -247,6 +239,8 @@ def batches(
         Steps that were rejected, and those before the last iteration that were not.
     """
     rejected, moved, candidate = 0, 0, tools.candidate
+    if restate:
+        m_step(tools.kind, s, tools.hyper, tools.scratch, theta)
     for k in range(len(steps)):
         moved = k - rejected
         for renew in (False, True):  # one place for both: it is what takes long to compile
@@ -299,7 +293,7 @@ def _compiled_loop(theta: Any, tools: Any) -> Callable[..., tuple[int, int]]:
         for only in (True, False)
     ]
     found: Callable[..., tuple[int, int]] = batches.compile((
-        pairs[0], read, number, number, types.int64, number, flag, flag, flag,
+        pairs[0], read, number, number, types.int64, number, flag, flag, flag, flag,
         read, drawn, drawn, pairs[1], vector, vector, vector, theta, theta, tools,
     ))  # fmt: skip
     return found

@@ -111,9 +111,39 @@ def make_work(kind: int, n_components: int, d: int) -> Work:
     )  # fmt: skip
 
 
+class Twin(NamedTuple):
+    """An array of either precision: the other one has no rows.
+
+    Kernels that take it are compiled once for both.
+    """
+
+    double: Any
+    single: Any
+
+
+def twin(array: Any) -> Twin:
+    """Return an array (n, d) of float64 or float32 beside an empty one of the other kind.
+
+    >>> [part.shape for part in twin(np.ones((3, 2), dtype=np.float32))]
+    [(0, 2), (3, 2)]
+    """
+    is_double = array.dtype == np.float64
+    empty = np.empty((0, array.shape[1]), dtype=np.float32 if is_double else np.float64)
+    empty.flags.writeable = array.flags.writeable
+    return Twin(array, empty) if is_double else Twin(empty, array)
+
+
 @helper
 def take(y: Any, first: Any, centre: Any, samples: Any) -> None:
-    """Write rows ``first`` and on of ``y`` (n, d), minus the centre, as columns into ``samples`` (d, b)."""
+    """Write rows ``first`` and on of ``y``, a twin (n, d), minus the centre, as columns into (d, b)."""
+    if len(y.double):
+        _take(y.double, first, centre, samples)
+    else:
+        _take(y.single, first, centre, samples)
+
+
+@helper
+def _take(y: Any, first: Any, centre: Any, samples: Any) -> None:
     d, b = samples.shape
     for t in range(b):
         for c in range(d):

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from swiftem.kernels.numba.compile import helper, kernel
+from swiftem.kernels.numba.compile import helper
 from swiftem.kernels.numba.gaussian_blocks import DIAG, FULL, SPHERICAL, TIED
 
 __all__ = ["Hyper", "Scratch", "m_step", "make_scratch"]
@@ -199,7 +199,7 @@ def _write_matrix(kind: Any, m: Any, matrix: Any, scratch: Any, theta: Any) -> A
     return log_det
 
 
-@kernel
+@helper
 def m_step(kind: Any, s: Any, hyper: Any, scratch: Any, theta: Any) -> Any:
     """Write θ̄(s), of flat statistics ``s`` (q,), into the arrays of ``theta``.
 

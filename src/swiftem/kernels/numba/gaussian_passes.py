@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from swiftem.kernels.numba.compile import kernel
+from swiftem.kernels.numba.compile import helper, kernel
 from swiftem.kernels.numba.gaussian_blocks import (
     TIED,
     add_squares,
@@ -26,6 +26,15 @@ from swiftem.kernels.numba.gaussian_blocks import (
 __all__ = ["evaluate", "full_pass", "statistics"]
 
 
+@helper
+def _remember(rows: Any, first: Any, memory: Any) -> None:
+    """Write ``rows`` (b, M) into the memory, from row ``first`` on, and take from it what it can hold."""
+    for t in range(len(rows)):
+        for m in range(rows.shape[1]):
+            memory[first + t, m] = rows[t, m]
+            rows[t, m] = memory[first + t, m]
+
+
 @kernel
 def full_pass(
     y: Any, sample_weight: Any, centre: Any, reach: Any, kind: Any, theta: Any, memory: Any,
@@ -33,14 +42,15 @@ def full_pass(
 ) -> Any:  # fmt: skip
     """Add the statistics of samples ``y`` (n, d) to ``total1`` (M,), ``total2`` (p, M) and ``total3`` (d, d).
 
-    Responsibilities go to ``memory`` (n, M) unless it is (0, M); what it can hold is what counts. The last
-    is the sum of products, for "tied" alone and where ``with_products``. Return the log-likelihood, for
-    "tied" without −½ yᵀPy, and whether all blocks were near; ``found`` (d,) then is at least as far as the
-    samples of all blocks that had to be looked at.
+    ``y`` and ``memory`` are twins. Responsibilities go to the memory (n, M) unless it is (0, M); what it can
+    hold is what counts. The last is the sum of products, for "tied" alone and where ``with_products``. Return
+    the log-likelihood, for "tied" without −½ yᵀPy, and whether all blocks were near; ``found`` (d,) then is
+    at least as far as the samples of all blocks that had to be looked at.
     """
-    (n, d), n_components = y.shape, len(theta.means)
+    n, (n_components, d) = len(y.double) + len(y.single), theta.means.shape
     block = len(work.largest)
     log_likelihood, all_near = 0.0, True
+    remembers = len(memory.double) + len(memory.single) > 0
     work.extent[:] = reach
     is_known = is_near(theta, work.extent)
     for first in range(0, n, block):
@@ -68,16 +78,15 @@ def full_pass(
                     log_likelihood += math.log(product)
                     product = 1.0
         log_likelihood += math.log(product)
-        if len(memory):
-            for t in range(b):
-                for m in range(n_components):
-                    memory[first + t, m] = rows[t, m]
-                    rows[t, m] = memory[first + t, m]
+        if len(memory.double):
+            _remember(rows, first, memory.double)
+        if len(memory.single):
+            _remember(rows, first, memory.single)
         if len(sample_weight):
             for t in range(b):
                 for m in range(n_components):
                     rows[t, m] *= sample_weight[first + t]
-        if kind == TIED and len(memory):
+        if kind == TIED and remembers:
             add_up(rows, work.totals)
         elif (
             with_products
@@ -97,11 +106,11 @@ def evaluate(
     y: Any, centre: Any, reach: Any, kind: Any, theta: Any, work: Any,
     log_likelihood: Any, responsibilities: Any, labels: Any,
 ) -> None:  # fmt: skip
-    """E-step of samples ``y`` (n, d): fill each of the last three that has n entries.
+    """E-step of samples ``y``, a twin (n, d): fill each of the last three that has n entries.
 
     ``log_likelihood`` (n,), ``responsibilities`` (n, M), and ``labels`` (n,), the likeliest components.
     """
-    (n, d), n_components = y.shape, len(theta.means)
+    n, (n_components, d) = len(y.double) + len(y.single), theta.means.shape
     block = len(work.largest)
     work.extent[:] = reach
     is_known = is_near(theta, work.extent)
@@ -138,8 +147,11 @@ def evaluate(
 def statistics(
     y: Any, centre: Any, kind: Any, given: Any, weight: Any, work: Any, total1: Any, total2: Any, total3: Any
 ) -> None:
-    """Add Σ_t weight_t given_t ⊗ T(y_t) to the totals; ``given`` (n, M): responsibilities or differences."""
-    (n, d), n_components = y.shape, len(total1)
+    """Add Σ_t weight_t given_t ⊗ T(y_t) to the totals; ``given`` (n, M): responsibilities or differences.
+
+    ``y`` is a twin (n, d).
+    """
+    n, d, n_components = len(y.double) + len(y.single), len(centre), len(total1)
     block = len(work.largest)
     for first in range(0, n, block):
         b = min(block, n - first)
