@@ -20,6 +20,7 @@ VARIANTS = [
     methods.VarianceReducedEM(step_size=0.1, batch_size=7, epoch_length=5),
     methods.FastIncrementalEM(step_size=0.1, batch_size=7),
     methods.FastIncrementalEM(memory_order="shuffled"),
+    methods.SpiderEM(step_size=0.1, batch_size=7, epoch_length=5, renewals="geometric", renewal_seed=3),
 ]
 
 
@@ -50,7 +51,7 @@ def fixed_point(problem_name):
     raise AssertionError("EM does not come to rest")
 
 
-@pytest.mark.parametrize("name", ["iem", "sem-vr", "fiem"])
+@pytest.mark.parametrize("name", ["iem", "sem-vr", "fiem", "spider"])
 @pytest.mark.parametrize("problem", small_problems(), ids=lambda problem: problem.name)
 def test_fixed_point_of_em_is_one_whatever_is_drawn(name, problem):
     em = fixed_point(problem.name)

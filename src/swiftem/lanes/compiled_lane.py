@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -12,7 +12,13 @@ from swiftem.lanes.lane import Current, FusedLane, Task, step_sizes
 from swiftem.lanes.parts import Drawn, Samples
 from swiftem.methods.update import Update
 
-__all__ = ["CompiledLane"]
+__all__ = ["CompiledLane", "Followed"]
+
+
+class Followed(NamedTuple):
+    """``before`` (q,): the statistics whose θ̄ is the anchor, so that compiled code writes it alike again."""
+
+    before: Array
 
 
 class CompiledLane(FusedLane):
@@ -29,6 +35,8 @@ class CompiledLane(FusedLane):
         As :meth:`prepared` returned it, or None where the method has none.
     before : ndarray, shape (q,)
         Where the anchor follows θ: the statistics that it is θ̄ of.
+    restates_anchor : bool
+        Whether the next iterations have to write the anchor as θ̄(before) first.
     scale, share : float
         n / W and 1 / W, W the sum of weights.
     """
@@ -42,6 +50,8 @@ class CompiledLane(FusedLane):
         self.anchor: Any = None
         self._anchor_theta: Theta = None
         self._renewed = -1
+        self.restates_anchor = False
+        self._restored: Array | None = None
 
     dtype: Any = None
     """What samples are converted to; as they are where it is None."""
@@ -68,7 +78,8 @@ class CompiledLane(FusedLane):
     def load(self, now: Current) -> None:
         """Copy s, θ and the centre, which are changed in place."""
         self.s, self.before = now.s.copy(), now.s.copy()
-        self._loaded, self._moved, self._followed = now.theta, False, now.theta
+        self._loaded, self._moved = now.theta, False
+        self._followed: Theta = getattr(now.state, "anchor", None)
         self.centre = now.state.centre.copy() if self.update.centre != "zero" else np.zeros_like(now.s)
         if self.update.renewed_by != "none" and not now.state.memory.flags.carray:
             now.state = now.state._replace(memory=np.require(now.state.memory, requirements=["C", "A", "W"]))
@@ -85,6 +96,9 @@ class CompiledLane(FusedLane):
         if update.reference in ("anchor", "previous") and self._anchor_theta is not now.state.anchor:
             self._anchor_theta = now.state.anchor
             self.anchor = self.prepared(now.state.anchor)
+            self.restates_anchor = self._restored is not None
+            if self._restored is not None:
+                self.before[:], self._restored = self._restored, None
         memory = now.state.memory if update.renewed_by != "none" else None
         drawn = self.samples.drawn(self.task.draws.block(now.k, stop), memory)
         rejected, moved = self.iterate(step_sizes(self.task.gamma, now.k, stop), drawn)
@@ -102,6 +116,7 @@ class CompiledLane(FusedLane):
         now.state = now.state._replace(anchor=now.theta, centre=self.task.e_step.full(now.theta))
         self.centre = now.state.centre.copy()
         self._loaded, self._moved, self._renewed = now.theta, False, now.k
+        self._followed, self._anchor_theta = now.theta, None
 
     def store(self, now: Current) -> None:
         """Give s, θ = θ̄(s) and the method's state back; θ stays where every step was rejected."""
@@ -114,3 +129,15 @@ class CompiledLane(FusedLane):
             anchor = self.theta_of(self.before.copy()) if self._followed is None else self._followed
             now.state = now.state._replace(anchor=anchor)
             self._anchor_theta = anchor
+
+    def snapshot(self) -> Followed | None:
+        """Return the statistics that the anchor is θ̄ of, where it follows θ."""
+        is_of = self.update.reference == "previous" and self._followed is None
+        return Followed(self.before.copy()) if is_of else None
+
+    def restore(self, snapshot: Any, now: Current) -> None:
+        """Take them over, where they are those of the anchor."""
+        if isinstance(snapshot, Followed) and self.update.reference == "previous":
+            theta = self.theta_of(snapshot.before.copy())
+            if all(map(np.array_equal, theta, now.state.anchor)):
+                self._restored = snapshot.before

@@ -78,10 +78,11 @@ class GaussianLane(CompiledLane):
         if self._run is None:
             self._run = loop_for(self._theta, self._tools)
         restate, self._restate = self._restate, False
+        restates_anchor, self.restates_anchor = self.restates_anchor, False
         with one_thread_blas():
             return self._run(
                 twin(drawn.y), drawn.weight, self.scale, self.share, REFERENCES[update.reference],
                 float(update.correction), update.renewed_by != "drawn", update.renewed_by != "none",
-                update.centre == "proxy", restate, steps, index[0], index[-1], twin(memory), self.centre,
-                self.before, self.s, self._theta, anchor, self._tools,
+                update.centre == "proxy", restate, restates_anchor, steps, index[0], index[-1], twin(memory),
+                self.centre, self.before, self.s, self._theta, anchor, self._tools,
             )  # fmt: skip

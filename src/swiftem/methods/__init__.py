@@ -5,6 +5,7 @@ from swiftem.methods.fast_incremental_em import FastIncrementalEM
 from swiftem.methods.incremental_em import IncrementalEM
 from swiftem.methods.method import EStep, Method
 from swiftem.methods.online_em import OnlineEM
+from swiftem.methods.spider_em import SpiderEM
 from swiftem.methods.update import Update
 from swiftem.methods.variance_reduced_em import VarianceReducedEM
 
@@ -16,11 +17,13 @@ __all__ = [
     "IncrementalEM",
     "Method",
     "OnlineEM",
+    "SpiderEM",
     "Update",
     "VarianceReducedEM",
 ]
 
 METHODS: dict[str, type[Method]] = {
-    method.name: method for method in (EM, OnlineEM, IncrementalEM, VarianceReducedEM, FastIncrementalEM)
+    method.name: method
+    for method in (EM, OnlineEM, IncrementalEM, VarianceReducedEM, FastIncrementalEM, SpiderEM)
 }
 """The library's methods by the name that users write; every one goes through the contract tests."""

@@ -199,6 +199,7 @@ def _copy(theta: Any, into: Any) -> None:
 def batches(
     y: Any, sample_weight: Any, scale: Any, share: Any,
     reference: Any, correction: Any, reads: Any, renews: Any, follows: Any, restate: Any,
+    restate_anchor: Any,
     steps: Any, index: Any, other: Any, memory: Any, centre: Any, before: Any, s: Any, theta: Any,
     anchor: Any, tools: Any,
 ) -> Any:  # fmt: skip
@@ -218,8 +219,8 @@ def batches(
     reads, renews, follows : bool
         Whether S is read from samples ``index`` (otherwise it is the centre, renewed); whether the memory of
         samples ``other`` is renewed; whether centre and anchor follow S and θ.
-    restate : bool
-        Whether θ is θ̄(s), and is to be written as M-steps here write it.
+    restate, restate_anchor : bool
+        Whether θ is θ̄(s), or the anchor θ̄(before), and is to be written as M-steps here write it.
     steps : ndarray, shape (iterations,)
         γ.
     index, other : ndarray, shape (iterations, b)
@@ -241,6 +242,8 @@ def batches(
     rejected, moved, candidate = 0, 0, tools.candidate
     if restate:
         m_step(tools.kind, s, tools.hyper, tools.scratch, theta)
+    if restate_anchor:
+        m_step(tools.kind, before, tools.hyper, tools.scratch, anchor)
     for k in range(len(steps)):
         moved = k - rejected
         for renew in (False, True):  # one place for both: it is what takes long to compile
@@ -293,7 +296,7 @@ def _compiled_loop(theta: Any, tools: Any) -> Callable[..., tuple[int, int]]:
         for only in (True, False)
     ]
     found: Callable[..., tuple[int, int]] = batches.compile((
-        pairs[0], read, number, number, types.int64, number, flag, flag, flag, flag,
+        pairs[0], read, number, number, types.int64, number, flag, flag, flag, flag, flag,
         read, drawn, drawn, pairs[1], vector, vector, vector, theta, theta, tools,
     ))  # fmt: skip
     return found

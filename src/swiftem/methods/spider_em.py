@@ -1,0 +1,119 @@
+"""SPIDER-EM, Fort, Moulines and Wai 2020: the proxy follows θ by the drawn samples' changes."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from dataclasses import dataclass
+from functools import lru_cache
+from threading import Lock
+from typing import ClassVar, Literal, NamedTuple
+
+import numpy as np
+
+from swiftem._checks import check_choice, check_int
+from swiftem._typing import Array, Index, Theta
+from swiftem.methods.method import EStep, Method
+from swiftem.methods.update import Update
+from swiftem.schedules import StepSize, sample_size
+
+__all__ = ["SpiderEM", "SpiderEMState"]
+
+_LOCK = Lock()
+
+
+@lru_cache(maxsize=16)
+def _epochs(seed: int, length: int) -> tuple[list[int], np.random.Generator]:
+    """Return where epochs of geometric lengths begin, as far as anybody has asked, and their generator."""
+    return [0], np.random.default_rng(seed)
+
+
+def _geometric_renewal(k: int, seed: int, length: int) -> int:
+    """Return the first beginning of an epoch that is not before k: a function of the seed and k.
+
+    >>> _geometric_renewal(0, 0, 10), _geometric_renewal(500, 0, 10) >= 500
+    (0, True)
+    """
+    begins, rng = _epochs(seed, length)
+    with _LOCK:
+        while begins[-1] < k:
+            begins.append(begins[-1] + int(rng.geometric(1.0 / length)))
+        return begins[bisect_left(begins, k)]
+
+
+class SpiderEMState(NamedTuple):
+    r"""``anchor``: :math:`\theta^{(k-1)}`, of the iteration before; ``centre`` (q,): the proxy then."""
+
+    anchor: Theta
+    centre: Array
+
+
+@dataclass(frozen=True)
+class SpiderEM(Method):
+    r"""SPIDER-EM: the last proxy, corrected by what the drawn samples changed since the iteration before.
+
+    :math:`S^{(k+1)} = S^{(k)} + b^{-1}\sum_{i \in I_k} (\bar s_i^{(k)} - \bar s_i^{(k-1)})`; at renewals, a
+    full pass: :math:`S^{(k+1)} = \bar s^{(k)}`. Two evaluations a sample, no memory. With steps of one size
+    and batches of about :math:`\sqrt n` it needs :math:`O(\sqrt n / \epsilon)` evaluations.
+
+    Parameters
+    ----------
+    step_size : float or schedule
+        γ; by default :math:`\min(1, b\, n^{-2/3})`.
+    batch_size : int
+        Samples drawn an iteration.
+    epoch_length : int, optional
+        Iterations from one full pass to the next; by default n / b rounded up.
+    renewals : {"fixed", "geometric"}
+        Whether each epoch has that length, or a geometric one whose mean it is.
+    renewal_seed : int
+        Of the geometric lengths, which are a function of it alone.
+
+    Examples
+    --------
+    >>> import numpy as np, swiftem
+    >>> from swiftem import models, methods
+    >>> y = np.random.default_rng(0).normal(size=100)
+    >>> method = methods.SpiderEM(step_size=0.1, batch_size=10)
+    >>> result = swiftem.run(models.GaussianMixtureModel(n_components=2), y, method, n_iter=20, seed=0)
+    >>> result.passes  # the first one, two renewals, and two evaluations for each of the draws
+    7.0
+    """
+
+    step_size: StepSize = sample_size()
+    batch_size: int = 1
+    epoch_length: int | None = None
+    renewals: Literal["fixed", "geometric"] = "fixed"
+    renewal_seed: int = 0
+
+    name: ClassVar[str] = "spider"
+    update: ClassVar[Update | None] = Update(reference="previous", centre="proxy")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.epoch_length is not None:
+            check_int("epoch_length", self.epoch_length, minimum=1)
+        check_choice("renewals", self.renewals, ("fixed", "geometric"))
+        check_int("renewal_seed", self.renewal_seed, minimum=0)
+
+    def renewal(self, k: int, n: int) -> int:
+        """Return the first iteration from k on that begins with a full pass; iteration 0 does."""
+        length = self.epoch_length or self.epoch(n)
+        if self.renewals == "fixed":
+            return -(-k // length) * length
+        return _geometric_renewal(k, self.renewal_seed, length)
+
+    def init(self, theta: Theta, s: Array, memory: Array | None) -> SpiderEMState:
+        """Return a state that iteration 0 renews."""
+        return SpiderEMState(theta, s)
+
+    def proxy(
+        self, k: int, theta: Theta, draws: tuple[Index, ...], state: SpiderEMState, e_step: EStep
+    ) -> tuple[Array, SpiderEMState]:
+        """Return the last proxy, or a full pass, corrected by the drawn samples' change."""
+        if self.renewal(k, e_step.n) == k:
+            state = SpiderEMState(theta, e_step.full(theta))
+        (i,) = draws
+        batch = e_step.take(i)
+        change = e_step.rows(batch, theta) - e_step.rows(batch, state.anchor)
+        proxy = state.centre + e_step.mean(batch, change)
+        return proxy, SpiderEMState(theta, proxy)

@@ -1,0 +1,182 @@
+"""SPIDER-EM: its equation, its renewals, and compiled stretches that do the same."""
+
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import helpers
+import numpy as np
+import pytest
+
+import swiftem
+from swiftem import methods, models
+from swiftem.lanes.gaussian_batches import GaussianLane
+from swiftem.methods.update import Update, declared
+
+KINDS = ("full", "tied", "diag", "spherical")
+
+
+def rows(n=120):
+    rng = np.random.default_rng(0)
+    return rng.normal(size=(n, 2)) + np.array([[0.0, 0.0], [4.0, 1.0]])[rng.integers(2, size=n)]
+
+
+def spider(**options):
+    return methods.SpiderEM(**{"step_size": 0.1, "batch_size": 6, "epoch_length": 9} | options)
+
+
+def test_the_equation():
+    """By hand, in the plainest way: proxies, steps and M-steps of 25 iterations."""
+    y, model = rows()[:, 0], models.GaussianMixtureModel(2)
+    drawn = np.random.default_rng(1).integers(len(y), size=(25, 6))
+    theta0 = model.theta(weights=[0.4, 0.6], means=[[-1.0], [2.0]])
+    method = spider()
+    result = swiftem.run(model, y, method, theta0=theta0, draws=drawn, n_iter=25, kernels="reference")
+
+    def statistics(theta, sample):
+        weights, means = np.asarray(theta.weights), np.asarray(theta.means).ravel()
+        density = weights * np.exp(-0.5 * (sample[:, None] - means) ** 2)
+        r = density / density.sum(axis=1, keepdims=True)
+        return np.concatenate([r.mean(axis=0), (r * sample[:, None]).mean(axis=0)])
+
+    bound = model.bind(swiftem.data.ArraySource(y))
+    theta = before = theta0
+    s = statistics(theta, y)
+    for k in range(25):
+        if k % 9 == 0:
+            proxy = statistics(theta, y)
+        else:
+            proxy = proxy + statistics(theta, y[drawn[k]]) - statistics(before, y[drawn[k]])
+        before = theta
+        s = s + 0.1 * (proxy - s)
+        theta = bound.m_step(s)
+    np.testing.assert_allclose(result.s, s, rtol=1e-11)
+
+
+@pytest.mark.parametrize("renewals", ["fixed", "geometric"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_compiled_stretches_do_the_same(kind, renewals, monkeypatch):
+    y, model = rows(), models.GaussianMixtureModel(2, covariance=kind)
+    weight = np.random.default_rng(2).uniform(0.5, 2.0, size=len(y))
+    options = {"n_iter": 60, "seed": 5, "sample_weight": weight, "record_every": 7}
+    taken = []
+    iterate = GaussianLane.iterate
+    monkeypatch.setattr(GaussianLane, "iterate", lambda *given: taken.append(1) or iterate(*given))
+    method = spider(renewals=renewals)
+    compiled, plain = (
+        swiftem.run(model, y, method, kernels=kernels, **options) for kernels in ("auto", "reference")
+    )
+    assert taken
+    assert compiled.passes == plain.passes
+    for ours, theirs in zip(compiled.path, plain.path, strict=True):
+        helpers.assert_close(ours.s, theirs.s)
+    helpers.assert_close(compiled.state.method.centre, plain.state.method.centre)
+    for ours, theirs in zip(compiled.state.method.anchor, plain.state.method.anchor, strict=True):
+        helpers.assert_close(ours, theirs)
+
+
+@pytest.mark.parametrize("cut", [1, 9, 13])
+def test_a_run_in_two_parts_is_the_same_to_the_last_bit(cut):
+    y, model, method = rows(), models.GaussianMixtureModel(2, covariance="full"), spider(renewals="geometric")
+    whole = swiftem.run(model, y, method, n_iter=40, seed=1)
+    first = swiftem.run(model, y, method, n_iter=cut, seed=1)
+    rest = swiftem.run(model, y, method, theta0=first.theta, s0=first.s, state=first.state, n_iter=40 - cut)
+    helpers.assert_same_result(rest, whole)
+
+
+def test_rejected_steps_leave_the_last_parameters():
+    """The anchor is the θ of the iteration before, also where its step was rejected."""
+    rng = np.random.default_rng(0)
+    y = np.concatenate([rng.normal(size=(40, 2)), np.tile([1234.567, -987.654], (20, 1))])
+    model = models.GaussianMixtureModel(2, covariance="diag")
+    theta0 = model.theta(means=[[0.0, 0.0], y[-1]], covariances=np.ones((2, 2)))
+    method = spider(step_size=1.0, batch_size=9)
+    with pytest.warns(UserWarning, match="were rejected"):
+        result = swiftem.run(model, y, method, theta0=theta0, n_iter=20, seed=0)
+    assert result.status == "rejected"
+    for part, expected in zip(result.state.method.anchor, theta0, strict=True):
+        np.testing.assert_array_equal(part, expected)
+
+
+def test_geometric_epochs():
+    """Their mean is the epoch length, and their beginnings are a function of the seed alone."""
+    method = methods.SpiderEM(epoch_length=20, renewals="geometric", renewal_seed=4)
+    begins = [k for k in range(20_000) if method.renewal(k, 7) == k]
+    assert begins[0] == 0
+    assert 850 < len(begins) < 1150
+    assert method.renewal(10**5, 7) == methods.SpiderEM(
+        epoch_length=20, renewals="geometric", renewal_seed=4, step_size=0.3
+    ).renewal(10**5, 7)
+    other = methods.SpiderEM(epoch_length=20, renewals="geometric", renewal_seed=5)
+    assert [k for k in range(500) if other.renewal(k, 7) == k] != begins[: len(begins)]
+
+
+@pytest.mark.parametrize(
+    ("options", "match"),
+    [
+        ({"renewals": "often"}, "renewals must be 'fixed' or 'geometric', got 'often'"),
+        ({"renewal_seed": -1}, "renewal_seed must be at least 0, got -1"),
+        ({"epoch_length": 0}, "epoch_length must be at least 1, got 0"),
+    ],
+    ids=["renewals", "seed", "length"],
+)
+def test_bad_hyper_parameters(options, match):
+    with pytest.raises(ValueError, match=match):
+        methods.SpiderEM(**options)
+
+
+class DampedState(NamedTuple):
+    centre: np.ndarray
+    memory: np.ndarray
+
+
+@dataclass(frozen=True)
+class Damped(methods.Method):
+    """A method of one's own: fiem whose correction counts by 0.7."""
+
+    step_size: float = 0.1
+    batch_size: int = 1
+
+    name: ClassVar[str] = "damped"
+    index_streams: ClassVar[int] = 2
+    access: ClassVar[str] = "random"
+    remembers: ClassVar[bool] = True
+    update: ClassVar[Update] = Update(reference="memory", centre="memory", renewed_by="other", correction=0.7)
+
+    def init(self, theta, s, memory):
+        return DampedState(s, memory)
+
+    def proxy(self, k, theta, draws, state, e_step):
+        i, j = map(e_step.take, draws)
+        change = e_step.rows(i, theta) - 0.7 * state.memory[draws[0]]
+        proxy = 0.7 * state.centre + e_step.mean(i, change)
+        rows = e_step.rows(j, theta)
+        centre = state.centre + e_step.share(j, rows - state.memory[draws[1]])
+        state.memory[draws[1]] = rows
+        return proxy, state._replace(centre=centre)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_declared_method_of_ones_own_is_compiled(kind, monkeypatch):
+    y, model, method = rows(), models.GaussianMixtureModel(2, covariance=kind), Damped(batch_size=5)
+    swiftem.testing.check_method(method)
+    taken = []
+    iterate = GaussianLane.iterate
+    monkeypatch.setattr(GaussianLane, "iterate", lambda *given: taken.append(1) or iterate(*given))
+    compiled, plain = (
+        swiftem.run(model, y, method, n_iter=50, seed=2, kernels=kernels) for kernels in ("auto", "reference")
+    )
+    assert taken
+    helpers.assert_close(compiled.s, plain.s)
+    helpers.assert_close(compiled.state.method.memory, plain.state.method.memory)
+
+
+def test_what_is_derived_declares_for_itself():
+    class Other(methods.SpiderEM):
+        def proxy(self, k, theta, draws, state, e_step):
+            return super().proxy(k, theta, draws, state, e_step)
+
+    class Renamed(methods.SpiderEM):
+        name = "renamed"
+
+    assert declared(Other()) is None
+    assert declared(Renamed()) == methods.SpiderEM.update
