@@ -18,6 +18,16 @@ def test_the_first_calls():
     assert returned > 25  # not everything is refused
 
 
+FOUND = (1008186, 1017904, 1009075, 1018838, 1018794, 1019636, 1015694)
+"""Calls of earlier campaigns that ended in a warning, a bare error or numbers that are not finite."""
+
+
+def test_what_campaigns_found():
+    for outcome in run_cases("faults.call_fuzzer:judge_number", FOUND, MEMORY, GIVEN_UP):
+        assert outcome.kind == "returned"
+        assert outcome.value[0] == ""
+
+
 def test_calls_that_hypothesis_chooses():
     (outcome,) = run_cases("faults.call_fuzzer:by_hypothesis", [20], MEMORY, GIVEN_UP)
     assert outcome.kind == "returned", outcome

@@ -363,7 +363,17 @@ lower_bounds_, n_features_in_, feature_names_in_
             warn(NOT_CONVERGED, ConvergenceWarning)
 
     def _set_theta(self, theta: Theta, dtype: Any) -> None:
-        self._set_parameters(tuple(np.asarray(part, dtype=dtype) for part in theta))
+        with np.errstate(over="ignore", under="ignore"):
+            parts = tuple(np.asarray(part, dtype=dtype) for part in theta)
+            is_held = all(np.isfinite(part).all() for part in parts) and np.all(
+                np.isfinite(np.square(theta.precisions_cholesky, dtype=dtype))
+            )
+        if not is_held or not parts[-1].any():
+            raise ValueError(
+                f"X must have a scale at which {np.dtype(dtype).name} can hold covariances and their "
+                "inverses: scale the columns, or pass float64."
+            )
+        self._set_parameters(parts)
 
     def fit_predict(
         self, X: ArrayLike, y: Any = None, sample_weight: ArrayLike | None = None

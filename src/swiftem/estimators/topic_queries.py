@@ -37,6 +37,8 @@ def split_counts(X: Any, random_state: int = 0) -> tuple[Any, Any]:
     if random_state is not None:
         check_int("random_state", random_state, minimum=0)
     whole = np.floor(X.data)
+    if len(whole) and whole.max() >= 2.0**62:
+        raise ValueError(f"X must have counts below 2^62 to be split in two, got {whole.max():g}.")
     first = np.random.default_rng(random_state).binomial(whole.astype(np.int64), 0.5) + (X.data - whole) / 2.0
     row = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
     left = np.bincount(row, weights=X.data - first, minlength=X.shape[0])

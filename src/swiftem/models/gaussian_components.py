@@ -141,7 +141,16 @@ class BoundGaussians:
 
     def coefficients(self, theta: GaussianTheta) -> Coefficients:
         """Return φ(θ), for centred samples."""
-        return self.kind.coefficients(theta.weights, theta.means - self.centre, theta.precisions_cholesky)
+        # A mean that is far beyond all samples has a constant of −∞.
+        with np.errstate(over="ignore", invalid="ignore"):
+            means = theta.means - self.centre
+            found = self.kind.coefficients(theta.weights, means, theta.precisions_cholesky)
+        if not np.isfinite(found.phi).all() or np.isnan(found.constant).any():
+            raise ValueError(
+                "data must have a spread whose inverse square is finite in every component: scale the "
+                "columns, or give reg_covar or a prior."
+            )
+        return found
 
     def posterior(self, batch: Batch, theta: GaussianTheta) -> tuple[Array, Array]:
         """E-step: responsibilities (b, M) and log-likelihood (b,)."""
@@ -178,7 +187,7 @@ class BoundGaussians:
         if not (least + self.epsilon > 0.0 and least + kappa > 0.0 and least + self.prior.degrees > 0.0):
             return None
         means = (parts.sums + kappa * self.prior.mean) / (counts + kappa)[:, None]
-        covariances, floor = self.kind.covariances(parts, means, self.prior, self.model.reg_covar)
+        covariances, floor = self.kind.covariances(parts, means, self.prior, float(self.model.reg_covar))
         factors = self.kind.factor(covariances, floor)
         if factors is None:
             return None

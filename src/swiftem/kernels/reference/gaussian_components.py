@@ -46,7 +46,9 @@ def posterior(y: Array, weights: Array, means: Array, factors: Array) -> tuple[A
             whitened, log_det = (y - means[m]) @ factor, np.log(np.diag(factor)).sum()
         else:
             whitened, log_det = (y - means[m]) * factor, np.log(np.broadcast_to(factor, d)).sum()
-        log_joint[:, m] = log_weights[m] + log_det - 0.5 * (whitened * whitened).sum(axis=1)
+        with np.errstate(over="ignore"):  # a sample so far away has no density there
+            square = (whitened * whitened).sum(axis=1)
+        log_joint[:, m] = log_weights[m] + log_det - 0.5 * square
     largest = log_joint.max(axis=1, keepdims=True)
     rows = np.exp(log_joint - largest)
     total = rows.sum(axis=1, keepdims=True)
