@@ -180,3 +180,29 @@ def test_what_is_derived_declares_for_itself():
 
     assert declared(Other()) is None
     assert declared(Renamed()) == methods.SpiderEM.update
+
+
+@pytest.mark.parametrize(
+    ("options", "match"),
+    [
+        ({"update": Update()}, "update of damped must speak of a memory where the method remembers"),
+        (
+            {"update": Update("memory", "memory", "drawn")},
+            "update of damped must renew by others where the method has two index streams",
+        ),
+    ],
+    ids=["memory", "streams"],
+)
+def test_an_update_that_says_something_else(options, match):
+    kind = type("Other", (Damped,), options)
+    with pytest.raises(TypeError, match=match):
+        swiftem.run(models.GaussianMixtureModel(2, covariance="diag"), rows(), kind(), n_iter=1, seed=0)
+
+
+def test_bad_updates():
+    with pytest.raises(
+        ValueError, match="reference must be 'none' or 'anchor' or 'previous' or 'memory', got 'old'"
+    ):
+        Update(reference="old")
+    with pytest.raises(ValueError, match="correction must be finite"):
+        Update(correction=float("nan"))

@@ -2,8 +2,10 @@ r"""What a method adds up, declared: enough for compiled loops to do it without 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Literal, get_args, get_type_hints
+
+from swiftem._checks import check_choice, check_real
 
 if TYPE_CHECKING:
     from swiftem.methods.method import Method
@@ -28,7 +30,7 @@ class Update:
         Whose memory is renewed: nobody's; that of the samples I themselves, before S = C is read; or that of
         the samples J of a second stream, after S was made.
     correction : float
-        λ.
+        λ, from 0 to 1.
 
     Examples
     --------
@@ -40,6 +42,12 @@ class Update:
     centre: Literal["zero", "anchor", "proxy", "memory"] = "zero"
     renewed_by: Literal["none", "drawn", "other"] = "none"
     correction: float = 1.0
+
+    def __post_init__(self) -> None:
+        for field in fields(self)[:3]:
+            names = get_args(get_type_hints(type(self))[field.name])
+            check_choice(field.name, getattr(self, field.name), names)
+        check_real("correction", self.correction, minimum=0.0, maximum=1.0)
 
     @property
     def evaluations(self) -> int:
@@ -61,7 +69,19 @@ def declared(method: Method) -> Update | None:
     """
     for kind in type(method).__mro__:
         if "update" in vars(kind):
-            return method.update
+            return None if method.update is None else _agreeing(method, method.update)
         if "proxy" in vars(kind):
             return None
     return None
+
+
+def _agreeing(method: Method, update: Update) -> Update:
+    """Return the update, or refuse one that says something else than the method."""
+    remembers = update.reference == "memory" or update.centre == "memory" or update.renewed_by != "none"
+    if remembers != method.remembers:
+        raise TypeError(f"update of {method.name} must speak of a memory where the method remembers.")
+    if (2 if update.renewed_by == "other" else 1) != method.index_streams:
+        raise TypeError(
+            f"update of {method.name} must renew by others where the method has two index streams."
+        )
+    return update
