@@ -4,7 +4,8 @@ VENV := .venv
 WORKERS ?= 2
 BIN := $(VENV)/bin
 # Tests start many processes: each would compile all modules to bytecode again.
-PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest
+# With as many processes as cores, threads of BLAS and OpenMP would only wait for each other.
+PYTEST := PYTHONDONTWRITEBYTECODE= OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest
 # What `make test-fast` runs: every layer, without child processes and statistics.
 FAST := tests/data tests/models tests/methods tests/theory tests/checkpoints tests/contracts \
   tests/kernels/reference tests/lanes/test_domain.py tests/lanes/test_plsa_domain.py tests/report/test_page.py \
