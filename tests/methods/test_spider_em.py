@@ -206,3 +206,12 @@ def test_bad_updates():
         Update(reference="old")
     with pytest.raises(ValueError, match="correction must be finite"):
         Update(correction=float("nan"))
+
+
+def test_a_checkpoint_holds_all_there_is(tmp_path):
+    y, model = rows(), models.GaussianMixtureModel(2, covariance="tied")
+    method = spider(renewals="geometric", epoch_length=30)
+    whole = swiftem.run(model, y, method, n_iter=40, seed=1)
+    options = {"seed": 1, "checkpoint": tmp_path / "run", "resume": "auto"}
+    swiftem.run(model, y, method, n_iter=13, **options)
+    helpers.assert_same_result(swiftem.run(model, y, method, n_iter=40, **options), whole)
