@@ -1,4 +1,4 @@
-"""Ctrl-C ends a run after the iteration under way, and the run can be gone on from."""
+"""Ctrl-C ends a run after the iteration under way, and the run can be resumed."""
 
 import os
 import signal

@@ -159,7 +159,7 @@ def run(
     -------
     Result
         theta, s, state, passes, n_iter, rejected, status, path. Ctrl-C ends the run after the iteration under
-        way; the result says so in ``status`` and can be gone on from. Where every step of the run was
+        way; the result says so in ``status`` and can be resumed. Where every step of the run was
         rejected, ``status`` is "rejected", with a warning: θ is where the run began.
 
     Examples
@@ -319,7 +319,7 @@ def warn_of_rejection(steps: int, s: Array) -> None:
 def go_on_from(
     state: State, theta: Theta, s: Array, scratch: Any = None, *, is_ours: bool = False
 ) -> Current:
-    """Return where an earlier run ended; its state is copied, so that it can be gone on from twice.
+    """Return where an earlier run ended; its state is copied, so that it can be resumed twice.
 
     A state that is the run's own, from a checkpoint, is not.
     """

@@ -142,7 +142,7 @@ def read_start(
 
 
 def copy_arrays(value: Any, scratch: Any = None) -> Any:
-    """Return a copy of nested tuples of arrays, so that one state can be gone on from twice.
+    """Return a copy of nested tuples of arrays, so that one state can be resumed twice.
 
     What is in a scratch file is copied to another, in the folder ``scratch``.
     """

@@ -237,7 +237,7 @@ def test_ctrl_c_while_texts_are_read(where, tmp_path, chosen, monkeypatch, invok
     code, output = invoke("reproduce", "plsa", *options, "--out", tmp_path / "out")
     assert code == 130
     assert "nothing was written" in output
-    assert not files(tmp_path / "out")
+    assert not (tmp_path / "out").exists()
 
 
 def test_ctrl_c_while_figures_are_drawn_keeps_the_numbers(tmp_path, chosen, monkeypatch, invoke):
@@ -337,7 +337,7 @@ def test_a_bad_corpus_is_one_sentence_before_anything_is_computed(
     assert sentence in output
     assert str(file) in output.replace(" ", "") or "bad.txt" in output
     assert chosen == {}
-    assert not files(tmp_path / "out")
+    assert not (tmp_path / "out").exists()
 
 
 def test_without_matplotlib_numbers_and_report_are_still_written(tmp_path, chosen, monkeypatch, invoke):

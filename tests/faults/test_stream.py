@@ -26,7 +26,7 @@ def anonymous():
 @pytest.mark.slow
 @pytest.mark.skipif(not STATUS.exists(), reason="memory is read from /proc")
 def test_memory_is_flat(tmp_path):
-    """Rows that come and are forgotten; the model is saved, loaded and gone on from on the way."""
+    """Rows that come and are forgotten; the model is saved, loaded and resumed on the way."""
     seconds = float(os.environ.get("SWIFTEM_STREAM_SECONDS", "1800"))
     rng = np.random.default_rng(0)
     centres = 4 * rng.normal(size=(6, 8))

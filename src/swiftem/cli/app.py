@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -73,11 +74,15 @@ def _options_of_all_commands(
 
 
 def _writable_folder(folder: Path) -> Path:
-    """Make ``folder``, or refuse it now: after the computation would be too late."""
+    """Refuse a folder that cannot be written to now: after the computation would be too late.
+
+    What had to be made to try it is removed: a command that is refused leaves nothing behind.
+    """
     import tempfile
 
     if folder.exists() and not folder.is_dir():
         raise typer.BadParameter(f"{folder} is a file: name a folder for the results.")
+    made = [path for path in (folder, *folder.parents) if not path.exists()]
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
@@ -85,6 +90,10 @@ def _writable_folder(folder: Path) -> Path:
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise typer.BadParameter(f"{folder} cannot be written to ({reason}): name another folder.") from None
+    finally:
+        for path in made:
+            with suppress(OSError):
+                path.rmdir()
     return folder
 
 

@@ -54,6 +54,7 @@ def apply_topics(
         say("Interrupted; nothing was written.")
         return INTERRUPTED
     try:
+        out.mkdir(parents=True, exist_ok=True)
         file = write_documents(out, found, shares)
     except OSError as error:
         fail(f"The results could not be written to {out}: {error.strerror or error}.")

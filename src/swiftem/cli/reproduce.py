@@ -199,6 +199,7 @@ def _write(
     say: Callable[[str], None],
 ) -> None:
     """Write the numbers first, as they need no matplotlib, then figures and report."""
+    request.out.mkdir(parents=True, exist_ok=True)
     for experiment in experiments:
         if experiment.rows:
             with open(request.out / f"{experiment.name}.csv", "w", newline="", encoding="utf-8") as file:

@@ -111,6 +111,7 @@ def topics(request: TopicsRequest, console: Console | None = None) -> int:
         return INTERRUPTED
     try:
         ending = _ending(model, seconds, interrupted)
+        request.out.mkdir(parents=True, exist_ok=True)
         written = [_save(model, corpus, request.out / MODEL)]
         # Not doc_topic_, which is a pass behind the topics: new texts are folded in, too.
         shares = model.transform(corpus.counts)

@@ -7,6 +7,7 @@ kernels, and a run can go on at any k with no more than its seed.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from numbers import Integral
 from typing import Any, Protocol
@@ -108,7 +109,7 @@ class SeededDraws:
         return tuple(stream.block(start, stop) for stream in self._streams)
 
 
-class _Stream:
+class _Stream(ABC):
     """Sample numbers (b,) of each iteration, drawn for some iterations at a time and kept till the next."""
 
     def __init__(self, b: int, at_once: int) -> None:
@@ -137,9 +138,9 @@ class _Stream:
             self._chunk, self._drawn = chunk, self.rows(chunk * self._rows, self._rows)
         return self._drawn
 
+    @abstractmethod
     def rows(self, start: int, rows: int) -> Index:
         """Return rows ``start``, ... of the stream, shape (rows, b)."""
-        raise NotImplementedError
 
 
 class _Iid(_Stream):
@@ -172,9 +173,9 @@ class _Permutations(_Stream):
             position += len(piece)
         return np.concatenate(pieces).reshape(rows, self._b)
 
+    @abstractmethod
     def _piece(self, number: int, offset: int) -> Index:
         """Return some of order ``number``, from place ``offset`` on, at least one."""
-        raise NotImplementedError
 
 
 class _Shuffled(_Permutations):

@@ -364,11 +364,9 @@ lower_bounds_, n_features_in_, feature_names_in_
 
     def _set_theta(self, theta: Theta, dtype: Any) -> None:
         with np.errstate(over="ignore", under="ignore"):
-            parts = tuple(np.asarray(part, dtype=dtype) for part in theta)
-            is_held = all(np.isfinite(part).all() for part in parts) and np.all(
-                np.isfinite(np.square(theta.precisions_cholesky, dtype=dtype))
-            )
-        if not is_held or not parts[-1].any():
+            parts = type(theta)(*(np.asarray(part, dtype=dtype) for part in theta))
+            precisions = np.square(parts.precisions_cholesky)
+        if not all(np.isfinite(part).all() for part in (*parts, precisions)) or not precisions.any():
             raise ValueError(
                 f"X must have a scale at which {np.dtype(dtype).name} can hold covariances and their "
                 "inverses: scale the columns, or pass float64."

@@ -44,7 +44,7 @@ class CompiledLane(FusedLane):
     def __init__(self, task: Task, update: Update) -> None:
         super().__init__(task)
         self.update, source = update, task.source
-        self.samples = Samples(source, self.dtype, task.method.index_streams)
+        self.samples = Samples(source, streams=task.method.index_streams)
         self.scale = source.n / source.total_weight
         self.share = self.scale / source.n
         self.anchor: Any = None
@@ -52,9 +52,6 @@ class CompiledLane(FusedLane):
         self._renewed = -1
         self.restates_anchor = False
         self._restored: Array | None = None
-
-    dtype: Any = None
-    """What samples are converted to; as they are where it is None."""
 
     @abstractmethod
     def load_theta(self, now: Current) -> None:

@@ -2,8 +2,8 @@ r"""What a method adds up, declared: enough for compiled loops to do it without 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Literal, get_args, get_type_hints
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
 
 from swiftem._checks import check_choice, check_real
 
@@ -44,9 +44,9 @@ class Update:
     correction: float = 1.0
 
     def __post_init__(self) -> None:
-        for field in fields(self)[:3]:
-            names = get_args(get_type_hints(type(self))[field.name])
-            check_choice(field.name, getattr(self, field.name), names)
+        check_choice("reference", self.reference, ("none", "anchor", "previous", "memory"))
+        check_choice("centre", self.centre, ("zero", "anchor", "proxy", "memory"))
+        check_choice("renewed_by", self.renewed_by, ("none", "drawn", "other"))
         check_real("correction", self.correction, minimum=0.0, maximum=1.0)
 
     @property
