@@ -9,7 +9,7 @@ PYTEST := PYTHONDONTWRITEBYTECODE= OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BI
 # What `make test-fast` runs: every layer, without child processes and statistics.
 FAST := tests/data tests/models tests/methods tests/checkpoints tests/contracts/test_methods.py \
   --ignore=tests/data/test_docstrings.py --ignore=tests/methods/test_trajectories.py tests/theory/test_gradient.py \
-  tests/kernels/reference tests/lanes/test_domain.py tests/lanes/test_plsa_domain.py tests/report/test_page.py \
+  tests/engine/reference tests/engine/test_domain.py tests/engine/test_plsa_domain.py tests/report/test_page.py \
   tests/cli/test_app.py tests/cli/test_commands.py tests/cli/test_components.py tests/cli/test_topics_refused.py \
   tests/estimators/test_split.py tests/estimators/test_sample_weight.py \
   tests/test_algorithm.py tests/test_gate.py tests/test_resume.py tests/test_bad_input.py tests/test_import_rule.py

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from swiftem import data, methods, models, schedules
-from swiftem.experiments.gmm import START_MEANS, gmm_data
-from swiftem.experiments.gmm_precision import MODEL
+from swiftem.theory.experiments.gmm import START_MEANS, gmm_data
+from swiftem.theory.experiments.gmm_precision import MODEL
 
 __all__ = ["paper_mixture", "token_source", "topic_methods", "wide_mixture"]
 

@@ -12,7 +12,7 @@ import pyarrow.csv, pyarrow.parquet
 import swiftem
 from swiftem import GaussianMixture, methods, models
 from swiftem.data import open_source
-import swiftem.kernels.numba.gaussian_passes, swiftem.lanes.gaussian_batches
+import swiftem.engine.numba.gaussian_passes, swiftem.engine.gaussian_batches
 print("ready", flush=True)
 sys.stdin.readline()
 """

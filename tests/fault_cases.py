@@ -19,8 +19,8 @@ import swiftem
 from swiftem import methods, models
 from swiftem._cache import replacing
 from swiftem.checkpoints.tree import encode
-from swiftem.data.memory_limit import MemoryLimitError
-from swiftem.data.scratch import is_scratch
+from swiftem.files.memory_limit import MemoryLimitError
+from swiftem.files.scratch import is_scratch
 
 N = 6000
 

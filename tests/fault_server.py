@@ -14,7 +14,7 @@ from time import perf_counter
 
 from fault_cases import CASES
 
-from swiftem.kernels.threads import set_threads
+from swiftem.engine.threads import set_threads
 
 
 def say(**facts: object) -> None:

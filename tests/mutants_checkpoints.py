@@ -2,9 +2,9 @@
 
 STORE = "checkpoints/store.py"
 MEMORY = "checkpoints/memory_file.py"
-DURABLE = "checkpoints/durable.py"
+DURABLE = "files/durable.py"
 DESCRIBE = "checkpoints/describe.py"
-FIT = "estimators/fit_mixture.py"
+FIT = "estimators/mixture/fit.py"
 
 ON_DISK = "tests/checkpoints/test_folders.py::test_what_is_written_is_on_the_disk_before_a_state_speaks_of_it"
 SEALED = "tests/checkpoints/test_files.py::test_a_sealed_file_is_on_the_disk_before_it_has_its_name"

@@ -2,8 +2,8 @@
 
 DRAWS = "data/draws.py"
 FINGERPRINT = "data/fingerprint.py"
-PARQUET = "data/parquet_source.py"
-AHEAD = "data/read_ahead.py"
+PARQUET = "data/rows/parquet_source.py"
+AHEAD = "data/rows/read_ahead.py"
 
 DRAWS_TESTS = "tests/data/test_block_draws.py"
 EVERY_ROW = "tests/data/test_array_source.py::test_a_fingerprint_has_every_row"

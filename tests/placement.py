@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-KERNELS = "swiftem.kernels.numba"
+KERNELS = "swiftem.engine.numba"
 LARGEST = 1 << 22
 """Bytes of a call's arrays; larger calls are not kept, as small ones take the same code."""
 MOST_CALLS = 3

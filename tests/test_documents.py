@@ -63,7 +63,7 @@ def test_what_a_page_shows_runs(page, tmp_path, monkeypatch):
 
 
 def test_the_thresholds_of_the_rule_are_the_rule():
-    from swiftem.estimators.plan import make_plan, per_component
+    from swiftem.estimators.mixture.plan import make_plan, per_component
 
     page = (ROOT / "docs/which_method.md").read_text()
     rows = re.findall(r"^\| (\d+) \| (\d+) \| (\w+) \| ([\d.]+) \| ([\d,]+) \|$", page, flags=re.M)

@@ -5,7 +5,7 @@ import pytest
 from helpers import assert_close
 
 from swiftem.data import as_source
-from swiftem.expectation import Expectation
+from swiftem.engine.expectation import Expectation
 
 
 @pytest.fixture

@@ -9,9 +9,9 @@ from anonymous_memory import peak
 from stored_sources import write
 
 from swiftem import GaussianMixture, methods
+from swiftem.budget import memory_needed
 from swiftem.data import open_source
-from swiftem.data.memory_limit import in_words
-from swiftem.memory import memory_needed
+from swiftem.files.memory_limit import in_words
 
 pytest.importorskip("pyarrow")
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="RssAnon is Linux's")
@@ -59,7 +59,7 @@ result = swiftem.run(
     model, open_source(path, window=20_000), kind(batch_size=500), n_iter=int(iterations), seed=0,
     memory_limit=limit, checkpoint=folder, resume="auto",
 )
-from swiftem.data.scratch import is_scratch
+from swiftem.files.scratch import is_scratch
 print(result.n_iter, is_scratch(result.state.method.memory))
 """
 

@@ -5,11 +5,11 @@ import pytest
 from stored_sources import KINDS, RANDOM, SEQUENTIAL, make
 
 import swiftem
-from swiftem import memory, methods, models
+from swiftem import budget, methods, models
 from swiftem.data import BlockSource, NpySource, draws
 from swiftem.data.draws import BlockDraws, read_seed
-from swiftem.data.scratch import is_scratch
-from swiftem.kernels.threads import set_threads
+from swiftem.engine.threads import set_threads
+from swiftem.files.scratch import is_scratch
 
 pytest.importorskip("pyarrow")
 rng = np.random.default_rng(0)
@@ -92,7 +92,7 @@ def test_every_covariance_and_batch_size(covariance, name, b, tmp_path):
 
 @pytest.mark.parametrize("kind", ["npy", "parquet", "csv"])
 def test_threads_change_no_bit(kind, tmp_path, monkeypatch, readers):
-    from swiftem.data import stored_source
+    from swiftem.data.rows import stored_source
 
     monkeypatch.setattr(stored_source, "CHUNK_BYTES", 256 * 16)  # several parts
     source, model = make(kind, tmp_path, ROWS), model_of("full")
@@ -126,12 +126,12 @@ def test_what_is_remembered_may_be_in_a_file(name, covariance, tmp_path):
     scratch = tmp_path / "scratch"
     scratch.mkdir()
     free = swiftem.run(model, source, method, n_iter=100, theta0=theta_of(model), seed=1)
-    needed = memory.memory_needed(source, method, statistics=memory.statistics_of(model.bind(source)))
+    needed = budget.memory_needed(source, method, statistics=budget.statistics_of(model.bind(source)))
     less = {"memory_limit": needed + 100, "scratch": scratch}
     limited = swiftem.run(model, source, method, n_iter=60, theta0=theta_of(model), seed=1, **less)
     assert is_scratch(limited.state.method.memory)
     assert not is_scratch(free.state.method.memory)
-    before = limited.state.method.memory.copy()
+    before = limited.state.method.budget.copy()
     more = swiftem.run(
         model, source, method, n_iter=40, theta0=limited.theta, s0=limited.s, state=limited.state, **less
     )
@@ -150,12 +150,12 @@ def test_what_does_not_fit_is_refused_before_the_start(name, tmp_path):
 
 def test_large_statistics_count(tmp_path):
     source, method = make("npy", tmp_path, ROWS), methods.EM()
-    small, large = (memory.memory_needed(source, method, statistics=size) for size in (0, 10**7))
+    small, large = (budget.memory_needed(source, method, statistics=size) for size in (0, 10**7))
     assert large >= small + 8 * 10**7
     with pytest.raises(ValueError, match="memory_limit must be at least"):
-        memory.check_memory(small, source, method, statistics=10**7)
-    assert memory.statistics_of(model_of("full").bind(source)) == 3 * (1 + 2 + 3)
-    assert memory.statistics_of(model_of("unit").bind(source)) == 3 * (1 + 2)
+        budget.check_memory(small, source, method, statistics=10**7)
+    assert budget.statistics_of(model_of("full").bind(source)) == 3 * (1 + 2 + 3)
+    assert budget.statistics_of(model_of("unit").bind(source)) == 3 * (1 + 2)
 
 
 @pytest.mark.parametrize("name", ["sem", "sem-vr"])

@@ -96,7 +96,7 @@ def _compile(part: int) -> None:
 
 def main() -> None:
     """Do all parts, unless they have been done."""
-    from swiftem.kernels.numba.compile import cache_folder
+    from swiftem.engine.numba.compile import cache_folder
 
     done = cache_folder() / "warm"
     if done.exists():

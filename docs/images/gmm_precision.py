@@ -9,8 +9,8 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from swiftem.experiments.gmm_precision import gmm_precision
-from swiftem.report.gmm_precision import precision_section
+from swiftem.theory.experiments.gmm_precision import gmm_precision
+from swiftem.theory.reports.gmm_precision import precision_section
 
 FILE = Path(__file__).with_name("gmm-precision.png")
 

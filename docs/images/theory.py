@@ -9,8 +9,8 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from swiftem.experiments.theory import theory_in_numbers
-from swiftem.report.theory import theory_section
+from swiftem.theory.experiments.theory import theory_in_numbers
+from swiftem.theory.reports.theory import theory_section
 
 FILE = Path(__file__).with_name("theory.png")
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from swiftem.algorithm import run as run
     from swiftem.estimators import PLSA as PLSA
     from swiftem.estimators import GaussianMixture as GaussianMixture
-    from swiftem.estimators.select import select as select
+    from swiftem.estimators.mixture.select import select as select
     from swiftem.result import Iterate as Iterate
     from swiftem.result import Result as Result
     from swiftem.result import State as State
@@ -41,7 +41,7 @@ NAMES = {
     "State": "result",
     "objective": "algorithm",
     "run": "algorithm",
-    "select": "estimators.select",
+    "select": "estimators.mixture.select",
 }
 """Where the public names are. They are imported when they are used: scikit-learn alone takes a second."""
 

@@ -14,23 +14,7 @@ from numpy.typing import ArrayLike
 from swiftem._checks import check_int
 from swiftem._typing import Array, Theta
 from swiftem._warn import warn
-from swiftem.checkpoints import NoCheckpoint, kept_seed, open_checkpoint
-from swiftem.checkpoints.check_position import check_position
-from swiftem.checkpoints.run_checkpoint import Position
-from swiftem.data.as_source import as_source
-from swiftem.data.draws import INITIAL_THETA, Entropy, Seed, generator
-from swiftem.data.memory_limit import read_memory_limit
-from swiftem.expectation import Expectation
-from swiftem.interrupt import DeferredInterrupt
-from swiftem.kernels import check_kernels
-from swiftem.lanes.choose import choose_expectation, choose_lane
-from swiftem.lanes.lane import Current, Lane, Task
-from swiftem.memory import Allocator, check_memory, statistics_of
-from swiftem.methods.method import Method
-from swiftem.models.model import Model
-from swiftem.result import Iterate, Result, State, Status
-from swiftem.schedules import check_step, resolve
-from swiftem.start import (
+from swiftem.arguments import (
     check_access,
     check_callable,
     check_method,
@@ -41,6 +25,22 @@ from swiftem.start import (
     read_n_iter,
     read_start,
 )
+from swiftem.budget import Allocator, check_memory, statistics_of
+from swiftem.checkpoints import NoCheckpoint, kept_seed, open_checkpoint
+from swiftem.checkpoints.check_position import check_position
+from swiftem.checkpoints.run_checkpoint import Position
+from swiftem.data.as_source import as_source
+from swiftem.data.draws import INITIAL_THETA, Entropy, Seed, generator
+from swiftem.engine import check_kernels
+from swiftem.engine.choose import choose_expectation, choose_lane
+from swiftem.engine.expectation import Expectation
+from swiftem.engine.lane import Current, Lane, Task
+from swiftem.files.memory_limit import read_memory_limit
+from swiftem.interrupt import DeferredInterrupt
+from swiftem.methods.method import Method
+from swiftem.models.model import Model
+from swiftem.result import Iterate, Result, State, Status
+from swiftem.schedules import check_step, resolve
 from swiftem.termination import RandomTermination
 
 __all__ = ["objective", "run"]

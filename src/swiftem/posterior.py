@@ -6,9 +6,9 @@ from typing import Any
 
 from swiftem._typing import Theta
 from swiftem.data.as_source import as_source
-from swiftem.expectation import Evaluation
-from swiftem.kernels import check_kernels
-from swiftem.lanes.choose import choose_expectation
+from swiftem.engine import check_kernels
+from swiftem.engine.choose import choose_expectation
+from swiftem.engine.expectation import Evaluation
 from swiftem.models.gaussian_theta import GaussianTheta
 from swiftem.models.model import Model
 from swiftem.models.rows import check_rows

@@ -6,10 +6,10 @@ import os
 import numpy as np
 import pytest
 
-from swiftem.checkpoints.durable import read_sealed, write_sealed
 from swiftem.checkpoints.lock import Lock
 from swiftem.checkpoints.memory_file import MemoryFile
 from swiftem.checkpoints.records import Records
+from swiftem.files.durable import read_sealed, write_sealed
 
 
 def test_a_sealed_file_with_any_byte_changed_is_refused(tmp_path):
@@ -27,8 +27,8 @@ def test_a_sealed_file_with_any_byte_changed_is_refused(tmp_path):
 
 
 def test_a_later_format_is_named(tmp_path):
-    (tmp_path / "file").write_bytes(b"swiftem checkpoint, format 3\nwhatever")
-    with pytest.raises(ValueError, match="it is in format 3, and this version of swiftem reads 2"):
+    (tmp_path / "file").write_bytes(b"swiftem checkpoint, format 4\nwhatever")
+    with pytest.raises(ValueError, match="it is in format 4, and this version of swiftem reads 3"):
         read_sealed(tmp_path / "file")
 
 

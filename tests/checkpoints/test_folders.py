@@ -14,10 +14,10 @@ from helpers import assert_same_result, make_method
 
 import swiftem
 from swiftem import methods, schedules
-from swiftem.checkpoints.durable import open_plain
 from swiftem.checkpoints.lock import Lock
 from swiftem.checkpoints.state_file import StateHead, read_state, write_state
 from swiftem.checkpoints.tree import encode
+from swiftem.files.durable import open_plain
 
 N_ITER = 48
 
@@ -280,5 +280,5 @@ def test_another_python_does_not_hide_another_run(tmp_path, monkeypatch):
 @pytest.mark.parametrize("kind", ["begun", "state-?"])
 def test_another_format_is_refused_by_its_number(folder, kind):
     for file in folder.glob(kind):
-        file.write_bytes(file.read_bytes().replace(b"format 2", b"format 1"))
-    refuse(folder, "in format 1, and this version of swiftem reads 2")
+        file.write_bytes(file.read_bytes().replace(b"format 3", b"format 2"))
+    refuse(folder, "in format 2, and this version of swiftem reads 3")

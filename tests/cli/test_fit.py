@@ -11,7 +11,7 @@ import pytest
 
 from swiftem import GaussianMixture
 from swiftem.cli.app import Covariance, Method
-from swiftem.estimators.plan import METHOD_NAMES
+from swiftem.estimators.mixture.plan import METHOD_NAMES
 from swiftem.models.covariance import COVARIANCES
 
 

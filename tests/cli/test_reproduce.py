@@ -17,11 +17,11 @@ from rich.console import Console
 
 from swiftem.cli import reproduce as module
 from swiftem.cli.reproduce import Request, reproduce
-from swiftem.experiments.experiment import Experiment
-from swiftem.experiments.gmm_precision import PrecisionRow, gmm_precision
-from swiftem.experiments.gmm_scaling import ReachRow
-from swiftem.experiments.plsa import LikelihoodRow
-from swiftem.experiments.theory_row import TheoryRow
+from swiftem.theory.experiments.experiment import Experiment
+from swiftem.theory.experiments.gmm_precision import PrecisionRow, gmm_precision
+from swiftem.theory.experiments.gmm_scaling import ReachRow
+from swiftem.theory.experiments.plsa import LikelihoodRow
+from swiftem.theory.experiments.theory_row import TheoryRow
 
 SMALL = {
     "gmm_precision": {"n": 60, "epochs": 2},
@@ -49,9 +49,9 @@ def chosen(monkeypatch):
 
     for name in SMALL:
         shrink(name)
-    monkeypatch.setattr("swiftem.experiments.gmm.MOST_PASSES", 200)
-    monkeypatch.setattr("swiftem.experiments.theory_run.ITERATIONS", 200)
-    monkeypatch.setattr("swiftem.experiments.theory_local.MOST_EPOCHS", 15)
+    monkeypatch.setattr("swiftem.theory.experiments.gmm.MOST_PASSES", 200)
+    monkeypatch.setattr("swiftem.theory.experiments.theory_run.ITERATIONS", 200)
+    monkeypatch.setattr("swiftem.theory.experiments.theory_local.MOST_EPOCHS", 15)
     monkeypatch.setattr(module, "docstring_corpora", lambda: {"toy": FRUIT.split("\n")})
     return chosen
 

@@ -4,7 +4,7 @@ import textwrap
 
 import pytest
 
-from swiftem.data.docstring_reader import docstrings_in, read_docstrings, source_files
+from swiftem.data.documents.docstrings.reader import docstrings_in, read_docstrings, source_files
 
 SOURCE = textwrap.dedent('''
     """The module.

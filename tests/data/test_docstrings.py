@@ -8,7 +8,8 @@ import sklearn
 from helpers import assert_refused
 
 from swiftem._cache import user_cache
-from swiftem.data import count_words, docstring_corpus, docstrings
+from swiftem.data import count_words, docstring_corpus
+from swiftem.data.documents.docstrings import corpus as docstrings
 
 FILES = {
     "__init__.py": '"""The whole package."""',

@@ -19,7 +19,7 @@ from swiftem.data import (
     read_bag_of_words,
     read_lda_c,
 )
-from swiftem.data import uci_documents as module
+from swiftem.data.documents.formats import uci_documents as module
 
 rng = np.random.default_rng(0)
 COUNTS = sp.csr_array(rng.poisson(0.4, size=(57, 11)) * (rng.random((57, 1)) > 0.1))

@@ -9,10 +9,10 @@ import pytest
 import scipy.sparse as sp
 
 from swiftem.data import CorpusCounts, count_known_words, read_corpus, read_vocabulary
-from swiftem.data.corpus_counts import beginning
-from swiftem.data.corpus_format import recognise
-from swiftem.data.vocabulary import find_vocabulary
-from swiftem.data.write_table import write_table
+from swiftem.data.documents.corpus_counts import beginning
+from swiftem.data.documents.formats.corpus_format import recognise
+from swiftem.data.documents.vocabulary import find_vocabulary
+from swiftem.data.rows.write_table import write_table
 
 
 def write(folder, content, name):

@@ -4,8 +4,8 @@ import os
 import numpy as np
 import pytest
 
-from swiftem.data import scratch
-from swiftem.data.scratch import is_scratch, scratch_array
+from swiftem.files import scratch
+from swiftem.files.scratch import is_scratch, scratch_array
 
 
 def test_it_holds_what_is_written_and_leaves_nothing(tmp_path):

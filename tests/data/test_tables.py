@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from table_files import csv_file, needs_pyarrow, sentence_of
 
-from swiftem.data import UnknownColumnError, csv_table, read_table
+from swiftem.data import UnknownColumnError, read_table
+from swiftem.data.rows import csv_table
 
 X = np.array([[1.0, 2.5], [3.0, -4.0], [0.1, 1e-300]])
 

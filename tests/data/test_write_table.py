@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from swiftem.data import read_table
-from swiftem.data.write_table import WRITTEN, write_table
+from swiftem.data.rows.write_table import WRITTEN, write_table
 
 COLUMNS = {
     "label": np.arange(25_000) % 7,

@@ -11,7 +11,7 @@ from sklearn.base import clone
 
 import swiftem
 from swiftem.estimators.fit_checkpoint import StartCheckpoint
-from swiftem.estimators.fit_mixture import DegenerateComponentWarning
+from swiftem.estimators.mixture.fit import DegenerateComponentWarning
 
 
 def make(**options):

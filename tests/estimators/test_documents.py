@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from swiftem.estimators.documents import PIECES, Documents
+from swiftem.estimators.topics.documents import PIECES, Documents
 
 
 def test_lengths_and_total():

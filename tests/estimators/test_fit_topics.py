@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from swiftem.estimators.document_batches import ROUNDS, TOLERANCE, DocumentBatches
-from swiftem.estimators.documents import Documents
-from swiftem.estimators.running_counts import m_step
-from swiftem.estimators.topic_look import TopicLook
+from swiftem.estimators.topics.document_batches import ROUNDS, TOLERANCE, DocumentBatches
+from swiftem.estimators.topics.documents import Documents
+from swiftem.estimators.topics.look import TopicLook
+from swiftem.estimators.topics.running_counts import m_step
 from swiftem.methods import OnlineEM, VarianceReducedEM
 
 ALPHA, BETA = np.full(3, 0.1), np.full((1, 1), 0.05)

@@ -9,8 +9,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 import swiftem
 from swiftem.data import ArraySource
-from swiftem.estimators import initial
-from swiftem.estimators.initial import covariances_of, make_start
+from swiftem.estimators.mixture import initial
+from swiftem.estimators.mixture.initial import covariances_of, make_start
 from swiftem.models import GaussianMixtureModel
 
 X, LABELS = blobs(300, 2, 3, seed=5)

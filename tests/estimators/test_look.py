@@ -10,9 +10,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 import swiftem
 from swiftem.data import ArraySource
-from swiftem.estimators import look
-from swiftem.estimators.look import Look
-from swiftem.estimators.plan import iterations_in
+from swiftem.estimators.mixture import look
+from swiftem.estimators.mixture.look import Look
+from swiftem.estimators.mixture.plan import iterations_in
 from swiftem.methods import FastIncrementalEM, IncrementalEM, OnlineEM, VarianceReducedEM
 from swiftem.models import GaussianMixtureModel
 

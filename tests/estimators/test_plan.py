@@ -4,7 +4,7 @@ import pytest
 from mixture_data import blobs
 
 import swiftem
-from swiftem.estimators.plan import METHOD_NAMES, make_plan, per_component
+from swiftem.estimators.mixture.plan import METHOD_NAMES, make_plan, per_component
 from swiftem.methods import OnlineEM
 
 

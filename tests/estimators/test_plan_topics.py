@@ -2,7 +2,7 @@
 
 import pytest
 
-from swiftem.estimators.plan_topics import plan_topics
+from swiftem.estimators.topics.plan import plan_topics
 from swiftem.schedules import constant
 
 

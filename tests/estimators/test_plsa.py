@@ -17,7 +17,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import check_estimator
 
 import swiftem
-from swiftem.kernels.threads import get_threads, set_threads
+from swiftem.engine.threads import get_threads, set_threads
 
 METHODS = ("auto", "em", "sem", "iem", "sem-vr", "fiem")
 NOISY = {

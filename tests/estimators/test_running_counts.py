@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from swiftem.estimators.running_counts import RunningCounts, m_step
+from swiftem.estimators.topics.running_counts import RunningCounts, m_step
 
 
 @pytest.mark.parametrize("gammas", [[0.3, 0.1, 0.02], [1.0, 0.5], [0.9] * 120], ids=["small", "one", "many"])

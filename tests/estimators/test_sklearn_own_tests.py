@@ -11,7 +11,7 @@ pytestmark = [
     pytest.mark.filterwarnings(f"ignore::{name}")
     for name in (
         "sklearn.exceptions.ConvergenceWarning",
-        "swiftem.estimators.reseed.DegenerateComponentWarning",
+        "swiftem.estimators.mixture.reseed.DegenerateComponentWarning",
     )
 ]
 

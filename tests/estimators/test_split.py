@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import swiftem
-from swiftem.estimators.split import double_component, split_component
+from swiftem.estimators.mixture.split import double_component, split_component
 
 KINDS = ("full", "tied", "diag", "spherical")
 

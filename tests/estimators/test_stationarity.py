@@ -9,7 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 import swiftem
 from swiftem.data import ArraySource
-from swiftem.estimators.stationarity import stationarity
+from swiftem.estimators.mixture.stationarity import stationarity
 from swiftem.models import GaussianMixtureModel
 
 X, _ = blobs(400, 3, 3, seed=7)
@@ -66,7 +66,7 @@ def test_against_the_definition(kind):
     source = ArraySource(white)
     bound = GaussianMixtureModel(3, covariance=kind).bind(source)
     theta = bound.initial_theta(np.random.default_rng(0))
-    from swiftem.lanes.choose import choose_expectation
+    from swiftem.engine.choose import choose_expectation
 
     e_step = choose_expectation("reference", bound, source)
     s = e_step.full(theta)

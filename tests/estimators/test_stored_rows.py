@@ -11,7 +11,7 @@ from stored_sources import make, write
 
 from swiftem import GaussianMixture
 from swiftem.data import ArraySource, CountSource, draws, open_source
-from swiftem.estimators import stored_rows
+from swiftem.estimators.mixture import stored_rows
 
 pytest.importorskip("pyarrow")
 rng = np.random.default_rng(0)

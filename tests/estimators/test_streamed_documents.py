@@ -10,13 +10,13 @@ from anonymous_memory import peak
 from sklearn.exceptions import ConvergenceWarning
 
 import swiftem
-import swiftem.estimators.streamed_documents as module
+import swiftem.estimators.topics.streamed_documents as module
 from swiftem.data import CsrDocuments
 from swiftem.data.draws import read_seed
-from swiftem.data.scratch import is_scratch
-from swiftem.estimators.documents import Documents
-from swiftem.estimators.streamed_documents import StreamedDocuments
-from swiftem.kernels.threads import get_threads, set_threads
+from swiftem.engine.threads import get_threads, set_threads
+from swiftem.estimators.topics.documents import Documents
+from swiftem.estimators.topics.streamed_documents import StreamedDocuments
+from swiftem.files.scratch import is_scratch
 
 
 def corpus(n_documents=700, n_words=40, seed=0):
@@ -210,8 +210,8 @@ def test_a_limit_that_cannot_be_kept_is_refused():
 
 FIT = """
 from swiftem import PLSA
-import swiftem.estimators.fit_topics, swiftem.kernels.numba.plsa_documents
-import swiftem.kernels.numba.plsa_leave_one_out, sklearn.feature_extraction.text
+import swiftem.estimators.topics.fit, swiftem.engine.numba.plsa_documents
+import swiftem.engine.numba.plsa_leave_one_out, sklearn.feature_extraction.text
 path, method, limit = sys.argv[1:]
 print(PLSA(20, method=method, max_iter=2, random_state=0, memory_limit=limit).fit(path).method_)
 """

@@ -23,7 +23,7 @@ class CtrlC:
 @pytest.fixture
 def rough(monkeypatch):
     """Have batch EM stopped early, where a test does not ask how close a method comes."""
-    monkeypatch.setattr("swiftem.experiments.gmm.MOST_PASSES", 200)
+    monkeypatch.setattr("swiftem.theory.experiments.gmm.MOST_PASSES", 200)
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 import pytest
 
-from swiftem.experiments.experiment import Tally
+from swiftem.theory.experiments.experiment import Tally
 
 
 def test_shares_grow_from_zero_to_one():

@@ -7,8 +7,8 @@ import pytest
 
 import swiftem
 from swiftem import methods
-from swiftem.experiments import gmm
 from swiftem.models import GaussianMixtureModel
+from swiftem.theory.experiments import gmm
 
 MODEL = GaussianMixtureModel(n_components=2)
 START = MODEL.theta(means=gmm.START_MEANS)

@@ -7,9 +7,9 @@ import pytest
 
 import swiftem
 from swiftem import methods
-from swiftem.experiments import gmm
-from swiftem.experiments import gmm_precision as module
-from swiftem.experiments.gmm_precision import MODEL, gmm_precision
+from swiftem.theory.experiments import gmm
+from swiftem.theory.experiments import gmm_precision as module
+from swiftem.theory.experiments.gmm_precision import MODEL, gmm_precision
 
 METHODS = ["em", "sem", "iem", "sem-vr", "fiem", "fiem-shuffled"]
 

@@ -10,9 +10,16 @@ import pytest
 
 import swiftem
 from swiftem.data import Corpus, CorpusPackage, CountSource, count_words
-from swiftem.experiments import plsa as module
-from swiftem.experiments.plsa import MODEL, STEPS, docstring_corpora, mean_log_likelihood, plsa, read_corpora
 from swiftem.schedules import inverse, power, sample_size
+from swiftem.theory.experiments import plsa as module
+from swiftem.theory.experiments.plsa import (
+    MODEL,
+    STEPS,
+    docstring_corpora,
+    mean_log_likelihood,
+    plsa,
+    read_corpora,
+)
 
 PAIRS = [
     ("", "em"), ("", "iem"), ("paper", "sem"), ("paper", "sem-vr"), ("paper", "fiem"),

@@ -8,10 +8,16 @@ import pytest
 
 import swiftem
 from swiftem import theory
-from swiftem.experiments import theory_run as module
-from swiftem.experiments.theory import mixture_data, theory_in_numbers
-from swiftem.experiments.theory_local import LOCAL_STEPS, em_limit, fit_rate, local_constants, local_rates
-from swiftem.experiments.theory_run import practice_run, theorem_run
+from swiftem.theory.experiments import theory_run as module
+from swiftem.theory.experiments.theory import mixture_data, theory_in_numbers
+from swiftem.theory.experiments.theory_local import (
+    LOCAL_STEPS,
+    em_limit,
+    fit_rate,
+    local_constants,
+    local_rates,
+)
+from swiftem.theory.experiments.theory_run import practice_run, theorem_run
 from swiftem.theory.family import family_of
 
 MODEL = swiftem.models.GaussianMixtureModel(2, delta=1.0, epsilon=1.0)
@@ -23,7 +29,7 @@ START = swiftem.run(MODEL, Y, swiftem.methods.EM(), theta0=MODEL.theta(means=[[1
 @pytest.fixture
 def short(monkeypatch):
     monkeypatch.setattr(module, "ITERATIONS", 200)
-    monkeypatch.setattr("swiftem.experiments.theory_local.MOST_EPOCHS", 20)
+    monkeypatch.setattr("swiftem.theory.experiments.theory_local.MOST_EPOCHS", 20)
 
 
 @pytest.mark.usefixtures("short")

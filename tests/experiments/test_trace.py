@@ -8,7 +8,7 @@ import pytest
 import swiftem
 from swiftem import methods, models
 from swiftem.data import ArraySource
-from swiftem.experiments.trace import Stopwatch, trace, warm_up
+from swiftem.theory.experiments.trace import Stopwatch, trace, warm_up
 
 MODEL = models.GaussianMixtureModel(n_components=2)
 START = MODEL.theta(means=[[1.0], [-1.0]])
@@ -37,7 +37,7 @@ def test_batches_make_epochs_of_fewer_iterations():
 
 def test_measuring_is_not_counted(monkeypatch):
     now = 0.0
-    monkeypatch.setattr("swiftem.experiments.trace.perf_counter", lambda: now)
+    monkeypatch.setattr("swiftem.theory.experiments.trace.perf_counter", lambda: now)
 
     def slowly(theta):
         nonlocal now
@@ -51,7 +51,7 @@ def test_measuring_is_not_counted(monkeypatch):
 
 def test_a_stopwatch_stands_still_while_it_is_paused(monkeypatch):
     now = iter([10.0, 12.0, 20.0, 21.0])
-    monkeypatch.setattr("swiftem.experiments.trace.perf_counter", lambda: next(now))
+    monkeypatch.setattr("swiftem.theory.experiments.trace.perf_counter", lambda: next(now))
     watch = Stopwatch()
     assert watch.pause() == 2.0
     watch.go_on()
@@ -78,6 +78,6 @@ def test_warming_up_can_be_interrupted(monkeypatch):
         status = "interrupted"
 
     assert warm_up(MODEL, Y, [methods.EM(), methods.OnlineEM()], START) > 0
-    monkeypatch.setattr("swiftem.experiments.trace.run", lambda *args, **options: Interrupted)
+    monkeypatch.setattr("swiftem.theory.experiments.trace.run", lambda *args, **options: Interrupted)
     with pytest.raises(KeyboardInterrupt):
         warm_up(MODEL, Y, [methods.EM()], START)

@@ -18,7 +18,7 @@ import scipy.sparse as sp
 from placement import KERNELS, Call, recorded_calls, results
 
 import swiftem
-import swiftem.kernels.numba
+import swiftem.engine.numba
 from swiftem import models
 from swiftem.posterior import posterior
 
@@ -115,7 +115,7 @@ def test_vectors_of_other_processors_change_no_bit_either(tmp_path: Path) -> Non
 
 
 def test_scratch_arrays_lie_apart_from_all_others() -> None:
-    from swiftem.kernels.numba.scratch import APART, part, room
+    from swiftem.engine.numba.scratch import APART, part, room
 
     memory = room.py_func(3, 5)
     address = memory.ctypes.data
@@ -128,7 +128,7 @@ def test_scratch_arrays_lie_apart_from_all_others() -> None:
 def test_kernels_with_sums_in_any_order_have_no_other_scratch_vectors() -> None:
     """In them a loop may add up and write at once: what it writes to must lie apart from what it reads."""
     checked = 0
-    for file in sorted(Path(swiftem.kernels.numba.__file__).parent.glob("*.py")):
+    for file in sorted(Path(swiftem.engine.numba.__file__).parent.glob("*.py")):
         for function in ast.walk(ast.parse(file.read_text())):
             if not isinstance(function, ast.FunctionDef):
                 continue

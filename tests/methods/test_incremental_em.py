@@ -6,7 +6,7 @@ from helpers import assert_close, assert_identical
 import swiftem
 from swiftem import methods
 from swiftem.data import as_source
-from swiftem.expectation import Expectation
+from swiftem.engine.expectation import Expectation
 
 both_models = pytest.mark.parametrize("make", [helpers.mixture, helpers.topics])
 

@@ -9,7 +9,7 @@ import pytest
 
 import swiftem
 from swiftem import methods, models
-from swiftem.lanes.gaussian_batches import GaussianLane
+from swiftem.engine.gaussian_batches import GaussianLane
 from swiftem.methods.update import Update, declared
 
 KINDS = ("full", "tied", "diag", "spherical")

@@ -11,7 +11,7 @@ from sklearn.mixture._gaussian_mixture import _estimate_log_gaussian_prob
 import swiftem
 from swiftem import methods, models
 from swiftem.data import ArraySource, as_source
-from swiftem.expectation import Expectation
+from swiftem.engine.expectation import Expectation
 from swiftem.models.covariance import COVARIANCES
 from swiftem.posterior import posterior
 from swiftem.testing.compare import flatten

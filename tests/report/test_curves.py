@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from swiftem.report.curves import AXES, Curves, curve_panels
 from swiftem.report.drawing import panel_svg
+from swiftem.theory.reports.curves import AXES, Curves, curve_panels
 
 
 def points(method, run, values, cost=1.0):

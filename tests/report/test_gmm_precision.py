@@ -2,9 +2,9 @@
 
 import pytest
 
-from swiftem.experiments.experiment import Experiment
-from swiftem.experiments.gmm_precision import PrecisionRow, gmm_precision
-from swiftem.report.gmm_precision import precision_section
+from swiftem.theory.experiments.experiment import Experiment
+from swiftem.theory.experiments.gmm_precision import PrecisionRow, gmm_precision
+from swiftem.theory.reports.gmm_precision import precision_section
 
 COST = {"em": 1, "sem": 1, "iem": 1, "sem-vr": 3, "fiem": 2, "fiem-shuffled": 2}
 AS_IN_THE_PAPER = {

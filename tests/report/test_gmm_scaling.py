@@ -4,9 +4,9 @@ from math import nan
 
 import pytest
 
-from swiftem.experiments.experiment import Experiment
-from swiftem.experiments.gmm_scaling import AUTHORS_LOG, SETTINGS, ReachRow, gmm_scaling
-from swiftem.report.gmm_scaling import scaling_section
+from swiftem.theory.experiments.experiment import Experiment
+from swiftem.theory.experiments.gmm_scaling import AUTHORS_LOG, SETTINGS, ReachRow, gmm_scaling
+from swiftem.theory.reports.gmm_scaling import scaling_section
 
 SIZES = (1000, 10_000, 100_000)
 AS_IN_THE_PAPER = {"em": 1.0, "iem": 1.0, "sem-vr": 2 / 3, "fiem": 2 / 3}
@@ -153,8 +153,8 @@ def test_nothing_at_all(check):
 
 @pytest.mark.slow
 def test_a_real_experiment(check, monkeypatch):
-    monkeypatch.setattr("swiftem.experiments.gmm_scaling.AUTHORS_LOG", {30: AUTHORS_LOG[1000]})
-    monkeypatch.setattr("swiftem.report.gmm_scaling.AUTHORS_LOG", {30: AUTHORS_LOG[1000]})
+    monkeypatch.setattr("swiftem.theory.experiments.gmm_scaling.AUTHORS_LOG", {30: AUTHORS_LOG[1000]})
+    monkeypatch.setattr("swiftem.theory.reports.gmm_scaling.AUTHORS_LOG", {30: AUTHORS_LOG[1000]})
     monkeypatch.setitem(SETTINGS, "free", SETTINGS["free"]._replace(most_epochs=12))
     result = gmm_scaling(sizes=[30, 60], runs=1)
     found = check(scaling_section(result), draw=True)

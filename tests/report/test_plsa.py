@@ -2,9 +2,9 @@
 
 import pytest
 
-from swiftem.experiments.experiment import Experiment
-from swiftem.experiments.plsa import STEPS, LikelihoodRow, plsa
-from swiftem.report.plsa import plsa_section
+from swiftem.theory.experiments.experiment import Experiment
+from swiftem.theory.experiments.plsa import STEPS, LikelihoodRow, plsa
+from swiftem.theory.reports.plsa import plsa_section
 
 COST = {"em": 1, "sem": 1, "iem": 1, "sem-vr": 3, "fiem": 2}
 PAIRS = [(steps, method) for steps, group in STEPS.items() for method in group]

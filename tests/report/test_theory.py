@@ -4,10 +4,10 @@ from math import nan
 
 import pytest
 
-from swiftem.experiments.experiment import Experiment
-from swiftem.experiments.theory_local import LOCAL_STEPS
-from swiftem.experiments.theory_row import TheoryRow
-from swiftem.report.theory import theory_section
+from swiftem.theory.experiments.experiment import Experiment
+from swiftem.theory.experiments.theory_local import LOCAL_STEPS
+from swiftem.theory.experiments.theory_row import TheoryRow
+from swiftem.theory.reports.theory import theory_section
 
 SIZES = (100, 1000, 10_000)
 

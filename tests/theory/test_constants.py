@@ -9,9 +9,9 @@ from theory_problems import plsa_directions
 
 import swiftem
 from swiftem import models, theory
-from swiftem.experiments.gmm import gmm_data
 from swiftem.theory.constants import Constant, Constants, weaker
 from swiftem.theory.estimates import directions
+from swiftem.theory.experiments.gmm import gmm_data
 from swiftem.theory.family import family_of
 from swiftem.theory.mixture_bounds import _jacobian_bound, component_cells
 from swiftem.theory.polygon import Polygon

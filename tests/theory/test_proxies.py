@@ -8,7 +8,7 @@ from helpers import assert_close
 import swiftem
 from swiftem import methods
 from swiftem.data import as_source
-from swiftem.expectation import Expectation
+from swiftem.engine.expectation import Expectation
 
 both = pytest.mark.parametrize("make", [helpers.mixture, helpers.topics], ids=["mixture", "topics"])
 N = 20

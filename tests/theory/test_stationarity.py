@@ -9,7 +9,7 @@ import swiftem
 from swiftem import certificate as module
 from swiftem import methods, theory
 from swiftem.data import ArraySource
-from swiftem.estimators.stationarity import stationarity as of_estimators
+from swiftem.estimators.mixture.stationarity import stationarity as of_estimators
 
 cases = pytest.mark.parametrize("case", list(CASES.values()), ids=list(CASES))
 

@@ -8,8 +8,8 @@ import pytest
 
 import swiftem
 from swiftem import methods, models, theory
-from swiftem.experiments.gmm import gmm_data
 from swiftem.schedules import constant, resolve
+from swiftem.theory.experiments.gmm import gmm_data
 
 Y = gmm_data(200, np.random.default_rng(3))
 MODEL = models.GaussianMixtureModel(2, delta=1.0, epsilon=1.0)

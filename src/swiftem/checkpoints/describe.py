@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from swiftem.kernels.threads import get_threads
+from swiftem.engine.threads import get_threads
 
 __all__ = ["VERSIONS", "describe", "digest", "environment", "without_code"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from swiftem.checkpoints.durable import open_plain
+from swiftem.files.durable import open_plain
 
 __all__ = ["Lock"]
 

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from swiftem._typing import Index
-from swiftem.checkpoints.durable import open_plain, read_into, write_all
 from swiftem.checkpoints.records import Records
 from swiftem.checkpoints.tree import decode, encode
+from swiftem.files.durable import open_plain, read_into, write_all
 
 __all__ = ["MemoryFile", "MemoryPlace"]
 

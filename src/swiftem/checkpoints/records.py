@@ -7,7 +7,7 @@ import struct
 import zlib
 from pathlib import Path
 
-from swiftem.checkpoints.durable import open_plain, read_into, write_all
+from swiftem.files.durable import open_plain, read_into, write_all
 
 __all__ = ["Records"]
 

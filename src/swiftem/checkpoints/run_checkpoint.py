@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from swiftem._checks import check_int
 from swiftem._typing import Array, Index, Theta
 from swiftem.checkpoints.describe import describe, digest
-from swiftem.checkpoints.durable import telling_damage
 from swiftem.checkpoints.memory_file import Allocate
 from swiftem.checkpoints.store import Kept, Resume, Store, read_identity
 from swiftem.data.draws import Draws, Entropy
 from swiftem.data.source import Source
+from swiftem.files.durable import telling_damage
 from swiftem.methods import FastIncrementalEM, IncrementalEM
 from swiftem.methods.method import Method
 from swiftem.models.model import Model

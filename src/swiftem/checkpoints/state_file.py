@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from swiftem.checkpoints.durable import read_sealed, write_sealed
 from swiftem.checkpoints.memory_file import MemoryPlace
 from swiftem.checkpoints.tree import LENGTH, decode, encode
+from swiftem.files.durable import read_sealed, write_sealed
 
 __all__ = ["StateHead", "read_state", "write_state"]
 

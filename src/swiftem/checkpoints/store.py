@@ -17,18 +17,18 @@ from numpy.typing import NDArray
 
 from swiftem._typing import Index
 from swiftem.checkpoints.describe import VERSIONS, environment, without_code
-from swiftem.checkpoints.durable import (
+from swiftem.checkpoints.lock import Lock
+from swiftem.checkpoints.memory_file import Allocate, MemoryFile, MemoryPlace
+from swiftem.checkpoints.records import Records
+from swiftem.checkpoints.state_file import StateHead, read_state, write_state
+from swiftem.checkpoints.tree import decode, encode
+from swiftem.files.durable import (
     OtherFormatError,
     check_plain,
     read_sealed,
     telling_where,
     write_sealed,
 )
-from swiftem.checkpoints.lock import Lock
-from swiftem.checkpoints.memory_file import Allocate, MemoryFile, MemoryPlace
-from swiftem.checkpoints.records import Records
-from swiftem.checkpoints.state_file import StateHead, read_state, write_state
-from swiftem.checkpoints.tree import decode, encode
 
 __all__ = ["Kept", "Resume", "Store", "read_identity"]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import sys
-from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -26,7 +25,7 @@ from swiftem.cli.fit_options import (
     model_file_if_any,
     refuse_options_of_a_fit,
 )
-from swiftem.cli.out_file import not_the_same, table_file
+from swiftem.cli.out_file import not_the_same, table_file, writable_folder
 
 __all__ = ["app", "run_command"]
 
@@ -71,30 +70,6 @@ def _options_of_all_commands(
     ] = False,
 ) -> None:
     pass
-
-
-def _writable_folder(folder: Path) -> Path:
-    """Refuse a folder that cannot be written to now: after the computation would be too late.
-
-    What had to be made to try it is removed: a command that is refused leaves nothing behind.
-    """
-    import tempfile
-
-    if folder.exists() and not folder.is_dir():
-        raise typer.BadParameter(f"{folder} is a file: name a folder for the results.")
-    made = [path for path in (folder, *folder.parents) if not path.exists()]
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
-            pass
-    except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise typer.BadParameter(f"{folder} cannot be written to ({reason}): name another folder.") from None
-    finally:
-        for path in made:
-            with suppress(OSError):
-                path.rmdir()
-    return folder
 
 
 TableArgument = Annotated[
@@ -287,7 +262,7 @@ def topics(
     out: Annotated[
         Path,
         typer.Option(
-            metavar="DIR", callback=_writable_folder, help="Folder for the page, the model and the tables."
+            metavar="DIR", callback=writable_folder, help="Folder for the page, the model and the tables."
         ),
     ] = Path("results/topics"),
     words: Annotated[
@@ -385,9 +360,7 @@ def reproduce(
     ] = None,
     out: Annotated[
         Path,
-        typer.Option(
-            metavar="DIR", callback=_writable_folder, help="Folder for numbers, figures and report."
-        ),
+        typer.Option(metavar="DIR", callback=writable_folder, help="Folder for numbers, figures and report."),
     ] = Path("results/reproduce"),
 ) -> None:
     """Do the paper's experiments and hold its claims against the numbers.

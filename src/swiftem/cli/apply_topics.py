@@ -11,8 +11,8 @@ from rich.console import Console
 
 from swiftem.cli.failures import FAILED, INTERRUPTED
 from swiftem.cli.topics import fail, write_documents
-from swiftem.data.corpus_counts import CorpusCounts
-from swiftem.data.read_corpus import read_corpus
+from swiftem.data.documents.corpus_counts import CorpusCounts
+from swiftem.data.documents.read_corpus import read_corpus
 
 __all__ = ["apply_topics"]
 

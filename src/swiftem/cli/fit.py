@@ -17,9 +17,9 @@ from swiftem._typing import Array
 from swiftem.cli.components import screen, show_components
 from swiftem.cli.failures import INTERRUPTED, one_sentence, tell
 from swiftem.cli.model_file import KINDS
-from swiftem.data.open_source import open_source
-from swiftem.data.table_columns import shortened
-from swiftem.data.tables import read_table
+from swiftem.data.rows.open_source import open_source
+from swiftem.data.rows.table_columns import shortened
+from swiftem.data.rows.tables import read_table
 
 if TYPE_CHECKING:
     from swiftem.estimators import GaussianMixture

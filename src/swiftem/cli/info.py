@@ -14,7 +14,7 @@ from rich.text import Text
 from swiftem.cli.components import screen, show_components
 from swiftem.cli.failures import one_sentence
 from swiftem.cli.model_file import KINDS, names_of, open_model, read_header
-from swiftem.data.table_columns import shortened
+from swiftem.data.rows.table_columns import shortened
 
 __all__ = ["info"]
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from swiftem.data.table_columns import UnknownColumnError, shortened
-from swiftem.data.tables import Table, is_table, read_names, read_table
+from swiftem.data.rows.table_columns import UnknownColumnError, shortened
+from swiftem.data.rows.tables import Table, is_table, read_names, read_table
 
 if TYPE_CHECKING:
     from swiftem.estimators import GaussianMixture

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 
 import typer
 
-__all__ = ["model_file", "not_the_same", "table_file"]
+__all__ = ["model_file", "not_the_same", "table_file", "writable_folder"]
 
 
 def model_file(path: Path) -> Path:
     """Return where a model is to be written, or refuse it."""
-    from swiftem.data.tables import is_table
+    from swiftem.data.rows.tables import is_table
 
     if is_table(path):
         raise typer.BadParameter(
@@ -24,8 +25,8 @@ def table_file(path: Path | None) -> Path | None:
     """Return where predictions are to be written, or refuse it."""
     from importlib.util import find_spec
 
-    from swiftem.data.parquet_table import NEEDS_PYARROW
-    from swiftem.data.write_table import WRITTEN
+    from swiftem.data.rows.parquet_table import NEEDS_PYARROW
+    from swiftem.data.rows.write_table import WRITTEN
 
     if path is None:
         return None
@@ -37,6 +38,30 @@ def table_file(path: Path | None) -> Path | None:
     if ending == ".parquet" and find_spec("pyarrow") is None:
         raise typer.BadParameter(NEEDS_PYARROW)
     return _writable(path)
+
+
+def writable_folder(folder: Path) -> Path:
+    """Refuse a folder that cannot be written to now: after the computation would be too late.
+
+    What had to be made to try it is removed: a command that is refused leaves nothing behind.
+    """
+    import tempfile
+
+    if folder.exists() and not folder.is_dir():
+        raise typer.BadParameter(f"{folder} is a file: name a folder for the results.")
+    made = [path for path in (folder, *folder.parents) if not path.exists()]
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise typer.BadParameter(f"{folder} cannot be written to ({reason}): name another folder.") from None
+    finally:
+        for path in made:
+            with suppress(OSError):
+                path.rmdir()
+    return folder
 
 
 def not_the_same(out: Path | None, *others: Path) -> None:

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from swiftem.cli.failures import one_sentence, tell
 from swiftem.cli.model_file import open_model, rows_for
-from swiftem.data.table_columns import shortened
-from swiftem.data.write_table import write_csv, write_table
+from swiftem.data.rows.table_columns import shortened
+from swiftem.data.rows.write_table import write_csv, write_table
 
 __all__ = ["predict"]
 

@@ -28,21 +28,21 @@ from rich.text import Text
 
 from swiftem._cache import write_atomically
 from swiftem.data import docstring_corpus
-from swiftem.experiments.experiment import Experiment
-from swiftem.experiments.gmm_precision import gmm_precision
-from swiftem.experiments.gmm_scaling import SIZES, gmm_scaling
-from swiftem.experiments.plsa import docstring_corpora, plsa, read_corpora
-from swiftem.experiments.theory import SIZES as THEORY_SIZES
-from swiftem.experiments.theory import theory_in_numbers
 from swiftem.report.drawing import save_picture
 from swiftem.report.environment import environment
-from swiftem.report.gmm_precision import precision_section
-from swiftem.report.gmm_scaling import scaling_section
 from swiftem.report.numbers import seconds_text
 from swiftem.report.page import VERDICTS, page
-from swiftem.report.plsa import plsa_section
 from swiftem.report.section import Section
-from swiftem.report.theory import theory_section
+from swiftem.theory.experiments.experiment import Experiment
+from swiftem.theory.experiments.gmm_precision import gmm_precision
+from swiftem.theory.experiments.gmm_scaling import SIZES, gmm_scaling
+from swiftem.theory.experiments.plsa import docstring_corpora, plsa, read_corpora
+from swiftem.theory.experiments.theory import SIZES as THEORY_SIZES
+from swiftem.theory.experiments.theory import theory_in_numbers
+from swiftem.theory.reports.gmm_precision import precision_section
+from swiftem.theory.reports.gmm_scaling import scaling_section
+from swiftem.theory.reports.plsa import plsa_section
+from swiftem.theory.reports.theory import theory_section
 
 __all__ = ["NAMES", "Request", "reproduce"]
 

@@ -1,36 +1,36 @@
 """Where samples come from: sources, readers, a corpus, and every random draw of the library."""
 
-from swiftem.data.array_source import ArraySource
 from swiftem.data.as_source import as_source
-from swiftem.data.bag_of_words import read_bag_of_words
-from swiftem.data.block_source import BlockSource
-from swiftem.data.corpus import Corpus, CorpusPackage
-from swiftem.data.corpus_counts import CorpusCounts
-from swiftem.data.count_matrix import read_count_matrix
-from swiftem.data.count_source import CountSource
-from swiftem.data.csr_documents import CsrDocuments
-from swiftem.data.csv_source import CsvSource
-from swiftem.data.docstrings import docstring_corpus
-from swiftem.data.document_source import DocumentSource
-from swiftem.data.known_words import KnownWordCounts, count_known_words
-from swiftem.data.lda_c import read_lda_c
-from swiftem.data.line_documents import LdaCDocuments, TextDocuments
-from swiftem.data.npy_source import NpySource
-from swiftem.data.open_documents import open_documents
-from swiftem.data.open_source import open_source
-from swiftem.data.parquet_source import ParquetSource
-from swiftem.data.read_corpus import read_corpus
+from swiftem.data.documents.corpus import Corpus, CorpusPackage
+from swiftem.data.documents.corpus_counts import CorpusCounts
+from swiftem.data.documents.count_source import CountSource
+from swiftem.data.documents.docstrings.corpus import docstring_corpus
+from swiftem.data.documents.document_source import DocumentSource
+from swiftem.data.documents.formats.bag_of_words import read_bag_of_words
+from swiftem.data.documents.formats.count_matrix import read_count_matrix
+from swiftem.data.documents.formats.csr_documents import CsrDocuments
+from swiftem.data.documents.formats.lda_c import read_lda_c
+from swiftem.data.documents.formats.line_documents import LdaCDocuments, TextDocuments
+from swiftem.data.documents.formats.text import read_documents
+from swiftem.data.documents.formats.text_folder import read_folder
+from swiftem.data.documents.formats.text_table import read_text_csv, read_text_parquet
+from swiftem.data.documents.formats.uci_documents import UciDocuments
+from swiftem.data.documents.known_words import KnownWordCounts, count_known_words
+from swiftem.data.documents.open_documents import open_documents
+from swiftem.data.documents.read_corpus import read_corpus
+from swiftem.data.documents.token_source import TokenSource
+from swiftem.data.documents.vocabulary import read_vocabulary
+from swiftem.data.documents.word_counts import WordCounts, count_words
+from swiftem.data.rows.array_source import ArraySource
+from swiftem.data.rows.block_source import BlockSource
+from swiftem.data.rows.csv_source import CsvSource
+from swiftem.data.rows.npy_source import NpySource
+from swiftem.data.rows.open_source import open_source
+from swiftem.data.rows.parquet_source import ParquetSource
+from swiftem.data.rows.stored_source import StoredSource
+from swiftem.data.rows.table_columns import UnknownColumnError
+from swiftem.data.rows.tables import Table, read_table
 from swiftem.data.source import Batch, Source
-from swiftem.data.stored_source import StoredSource
-from swiftem.data.table_columns import UnknownColumnError
-from swiftem.data.tables import Table, read_table
-from swiftem.data.text import read_documents
-from swiftem.data.text_folder import read_folder
-from swiftem.data.text_table import read_text_csv, read_text_parquet
-from swiftem.data.token_source import TokenSource
-from swiftem.data.uci_documents import UciDocuments
-from swiftem.data.vocabulary import read_vocabulary
-from swiftem.data.word_counts import WordCounts, count_words
 
 __all__ = [
     "ArraySource",

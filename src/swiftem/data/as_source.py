@@ -8,13 +8,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from swiftem._checks import check_not_lazy
-from swiftem.data.array_source import ArraySource
-from swiftem.data.block_source import BlockSource, is_one_shot
-from swiftem.data.count_source import CountSource
-from swiftem.data.open_source import are_paths, open_source
+from swiftem.data.documents.count_source import CountSource
+from swiftem.data.documents.sparse_structure import is_sparse
+from swiftem.data.documents.token_source import TokenSource
+from swiftem.data.rows.array_source import ArraySource
+from swiftem.data.rows.block_source import BlockSource, is_one_shot
+from swiftem.data.rows.open_source import are_paths, open_source
 from swiftem.data.source import Source
-from swiftem.data.sparse_structure import is_sparse
-from swiftem.data.token_source import TokenSource
 
 __all__ = ["as_source", "is_blocks"]
 

@@ -1,7 +1,7 @@
 """Estimators with the interface of scikit-learn."""
 
-from swiftem.estimators.gaussian_mixture import GaussianMixture
-from swiftem.estimators.plsa import PLSA
-from swiftem.estimators.reseed import DegenerateComponentWarning
+from swiftem.estimators.mixture.gaussian_mixture import GaussianMixture
+from swiftem.estimators.mixture.reseed import DegenerateComponentWarning
+from swiftem.estimators.topics.plsa import PLSA
 
 __all__ = ["PLSA", "DegenerateComponentWarning", "GaussianMixture"]

@@ -13,10 +13,10 @@ from typing import Any, Protocol
 import numpy as np
 
 from swiftem.checkpoints.describe import describe, digest
-from swiftem.checkpoints.durable import telling_damage
 from swiftem.checkpoints.memory_file import Allocate
 from swiftem.checkpoints.run_checkpoint import SELDOM, NoCheckpoint, RunCheckpoint
 from swiftem.checkpoints.store import Kept, Resume, Store
+from swiftem.files.durable import telling_damage
 from swiftem.methods import Method
 
 __all__ = ["KEEPING", "FitCheckpoint", "NoStart", "StartCheckpoint", "open_fit"]

@@ -10,9 +10,9 @@ from types import TracebackType
 from typing import Any, Protocol, TypeVar
 
 from swiftem._typing import Theta
+from swiftem.engine.threads import get_threads, one_thread_blas
 from swiftem.estimators.history import Moment
 from swiftem.interrupt import DeferredInterrupt
-from swiftem.kernels.threads import get_threads, one_thread_blas
 
 __all__ = ["StartWatch", "Watcher"]
 

@@ -16,7 +16,7 @@ __all__ = ["EStep", "Method"]
 
 
 class EStep(Protocol):
-    """What a method may ask of the data; :class:`swiftem.expectation.Expectation` answers."""
+    """What a method may ask of the data; :class:`swiftem.engine.expectation.Expectation` answers."""
 
     n: int
 

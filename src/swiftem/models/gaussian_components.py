@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from swiftem._checks import as_floats
 from swiftem._typing import Array
 from swiftem.data.source import Batch, Source
-from swiftem.kernels.reference import gaussian_components as kernel
+from swiftem.engine.reference import gaussian_components as kernel
 from swiftem.models.covariance import COVARIANCES, Coefficients, Covariance
 from swiftem.models.gaussian_theta import GaussianStatistics, GaussianTheta
 from swiftem.models.normal_inverse_wishart import BoundPrior

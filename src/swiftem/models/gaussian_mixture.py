@@ -19,7 +19,7 @@ from swiftem._checks import (
 )
 from swiftem._typing import Array, Theta
 from swiftem.data.source import Batch, Source
-from swiftem.kernels.reference import gaussian_mixture as kernel
+from swiftem.engine.reference import gaussian_mixture as kernel
 from swiftem.models.covariance import COVARIANCES
 from swiftem.models.gaussian_components import BoundGaussians, bind_gaussians, check_covariances
 from swiftem.models.gaussian_theta import GaussianStatistics, GaussianTheta

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from swiftem._checks import STRONGEST, as_floats, check_int, check_real, check_simplex
 from swiftem._typing import Array
 from swiftem.data.source import Batch, Source
-from swiftem.kernels.reference import plsa as kernel
+from swiftem.engine.reference import plsa as kernel
 
 __all__ = ["PLSAModel", "PLSAStatistics", "PLSATheta"]
 

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from swiftem._typing import Array
-from swiftem.data.array_source import ArraySource
 from swiftem.data.draws import spread_rows
+from swiftem.data.rows.array_source import ArraySource
+from swiftem.data.rows.stored_source import StoredSource
 from swiftem.data.source import Source
-from swiftem.data.stored_source import StoredSource
 
 __all__ = ["check_rows", "different_rows", "mean_row", "two_dimensional"]
 

@@ -18,7 +18,7 @@ def environment() -> dict[str, str]:
     ['Python', 'computer']
     """
     from swiftem import __version__
-    from swiftem.kernels.threads import get_threads
+    from swiftem.engine.threads import get_threads
 
     found = {"swiftem": __version__, "Python": platform.python_version()}
     for package in PACKAGES:

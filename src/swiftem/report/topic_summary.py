@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from swiftem._typing import Array
-from swiftem.data.corpus_counts import CorpusCounts
+from swiftem.data.documents.corpus_counts import CorpusCounts
 
 __all__ = ["Topic", "TopicSummary", "TopicWord", "TypicalDocument", "summarise_topics"]
 
@@ -125,8 +125,8 @@ def summarise_topics(
     Examples
     --------
     >>> import swiftem
-    >>> from swiftem.data.read_corpus import count_texts
-    >>> from swiftem.data.texts import Texts
+    >>> from swiftem.data.documents.read_corpus import count_texts
+    >>> from swiftem.data.documents.texts import Texts
     >>> corpus = count_texts(Texts(["rice maize rice", "fish pond fish"] * 3, list("abcdef"), []))
     >>> model = swiftem.PLSA(2, random_state=0).fit(corpus.counts)
     >>> summary = summarise_topics(model, corpus, n_words=1)

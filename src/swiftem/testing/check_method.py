@@ -9,7 +9,7 @@ import numpy as np
 from swiftem.algorithm import objective, run
 from swiftem.data.as_source import as_source
 from swiftem.data.draws import SeededDraws, read_seed
-from swiftem.expectation import Expectation
+from swiftem.engine.expectation import Expectation
 from swiftem.methods import Method
 from swiftem.testing.compare import assert_pickles, assert_same_path, flatten, freeze, require
 from swiftem.testing.problems import Problem, small_problems

@@ -12,7 +12,7 @@ from swiftem._typing import Array, Theta
 from swiftem.algorithm import run
 from swiftem.data.as_source import as_source
 from swiftem.data.source import Batch, Source
-from swiftem.expectation import Expectation
+from swiftem.engine.expectation import Expectation
 from swiftem.methods import EM, FastIncrementalEM, IncrementalEM, Method, OnlineEM, VarianceReducedEM
 from swiftem.models.model import BoundModel, Model
 from swiftem.testing.compare import assert_pickles, assert_same_path, flatten, freeze, require

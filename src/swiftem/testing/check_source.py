@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from swiftem.data.rows.stored_source import StoredSource
 from swiftem.data.source import Source
-from swiftem.data.stored_source import StoredSource
 from swiftem.testing.compare import require
 
 __all__ = ["check_source"]

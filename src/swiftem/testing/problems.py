@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from swiftem._typing import Theta
-from swiftem.data.token_source import TokenSource
+from swiftem.data.documents.token_source import TokenSource
 from swiftem.models import GaussianMixtureModel, Model, PLSAModel
 
 __all__ = ["Problem", "small_problems"]

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from swiftem._typing import Array, Theta
 from swiftem.data.source import Batch, Source
-from swiftem.expectation import BLOCK
+from swiftem.engine.expectation import BLOCK
 from swiftem.theory.family import Family
 
 __all__ = ["Pass", "e_steps", "full_pass"]

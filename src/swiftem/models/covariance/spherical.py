@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 
 from swiftem._typing import Array
-from swiftem.kernels.reference import gaussian_components as kernel
+from swiftem.engine.reference import gaussian_components as kernel
 from swiftem.models.covariance.kind import ROUNDING, Coefficients, Covariance, is_positive
 from swiftem.models.gaussian_theta import GaussianStatistics
 from swiftem.models.normal_inverse_wishart import BoundPrior

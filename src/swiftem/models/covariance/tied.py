@@ -16,7 +16,7 @@ from __future__ import annotations
 import numpy as np
 
 from swiftem._typing import Array
-from swiftem.kernels.reference import gaussian_components as kernel
+from swiftem.engine.reference import gaussian_components as kernel
 from swiftem.models.covariance.kind import (
     ROUNDING,
     Coefficients,

@@ -1,0 +1,1 @@
+"""Documents and their words: sources, vocabularies, corpora."""

@@ -1,0 +1,135 @@
+"""Samples that are the tokens behind a sparse matrix of counts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from swiftem._checks import check_finite
+from swiftem._typing import Array, Index
+from swiftem.data.documents.corpus_counts import check_tokens
+from swiftem.data.documents.sparse_structure import checked_sparse, is_sparse
+from swiftem.data.fingerprint import fingerprint
+from swiftem.data.sample_weight import read_sample_weight
+from swiftem.data.source import Access, Batch
+
+__all__ = ["CountSource"]
+
+
+class CountSource:
+    """The tokens of a document-word matrix of counts, never written out.
+
+    Token number i is the i-th when rows are read in order, columns ascending within the row, each entry
+    repeated as often as it counts. Where a count is not a whole number there are no single tokens: each
+    non-zero entry is then one sample, with its count as weight. The objective is the same.
+
+    Parameters
+    ----------
+    counts : scipy.sparse matrix or array, shape (D, V)
+        Non-negative counts. Entries may be unsorted or duplicated (duplicates add up). Not changed.
+    sample_weight : array-like, shape (D,), optional
+        Non-negative weights of the documents. A document of weight zero is as if it had no token.
+
+    Examples
+    --------
+    >>> import scipy.sparse as sp
+    >>> from swiftem.data import CountSource
+    >>> source = CountSource(sp.csr_array([[2, 0, 1], [0, 1, 0]]))
+    >>> source.n
+    4
+    >>> source.take([0, 1, 2, 3]).y.tolist()
+    [[0, 0], [0, 0], [0, 2], [1, 1]]
+    """
+
+    access: ClassVar[Access] = "random"
+
+    def __init__(self, counts: Any, sample_weight: ArrayLike | None = None) -> None:
+        if not is_sparse(counts):
+            raise TypeError(f"counts must be a SciPy sparse matrix, got {type(counts).__name__}.")
+        if len(counts.shape) != 2 or 0 in counts.shape:
+            raise ValueError(f"data must have at least one document and one word, got shape {counts.shape}.")
+        if np.dtype(counts.dtype).kind not in "biuf":
+            raise TypeError(f"data must hold real numbers, got dtype {counts.dtype}.")
+        counts = checked_sparse("data", counts)
+        # In float64 before duplicates are added, as tocsr may do: small integer types would overflow.
+        matrix = counts.astype(np.float64).tocsr(copy=True)
+        check_finite("data", matrix.data)
+        if (matrix.data < 0).any():
+            raise ValueError(f"data must hold counts, which are not negative, got {matrix.data.min():g}.")
+        matrix.sum_duplicates()
+        self.n_documents, self.n_words = (int(length) for length in matrix.shape)
+        of_document = read_sample_weight(sample_weight, self.n_documents, "document")
+
+        document = np.repeat(np.arange(self.n_documents), np.diff(matrix.indptr))
+        kept = matrix.data > 0
+        if of_document is not None:
+            kept &= of_document[document] > 0
+        if not kept.any():
+            raise ValueError("data must have at least one token, got none.")
+        self._document: Index = document[kept]
+        self._word: Index = matrix.indices[kept].astype(np.intp)
+        count: Array = matrix.data[kept]
+        check_tokens("data", count)
+        if (count == np.floor(count)).all():
+            self._last: Index | None = np.cumsum(count.astype(np.intp))
+            self._weight = None if of_document is None else of_document[self._document]
+        else:
+            self._last = None
+            self._weight = count if of_document is None else count * of_document[self._document]
+
+    @property
+    def n(self) -> int:
+        """Number of tokens (of non-zero entries where counts are fractions)."""
+        return len(self._word) if self._last is None else int(self._last[-1])
+
+    @cached_property
+    def total_weight(self) -> float:
+        """Sum of the weights over the tokens."""
+        if self._weight is None:
+            return float(self.n)
+        repeats = 1 if self._last is None else np.diff(self._last, prepend=0)
+        return float((self._weight * repeats).sum())
+
+    def entries(self) -> tuple[Index, Index, Index | None, Array | None]:
+        """Return the non-zero entries in the order of their tokens; the arrays are not to be written to.
+
+        Returns
+        -------
+        document, word : ndarray of int, shape (m,)
+            Where the entries are.
+        count : ndarray of int, shape (m,), or None
+            How many tokens each entry is; None where counts are fractions and each is one sample.
+        weight : ndarray, shape (m,), or None
+            The weight of each token of the entry; None when they are ones.
+
+        Examples
+        --------
+        >>> import scipy.sparse as sp
+        >>> from swiftem.data import CountSource
+        >>> CountSource(sp.csr_array([[2, 0, 1], [0, 1, 0]])).entries()[2]
+        array([2, 1, 1])
+        """
+        count = None if self._last is None else np.diff(self._last, prepend=0)
+        return self._document, self._word, count, self._weight
+
+    def take(self, index: Index) -> Batch:
+        """Return the tokens with these numbers."""
+        index = np.asarray(index)
+        entry = index if self._last is None else np.searchsorted(self._last, index, side="right")
+        tokens = np.stack([self._document[entry], self._word[entry]], axis=1)
+        weight: Array = np.ones(len(index)) if self._weight is None else self._weight[entry]
+        return Batch(tokens, weight, index)
+
+    def blocks(self, rows: int) -> Iterator[Batch]:
+        """Yield all tokens in order, at most ``rows`` at a time."""
+        for start in range(0, self.n, rows):
+            yield self.take(np.arange(start, min(start + rows, self.n)))
+
+    def fingerprint(self) -> str:
+        """Return a hash of the counts and weights."""
+        kind = f"counts{self.n_documents},{self.n_words}"
+        return fingerprint(kind, self._document, self._word, self._last, self._weight)

@@ -1,0 +1,1 @@
+"""The corpus that every installation has: docstrings of installed packages."""

@@ -1,0 +1,78 @@
+"""The docstrings of a package, kept on disk: they load in a fraction of the time it takes to parse it."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import logging
+import zlib
+from pathlib import Path
+
+from swiftem._cache import is_writable, write_atomically
+from swiftem.data.documents.docstrings.installed_package import InstalledPackage
+from swiftem.data.documents.docstrings.reader import Docstring
+
+__all__ = ["cache_file", "load_docstrings", "save_docstrings"]
+
+log = logging.getLogger("swiftem")
+
+FORMAT = 1
+"""To be raised with every change of what the reader reads or of what a file holds."""
+
+
+def cache_file(folder: Path, package: InstalledPackage) -> Path:
+    """Return the file for this package: one for each version, place of installation and format.
+
+    The place counts because distributors leave out, or change, parts of the standard library.
+    """
+    digest = hashlib.blake2b(repr(_key(package)).encode(), digest_size=8).hexdigest()
+    return folder / f"{package.name}-{package.version}-{digest}.json.gz"
+
+
+def load_docstrings(folder: Path, package: InstalledPackage) -> list[Docstring] | None:
+    """Return what :func:`save_docstrings` kept; None where there is nothing, or nothing that can be used."""
+    file = cache_file(folder, package)
+    try:
+        # The checksum of gzip finds damage; the key, a file that was renamed.
+        content = json.loads(gzip.decompress(file.read_bytes()))
+        if content["key"] != _key(package):
+            return None
+        pairs = zip(content["names"], content["texts"], strict=True)
+        return [Docstring(str(name), str(text)) for name, text in pairs]
+    except FileNotFoundError:
+        return None
+    except (OSError, EOFError, ValueError, TypeError, KeyError, zlib.error) as error:
+        log.info("Docstrings: %s cannot be used and is made anew: %s.", file, error)
+        return None
+
+
+def save_docstrings(folder: Path, package: InstalledPackage, docstrings: list[Docstring]) -> None:
+    """Keep the docstrings for the next time; where the folder cannot be written to, nothing happens.
+
+    >>> import pathlib, tempfile
+    >>> toy = InstalledPackage("toy", "1.0", (("toy", pathlib.Path("toy.py")),))
+    >>> with tempfile.TemporaryDirectory() as name:
+    ...     folder = pathlib.Path(name)
+    ...     save_docstrings(folder, toy, [Docstring("toy.norm", "Return the norm.")])
+    ...     load_docstrings(folder, toy)
+    [Docstring(name='toy.norm', text='Return the norm.')]
+    """
+    content = {
+        "key": _key(package),
+        "names": [docstring.name for docstring in docstrings],
+        "texts": [docstring.text for docstring in docstrings],
+    }
+    file = cache_file(folder, package)
+    if not is_writable(folder):
+        log.info("Docstrings: %s cannot be written to, the docstrings are read again each time.", folder)
+        return
+    try:
+        write_atomically(file, gzip.compress(json.dumps(content).encode(), compresslevel=1, mtime=0))
+    except OSError as error:  # a full disk, say
+        log.info("Docstrings: %s could not be written: %s.", file, error)
+
+
+def _key(package: InstalledPackage) -> list[str | int | None]:
+    """Return what the content depends on, as JSON gives it back."""
+    return [FORMAT, package.name, package.version, str(package.modules[0][1].parent)]

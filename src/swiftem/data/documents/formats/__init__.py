@@ -1,0 +1,1 @@
+"""Files of documents, one module a format."""

@@ -1,0 +1,153 @@
+"""Counts in files of matrices: MatrixMarket, and SciPy's ``.npz``."""
+
+from __future__ import annotations
+
+import os
+import re
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from swiftem.data.documents.corpus_counts import CorpusCounts, counted_documents
+from swiftem.data.documents.formats.entry_lines import EntryLines
+from swiftem.data.documents.formats.lines import read_bytes
+from swiftem.data.documents.formats.npz_matrix import read_npz_matrix
+from swiftem.data.documents.formats.whole_numbers import whole_number
+from swiftem.data.documents.vocabulary import check_unnamed_words, find_vocabulary, read_vocabulary
+
+__all__ = ["read_count_matrix"]
+
+MARKET = "a matrix of counts in MatrixMarket's format"
+BANNER = re.compile(
+    rb"%%?MatrixMarket\s+matrix\s+(coordinate|array)\s+"
+    rb"(integer|unsigned-integer|real|double|pattern|complex)\s+"
+    rb"(general|symmetric|skew-symmetric|hermitian)",
+    flags=re.IGNORECASE,
+)
+COMMENTS = re.compile(rb"(?:(?:%[^\n]*+|[ \t\r]*+)\n)*+")
+SIZE = re.compile(rb"[ \t]*+[0-9]++(?:[ \t]++[0-9]++)++[ \t\r]*+\n?+")
+DIGITS = re.compile(r"[0-9]+")
+MOST = 2**63 - 1
+"""Largest number of a size."""
+
+
+def read_count_matrix(
+    path: str | os.PathLike[str], vocabulary: str | os.PathLike[str] | None = None
+) -> CorpusCounts:
+    """Return the counts of a matrix in a file: a row per document, a column per word.
+
+    Parameters
+    ----------
+    path : str or path
+        A MatrixMarket file (``.mtx``, ``.mtx.gz``), or an ``.npz`` of :func:`scipy.sparse.save_npz`, read
+        without pickle. Counts may be floats.
+    vocabulary : str or path, optional
+        The words, one a line. By default one of the right length that lies beside the file, such as
+        ``news.vocab`` or ``vocab.txt`` for ``news.mtx``; without any, words are known by their numbers.
+
+    Returns
+    -------
+    CorpusCounts
+        Its documents are called by their rows, from 0.
+
+    Raises
+    ------
+    FileNotFoundError, ValueError
+        Where a file is missing, damaged, or holds what is no count.
+
+    Examples
+    --------
+    >>> import pathlib, scipy.sparse as sp, tempfile
+    >>> from swiftem.data import read_count_matrix
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = pathlib.Path(folder, "toy.npz")
+    ...     sp.save_npz(file, sp.csr_array([[1, 1], [0, 2]]))
+    ...     corpus = read_count_matrix(file)
+    >>> corpus.counts.toarray().tolist(), corpus.names
+    ([[1, 1], [0, 2]], ('row 0', 'row 1'))
+    """
+    import scipy.sparse as sp
+
+    file = Path(path)
+    with_zip = zipfile.is_zipfile(file) if file.is_file() else file.suffix == ".npz"
+    counts = read_npz_matrix(file) if with_zip or file.suffix == ".npz" else _matrix_market(file)
+    counts = sp.coo_array(counts)  # whose size is that of its entries, whatever its shape
+    _check_counts(file, counts)
+    words = _words(file, vocabulary, counts.shape[1])
+    if words is None:
+        check_unnamed_words(file, counts.shape[1])
+    kind = "npz" if with_zip else "matrixmarket"
+    return counted_documents(counts, words, lambda row: f"row {row}", str(file), kind)
+
+
+def _matrix_market(file: Path) -> Any:
+    """Return the matrix: sparse, or an array where the file has one."""
+    content = read_bytes(file, MARKET)
+    end = content.find(b"\n") + 1 or len(content)
+    banner = BANNER.fullmatch(content[:end].strip())
+    if banner is None:
+        got = content[: min(end, 40)].decode("utf-8", "replace").strip()
+        raise ValueError(
+            f"{file} must be {MARKET}, got something else in line 1 ({got!r}, not %%MatrixMarket matrix ...)."
+        )
+    layout, field, symmetry = (part.decode("ascii").lower() for part in banner.groups())
+    if field == "complex" or symmetry == "hermitian":
+        raise ValueError(f"{file} must hold real numbers, got complex ones in line 1.")
+    if layout == "array" and field == "pattern":
+        raise ValueError(f"{file} must have numbers for all entries of an array, got a pattern in line 1.")
+    value: Any = {"unsigned-integer": "integer", "double": "real"}.get(field, field)
+    comments = COMMENTS.match(content, end)
+    start = end if comments is None else comments.end()
+    number = 2 + content.count(b"\n", end, start)
+    end = content.find(b"\n", start) + 1 or len(content)
+    size = [whole_number(cell) for cell in DIGITS.findall(content[start:end].decode("utf-8", "replace"))]
+    wanted = 3 if layout == "coordinate" else 2
+    if len(size) != wanted or not SIZE.fullmatch(content, start, end) or max(size) > MOST:
+        got = content[start : min(end, start + 40)].decode("utf-8", "replace").strip()
+        raise ValueError(f"{file} must have {wanted} whole numbers, its size, in line {number}, got {got!r}.")
+    rows, columns = size[:2]
+    if symmetry != "general" and rows != columns:
+        raise ValueError(
+            f"{file} must have as many rows as columns, being {symmetry}, got {rows} and {columns} "
+            f"in line {number}."
+        )
+    entries = size[2] if layout == "coordinate" else rows * columns
+    if layout == "array" and symmetry != "general":
+        off_diagonal = rows * (rows - 1) // 2
+        entries = off_diagonal if symmetry == "skew-symmetric" else off_diagonal + rows
+    form: Any = layout
+    lines = EntryLines(file, (rows, columns), entries, number, field=value, layout=form, symmetry=symmetry)
+    return lines.read(content, end, number + 1)
+
+
+def _check_counts(file: Path, counts: Any) -> None:
+    """Refuse what is no count, naming the first place."""
+    values = np.asarray(counts.data)
+    if values.dtype.kind not in "biuf":
+        raise ValueError(f"{file} must hold real numbers, got {values.dtype}.")
+    bad = np.flatnonzero(~(np.isfinite(values) & (values >= 0)))
+    if len(bad):
+        place = int(bad[0])
+        row, column = int(counts.row[place]), int(counts.col[place])
+        raise ValueError(
+            f"{file} must hold finite counts of at least 0, got {values[place]:g} in row {row}, "
+            f"column {column} (from 0)."
+        )
+    if values.dtype.kind == "b":
+        counts.data = values.astype(np.int64)
+
+
+def _words(file: Path, vocabulary: str | os.PathLike[str] | None, n_words: int) -> tuple[str, ...] | None:
+    found = Path(vocabulary) if vocabulary is not None else find_vocabulary(file)
+    if found is None:
+        return None
+    words = read_vocabulary(found)
+    if len(words) == n_words:
+        return words
+    if vocabulary is None:  # somebody else's
+        return None
+    raise ValueError(
+        f"{found} must have {n_words:,} words, one for each column of {file}, got {len(words):,}."
+    )

@@ -1,0 +1,159 @@
+"""Counts in lines of text, "row column count", from 1: what UCI's bags of words and MatrixMarket share.
+
+The lines are parsed by SciPy's compiled reader of MatrixMarket. That one ends the process on bytes that it
+does not expect (a NUL, a blank at the very end), takes 1 for 1.5, and makes arrays of whatever size a file
+says: so everything that it is given was looked at here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from swiftem.data.documents.formats.whole_numbers import shortened_number, whole_number
+
+__all__ = ["EntryLines", "Field"]
+
+Field = Literal["integer", "real", "pattern"]
+INTEGER, SIGNED = rb"[0-9]++", rb"[+-]?+[0-9]++"
+REAL = rb"[+-]?+(?:(?:[0-9]++(?:\.[0-9]*+)?+|\.[0-9]++)(?:[eE][+-]?+[0-9]++)?+|(?i:nan|inf(?:inity)?+))"
+MOST_COUNT = 2**63 - 1
+
+
+@dataclass(frozen=True)
+class EntryLines:
+    """What the head of a file says about its lines.
+
+    Parameters
+    ----------
+    file : Path
+        For sentences.
+    shape : pair of int
+        Rows and columns.
+    n_entries, said_in : int
+        How many entries there are, and the number of the line that says so.
+    rows, columns : str
+        What they are called in sentences.
+    field : {"integer", "real", "pattern"}
+        What an entry has besides its place.
+    layout : {"coordinate", "array"}
+        Whether entries have a place, or are all of a dense matrix, by columns.
+    symmetry : str
+        Of MatrixMarket.
+    """
+
+    file: Path
+    shape: tuple[int, int]
+    n_entries: int
+    said_in: int
+    rows: str = "rows"
+    columns: str = "columns"
+    field: Field = "integer"
+    layout: Literal["coordinate", "array"] = "coordinate"
+    symmetry: str = "general"
+
+    def _line(self, integer: bytes = INTEGER) -> bytes:
+        """Return the expression of a line, which may be empty."""
+        place = [integer, integer] if self.layout == "coordinate" else []
+        value = {"integer": [integer], "real": [REAL], "pattern": []}[self.field]
+        # Possessive, so that nothing is remembered for going back: files have up to 10^8 lines.
+        return rb"[ \t]*+(?:" + rb"[ \t]++".join(place + value) + rb")?+[ \t\r]*+"
+
+    def are_lines(self, content: bytes, start: int = 0) -> bool:
+        """Tell whether ``content`` from ``start`` on has nothing but entries and empty lines."""
+        line = self._line()
+        return re.compile(rb"(?:" + line + rb"\n)*+" + line).fullmatch(content, start) is not None
+
+    def read(self, content: bytes, start: int, first_line: int) -> Any:
+        """Return the entries as a sparse matrix in COO form, or an array; or say which line is wrong.
+
+        Parameters
+        ----------
+        content : bytes
+            The file; lines begin at ``start``, with number ``first_line``.
+        """
+        import io
+
+        from scipy.io import mmread
+
+        if 0 in self.shape:  # by which the reader divides
+            raise ValueError(
+                f"{self.file} must have at least one of its {self.rows} and {self.columns}, got shape "
+                f"{self.shape} in line {self.said_in}."
+            )
+        enough = content.count(b"\n", start) + 1 >= self.n_entries
+        if not (enough and self.are_lines(content, start)):
+            raise self.fault(content[start:], first_line)
+        size = f"{self.shape[0]} {self.shape[1]}" + (
+            f" {self.n_entries}" if self.layout == "coordinate" else ""
+        )
+        head = f"%%MatrixMarket matrix {self.layout} {self.field} {self.symmetry}\n{size}\n"
+        end = len(content.rstrip(b" \t\r\n"))
+        text = b"".join((head.encode(), memoryview(content)[start:end], b"\n"))
+        try:
+            return mmread(io.BytesIO(text), spmatrix=False)
+        except (ValueError, OverflowError) as error:
+            raise self.fault(content[start:], first_line, str(error)) from None
+
+    def fault(self, content: bytes, first_line: int, reason: str = "") -> ValueError:
+        """Return a sentence on the first line that is wrong, or on their number, or with the ``reason``."""
+        seen = 0
+        for number, line in self._lines(content, first_line):
+            seen += 1
+            sentence = self._wrong(line, number)
+            if sentence:
+                return ValueError(sentence)
+        if seen != self.n_entries:
+            return self.miscounted(seen)
+        # Numbers that the reader has no room for, or entries that mirror others where there is no place.
+        reason = re.sub(r"^Line \d+: ", "", reason).strip().rstrip(".")
+        return ValueError(f"{self.file} must have entries of a matrix in its lines, got others ({reason}).")
+
+    def first_fault(self, content: bytes, first_line: int) -> ValueError | None:
+        """Return a sentence on the first line that is wrong, or None."""
+        found = (self._wrong(line, number) for number, line in self._lines(content, first_line))
+        sentence = next((sentence for sentence in found if sentence), None)
+        return None if sentence is None else ValueError(sentence)
+
+    def miscounted(self, seen: int) -> ValueError:
+        """Return the sentence on a wrong number of entries."""
+        return ValueError(
+            f"{self.file} must have {self.n_entries:,} entries, as its line {self.said_in} says, "
+            f"got {seen:,}."
+        )
+
+    def _lines(self, content: bytes, first_line: int) -> Iterator[tuple[int, bytes]]:
+        lines = enumerate(content.split(b"\n"), start=first_line)
+        return ((number, line) for number, line in lines if line.strip(b" \t\r"))
+
+    def _wrong(self, line: bytes, number: int) -> str:
+        """Return a sentence on what is wrong in a line, or nothing."""
+        if not re.fullmatch(self._line(SIGNED), line):
+            got = line.decode("utf-8", "replace").rstrip("\r")[:40]
+            return f"{self.file} must have {self._wanted()} in each line, got {got!r} in line {number}."
+        cells = line.decode("ascii").split()
+        if self.layout == "coordinate":
+            pairs = zip((self.rows, self.columns), cells[:2], self.shape, strict=True)
+            for what, cell, most in pairs:
+                if not 1 <= whole_number(cell) <= most:
+                    got = shortened_number(cell)
+                    return f"{self.file} must have {what} from 1 to {most}, got {got} in line {number}."
+        if self.field == "integer" and not 0 <= whole_number(cells[-1]) <= MOST_COUNT:
+            got = shortened_number(cells[-1])
+            return f"{self.file} must have counts of at least 0, got {got} in line {number}."
+        return ""
+
+    def _wanted(self) -> str:
+        value = {"integer": ["count"], "real": ["number"], "pattern": []}[self.field]
+        names = (
+            [self.rows.rstrip("s"), self.columns.rstrip("s"), *value]
+            if self.layout == "coordinate"
+            else value
+        )
+        articles = [f"a {name}" for name in names]
+        listed = " and ".join(filter(None, [", ".join(articles[:-1]), articles[-1]]))
+        whole = {1: "a whole number", 2: "two whole numbers", 3: "three whole numbers"}
+        return f"{listed}, {whole[len(names)]}," if self.field != "real" else listed

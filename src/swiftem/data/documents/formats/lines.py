@@ -1,0 +1,162 @@
+"""Bytes and lines of text files, compressed or not, with the numbers of the lines."""
+
+from __future__ import annotations
+
+import codecs
+import gzip
+import os
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO, Protocol, cast
+
+from swiftem.data.documents.formats.text import decode_line
+
+__all__ = ["existing_file", "filled_lines", "most_bytes", "read_bytes", "read_lines", "read_pieces"]
+
+GZIP = b"\x1f\x8b"
+PIECE = 1 << 20
+"""Bytes that are read at a time."""
+UNPACKED, FREE = 100, 8 << 20
+"""A gzip file may become so many times as large, and so many bytes more: text becomes three to twenty times
+as large, and what is made to fill the memory a thousand times."""
+
+
+def existing_file(path: str | os.PathLike[str], what: str) -> Path:
+    """Return ``path`` if it is a file; ``what`` says in a sentence what it should be.
+
+    >>> existing_file("no-such-file", "a vocabulary, one word a line")
+    Traceback (most recent call last):
+    ...
+    FileNotFoundError: no-such-file must be a vocabulary, one word a line, but does not exist.
+    """
+    file = Path(path)
+    if file.is_dir():
+        raise IsADirectoryError(f"{file} must be {what}, got a folder.")
+    if not file.exists():
+        raise FileNotFoundError(f"{file} must be {what}, but does not exist.")
+    return file
+
+
+def read_lines(path: str | os.PathLike[str], what: str = "a text file") -> Iterator[tuple[int, str]]:
+    r"""Yield the number (from 1) and the text of each line of a UTF-8 file, without its end.
+
+    A file that is compressed with gzip is unpacked, whatever its name.
+
+    >>> import gzip, pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = pathlib.Path(folder, "two.gz")
+    ...     _ = file.write_bytes(gzip.compress(b"rice\nfish\n"))
+    ...     list(read_lines(file))
+    [(1, 'rice'), (2, 'fish')]
+    """
+    for first, lines in _decoded(path, what):
+        yield from enumerate(lines, start=first)
+
+
+def filled_lines(path: str | os.PathLike[str], what: str = "a text file") -> Iterator[tuple[int, str]]:
+    r"""Yield the lines of :func:`read_lines` that are not empty and have more than white space.
+
+    >>> import pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = pathlib.Path(folder, "two.txt")
+    ...     _ = file.write_bytes(b"rice\n\n \nfish\n")
+    ...     list(filled_lines(file))
+    [(1, 'rice'), (4, 'fish')]
+    """
+    for first, lines in _decoded(path, what):
+        # Of a whole piece at once: a file may have millions of lines with nothing in them.
+        yield from [(n, line) for n, line in enumerate(lines, start=first) if line and not line.isspace()]
+
+
+def _decoded(path: str | os.PathLike[str], what: str) -> Iterator[tuple[int, list[str]]]:
+    """Yield the number of a line, and the text of this one and of some that follow it."""
+    file, number = Path(path), 1
+    for piece in read_pieces(file, what, PIECE):
+        content = piece.removesuffix(b"\n")
+        try:
+            if b"\0" in content:
+                raise ValueError
+            text = (content if number > 1 else content.removeprefix(codecs.BOM_UTF8)).decode("utf-8")
+        except ValueError:  # line by line: the one that is wrong is named, after those before it
+            for line in content.split(b"\n"):
+                yield number, [decode_line(line, file, number)]
+                number += 1
+            continue
+        lines = text.split("\n")
+        yield number, [line.rstrip("\r") for line in lines] if "\r" in text else lines
+        number += len(lines)
+
+
+def read_bytes(path: str | os.PathLike[str], what: str) -> bytes:
+    """Return all of a file, unpacked where it is compressed with gzip."""
+    with _unpacked(existing_file(path, what)) as stream:
+        return b"".join(iter(lambda: stream.read(PIECE), b""))
+
+
+def read_pieces(path: str | os.PathLike[str], what: str, size: int) -> Iterator[bytes]:
+    r"""Yield a file's bytes piece by piece, about ``size`` each, cut at the ends of lines; unpacked.
+
+    >>> import pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = pathlib.Path(folder, "three.txt")
+    ...     _ = file.write_bytes(b"1\n22\n333")
+    ...     list(read_pieces(file, "a text file", 3))
+    [b'1\n', b'22\n', b'333']
+    """
+    with _unpacked(existing_file(path, what)) as stream:
+        rest: list[bytes] = []  # of a line that is longer than a piece
+        while read := stream.read(size):
+            whole, end, after = read.rpartition(b"\n")
+            if end:
+                yield b"".join([*rest, whole, end])
+                rest = [after]
+            else:
+                rest.append(read)
+        if last := b"".join(rest):
+            yield last
+
+
+def most_bytes(path: str | os.PathLike[str]) -> int:
+    """Return how many bytes a file can have at most where it is unpacked."""
+    file = Path(path)
+    with file.open("rb") as stream:
+        packed = stream.read(2) == GZIP
+    size = file.stat().st_size
+    return UNPACKED * size + FREE if packed else size
+
+
+class _Stream(Protocol):
+    def read(self, size: int, /) -> bytes: ...
+
+
+class _Unpacking:
+    """Unpacks as it is read, and stops where a small file becomes a large one."""
+
+    def __init__(self, file: Path, raw: BinaryIO) -> None:
+        self._file, self._raw, self._done = file, raw, 0
+        self._stream = gzip.GzipFile(fileobj=raw)
+
+    def read(self, size: int, /) -> bytes:
+        """Return the next bytes, at most ``size``."""
+        found = self._stream.read(size)
+        self._done += len(found)
+        if self._done > UNPACKED * self._raw.tell() + FREE:
+            raise ValueError(
+                f"{self._file} must become at most {UNPACKED} times as large when it is unpacked, got more: "
+                "unpack it first with gunzip if it is meant to be so."
+            )
+        return found
+
+
+@contextmanager
+def _unpacked(file: Path) -> Iterator[_Stream]:
+    with file.open("rb") as raw:
+        packed = raw.read(2) == GZIP
+        raw.seek(0)
+        try:
+            yield _Unpacking(file, cast(BinaryIO, raw)) if packed else raw
+        except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+            reason = (str(error).rstrip(".") or type(error).__name__).lower()
+            raise ValueError(f"{file} must be a whole gzip file, got a damaged one ({reason}).") from None

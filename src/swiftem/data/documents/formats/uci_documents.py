@@ -1,0 +1,151 @@
+"""Documents of a file in UCI's bag-of-words format, read as they are needed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from swiftem._checks import check_int
+from swiftem.data.documents.corpus_counts import check_tokens
+from swiftem.data.documents.formats.bag_of_words import FIRST_LINE, WHAT, read_head, words_for
+from swiftem.data.documents.formats.lines import most_bytes, read_pieces
+from swiftem.data.rows.read_ahead import read_ahead
+from swiftem.files.file_hash import file_hash
+
+__all__ = ["UciDocuments"]
+
+BYTES = 1 << 20
+"""Text that is read at a time."""
+MOST_EMPTY = 10**6
+"""Documents without words, which cost a few bytes each wherever documents are counted."""
+SHORTEST_LINE = len("1 1 1\n")
+Triples = NDArray[np.int64]
+
+
+class UciDocuments:
+    r"""The documents of a file such as ``docword.pubmed.txt.gz``; memory does not grow with the file.
+
+    Parameters
+    ----------
+    path : path
+        As for :func:`swiftem.data.read_bag_of_words`. Its lines must be ordered by document, as UCI's are;
+        at most a million documents may be without words.
+    vocabulary : path, optional
+        The words, one a line; by default ``vocab.pubmed.txt`` beside ``docword.pubmed.txt``.
+
+    Attributes
+    ----------
+    words : tuple of str
+        The vocabulary.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from swiftem.data import UciDocuments
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = pathlib.Path(folder, "docword.toy.txt")
+    ...     _ = file.write_text("3\n2\n3\n1 1 1\n1 2 1\n3 2 2\n")
+    ...     _ = pathlib.Path(folder, "vocab.toy.txt").write_text("fish\nrice\n")
+    ...     [(first, block.toarray().tolist()) for first, block in UciDocuments(file).blocks(2)]
+    [(0, [[1, 1], [0, 0]]), (2, [[0, 2]])]
+    """
+
+    def __init__(
+        self, path: str | os.PathLike[str], vocabulary: str | os.PathLike[str] | None = None
+    ) -> None:
+        self._file = Path(path)
+        first = next(read_pieces(self._file, WHAT, BYTES), b"")
+        self._lines, self._start = read_head(self._file, first)
+        self.n_documents, self.n_words = self._lines.shape
+        most = MOST_EMPTY + most_bytes(self._file) // SHORTEST_LINE
+        if self.n_documents > most:
+            raise ValueError(
+                f"{self._file} must have at most {most:,} documents to be read in blocks, as many as there "
+                f"is room for and {MOST_EMPTY:,} without words, got {self.n_documents:,} in line 1: load it "
+                "with read_bag_of_words, which leaves those without words out."
+            )
+        self.words = words_for(self._file, vocabulary, self.n_words)
+
+    def blocks(self, rows: int) -> Iterator[tuple[int, Any]]:
+        """Yield the number of the first document and the counts of ``rows`` documents."""
+        check_int("rows", rows, minimum=1)
+        held: list[Triples] = []
+        first = 0
+        for found in chain(read_ahead(self._triples()), [None]):
+            while found is None or (len(found) and found[-1, 0] >= first + rows):
+                if found is not None:
+                    cut = int(np.searchsorted(found[:, 0], first + rows))
+                    held.append(found[:cut])
+                    found = found[cut:]
+                yield first, self._counts(held, first, min(rows, self.n_documents - first))
+                held, first = [], first + rows
+                if found is None and first >= self.n_documents:
+                    return
+            held.append(found)
+
+    def _counts(self, held: list[Triples], first: int, rows: int) -> Any:
+        import scipy.sparse as sp
+
+        entries = np.concatenate([*held, np.empty((0, 3), dtype=np.int64)])
+        check_tokens(str(self._file), entries[:, 2])
+        place = (entries[:, 0] - first, entries[:, 1])
+        matrix = sp.csr_array(sp.coo_array((entries[:, 2], place), shape=(rows, self.n_words)))
+        matrix.sum_duplicates()
+        matrix.eliminate_zeros()
+        return matrix
+
+    def _triples(self) -> Iterator[Triples]:
+        """Yield documents, words (both from 0) and counts of the entries, shape (., 3), in order."""
+        line, seen, last = 1, 0, 0
+        for piece in read_pieces(self._file, WHAT, BYTES):
+            content = piece
+            if line == 1:
+                content, line = piece[self._start :], FIRST_LINE
+            if not content:
+                continue
+            found = self._parsed(content, line)
+            if len(found):
+                document = found[:, 0]
+                step = np.flatnonzero(np.diff(document, prepend=last) < 0)
+                if len(step):
+                    raise self._disorder(content, line, int(step[0]), last, document)
+                last = int(document[-1])
+                found -= (1, 1, 0)
+            seen += len(found)
+            line += content.count(b"\n")
+            yield found
+        if seen != self._lines.n_entries:
+            raise self._lines.miscounted(seen)
+
+    def _parsed(self, content: bytes, line: int) -> Triples:
+        found = None
+        if self._lines.are_lines(content):
+            # As floats, which do not wrap around; counts are exact to 2^53.
+            found = np.array(content.split(), dtype=np.float64).reshape(-1, 3)
+            most = (self.n_documents, self.n_words, 2.0**53)
+            if not ((found >= (1, 1, 0)) & (found <= most)).all():
+                found = None
+        if found is None:
+            raise self._lines.first_fault(content, line) or ValueError(
+                f"{self._file} must have counts below 2^53, got more after line {line}."
+            )
+        return found.astype(np.int64)
+
+    def _disorder(self, content: bytes, line: int, entry: int, last: int, document: Triples) -> ValueError:
+        """Return the sentence on the first entry that is of a document before that of the one above it."""
+        numbers = [number for number, text in enumerate(content.splitlines(), line) if text.strip()]
+        before = last if entry == 0 else int(document[entry - 1])
+        return ValueError(
+            f"{self._file} must be ordered by document to be read in blocks, got document {document[entry]} "
+            f"after {before} in line {numbers[entry]}: sort it, or load it with read_bag_of_words."
+        )
+
+    def fingerprint(self) -> str:
+        """Return a hash of the file; it reads all of it."""
+        return file_hash("uci", [self._file])

@@ -1,0 +1,69 @@
+"""Documents of a file or a matrix, whatever its format."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from swiftem.data.documents.document_source import DocumentSource
+from swiftem.data.documents.formats.corpus_format import recognise
+from swiftem.data.documents.formats.count_matrix import read_count_matrix
+from swiftem.data.documents.formats.csr_documents import CsrDocuments
+from swiftem.data.documents.formats.line_documents import LdaCDocuments, TextDocuments
+from swiftem.data.documents.formats.lines import existing_file
+from swiftem.data.documents.formats.uci_documents import UciDocuments
+from swiftem.data.documents.sparse_structure import is_sparse
+
+__all__ = ["open_documents"]
+
+STREAMED = ("uci", "lda-c", "text")
+
+
+def open_documents(data: Any, vocabulary: Any = None, format: str | None = None) -> DocumentSource:
+    r"""Return documents as a source of blocks of counts.
+
+    Parameters
+    ----------
+    data : path, sparse matrix (D, V), or DocumentSource
+        A file: UCI bag-of-words, lda-c and texts (one document a line) are read as they are needed;
+        MatrixMarket and ``.npz``, whose entries may be in any order, are loaded.
+    vocabulary : path or sequence of str, optional
+        The words. For texts they must be given; for counts they lie beside the file if they are not.
+    format : {"uci", "lda-c", "text", "matrixmarket", "npz"}, optional
+        By default it is recognised.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from swiftem.data import open_documents
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = pathlib.Path(folder, "toy.dat")
+    ...     _ = file.write_text("2 0:1 1:1\n1 1:2\n")
+    ...     open_documents(file).n_words
+    2
+    """
+    if isinstance(data, DocumentSource):
+        return data
+    if is_sparse(data):
+        return CsrDocuments(data)
+    if not isinstance(data, str | os.PathLike):
+        raise TypeError(f"data must be a file, a sparse matrix or a source, got {type(data).__name__}.")
+    file = existing_file(Path(data), "a corpus of counts or texts")
+    kind = format or recognise(file)
+    if kind == "uci":
+        return UciDocuments(file, vocabulary)
+    if kind == "lda-c":
+        return LdaCDocuments(file, vocabulary)
+    if kind in ("matrixmarket", "npz"):
+        return CsrDocuments(read_count_matrix(file, vocabulary).counts)
+    if kind == "text":
+        if vocabulary is None:
+            raise ValueError(
+                f"{file} is text, whose words must be known before it is read in blocks: give vocabulary, or "
+                "load it with read_corpus."
+            )
+        return TextDocuments(file, vocabulary)
+    raise ValueError(
+        f"{file} is in the format {kind}, which is not read in blocks: load it with read_corpus."
+    )

@@ -1,0 +1,169 @@
+"""One way to read a corpus of any format."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Literal
+
+from swiftem._checks import check_choice
+from swiftem.data.documents.corpus_counts import CorpusCounts, beginning
+from swiftem.data.documents.formats.bag_of_words import read_bag_of_words
+from swiftem.data.documents.formats.corpus_format import FORMATS, recognise
+from swiftem.data.documents.formats.count_matrix import read_count_matrix
+from swiftem.data.documents.formats.lda_c import read_lda_c
+from swiftem.data.documents.formats.lines import filled_lines
+from swiftem.data.documents.formats.text_folder import read_folder
+from swiftem.data.documents.formats.text_table import read_text_csv, read_text_parquet
+from swiftem.data.documents.known_words import count_known_words
+from swiftem.data.documents.match_words import match_words
+from swiftem.data.documents.texts import Texts, listed
+from swiftem.data.documents.word_counts import count_words
+
+__all__ = ["count_texts", "read_corpus"]
+
+COUNTS = {
+    "uci": read_bag_of_words, "lda-c": read_lda_c, "matrixmarket": read_count_matrix,
+    "npz": read_count_matrix,
+}  # fmt: skip
+
+
+def read_corpus(
+    path: str | os.PathLike[str],
+    *,
+    format: str = "auto",
+    n_words: int = 5000,
+    stop_words: Literal["english"] | Iterable[str] | None = "english",
+    text_column: str | None = None,
+    vocabulary: str | os.PathLike[str] | None = None,
+    known_words: Sequence[str] | None = None,
+    leave_out: str | os.PathLike[str] | None = None,
+) -> CorpusCounts:
+    r"""Return the word counts of a corpus in a file or folder.
+
+    Parameters
+    ----------
+    path : str or path
+        The file or folder.
+    format : str
+        ``"text"`` (one document a line), ``"folder"`` (one document a file), ``"csv"`` or ``"parquet"`` (one
+        document a row), ``"uci"``, ``"lda-c"``, ``"matrixmarket"`` or ``"npz"`` (counts); by default
+        recognised by ending, folder or first lines.
+    n_words : int
+        How many words of texts are counted: the most frequent ones.
+    stop_words : "english", iterable of str, or None
+        Words of texts that are left out.
+    text_column : str, optional
+        The column of a table that has the texts.
+    vocabulary : str or path, optional
+        For counts, the file that has the words, one a line.
+    known_words : sequence of str, optional
+        Count these words and no others, in this order: those of a model that the corpus is given to.
+    leave_out : str or path, optional
+        A folder in a folder of texts that is not read: where results are written to, say.
+
+    Returns
+    -------
+    CorpusCounts
+        Counts (D, V), words, names and beginnings of the documents, and notes.
+
+    Raises
+    ------
+    OSError, ValueError
+        Where the corpus cannot be read; one sentence with the file, and the line where there is one.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from swiftem.data import read_corpus
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = pathlib.Path(folder, "a.txt").write_text("Rice and maize.")
+    ...     _ = pathlib.Path(folder, "b.txt").write_text("Fish, fish ponds.")
+    ...     corpus = read_corpus(folder)
+    >>> corpus.names, corpus.words, corpus.texts
+    (('a.txt', 'b.txt'), ('fish', 'maize', 'ponds', 'rice'), ('Rice and maize.', 'Fish, fish ponds.'))
+    """
+    if not isinstance(path, str | os.PathLike):
+        raise TypeError(f"path must be the name of a file or folder, got {path!r}.")
+    place = Path(path)
+    check_choice("format", format, ("auto", *FORMATS))
+    if not place.exists():
+        raise FileNotFoundError(f"{place} must be a file or a folder with a corpus, but does not exist.")
+    if format == "auto":
+        format = recognise(place)
+    if text_column is not None and format not in ("csv", "parquet"):
+        raise ValueError(f"text_column is for tables (csv, parquet), and {place} is read as {format}.")
+    if vocabulary is not None and format not in COUNTS:
+        raise ValueError(f"vocabulary is for counts ({', '.join(COUNTS)}), and {place} is read as {format}.")
+    if format in COUNTS:
+        counted = COUNTS[format](place, vocabulary)
+        return counted if known_words is None else match_words(counted, known_words, str(place))
+    texts = _texts(place, format, text_column, leave_out)
+    return count_texts(texts, n_words, stop_words, known_words=known_words, source=str(place), format=format)
+
+
+def _texts(
+    path: Path, format: str, text_column: str | None, leave_out: str | os.PathLike[str] | None
+) -> Texts:
+    if format == "folder":
+        return read_folder(path, leave_out)
+    if format == "csv":
+        return read_text_csv(path, text_column)
+    if format == "parquet":
+        return read_text_parquet(path, text_column)
+    found = list(filled_lines(path, "a text file, one document a line"))
+    if not found:
+        what = "only white space" if path.stat().st_size else "an empty file"
+        raise ValueError(f"{path} must have at least one document, got {what}.")
+    return Texts([line for _, line in found], [f"line {number}" for number, _ in found], [])
+
+
+def count_texts(
+    texts: Texts,
+    n_words: int = 5000,
+    stop_words: Literal["english"] | Iterable[str] | None = "english",
+    *,
+    known_words: Sequence[str] | None = None,
+    source: str = "The corpus",
+    format: str = "text",
+) -> CorpusCounts:
+    """Return the word counts of texts; the arguments are those of :func:`read_corpus`.
+
+    >>> from swiftem.data.documents.texts import Texts
+    >>> count_texts(Texts(["Rice and maize.", "It is."], ["a", "b"], [])).notes
+    ('1 of 2 documents has none of the words and was left out: b.',)
+    """
+    notes = list(texts.notes)
+    if known_words is None:
+        try:
+            counts, words, kept = count_words(texts.texts, n_words, stop_words)
+        except ValueError as error:
+            raise ValueError(str(error).replace("documents", source, 1)) from None
+    else:
+        words = tuple(known_words)
+        counts, kept, unknown = count_known_words(texts.texts, words, stop_words)
+        if not len(kept):
+            raise ValueError(
+                f"{source} must have at least one of the {len(words):,} words that are known, got none."
+            )
+        if unknown:
+            n_unknown, n_all = unknown.total(), unknown.total() + int(counts.sum())
+            most = listed([f"{word!r}" for word, _ in unknown.most_common(3)])
+            notes.append(
+                f"{n_unknown:,} of {n_all:,} words ({n_unknown / n_all:.0%}) are not among the "
+                f"{len(words):,} known ones and were left out, most often {most}."
+            )
+    if len(kept) < len(texts.texts):
+        dropped = sorted(set(range(len(texts.texts))) - set(kept.tolist()))
+        does = "has none of the words and was" if len(dropped) == 1 else "have none of the words and were"
+        names = listed([texts.names[place] for place in dropped])
+        notes.append(f"{len(dropped):,} of {len(texts.texts):,} documents {does} left out: {names}.")
+    return CorpusCounts(
+        counts,
+        words,
+        tuple(texts.names[place] for place in kept),
+        tuple(beginning(texts.texts[place]) for place in kept),
+        format,
+        tuple(notes),
+    )

@@ -1,0 +1,1 @@
+"""Rows of numbers: arrays, files and streams as sources; readers of tables."""

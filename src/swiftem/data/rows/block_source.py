@@ -1,0 +1,144 @@
+"""Samples that come as blocks, from anything that can be iterated over."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, ClassVar
+
+import numpy as np
+
+from swiftem._checks import as_numbers, check_finite, check_int
+from swiftem.data.rows.stored_source import WINDOW_BYTES, Chunk, StoredSource
+from swiftem.data.sample_weight import check_weights
+from swiftem.data.source import Access
+
+__all__ = ["ONE_PASS", "BlockSource", "is_one_shot"]
+
+ONE_PASS = (
+    "data must be readable more than once: a generator is used up by one pass. Give the function that makes "
+    "it, or an object whose __iter__ begins anew; GaussianMixture.partial_fit takes a generator."
+)
+
+
+def is_one_shot(blocks: Any) -> bool:
+    """Tell whether something can be gone over only once: generators, ``map``, open files.
+
+    >>> is_one_shot(iter([1])), is_one_shot([1])
+    (True, False)
+    """
+    return isinstance(blocks, Iterator)
+
+
+class BlockSource(StoredSource):
+    """Blocks of rows, by whatever reads or makes them, in order.
+
+    em, sem and sem-vr work, the latter two in the order of the blocks, shuffled within a window. Making the
+    source goes over the blocks once, to count and check the rows; each pass does so again.
+
+    Parameters
+    ----------
+    blocks : callable or iterable
+        A function that returns a new iterator at each call, or an object whose ``__iter__`` begins anew, a
+        list, say. Blocks are arrays (b, d) or (b,), or pairs of such an array and its weights (b,), all with
+        the same columns; the number of rows may differ, and empty blocks are skipped.
+    window : int, optional
+        Rows within which draws are shuffled; by default as many as 16 MiB hold.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from swiftem.data import BlockSource
+    >>> source = BlockSource(lambda: (np.full((3, 2), number) for number in range(4)))
+    >>> source.n, [len(batch.y) for batch in source.blocks(5)]
+    (12, [5, 5, 2])
+    """
+
+    access: ClassVar[Access] = "sequential"
+    overlaps: ClassVar[bool] = (
+        False  # what belongs to one thread, a connection to a database, say, stays there
+    )
+
+    def __init__(
+        self, blocks: Callable[[], Iterable[Any]] | Iterable[Any], *, window: int | None = None
+    ) -> None:
+        super().__init__()
+        if window is not None:
+            check_int("window", window, minimum=1)
+        if is_one_shot(blocks):
+            raise ValueError(ONE_PASS)
+        if not (callable(blocks) or hasattr(blocks, "__iter__")):
+            raise TypeError(f"blocks must be a function or an iterable, got {type(blocks).__name__}.")
+        self._make = blocks
+        self._width: tuple[int, ...] | None = None
+        self._weighted: bool | None = None
+        kind: np.dtype[Any] = np.dtype(np.float32)
+        self.n, self.total_weight = 0, 0.0
+        for y, weight in self._checked():
+            kind = np.result_type(kind, y.dtype if y.dtype.kind == "f" else np.float64)
+            self.n += len(y)
+            self.total_weight += float(len(y)) if weight is None else float(weight.sum())
+        if not self.n:
+            what = "a row of positive weight" if self._weighted else "at least one row"
+            raise ValueError(f"data must have {what}, got blocks with none.")
+        assert self._width is not None
+        self.dtype, self.tail, self.is_weighted = kind, self._width, bool(self._weighted)
+        rows = window or max(1, WINDOW_BYTES // self.row_bytes)
+        whole, rest = divmod(self.n, rows)
+        self._lay_out([rows] * whole + ([rest] if rest else []), rows, in_order=True)
+
+    def _checked(self) -> Iterator[Chunk]:
+        """Yield the blocks as rows and weights, or say in which one something is wrong."""
+        made = self._make() if callable(self._make) else self._make
+        if callable(self._make) and not hasattr(made, "__iter__"):
+            raise TypeError(f"blocks must return an iterator of blocks, got {type(made).__name__}.")
+        for number, block in enumerate(made):
+            name = f"block {number} of data"
+            given = isinstance(block, tuple)
+            if given and len(block) != 2:
+                raise ValueError(f"{name} must be rows, or rows and weights, got a tuple of {len(block)}.")
+            y = as_numbers(name, block[0] if given else block)
+            if y.ndim not in (1, 2) or 0 in y.shape[1:]:
+                raise ValueError(f"{name} must have shape (b,) or (b, d), got {y.shape}.")
+            if self._width is None:
+                self._width, self._weighted = y.shape[1:], given
+            if y.shape[1:] != self._width:
+                raise ValueError(
+                    f"{name} must have the columns of the first, {_columns(self._width)}, "
+                    f"got {_columns(y.shape[1:])}."
+                )
+            if given != self._weighted:
+                raise ValueError(f"{name} must have weights where the first has, and none where it has none.")
+            check_finite(name, y)
+            weight = None
+            if given:
+                weight = np.asarray(as_numbers(f"the weights of {name}", block[1]), dtype=np.float64)
+                if weight.shape != (len(y),):
+                    raise ValueError(
+                        f"the weights of {name} must have shape ({len(y)},), got {weight.shape}."
+                    )
+                check_weights(f"the weights of {name}", weight)
+                if not weight.all():
+                    y, weight = y[weight > 0], weight[weight > 0]
+            if len(y):
+                yield Chunk(y, weight)
+
+    def chunks(self, rows: int) -> Iterator[Chunk]:
+        """Yield all rows in order, block by block, large blocks in pieces."""
+        for y, weight in self._checked():
+            for start in range(0, len(y), rows):
+                part = np.array(y[start : start + rows], dtype=self.dtype, order="C")
+                yield Chunk(part, None if weight is None else weight[start : start + rows].copy())
+
+    def fingerprint(self) -> str:
+        """Return a hash of the rows, the weights and the window, by one pass."""
+        digest = hashlib.blake2b(f"blocks{self.dtype}{self.layout.edges[1]}".encode(), digest_size=16)
+        for batch in self.blocks(4096):
+            digest.update(np.ascontiguousarray(batch.y).data)
+            if self.is_weighted:
+                digest.update(np.ascontiguousarray(batch.weight).data)
+        return digest.hexdigest()
+
+
+def _columns(width: tuple[int, ...]) -> str:
+    return "one number a row" if not width else f"{width[0]} columns"

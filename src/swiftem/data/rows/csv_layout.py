@@ -1,0 +1,145 @@
+"""How a CSV file is laid out: delimiter, decimal point, header, and which columns are numbers."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+from swiftem.data.documents.formats.text import decode_line
+
+__all__ = ["Layout", "is_missing", "layout_of", "number_in", "records"]
+
+DELIMITERS = ("\t", ";", ",")
+"""In this order: a decimal comma is no delimiter where there are semicolons."""
+PEEKED = 1000
+"""Records that are looked at."""
+SNIFFED = 20
+"""Lines that must have the same number of cells for something to be the delimiter."""
+MISSING = frozenset({"", "na", "n/a", "#n/a", "<na>", "nan", "+nan", "-nan", "null", "none", "?", "."})
+"""What stands for a missing value, in small letters."""
+DECIMAL_COMMA = re.compile(r"\s*[+-]?\d*,\d+([eE][+-]?\d+)?\s*")
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What the first records say.
+
+    Attributes
+    ----------
+    delimiter, decimal : str
+        Between cells; in numbers.
+    names : tuple of str
+        From the header; empty where there is none, because the first line has nothing but numbers.
+    unfit : tuple of str
+        Why a column cannot be data, one for each column; empty where it can.
+    header_lines : int
+        Lines before the first row.
+    """
+
+    delimiter: str
+    decimal: str
+    names: tuple[str, ...]
+    unfit: tuple[str, ...]
+    header_lines: int
+
+
+def is_missing(cell: str) -> bool:
+    """Tell whether a cell says that there is no value.
+
+    >>> is_missing(" NA"), is_missing("0")
+    (True, False)
+    """
+    return cell.strip().lower() in MISSING
+
+
+def number_in(cell: str, decimal: str = ".") -> float | None:
+    """Return the number in a cell, or None.
+
+    >>> number_in("1.5e3"), number_in("1,5", decimal=","), number_in("red"), number_in("2021_01")
+    (1500.0, 1.5, None, None)
+    """
+    if "_" in cell:  # Python's own digits, nobody else's
+        return None
+    try:
+        return float(cell.replace(",", ".") if decimal == "," else cell)
+    except ValueError:
+        return None
+
+
+def lines(file: Path) -> Iterator[str]:
+    """Yield the lines of a UTF-8 file; the sentence about another one names the line."""
+    with file.open("rb") as stream:
+        for number, line in enumerate(stream, start=1):
+            yield decode_line(line, file, number)
+
+
+def records(file: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
+    """Yield the number of the line (from 1) that a record ends in, and its cells; empty lines are skipped."""
+    reader = csv.reader(lines(file), delimiter=delimiter, skipinitialspace=True)
+    try:
+        for cells in reader:
+            if len(cells) > 1 or (cells and cells[0].strip()):
+                yield reader.line_num, cells
+    except csv.Error as error:
+        raise ValueError(
+            f"{file} must be a table in CSV, got something else in line {reader.line_num} ({error})."
+        ) from None
+
+
+def layout_of(file: Path) -> Layout:
+    """Return the layout, or refuse a file without a row in a sentence."""
+    delimiter = _delimiter(file)
+    peeked = list(islice(records(file, delimiter), PEEKED + 1))
+    if not peeked:
+        what = "only empty lines" if file.stat().st_size else "an empty file"
+        raise ValueError(f"{file} must have column names in its first line and rows below, got {what}.")
+    first_line, first = peeked[0]
+    decimal = _decimal(delimiter, [cells for _, cells in peeked])
+    known = [cell for cell in first if not is_missing(cell)]
+    has_header = not known or any(number_in(cell, decimal) is None for cell in known)
+    rows = peeked[1:] if has_header else peeked
+    if not rows:
+        raise ValueError(f"{file} must have at least one row below its column names, got none.")
+    names = tuple(cell.strip() for cell in first) if has_header else ()
+    unfit = tuple(
+        "no name" if names and not names[number] else _unfit([cells for _, cells in rows], number, decimal)
+        for number in range(len(first))
+    )
+    return Layout(delimiter, decimal, names, unfit, first_line if has_header else 0)
+
+
+def _delimiter(file: Path) -> str:
+    """Return what gives the first lines equally many cells, at least two; else the header's most frequent."""
+    sniffed = [line for line in islice(lines(file), SNIFFED) if line.strip()]
+    widths: dict[str, list[int]] = {}
+    for delimiter in DELIMITERS:
+        try:
+            widths[delimiter] = [len(cells) for cells in csv.reader(sniffed, delimiter=delimiter) if cells]
+        except csv.Error:
+            widths[delimiter] = []
+        found = widths[delimiter]
+        if found and found[0] > 1 and len(set(found)) == 1:
+            return delimiter
+    return max(reversed(DELIMITERS), key=lambda delimiter: (widths[delimiter] or [0])[0])
+
+
+def _decimal(delimiter: str, peeked: list[list[str]]) -> str:
+    """Return the comma where semicolons delimit and numbers have one, and none has a point."""
+    if delimiter != ";":
+        return "."
+    cells = [cell for record in peeked for cell in record]
+    with_point = any("." in cell and number_in(cell) is not None for cell in cells)
+    return "," if not with_point and any(DECIMAL_COMMA.fullmatch(cell) for cell in cells) else "."
+
+
+def _unfit(rows: list[list[str]], number: int, decimal: str) -> str:
+    """Return why a column cannot be data: its first value decides; another later is a mistake in the file."""
+    cells = (cells[number] for cells in rows if number < len(cells))
+    first = next((cell for cell in cells if not is_missing(cell)), None)
+    if first is None:
+        return "no values"
+    return "" if number_in(first, decimal) is not None else "text"

@@ -1,0 +1,265 @@
+"""Samples that are the rows of memory-mapped ``.npy`` files."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from swiftem._checks import check_int
+from swiftem._typing import Array, Index
+from swiftem.data.fingerprint import fingerprint
+from swiftem.data.rows.finite_rows import first_bad_cell, what_it_is
+from swiftem.data.rows.npy_table import as_doubles, open_npy
+from swiftem.data.rows.row_reader import RowReader
+from swiftem.data.rows.stored_source import Chunk, StoredSource
+from swiftem.data.rows.table_columns import Column, choose_columns
+from swiftem.data.sample_weight import bad_weights, read_sample_weight, wanted_of_weight
+from swiftem.data.source import Access, Batch
+
+__all__ = ["NpySource"]
+
+BLOCK_BYTES = 128 * 2**10
+"""Size of a block of draws: large enough for a disk to read at one go, small enough for many in a window."""
+WINDOW_BLOCKS, FILE_BLOCKS = 128, 4096
+"""Blocks that a window and a file have at least, if rows are enough: the more, the less it matters that rows
+are sorted (``benchmarks/sorted_draws.py``)."""
+
+
+class NpySource(StoredSource):
+    """The rows of one or several ``.npy`` files or memory maps, read as they are needed.
+
+    Draws are by blocks: see :class:`swiftem.data.draws.BlockDraws`. Numbers that are not finite are refused
+    in the first pass, with their place.
+
+    Parameters
+    ----------
+    files : path, array, or a sequence of paths or arrays
+        Of shape (n,) or (n, d), with the same columns. Arrays are meant to be memory maps; they are not
+        copied.
+    columns : sequence of int, optional
+        Columns to take; by default all but the weights.
+    weight : int, optional
+        The column of weights.
+    sample_weight : array-like, shape (n,), optional
+        Weights of all rows, instead of a column.
+    window : int, optional
+        Rows within which draws are shuffled; by default as many as 16 MiB hold.
+
+    Examples
+    --------
+    >>> import numpy as np, pathlib, tempfile
+    >>> from swiftem.data import NpySource
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = pathlib.Path(folder, "rows.npy")
+    ...     np.save(file, np.arange(8.0).reshape(4, 2))
+    ...     source = NpySource(file)
+    ...     source.n, source.take([3, 0]).y.tolist()
+    (4, [[6.0, 7.0], [0.0, 1.0]])
+    """
+
+    access: ClassVar[Access] = "random"
+
+    def __init__(
+        self,
+        files: Any,
+        columns: Sequence[Column] | None = None,
+        weight: Column | None = None,
+        *,
+        sample_weight: ArrayLike | None = None,
+        window: int | None = None,
+    ) -> None:
+        super().__init__()
+        if window is not None:
+            check_int("window", window, minimum=1)
+        parts = list(files) if isinstance(files, list | tuple) else [files]
+        if not parts:
+            raise ValueError("data must be at least one file, got none.")
+        opened = [_open(part, number) for number, part in enumerate(parts)]
+        self._labels = [label for label, _ in opened]
+        self._arrays = [array for _, array in opened]
+        first = self._arrays[0]
+        for label, array in opened[1:]:
+            if array.shape[1:] != first.shape[1:]:
+                raise ValueError(
+                    f"{label} must have the columns of {self._labels[0]}, {_width(first)}, "
+                    f"got {_width(array)}."
+                )
+        width = 1 if first.ndim == 1 else first.shape[1]
+        chosen = choose_columns(Path(self._labels[0]), (), [""] * width, columns, weight)
+        self._columns = None if chosen.data == tuple(range(width)) else list(chosen.data)
+        self._weight_column = chosen.weights
+        small = all(array.dtype in (np.float32, np.float16) for array in self._arrays)
+        self.dtype = np.dtype(np.float32 if small else np.float64)
+        self.tail = () if first.ndim == 1 else (len(chosen.data),)
+        self._starts = np.concatenate([[0], np.cumsum([len(array) for array in self._arrays])])
+        total = int(self._starts[-1])
+        if sample_weight is not None and chosen.weights is not None:
+            raise ValueError("sample_weight must be left out where weight names a column.")
+        self._weights = read_sample_weight(sample_weight, total, "row")
+        self.is_weighted = self._weights is not None or chosen.weights is not None
+        rows = min(BLOCK_BYTES // self.row_bytes, total // FILE_BLOCKS)
+        rows = max(1, rows if window is None else min(rows, window // WINDOW_BLOCKS))
+        #: Where blocks begin and end in the files; those without weight are left out.
+        self._begin = np.arange(0, total, rows)
+        self._end = np.append(self._begin[1:], total)
+        self._block_rows = rows
+        self._checked, self._is_whole = False, True
+        self.n, self.total_weight, lengths = total, float(total), self._end - self._begin
+        if self.is_weighted:
+            lengths = self._weigh()
+        self._lay_out(lengths, window, in_order=False)
+
+    def _weigh(self) -> Index:
+        """Find the number of rows and the sum of weights; return how many rows each block has."""
+        lengths = np.empty(len(self._begin), dtype=np.intp)
+        self.total_weight = 0.0
+        for number in range(len(lengths)):
+            weight = self._weight_of(int(self._begin[number]), int(self._end[number]))
+            lengths[number] = np.count_nonzero(weight)
+            self.total_weight += float(weight.sum())
+        self.n = int(lengths.sum())
+        if not self.n:
+            raise ValueError(f"{self._labels[0]} must have a positive weight, got only zeros.")
+        self._is_whole = self.n == self._starts[-1]
+        self._begin, self._end = self._begin[lengths > 0], self._end[lengths > 0]
+        return lengths[lengths > 0]
+
+    def _weight_of(self, start: int, stop: int) -> Array:
+        if self._weights is not None:
+            return self._weights[start:stop]
+        weight = as_doubles(self._raw_rows(start, stop)[:, self._weight_column])
+        bad = bad_weights(weight)
+        if len(bad):
+            label, row = self._place(start + int(bad[0]))
+            value = float(weight[bad[0]])
+            raise ValueError(
+                f"{label} must have weights that are {wanted_of_weight(value)}, got {value:g} in row {row} "
+                "(from 0)."
+            )
+        return weight
+
+    def _raw_rows(self, start: int, stop: int) -> NDArray[Any]:
+        """Return rows of the files as they are, (., all columns) or (.,)."""
+        first = int(np.searchsorted(self._starts, start, side="right")) - 1
+        pieces = []
+        while start < stop:
+            offset = int(self._starts[first])
+            piece = self._arrays[first][start - offset : stop - offset]
+            pieces.append(piece)
+            start += len(piece)
+            first += 1
+        return pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
+
+    def _rows(self, start: int, stop: int) -> Chunk:
+        """Return rows of the files as samples, in arrays of their own; those without weight are left out."""
+        raw = self._raw_rows(start, stop)
+        y = self._samples(raw, start)
+        if not self.is_weighted:
+            return Chunk(y, None)
+        weight = self._weight_of(start, stop)
+        if self._is_whole:
+            return Chunk(y, weight)
+        kept = weight > 0
+        return Chunk(y[kept], weight[kept])
+
+    def _samples(self, raw: NDArray[Any], start: int | Index) -> NDArray[Any]:
+        chosen = raw if self._columns is None else raw[:, self._columns]
+        is_own = chosen.base is None and chosen.flags.owndata  # not a view of the file
+        with np.errstate(
+            over="ignore", invalid="ignore"
+        ):  # of long doubles: what is not finite is named below
+            y = np.array(chosen, dtype=self.dtype, order="C", copy=None if is_own else True)
+        if not self._checked and y.dtype.kind == "f":
+            with np.errstate(over="ignore", invalid="ignore"):
+                clean = bool(np.isfinite(y.sum(dtype=np.float64)))
+            bad = None if clean else first_bad_cell(y.reshape(len(y), -1))
+            if bad is not None:
+                label, row = self._place(int(start[bad[0]] if np.ndim(start) else start + bad[0]))  # type: ignore[index]
+                column = bad[1] if self._columns is None else self._columns[bad[1]]
+                what = what_it_is(y.reshape(len(y), -1)[bad])
+                raise ValueError(
+                    f"{label} must hold finite numbers, got {what} in row {row}, column {column} "
+                    "(both from 0): remove or replace such rows."
+                )
+        return y
+
+    def _place(self, row: int) -> tuple[str, int]:
+        """Return the file that a row is in, and its number there."""
+        number = int(np.searchsorted(self._starts, row, side="right")) - 1
+        return self._labels[number], row - int(self._starts[number])
+
+    def chunks(self, rows: int) -> Iterator[Chunk]:
+        """Yield all rows in order, ``rows`` of the files at a time."""
+        total = int(self._starts[-1])
+        for start in range(0, total, rows):
+            yield self._rows(start, min(start + rows, total))
+        self._checked = True
+
+    def block(self, number: int) -> Chunk:
+        """Return the rows of a block."""
+        return self._rows(int(self._begin[number]), int(self._end[number]))
+
+    def reader(self) -> RowReader:
+        """Return who finds rows by number: the system's cache is all that it needs, if no row is left out."""
+        return _MappedReader(self) if self._is_whole else RowReader(self)
+
+    def rows_at(self, index: Index) -> Chunk:
+        """Return rows of the files by number, where none is left out."""
+        of_array = np.searchsorted(self._starts, index, side="right") - 1
+        if len(self._arrays) == 1:
+            raw = self._arrays[0][index]
+        else:
+            kind = np.result_type(*(array.dtype for array in self._arrays))
+            raw = np.empty((len(index), *self._arrays[0].shape[1:]), dtype=kind)
+            for number in np.unique(of_array):
+                here = of_array == number
+                raw[here] = self._arrays[number][index[here] - self._starts[number]]
+        y = self._samples(raw, index)
+        if self._weights is not None:
+            return Chunk(y, self._weights[index])
+        return Chunk(y, as_doubles(raw[:, self._weight_column]) if self.is_weighted else None)
+
+    def fingerprint(self) -> str:
+        """Return a hash of the rows, the weights and the layout; it reads all of them."""
+        columns = (self._columns, self._weight_column, self.layout.per_window, self._block_rows)
+        return fingerprint(f"npy{columns}", *self._arrays, self._weights)
+
+
+class _MappedReader(RowReader):
+    """Takes rows out of the map."""
+
+    def take(self, index: Index, once: bool = False) -> Batch:
+        index = np.asarray(index)
+        source = self._source
+        assert isinstance(source, NpySource)
+        y, weight = source.rows_at(index)
+        return Batch(y, np.ones(len(index)) if weight is None else weight, index)
+
+
+def _open(part: Any, number: int) -> tuple[str, NDArray[Any]]:
+    """Return what it is called in sentences, and its array."""
+    if isinstance(part, str | os.PathLike):
+        file = Path(part)
+        array = open_npy(file)
+        return str(file), array
+    label = f"array {number}" if number else "data"
+    if not isinstance(part, np.ndarray):
+        raise TypeError(f"data must be .npy files or memory maps, got {type(part).__name__}.")
+    name = getattr(part, "filename", None)
+    if part.dtype.kind not in "biuf":
+        raise TypeError(f"{name or label} must hold real numbers, got dtype {part.dtype}.")
+    if part.ndim not in (1, 2) or part.size == 0:
+        raise ValueError(
+            f"{name or label} must have shape (n,) or (n, d) and at least one row, got {part.shape}."
+        )
+    return str(name or label), np.asarray(part)
+
+
+def _width(array: NDArray[Any]) -> str:
+    width = 1 if array.ndim == 1 else array.shape[1]
+    return "1 column" if width == 1 else f"{width} columns"

@@ -1,0 +1,97 @@
+"""Finding samples of a stored source by number, with a bounded memory."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from swiftem._typing import Index
+from swiftem.data.source import Batch
+
+if TYPE_CHECKING:
+    from swiftem.data.rows.stored_source import Chunk, StoredSource
+
+__all__ = ["RowReader"]
+
+
+class RowReader:
+    """Keeps the blocks of the windows that draws are in: two windows for each stream of draws.
+
+    Where data can only be read in order, a block is a window, and one that was passed is found again by
+    reading from the beginning: what a new epoch does.
+
+    Parameters
+    ----------
+    source : StoredSource
+        The samples.
+    """
+
+    STREAMS = 2
+    """Most index streams of a method."""
+
+    def __init__(self, source: StoredSource) -> None:
+        self._source, self._edges = source, source.layout.edges
+        self._held: OrderedDict[int, Chunk] = OrderedDict()
+        self._streams = 1
+        self._ahead: Iterator[Batch] | None = None
+        self._next = 0
+
+    def serve(self, streams: int) -> None:
+        """Prepare for so many streams of draws."""
+        self._streams = max(1, streams)
+
+    @property
+    def most_blocks(self) -> int:
+        """Blocks that are kept."""
+        layout = self._source.layout
+        return 2 * self._streams * (1 if layout.in_order else layout.per_window)
+
+    def take(self, index: Index, once: bool = False) -> Batch:
+        """Return the samples with these numbers; ``once``: blocks are not kept."""
+        source = self._source
+        y = np.empty((len(index), *source.tail), dtype=source.dtype)
+        weight = np.ones(len(index))
+        if len(index) and (index.min() < 0 or index.max() >= source.n):
+            raise IndexError(f"index must be from 0 to {source.n - 1}, got {index.min()} to {index.max()}.")
+        of_block = np.searchsorted(self._edges, index, side="right") - 1
+        order = np.argsort(of_block, kind="stable")
+        first = np.flatnonzero(np.diff(of_block[order], prepend=-1))
+        for start, stop in pairwise([*first, len(order)]):
+            here = order[start:stop]
+            number = int(of_block[here[0]])
+            chunk = self._block(number, once)
+            place = index[here] - self._edges[number]
+            y[here] = chunk.y[place]
+            if chunk.weight is not None:
+                weight[here] = chunk.weight[place]
+        return Batch(y, weight, index)
+
+    def _block(self, number: int, once: bool) -> Any:
+        chunk = self._held.get(number)
+        if chunk is None:
+            chunk = self._in_order(number) if self._source.layout.in_order else self._source.block(number)
+            most = 1 if once else self.most_blocks
+            while len(self._held) >= most:
+                self._held.popitem(last=False)
+            self._held[number] = chunk
+        self._held.move_to_end(number)
+        return chunk
+
+    def _in_order(self, number: int) -> Any:
+        """Return block ``number``: by reading on, or from the beginning."""
+        from swiftem.data.rows.stored_source import Chunk
+
+        rows = int(self._edges[1])
+        if self._ahead is None or number < self._next:
+            self._ahead, self._next = self._source.blocks(rows), 0
+        for batch in self._ahead:
+            self._next += 1
+            if self._next > number:
+                if self._next == len(self._edges) - 1:
+                    self._ahead = None
+                return Chunk(batch.y, batch.weight)
+        raise ValueError(f"data must be the same in every pass, but had no row {self._edges[number]} now.")

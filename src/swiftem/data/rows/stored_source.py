@@ -1,0 +1,177 @@
+"""Samples that are not held in memory: what files and streams of blocks have in common."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from math import ceil
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from swiftem._typing import Array, Index
+from swiftem.data.rows.read_ahead import read_ahead
+from swiftem.data.rows.row_reader import RowReader
+from swiftem.data.source import Access, Batch
+
+__all__ = ["Chunk", "Layout", "StoredSource", "rechunk"]
+
+WINDOW_BYTES = 16 * 2**20
+"""Size of a window, within which draws are shuffled, where the user does not choose."""
+CHUNK_BYTES = 2**20
+"""Size of what a full pass gives to a thread at a time."""
+
+
+class Chunk(NamedTuple):
+    """Consecutive rows: ``y`` (b, d) or (b,) and ``weight`` (b,), None where there are no weights."""
+
+    y: NDArray[Any]
+    weight: Array | None
+
+
+class Layout(NamedTuple):
+    """How draws go through a source.
+
+    Attributes
+    ----------
+    edges : ndarray of int, shape (B + 1,)
+        Where its B blocks begin, and n.
+    per_window : int
+        Consecutive blocks of the order that are shuffled together.
+    in_order : bool
+        Whether blocks come in the order of the data, else in a random one.
+    """
+
+    edges: Index
+    per_window: int
+    in_order: bool
+
+    @property
+    def window_rows(self) -> int:
+        """Most rows that a window may have."""
+        return int(np.sort(np.diff(self.edges))[-self.per_window :].sum())
+
+
+class StoredSource(ABC):
+    """Base of the sources whose samples are read when they are needed.
+
+    A subclass sets ``n``, ``total_weight``, ``dtype``, ``tail`` (the shape of a sample, () or (d,)),
+    ``layout`` and ``is_weighted``, and gives :meth:`chunks`, :meth:`fingerprint` and, for random access,
+    :meth:`block`.
+    """
+
+    access: ClassVar[Access]
+    overlaps: ClassVar[bool] = True
+    """Whether a thread may read ahead."""
+    reading: ClassVar[int] = 0
+    """Bytes that the reading itself takes, in a library of its own (measured)."""
+
+    n: int
+    total_weight: float
+    dtype: np.dtype[Any]
+    tail: tuple[int, ...]
+    layout: Layout
+    is_weighted: bool
+    names: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def __init__(self) -> None:
+        #: What passes found, the mean of the rows, say, so that none is made twice.
+        self.found: dict[str, Any] = {}
+
+    @abstractmethod
+    def chunks(self, rows: int) -> Iterator[Chunk]:
+        """Yield all samples in order, about ``rows`` at a time; those of weight zero are left out."""
+
+    def block(self, number: int) -> Chunk:
+        """Return the samples of block ``number`` of the layout; for random access only."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def fingerprint(self) -> str:
+        """Return a text that changes when the samples, their weights or the layout do."""
+
+    @property
+    def row_bytes(self) -> int:
+        """Size of a sample and its weight in memory."""
+        size = self.dtype.itemsize * int(np.prod(self.tail, dtype=np.intp))
+        return size + (8 if self.is_weighted else 0)
+
+    @property
+    def chunk_rows(self) -> int:
+        """Samples that full passes take at a time: a function of the size of a sample alone."""
+        return max(256, CHUNK_BYTES // self.row_bytes)
+
+    def blocks(self, rows: int) -> Iterator[Batch]:
+        """Yield all samples in order, exactly ``rows`` at a time but for the last, in arrays of their own."""
+        wanted = min(self.chunk_rows, max(rows, 4096))
+        chunks = self.chunks(wanted)
+        if self.overlaps:
+            chunks = read_ahead(chunks)
+        start = 0
+        for y, weight in rechunk(chunks, rows):
+            index = np.arange(start, start + len(y))
+            yield Batch(y, np.ones(len(y)) if weight is None else weight, index)
+            start += len(y)
+        if start != self.n:
+            raise ValueError(
+                f"data must be the same in every pass, got {self.n} rows first and then {start}."
+            )
+
+    def reader(self) -> RowReader:
+        """Return who finds samples by number, with a memory of its own for the windows of one run."""
+        return RowReader(self)
+
+    def take(self, index: Index) -> Batch:
+        """Return the samples with these numbers, repeated where a number is.
+
+        Where the data can only be read in order that is a pass, but costs no more memory than the samples.
+        """
+        return self.reader().take(np.asarray(index), once=True)
+
+    def _lay_out(self, lengths: Any, window: int | None, in_order: bool) -> None:
+        """Set the layout of blocks of these lengths, with windows of about ``window`` rows.
+
+        Where data are read in order, a block is a window.
+        """
+        edges = np.concatenate([[0], np.cumsum(np.asarray(lengths, dtype=np.intp))]).astype(np.intp)
+        wanted = window or max(1, WINDOW_BYTES // self.row_bytes)
+        mean = max(1.0, edges[-1] / (len(edges) - 1))
+        per_window = 1 if in_order else min(max(1, ceil(wanted / mean)), len(edges) - 1)
+        self.layout = Layout(edges, per_window, in_order)
+
+
+def rechunk(chunks: Iterator[Chunk], rows: int) -> Iterator[Chunk]:
+    """Yield the same samples in chunks of exactly ``rows``, but for the last.
+
+    >>> import numpy as np
+    >>> two = [Chunk(np.arange(3), None), Chunk(np.arange(3, 5), None)]
+    >>> [chunk.y.tolist() for chunk in rechunk(iter(two), 2)]
+    [[0, 1], [2, 3], [4]]
+    """
+    held: list[Chunk] = []
+    count = 0
+    for chunk in chunks:
+        start = 0
+        while start < len(chunk.y):
+            stop = min(len(chunk.y), start + rows - count)
+            weight = None if chunk.weight is None else chunk.weight[start:stop]
+            held.append(Chunk(chunk.y[start:stop], weight))
+            count += stop - start
+            start = stop
+            if count == rows:
+                yield _joined(held)
+                held, count = [], 0
+    if held:
+        yield _joined(held)
+
+
+def _joined(held: list[Chunk]) -> Chunk:
+    if len(held) == 1:
+        return held[0]
+    weights = [chunk.weight for chunk in held if chunk.weight is not None]
+    return Chunk(
+        np.concatenate([chunk.y for chunk in held]),
+        np.concatenate(weights) if len(weights) == len(held) else None,
+    )

@@ -1,0 +1,176 @@
+"""Tables of numbers in files: CSV, Parquet and ``.npy``, by the ending of their name."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from numpy.typing import NDArray
+
+from swiftem._typing import Array
+from swiftem.data.rows.csv_layout import layout_of, number_in
+from swiftem.data.rows.csv_table import read_csv
+from swiftem.data.rows.npy_table import read_npy
+from swiftem.data.rows.parquet_table import parquet_names, read_parquet
+from swiftem.data.rows.table_columns import Column, left_out_of, shortened
+from swiftem.data.sample_weight import checked_weights
+
+__all__ = ["ENDINGS", "TEXT", "Table", "find_table", "is_table", "read_names", "read_table", "said_whose"]
+
+TEXT = (".csv", ".tsv", ".txt")
+ENDINGS = (".csv", ".tsv", ".txt", ".parquet", ".npy")
+
+log = logging.getLogger("swiftem")
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of numbers.
+
+    Attributes
+    ----------
+    values : ndarray, shape (n, d)
+        In float64 or float32.
+    names : tuple of str
+        The names of the d columns; empty where the file has none.
+    weights : ndarray, shape (n,), or None
+        The column of weights, where one was asked for.
+    left_out : dict of str to str
+        Columns that are no data, with the reason.
+    notes : tuple of str
+        What a user should know about how the file was read, in sentences.
+    """
+
+    values: NDArray[Any]
+    names: tuple[str, ...] = ()
+    weights: Array | None = None
+    left_out: dict[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+
+def is_table(path: str | os.PathLike[str]) -> bool:
+    """Tell whether a name ends as those of tables do.
+
+    >>> is_table("flowers.CSV"), is_table("flowers.model")
+    (True, False)
+    """
+    return Path(path).suffix.lower() in ENDINGS
+
+
+def read_table(
+    path: str | os.PathLike[str], columns: Sequence[Column] | None = None, weights: Column | None = None
+) -> Table:
+    r"""Return the numeric columns of a file.
+
+    Parameters
+    ----------
+    path : str or path
+        ``.csv``, ``.tsv`` or ``.txt``: UTF-8 text with column names in the first line, delimited by commas,
+        tabs or semicolons (then also with decimal commas). A first line of nothing but numbers is a row.
+        ``.parquet``: needs pyarrow. ``.npy``: an array (n,) or (n, d), memory-mapped.
+    columns : sequence of names or numbers, optional
+        The columns to take, in this order; by default all that are numeric. Numbers are from 0, as integers,
+        or as digits where no column has that name.
+    weights : name or number, optional
+        A column of weights, which is then not among the data.
+
+    Returns
+    -------
+    Table
+        Text, times, and columns without a name or without a value are left out, and noted.
+
+    Raises
+    ------
+    FileNotFoundError, IsADirectoryError
+        When there is no such file, or it is a folder.
+    ValueError
+        When there is no numeric column or no row, when a value is missing or not finite, when rows differ in
+        length, or when a weight cannot be used; the sentence says where.
+    swiftem.data.UnknownColumnError
+        A ValueError, when a column that was asked for is not there.
+    ImportError
+        When a Parquet file needs pyarrow.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from swiftem.data import read_table
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = pathlib.Path(folder, "fish.csv")
+    ...     _ = file.write_text("kind,length,width\nperch,20.5,3\nbream,31,4.5\n")
+    ...     table = read_table(file)
+    >>> table.values
+    array([[20.5,  3. ],
+           [31. ,  4.5]])
+    >>> table.names, table.left_out
+    (('length', 'width'), {'kind': 'text'})
+    """
+    if isinstance(columns, str):
+        raise TypeError(f"columns must be a sequence of names or numbers, got the string {columns!r}.")
+    file, ending = find_table(path)
+    notes: list[str] = []
+    with said_whose(file):
+        if ending in TEXT:
+            values, weight, chosen, layout = read_csv(file, columns, weights)
+            notes += _about_header(file, layout.names)
+        else:
+            values, weight, chosen = (read_npy if ending == ".npy" else read_parquet)(file, columns, weights)
+    notes += left_out_of([file], [chosen])
+    if weight is not None:
+        checked_weights(file, weight)
+        if not weight.any():
+            raise ValueError(f"{file} must have a positive weight, got only zeros.")
+    for note in notes:
+        log.info(note)
+    return Table(values, chosen.names, weight, chosen.left_out, tuple(notes))
+
+
+def read_names(path: str | os.PathLike[str]) -> tuple[str, ...]:
+    """Return the names of all columns of a table, numeric or not; empty where it has none."""
+    file, ending = find_table(path)
+    with said_whose(file):
+        if ending == ".npy":
+            return ()
+        return layout_of(file).names if ending in TEXT else parquet_names(file)
+
+
+def find_table(path: str | os.PathLike[str]) -> tuple[Path, str]:
+    """Return the file and the ending that says what it is."""
+    if not isinstance(path, str | os.PathLike):
+        raise TypeError(f"path must be the name of a file, got {path!r}.")
+    file = Path(path)
+    if file.is_dir():
+        raise IsADirectoryError(f"{file} must be a table ({', '.join(ENDINGS)}), got a folder.")
+    if not file.exists():
+        raise FileNotFoundError(f"{file} must be a table ({', '.join(ENDINGS)}), but does not exist.")
+    ending = file.suffix.lower()
+    if ending not in ENDINGS:
+        raise ValueError(
+            f"{file} must end in {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}, got {ending or 'no ending'}."
+        )
+    return file, ending
+
+
+@contextmanager
+def said_whose(file: Path) -> Iterator[None]:
+    """Give the file's name to errors of the system."""
+    try:
+        yield
+    except OSError as error:
+        reason = (error.strerror or str(error).partition("\n")[0]).rstrip(". ").lower()
+        raise OSError(f"{file} cannot be read ({reason}).") from None
+
+
+def _about_header(file: Path, names: tuple[str, ...]) -> list[str]:
+    """Return a note where the first line may have been taken for what it is not."""
+    if not names:
+        return [f"{file} has numbers in its first line: read as a row, its columns have no names."]
+    numbers = [name for name in names if number_in(name) is not None]
+    if numbers:
+        return [f"{file} has numbers in its first line ({shortened(numbers)}): read as names of columns."]
+    return []

@@ -1,0 +1,140 @@
+"""Stretches of any method that declares its update, in compiled code."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from swiftem._typing import Array, Theta
+from swiftem.engine.lane import Current, FusedLane, Task, step_sizes
+from swiftem.engine.parts import Drawn, Samples
+from swiftem.methods.update import Update
+
+__all__ = ["CompiledLane", "Followed"]
+
+
+class Followed(NamedTuple):
+    """``before`` (q,): the statistics whose θ̄ is the anchor, so that compiled code writes it alike again."""
+
+    before: Array
+
+
+class CompiledLane(FusedLane):
+    """What all models share: draws and steps of a stretch, the centre, the anchor and its renewals, counts.
+
+    A model says how θ is taken over (:meth:`load_theta`), what an anchor is in its arrays (:meth:`prepared`),
+    how iterations are done (:meth:`iterate`) and what θ they have led to (:meth:`theta_of`).
+
+    Attributes
+    ----------
+    s, centre : ndarray, shape (q,)
+        Statistics and centre, changed in place; the centre is zeros where the method has none.
+    anchor : object
+        As :meth:`prepared` returned it, or None where the method has none.
+    before : ndarray, shape (q,)
+        Where the anchor follows θ: the statistics that it is θ̄ of.
+    restates_anchor : bool
+        Whether the next iterations have to write the anchor as θ̄(before) first.
+    scale, share : float
+        n / W and 1 / W, W the sum of weights.
+    """
+
+    def __init__(self, task: Task, update: Update) -> None:
+        super().__init__(task)
+        self.update, source = update, task.source
+        self.samples = Samples(source, streams=task.method.index_streams)
+        self.scale = source.n / source.total_weight
+        self.share = self.scale / source.n
+        self.anchor: Any = None
+        self._anchor_theta: Theta = None
+        self._renewed = -1
+        self.restates_anchor = False
+        self._restored: Array | None = None
+
+    @abstractmethod
+    def load_theta(self, now: Current) -> None:
+        """Take θ over, into arrays of its own; :attr:`s` is there already."""
+
+    @abstractmethod
+    def prepared(self, theta: Theta) -> Any:
+        """Return an anchor's θ in arrays of its own."""
+
+    @abstractmethod
+    def iterate(self, steps: Array, drawn: Drawn) -> tuple[int, int]:
+        """Do the iterations of a stretch.
+
+        Return how many steps were rejected, and how many were not before the last iteration.
+        """
+
+    @abstractmethod
+    def theta_of(self, s: Array) -> Theta:
+        """Return θ̄(s)."""
+
+    def load(self, now: Current) -> None:
+        """Copy s, θ and the centre, which are changed in place."""
+        self.s, self.before = now.s.copy(), now.s.copy()
+        self._loaded, self._moved = now.theta, False
+        self._followed: Theta = getattr(now.state, "anchor", None)
+        self.centre = now.state.centre.copy() if self.update.centre != "zero" else np.zeros_like(now.s)
+        if self.update.renewed_by != "none" and not now.state.memory.flags.carray:
+            now.state = now.state._replace(memory=np.require(now.state.memory, requirements=["C", "A", "W"]))
+        self.load_theta(now)
+
+    def stretch(self, now: Current, stop: int) -> int:
+        """Renew the anchor where it is time, and do iterations until the next time or ``stop``."""
+        method, update, n = self.task.method, self.update, self.task.source.n
+        if method.renewal(now.k, n) == now.k and self._renewed != now.k:
+            self._renew(now)
+        ends = [stop, self.samples.stop(now.k, stop, method.batch_size)]
+        following = method.renewal(now.k + 1, n)
+        stop = min(ends if following is None else [*ends, following])
+        if update.reference in ("anchor", "previous") and self._anchor_theta is not now.state.anchor:
+            self._anchor_theta = now.state.anchor
+            self.anchor = self.prepared(now.state.anchor)
+            self.restates_anchor = self._restored is not None
+            if self._restored is not None:
+                self.before[:], self._restored = self._restored, None
+        memory = now.state.memory if update.renewed_by != "none" else None
+        drawn = self.samples.drawn(self.task.draws.block(now.k, stop), memory)
+        rejected, moved = self.iterate(step_sizes(self.task.gamma, now.k, stop), drawn)
+        self.samples.remember(drawn, memory)
+        if update.reference == "previous":
+            self._followed = None if self._moved or moved else self._loaded
+        self._moved |= stop - now.k > rejected
+        now.rejected += rejected
+        self.task.e_step.evaluations += (stop - now.k) * method.batch_size * update.evaluations
+        return stop
+
+    def _renew(self, now: Current) -> None:
+        """Take θ for the anchor, and the full pass there for the centre."""
+        self.store(now)
+        now.state = now.state._replace(anchor=now.theta, centre=self.task.e_step.full(now.theta))
+        self.centre = now.state.centre.copy()
+        self._loaded, self._moved, self._renewed = now.theta, False, now.k
+        self._followed, self._anchor_theta = now.theta, None
+
+    def store(self, now: Current) -> None:
+        """Give s, θ = θ̄(s) and the method's state back; θ stays where every step was rejected."""
+        if self._moved:
+            now.s = self.s.copy()
+            now.theta = self.theta_of(now.s)
+        if self.update.centre in ("memory", "proxy"):
+            now.state = now.state._replace(centre=self.centre.copy())
+        if self.update.reference == "previous":
+            anchor = self.theta_of(self.before.copy()) if self._followed is None else self._followed
+            now.state = now.state._replace(anchor=anchor)
+            self._anchor_theta = anchor
+
+    def snapshot(self) -> Followed | None:
+        """Return the statistics that the anchor is θ̄ of, where it follows θ."""
+        is_of = self.update.reference == "previous" and self._followed is None
+        return Followed(self.before.copy()) if is_of else None
+
+    def restore(self, snapshot: Any, now: Current) -> None:
+        """Take them over, where they are those of the anchor."""
+        if isinstance(snapshot, Followed) and self.update.reference == "previous":
+            theta = self.theta_of(snapshot.before.copy())
+            if all(map(np.array_equal, theta, now.state.anchor)):
+                self._restored = snapshot.before

@@ -1,0 +1,181 @@
+"""E-steps on the data: what a method may ask of model and source, with each evaluation counted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from swiftem._typing import Array, Index, Theta
+from swiftem.data.rows.stored_source import StoredSource
+from swiftem.data.source import Batch, Source
+from swiftem.models.model import BoundModel
+
+__all__ = ["Evaluation", "Expectation"]
+
+BLOCK = 4096
+"""Samples that a full pass handles at once."""
+
+
+class Evaluation(NamedTuple):
+    """E-step of every sample.
+
+    Attributes
+    ----------
+    log_likelihood : ndarray, shape (n,)
+        log g(y_i; θ).
+    responsibilities : ndarray, shape (n, M), or None
+        Rows of the posterior, where asked for.
+    labels : ndarray of int, shape (n,), or None
+        Likeliest components, where asked for.
+    """
+
+    log_likelihood: Array
+    responsibilities: Array | None
+    labels: Index | None
+
+
+class Expectation:
+    r"""The E-step of a bound model over its source.
+
+    Methods see the data only through this object, so they are the same for every model, source and kernel.
+
+    Parameters
+    ----------
+    model : BoundModel
+        The model, bound to ``source``.
+    source : Source
+        The samples.
+    between_blocks : callable, optional
+        Called between the blocks of a full pass; it may raise to break the pass off.
+
+    Attributes
+    ----------
+    evaluations : int
+        E-step evaluations so far: one for each sample and each θ at which its posterior was computed.
+    """
+
+    def __init__(
+        self, model: BoundModel, source: Source, between_blocks: Callable[[], None] = lambda: None
+    ) -> None:
+        self._model, self._source, self._between_blocks = model, source, between_blocks
+        self.n = source.n
+        self.evaluations = 0
+        self.memory_dtype: np.dtype[Any] = np.dtype(np.float64)
+        #: Makes the memory (n, R), in this dtype; a run with little memory puts it into a file.
+        self.allocate: Callable[[tuple[int, int], np.dtype[Any]], Array] = np.empty
+        self._reader = source.reader() if isinstance(source, StoredSource) else source
+
+    def take(self, index: Index) -> Batch:
+        """Return the samples with these numbers, repeated where a number is."""
+        return self._reader.take(index)
+
+    def rows(self, batch: Batch, theta: Theta) -> Array:
+        """Return what stands for the samples' statistics at θ (estep_upd), (b, R): one evaluation each."""
+        self.evaluations += len(batch.index)
+        return self._posterior(batch, theta)[0]
+
+    def _posterior(self, batch: Batch, theta: Theta) -> tuple[Array, Array]:
+        return self._model.posterior(batch, theta)
+
+    def _statistics(self, batch: Batch, rows: Array, weight: Array) -> Array:
+        return self._model.statistics(batch, rows, weight)
+
+    def mean(self, batch: Batch, rows: Array) -> Array:
+        r"""Return the mean over the batch, a repeated sample counted as often as it is there.
+
+        With sample weights, :math:`b^{-1} \sum_{i \in I} (n w_i / W)\, s_i`, which is unbiased.
+        """
+        factor = self.n / (self._source.total_weight * len(batch.index))
+        return self._statistics(batch, rows, batch.weight * factor)
+
+    def share(self, batch: Batch, rows: Array) -> Array:
+        r"""Return what the batch is of the mean over all samples, :math:`n^{-1} \sum_{i} s_i`.
+
+        A sample that is repeated counts once. With sample weights, :math:`\sum_i (w_i / W)\, s_i`.
+        """
+        weight = batch.weight / self._source.total_weight
+        if len(batch.index) > 1:
+            first = np.zeros(len(weight), dtype=bool)
+            first[np.unique(batch.index, return_index=True)[1]] = True
+            weight *= first
+        return self._statistics(batch, rows, weight)
+
+    def full(self, theta: Theta) -> Array:
+        r"""Return :math:`\bar s(\theta)`, equation (definition-overline-bss), by a full pass."""
+        return self._pass(theta, remember=False)[0]
+
+    def remember(self, theta: Theta) -> tuple[Array, Array]:
+        r"""Return :math:`\bar s(\theta)` and the rows of every sample, shape (n, R), by a full pass."""
+        s, memory = self._pass(theta, remember=True)
+        assert memory is not None
+        return s, memory
+
+    def _pass(self, theta: Theta, remember: bool) -> tuple[Array, Array | None]:
+        s: Array | None = None
+        memory: Array | None = None
+        for batch in self._source.blocks(BLOCK):
+            self._between_blocks()
+            rows = self.rows(batch, theta)
+            if remember:  # what is remembered is what counts, also in float32
+                rows = rows.astype(self.memory_dtype).astype(np.float64)
+            part = self._statistics(batch, rows, batch.weight / self._source.total_weight)
+            s = part if s is None else s + part
+            if remember:
+                if memory is None:
+                    memory = self.allocate((self.n, rows.shape[1]), self.memory_dtype)
+                memory[batch.index] = rows
+        assert s is not None, "a source has at least one sample"
+        return s, memory
+
+    def statistics_of(self, rows: Any, columns: int | None = None) -> Array:
+        """Return the mean statistics of given rows (n, R), one for each sample: what a start by them needs.
+
+        Labels (n,) of integers stand for rows of so many ``columns`` that are one there and zero elsewhere;
+        these are not made for all samples at once. Nothing is counted.
+        """
+        rows = np.asarray(rows)
+        if len(rows) != self.n:
+            raise ValueError(
+                f"rows must have as many entries as there are samples, {self.n}, got {len(rows)}."
+            )
+        if (rows.ndim == 1) != (columns is not None) or (
+            columns is not None and not (rows.min() >= 0 and rows.max() < columns)
+        ):
+            raise ValueError(f"rows must be labels from 0 to columns - 1, or rows without columns={columns}.")
+        s: Array | None = None
+        for batch in self._source.blocks(BLOCK):
+            self._between_blocks()
+            here = rows[batch.index]
+            if columns is not None:
+                here = here[:, None] == np.arange(columns)
+            here = np.asarray(here, dtype=np.float64)
+            part = self._statistics(batch, here, batch.weight / self._source.total_weight)
+            s = part if s is None else s + part
+        assert s is not None, "a source has at least one sample"
+        return s
+
+    def objective(self, theta: Theta) -> float:
+        r"""Return :math:`\overline{\mathcal{L}}(\theta)`, equation (em_motivate); nothing is counted."""
+        loss = 0.0
+        for batch in self._source.blocks(BLOCK):
+            loss -= float(batch.weight @ self._model.posterior(batch, theta)[1])
+        return self._model.penalty(theta) + loss / self._source.total_weight
+
+    def evaluate(self, theta: Theta, *, responsibilities: bool = False, labels: bool = False) -> Evaluation:
+        """Return the log-likelihood of every sample; on request its rows or the largest of them.
+
+        Samples are read in blocks, and nothing is counted. Rows are responsibilities where the model is a
+        mixture.
+        """
+        log_likelihood, rows, largest = np.empty(self.n), [], np.empty(self.n, dtype=np.intp)
+        for batch in self._source.blocks(BLOCK):
+            self._between_blocks()
+            posterior, log_likelihood[batch.index] = self._model.posterior(batch, theta)
+            if responsibilities:
+                rows.append(posterior)
+            largest[batch.index] = posterior.argmax(axis=1)
+        return Evaluation(
+            log_likelihood, np.concatenate(rows) if responsibilities else None, largest if labels else None
+        )

@@ -1,0 +1,88 @@
+"""The lane of Gaussian mixtures with covariances: batches of all sizes, in compiled stretches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from swiftem._typing import Array, Theta
+from swiftem.engine.compiled_lane import CompiledLane
+from swiftem.engine.gaussian_expectation import GaussianExpectation
+from swiftem.engine.lane import Current, Task
+from swiftem.engine.numba.gaussian_batches import ANCHOR, MEMORY, NOTHING, Tools, loop_for
+from swiftem.engine.numba.gaussian_blocks import make_work, twin
+from swiftem.engine.numba.gaussian_m_step import Hyper, make_scratch
+from swiftem.engine.parts import Drawn
+from swiftem.engine.threads import one_thread_blas
+from swiftem.methods.update import Update
+from swiftem.models.covariance import Coefficients
+from swiftem.models.gaussian_components import BoundGaussians
+
+__all__ = ["GaussianLane"]
+
+REFERENCES = {"none": NOTHING, "anchor": ANCHOR, "previous": ANCHOR, "memory": MEMORY}
+
+
+class GaussianLane(CompiledLane):
+    """Samples, statistics and φ(θ) as plain arrays."""
+
+    FIRST = 16
+
+    def __init__(self, task: Task, update: Update) -> None:
+        super().__init__(task, update)
+        assert isinstance(task.model, BoundGaussians)
+        self.bound = task.model
+        model, prior, d = self.bound.model, self.bound.prior, self.bound.d
+        sizes = self.bound.kind.code, model.n_components, d
+        q = self.bound.kind.size(model.n_components, d)
+        hyper = Hyper(
+            *prior,
+            float(model.reg_covar),
+            float(self.bound.epsilon),
+            np.array(model.known_weights or (), float),
+        )
+        work = make_work(*sizes)
+        self._tools = Tools(
+            sizes[0], self.bound.centre, np.full(d, np.inf), hyper, make_scratch(*sizes), work,
+            np.empty_like(work.rows), np.empty(q), np.empty(q),
+        )  # fmt: skip
+        self._no_memory = np.empty((0, model.n_components))
+        self._run: Callable[..., tuple[int, int]] | None = None
+
+    def load_theta(self, now: Current) -> None:
+        """Copy φ(θ).
+
+        Where θ is θ̄(s), φ is taken as the kernels write it: then it makes no difference, to the last bit,
+        where a stretch begins.
+        """
+        self._theta = self.prepared(now.theta)
+        if isinstance(self.task.e_step, GaussianExpectation):
+            self._tools = self._tools._replace(reach=self.task.e_step.reach)
+        in_domain = self.bound.in_domain(now.s)
+        self._restate = in_domain and all(map(np.array_equal, now.theta, self.bound.m_step(now.s)))
+
+    def prepared(self, theta: Theta) -> Coefficients:
+        """Return φ(θ) in arrays of its own."""
+        return Coefficients(*(np.array(part, order="C") for part in self.bound.coefficients(theta)))
+
+    def theta_of(self, s: Array) -> Theta:
+        """Return θ̄(s)."""
+        return self.bound.m_step(s)
+
+    def iterate(self, steps: Array, drawn: Drawn) -> tuple[int, int]:
+        """Run the kernel."""
+        update, index = self.update, drawn.index
+        memory = self._no_memory if drawn.memory is None else drawn.memory
+        anchor = self._theta if self.anchor is None else self.anchor
+        if self._run is None:
+            self._run = loop_for(self._theta, self._tools)
+        restate, self._restate = self._restate, False
+        restates_anchor, self.restates_anchor = self.restates_anchor, False
+        with one_thread_blas():
+            return self._run(
+                twin(drawn.y), drawn.weight, self.scale, self.share, REFERENCES[update.reference],
+                float(update.correction), update.renewed_by != "drawn", update.renewed_by != "none",
+                update.centre == "proxy", restate, restates_anchor, steps, index[0], index[-1], twin(memory),
+                self.centre, self.before, self.s, self._theta, anchor, self._tools,
+            )  # fmt: skip

@@ -1,0 +1,56 @@
+"""Which lane Gaussian mixtures with covariances take, and that of em."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from swiftem.data.rows.array_source import ArraySource
+from swiftem.engine.lane import Current, Lane, Task
+from swiftem.engine.parts import is_served
+from swiftem.engine.threads import one_thread_blas
+from swiftem.methods.update import declared
+from swiftem.models.gaussian_components import BoundGaussians
+
+__all__ = ["gaussian_components_lane"]
+
+
+def gaussian_components_lane(task: Task) -> Lane | None:
+    """Return the lane for such a mixture, or None where it does not apply."""
+    if type(task.model) is not BoundGaussians or not is_served(task.source):
+        return None
+    y = task.source.y if isinstance(task.source, ArraySource) else None
+    if y is not None and (not y.flags.c_contiguous or y.dtype not in (np.float32, np.float64)):
+        # Each kind of array would be four more kernels to compile, and a copy twice the data.
+        return OneThreadLane(task)
+    update = declared(task.method)
+    if update is None:
+        return OneThreadLane(task)
+    from swiftem.engine.gaussian_batches import GaussianLane
+
+    return GaussianLane(task, update)
+
+
+class OneThreadLane:
+    """Algorithm 1 with BLAS held to one thread: for batches more would cost more than they give.
+
+    E-steps are compiled (:class:`swiftem.engine.gaussian_expectation.GaussianExpectation`), and the threads
+    of full passes are the library's own.
+    """
+
+    def __init__(self, task: Task) -> None:
+        self._plain = task.plain(task)
+
+    def advance(self, now: Current, stop: int) -> None:
+        """Do iterations ``now.k`` to ``stop`` − 1."""
+        with one_thread_blas():
+            self._plain.advance(now, stop)
+
+    def snapshot(self) -> Any:
+        """Return None: all there is is in ``now``."""
+        return self._plain.snapshot()
+
+    def restore(self, snapshot: Any, now: Current) -> None:
+        """Do nothing: all there is is in ``now``."""
+        self._plain.restore(snapshot, now)

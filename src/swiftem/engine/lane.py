@@ -1,0 +1,140 @@
+"""What every lane has in common."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from swiftem._typing import Array, Theta
+from swiftem.data.draws import Draws
+from swiftem.data.source import Source
+from swiftem.engine.expectation import Expectation
+from swiftem.interrupt import DeferredInterrupt
+from swiftem.methods.method import Method
+from swiftem.models.model import BoundModel
+from swiftem.schedules import Schedule, check_step, constant, inverse, power
+
+__all__ = ["Current", "FusedLane", "Lane", "Task", "step_sizes"]
+
+
+@dataclass
+class Current:
+    """Where Algorithm 1 stands: complete after every iteration (of a fused lane: after every stretch)."""
+
+    k: int
+    theta: Theta
+    s: Array
+    state: Any
+    rejected: int
+    evaluations: int
+
+
+class Task(NamedTuple):
+    """What a run is about; fixed while it lasts."""
+
+    model: BoundModel
+    method: Method
+    source: Source
+    gamma: Schedule
+    draws: Draws
+    e_step: Expectation
+    interrupt: DeferredInterrupt
+    plain: Callable[[Task], Lane]
+    """Makes the lane that goes iteration by iteration: for what a fused lane cannot do."""
+
+
+class Lane(Protocol):
+    """A way through the iterations."""
+
+    def advance(self, now: Current, stop: int) -> None:
+        """Do iterations ``now.k`` to ``stop`` − 1, and leave ``now`` complete also when interrupted."""
+        ...
+
+    def snapshot(self) -> Any:
+        """Return what the lane has beyond ``now``, a NamedTuple of arrays of its own, or None."""
+        ...
+
+    def restore(self, snapshot: Any, now: Current) -> None:
+        """Go on from a snapshot where it belongs to ``now``; otherwise do nothing."""
+        ...
+
+
+class FusedLane(ABC):
+    """A lane that does whole stretches of iterations in compiled code.
+
+    A stretch lasts about a tenth of a second, so that Ctrl-C works. :meth:`load` takes the arrays out of
+    ``now`` (copies: what was recorded must not change), :meth:`stretch` works on them, :meth:`store` puts
+    them back.
+    """
+
+    SECONDS = 0.1
+    FIRST, MOST = 256, 1 << 20
+
+    def __init__(self, task: Task) -> None:
+        self.task = task
+        self._length = self.FIRST
+
+    @abstractmethod
+    def load(self, now: Current) -> None:
+        """Take over from ``now``."""
+
+    @abstractmethod
+    def stretch(self, now: Current, stop: int) -> int:
+        """Do iterations from ``now.k``, to ``stop`` − 1 or fewer (at least one), and return the k reached.
+
+        Rejected steps and E-step evaluations are added to ``now.rejected`` and ``task.e_step.evaluations``.
+        """
+
+    @abstractmethod
+    def store(self, now: Current) -> None:
+        """Put s, θ and the method's state into ``now``, in arrays that later stretches do not change."""
+
+    def advance(self, now: Current, stop: int) -> None:
+        """Do iterations ``now.k`` to ``stop`` − 1 in stretches."""
+        self.load(now)
+        try:
+            while now.k < stop:
+                self.task.interrupt.check()
+                begin, first = perf_counter(), now.k
+                now.k = self.stretch(now, min(stop, now.k + self._length))
+                now.evaluations = self.task.e_step.evaluations
+                self._adapt(now.k - first, perf_counter() - begin)
+        finally:
+            self.store(now)
+
+    def snapshot(self) -> Any:
+        """Return None: there is nothing beyond ``now``."""
+        return None
+
+    def restore(self, snapshot: Any, now: Current) -> None:
+        """Do nothing: there is nothing beyond ``now``."""
+        return
+
+    def _adapt(self, done: int, seconds: float) -> None:
+        """Choose the next stretch's length; a first one may hold compile time, so it shrinks only slowly."""
+        wanted = int(done * self.SECONDS / max(seconds, 1e-6))
+        self._length = min(max(wanted, self._length // 2, 1), 4 * self._length, self.MOST)
+
+
+def step_sizes(gamma: Schedule, start: int, stop: int) -> Array:
+    """Return γ_(start+1), ..., γ_stop, checked: the steps of iterations ``start`` to ``stop`` − 1.
+
+    >>> step_sizes(inverse(3, 10), 0, 3)
+    array([0.27272727, 0.25      , 0.23076923])
+    """
+    k = np.arange(start + 1, stop + 1)
+    if isinstance(gamma, constant):
+        return np.full(len(k), gamma.g)
+    if isinstance(gamma, inverse | power):
+        steps = np.asarray(gamma(k.astype(np.float64)))
+    else:
+        steps = np.array([check_step(gamma(int(number)), int(number)) for number in k])
+    bad = np.flatnonzero(~((steps > 0) & (steps <= 1)))
+    if len(bad):
+        check_step(float(steps[bad[0]]), int(k[bad[0]]))
+    return steps

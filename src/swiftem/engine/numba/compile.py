@@ -1,0 +1,92 @@
+"""The one place where kernels are compiled: options, disk cache, and the line that says so.
+
+A kernel's cache lies in a folder named after the content of all kernel files, so that a change of any of
+them, also of a helper that another file imports, can never run stale code. Where that folder cannot be
+written to, kernels compile in memory: Numba's own second choice, a folder that all versions share, could
+hold stale code.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numba
+
+from swiftem._cache import is_writable, user_cache
+
+__all__ = ["cache_folder", "inlined", "kernel", "reordered", "say_when_compiling"]
+
+log = logging.getLogger("swiftem")
+
+OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
+
+
+def _digest_of_sources() -> str:
+    digest = hashlib.blake2b(numba.__version__.encode(), digest_size=8)
+    for path in sorted(Path(__file__).parent.glob("*.py")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def cache_folder() -> Path:
+    """Return where compiled kernels are kept: below NUMBA_CACHE_DIR, else the user's cache folder."""
+    return user_cache() / _digest_of_sources()
+
+
+def reordered(function: Callable[..., Any]) -> Any:
+    """As :func:`kernel`, with sums in an order that the compiler chooses: it can then use vectors for them.
+
+    The order is the same in every call, so results stay the same to the last bit on one machine, wherever
+    arrays lie in memory: see :mod:`swiftem.engine.numba.scratch` for what a loop that adds up may write to.
+    """
+    return kernel(function, fastmath={"reassoc", "nsz", "contract"})
+
+
+def kernel(function: Callable[..., Any], **more: Any) -> Any:
+    """Compile a kernel at its first call, with the disk cache where there can be one.
+
+    >>> @kernel
+    ... def twice(x):
+    ...     return 2 * x
+    >>> twice(1.5)
+    3.0
+    """
+    # Numba asks for the folder when it decorates, and has no argument for it.
+    settings: Any = numba.config
+    before, settings.CACHE_DIR = settings.CACHE_DIR, str(_FOLDER)
+    try:
+        return numba.njit(cache=_CACHED, **OPTIONS, **more)(function)
+    except RuntimeError:  # a function that is in no file, as in the example
+        return numba.njit(**OPTIONS, **more)(function)
+    finally:
+        settings.CACHE_DIR = before
+
+
+def inlined(function: Callable[..., Any]) -> Any:
+    """Compile a helper into every kernel that calls it; a call would cost more than most helpers do."""
+    return numba.njit(forceinline=True, **OPTIONS)(function)
+
+
+def helper(function: Callable[..., Any]) -> Any:
+    """Compile a helper that kernels call: for what happens seldom and would only be in the way inside."""
+    return numba.njit(**OPTIONS)(function)
+
+
+_FOLDER = cache_folder()
+_CACHED = is_writable(_FOLDER)
+_SAY = not _CACHED or not any(_FOLDER.rglob("*.nbi"))
+
+
+def say_when_compiling() -> None:
+    """Log one line, once, where kernels have not been compiled before, or cannot be kept."""
+    global _SAY
+    if _SAY:
+        _SAY = False
+        when = "for the first time on this machine: a few seconds, once"
+        if not _CACHED:
+            when = f"in memory, as {_FOLDER} cannot be written to: a few seconds in every process"
+        log.warning("swiftem compiles its kernels %s.", when)

@@ -1,0 +1,302 @@
+"""Gaussian mixtures with covariances: whole stretches of iterations on batches, of any method.
+
+One loop does what a :class:`swiftem.methods.Update` declares, and is compiled once: rows and memory are given
+as two arrays each, float64 and float32, of which one is empty.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numba
+import numpy as np
+
+from swiftem.engine.numba.compile import helper, kernel
+from swiftem.engine.numba.gaussian_blocks import (
+    TIED,
+    Twin,
+    add_statistics,
+    add_up,
+    e_step,
+    is_near,
+    spread,
+)
+from swiftem.engine.numba.gaussian_m_step import m_step
+from swiftem.engine.numba.pointer import types
+
+__all__ = ["ANCHOR", "MEMORY", "NOTHING", "Tools", "loop_for"]
+
+NOTHING, ANCHOR, MEMORY = 0, 1, 2
+"""What is taken off the statistics of a batch."""
+
+
+class Tools(NamedTuple):
+    """What all loops need.
+
+    Attributes
+    ----------
+    kind : int
+        Code of the kind of covariance.
+    offset, reach : ndarray, shape (d,)
+        The centre of the data, and how far samples are from it (infinite where unknown).
+    hyper, scratch, work
+        Of M-steps and E-steps.
+    spare : ndarray, size b·M of a block
+        Responsibilities at an anchor.
+    change, candidate : ndarray, shape (q,)
+        Statistics of a batch, and where a step would lead.
+    """
+
+    kind: Any
+    offset: Any
+    reach: Any
+    hyper: Any
+    scratch: Any
+    work: Any
+    spare: Any
+    change: Any
+    candidate: Any
+
+
+@helper
+def _take(y: Any, index: Any, offset: Any, samples: Any) -> None:
+    """Write samples ``index`` (b,) of ``y`` (n, d), minus the offset, as columns into ``samples`` (d, b)."""
+    for t in range(len(index)):
+        i = np.uintp(index[t])
+        for c in range(y.shape[1]):
+            samples[c, t] = y[i, c] - offset[c]
+
+
+@helper
+def _is_known_near(theta: Any, tools: Any) -> Any:
+    """Tell whether expanded squares keep enough digits for all samples there are."""
+    tools.work.extent[:] = tools.reach
+    return is_near(theta, tools.work.extent)
+
+
+@helper
+def _responsibilities(samples: Any, theta: Any, is_known: Any, tools: Any, rows: Any) -> Any:
+    """Write the responsibilities of ``samples`` (d, b) into ``rows`` (b, M); return whether they are near."""
+    near = is_known
+    if not is_known:
+        spread(samples, tools.work.extent)
+        near = is_near(theta, tools.work.extent)
+    e_step(tools.kind, samples, theta, near, tools.work, rows)
+    return near
+
+
+@helper
+def _add_sums(samples: Any, rows: Any, near: Any, tools: Any) -> None:
+    """Add the statistics of ``rows`` (b, M), weighted, to ``tools.change``."""
+    kind, work, change = tools.kind, tools.work, tools.change
+    if kind == TIED:
+        add_up(rows, work.totals)
+    add_statistics(kind, samples, rows, near, True, work)
+    (p, n_components), d = work.sums2.shape, len(work.sums3)
+    end = n_components * (1 + d)
+    per_component = p - d
+    for m in range(n_components):
+        change[m] += work.sums1[m]
+        for c in range(d):
+            change[n_components + m * d + c] += work.sums2[c, m]
+        for c in range(per_component):
+            change[end + m * per_component + c] += work.sums2[d + c, m]
+    if kind == TIED:
+        for i in range(d):
+            for j in range(i + 1):
+                change[end] += work.sums3[i, j]
+                end += 1
+
+
+@helper
+def _weigh(rows: Any, sample_weight: Any, index: Any, factor: Any) -> None:
+    """Multiply row t by factor times the weight of sample ``index[t]``; ``sample_weight`` (0,): ones."""
+    for t in range(len(rows)):
+        scale = factor * sample_weight[index[t]] if len(sample_weight) else factor
+        for m in range(rows.shape[1]):
+            rows[t, m] *= scale
+
+
+@helper
+def _swap(rows: Any, index: Any, memory: Any) -> None:
+    """Write ``rows`` (b, M) into the memory (n, M) and replace them by the change of what is stored."""
+    for t in range(len(rows)):
+        i = np.uintp(index[t])
+        for m in range(rows.shape[1]):
+            old = np.float64(memory[i, m])
+            memory[i, m] = rows[t, m]
+            rows[t, m] = np.float64(memory[i, m]) - old
+
+
+@helper
+def _take_off(rows: Any, index: Any, memory: Any, correction: Any) -> None:
+    """Subtract ``correction`` times rows ``index`` (b,) of the memory (n, M) from ``rows`` (b, M)."""
+    for t in range(len(rows)):
+        i = np.uintp(index[t])
+        for m in range(rows.shape[1]):
+            rows[t, m] -= correction * memory[i, m]
+
+
+@helper
+def _statistics(
+    y: Any, sample_weight: Any, factor: Any, index: Any, theta: Any,
+    reference: Any, correction: Any, anchor: Any, memory: Any, renew: Any, tools: Any,
+) -> None:  # fmt: skip
+    """Write the statistics of samples ``index`` (b,), times ``factor``, into ``tools.change``.
+
+    They are those at ``theta`` minus ``correction`` times those of the reference; where ``renew``, the change
+    of the memory, which is written to.
+    """
+    d, n_components = len(tools.offset), len(theta.constant)
+    parts = -(-len(index) // len(tools.work.largest))
+    block = -(-len(index) // parts)  # blocks of equal size: a small one at the end would be dear
+    is_known = _is_known_near(theta, tools)
+    is_known_there = reference == ANCHOR and _is_known_near(anchor, tools)
+    tools.change[:] = 0.0
+    for first in range(0, len(index), block):
+        here = index[first : first + block]
+        b = len(here)
+        samples = tools.work.samples[: d * b].reshape(d, b)
+        rows = tools.work.rows[: b * n_components].reshape(b, n_components)
+        if len(y.double):
+            _take(y.double, here, tools.offset, samples)
+        else:
+            _take(y.single, here, tools.offset, samples)
+        spare = tools.spare[: b * n_components].reshape(b, n_components)
+        if reference == ANCHOR:
+            _responsibilities(samples, anchor, is_known_there, tools, spare)
+        near = _responsibilities(samples, theta, is_known, tools, rows)
+        if reference == ANCHOR:
+            for t in range(b):
+                for m in range(n_components):
+                    rows[t, m] -= correction * spare[t, m]
+        if renew and len(memory.double):
+            _swap(rows, here, memory.double)
+        elif renew:
+            _swap(rows, here, memory.single)
+        elif reference == MEMORY and len(memory.double):
+            _take_off(rows, here, memory.double, correction)
+        elif reference == MEMORY:
+            _take_off(rows, here, memory.single, correction)
+        _weigh(rows, sample_weight, here, factor)
+        _add_sums(samples, rows, near, tools)
+
+
+@helper
+def _copy(theta: Any, into: Any) -> None:
+    """Copy all arrays of one set of coefficients into another."""
+    into.phi[:] = theta.phi
+    into.constant[:] = theta.constant
+    into.means[:] = theta.means
+    into.plain[:] = theta.plain
+    into.whiten[:] = theta.whiten
+    into.scales[:] = theta.scales
+
+
+@kernel
+def batches(
+    y: Any, sample_weight: Any, scale: Any, share: Any,
+    reference: Any, correction: Any, reads: Any, renews: Any, follows: Any, restate: Any,
+    restate_anchor: Any,
+    steps: Any, index: Any, other: Any, memory: Any, centre: Any, before: Any, s: Any, theta: Any,
+    anchor: Any, tools: Any,
+) -> Any:  # fmt: skip
+    """Do iterations of S = λC + mean_I(s_i(θ) − λ·ref_i), ŝ ← ŝ + γ(S − ŝ), θ ← θ̄(ŝ).
+
+    Parameters
+    ----------
+    y : Twin, shape (n, d)
+    sample_weight : ndarray, shape (n,), or (0,) for ones
+        Where data are on disk, these and the memory are of the samples of the stretch alone.
+    scale, share : float
+        n / W and 1 / W, W the sum of weights.
+    reference : int
+        NOTHING, ANCHOR or MEMORY.
+    correction : float
+        λ.
+    reads, renews, follows : bool
+        Whether S is read from samples ``index`` (otherwise it is the centre, renewed); whether the memory of
+        samples ``other`` is renewed; whether centre and anchor follow S and θ.
+    restate, restate_anchor : bool
+        Whether θ is θ̄(s), or the anchor θ̄(before), and is to be written as M-steps here write it.
+    steps : ndarray, shape (iterations,)
+        γ.
+    index, other : ndarray, shape (iterations, b)
+        Samples.
+    memory : Twin, shape (n, M) or (0, M)
+    centre, s : ndarray, shape (q,)
+        Flat statistics, changed in place.
+    before : ndarray, shape (q,)
+        Where the anchor follows: ŝ that it is θ̄ of.
+    theta, anchor : Coefficients
+        Changed in place.
+    tools : Tools
+
+    Returns
+    -------
+    rejected, moved : int
+        Steps that were rejected, and those before the last iteration that were not.
+    """
+    rejected, moved, candidate = 0, 0, tools.candidate
+    if restate:
+        m_step(tools.kind, s, tools.hyper, tools.scratch, theta)
+    if restate_anchor:
+        m_step(tools.kind, before, tools.hyper, tools.scratch, anchor)
+    for k in range(len(steps)):
+        moved = k - rejected
+        for renew in (False, True):  # one place for both: it is what takes long to compile
+            if not (renews if renew else reads):
+                continue
+            _statistics(
+                y, sample_weight, share if renew else scale / index.shape[1], other[k] if renew else index[k],
+                theta, NOTHING if renew else reference, correction, anchor, memory, renew, tools,
+            )  # fmt: skip
+            if renew:
+                centre += tools.change
+            else:
+                for q in range(len(s)):
+                    candidate[q] = correction * centre[q] + tools.change[q]
+        if not reads:
+            candidate[:] = centre
+        if follows:
+            centre[:] = candidate
+            before[:] = s
+            _copy(theta, anchor)
+        if steps[k] < 1.0:
+            for q in range(len(s)):
+                candidate[q] = s[q] + steps[k] * (candidate[q] - s[q])  # (sestep)
+        if m_step(tools.kind, candidate, tools.hyper, tools.scratch, theta):  # (mstep)
+            s[:] = candidate
+        else:
+            rejected += 1
+    return rejected, moved
+
+
+def loop_for(theta: Any, tools: Tools) -> Callable[..., tuple[int, int]]:
+    """Return :func:`batches`, compiled for ``theta`` and ``tools`` like these.
+
+    It trusts the types of its arguments: everything is in C order, and may be read-only where it is not
+    changed.
+    """
+    if not hasattr(batches, "compile"):  # NUMBA_DISABLE_JIT
+        return batches  # type: ignore[no-any-return]
+    of: Any = numba.typeof
+    return _compiled_loop(of(theta), of(tools))
+
+
+@lru_cache(maxsize=32)
+def _compiled_loop(theta: Any, tools: Any) -> Callable[..., tuple[int, int]]:
+    number, flag, vector = types.float64, types.boolean, types.Array(types.float64, 1, "C")
+    read = types.Array(types.float64, 1, "C", readonly=True)
+    drawn = types.Array(types.intp, 2, "C", readonly=True)
+    pairs = [
+        types.NamedTuple([types.Array(kind, 2, "C", readonly=only) for kind in (number, types.float32)], Twin)
+        for only in (True, False)
+    ]
+    found: Callable[..., tuple[int, int]] = batches.compile((
+        pairs[0], read, number, number, types.int64, number, flag, flag, flag, flag, flag,
+        read, drawn, drawn, pairs[1], vector, vector, vector, theta, theta, tools,
+    ))  # fmt: skip
+    return found

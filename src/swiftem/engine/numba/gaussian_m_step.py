@@ -1,0 +1,247 @@
+"""The M-step of Gaussian mixtures with covariances, from flat statistics to what E-steps need.
+
+The formulas are those of :mod:`swiftem.models.covariance`, one file a kind. Matrices are factored in place by
+loops whose innermost runs along a row, which compiles to vector instructions.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from swiftem.engine.numba.compile import helper
+from swiftem.engine.numba.gaussian_blocks import DIAG, FULL, SPHERICAL, TIED
+
+__all__ = ["Hyper", "Scratch", "m_step", "make_scratch"]
+
+ROUNDING = 8.0 * float(np.finfo(np.float64).eps)
+"""Twice what the reference allows, so that it never refuses what was accepted here."""
+
+
+class Hyper(NamedTuple):
+    """What an M-step depends on besides statistics: the bound prior, and how weights are estimated.
+
+    ``mean`` (d,), ``mean_precision``, ``degrees`` and ``scale`` (d, d) as in
+    :class:`swiftem.models.normal_inverse_wishart.BoundPrior`; ``known`` weights are (M,), or (0,) where they
+    are not known.
+    """
+
+    mean: Any
+    mean_precision: Any
+    degrees: Any
+    scale: Any
+    reg_covar: Any
+    epsilon: Any
+    known: Any
+
+
+class Scratch(NamedTuple):
+    """Buffers: ``means`` (M, d), ``matrices`` (M or 1, d, d), ``precision`` (d, d), ``variances`` (M, d)."""
+
+    means: Any
+    matrices: Any
+    precision: Any
+    variances: Any
+
+
+def make_scratch(kind: int, n_components: int, d: int) -> Scratch:
+    """Return buffers for M-steps.
+
+    >>> make_scratch(FULL, 3, 2).matrices.shape
+    (3, 2, 2)
+    """
+    matrices = {FULL: n_components, TIED: 1}.get(kind, 0)
+    return Scratch(
+        np.empty((n_components, d)), np.empty((matrices, d, d)), np.empty((d, d)), np.empty((n_components, d))
+    )
+
+
+@helper
+def _cholesky(a: Any, floor: Any) -> Any:
+    """Replace the upper triangle of ``a`` (d, d) by R, RᵀR = a; False if a pivot is not above ``floor``."""
+    d = len(a)
+    for j in range(d):
+        pivot = a[j, j]
+        if not (pivot > floor[j] and pivot > 0.0 and pivot < math.inf):
+            return False
+        inverse = 1.0 / math.sqrt(pivot)
+        for c in range(j, d):
+            a[j, c] *= inverse
+        for i in range(j + 1, d):
+            factor, line, top = a[j, i], a[i, i:], a[j, i:]
+            for c in range(len(line)):
+                line[c] -= factor * top[c]
+    return True
+
+
+@helper
+def _invert(r: Any, inverse: Any) -> None:
+    """Write the inverse of Rᵀ, lower triangular, into ``inverse`` (d, d); the rest of it is set to zero."""
+    d = len(r)
+    inverse[:] = 0.0
+    for i in range(d):
+        inverse[i, i] = 1.0
+        for k in range(i):
+            factor, line, other = r[k, i], inverse[i, : k + 1], inverse[k, : k + 1]
+            for c in range(len(line)):
+                line[c] -= factor * other[c]
+        scale = 1.0 / r[i, i]
+        for c in range(i + 1):
+            inverse[i, c] *= scale
+
+
+@helper
+def _square(lower: Any, precision: Any) -> None:
+    """Write the upper triangle of lowerᵀ·lower into ``precision`` (d, d)."""
+    precision[:] = 0.0
+    for i in range(len(lower)):
+        for a in range(i + 1):
+            factor, line, row = lower[i, a], precision[a, a : i + 1], lower[i, a : i + 1]
+            for c in range(len(line)):
+                line[c] += factor * row[c]
+
+
+@helper
+def _scatter(kind: Any, m: Any, s1: Any, s3: Any, hyper: Any, scratch: Any) -> Any:
+    """Write the covariance of component m, upper triangle, into its matrix, and factor it.
+
+    Of "tied", which has one for all, it is that of component 0.
+    """
+    n_components, d = scratch.means.shape
+    matrix, floor = scratch.matrices[m], scratch.variances[0]
+    count = s1[m] if kind == FULL else s1.sum()
+    products = s3[m * d * (d + 1) // 2 :]
+    first, last = (m, m + 1) if kind == FULL else (0, n_components)
+    kappa, inverse = hyper.mean_precision, 1.0 / (count + hyper.degrees)
+    prior, weight, mean = (last - first) * kappa, s1[first] + kappa, scratch.means[first]
+    k = 0
+    for j in range(d):
+        from_prior, from_mean = prior * hyper.mean[j], weight * mean[j]
+        for i in range(j + 1):
+            value = products[k] + hyper.scale[j, i] + from_prior * hyper.mean[i] - from_mean * mean[i]
+            matrix[i, j] = value * inverse
+            k += 1
+    for one in range(first + 1, last):
+        weight, mean = (s1[one] + kappa) * inverse, scratch.means[one]
+        for i in range(d):
+            factor, line, rest = weight * mean[i], matrix[i, i:], mean[i:]
+            for c in range(len(line)):
+                line[c] -= factor * rest[c]
+    for i in range(d):
+        floor[i] = ROUNDING * abs(products[i * (i + 1) // 2 + i]) * inverse
+        matrix[i, i] += hyper.reg_covar
+    return _cholesky(matrix, floor)
+
+
+@helper
+def _variances(kind: Any, s1: Any, s3: Any, hyper: Any, scratch: Any) -> Any:
+    """Write the variances of "diag" and "spherical"; tell whether all are positive."""
+    n_components, d = scratch.means.shape
+    kappa = hyper.mean_precision
+    for m in range(n_components):
+        inverse = 1.0 / (s1[m] + hyper.degrees)
+        total, raw = 0.0, 0.0
+        for c in range(d):
+            mean = scratch.means[m, c]
+            value = hyper.scale[c, c] + kappa * hyper.mean[c] * hyper.mean[c] - (s1[m] + kappa) * mean * mean
+            total += value
+            if kind == DIAG:
+                raw = s3[m * d + c]
+                value = (value + raw) * inverse + hyper.reg_covar
+                if not (value > ROUNDING * abs(raw) * inverse and value > 0.0 and value < math.inf):
+                    return False
+                scratch.variances[m, c] = value
+        if kind == SPHERICAL:
+            raw = s3[m]
+            value = (total + raw) * inverse / d + hyper.reg_covar
+            if not (value > ROUNDING * abs(raw) * inverse / d and value > 0.0 and value < math.inf):
+                return False
+            scratch.variances[m, :] = value
+    return True
+
+
+@helper
+def _write_matrix(kind: Any, m: Any, matrix: Any, scratch: Any, theta: Any) -> Any:
+    """Write the coefficients that follow from the factor of component m; return log|U|."""
+    n_components, d = scratch.means.shape
+    whiten, precision = theta.whiten[m], scratch.precision
+    _invert(matrix, whiten)
+    _square(whiten, precision)
+    if kind == FULL:
+        k = d
+        for i in range(d):
+            for j in range(i):
+                theta.phi[k, m] = -precision[j, i]
+                k += 1
+            theta.phi[k, m] = -0.5 * precision[i, i]
+            k += 1
+    log_det = 0.0
+    for i in range(d):
+        log_det += math.log(whiten[i, i])
+    first, last = (m, m + 1) if kind == FULL else (0, n_components)
+    for one in range(first, last):
+        mean, linear = scratch.means[one], scratch.variances[0]
+        square = 0.0
+        linear[:] = 0.0
+        for i in range(d):
+            value, row = 0.0, whiten[i, : i + 1]
+            for j in range(len(row)):
+                value += row[j] * mean[j]
+            square += value * value
+            for j in range(len(row)):
+                linear[j] += value * row[j]  # Pμ = U (Uᵀμ)
+        for i in range(d):
+            theta.phi[i, one] = linear[i]
+        theta.constant[one] = log_det - 0.5 * square
+        theta.plain[one] = log_det
+    return log_det
+
+
+@helper
+def m_step(kind: Any, s: Any, hyper: Any, scratch: Any, theta: Any) -> Any:
+    """Write θ̄(s), of flat statistics ``s`` (q,), into the arrays of ``theta``.
+
+    ``theta`` is a :class:`swiftem.models.covariance.Coefficients`. Return False, and write nothing, where
+    there is no M-step.
+    """
+    n_components, d = scratch.means.shape
+    s1 = s[:n_components]
+    s2 = s[n_components : n_components * (1 + d)].reshape(n_components, d)
+    s3 = s[n_components * (1 + d) :]
+    kappa = hyper.mean_precision
+    for m in range(n_components):
+        if not (s1[m] + hyper.epsilon > 0.0 and s1[m] + kappa > 0.0 and s1[m] + hyper.degrees > 0.0):
+            return False
+        for c in range(d):
+            scratch.means[m, c] = (s2[m, c] + kappa * hyper.mean[c]) / (s1[m] + kappa)
+    for m in range(len(scratch.matrices)):
+        if not _scatter(kind, m, s1, s3, hyper, scratch):
+            return False
+    if not len(scratch.matrices) and not _variances(kind, s1, s3, hyper, scratch):
+        return False
+
+    theta.means[:] = scratch.means
+    for m in range(len(scratch.matrices)):
+        _write_matrix(kind, m, scratch.matrices[m], scratch, theta)
+    if not len(scratch.matrices):
+        for m in range(n_components):
+            theta.plain[m] = theta.constant[m] = 0.0
+            for c in range(d):
+                precision, mean = 1.0 / scratch.variances[m, c], scratch.means[m, c]
+                theta.scales[m, c] = math.sqrt(precision)
+                theta.phi[c, m] = precision * mean
+                theta.phi[d + c if kind == DIAG else d, m] = -0.5 * precision
+                theta.plain[m] -= 0.5 * math.log(scratch.variances[m, c])
+                theta.constant[m] -= 0.5 * precision * mean * mean
+            theta.constant[m] += theta.plain[m]
+    total = 0.0
+    for m in range(n_components):
+        total += s1[m] + hyper.epsilon
+    for m in range(n_components):
+        weight = hyper.known[m] if len(hyper.known) else (s1[m] + hyper.epsilon) / total
+        addend = (math.log(weight) if weight > 0.0 else -math.inf) - 0.5 * d * math.log(2.0 * math.pi)
+        theta.plain[m] += addend
+        theta.constant[m] += addend
+    return True

@@ -1,0 +1,179 @@
+r"""pLSA by documents, in plain NumPy: the definition of what ``engine/numba/plsa_documents.py`` computes.
+
+A document has topics :math:`a_k`, an entry of it the count n and the word's probabilities :math:`b_k`. Its
+responsibilities, equation (condexp_plsa), are :math:`r_k = a_k b_k / \max(\sum_k a_k b_k, \epsilon)`: a word
+that no topic of the document has says nothing. The document's M-step, equation (mstep_plsa), is
+:math:`a_k \leftarrow (\sum_e n_e r_{ek} + \alpha_k) / \sum_k (\cdot)`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from swiftem._typing import Array, Index
+
+__all__ = ["SMALLEST", "TINY", "fold_in", "leave_one_out_pass", "pass_over", "responsibilities", "sums_of"]
+
+SMALLEST, TINY, LEAST_LEAP, LONGEST_LEAP = 1e-150, 1e-60, 1e-6, 8.0
+
+
+def responsibilities(a: Array, b: Array) -> tuple[Array, Array]:
+    """Return r (m, K) and p (m,) of entries; a (K,) are the document's topics, b (m, K) their words'."""
+    joint = a * b
+    p = np.maximum(joint.sum(axis=1), SMALLEST)
+    return joint / p[:, None], p
+
+
+def _m_step(counts: Array, alpha: Array) -> Array:
+    """Return the topics (K,) of a document; uniform where there is nothing to go by."""
+    total = (counts + alpha).sum()
+    found = (counts + alpha) / total if total > 0 else np.full(len(alpha), 1.0 / len(alpha))
+    return np.where(found > TINY, found, 0.0)
+
+
+def pass_over(
+    begin: Index, word: Index, count: Array, weight: Array, doc_topic: Array, word_topic: Array, alpha: Array
+) -> tuple[Array, Array, float]:
+    """One iteration of EM, all of it but the topics' M-step.
+
+    Parameters
+    ----------
+    begin, word, count : ndarray, shapes (D + 1,), (m,), (m,)
+        Entries of the documents in CSR order.
+    weight : ndarray, shape (D,)
+        Of documents.
+    doc_topic : ndarray, shape (D, K)
+        Topics of documents.
+    word_topic : ndarray, shape (V, K)
+        Words of topics.
+    alpha : ndarray, shape (K,)
+        Added to documents' counts of topics.
+
+    Returns
+    -------
+    doc_topic : ndarray, shape (D, K)
+        After the M-step.
+    by_word : ndarray, shape (V, K)
+        Σ n·r_k of the words, weighted.
+    value : float
+        Σ n log p of the entries, weighted, before the M-step.
+    """
+    found, by_word, value = np.empty_like(doc_topic), np.zeros_like(word_topic), 0.0
+    for d in range(len(doc_topic)):
+        entries = slice(begin[d], begin[d + 1])
+        r, p = responsibilities(doc_topic[d], word_topic[word[entries]])
+        weighted = count[entries, None] * r
+        np.add.at(by_word, word[entries], weight[d] * weighted)
+        value += weight[d] * float(count[entries] @ np.log(p))
+        found[d] = _m_step(weighted.sum(axis=0), alpha)
+    return found, by_word, value
+
+
+def leave_one_out_pass(
+    begin: Index, word: Index, count: Array, weight: Array, doc_topic: Array, word_topic: Array,
+    totals: Array, alpha: Array, beta: Array,
+) -> tuple[Array, Array, float]:  # fmt: skip
+    """As :func:`pass_over`, but no token is explained by what it has itself added to the counts.
+
+    Parameters
+    ----------
+    totals : ndarray, shape (K,)
+        What counts and β of a topic's words sum to.
+    beta : ndarray, shape (V, K)
+        Added to the topics' counts of words.
+    """
+    found, by_word, value = np.empty_like(doc_topic), np.zeros_like(word_topic), 0.0
+    for d in range(len(doc_topic)):
+        entries = slice(begin[d], begin[d + 1])
+        n, a, b = count[entries, None], doc_topic[d], word_topic[word[entries]]
+        r, p = responsibilities(a, b)
+        of_document = n.sum() + alpha.sum()
+        left_a = np.maximum(a - np.minimum(n, 1.0) * r / of_document, alpha / of_document)
+        own = np.minimum(n, 1.0) * min(weight[d], 1.0)
+        left_b = np.maximum(b - own * r / totals, beta[word[entries]] / totals)
+        joint = left_a * left_b
+        without = joint.sum(axis=1, keepdims=True)
+        r = np.where(without > SMALLEST, joint / np.maximum(without, SMALLEST), r)
+        np.add.at(by_word, word[entries], weight[d] * n * r)
+        value += weight[d] * float(count[entries] @ np.log(p))
+        found[d] = _m_step((n * r).sum(axis=0), alpha)
+    return found, by_word, value
+
+
+def _rounds(
+    b: Array, count: Array, a: Array, alpha: Array, max_iter: int, tol: float, leaps: bool
+) -> tuple[Array, int]:
+    """Iterate a document's topics until they change by less than ``tol``; return them and how often."""
+
+    def image(a: Array) -> Array:
+        return _m_step(count @ responsibilities(a, b)[0], alpha)
+
+    before: list[Array] = []
+    for rounds in range(1, max_iter + 1):
+        after = image(a)
+        before.append(a)
+        change, a = np.abs(after - a).sum(), after
+        if change < tol:
+            return a, rounds
+        if leaps and len(before) == 2:
+            before, (zeroth, first) = [], before
+            if change <= LEAST_LEAP or rounds == max_iter:
+                continue
+            step = first - zeroth
+            bend = a - first - step
+            length = np.sqrt((step @ step) / (bend @ bend)) if bend.any() else 1.0
+            length = min(max(length, 1.0), LONGEST_LEAP)
+            a = np.maximum(zeroth + 2.0 * length * step + length**2 * bend, 0.1 * a)
+            a = a / a.sum()
+    return a, max_iter
+
+
+def fold_in(
+    begin: Index, word: Index, count: Array, word_topic: Array, alpha: Array, max_iter: int, tol: float,
+    doc_topic: Array,
+) -> tuple[Array, Array, int]:  # fmt: skip
+    """Find documents' topics for given words of topics; arrays as in :func:`pass_over`.
+
+    Returns
+    -------
+    doc_topic : ndarray, shape (D, K)
+        The topics found.
+    log_likelihood : ndarray, shape (D,)
+        Σ n log p.
+    evaluations : int
+        E-steps of entries.
+    """
+    found, log_likelihood, evaluations = np.empty_like(doc_topic), np.empty(len(doc_topic)), 0
+    for d in range(len(doc_topic)):
+        entries = slice(begin[d], begin[d + 1])
+        b = word_topic[word[entries]]
+        found[d], rounds = _rounds(b, count[entries], doc_topic[d], alpha, max_iter, tol, leaps=True)
+        log_likelihood[d] = count[entries] @ np.log(responsibilities(found[d], b)[1])
+        evaluations += (rounds + 1) * len(b)
+    return found, log_likelihood, evaluations
+
+
+def sums_of(
+    begin: Index, word: Index, count: Array, weight: Array, word_topic: Array, alpha: Array, max_iter: int,
+    tol: float, doc_topic: Array,
+) -> tuple[Array, Array, int]:  # fmt: skip
+    """Fold documents in by plain iterations and sum their words up; arrays as in :func:`pass_over`.
+
+    Returns
+    -------
+    by_word : ndarray, shape (V, K)
+        Σ n·r_k of the words, weighted.
+    doc_topic : ndarray, shape (D, K)
+        The topics found.
+    evaluations : int
+        E-steps of entries.
+    """
+    found, by_word, evaluations = np.empty_like(doc_topic), np.zeros_like(word_topic), 0
+    for d in range(len(doc_topic)):
+        entries = slice(begin[d], begin[d + 1])
+        b = word_topic[word[entries]]
+        found[d], rounds = _rounds(b, count[entries], doc_topic[d], alpha, max_iter, tol, leaps=False)
+        weighted = count[entries, None] * responsibilities(found[d], b)[0]
+        np.add.at(by_word, word[entries], weight[d] * weighted)
+        evaluations += (rounds + 1) * len(b)
+    return by_word, found, evaluations

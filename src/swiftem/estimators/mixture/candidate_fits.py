@@ -1,0 +1,220 @@
+"""One fit of a selection: afresh and from the fit with fewer components, the better one kept and measured."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import inf, isfinite, log, nan
+from numbers import Real
+from time import perf_counter
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import check_random_state
+
+from swiftem._checks import check_not_lazy, shown
+from swiftem._typing import Array
+from swiftem.estimators.mixture.gaussian_mixture import GaussianMixture
+from swiftem.estimators.mixture.selection import Candidate
+from swiftem.estimators.mixture.split import double_component, parameters_of, split_component
+from swiftem.estimators.read_weights import read_weights
+from swiftem.estimators.validated import validated
+
+__all__ = ["KINDS", "CandidateFits", "Criterion", "Fitted"]
+
+KINDS = ("full", "tied", "diag", "spherical")
+SAMPLE = 2000
+"""Rows by which the component to split is chosen."""
+FIT = ("converged_", "n_iter_", "lower_bound_", "lower_bounds_", "method_", "history_", "stationarity_")
+"""How a fit went, which is true of its mixture with a component doubled, too."""
+BLOCK = 1 << 16
+"""Rows whose responsibilities are in memory at a time, for the entropy."""
+
+Criterion = str | Callable[[GaussianMixture, Any, Any], float]
+
+
+class Fitted(NamedTuple):
+    """A row of the table, and its mixture, or None where the fit failed."""
+
+    row: Candidate
+    mixture: GaussianMixture | None
+
+
+@dataclass(frozen=True)
+class CandidateFits:
+    """What all fits of a selection share.
+
+    Attributes
+    ----------
+    given : tuple
+        X and sample_weight as the user gave them, for a criterion of theirs.
+    X : ndarray, shape (n, d)
+        The rows that have weight.
+    weight : ndarray, shape (n,), or None
+        Their weights.
+    names : ndarray of str, or None
+        Of the columns.
+    sample : ndarray, shape (., d)
+        Some of the rows, drawn in proportion to their weights, or all of them.
+    sample_weight : ndarray or None
+        Weights of these, where all are there.
+    criterion : str or callable
+        What is chosen by.
+    n_init, seed : int
+        Fresh starts of each fit, and what their randomness comes from.
+    parameters : dict
+        Of the estimator.
+    """
+
+    given: tuple[Any, Any]
+    X: NDArray[Any]
+    weight: Array | None
+    names: Any
+    sample: NDArray[Any]
+    sample_weight: Array | None
+    criterion: Criterion
+    n_init: int
+    seed: int
+    parameters: dict[str, Any]
+
+    @classmethod
+    def prepare(
+        cls, X: ArrayLike, sample_weight: ArrayLike | None, criterion: Criterion, n_init: int,
+        random_state: Any, parameters: dict[str, Any],
+    ) -> Self:  # fmt: skip
+        """Check the data as a fit would, once for all fits."""
+        reader = GaussianMixture()
+        check_not_lazy("X", X)
+        rows = validated(reader, X, dtype=[np.float64, np.float32], ensure_min_samples=2)
+        weight = read_weights(sample_weight, rows)
+        if weight is not None:
+            rows, weight = rows[weight > 0], weight[weight > 0]
+            weight = None if (weight == 1.0).all() else weight
+        seed = int(check_random_state(random_state).randint(2**31 - 1))
+        sample, of_sample = rows, weight
+        if len(rows) > SAMPLE:
+            chance = None if weight is None else weight / weight.sum()
+            index = np.random.default_rng(seed).choice(
+                len(rows), SAMPLE, replace=weight is not None, p=chance
+            )
+            sample, of_sample = rows[np.sort(index)], None
+        names = getattr(reader, "feature_names_in_", None)
+        given = X, sample_weight
+        return cls(given, rows, weight, names, sample, of_sample, criterion, n_init, seed, parameters)
+
+    @property
+    def name(self) -> str:
+        """Of the criterion."""
+        if isinstance(self.criterion, str):
+            return self.criterion.upper()
+        name = getattr(self.criterion, "__name__", "criterion")
+        return "criterion" if name == "<lambda>" else str(name)
+
+    def fit(self, kind: str, count: int, before: Fitted | None) -> Fitted:
+        """Return the best fit with ``count`` components, no worse than ``before``, which has fewer."""
+        began = perf_counter()
+        words = np.random.SeedSequence([self.seed, KINDS.index(kind), count]).generate_state(1)
+        seed = int(words[0]) >> 1
+        found: dict[str, tuple[GaussianMixture, float]] = {}
+        failed = ""
+        for start in ("fresh", "split") if before is not None else ("fresh",):
+            try:
+                mixture = self._begin(kind, count, seed, before if start == "split" else None)
+                mixture.fit(self.X, sample_weight=self.weight)
+            except ValueError as error:  # an ill-defined covariance, or fewer rows than components
+                failed = failed or " ".join(str(error).split())
+            else:
+                found[start] = mixture, self._log_likelihood(mixture)
+        n_parameters = _n_parameters(kind, count, self.X.shape[1])
+        if not found:
+            seconds = perf_counter() - began
+            return Fitted(
+                Candidate(
+                    kind, count, nan, nan, nan, nan, nan, n_parameters, False, 0, seconds, "", failed
+                ), None,
+            )  # fmt: skip
+        penalised = any(self.parameters.get(name) is not None for name in ("prior", "concentration"))
+        best = max(found, key=lambda start: found[start][0].lower_bound_ if penalised else found[start][1])
+        if before is not None and not penalised and found[best][1] < before.row.log_likelihood:
+            best = "doubled"
+            mixture = self._doubled(before, count, seed)
+            found[best] = mixture, self._log_likelihood(mixture)
+        mixture, log_likelihood = found[best]
+        mixture.set_params(warm_start=False, n_init=self.n_init)
+        return self._measured(mixture, log_likelihood, n_parameters, best, began)
+
+    def _begin(self, kind: str, count: int, seed: int, before: Fitted | None) -> GaussianMixture:
+        """Return a mixture to be fitted: afresh, or from an earlier one, whose components are split."""
+        if before is None or before.mixture is None:
+            return GaussianMixture(
+                count, covariance_type=kind, n_init=self.n_init, random_state=seed, **self.parameters
+            )
+        mixture = self._given(kind, parameters_of(before.mixture), seed)  # which knows no names of columns
+        while mixture.n_components < count:
+            mixture = self._given(kind, split_component(mixture, self.sample, self.sample_weight), seed)
+        return mixture
+
+    def _doubled(self, before: Fitted, count: int, seed: int) -> GaussianMixture:
+        """Return an earlier mixture, with as many components as wanted and the density that it has."""
+        assert before.mixture is not None
+        mixture = before.mixture
+        while mixture.n_components < count:
+            mixture = self._given(mixture.covariance_type, double_component(mixture), seed)
+        for name in FIT:
+            setattr(mixture, name, getattr(before.mixture, name))
+        return mixture
+
+    def _given(self, kind: str, parts: tuple[Array, Array, Array], seed: int) -> GaussianMixture:
+        """Return a mixture with these parameters, from which a fit goes on."""
+        return GaussianMixture.from_parameters(
+            *parts, covariance_type=kind, warm_start=True, random_state=seed, **self.parameters
+        )
+
+    def _log_likelihood(self, mixture: GaussianMixture) -> float:
+        found = float(mixture.score(self.X, sample_weight=self.weight))
+        return found if isfinite(found) else -inf
+
+    def _measured(
+        self, mixture: GaussianMixture, log_likelihood: float, n_parameters: int, start: str, began: float
+    ) -> Fitted:
+        total = float(len(self.X)) if self.weight is None else float(self.weight.sum())
+        aic = 2.0 * n_parameters - 2.0 * total * log_likelihood
+        bic = aic + n_parameters * (log(total) - 2.0)
+        values = {"bic": bic, "aic": aic, "icl": bic + 2.0 * self._entropy(mixture)}
+        if self.names is not None:
+            mixture.feature_names_in_ = self.names
+        if isinstance(self.criterion, str):
+            value = values[self.criterion]
+        else:
+            value = self.criterion(mixture, *self.given)
+            if not isinstance(value, Real):
+                raise TypeError(f"criterion must return a number, got {shown(value)}.")
+        failed = "" if isfinite(value) else f"The criterion is {value}."
+        row = Candidate(
+            mixture.covariance_type, mixture.n_components, float(value), **values,
+            log_likelihood=log_likelihood, n_parameters=n_parameters, converged=bool(mixture.converged_),
+            passes=int(mixture.n_iter_), seconds=perf_counter() - began, start=start, failed=failed,
+        )  # fmt: skip
+        return Fitted(row, mixture)
+
+    def _entropy(self, mixture: GaussianMixture) -> float:
+        """Return the entropy of the responsibilities, summed over rows with their weights."""
+        total = 0.0
+        for start in range(0, len(self.X), BLOCK):
+            r = np.asarray(mixture.predict_proba(self.X[start : start + BLOCK]), dtype=np.float64)
+            each = -(r * np.log(np.where(r > 0, r, 1.0))).sum(axis=1)
+            total += float(each.sum() if self.weight is None else self.weight[start : start + BLOCK] @ each)
+        return total
+
+
+def _n_parameters(kind: str, count: int, d: int) -> int:
+    """Return the free parameters of a mixture.
+
+    >>> _n_parameters("full", 3, 2), _n_parameters("tied", 3, 2)
+    (17, 11)
+    """
+    of_covariances = {
+        "full": count * d * (d + 1) // 2, "tied": d * (d + 1) // 2, "diag": count * d, "spherical": count,
+    }  # fmt: skip
+    return count * d + count - 1 + of_covariances[kind]

@@ -1,0 +1,363 @@
+"""Fits of a mixture, from one start each: em in a loop of its own, other methods by :func:`swiftem.run`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields, replace
+from math import inf, nan
+from time import perf_counter
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from swiftem._typing import Array, Theta
+from swiftem.algorithm import run
+from swiftem.data.draws import Seed
+from swiftem.data.rows.array_source import ArraySource
+from swiftem.data.rows.stored_source import StoredSource
+from swiftem.engine.choose import choose_expectation
+from swiftem.estimators.fit_checkpoint import NoStart
+from swiftem.estimators.history import Moment
+from swiftem.estimators.mixture.initial import Start, check_start
+from swiftem.estimators.mixture.look import Look
+from swiftem.estimators.mixture.plan import Plan, iterations_in
+from swiftem.estimators.mixture.reseed import ILL_DEFINED, DegenerateComponentWarning, collapsed, dead, reseed
+from swiftem.estimators.mixture.stationarity import stationarity
+from swiftem.interrupt import DeferredInterrupt
+from swiftem.methods import Method
+from swiftem.models import GaussianMixtureModel
+from swiftem.models.gaussian_components import BoundGaussians
+from swiftem.result import Iterate
+from swiftem.schedules import resolve
+
+__all__ = ["DegenerateComponentWarning", "Fit", "Fitting", "Watch"]
+
+MOST_RESEEDS = 3
+"""Components may be set anew so many times their number in a fit; then the data do not allow for them."""
+
+
+class Watch(Protocol):
+    """Who is told how a fit goes."""
+
+    def __call__(self, moment: Moment, theta: Theta) -> bool:
+        """Take note of a moment and its θ; return whether the fit has to stop."""
+        ...
+
+    def check(self) -> None:
+        """Raise KeyboardInterrupt where somebody asked for it."""
+        ...
+
+
+@dataclass
+class Fit:
+    """Where a fit stands.
+
+    Attributes
+    ----------
+    theta : NamedTuple
+        The parameters.
+    s : ndarray or None
+        The statistics that they are the M-step of, where they are one.
+    moments : list of Moment
+        How it went.
+    bounds : list of float
+        Minus the objective after each pass of em, or each look of another method.
+    passes : float
+        E-step evaluations divided by n.
+    rejected : int
+        Steps that would have left the model's domain.
+    reseeded : int
+        How many times a component was set anew.
+    converged, interrupted : bool
+        How it ended.
+    objective, stationarity : float
+        Of all rows at θ, once :meth:`Fitting.certify` has found them.
+    """
+
+    theta: Theta
+    s: Array | None
+    moments: list[Moment] = field(default_factory=list)
+    bounds: list[float] = field(default_factory=list)
+    passes: float = 0.0
+    rejected: int = 0
+    reseeded: int = 0
+    converged: bool = False
+    interrupted: bool = False
+    objective: float = nan
+    stationarity: float = nan
+
+    @property
+    def bound(self) -> float:
+        """What fits are compared by: minus the objective of all rows, for em that before its last M-step."""
+        if np.isfinite(self.objective):
+            return -self.objective
+        return self.bounds[-1] if self.bounds else -inf
+
+
+@dataclass
+class Fitting:
+    """What all fits to the same data share.
+
+    Attributes
+    ----------
+    model : GaussianMixtureModel
+        The model.
+    bound : BoundGaussians
+        The same for these data.
+    source : ArraySource or StoredSource
+        The data.
+    plan : Plan
+        Which method.
+    max_passes, tol : int and float
+        When to stop: the passes, and a gain of the objective in a pass.
+    memory_limit, scratch
+        As in :func:`swiftem.run`.
+    """
+
+    model: GaussianMixtureModel
+    bound: BoundGaussians
+    source: ArraySource | StoredSource
+    plan: Plan
+    max_passes: int
+    tol: float
+    memory_limit: int | None = None
+    scratch: str | None = None
+
+    def fit(
+        self, start: Start, seed: int, watch: Watch, *, last_bound: float | None = None,
+        keeper: NoStart | None = None,
+    ) -> Fit:  # fmt: skip
+        """Return the fit from a start.
+
+        ``last_bound`` is where an earlier fit ended that it goes on from, ``keeper`` has its checkpoints.
+        """
+        with keeper or NoStart() as kept:
+            one = _OneFit(self, Fit(start.theta, start.s, reseeded=start.empty), seed, watch, kept)
+            if one.resume():
+                return one.fit
+            try:
+                if self.plan.method is None:
+                    one.batch_em(-inf if last_bound is None else last_bound)
+                else:
+                    one.stochastic(self.plan.method, self.plan.start if last_bound is None else None)
+                    self.certify(one.fit)
+            except KeyboardInterrupt:
+                one.fit.interrupted = True
+            else:
+                one.keep_end()
+        return one.fit
+
+    def certify(self, fit: Fit) -> None:
+        """Find the objective of all rows and the stationarity, by one more pass."""
+        if self.max_passes > 0 and fit.s is not None and not fit.interrupted:
+            fit.objective, fit.stationarity = stationarity(self.bound, self.source, fit.s, fit.theta)
+
+
+class _Run(NamedTuple):
+    """Where a run of a method stands within a fit.
+
+    Attributes
+    ----------
+    is_start : bool
+        Whether it is the pass before the method.
+    n_iter : int
+        Iterations it may do.
+    spent, rejected : float and int
+        Passes and rejected steps before it.
+    last : tuple of int
+        k and rejected steps at the last look.
+    ended : str
+        How it ended, as far as it did.
+    """
+
+    is_start: bool
+    n_iter: int
+    spent: float
+    rejected: int
+    last: tuple[int, int] = (0, 0)
+    ended: str = "at the end"
+
+
+class _OneFit:
+    """A fit from one start, in one thread."""
+
+    def __init__(self, shared: Fitting, fit: Fit, seed: int, watch: Watch, keeper: NoStart) -> None:
+        # A bound model keeps its last factorisation, which threads must not share.
+        self._bound: BoundGaussians = replace(shared.bound, _solved=[])
+        self._shared, self._source, self._watch, self._keeper = shared, shared.source, watch, keeper
+        self._rng, self._seed = np.random.default_rng(seed), seed
+        self._began = perf_counter()
+        self._runs = 0
+        self._run_now: _Run | None = None
+        self._kept_run: _Run | None = None
+        self._kept_look: tuple[Any, ...] | None = None
+        self._last_bound: float | None = None
+        self.fit = fit
+
+    def resume(self) -> bool:
+        """Go on from where the fit was left, if it was; return whether it had ended."""
+        kept = self._keeper.load()
+        if kept is None:
+            return False
+        with self._keeper.reading():
+            self.fit = Fit(**kept["fit"])
+            check_start(self._bound, self.fit.theta, self.fit.s)
+            self._began = perf_counter() - kept["seconds"]
+            self._runs, self._last_bound = kept["runs"], kept["last_bound"]
+            self._kept_run, self._kept_look = kept["run"], kept["look"]
+            self._rng.bit_generator.state = kept["rng"]
+            return bool(kept["is_over"])
+
+    def _place(self, look: Look | None = None, *, is_over: bool = False) -> dict[str, Any]:
+        """Return where the fit stands."""
+        return {
+            "fit": {part.name: getattr(self.fit, part.name) for part in fields(Fit)}, "is_over": is_over,
+            "seconds": perf_counter() - self._began, "runs": self._runs, "last_bound": self._last_bound,
+            "run": self._run_now, "look": None if look is None else look.state(),
+            "rng": self._rng.bit_generator.state,
+        }  # fmt: skip
+
+    def keep_end(self) -> None:
+        """Keep the end of the fit."""
+        if not self.fit.interrupted:
+            self._keeper.save(lambda: self._place(is_over=True), is_end=True)
+
+    def batch_em(self, last_bound: float) -> None:
+        """Batch EM, from where it was left."""
+        self._last_bound = last_bound if self._last_bound is None else self._last_bound
+        self.em(self._shared.max_passes - round(self.fit.passes), self._last_bound, keeps=True)
+
+    def em(self, passes: int, last_bound: float = -inf, *, is_last: bool = True, keeps: bool = False) -> bool:
+        """Batch EM: E-step, M-step, and the bound of the θ before it, as scikit-learn counts.
+
+        Returns whether a callback stopped it.
+        """
+        fit, stop = self.fit, False
+        with DeferredInterrupt() as interrupt:
+
+            def check() -> None:
+                interrupt.check()
+                self._watch.check()
+
+            e_step = choose_expectation("auto", self._bound, self._source, check)
+            for left in range(passes - 1, -1, -1):
+                check()
+                s, before = e_step.full(fit.theta), fit.theta
+                objective = e_step.objective(fit.theta)
+                fit.passes += 1.0
+                if self._mend(s, is_last=is_last and not left):
+                    bound = -inf
+                else:
+                    fit.theta, fit.s = self._bound.m_step(s), s
+                    bound = -objective
+                stop = self._note(fit.passes, objective, 1.0, "em", before if fit.s is None else fit.theta)
+                fit.converged = abs(bound - last_bound) < self._shared.tol
+                last_bound = bound
+                if fit.converged or stop:
+                    break
+                if keeps:
+                    self._last_bound = last_bound
+                    self._keeper.save(self._place)
+            interrupt.check()
+        return stop
+
+    def _mend(self, s: Array, *, is_last: bool) -> bool:
+        """Set components anew that died, or collapsed where there is no M-step; return whether some did."""
+        gone = dead(self._bound, self._source.n, s)
+        exists = self._bound.in_domain(s)
+        if exists and (not len(gone) or is_last):
+            return False
+        fit = self.fit
+        gone = gone if exists else np.union1d(gone, collapsed(self._bound, s))
+        if fit.reseeded + len(gone) > MOST_RESEEDS * self._shared.model.n_components:
+            if exists:  # of no use, but of no harm either
+                return False
+            raise ValueError(ILL_DEFINED)
+        fit.reseeded += len(gone)
+        if not is_last:  # what would be set anew now would stay as it was set
+            fit.theta, fit.s = reseed(self._bound, self._source, fit.theta, gone, self._rng), None
+        return True
+
+    def stochastic(self, method: Method, start: Method | None) -> None:
+        """Another method, looked at once an epoch; before it ``start`` for a pass, where there is one."""
+        fit, shared = self.fit, self._shared
+        look = Look(self._bound, self._source, shared.tol, 2 if shared.plan.name == "sem" else 1)
+        if self._kept_look is None:
+            look.at(fit.theta, 0.0)
+        else:
+            with self._keeper.reading():
+                look.restore(self._kept_look)
+        status = "at the end"
+        if start is not None and (self._kept_run is None or self._kept_run.is_start):
+            status = self._run(start, look, most=start.epoch(self._source.n))
+        # A run that was left has to end in order, also one that had converged.
+        while self._kept_run or not (fit.interrupted or fit.converged or status == "stopped"):
+            if status == "at the end":
+                status = self._run(method, look)
+            left = int(shared.max_passes - fit.passes)
+            if status == "all rejected" or (status == "no pass left" and not fit.moments):
+                self.em(left)  # there are too few passes for a single iteration of the method, or none helps
+            if status != "in trouble" or left < 1:
+                break
+            status = "stopped" if self.em(1, is_last=left < 2) else "at the end"
+            fit.converged = False
+
+    def _run(self, method: Method, look: Look, most: int | None = None) -> str:
+        """Run a method for the passes that are left, or ``most`` iterations; say how it ended.
+
+        "in trouble": a component died, which em has to mend before the method goes on. "all rejected": every
+        step of an epoch left the domain, which no further step of the method will mend. A run that was left
+        goes on.
+        """
+        fit, n = self.fit, self._source.n
+        now, self._kept_run = self._kept_run, None
+        if now is None:
+            count = iterations_in(method, n, self._shared.max_passes - fit.passes, fit.s is not None)
+            count = count if most is None else min(count, most)
+            if count < 1:
+                return "no pass left"
+            now = _Run(most is not None, count, fit.passes, fit.rejected)
+            self._runs += 1
+        self._run_now, spent, rejected = now, now.spent, now.rejected
+        epoch, gamma = method.epoch(n), resolve(method.step_size, n, method.batch_size)
+
+        def look_at(iterate: Iterate) -> bool:
+            assert self._run_now is not None
+            ended, last = self._run_now.ended, self._run_now.last
+            if iterate.k == last[0]:
+                return False
+            self._watch.check()
+            at_rest = look.at(iterate.theta, spent + iterate.passes)
+            fit.rejected = rejected + iterate.rejected
+            step = float(gamma(iterate.k))
+            stop = self._note(spent + iterate.passes, look.objective, step, method.name, iterate.theta)
+            if len(dead(self._bound, n, iterate.s)):
+                ended = "in trouble"
+            elif iterate.rejected - last[1] == iterate.k - last[0]:
+                ended = "all rejected"
+            fit.converged = at_rest and most is None and ended == "at the end"
+            if stop:
+                ended = "stopped"
+            self._run_now = self._run_now._replace(last=(iterate.k, iterate.rejected), ended=ended)
+            return ended != "at the end" or fit.converged
+
+        seed: Seed = np.random.SeedSequence(self._seed, spawn_key=(self._runs,))
+        result = run(
+            self._shared.model, self._source, method, theta0=fit.theta, s0=fit.s, seed=seed,
+            n_iter=now.n_iter, record_every=epoch, record=lambda iterate: None, callback=look_at,
+            memory_limit=self._shared.memory_limit, scratch=self._shared.scratch,
+            checkpoint=self._keeper.of_run(method, n, lambda: self._place(look)),
+        )  # fmt: skip
+        fit.theta, fit.passes = result.theta, spent + result.passes
+        fit.interrupted = result.status == "interrupted"
+        if result.s is not None:
+            fit.s = result.s
+        if not fit.interrupted:
+            look_at(Iterate(result.n_iter, result.passes, result.theta, result.s, result.rejected))
+        return self._run_now.ended
+
+    def _note(self, passes: float, objective: float, step: float, method: str, theta: Theta) -> bool:
+        fit = self.fit
+        moment = Moment(passes, perf_counter() - self._began, objective, step, fit.rejected, method)
+        fit.moments.append(moment)
+        fit.bounds.append(-objective)
+        return self._watch(moment, theta)

@@ -1,0 +1,240 @@
+"""Where a fit starts: from labels, from responsibilities or from given parameters."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.mixture._gaussian_mixture import _compute_precision_cholesky_from_precisions
+
+from swiftem._typing import Array
+from swiftem.checkpoints.check_position import check_form
+from swiftem.data.rows.array_source import ArraySource
+from swiftem.data.rows.stored_source import StoredSource
+from swiftem.engine.choose import choose_expectation
+from swiftem.engine.expectation import BLOCK
+from swiftem.engine.threads import openmp_after_fork
+from swiftem.estimators.mixture.reseed import mended
+from swiftem.estimators.mixture.stored_rows import some_rows
+from swiftem.models.gaussian_components import BoundGaussians
+from swiftem.models.gaussian_theta import GaussianTheta
+
+__all__ = ["Start", "check_start", "covariances_of", "make_start", "start_statistics"]
+
+LARGE = 100_000
+"""From so many rows on, k-means is by mini-batches."""
+
+Rows = Callable[[int, int], Array]
+"""Gives the responsibilities of rows ``start`` to ``stop`` − 1, shape (., M)."""
+
+
+class Start(NamedTuple):
+    """Where a fit begins.
+
+    Attributes
+    ----------
+    theta : GaussianTheta
+        The parameters.
+    s : ndarray or None
+        The statistics that they are the M-step of, where they are one.
+    empty : int
+        How many components had no row and were set to rows drawn at random.
+    """
+
+    theta: GaussianTheta
+    s: Array | None
+    empty: int
+
+
+def check_start(bound: BoundGaussians, theta: Any, s: Any) -> None:
+    """Raise ValueError or TypeError unless parameters, and statistics where there are some, are of the model.
+
+    They may come from a file, and compiled code trusts their shapes.
+    """
+    n_components, d, kind = bound.model.n_components, bound.d, bound.kind
+    shapes = (n_components,), (n_components, d), *[kind.shape(n_components, d)] * 2
+    check_form("theta", theta, GaussianTheta(*map(np.empty, shapes)))
+    if s is not None:
+        check_form("s", s, np.empty(kind.size(n_components, d)))
+
+
+def make_start(
+    estimator: Any,
+    bound: BoundGaussians,
+    source: ArraySource | StoredSource,
+    random_state: np.random.RandomState,
+    kept: NDArray[np.bool_] | None = None,
+) -> Start:
+    """Return a start by the estimator's ``init_params``, and what it has of ``weights_init`` and the like.
+
+    What is given takes the place of what the initialisation finds; where everything is, there is none.
+    ``kept`` says which of the user's rows are those of the source, for arrays that are for all of them. Rows
+    that are stored are not read for it as a whole: names and functions see a sample of them.
+    """
+    given: dict[str, Array] = {}
+    for name in ("weights", "means"):
+        value = getattr(estimator, f"{name}_init")
+        if value is not None:
+            given[name] = np.asarray(value, dtype=np.float64)
+    if estimator.precisions_init is not None:
+        kind = estimator.covariance_type
+        factors = _compute_precision_cholesky_from_precisions(estimator.precisions_init, kind, xp=np)
+        given["precisions_cholesky"] = np.asarray(factors, dtype=np.float64)
+        given["covariances"] = covariances_of(given["precisions_cholesky"], kind)
+    if len(given) == len(GaussianTheta._fields):
+        return Start(GaussianTheta(**given), None, 0)
+    init_params = estimator.init_params
+    if kept is not None and not (isinstance(init_params, str) or callable(init_params)):
+        given_rows = np.asarray(init_params)
+        init_params = given_rows[kept] if len(given_rows) == len(kept) else given_rows
+    if isinstance(source, StoredSource) and (isinstance(init_params, str) or callable(init_params)):
+        source = some_rows(source, bound.model.n_components, random_state)
+    s = start_statistics(init_params, bound, source, random_state)
+    if bound.in_domain(s):
+        theta = bound.m_step(s)
+        return Start(theta._replace(**given), None, 0) if given else Start(theta, s, 0)
+    empty = int((bound.unpack(s).weights <= 0.0).sum())
+    drawn = np.empty(0)
+    if empty:
+        rows = source if isinstance(source, ArraySource) else some_rows(source, empty, random_state)
+        drawn = rows.take(random_state.choice(rows.n, empty, replace=False)).y
+    rng = np.random.default_rng(0)
+    theta = mended(bound, s, np.asarray(drawn, dtype=np.float64).reshape(empty, bound.d), rng)
+    return Start(theta._replace(**given), None, 0 if "means" in given else empty)
+
+
+def start_statistics(
+    init_params: Any,
+    bound: BoundGaussians,
+    source: ArraySource | StoredSource,
+    random_state: np.random.RandomState,
+) -> Array:
+    """Return the statistics of an initialisation, whose M-step is the start.
+
+    Parameters
+    ----------
+    init_params : str, callable or array-like of shape (n,) or (n, M)
+        One of scikit-learn's four names; a function of (X, n_components, random_state) that returns labels
+        (n,) or responsibilities (n, M); or an array of these.
+    bound : BoundGaussians
+        The model, for these data.
+    source : ArraySource or StoredSource
+        The data; stored ones with an array of ``init_params`` alone.
+    random_state : RandomState
+        Used as scikit-learn does, so that the same seed gives the same start.
+    """
+    rows = _responsibilities(init_params, source, bound.model.n_components, random_state)
+    e_step = choose_expectation("auto", bound, source)
+    s: Array | None = None
+    for batch in source.blocks(BLOCK):
+        part = e_step.share(batch, rows(int(batch.index[0]), int(batch.index[-1]) + 1))
+        s = part if s is None else s + part
+    assert s is not None, "a source has at least one row"
+    # k-means++ and random_from_data give one row to each component and none to the rest.
+    return s / float(bound.unpack(s).weights.sum())
+
+
+def _responsibilities(
+    init_params: Any,
+    source: ArraySource | StoredSource,
+    n_components: int,
+    random_state: np.random.RandomState,
+) -> Rows:
+    n = source.n
+    if isinstance(source, StoredSource):
+        return _given(init_params, n, n_components)
+    X = source.y
+    if isinstance(init_params, str):
+        if init_params == "kmeans":
+            return _of_labels(_kmeans(X, source.weight, n_components, random_state), n_components)
+        if init_params == "random":
+
+            def uniform(start: int, stop: int) -> Array:
+                drawn = random_state.uniform(size=(stop - start, n_components))
+                return np.asarray(drawn / drawn.sum(axis=1, keepdims=True))
+
+            return uniform
+        if init_params == "random_from_data":
+            index = random_state.choice(n, size=n_components, replace=False)
+            return _of_rows(index, source.weight, n_components)
+        from sklearn.cluster import kmeans_plusplus
+
+        with openmp_after_fork():
+            _, index = kmeans_plusplus(
+                X, n_components, sample_weight=source.weight, random_state=random_state
+            )
+        return _of_rows(index, source.weight, n_components)
+    found = init_params(X, n_components, random_state) if callable(init_params) else init_params
+    return _given(found, n, n_components)
+
+
+def _given(values: Any, n: int, n_components: int) -> Rows:
+    """Return given labels or responsibilities, or say what is wrong with them."""
+    found = np.asarray(values)
+    if found.ndim == 1 and len(found) == n and found.dtype.kind in "iu":
+        if found.min() < 0 or found.max() >= n_components:
+            raise ValueError(
+                f"init_params must give labels from 0 to {n_components - 1}, "
+                f"got {found.min()} to {found.max()}."
+            )
+        return _of_labels(found, n_components)
+    if found.shape != (n, n_components) or found.dtype.kind not in "biuf":
+        raise ValueError(
+            f"init_params must give integer labels of shape ({n},) or responsibilities of shape "
+            f"({n}, {n_components}), got {found.dtype} of shape {found.shape}."
+        )
+    if not (np.isfinite(found).all() and (found >= 0).all() and (found.sum(axis=1) > 0).all()):
+        raise ValueError(
+            "init_params must give responsibilities that are finite, not negative and not all zero in a row."
+        )
+    return lambda start, stop: found[start:stop] / found[start:stop].sum(axis=1, keepdims=True)
+
+
+def _kmeans(
+    X: NDArray[Any], weight: Array | None, n_components: int, random_state: np.random.RandomState
+) -> NDArray[Any]:
+    from sklearn.cluster import KMeans, MiniBatchKMeans
+
+    if len(X) < LARGE:
+        kmeans = KMeans(n_clusters=n_components, n_init=1, random_state=random_state)
+    else:
+        kmeans = MiniBatchKMeans(
+            n_clusters=n_components, n_init=1, batch_size=4096, max_iter=5, random_state=random_state
+        )
+        if X.dtype == np.float32:  # it does not centre, and squares of an offset leave no digits
+            X = X - X.mean(axis=0, dtype=np.float64).astype(np.float32)
+    with warnings.catch_warnings():
+        # Of clusters that are not there, what becomes of them is said instead.
+        warnings.filterwarnings("ignore", "Number of distinct clusters", ConvergenceWarning)
+        with openmp_after_fork():
+            return np.asarray(kmeans.fit(X, sample_weight=weight).labels_)
+
+
+def _of_labels(labels: NDArray[Any], n_components: int) -> Rows:
+    one = np.eye(n_components)
+    return lambda start, stop: one[labels[start:stop]]
+
+
+def _of_rows(index: NDArray[Any], weight: Array | None, n_components: int) -> Rows:
+    """Give row ``index[m]``, whatever its weight, to component m, and no other row to any."""
+    share = np.ones(n_components) if weight is None else 1.0 / weight[index]
+
+    def rows(start: int, stop: int) -> Array:
+        found = np.zeros((stop - start, n_components))
+        for m in np.flatnonzero((index >= start) & (index < stop)):
+            found[index[m] - start, m] = share[m]
+        return found
+
+    return rows
+
+
+def covariances_of(factors: Array, kind: str) -> Array:
+    """Return covariances from ``precisions_cholesky``."""
+    if kind in ("diag", "spherical"):
+        return np.asarray(1.0 / factors**2)
+    upper = np.linalg.inv(factors)
+    return np.asarray(np.swapaxes(upper, -1, -2) @ upper)

@@ -1,0 +1,213 @@
+"""Online EM on batches that come one after another, for ``partial_fit``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from math import inf, sqrt
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from swiftem._typing import Array
+from swiftem.data.rows.array_source import ArraySource
+from swiftem.engine.choose import choose_expectation
+from swiftem.estimators.mixture.reservoir import Reservoir
+from swiftem.models import GaussianMixtureModel
+from swiftem.models.covariance import COVARIANCES
+from swiftem.models.gaussian_components import BoundGaussians, bind_gaussians
+from swiftem.models.gaussian_theta import GaussianTheta
+from swiftem.models.normal_inverse_wishart import BoundPrior
+
+__all__ = ["OnlineMixture", "draw", "n_parameters"]
+
+KEPT, MOST_KEPT, PER_PARAMETER = 4096, 32_768, 8
+"""Rows of the sample of what has been seen: at least, at most, and for each number that is estimated."""
+POWER = 2.0
+"""Rows count with this power of what has been seen before them."""
+
+FitRows = Callable[[ArraySource, GaussianTheta | None], GaussianTheta]
+"""Fits a few rows: afresh, or from given parameters."""
+
+
+@dataclass(frozen=True)
+class OnlineMixture:
+    r"""Running statistics, and a sample of the rows seen so far.
+
+    A batch of weight w, when W is the weight seen with it, moves the statistics by
+    :math:`s \leftarrow s + \gamma (\bar s_{batch}(\theta) - s)`, γ = 1 − (1 − w/W)^(1+p), p = 2. Then every
+    row counts with W^p of its time, however batches are cut and whatever their weights: the share of the
+    batch is :math:`\int_{W-w}^W x^p dx / \int_0^W x^p dx`. What early batches said by poor parameters fades,
+    as W^(−1−p), and the order of the rows matters less with every pass, as 1/passes.
+
+    The first rows may be like no others, as where rows are sorted, and online EM does not leave the
+    neighbourhood of where it started. Whenever twice as much has been seen as the last time, the sample is
+    therefore fitted twice, afresh and from the running parameters. Where the first is the better by more
+    than noise, there is a better place, and the running mixture moves there; likewise where it lags so far
+    behind the second that the number of its parameters does not account for it. The sample is of bounded
+    size, and stands for all rows seen whatever their order and weights
+    (:class:`swiftem.estimators.mixture.reservoir.Reservoir`).
+
+    Attributes
+    ----------
+    model : GaussianMixtureModel
+        The model.
+    centre : ndarray, shape (d,)
+        What statistics are taken about.
+    s : ndarray, shape (q,)
+        The running statistics.
+    seen : float
+        Weight of all rows so far.
+    sample : Reservoir
+        Of these rows.
+    rng : Generator
+        For the sample.
+    refit_at : float
+        What is to be seen before the next look at the sample.
+    bound : float
+        Minus the objective of the last batch, before it was learnt from.
+    n_batches : int
+        Batches so far.
+    """
+
+    model: GaussianMixtureModel
+    centre: Array
+    s: Array
+    seen: float
+    sample: Reservoir
+    rng: np.random.Generator
+    refit_at: float
+    bound: float = -inf
+    n_batches: int = 0
+
+    @classmethod
+    def begin(
+        cls, model: GaussianMixtureModel, source: ArraySource, fit_rows: FitRows, rng: np.random.Generator
+    ) -> tuple[OnlineMixture, GaussianTheta]:
+        """Return what follows from a first batch, which is fitted as a whole."""
+        theta = fit_rows(source, None)
+        bound = bind_gaussians(model, source)
+        e_step = choose_expectation("auto", bound, source)
+        s = e_step.full(theta)
+        online = cls(
+            model, bound.centre, s, source.total_weight,
+            Reservoir.empty(_kept(model, bound.d), bound.d).add(_rows(source), _weights(source), rng),
+            rng, 2.0 * source.total_weight, -e_step.objective(theta), 1,
+        )  # fmt: skip
+        return online, theta
+
+    @classmethod
+    def go_on(
+        cls, model: GaussianMixtureModel, theta: GaussianTheta, centre: Array, s: Array | None, seen: float,
+        rng: np.random.Generator,
+    ) -> OnlineMixture:  # fmt: skip
+        """Return where a fit to rows of weight ``seen`` ended, whose sample is drawn from the mixture itself.
+
+        Where ``seen`` is zero, parameters are a start and no more.
+        """
+        d = theta.means.shape[1]
+        size = _kept(model, d)
+        sample = Reservoir.empty(size, d)
+        if s is None or not seen > 0.0:
+            return cls(model, centre, np.empty(0), 0.0, sample, rng, 0.0)
+        rows = draw(theta, model.covariance, size, rng)
+        sample = sample.add(rows, np.full(size, seen / size), rng)
+        return cls(model, centre, s, seen, sample, rng, 2.0 * seen)
+
+    def add(
+        self, source: ArraySource, theta: GaussianTheta, fit_rows: FitRows
+    ) -> tuple[OnlineMixture, GaussianTheta]:
+        """Return what follows from one more batch; ``theta`` is the last."""
+        seen = self.seen + source.total_weight
+        bound = self._bind(source, seen)
+        e_step = choose_expectation("auto", bound, source)
+        proxy = e_step.full(theta)
+        now = replace(
+            self, seen=seen, bound=-e_step.objective(theta), n_batches=self.n_batches + 1,
+            sample=self.sample.add(_rows(source), _weights(source), self.rng),
+        )  # fmt: skip
+        gamma = 1.0 - (1.0 - source.total_weight / seen) ** (1.0 + POWER)
+        s = self.s + gamma * (proxy - self.s) if gamma < 1.0 else proxy
+        if bound.in_domain(s):
+            now, theta = replace(now, s=s), bound.m_step(s)
+        return now._looked(theta, fit_rows) if seen >= self.refit_at else (now, theta)
+
+    def _looked(self, theta: GaussianTheta, fit_rows: FitRows) -> tuple[OnlineMixture, GaussianTheta]:
+        """Fit the sample, and move where there is a better place."""
+        now = replace(self, refit_at=2.0 * self.seen)
+        weight = self.sample.weights()
+        rows = ArraySource(self.sample.rows, weight)
+        if rows.n < self.model.n_components:
+            return now, theta
+        bound = self._bind(rows, self.seen)
+        e_step = choose_expectation("auto", bound, rows)
+        try:
+            fresh, near = fit_rows(rows, None), fit_rows(rows, theta)
+        except ValueError:  # of rows that are all alike, say: they tell of no better place
+            if not len(self.s):
+                raise
+            return now, theta
+        share = weight / weight.sum()
+        found = [e_step.evaluate(at).log_likelihood for at in (fresh, near, theta)]
+        if_fresh, if_near, now_is = (
+            bound.penalty(at) - float(share @ values)
+            for at, values in zip((fresh, near, theta), found, strict=True)
+        )
+        change = found[0] - found[1]
+        error = sqrt(float(share**2 @ (change - share @ change) ** 2))
+        if if_fresh < if_near - error:
+            theta = fresh
+        elif if_near < now_is - n_parameters(self.model, bound.d) * float(share @ share):
+            theta = near
+        elif len(self.s):
+            return now, theta
+        return replace(now, s=e_step.full(theta)), theta
+
+    def _bind(self, source: ArraySource, seen: float) -> BoundGaussians:
+        """Return the model for a batch, its prior divided by the weight of all rows seen."""
+        bound = bind_gaussians(self.model, source, self.centre)
+        share, prior = source.total_weight / seen, bound.prior
+        if not self.model.in_counts:
+            return bound
+        scaled = BoundPrior(
+            prior.mean, prior.mean_precision * share, prior.degrees * share, prior.scale * share
+        )
+        epsilon = bound.epsilon if self.model.concentration is None else bound.epsilon * share
+        return replace(bound, prior=scaled, epsilon=epsilon)
+
+
+def draw(theta: GaussianTheta, kind: str, count: int, rng: np.random.Generator) -> Array:
+    """Return rows of a mixture, shape (count, d)."""
+    n_components, d = theta.means.shape
+    labels = rng.choice(n_components, size=count, p=theta.weights / theta.weights.sum())
+    z, factors = rng.normal(size=(count, d)), theta.precisions_cholesky
+    if kind == "full":
+        z = np.einsum("ij,ijk->ik", z, np.linalg.inv(factors)[labels])
+    elif kind == "tied":
+        z = z @ np.linalg.inv(factors)
+    else:
+        z = z / factors[labels].reshape(count, -1)
+    return np.asarray(theta.means[labels] + z)
+
+
+def _kept(model: GaussianMixtureModel, d: int) -> int:
+    """Return how many rows are kept: enough to estimate the parameters by."""
+    return max(KEPT, min(PER_PARAMETER * n_parameters(model, d), MOST_KEPT))
+
+
+def n_parameters(model: GaussianMixtureModel, d: int) -> int:
+    """Return how many numbers are estimated.
+
+    >>> n_parameters(GaussianMixtureModel(3, covariance="full"), 2)
+    18
+    """
+    return COVARIANCES[model.covariance].size(model.n_components, d)
+
+
+def _rows(source: ArraySource) -> NDArray[Any]:
+    return source.y.reshape(source.n, -1)
+
+
+def _weights(source: ArraySource) -> Array:
+    return np.ones(source.n) if source.weight is None else source.weight

@@ -1,0 +1,281 @@
+"""What can be asked of a fitted mixture without rows: marginals, conditionals, other forms, pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from swiftem._checks import as_floats, check_int, shown
+from swiftem._typing import Array, Index, Theta
+from swiftem.estimators.history import History
+from swiftem.estimators.mixture.initial import covariances_of
+from swiftem.models import GaussianMixtureModel
+from swiftem.models.covariance import COVARIANCES
+from swiftem.models.gaussian_theta import GaussianTheta
+
+if TYPE_CHECKING:
+    import sklearn.mixture
+
+__all__ = ["FITTED", "MixtureQueries"]
+
+FITTED = ("weights_", "means_", "covariances_", "precisions_cholesky_")
+"""Attributes that are the parameters, in the order of θ."""
+HOW = ("n_features_in_", "feature_names_in_", "converged_", "n_iter_", "lower_bound_", "lower_bounds_")
+"""Attributes that scikit-learn's class has besides."""
+
+
+class MixtureQueries:
+    """Methods of :class:`swiftem.GaussianMixture` that need a fitted model and no data."""
+
+    if TYPE_CHECKING:  # what the estimator has
+        n_components: int
+        covariance_type: str
+        weights_: Array
+        means_: Array
+        covariances_: Array
+        precisions_cholesky_: Array
+        n_features_in_: int
+        feature_names_in_: NDArray[Any]
+        history_: History
+        random_state: Any
+
+        def __init__(self, n_components: int = 1, **parameters: Any) -> None: ...
+        def _set_parameters(self, params: Any) -> None: ...
+        def get_params(self, deep: bool = True) -> dict[str, Any]:
+            """Return the parameters."""
+
+    @classmethod
+    def from_parameters(
+        cls, weights: ArrayLike, means: ArrayLike, covariances: ArrayLike, *, covariance_type: str = "full",
+        **parameters: Any,
+    ) -> Self:  # fmt: skip
+        """Return a fitted mixture with these parameters.
+
+        Parameters
+        ----------
+        weights : array-like, shape (M,)
+            Mixing weights, summing to 1.
+        means : array-like, shape (M, d)
+            Means.
+        covariances : array-like
+            Of the shape that ``covariance_type`` has.
+        covariance_type : str
+            Kind of the covariances.
+        **parameters
+            Other parameters of the estimator.
+
+        Examples
+        --------
+        >>> import swiftem
+        >>> mixture = swiftem.GaussianMixture.from_parameters([0.5, 0.5], [[0.0], [4.0]], [[[1.0]], [[1.0]]])
+        >>> mixture.predict([[1.0], [3.0]])
+        array([0, 1])
+        """
+        n_components = len(as_floats("weights", weights, shape=(None,)))
+        model = GaussianMixtureModel(n_components, covariance=covariance_type)
+        theta = model.theta(weights=weights, means=means, covariances=covariances)
+        made = cls(n_components, covariance_type=covariance_type, **parameters)
+        made._become(theta)
+        return made
+
+    def _become(self, theta: Theta) -> None:
+        """Take parameters as if they had been fitted."""
+        self._set_parameters(tuple(theta))
+        self.n_features_in_ = theta.means.shape[1]
+        self.converged_, self.n_iter_, self.lower_bound_ = True, 0, -np.inf
+        self.lower_bounds_: list[float] = []
+        self.method_, self.history_, self.stationarity_ = "given", History([]), np.nan
+
+    def _theta(self, d: int | None = None) -> GaussianTheta:
+        """Return the parameters as they are now, of ``d`` columns: a user may have set them."""
+        weights, means, factors = (
+            np.asarray(getattr(self, name), dtype=np.float64)
+            for name in ("weights_", "means_", "precisions_cholesky_")
+        )
+        kind = COVARIANCES[self.covariance_type]
+        if hasattr(self, "covariances_"):
+            covariances = np.asarray(self.covariances_, dtype=np.float64)
+        else:
+            covariances = covariances_of(factors, kind.name)
+        d = means.shape[-1] if d is None else d
+        shape = kind.shape(self.n_components, d)
+        if (weights.shape, means.shape) != ((self.n_components,), (self.n_components, d)) or (
+            {covariances.shape, factors.shape} != {shape}
+        ):
+            raise ValueError(
+                f"The fitted parameters must be of {self.n_components} components of covariance_type="
+                f"{self.covariance_type!r} and {d} columns, but are not: fit again, without warm_start."
+            )
+        return GaussianTheta(weights, means, covariances, factors)
+
+    def attributes_of(self, theta: Theta) -> dict[str, NDArray[Any]]:
+        """Return the attributes that ``theta`` would be after a fit, for callbacks."""
+        made = type(self)(**self.get_params(deep=False))
+        made._set_parameters(tuple(theta))
+        return {name: getattr(made, name) for name in (*FITTED, "precisions_")}
+
+    def to_sklearn(self) -> sklearn.mixture.GaussianMixture:
+        """Return scikit-learn's mixture with the same parameters.
+
+        Examples
+        --------
+        >>> import swiftem
+        >>> mixture = swiftem.GaussianMixture.from_parameters([1.0], [[0.0]], [[[1.0]]])
+        >>> type(mixture.to_sklearn()).__module__
+        'sklearn.mixture._gaussian_mixture'
+        """
+        from sklearn import mixture
+
+        check_is_fitted(self)
+        theirs = mixture.GaussianMixture()
+        known = theirs.get_params()
+        values = {name: value for name, value in self.get_params(deep=False).items() if name in known}
+        if not isinstance(values["init_params"], str):
+            values["init_params"] = "kmeans"
+        theirs.set_params(**values)
+        theirs._set_parameters(tuple(np.copy(getattr(self, name)) for name in FITTED))
+        for name in HOW:
+            if hasattr(self, name):
+                setattr(theirs, name, getattr(self, name))
+        return theirs
+
+    def full_covariances(self) -> Array:
+        """Return the covariances as matrices, shape (M, d, d), whatever their kind."""
+        check_is_fitted(self)
+        d = self.means_.shape[1]
+        covariances = np.asarray(self.covariances_, dtype=np.float64)
+        if self.covariance_type == "full":
+            return covariances.copy()
+        if self.covariance_type == "tied":
+            return np.broadcast_to(covariances, (self.n_components, d, d)).copy()
+        rows = covariances if self.covariance_type == "diag" else np.repeat(covariances[:, None], d, axis=1)
+        return np.asarray(rows[:, :, None] * np.eye(d))
+
+    def sample(self, n_samples: int = 1) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Return random rows (n_samples, d) of the mixture, and the components (n_samples,) that they are of.
+
+        Parameters
+        ----------
+        n_samples : int
+            How many.
+        """
+        check_is_fitted(self)
+        check_int("n_samples", n_samples, minimum=-1)  # scikit-learn refuses those below 1
+        rows, labels = super().sample(n_samples)  # type: ignore[misc]
+        return rows, labels
+
+    def marginal(self, columns: Sequence[int] | Sequence[str]) -> Self:
+        """Return the mixture of some columns, the others integrated out; its kind of covariance is the same.
+
+        Parameters
+        ----------
+        columns : sequence of int or of str
+            Which columns, in the order that they are to have: numbers, or names where the fit had names.
+
+        Examples
+        --------
+        >>> import swiftem
+        >>> mixture = swiftem.GaussianMixture.from_parameters([1.0], [[1.0, 2.0]], [[[1.0, 0.5], [0.5, 2.0]]])
+        >>> mixture.marginal([1]).covariances_
+        array([[[2.]]])
+        """
+        index = self._columns(columns)
+        theta = self._theta()
+        return self._like(theta.weights, theta.means[:, index], self._block(index), index)
+
+    def condition(self, columns: Sequence[int] | Sequence[str], values: ArrayLike) -> Self:
+        r"""Return the mixture of the other columns, given values of some; its kind of covariance is the same.
+
+        Weights become :math:`\omega_m N(x; \mu_m^a, \Sigma_m^{aa})`, normalised; means and covariances are
+        the regression of the others on the given.
+
+        Parameters
+        ----------
+        columns : sequence of int or of str
+            Which columns are given: numbers, or names where the fit had names.
+        values : array-like, shape (len(columns),)
+            Their values.
+
+        Examples
+        --------
+        >>> import swiftem
+        >>> mixture = swiftem.GaussianMixture.from_parameters([1.0], [[0.0, 0.0]], [[[1.0, 0.5], [0.5, 1.0]]])
+        >>> given = mixture.condition([0], [2.0])
+        >>> given.means_, given.covariances_
+        (array([[1.]]), array([[[0.75]]]))
+        """
+        given = self._columns(columns)
+        rest = np.setdiff1d(np.arange(self.means_.shape[1]), given)
+        if not len(rest):
+            raise ValueError("columns must leave at least one column, got all of them.")
+        x = as_floats("values", values, shape=(len(given),))
+        theta, sigma = self._theta(), self.full_covariances()
+        inner = np.linalg.cholesky(sigma[:, given[:, None], given])
+        difference = np.linalg.solve(inner, (x - theta.means[:, given])[:, :, None])[:, :, 0]
+        cross = np.linalg.solve(inner, sigma[:, given[:, None], rest])
+        with np.errstate(divide="ignore"):
+            log_weight = np.log(theta.weights) - np.log(np.einsum("mjj->mj", inner)).sum(axis=1)
+        log_weight -= 0.5 * (difference**2).sum(axis=1)
+        weights = np.exp(log_weight - log_weight.max())
+        covariances = self._block(rest)
+        if self.covariance_type == "full":
+            covariances -= np.einsum("mgr,mgs->mrs", cross, cross)
+        elif self.covariance_type == "tied":
+            covariances -= cross[0].T @ cross[0]
+        means = theta.means[:, rest] + np.einsum("mgr,mg->mr", cross, difference)
+        return self._like(weights / weights.sum(), means, covariances, rest)
+
+    def _block(self, index: Index) -> Array:
+        """Return the covariances of some columns, of the mixture's own kind."""
+        covariances = np.asarray(self.covariances_, dtype=np.float64)
+        if self.covariance_type in ("full", "tied"):
+            return covariances[..., index[:, None], index]
+        return covariances[:, index] if self.covariance_type == "diag" else covariances.copy()
+
+    def _like(self, weights: Array, means: Array, covariances: Array, index: Index) -> Self:
+        """Return a mixture of the columns ``index`` of this one, of its kind, precision and names."""
+        made = type(self).from_parameters(
+            weights, means, covariances, covariance_type=self.covariance_type, random_state=self.random_state
+        )
+        made._set_parameters(tuple(np.asarray(part, dtype=self.means_.dtype) for part in made._theta()))
+        if hasattr(self, "feature_names_in_"):
+            made.feature_names_in_ = self.feature_names_in_[index]
+        return made
+
+    def _columns(self, columns: Sequence[Any]) -> Index:
+        check_is_fitted(self)
+        d = self.means_.shape[1]
+        index = np.asarray(columns)
+        if index.dtype.kind in "OU" and hasattr(self, "feature_names_in_"):
+            known = {name: place for place, name in enumerate(self.feature_names_in_)}
+            unknown = [name for name in columns if name not in known]
+            if unknown:
+                raise ValueError(f"columns must be names that the fit had, got {shown(unknown[0])}.")
+            index = np.array([known[name] for name in columns])
+        if index.ndim != 1 or not len(index) or index.dtype.kind not in "iu":
+            raise ValueError(f"columns must be column numbers, at least one, got {shown(columns)}.")
+        if index.min() < -d or index.max() >= d or len(np.unique(index % d)) != len(index):
+            raise ValueError(f"columns must be different numbers from 0 to {d - 1}, got {shown(columns)}.")
+        return np.asarray(index % d, dtype=np.intp)
+
+    def plot_convergence(self, axes: Any = None) -> Any:
+        """Draw the objective against passes, and return the matplotlib axes."""
+        from swiftem.report.mixture import draw_history
+
+        return draw_history(self.history_, axes)
+
+    def plot(self, X: ArrayLike | None = None, axes: Any = None) -> Any:
+        """Draw the components of a mixture of two columns as ellipses, over ``X``; return the axes."""
+        from swiftem.report.mixture import draw_mixture
+
+        if self.means_.shape[1] != 2:
+            raise ValueError(
+                f"plot needs a mixture of two columns, got {self.means_.shape[1]}: "
+                "take marginal([i, j]) first."
+            )
+        names = getattr(self, "feature_names_in_", None)
+        return draw_mixture(self.weights_, self.means_, self.full_covariances(), X, axes, names)

@@ -1,0 +1,246 @@
+"""What a fitted mixture says of rows: log-likelihood, components, and criteria for the choice of a model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import log
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from swiftem._checks import check_not_lazy
+from swiftem._typing import Array, Theta
+from swiftem.data.rows.array_source import ArraySource
+from swiftem.data.rows.stored_source import StoredSource
+from swiftem.engine.choose import choose_expectation
+from swiftem.engine.expectation import Evaluation, Expectation
+from swiftem.estimators.mixture.stored_rows import is_stored, open_rows
+from swiftem.estimators.read_weights import read_weights
+from swiftem.estimators.validated import validated
+from swiftem.models import GaussianMixtureModel
+
+__all__ = ["MixtureScores", "check_columns", "no_weights_beside"]
+
+NUMBERS = 1 << 22
+"""Responsibilities that are made at a time where they are not what is asked for."""
+
+
+def no_weights_beside(sample_weight: ArrayLike | None) -> None:
+    """Refuse weights beside rows that are stored, which have their own."""
+    if sample_weight is not None:
+        raise ValueError("sample_weight must be given to the source, not beside it.")
+
+
+def check_columns(estimator: Any, source: StoredSource, *, reset: bool) -> None:
+    """Set the columns that an estimator knows, or compare those of other rows with them.
+
+    As scikit-learn does with arrays and data frames.
+    """
+    (d,) = source.tail
+    if reset:
+        estimator.n_features_in_ = d
+        estimator.__dict__.pop("feature_names_in_", None)
+        if source.names:
+            estimator.feature_names_in_ = np.array(source.names, dtype=object)
+    elif d != estimator.n_features_in_:
+        name = type(estimator).__name__
+        raise ValueError(
+            f"X has {d} features, but {name} is expecting {estimator.n_features_in_} features as input."
+        )
+    elif source.names and tuple(getattr(estimator, "feature_names_in_", source.names)) != source.names:
+        raise ValueError(
+            "The columns of X must be those of the fit, in their order: "
+            f"{', '.join(estimator.feature_names_in_)}, got {', '.join(source.names)}."
+        )
+
+
+class MixtureScores:
+    """Methods of :class:`swiftem.GaussianMixture` that need a fitted model and rows."""
+
+    if TYPE_CHECKING:  # what the estimator has
+        n_components: int
+        weights_: Array
+        means_: Array
+
+        def _theta(self) -> Theta: ...
+        def _model(self) -> GaussianMixtureModel: ...
+        def _n_parameters(self) -> int: ...
+
+    def _rows(self, X: Any) -> Any:
+        """Return the rows as an array, or as a source where they are stored."""
+        check_is_fitted(self)
+        check_not_lazy("X", X)
+        if type(X) is ArraySource:
+            X = X.y
+        if is_stored(X):
+            source = open_rows(X)
+            check_columns(self, source, reset=False)
+            return source
+        rows: NDArray[Any] = validated(self, X, dtype=[np.float64, np.float32], reset=False)
+        return rows
+
+    def _e_step(self, X: Any) -> tuple[Any, Any, Expectation]:
+        """Return rows as a source, the model for them, and its E-step."""
+        source = X if isinstance(X, StoredSource) else ArraySource(X)
+        # The middle of the components does for a centre, and saves a pass.
+        centre = np.asarray(self.weights_, dtype=np.float64) @ np.asarray(self.means_, dtype=np.float64)
+        bound = self._model().bind(source, centre=centre)
+        return source, bound, choose_expectation("auto", bound, source)
+
+    def _evaluate(self, X: Any, **wanted: bool) -> Evaluation:
+        return self._e_step(X)[2].evaluate(self._theta(), **wanted)
+
+    def _with_responsibilities(
+        self, X: Any, weight: Array | None = None
+    ) -> Iterator[tuple[slice, Array, Evaluation]]:
+        """Yield where rows are, their weights, and their E-step."""
+        size = max(NUMBERS // self.n_components, 1)
+        if isinstance(X, StoredSource):
+            for batch in X.blocks(min(size, X.chunk_rows)):
+                here = slice(int(batch.index[0]), int(batch.index[-1]) + 1)
+                yield here, batch.weight, self._evaluate(batch.y, responsibilities=True)
+            return
+        weight = np.ones(len(X)) if weight is None else weight
+        for start in range(0, len(X), size):
+            here = slice(start, min(start + size, len(X)))
+            yield here, weight[here], self._evaluate(X[here], responsibilities=True)
+
+    def score_samples(self, X: ArrayLike) -> NDArray[Any]:
+        """Return the log-likelihood of each row.
+
+        Parameters
+        ----------
+        X : array-like, shape (n, d), path or source
+            The rows.
+
+        Returns
+        -------
+        ndarray, shape (n,)
+            float32 for rows of float32.
+        """
+        rows = self._rows(X)
+        return self._evaluate(rows).log_likelihood.astype(rows.dtype, copy=False)
+
+    def score(self, X: ArrayLike, y: Any = None, sample_weight: ArrayLike | None = None) -> float:
+        """Return the mean log-likelihood of the rows, weighted where weights are given.
+
+        Parameters
+        ----------
+        X : array-like, shape (n, d), path or source
+            The rows.
+        y : ignored
+            For scikit-learn's conventions.
+        sample_weight : array-like, shape (n,), optional
+            Non-negative weights.
+        """
+        if sample_weight is None and not is_stored(X):
+            return float(np.mean(self.score_samples(X)))
+        total, weight = self._total(self._rows(X), sample_weight)
+        return total / weight
+
+    def _total(self, X: Any, sample_weight: ArrayLike | None) -> tuple[float, float]:
+        """Return Σ w log g and Σ w."""
+        if isinstance(X, StoredSource):
+            no_weights_beside(sample_weight)
+            source, bound, e_step = self._e_step(X)
+            theta, total = self._theta(), source.total_weight
+            return -total * (e_step.objective(theta) - bound.penalty(theta)), total
+        weight = read_weights(sample_weight, X)
+        found = self._evaluate(X).log_likelihood
+        if weight is None:
+            return float(found.sum()), float(len(X))
+        return float(weight @ found), float(weight.sum())
+
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """Return the likeliest component of each row.
+
+        Parameters
+        ----------
+        X : array-like, shape (n, d), path or source
+            The rows.
+
+        Returns
+        -------
+        ndarray of int, shape (n,)
+            Numbers of components.
+        """
+        labels = self._evaluate(self._rows(X), labels=True).labels
+        assert labels is not None
+        return labels
+
+    def predict_proba(self, X: ArrayLike) -> NDArray[Any]:
+        """Return the responsibilities: how likely each row is to come from each component.
+
+        Parameters
+        ----------
+        X : array-like, shape (n, d), path or source
+            The rows.
+
+        Returns
+        -------
+        ndarray, shape (n, M)
+            Rows sum to 1; float32 for rows of float32.
+        """
+        rows = self._rows(X)
+        n = rows.n if isinstance(rows, StoredSource) else len(rows)
+        found = np.empty((n, self.n_components), dtype=rows.dtype)
+        for here, _, evaluation in self._with_responsibilities(rows):
+            assert evaluation.responsibilities is not None
+            found[here] = evaluation.responsibilities
+        return found
+
+    def bic(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """Return the Bayesian information criterion, −2 Σ w log g + p log Σ w: the lower the better.
+
+        Parameters
+        ----------
+        X : array-like, shape (n, d), path or source
+            The rows.
+        sample_weight : array-like, shape (n,), optional
+            Non-negative weights.
+        """
+        total, weight = self._total(self._rows(X), sample_weight)
+        return -2.0 * total + self._n_parameters() * log(weight)
+
+    def aic(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """Return Akaike's information criterion, −2 Σ w log g + 2p: the lower the better.
+
+        Parameters
+        ----------
+        X : array-like, shape (n, d), path or source
+            The rows.
+        sample_weight : array-like, shape (n,), optional
+            Non-negative weights.
+        """
+        total, _ = self._total(self._rows(X), sample_weight)
+        return -2.0 * total + 2.0 * self._n_parameters()
+
+    def icl(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """Return the integrated completed likelihood criterion, BIC + 2·entropy: the lower the better.
+
+        The entropy of the responsibilities, −Σ w Σ_m r_m log r_m, makes it prefer components that are apart
+        (Biernacki, Celeux and Govaert, 2000).
+
+        Parameters
+        ----------
+        X : array-like, shape (n, d), path or source
+            The rows.
+        sample_weight : array-like, shape (n,), optional
+            Non-negative weights.
+        """
+        rows = self._rows(X)
+        given = None
+        if isinstance(rows, StoredSource):
+            no_weights_beside(sample_weight)
+        else:
+            given = read_weights(sample_weight, rows)
+        total = entropy = of_all = 0.0
+        for _, weight, evaluation in self._with_responsibilities(rows, given):
+            r = evaluation.responsibilities
+            assert r is not None
+            entropy -= float(weight @ (r * np.log(r, out=np.zeros_like(r), where=r > 0)).sum(axis=1))
+            total += float(weight @ evaluation.log_likelihood)
+            of_all += float(weight.sum())
+        return -2.0 * total + self._n_parameters() * log(of_all) + 2.0 * entropy

@@ -1,0 +1,227 @@
+"""``swiftem.select``: how many components, and which kind of covariances."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from numbers import Integral
+from threading import Event
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.exceptions import ConvergenceWarning
+
+from swiftem._checks import check_choice, check_int, shown
+from swiftem._warn import warn
+from swiftem.engine.threads import get_threads, one_thread_blas, one_thread_openmp
+from swiftem.estimators.mixture.candidate_fits import KINDS, CandidateFits, Criterion, Fitted
+from swiftem.estimators.mixture.gaussian_mixture import GaussianMixture
+from swiftem.estimators.mixture.reseed import DegenerateComponentWarning
+from swiftem.estimators.mixture.selection import Candidate, Selection, components
+
+__all__ = ["select"]
+
+CRITERIA = ("bic", "aic", "icl")
+NOT_YOURS = {
+    "covariance_type": "give covariance_types instead",
+    "weights_init": "it would fix the number of components",
+    "means_init": "it would fix the number of components",
+    "precisions_init": "it would fix the number of components",
+    "warm_start": "every fit starts afresh and from the one before",
+    "verbose_interval": "there is a line for each fit",
+}
+"""Parameters of the estimator that a selection cannot pass on, and why."""
+
+
+def select(
+    X: ArrayLike,
+    n_components: int | Iterable[int] = range(1, 20),
+    covariance_types: str | Sequence[str] = KINDS,
+    criterion: Criterion = "bic",
+    *,
+    sample_weight: ArrayLike | None = None,
+    n_init: int = 1,
+    n_jobs: int | None = None,
+    random_state: Any = None,
+    verbose: bool = False,
+    **parameters: Any,
+) -> Selection:
+    """Fit mixtures of several sizes and kinds of covariances, and choose one by a criterion.
+
+    A fit with one component more starts from the fit before, with one component split (see
+    :mod:`swiftem.estimators.mixture.split`), and afresh; the better one is kept. The log-likelihood
+    therefore never falls with the number of components, and criteria are not at the mercy of single starts.
+    Kinds of covariances run in parallel threads; results do not depend on their number.
+
+    Parameters
+    ----------
+    X : array-like, shape (n, d)
+        The rows.
+    n_components : int or iterable of int
+        Numbers of components to try.
+    covariance_types : str or sequence of str
+        Kinds of covariances to try.
+    criterion : {"bic", "aic", "icl"} or callable
+        What to choose by; the lower the better. A callable is given (mixture, X, sample_weight), as
+        ``swiftem.GaussianMixture.bic`` is, and returns a number.
+    sample_weight : array-like, shape (n,), optional
+        Non-negative weights, for fits and criteria.
+    n_init : int
+        Fresh starts of each fit.
+    n_jobs : int, optional
+        Threads, each for one kind of covariances at a time; by default, and for −1, all cores.
+    random_state : int, RandomState or None
+        For starts and draws.
+    verbose : bool
+        Whether to print a line for each fit.
+    **parameters
+        Further parameters of :class:`swiftem.GaussianMixture`, such as ``method``, ``tol`` or ``reg_covar``.
+
+    Returns
+    -------
+    Selection
+        The best mixture, the table of all, and a plot. It keeps every fitted mixture. A fit that fails is in
+        the table with its reason. After Ctrl-C it has what was done; the fits under way are completed first.
+
+    Raises
+    ------
+    ValueError
+        For bad arguments, and where every fit fails.
+
+    Examples
+    --------
+    >>> import numpy as np, swiftem
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.concatenate([rng.normal(centre, 1.0, size=(200, 2)) for centre in ([0, 0], [6, 0], [3, 6])])
+    >>> found = swiftem.select(X, range(1, 6), random_state=0)
+    >>> found.best.n_components, found.best.covariance_type
+    (3, 'spherical')
+    >>> print(repr(found).partition(" (")[0])
+    BIC is lowest for spherical covariances, 3 components
+    """
+    counts = _counts(n_components)
+    kinds = _kinds(covariance_types)
+    if not callable(criterion):
+        check_choice("criterion", criterion, CRITERIA)
+    check_int("n_init", n_init, minimum=1)
+    threads = _threads(n_jobs)
+    if not isinstance(verbose, bool | np.bool_ | Integral):
+        raise TypeError(f"verbose must be True or False, got {shown(verbose)}.")
+    _check_parameters(parameters)
+    fits = CandidateFits.prepare(X, sample_weight, criterion, n_init, random_state, parameters)
+    done: dict[tuple[str, int], Fitted] = {}
+    stop = Event()
+
+    def chain(kind: str) -> None:
+        """Fit one kind, from few components to many."""
+        before: Fitted | None = None
+        for count in counts:
+            if stop.is_set():
+                return
+            fitted = fits.fit(kind, count, before)
+            done[kind, count] = fitted
+            before = fitted if fitted.mixture is not None else before
+            if verbose:
+                print(_line(fitted.row, fits.name), flush=True)
+
+    interrupted = _in_threads(chain, kinds, threads, stop)
+    found = [done[kind, count] for kind in kinds for count in counts if (kind, count) in done]
+    if interrupted and not any(fitted.mixture for fitted in found):
+        raise KeyboardInterrupt
+    selection = _choose(found, fits.name, interrupted)
+    chosen = selection.ranking[0]
+    if interrupted:
+        said = f"The selection was interrupted after {len(found)} of {len(kinds) * len(counts)} fits."
+        warn(said, ConvergenceWarning)
+    elif not chosen.converged:
+        what = f"{chosen.covariance_type} with {components(chosen.n_components)}"
+        warn(f"The best fit, {what}, did not converge: increase max_iter or tol.", ConvergenceWarning)
+    return selection
+
+
+def _in_threads(chain: Callable[[str], None], kinds: Sequence[str], threads: int, stop: Event) -> bool:
+    """Run the chains, and return whether Ctrl-C ended them: it reaches this thread, which only waits."""
+    interrupted = False
+    with warnings.catch_warnings():
+        # Of single fits; the table says which did not converge.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        warnings.simplefilter("ignore", DegenerateComponentWarning)
+        # Around all of them, as the setting is one for the whole process.
+        with one_thread_blas(), ThreadPoolExecutor(min(threads, len(kinds)), initializer=_alone) as pool:
+            futures = [pool.submit(chain, kind) for kind in kinds]
+            try:
+                # In steps, as a signal does not end every kind of waiting.
+                while wait(futures, timeout=0.1, return_when=FIRST_EXCEPTION).not_done:
+                    if any(future.done() and future.exception() for future in futures):
+                        break
+            except KeyboardInterrupt:
+                interrupted = True
+            if interrupted or any(future.done() and future.exception() for future in futures):
+                stop.set()
+    for future in futures:
+        future.result()
+    return interrupted
+
+
+def _alone() -> None:
+    """Keep scikit-learn's k-means to this thread: the others have kinds of their own, and sums keep order."""
+    one_thread_openmp().__enter__()  # for the life of the thread
+
+
+def _choose(found: Sequence[Fitted], name: str, interrupted: bool) -> Selection:
+    models = {fitted.row.key: fitted.mixture for fitted in found if fitted.mixture is not None}
+    ranked = sorted((row for row, _ in found if not row.failed), key=lambda row: row.value)
+    if not ranked:
+        raise ValueError(f"None of the {len(found)} fits succeeded. {found[0].row.failed}")
+    return Selection(models[ranked[0].key], [row for row, _ in found], name, models, interrupted)
+
+
+def _counts(n_components: Any) -> list[int]:
+    """Return the numbers of components, each once, rising."""
+    given = n_components if np.iterable(n_components) else [n_components]
+    counts = {check_int("n_components", count, minimum=1) for count in given}
+    if not counts:
+        raise ValueError("n_components must have at least one number of components, got none.")
+    return sorted(counts)
+
+
+def _kinds(covariance_types: Any) -> list[str]:
+    try:
+        given = [covariance_types] if isinstance(covariance_types, str) else list(covariance_types)
+    except TypeError:  # which the check below says
+        given = [covariance_types]
+    kinds = list(dict.fromkeys(check_choice("covariance_types", kind, KINDS) for kind in given))
+    if not kinds:
+        raise ValueError("covariance_types must have at least one kind, got none.")
+    return kinds
+
+
+def _threads(n_jobs: int | None) -> int:
+    count = -1 if n_jobs is None else check_int("n_jobs", n_jobs, minimum=-1)
+    if count == 0:
+        raise ValueError("n_jobs must be a number of threads, or -1 for all cores, got 0.")
+    return get_threads() if count == -1 else count
+
+
+def _check_parameters(parameters: dict[str, Any]) -> None:
+    for name in parameters:
+        if name in NOT_YOURS:
+            raise TypeError(f"select cannot take {name}: {NOT_YOURS[name]}.")
+        if name not in GaussianMixture().get_params():
+            raise TypeError(f"select has no parameter {name!r}; those of GaussianMixture are passed on.")
+    start = parameters.get("init_params", "kmeans")
+    if not (isinstance(start, str) or callable(start)):
+        raise TypeError("select cannot take init_params as an array: it would fix the number of components.")
+    GaussianMixture(**parameters)._validate_params()
+
+
+def _line(row: Candidate, name: str) -> str:
+    head = f"{row.covariance_type}, {components(row.n_components)}: "
+    if row.failed:
+        return f"{head}failed. {row.failed}"
+    return (
+        f"{head}{name} {row.value:.8g}, mean log-likelihood {row.log_likelihood:.6f}, {row.passes} passes, "
+        f"{row.seconds:.2f} s, start {row.start}"
+    )

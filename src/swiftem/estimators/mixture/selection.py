@@ -1,0 +1,186 @@
+"""What :func:`swiftem.select` found: a table of fits, the best of them, and a picture."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from math import inf, isfinite
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from swiftem.estimators.mixture.gaussian_mixture import GaussianMixture
+
+__all__ = ["Candidate", "Selection", "components"]
+
+SHOWN = 10
+"""Rows of the ranking that a printed selection has."""
+HEAD = ("", "covariances", "components", "log-likelihood", "parameters", "passes", "converged")
+GOOD = "background: rgba(0, 114, 178, .15); font-weight: bold"
+
+
+class Candidate(NamedTuple):
+    """One fit. ``pandas.DataFrame(selection.table)`` makes columns of these.
+
+    Attributes
+    ----------
+    covariance_type : str
+        Kind of the covariances.
+    n_components : int
+        Number of components.
+    value : float
+        The criterion by which is chosen: the lower the better; NaN where the fit failed.
+    bic, aic, icl : float
+        The criteria that have a name.
+    log_likelihood : float
+        Mean over the rows, weighted.
+    n_parameters : int
+        Free parameters of such a mixture.
+    converged : bool
+        Whether the fit did.
+    passes : int
+        Of the fit that was kept.
+    seconds : float
+        Time for all fits of this row.
+    start : str
+        What the kept fit began from: ``"fresh"``; ``"split"``, the fit with fewer components, one of them
+        split; or ``"doubled"``, that same fit, where nothing was better.
+    failed : str
+        Why there is no fit; empty where there is.
+    """
+
+    covariance_type: str
+    n_components: int
+    value: float
+    bic: float
+    aic: float
+    icl: float
+    log_likelihood: float
+    n_parameters: int
+    converged: bool
+    passes: int
+    seconds: float
+    start: str
+    failed: str
+
+    @property
+    def key(self) -> tuple[str, int]:
+        """Kind of the covariances and number of components."""
+        return self.covariance_type, self.n_components
+
+
+@dataclass(frozen=True, repr=False)
+class Selection:
+    """The fits among which :func:`swiftem.select` chose.
+
+    Attributes
+    ----------
+    best : GaussianMixture
+        The fitted mixture with the lowest criterion.
+    table : list of Candidate
+        All fits, by kind of covariances in the order asked for, then by number of components.
+    criterion : str
+        Name of the criterion.
+    models : dict of (str, int) to GaussianMixture
+        Every fitted mixture by (covariance_type, n_components).
+    interrupted : bool
+        Whether Ctrl-C ended the search early.
+    """
+
+    best: GaussianMixture
+    table: list[Candidate]
+    criterion: str
+    models: dict[tuple[str, int], GaussianMixture]
+    interrupted: bool = False
+
+    @property
+    def ranking(self) -> list[Candidate]:
+        """The table from best to worst; fits that failed come last."""
+        return sorted(self.table, key=lambda row: row.value if isfinite(row.value) else inf)
+
+    def plot(self, axes: Any = None) -> Any:
+        """Draw the criterion against the number of components, the best marked; return the axes."""
+        from swiftem.report.mixture import draw_criterion
+
+        values: dict[str, dict[int, float]] = {}
+        for row in self.table:
+            if not row.failed:
+                values.setdefault(row.covariance_type, {})[row.n_components] = row.value
+        return draw_criterion(values, self.ranking[0].key, self.criterion, axes)
+
+    def _headline(self) -> str:
+        first = self.ranking[0]
+        said = f"{first.covariance_type} covariances, {components(first.n_components)}"
+        failed = sum(bool(row.failed) for row in self.table)
+        fits = f"{len(self.table)} fits" + (f", {failed} of them failed" if failed else "")
+        return f"{self.criterion} is lowest for {said} ({fits}{'; interrupted' if self.interrupted else ''})"
+
+    def _cells(self) -> tuple[list[str], list[list[str]]]:
+        """Return the head and the best rows of the ranking, as text."""
+        ranking = [row for row in self.ranking if not row.failed][:SHOWN]
+        head = [*HEAD[:3], self.criterion, "above the best", *HEAD[3:]]
+        largest = max(abs(row.value) for row in ranking)
+        decimals = min(max(6 - len(f"{largest:.0f}"), 1), 5)
+        rows = [
+            [
+                str(place), row.covariance_type, str(row.n_components), f"{row.value:.{decimals}f}",
+                f"{row.value - ranking[0].value:.{decimals}f}", f"{row.log_likelihood:.5f}",
+                str(row.n_parameters), str(row.passes), "yes" if row.converged else "no",
+            ]
+            for place, row in enumerate(ranking, start=1)
+        ]  # fmt: skip
+        return head, rows
+
+    def _more(self) -> list[str]:
+        """Return sentences for what the ten rows do not show."""
+        failed = [row for row in self.table if row.failed]
+        left = len(self.table) - len(failed) - SHOWN
+        said = [f"{left} more in .ranking."] if left > 0 else []
+        counts = {row.n_components for row in self.table}
+        if len(counts) > 1 and self.ranking[0].n_components == max(counts):
+            said.append("The best has the most components that were tried: more may be better.")
+        for reason, rows in _by_reason(failed).items():
+            said.append(
+                f"Failed: {', '.join(f'{row.covariance_type} {row.n_components}' for row in rows)}. {reason}"
+            )
+        return said
+
+    def __repr__(self) -> str:
+        head, rows = self._cells()
+        widths = [max(len(line[column]) for line in (head, *rows)) for column in range(len(head))]
+        lines = [
+            "  ".join(
+                cell.ljust(width) if column == 1 else cell.rjust(width)
+                for column, (cell, width) in enumerate(zip(line, widths, strict=True))
+            ).rstrip()
+            for line in (head, *rows)
+        ]
+        return "\n".join([self._headline(), *lines, *self._more()])
+
+    def _repr_html_(self) -> str:
+        """Return the same as a table for notebooks."""
+        head, rows = self._cells()
+        top = "".join(f"<th>{escape(cell)}</th>" for cell in head)
+        body = "".join(
+            (f'<tr style="{GOOD}">' if number == 0 else "<tr>")
+            + "".join(f"<td>{escape(cell)}</td>" for cell in row)
+            + "</tr>"
+            for number, row in enumerate(rows)
+        )
+        more = "".join(f"<p>{escape(line)}</p>" for line in self._more())
+        return (
+            f"<div><p><b>{escape(self._headline())}</b></p>"
+            f"<table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>{more}</div>"
+        )
+
+
+def components(count: int) -> str:
+    """Return "1 component", "2 components" and so on."""
+    return f"{count} component{'s' if count > 1 else ''}"
+
+
+def _by_reason(failed: Sequence[Candidate]) -> dict[str, list[Candidate]]:
+    reasons: dict[str, list[Candidate]] = {}
+    for row in failed:
+        reasons.setdefault(row.failed, []).append(row)
+    return reasons

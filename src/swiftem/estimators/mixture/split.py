@@ -1,0 +1,278 @@
+r"""One component more: which one of a fitted mixture to split in two, and how.
+
+Give the responsibilities :math:`r_{ik}` of component k to two parts, :math:`r_{ik} \pi_{ij}`, j = 1, 2. By
+Jensen's inequality the log-likelihood after the M-step on these is at least the one before plus
+
+.. math:: N_k \Bigl(\sum_j p_j \log p_j + H\Bigr) - \tfrac12 \sum_j N_k p_j \log |\Sigma_{kj}| / |\Sigma_k|,
+
+N_k = Σ r_ik, p_j the share of part j, H the mean entropy of π, and Σ_kj the covariances of the parts: the
+price of two labels stands against covariances that shrink. Along one axis all of it is one-dimensional. Rows
+are standardised by their component and projected, and a mixture of two is fitted to the projections. No
+covariance matrix is estimated, so that a sample of the rows is enough in many dimensions, too.
+
+The component, and its axis, with the largest bound is split.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from swiftem._typing import Array
+
+__all__ = ["double_component", "parameters_of", "split_component"]
+
+AXES = 2
+"""Axes that are tried for each component."""
+ITERATIONS = 15
+LEAST_SHARE, LEAST_VARIANCE = 0.02, 0.01
+"""Of a part: rows that repeat must not become a component without a variance."""
+FAR = 3.5
+"""Where projections are cut off for the moments that choose the axes: a few far rows would decide them."""
+LEAST_ROWS = 4
+"""In the sample, of a component that is to be split."""
+SMALL = 1e-3
+"""A row with a smaller responsibility does not count as a component's."""
+HALF = float(np.sqrt(2.0 / np.pi))
+"""Mean of the upper half of a standard normal."""
+STARTS = (
+    (np.array([0.5, 0.5]), np.array([HALF, -HALF]), np.array([1.0 - HALF**2, 1.0 - HALF**2])),
+    (np.array([0.1, 0.9]), np.array([1.8, -0.2]), np.array([0.6, 0.6])),
+    (np.array([0.5, 0.5]), np.array([0.05, -0.05]), np.array([0.3, 1.7])),
+)
+"""Shares, means and variances of the parts at first: the halves of a normal, a tail and the rest, and core
+and tails, which is nothing for a shared covariance."""
+
+Parameters = tuple[Array, Array, Array]
+"""Weights, means and covariances."""
+Start = tuple[Array, Array, Array]
+
+
+class _Rows(NamedTuple):
+    """The rows as one component sees them.
+
+    ``whitened`` (n, d) has unit covariance where the component fits its rows, ``weight`` (n,) sums to 1, and
+    the columns of ``lower`` (d, d) or its diagonal (d,) lead back to the data's coordinates.
+    """
+
+    whitened: Array
+    weight: Array
+    lower: Array
+
+    def direction(self, axis: Array) -> Array:
+        """Return an axis (d,) of the whitened rows in the data's coordinates."""
+        return self.lower * axis if self.lower.ndim == 1 else self.lower @ axis
+
+
+class _Parts(NamedTuple):
+    """Two parts of projections (n,) of zero mean and unit variance.
+
+    ``share``, ``mean``, ``variance`` (2,) of the parts, ``label`` = Σ p log p + H, and ``first`` (n,), the
+    share π of the first part in each row.
+    """
+
+    share: Array
+    mean: Array
+    variance: Array
+    label: float
+    first: Array
+
+
+class _Split(NamedTuple):
+    """What to do to component ``k``: see :func:`_apply`."""
+
+    k: int
+    gain: float
+    share: Array
+    place: Array
+    spread: Array
+    direction: Array
+
+
+def split_component(mixture: Any, X: Array, weight: Array | None = None) -> Parameters:
+    """Return the parameters of a mixture with one component more.
+
+    Parameters
+    ----------
+    mixture : GaussianMixture
+        A fitted one.
+    X : ndarray, shape (n, d)
+        Rows; a sample of the data is enough.
+    weight : ndarray, shape (n,), optional
+        Their weights.
+
+    Returns
+    -------
+    weights, means, covariances : ndarray
+        The first part of the split component is in its place, the second is the last component.
+
+    Examples
+    --------
+    >>> import numpy as np, swiftem
+    >>> from swiftem.estimators.mixture.split import split_component
+    >>> X = np.concatenate([np.random.default_rng(0).normal(m, 1, size=(500, 1)) for m in (0, 10, 16)])
+    >>> mixture = swiftem.GaussianMixture(2, random_state=0).fit(X)
+    >>> np.sort(split_component(mixture, X)[1].ravel()).round() + 0.0
+    array([ 0., 10., 16.])
+    """
+    kind = mixture.covariance_type
+    X = np.asarray(X, dtype=np.float64)
+    weight = np.ones(len(X)) if weight is None else weight
+    r = np.asarray(mixture.predict_proba(X), dtype=np.float64)
+    shares = (weight / weight.sum()) @ r
+    scale = X.std(axis=0)
+    scale[scale == 0] = 1.0
+    best: _Split | None = None
+    for k, share in enumerate(shares):
+        own = np.flatnonzero(r[:, k] > SMALL)
+        if len(own) < LEAST_ROWS:
+            continue
+        part = r[own, k] * weight[own]
+        rows = _seen_by(mixture, k, X[own], part / part.sum())
+        for axis in _axes(kind, rows, scale).T:
+            for start in STARTS[: 2 if kind == "tied" else 3]:
+                found = _try(kind, k, float(share), rows, axis, start)
+                if best is None or found.gain > best.gain:
+                    best = found
+    return double_component(mixture) if best is None else _apply(mixture, best)
+
+
+def double_component(mixture: Any) -> Parameters:
+    """Return the parameters with the heaviest component twice, at half its weight: the same density.
+
+    >>> import swiftem
+    >>> mixture = swiftem.GaussianMixture.from_parameters([0.2, 0.8], [[0.0], [1.0]], [[[1.0]], [[2.0]]])
+    >>> double_component(mixture)[0]
+    array([0.2, 0.4, 0.4])
+    """
+    weights, means, covariances = parameters_of(mixture)
+    k = int(weights.argmax())
+    weights[k] /= 2.0
+    if mixture.covariance_type != "tied":
+        covariances = np.concatenate([covariances, covariances[k : k + 1]])
+    return np.append(weights, weights[k]), np.concatenate([means, means[k : k + 1]]), covariances
+
+
+def parameters_of(mixture: Any) -> Parameters:
+    """Return copies in double precision; weights sum to 1 as exactly as that allows."""
+    weights = np.array(mixture.weights_, dtype=np.float64)
+    return weights / weights.sum(), np.array(mixture.means_, float), np.array(mixture.covariances_, float)
+
+
+def _seen_by(mixture: Any, k: int, X: Array, weight: Array) -> _Rows:
+    covariance = np.asarray(mixture.covariances_, dtype=np.float64)
+    if mixture.covariance_type != "tied":
+        covariance = covariance[k]
+    away = X - np.asarray(mixture.means_[k], dtype=np.float64)
+    if mixture.covariance_type in ("full", "tied"):
+        lower = np.asarray(np.linalg.cholesky(covariance), dtype=np.float64)
+        return _Rows(np.asarray(np.linalg.solve(lower, away.T).T, dtype=np.float64), weight, lower)
+    deviations = np.sqrt(np.broadcast_to(covariance, X.shape[1:]))
+    return _Rows(away / deviations, weight, deviations)
+
+
+def _axes(kind: str, rows: _Rows, scale: Array) -> Array:
+    """Return the axes to try, columns of unit length, in the whitened coordinates.
+
+    They are the principal ones of the component, columns of the data scaled alike: of its covariance, or of
+    its rows where that is shared or a number; for diag the columns themselves. Of many, those promise most
+    along which the rows are least normal: by the approximation skewness²/12 + excess²/48 of the negative
+    entropy, or by how far their variance is above the component's.
+    """
+    if kind == "full":
+        axes = np.linalg.svd(rows.lower / scale[:, None])[2].T
+    elif kind == "diag":
+        axes = np.eye(len(scale))
+    else:
+        lower = rows.lower / scale[:, None] if kind == "tied" else np.eye(len(scale))
+        away = (rows.whitened - rows.weight @ rows.whitened) @ lower.T
+        axes = np.linalg.solve(lower, np.linalg.eigh((away * rows.weight[:, None]).T @ away)[1])
+        axes /= np.linalg.norm(axes, axis=0)
+    z = rows.whitened @ axes
+    mean = rows.weight @ z
+    variance = rows.weight @ (z - mean) ** 2
+    z = np.clip((z - mean) / np.sqrt(np.where(variance > 0, variance, 1.0)), -FAR, FAR)
+    square = z * z
+    promise = (rows.weight @ (square * z)) ** 2 / 12.0 + (rows.weight @ (square * square) - 3.0) ** 2 / 48.0
+    if kind in ("tied", "spherical"):
+        promise += (
+            0.5 * np.maximum(variance - 1.0 - np.log(np.maximum(variance, 1e-12)), 0) * (variance > 1.0)
+        )
+    return np.asarray(axes[:, np.argsort(-promise, kind="stable")[:AXES]])
+
+
+def _try(kind: str, k: int, share: float, rows: _Rows, axis: Array, start: Start) -> _Split:
+    """Return the split of a component with a share of all rows along an axis, and the bound on its gain."""
+    z = rows.whitened @ axis
+    mean = float(rows.weight @ z)
+    deviation = float(np.sqrt(rows.weight @ (z - mean) ** 2))
+    deviation = deviation if deviation > 0 else 1.0
+    z = (z - mean) / deviation
+    side = 1.0 if rows.weight @ z**3 >= 0 else -1.0
+    parts = _two_parts(z, rows.weight, (start[0], side * start[1], start[2]), shared=kind == "tied")
+    if kind == "tied":
+        # All components share what this one's rows are spread less by, once it is two.
+        between = share * deviation**2 * float(parts.share @ parts.mean**2)
+        spread = np.array([min(between, 0.99)])
+        gain = share * parts.label - 0.5 * np.log(1.0 - spread[0])
+    elif kind == "spherical":
+        d = len(axis)
+        squares = ((rows.whitened - rows.weight @ rows.whitened) ** 2).sum(axis=1)
+        in_first = rows.weight * parts.first
+        of_parts = np.array([in_first @ squares, (rows.weight - in_first) @ squares]) / parts.share
+        spread = np.maximum(of_parts - (deviation * parts.mean) ** 2, LEAST_VARIANCE * d) / d
+        whole = max(float(rows.weight @ squares) / d, LEAST_VARIANCE)
+        gain = share * (parts.label - 0.5 * d * float(parts.share @ np.log(spread / whole)))
+    else:
+        spread = parts.variance * deviation**2
+        gain = share * (parts.label - 0.5 * float(parts.share @ np.log(parts.variance)))
+    place = mean + deviation * parts.mean
+    return _Split(k, gain, parts.share, place, spread, rows.direction(axis))
+
+
+def _two_parts(z: Array, weight: Array, start: Start, *, shared: bool) -> _Parts:
+    """Fit a mixture of two to projections of zero mean and unit variance, by a few iterations of em."""
+    share, mean, variance = start
+    first = np.empty_like(z)
+    for _ in range(ITERATIONS):
+        log_density = np.log(share) - 0.5 * np.log(variance) - 0.5 * (z[:, None] - mean) ** 2 / variance
+        first = 1.0 / (1.0 + np.exp(np.clip(log_density[:, 1] - log_density[:, 0], -100.0, 100.0)))
+        r = weight * first
+        p = min(max(float(r.sum()), LEAST_SHARE), 1.0 - LEAST_SHARE)
+        share = np.array([p, 1.0 - p])
+        total, square = float(r @ z), float(r @ z**2)
+        mean = np.array([total, -total]) / share
+        variance = np.maximum(np.array([square, 1.0 - square]) / share - mean**2, LEAST_VARIANCE)
+        if shared:
+            variance = np.full(2, share @ variance)
+    inside = np.clip(first, 1e-300, 1.0 - 1e-16)
+    entropy = -float(weight @ (inside * np.log(inside) + (1.0 - inside) * np.log1p(-inside)))
+    return _Parts(share, mean, variance, float(share @ np.log(share)) + entropy, first)
+
+
+def _apply(mixture: Any, split: _Split) -> Parameters:
+    """Return the parameters after a split.
+
+    Parts lie at ``place`` (2,) times the direction from the mean. ``spread`` (2,) is what their variances
+    along it become, in units of the component's own, for full and diag; all variances do for spherical; for
+    tied, ``spread`` (1,) is what the shared one loses.
+    """
+    weights, means, covariances = parameters_of(mixture)
+    k, kind, along = split.k, mixture.covariance_type, split.direction
+    placed = means[k] + split.place[:, None] * along
+    weights = np.append(weights, weights[k] * split.share[1])
+    weights[k] *= split.share[0]
+    means = np.concatenate([means, placed[1:]])
+    means[k] = placed[0]
+    if kind == "tied":
+        return weights, means, covariances - split.spread[0] * np.outer(along, along)
+    if kind == "full":
+        own = covariances[k] + (split.spread - 1.0)[:, None, None] * np.outer(along, along)
+    elif kind == "diag":
+        own = covariances[k] + (split.spread - 1.0)[:, None] * along**2
+    else:
+        own = covariances[k] * split.spread
+    covariances = np.concatenate([covariances, own[1:]])
+    covariances[k] = own[0]
+    return weights, means, covariances

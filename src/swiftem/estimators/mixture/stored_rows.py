@@ -1,0 +1,103 @@
+"""Rows that an estimator is given as files, sources or streams of blocks, not as an array."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from swiftem._typing import Array
+from swiftem.data.as_source import as_source, is_blocks
+from swiftem.data.draws import spread_rows
+from swiftem.data.rows.array_source import ArraySource
+from swiftem.data.rows.block_source import BlockSource, is_one_shot
+from swiftem.data.rows.npy_source import NpySource
+from swiftem.data.rows.open_source import are_paths
+from swiftem.data.rows.stored_source import StoredSource
+from swiftem.data.source import Source
+
+__all__ = ["blocks_of", "in_memory", "is_stored", "open_rows", "some_rows"]
+
+SAMPLE = 50_000
+"""Rows that a start is found from, at most."""
+SAMPLE_BYTES = 8 * 10**6
+"""Their size, at most, if that leaves enough rows for each component."""
+PER_COMPONENT = 100
+ROWS = 4096
+"""Asked for at a time of a source that is the user's own."""
+
+
+def is_stored(X: Any) -> bool:
+    """Tell whether ``X`` names, makes or holds rows that are read as they are needed.
+
+    >>> import numpy as np
+    >>> is_stored("rows.npy"), is_stored(np.zeros((3, 2))), is_stored([[0.0], [1.0]])
+    (True, False, False)
+    """
+    if isinstance(X, Source):
+        return type(X) is not ArraySource
+    return are_paths(X) or is_blocks(X)
+
+
+def open_rows(X: Any, sample_weight: ArrayLike | None = None) -> StoredSource:
+    """Return rows as a source; a memory map with weights beside it, too."""
+    if isinstance(X, np.ndarray):
+        return NpySource(X, sample_weight=sample_weight)
+    source = as_source(X, sample_weight)
+    if not isinstance(source, StoredSource):  # a user's own
+        if hasattr(source, "n_words"):
+            raise TypeError("data must be rows of numbers for a Gaussian mixture, got word counts or tokens.")
+        source = BlockSource(_Again(source))
+    if not source.tail:
+        raise ValueError("Expected 2D array, got 1D array instead: rows must have columns, (n, d).")
+    return source
+
+
+class _Again:
+    """The blocks of a source, from the beginning each time."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+
+    def __iter__(self) -> Iterator[tuple[NDArray[Any], Array]]:
+        return ((batch.y, batch.weight) for batch in self._source.blocks(ROWS))
+
+
+def blocks_of(X: Any, sample_weight: ArrayLike | None) -> Iterator[tuple[NDArray[Any], Array | None]]:
+    """Yield rows and weights block by block; of a generator, which has one pass, as it gives them."""
+    if not is_one_shot(X):
+        source = open_rows(X, sample_weight)
+        for batch in source.blocks(source.chunk_rows):
+            yield batch.y, batch.weight if source.is_weighted else None
+        return
+    if sample_weight is not None:
+        raise ValueError("sample_weight must be given with each block, as a pair (rows, weights).")
+    count = 0
+    for block in X:
+        rows, weight = block if isinstance(block, tuple) and len(block) == 2 else (block, None)
+        if len(rows):
+            count += 1
+            yield rows, weight
+    if not count:
+        raise ValueError("data must have at least one row, got blocks with none.")
+
+
+def in_memory(source: Source, index: Any) -> ArraySource:
+    """Return rows by number as an array, with their weights where there are weights."""
+    batch = source.take(index)
+    weighted = source.is_weighted if isinstance(source, StoredSource) else source.weight is not None  # type: ignore[attr-defined]
+    return ArraySource(batch.y, batch.weight if weighted else None)
+
+
+def some_rows(source: StoredSource, n_components: int, random_state: np.random.RandomState) -> ArraySource:
+    """Return the rows that a start is found from: all of them if they are few, else a sample of them.
+
+    Where all are taken, ``random_state`` is not used, and the start is that of an array.
+    """
+    most = max(PER_COMPONENT * n_components, min(SAMPLE, SAMPLE_BYTES // source.row_bytes))
+    if source.n <= most:
+        return in_memory(source, np.arange(source.n))
+    rng = np.random.default_rng(random_state.randint(2**31 - 1))
+    return in_memory(source, spread_rows(source.n, most, rng))

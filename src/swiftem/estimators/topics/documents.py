@@ -1,0 +1,314 @@
+"""Documents as rows of counts, cut into pieces that threads work on, and E-steps over them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from swiftem._typing import Array, Index
+from swiftem.data.draws import Draws, Entropy, SeededDraws
+from swiftem.data.fingerprint import fingerprint
+from swiftem.engine.threads import in_order
+from swiftem.estimators.topics.running_counts import by_rows
+
+__all__ = ["Documents"]
+
+PIECES = 8
+LEAST_ENTRIES = 20_000
+"""A piece with fewer entries is not worth a thread."""
+INNER = 10
+"""About how often a document is gone over when it is folded in."""
+ENTRIES_PER_WORD = 8
+"""A piece that sums up words has at least so many entries a word: adding its sums up must not cost more."""
+MOST_SUMS = 1 << 25
+"""Numbers that the pieces' own sums over words may take together."""
+
+
+class Spare:
+    """Arrays for the sums of pieces, used again in the next pass: pages that are new cost more than sums."""
+
+    def __init__(self) -> None:
+        self._arrays: list[Array] = []
+
+    def zeros(self, shape: tuple[int, ...]) -> Array:
+        """Return an array of zeros; threads may ask at the same time."""
+        try:
+            array = self._arrays.pop()
+        except IndexError:
+            return np.zeros(shape)
+        if array.shape != shape:
+            return np.zeros(shape)
+        array[:] = 0.0
+        return array
+
+    def keep(self, arrays: list[Array]) -> None:
+        """Take arrays that nobody needs any more."""
+        self._arrays = arrays
+
+
+class _Rows(NamedTuple):
+    """What is read of a CSR array; making a real one takes as long as a batch."""
+
+    indptr: Index
+    indices: NDArray[np.int32]
+    data: Array
+    shape: tuple[int, int]
+
+
+class Documents:
+    """A corpus of counts.
+
+    What is summed up over documents is summed by pieces that depend on the data alone, and the pieces are
+    added in order: the number of threads changes no bit.
+
+    Parameters
+    ----------
+    X : sparse array, shape (D, V)
+        Counts, in CSR form, not negative.
+    weight : ndarray, shape (D,), optional
+        Weights of the documents.
+
+    Attributes
+    ----------
+    total : float
+        Tokens, weighted.
+
+    Examples
+    --------
+    >>> import numpy as np, scipy.sparse as sp
+    >>> from swiftem.estimators.topics.documents import Documents
+    >>> documents = Documents(sp.csr_array([[2, 1, 0], [0, 1, 1]]))
+    >>> topics = np.array([[0.6, 0.3, 0.1], [0.1, 0.3, 0.6]])
+    >>> documents.fold_in(topics, np.full(2, 0.1))[0].argmax(axis=1)
+    array([0, 1])
+    """
+
+    def __init__(self, X: Any, weight: Array | None = None) -> None:
+        self.n, self.n_words = X.shape
+        self.begin = X.indptr.astype(np.int64, copy=False)
+        self.word: NDArray[np.int32] = X.indices.astype(np.int32, copy=False)
+        self.count = X.data.astype(np.float64, copy=False)
+        self.weight = np.ones(self.n) if weight is None else np.asarray(weight, dtype=np.float64)
+        sums = np.add.reduceat(np.append(self.count, 0.0), np.minimum(self.begin[:-1], len(self.count)))
+        self.length: Array = np.where(np.diff(self.begin) > 0, sums, 0.0)
+        self.total = float(self.weight @ self.length)
+        self._place: NDArray[np.int32] | None = None
+        self._spare = Spare()
+
+    @property
+    def n_entries(self) -> int:
+        """How many counts are not zero."""
+        return len(self.count)
+
+    def fingerprint(self) -> str:
+        """Return a text that changes when counts, weights or the number of words do."""
+        return fingerprint(
+            f"documents of {self.n_words} words", self.begin, self.word, self.count, self.weight
+        )
+
+    def draws(self, entropy: Entropy, batch_size: int) -> Draws:
+        """Return numbers of documents, in random order, each once an epoch."""
+        return SeededDraws(entropy, self.n, batch_size, ["shuffled"])
+
+    def matrix(self) -> Any:
+        """Return the counts as a CSR array, shape (D, V)."""
+        from scipy.sparse import csr_array
+
+        return csr_array((self.count, self.word, self.begin), shape=(self.n, self.n_words))
+
+    def take(self, numbers: Index) -> Documents:
+        """Return some of the documents, with all words."""
+        return Documents(self.matrix()[numbers], self.weight[numbers])
+
+    def batch(self, numbers: Index) -> tuple[Documents, Index]:
+        """Return some of the documents, with the words that they have, and the numbers of those words."""
+        from swiftem.engine.numba.plsa_documents import gather
+
+        if self._place is None:
+            self._place = np.full(self.n_words, -1, dtype=np.int32)
+        entries = int((self.begin[numbers + 1] - self.begin[numbers]).sum())
+        begin, word, count = (
+            np.empty(len(numbers) + 1, np.int64),
+            np.empty(entries, np.int32),
+            np.empty(entries),
+        )
+        words = np.empty(min(entries, self.n_words), dtype=np.int64)
+        found = gather(numbers, self.begin, self.word, self.count, self._place, begin, word, count, words)
+        return Documents(_Rows(begin, word, count, (len(numbers), found)), self.weight[numbers]), words[
+            :found
+        ]
+
+    def pieces(self, most: int = PIECES, least_entries: int = LEAST_ENTRIES) -> list[tuple[int, int]]:
+        """Return at most so many ranges of documents, with about as many entries each."""
+        entries = int(self.begin[-1])
+        most = max(1, min(most, entries // least_entries))
+        bounds = np.searchsorted(self.begin, np.linspace(0, entries, most + 1))
+        bounds[0], bounds[-1] = 0, self.n
+        unique = np.unique(bounds)
+        return list(zip(unique[:-1].tolist(), unique[1:].tolist(), strict=True))
+
+    def _summed(self, n_topics: int, rounds: int = 1) -> list[tuple[int, int]]:
+        """Return pieces with sums of their own: no more than have room, or are worth adding up."""
+        room = MOST_SUMS // max(1, self.n_words * n_topics)
+        least = max(LEAST_ENTRIES, ENTRIES_PER_WORD * self.n_words) // rounds
+        most = min(PIECES, room, self.n_entries // max(1, least))
+        # A power of two: so many threads have about as much to do each.
+        return self.pieces(1 << max(0, most.bit_length() - 1), 1)
+
+    def em_pass(
+        self, doc_topic: Array, topics: Array, alpha: Array, between: Callable[[], None] = lambda: None
+    ) -> tuple[Array, float]:
+        """One E-step of all documents, and the M-step of their topics in place.
+
+        Parameters
+        ----------
+        doc_topic : ndarray, shape (D, K)
+            Topics of the documents, replaced.
+        topics : ndarray, shape (K, V)
+            Words of the topics.
+        alpha : ndarray, shape (K,)
+            Added to the documents' counts of topics.
+        between : callable
+            Called between pieces; it may raise, and documents are then partly ahead.
+
+        Returns
+        -------
+        by_topic : ndarray, shape (K, V)
+            Expected counts of words in topics.
+        log_likelihood : float
+            Of all tokens, weighted, before the M-step.
+        """
+        from swiftem.engine.numba.plsa_documents import pass_over
+
+        word_topic = np.ascontiguousarray(topics.T)
+
+        def piece(first: int, last: int) -> tuple[Array, float]:
+            by_word = self._spare.zeros(word_topic.shape)
+            value = pass_over(
+                self.begin, self.word, self.count, self.weight, doc_topic, word_topic, alpha, by_word,
+                first, last,
+            )  # fmt: skip
+            return by_word, value
+
+        by_word, value = _added(in_order(piece, self._summed(len(alpha))), between, self._spare)
+        return by_word.T, value
+
+    def leave_one_out_pass(
+        self, doc_topic: Array, topics: Array, totals: Array, alpha: Array, beta: Array,
+        between: Callable[[], None] = lambda: None,
+    ) -> tuple[Array, float]:  # fmt: skip
+        """As :meth:`em_pass`, but no token is explained by what it has itself added to the counts.
+
+        Parameters
+        ----------
+        totals : ndarray, shape (K,)
+            What counts and β of a topic's words sum to.
+        beta : ndarray, shape (1, 1), (1, V) or (K, V)
+            Added to the topics' counts of words.
+        """
+        from swiftem.engine.numba.plsa_leave_one_out import leave_one_out_pass
+
+        word_topic = np.ascontiguousarray(topics.T)
+        floor = by_rows(beta, len(alpha))
+
+        def piece(first: int, last: int) -> tuple[Array, float]:
+            by_word = self._spare.zeros(word_topic.shape)
+            value = leave_one_out_pass(
+                self.begin, self.word, self.count, self.weight, self.length, doc_topic, word_topic, totals,
+                alpha, floor, by_word, first, last,
+            )  # fmt: skip
+            return by_word, value
+
+        by_word, value = _added(in_order(piece, self._summed(len(alpha))), between, self._spare)
+        return by_word.T, value
+
+    def fold_in(
+        self,
+        topics: Array,
+        alpha: Array,
+        *,
+        max_iter: int = 100,
+        tol: float = 1e-3,
+    ) -> tuple[Array, Array]:
+        """Return the documents' topics for given words of topics (D, K), and their log-likelihoods (D,).
+
+        Documents start uniform. Each stops when its topics change by less than ``tol`` in all.
+        """
+        from swiftem.engine.numba.plsa_documents import fold_in
+
+        found = np.full((self.n, len(topics)), 1.0 / len(topics))
+        log_likelihood, word_topic = np.empty(self.n), np.ascontiguousarray(topics.T)
+        entries = (self.begin, self.word, self.count)
+        work = [
+            (*entries, word_topic, alpha, max_iter, tol, found, log_likelihood, *piece)
+            for piece in self.pieces(64, LEAST_ENTRIES // 8)
+        ]
+        for _ in in_order(fold_in, work):
+            pass
+        return found, log_likelihood
+
+    def sums(
+        self, word_topic: Array, alpha: Array, doc_topic: Array, max_iter: int, tol: float,
+        between: Callable[[], None] = lambda: None,
+    ) -> tuple[Array, int]:  # fmt: skip
+        """Fold all documents in by plain iterations, and sum up their words.
+
+        Parameters
+        ----------
+        word_topic : ndarray, shape (V, K)
+            Words of the topics.
+        alpha : ndarray, shape (K,)
+            Added to the documents' counts of topics.
+        doc_topic : ndarray, shape (D, K)
+            Topics to start from, replaced by those found.
+        max_iter, tol
+            When a document stops.
+
+        Returns
+        -------
+        by_word : ndarray, shape (V, K)
+            Expected counts of words in topics.
+        evaluations : int
+            E-steps of entries.
+        """
+        from swiftem.engine.numba.plsa_documents import sums_of
+
+        def piece(first: int, last: int) -> tuple[Array, int]:
+            by_word = self._spare.zeros(word_topic.shape)
+            evaluations = sums_of(
+                self.begin, self.word, self.count, self.weight, word_topic, alpha, max_iter, tol, by_word,
+                doc_topic, first, last,
+            )  # fmt: skip
+            return by_word, evaluations
+
+        by_word, evaluations = _added(in_order(piece, self._summed(len(alpha), INNER)), between, self._spare)
+        return by_word, int(evaluations)
+
+
+def _added(
+    parts: Iterable[tuple[Array, float]], between: Callable[[], None], spare: Spare
+) -> tuple[Array, float]:
+    """Return the sum over pieces, (V, K), and of their values; ranges of words are added up by threads."""
+    sums, total = [], 0.0
+    for part, value in parts:
+        between()
+        sums.append(part)
+        total += value
+
+    def add(first: int, last: int) -> None:
+        for part in sums[1:]:
+            sums[0][first:last] += part[first:last]
+
+    n_words = len(sums[0])
+    ranges = [(0, n_words)]
+    if len(sums) > 1 and sums[0].size > LEAST_ENTRIES:
+        bounds = np.linspace(0, n_words, PIECES + 1).astype(int).tolist()
+        ranges = list(pairwise(bounds))
+    for _ in in_order(add, ranges):
+        pass
+    spare.keep(sums[1:])
+    return sums[0], total

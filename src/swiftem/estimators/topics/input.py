@@ -1,0 +1,186 @@
+"""What :class:`swiftem.PLSA` is given, checked: counts or files of them, weights, priors and starts."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from swiftem._checks import check_int, check_not_lazy
+from swiftem._typing import Array, Index
+from swiftem.data.documents.document_source import DocumentSource
+from swiftem.data.documents.open_documents import open_documents
+from swiftem.data.documents.sparse_structure import checked_sparse, is_sparse
+from swiftem.data.sample_weight import check_weights
+from swiftem.estimators.read_weights import read_weights
+from swiftem.estimators.topics.documents import PIECES, Documents
+from swiftem.estimators.topics.first_topics import CLUSTERED, FEW, clustered_topics, random_topics
+from swiftem.estimators.topics.fit import Allocator
+from swiftem.estimators.topics.plan import SMALL, TopicPlan, starts_for
+from swiftem.estimators.topics.queries import as_strength
+from swiftem.estimators.topics.streamed_documents import StreamedDocuments
+from swiftem.estimators.validated import validated
+from swiftem.files.memory_limit import BASE, MemoryLimitError, in_words, read_memory_limit
+from swiftem.files.scratch import scratch_array
+
+__all__ = ["TopicInput"]
+
+MOST_TOPICS = 10**6
+"""More are a slip of the pen, and would not fit into memory."""
+BLOCKS = 8
+"""Blocks of documents at a time: read ahead, worked on, held for batches, and parts copied out of them."""
+TABLES = PIECES + 8
+"""Arrays (V, K) at a time: sums of pieces, counts, topics and their transposes."""
+MOST_WORDS = 2**31 - 1
+"""Numbers of words are int32 in the loops over documents."""
+START = 60 * 10**6
+"""For the documents that are clustered and looked at, and for k-means."""
+
+
+class TopicInput:
+    """Reads the arguments of :class:`swiftem.PLSA`."""
+
+    if TYPE_CHECKING:
+        n_components: int
+        method: str
+        sampling: str
+        alpha: ArrayLike
+        beta: ArrayLike
+        init: Any
+        n_init: int | str
+        memory_limit: int | str | None
+        scratch: Any
+        n_features_in_: int
+
+    def _documents(
+        self, X: Any, sample_weight: ArrayLike | None, *, reset: bool
+    ) -> tuple[Documents | StreamedDocuments, Index | None]:
+        """Return the documents, and which of the user's they are where those of weight zero are left out.
+
+        Before a fit (``reset``), there must be a token; documents of a file keep their weights of zero.
+        """
+        there: Index | None = None
+        documents: Documents | StreamedDocuments
+        if isinstance(X, str | os.PathLike | DocumentSource):
+            source = open_documents(X)
+            if not reset and source.n_words != self.n_features_in_:
+                raise ValueError(
+                    f"X must have the {self.n_features_in_} words that the model was fitted to, "
+                    f"got {source.n_words}."
+                )
+            documents = StreamedDocuments(source, sample_weight)
+            if reset:
+                self.__dict__.pop("feature_names_in_", None)
+                self.n_features_in_ = source.n_words
+        else:
+            counts = self._counts(X, reset=reset)
+            weight = self._weights(sample_weight, counts)
+            documents = Documents(counts, weight)
+            if reset and weight is not None and not (weight > 0).all():
+                there = np.flatnonzero(weight > 0)
+                documents = documents.take(there)
+        if reset and not documents.total > 0:
+            raise ValueError("X must have at least one token in a document of positive weight, got none.")
+        return documents, there
+
+    def _allocator(self, documents: Documents | StreamedDocuments, plan: TopicPlan) -> Allocator:
+        """Return what makes arrays of the documents' topics; refuse what cannot be done."""
+        limit = read_memory_limit(self.memory_limit)
+        if not isinstance(documents, StreamedDocuments):
+            return np.empty
+        if plan.by_tokens is not None:
+            raise ValueError(
+                f"X can only be read in order, and {plan.name} draws tokens by number: use em, sem or sem-vr "
+                "with sampling='documents', or load the counts with read_corpus."
+            )
+        if limit is None:
+            return np.empty
+        needed = (
+            BASE + START + TABLES * 8 * documents.n_words * self.n_components + BLOCKS * documents.largest
+            + 6 * 8 * documents.n
+        )  # fmt: skip
+        if needed > limit:
+            raise MemoryLimitError(
+                f"memory_limit must be at least {in_words(needed)} for {self.n_components} topics of "
+                f"{documents.n_words:,} words, got {in_words(limit)}."
+            )
+        copies = 3 if plan.name == "sem-vr" else 2
+        if needed + copies * 8 * documents.n * self.n_components <= limit:
+            return np.empty
+        return lambda shape: scratch_array(shape, np.float64, self.scratch)
+
+    def _counts(self, X: Any, *, reset: bool) -> Any:
+        """Return counts as a CSR array of float64, checked."""
+        from scipy.sparse import csr_array
+
+        if not hasattr(X, "dtype") and isinstance(X, Sequence) and len(X) and isinstance(X[0], str):
+            raise ValueError("X must be counts of words, got texts: count them with CountVectorizer first.")
+        check_not_lazy("X", X)
+        if is_sparse(X) and len(X.shape) == 2:
+            X = checked_sparse("X", X)  # scikit-learn converts it, and that may end the process
+            if X.shape[1] > MOST_WORDS:
+                raise ValueError(f"X must have at most {MOST_WORDS:,} words, got {X.shape[1]:,}.")
+        X = validated(
+            self, X, accept_sparse="csr", dtype=np.float64, reset=reset, ensure_non_negative=True, order="C"
+        )
+        matrix = csr_array(X)
+        if not matrix.has_canonical_format or not matrix.data.all():
+            matrix = matrix.copy()
+            matrix.sum_duplicates()
+            matrix.eliminate_zeros()
+        check_weights("X", matrix.data, "entry", "counts")
+        return matrix
+
+    def _weights(self, sample_weight: ArrayLike | None, X: Any) -> Array | None:
+        return read_weights(sample_weight, X)
+
+    def _alpha(self) -> Array:
+        n_components = check_int("n_components", self.n_components, minimum=1, maximum=MOST_TOPICS)
+        given = as_strength("alpha", self.alpha, [(n_components,)])
+        return np.ascontiguousarray(np.broadcast_to(given, (n_components,)))
+
+    def _beta(self, n_words: int) -> Array:
+        given = as_strength("beta", self.beta, [(n_words,), (self.n_components, n_words)])
+        return given.reshape((1, 1) if given.ndim == 0 else (-1, n_words))
+
+    def _starts(
+        self, documents: Documents | StreamedDocuments, beta: Array, random_state: np.random.RandomState
+    ) -> list[Array]:
+        """Return the topics (K, V) to choose a start from."""
+        if not isinstance(self.init, str):
+            return [self._given_topics(documents.n_words)]
+        by_documents = self.method in ("auto", "sem", "sem-vr") and self.sampling != "tokens"
+        enough = int((documents.length > 0).sum())
+        clustered = self.init == "k-means" or (
+            self.init == "auto" and by_documents and enough >= SMALL and len(beta) == 1
+        )
+        if self.init == "k-means" and enough < self.n_components:
+            raise ValueError(
+                f"init must be 'random' where there are fewer documents with words than topics, "
+                f"got 'k-means' with {enough} documents and n_components={self.n_components}."
+            )
+        if self.n_init == "auto":
+            several = starts_for(self.n_components) if clustered and self.method == "auto" else 1
+        else:
+            several = int(self.n_init)
+        if clustered and enough >= self.n_components:
+            most = FEW if self.method in ("sem", "sem-vr") else CLUSTERED
+            return [
+                clustered_topics(documents, self.n_components, random_state, most) for _ in range(several)
+            ]
+        return [
+            random_topics(self.n_components, documents.n_words, beta, random_state) for _ in range(several)
+        ]
+
+    def _given_topics(self, n_words: int) -> Array:
+        """Return the topics that ``init`` gives, normalised."""
+        topics = as_strength("init", self.init, [(self.n_components, n_words)])
+        if topics.ndim == 0 or not (topics.sum(axis=1) > 0).all():
+            raise ValueError(
+                f"init must have shape ({self.n_components}, {n_words}) and a positive entry in each row, "
+                f"got shape {topics.shape}."
+            )
+        return np.asarray(topics / topics.sum(axis=1, keepdims=True))

@@ -1,0 +1,377 @@
+"""``swiftem.PLSA``: topics of texts, as a scikit-learn transformer."""
+
+from __future__ import annotations
+
+import os
+from contextlib import nullcontext
+from math import exp
+from numbers import Integral, Real
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, _fit_context
+from sklearn.callback import CallbackSupportMixin, with_callbacks
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from swiftem._checks import check_real
+from swiftem._typing import Array
+from swiftem._warn import warn
+from swiftem.certificate import relative_change
+from swiftem.checkpoints.check_position import check_form
+from swiftem.estimators.fit_checkpoint import NoStart, open_fit
+from swiftem.estimators.history import History
+from swiftem.estimators.mixture.plan import METHOD_NAMES, MOST_PASSES
+from swiftem.estimators.persistence import Persistent
+from swiftem.estimators.topics.documents import Documents
+from swiftem.estimators.topics.file import TopicFile
+from swiftem.estimators.topics.first_topics import INITS
+from swiftem.estimators.topics.fit import TopicFit, TopicFitting
+from swiftem.estimators.topics.input import TopicInput
+from swiftem.estimators.topics.plan import SAMPLING, plan_topics
+from swiftem.estimators.topics.queries import TopicQueries, split_counts
+from swiftem.estimators.topics.stream import TopicStream
+from swiftem.estimators.watch import Watcher
+
+__all__ = ["PLSA"]
+
+FOLD_IN_PASSES, FOLD_IN_TOLERANCE = 200, 1e-4
+
+
+class PLSA(
+    TopicInput,
+    TopicStream,
+    TopicFile,
+    TopicQueries,
+    Persistent,
+    CallbackSupportMixin,  # type: ignore[misc]
+    ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
+    TransformerMixin,  # type: ignore[misc]
+    BaseEstimator,  # type: ignore[misc]
+):
+    r"""Probabilistic latent semantic analysis: documents as mixtures of topics, topics as mixtures of words.
+
+    The probability of word v in document d is :math:`\sum_k \theta_{dk} \theta_{kv}`.
+
+    Parameters
+    ----------
+    n_components : int
+        Number of topics, K.
+    alpha : float or array-like of shape (K,)
+        Counts that are added to each document's topics.
+    beta : float or array-like of shape (V,) or (K, V)
+        Counts that are added to each topic's words. One row a topic makes seed words: a large number draws a
+        word into a topic.
+    method : {"auto", "em", "sem", "iem", "sem-vr", "fiem"}
+        How to fit. "auto" reads each document once by sem and goes on with em that leaves one out; see
+        :mod:`swiftem.estimators.topics.plan`.
+    init : {"auto", "random", "k-means"} or array-like of shape (K, V)
+        Topics to start from: random ones, the words of clusters of documents, or given ones. "auto" is
+        clusters for "auto", sem and sem-vr by documents where there are at least 500, else random.
+    n_init : int or "auto"
+        Starts that are drawn; the one that is best after ten passes over at most 2,000 documents goes on.
+        "auto" is 2 to 6 for clusters with method="auto", fewer where there are many topics, else 1.
+    leave_one_out : bool or "auto"
+        Whether em explains each token by what the others have added to the counts, as CVB0 does, and not by
+        what it has itself: documents that are short, or topics that are many, are then not overfitted. Its
+        fixed points are not those of the likelihood. "auto" does so for method="auto".
+    sampling : {"auto", "documents", "tokens"}
+        What a stochastic method draws: batches of documents (sem, sem-vr), or tokens as in the paper (all).
+    batch_size : int or "auto"
+        Documents or tokens an iteration.
+    step_size : float, callable or "auto"
+        Step of a stochastic method.
+    max_iter : int
+        Most passes over the data, in E-steps of entries: a document that is read by sem is gone over up to
+        six times. Documents are read at least once, an epoch that has begun is finished, and passes by which
+        starts are compared do not count.
+    tol : float
+        A fit ends when a pass gains less in the mean log-likelihood of a token, twice in a row; of a
+        stochastic method, when two epochs do, or when their gain cannot be told from noise.
+    memory_limit : int, str or None
+        Bytes, or a text such as "500MB": anonymous memory above that after import stays below it, for files.
+        Topics of documents that do not fit are in a scratch file.
+    scratch : path or None
+        Folder for that; by default the system's for temporary files.
+    checkpoint : str or Path, optional
+        Folder in which ``fit`` keeps where it stands: a fit that was killed goes on from there, and its model
+        is that of a fit that was not, to the last bit. See ``docs/checkpoints.md``.
+    checkpoint_every : int, optional
+        Looks (passes of em, epochs of other methods) between checkpoints. By default one, and seldom enough
+        to take little time.
+    resume : bool or "auto"
+        Whether ``fit`` goes on from the folder: True, it must have a fit; False, it must have none; "auto",
+        go on where there is one, else begin.
+    random_state : int, RandomState or None
+        Draws the topics to start from, and batches. Documents start uniform.
+    verbose, verbose_interval : int
+        Whether, and how often, to show progress.
+
+    Attributes
+    ----------
+    components_ : ndarray, shape (K, V)
+        Words of topics; rows sum to 1.
+    doc_topic_ : ndarray, shape (D, K)
+        Topics of the training documents; rows sum to 1. Those that :meth:`transform` finds may differ: it
+        folds documents in to the end.
+    topic_counts_ : ndarray, shape (K,)
+        Expected training tokens of each topic.
+    converged_, n_iter_, method_
+        Whether the fit came to rest, its passes, and the method used.
+    log_likelihood_ : float
+        Mean log-likelihood of a training token.
+    history_ : History
+        Passes, seconds, objective (minus the mean log-likelihood of a token), step, by look: of em, at the
+        beginning of each pass; of the others at the end of each epoch, on at most 500 documents, folded in.
+    stationarity_ : float
+        Distance of the expected counts from those of a further E-step, over their size: 0 at rest.
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
+
+    Examples
+    --------
+    >>> import numpy as np, swiftem
+    >>> X = np.array([[3, 2, 0, 0], [2, 3, 0, 0], [0, 0, 4, 1], [0, 0, 1, 4]])
+    >>> topics = swiftem.PLSA(n_components=2, random_state=0)
+    >>> topics.fit_transform(X).argmax(axis=1)
+    array([0, 0, 1, 1])
+    >>> topics.get_feature_names_out()
+    array(['plsa0', 'plsa1'], dtype=object)
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "n_components": [Interval(Integral, 1, None, closed="left")],
+        "alpha": [Interval(Real, 0.0, None, closed="left"), "array-like"],
+        "beta": [Interval(Real, 0.0, None, closed="left"), "array-like"],
+        "method": [StrOptions(set(METHOD_NAMES))],
+        "init": [StrOptions(set(INITS)), "array-like"],
+        "n_init": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
+        "leave_one_out": [StrOptions({"auto"}), "boolean"],
+        "sampling": [StrOptions(set(SAMPLING))],
+        "batch_size": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
+        "step_size": [StrOptions({"auto"}), Interval(Real, 0.0, 1.0, closed="right"), callable, object],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "tol": [Interval(Real, 0.0, None, closed="left")],
+        "memory_limit": [None, str, Interval(Integral, 1, None, closed="left")],
+        "scratch": [None, str, os.PathLike],
+        "checkpoint": [None, str, os.PathLike],
+        "checkpoint_every": [None, Interval(Integral, 1, None, closed="left")],
+        "resume": ["boolean", StrOptions({"auto"})],
+        "random_state": ["random_state"],
+        "verbose": ["verbose"],
+        "verbose_interval": [Interval(Integral, 1, None, closed="left")],
+    }
+
+    def __init__(
+        self,
+        n_components: int = 10,
+        *,
+        alpha: ArrayLike = 0.1,
+        beta: ArrayLike = 0.05,
+        method: str = "auto",
+        init: Any = "auto",
+        n_init: int | str = "auto",
+        leave_one_out: bool | str = "auto",
+        sampling: str = "auto",
+        batch_size: int | str = "auto",
+        step_size: Any = "auto",
+        max_iter: int = 200,
+        tol: float = 1e-4,
+        memory_limit: int | str | None = None,
+        scratch: Any = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        checkpoint_every: int | None = None,
+        resume: bool | Literal["auto"] = False,
+        random_state: Any = None,
+        verbose: int = 0,
+        verbose_interval: int = 10,
+    ) -> None:
+        self.n_components = n_components
+        self.alpha = alpha
+        self.beta = beta
+        self.method = method
+        self.init = init
+        self.n_init = n_init
+        self.leave_one_out = leave_one_out
+        self.sampling = sampling
+        self.batch_size = batch_size
+        self.step_size = step_size
+        self.max_iter = max_iter
+        self.tol = tol
+        self.memory_limit = memory_limit
+        self.scratch = scratch
+        self.checkpoint = checkpoint
+        self.checkpoint_every = checkpoint_every
+        self.resume = resume
+        self.random_state = random_state
+        self.verbose = verbose
+        self.verbose_interval = verbose_interval
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.positive_only = True
+        return tags
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.components_.shape[0])
+
+    @with_callbacks  # type: ignore[untyped-decorator]
+    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
+        """Find the topics.
+
+        Parameters
+        ----------
+        X : array-like or sparse, shape (D, V), path, or DocumentSource
+            Counts, not negative; fractions mean what they say. Nothing is normalised. Files of counts, and
+            what :func:`swiftem.data.open_documents` gives, are read block by block in every pass, and are
+            never in memory as a whole; em, sem and sem-vr by documents can do so.
+        y : ignored
+            For scikit-learn's conventions.
+        sample_weight : array-like, shape (D,), optional
+            Weights of documents: an integer is as good as repeating the document.
+
+        Returns
+        -------
+        self
+            Ctrl-C leaves a fitted model, with a warning.
+        """
+        documents, there = self._documents(X, sample_weight, reset=True)
+        alpha, beta = self._alpha(), self._beta(documents.n_words)
+        plan = plan_topics(
+            self.method, self.sampling, self.batch_size, self.step_size, n_documents=documents.n
+        )
+        allocate = self._allocator(documents, plan)
+        if plan.by_tokens is not None and (np.ptp(alpha) or np.ptp(beta)):
+            raise ValueError(
+                "alpha and beta must be numbers where tokens are drawn: use sampling='documents' or em."
+            )
+        leave_one_out = self.method == "auto" if self.leave_one_out == "auto" else bool(self.leave_one_out)
+        if leave_one_out and plan.name != "em":
+            raise ValueError(
+                f"leave_one_out must be False for method={self.method!r}, got True: only em's passes do so."
+            )
+        passes = min(int(self.max_iter), MOST_PASSES)
+        tol = check_real("tol", self.tol, minimum=0.0)
+        fitting = TopicFitting(documents, alpha, beta, plan, passes, tol, leave_one_out, allocate)
+
+        def make() -> tuple[list[Array], int]:
+            random_state = check_random_state(self.random_state)
+            starts = self._starts(documents, beta, random_state)
+            return starts, int(random_state.randint(np.iinfo(np.int32).max))
+
+        def check(made: Any) -> None:
+            found, seed_of = made
+            for topics in found:
+                check_form("a start", topics, np.empty((self.n_components, documents.n_words)))
+            if not found or type(seed_of) is not int:
+                raise ValueError("there is no start, or no seed")
+
+        kept = open_fit(self, documents)
+        with kept or nullcontext(), Watcher(self, 1, X, y, sample_weight) as watcher:
+            starts, seed = make() if kept is None else kept.starts(make, check)
+            keeper = NoStart() if kept is None else kept.of_start(0)
+            (fit,) = watcher.map(lambda number, watch: fitting.fit(starts, seed, watch, keeper))
+            self._keep(fit, fitting)
+            if there is not None:
+                found = Documents(self._counts(X, reset=False)).fold_in(self.components_, alpha)[0]
+                found[there] = self.doc_topic_
+                self.doc_topic_ = found
+            watcher.is_fitted = True
+        return self
+
+    def _keep(self, fit: TopicFit, fitting: TopicFitting) -> None:
+        """Set the attributes, certify by one more pass, and say what there is to say."""
+        documents = fitting.documents
+        self.method_, self.history_ = fitting.plan.name, History(fit.moments)
+        self.converged_, self.n_iter_ = fit.converged, int(np.ceil(fit.passes - fit.tried - 1e-9))
+        self.components_ = np.ascontiguousarray(fit.topics)
+        ahead = fitting.allocate(fit.doc_topic.shape)
+        ahead[:] = fit.doc_topic
+        after, value = fitting.e_step(fit, ahead)
+        # Batches leave documents where they were when they were last read.
+        self.doc_topic_ = fit.doc_topic if fitting.plan.by_documents is None else ahead
+        self.log_likelihood_ = value / documents.total
+        counts = after if fit.counts is None else fit.counts
+        self.stationarity_ = relative_change(counts, after)
+        self.topic_counts_ = after.sum(axis=1)
+        self._word_counts = np.ascontiguousarray(counts)
+        if fit.interrupted:
+            warn(
+                f"The fit was interrupted after {fit.passes:.1f} passes; the model is as it was then.",
+                ConvergenceWarning,
+            )
+        elif not fit.converged:
+            warn(
+                f"The fit did not come to rest in {self.n_iter_} passes. Increase max_iter or tol.",
+                ConvergenceWarning,
+            )
+
+    def fit_transform(
+        self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None
+    ) -> NDArray[np.float64]:
+        """Fit, and return the documents' topics as :meth:`transform` finds them, shape (D, K)."""
+        return np.asarray(self.fit(X, y, sample_weight).transform(X))
+
+    def transform(self, X: Any) -> NDArray[np.float64]:
+        """Return the topics of documents, shape (D, K), by folding them in: the topics' words stay.
+
+        Each document starts uniform and stops by itself when its topics have come to rest.
+        """
+        check_is_fitted(self)
+        documents, _ = self._documents(X, None, reset=False)
+        return documents.fold_in(
+            self.components_, self._alpha(), max_iter=FOLD_IN_PASSES, tol=FOLD_IN_TOLERANCE
+        )[0]
+
+    def score(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> float:
+        """Return the mean log-likelihood of a token of documents that are folded in."""
+        check_is_fitted(self)
+        documents, _ = self._documents(X, sample_weight, reset=False)
+        if not documents.total > 0:
+            raise ValueError("X must have at least one token, got none.")
+        _, found = documents.fold_in(
+            self.components_, self._alpha(), max_iter=FOLD_IN_PASSES, tol=FOLD_IN_TOLERANCE
+        )
+        return float(documents.weight @ found / documents.total)
+
+    def perplexity(self, X: Any, *, random_state: int = 0) -> float:
+        """Return the perplexity of new documents by completion: the lower the better.
+
+        The tokens of each document are divided in two at random. One half is folded in, and the other half is
+        predicted from the topics found: exp of minus its mean log-likelihood. No token is used for both, so
+        that more topics do not look better than they are. Of a document with one token, that token is
+        predicted from nothing. A word that no topic has counts with probability 1e-12.
+        """
+        check_is_fitted(self)
+        seen, hidden = split_counts(self._counts(X, reset=False), random_state)
+        if not hidden.nnz:
+            raise ValueError("X must have at least one token, got none.")
+        topics, _ = Documents(seen).fold_in(
+            self.components_, self._alpha(), max_iter=FOLD_IN_PASSES, tol=FOLD_IN_TOLERANCE
+        )
+        total = 0.0
+        rows = np.repeat(np.arange(hidden.shape[0]), np.diff(hidden.indptr))
+        for start in range(0, hidden.nnz, 1 << 18):
+            part = slice(start, start + (1 << 18))
+            p = np.einsum("ek,ke->e", topics[rows[part]], self.components_[:, hidden.indices[part]])
+            total += float(hidden.data[part] @ np.log(np.maximum(p, 1e-12)))
+        return exp(-total / hidden.data.sum())
+
+    def attributes_of(self, fit: TopicFit) -> dict[str, Any]:
+        """Return the attributes that a fit would give if it stopped now, for callbacks."""
+        return {"components_": fit.topics, "doc_topic_": fit.doc_topic}
+
+    def _print_verbose_msg_init_beg(self, number: int) -> None:
+        print(f"{self.n_components} topics")
+
+    def _print_verbose_msg_iter_end(self, passes: int, gain: float) -> None:
+        print(f"  Pass {passes}\t gain of the mean log-likelihood {gain:.5f}")
+
+    def _print_verbose_msg_init_end(self, bound: float, converged: bool) -> None:
+        print(f"{'At rest' if converged else 'Not at rest'}, mean log-likelihood {bound:.5f}")

@@ -1,0 +1,126 @@
+"""Topics of documents that come bit by bit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import _fit_context
+from sklearn.utils import check_random_state
+
+from swiftem._checks import check_int, shown
+from swiftem._typing import Array
+from swiftem.estimators.topics.documents import Documents
+from swiftem.estimators.topics.running_counts import RunningCounts, m_step
+
+__all__ = ["TopicStream"]
+
+STREAM_BATCH, STREAM_ROUNDS, STREAM_START, STREAM_POWER = 128, (10, 1e-2), 2000.0, 2.0
+"""``partial_fit``: documents a step, how long they are folded in, tokens that the first topics are worth, and
+the power with which old documents are forgotten (1 would weigh all alike, those of the first topics too)."""
+
+
+class TopicStream:
+    """``partial_fit`` of :class:`swiftem.PLSA`."""
+
+    if TYPE_CHECKING:
+        n_components: int
+        random_state: Any
+        components_: Array
+        doc_topic_: Array
+        topic_counts_: Array
+        n_iter_: int
+        n_features_in_: int
+        beta: ArrayLike
+        _word_counts: Array
+
+        def _counts(self, X: Any, *, reset: bool) -> Any: ...
+        def _weights(self, sample_weight: ArrayLike | None, X: Any) -> Array | None: ...
+        def _alpha(self) -> Array: ...
+        def _beta(self, n_words: int) -> Array: ...
+        def _starts(self, documents: Documents, beta: Array, random_state: Any) -> list[Array]: ...
+
+    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
+        """Go on with more documents, by online EM: they may come in any number of calls.
+
+        ``doc_topic_`` holds the topics of the documents of this call.
+        """
+        first = not hasattr(self, "components_")
+        X = self._counts(X, reset=first)
+        if not first and len(self.components_) != self.n_components:
+            raise ValueError(
+                f"n_components must stay {len(self.components_)} while documents are added, "
+                f"got {self.n_components}."
+            )
+        documents = Documents(X, self._weights(sample_weight, X))
+        alpha, beta = self._alpha(), self._beta(X.shape[1])
+        if first:
+            (topics,) = self._starts(documents, beta, check_random_state(self.random_state))[:1]
+            self._word_counts, self.n_iter_ = topics * (STREAM_START / len(topics)), 0
+        seen = float(self._word_counts.sum())
+        running = RunningCounts(self._word_counts, beta)
+        for start in range(0, documents.n, STREAM_BATCH):
+            batch, words = documents.batch(np.arange(start, min(start + STREAM_BATCH, documents.n)))
+            if batch.total > 0:
+                uniform = np.full((batch.n, len(alpha)), 1.0 / len(alpha))
+                change, _ = batch.sums(running.topics_at(words), alpha, uniform, *STREAM_ROUNDS)
+                gamma = 1.0 - (seen / (seen + batch.total)) ** STREAM_POWER
+                running.step(words, change * (seen / batch.total), gamma)
+                grown = (seen + batch.total) / seen
+                running.grow(grown)
+                seen += batch.total
+        self._word_counts = np.ascontiguousarray(running.counts())
+        self.components_ = np.ascontiguousarray(m_step(self._word_counts, beta))
+        self.doc_topic_ = documents.fold_in(self.components_, alpha)[0]
+        self.topic_counts_ = self._word_counts.sum(axis=1)
+        for name in ("history_", "stationarity_", "log_likelihood_"):
+            self.__dict__.pop(name, None)  # of an earlier fit
+        self.method_, self.converged_, self.n_iter_ = "sem", False, self.n_iter_ + 1
+        return self
+
+    def add_words(self, words: int | Sequence[str]) -> Self:
+        """Make room for words that the model has not seen; they are further columns, after those it has.
+
+        Topics learn them in the next ``partial_fit``, whose X has these columns, too.
+
+        Parameters
+        ----------
+        words : int or sequence of str
+            How many; or their names, where the columns have names.
+
+        Examples
+        --------
+        >>> import numpy as np, swiftem
+        >>> model = swiftem.PLSA(2, random_state=0).fit(np.array([[4, 3, 0, 0], [0, 0, 2, 5]]))
+        >>> model = model.add_words(1).partial_fit(np.array([[3, 2, 0, 0, 4], [0, 0, 3, 3, 0]] * 9))
+        >>> model.components_.shape, model.components_[:, 4].argmax() == model.components_[:, 0].argmax()
+        ((2, 5), np.True_)
+        """
+        from sklearn.utils.validation import check_is_fitted
+
+        check_is_fitted(self)
+        names = getattr(self, "feature_names_in_", None)
+        given = isinstance(words, Sequence | np.ndarray) and not isinstance(words, str | bytes | bytearray)
+        new = [str(word) for word in np.ravel(np.asarray(words, dtype=object))] if given else []
+        if isinstance(words, str | bytes | bytearray) or (given and not new):
+            raise ValueError(f"words must be a positive number or a list of words, got {shown(words)}.")
+        count = len(new) if given else check_int("words", words, minimum=1)
+        if names is not None and not new:
+            raise ValueError("words must be names, as the columns that the model was fitted to have names.")
+        known = set() if names is None else set(names)
+        twice = [word for number, word in enumerate(new) if word in known or word in new[:number]]
+        if twice:
+            raise ValueError(f"words must be new and different, got {shown(twice[0])}, which there is.")
+        if np.ndim(self.beta):
+            raise ValueError(
+                f"beta must be a number where words are added, got shape {np.shape(self.beta)}: set it anew."
+            )
+        self._word_counts = np.pad(self._word_counts, ((0, 0), (0, count)))
+        self.n_features_in_ += count
+        if names is not None:
+            self.feature_names_in_ = np.append(names, np.array(new, dtype=object))
+        self.components_ = np.ascontiguousarray(m_step(self._word_counts, self._beta(self.n_features_in_)))
+        return self

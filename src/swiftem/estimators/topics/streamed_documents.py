@@ -1,0 +1,194 @@
+"""Documents that are read block by block, as often as they are needed, and never held all at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from swiftem._typing import Array, Index
+from swiftem.data.documents.document_source import DocumentSource
+from swiftem.data.documents.sparse_structure import checked_sparse
+from swiftem.data.draws import BlockDraws, Draws, Entropy
+from swiftem.data.fingerprint import fingerprint
+from swiftem.data.rows.read_ahead import read_ahead
+from swiftem.data.sample_weight import check_weights, read_sample_weight
+from swiftem.estimators.topics.documents import Documents
+
+__all__ = ["BLOCK", "StreamedDocuments"]
+
+BLOCK = 4096
+"""Documents that are read at once, and among which a batch's are drawn."""
+
+
+class StreamedDocuments:
+    """What :class:`~swiftem.estimators.topics.documents.Documents` does, over blocks of a source.
+
+    Blocks come in the order of the source, the next ones read while one is worked on. Sums over documents
+    are those of the blocks, added in order. Batches are drawn from one block after the other, shuffled
+    within a block.
+
+    Parameters
+    ----------
+    source : DocumentSource
+        The documents; read once, to count them.
+    weight : array-like, shape (D,), optional
+        Weights of documents.
+
+    Attributes
+    ----------
+    n, n_words, n_entries : int
+        Documents, words, and counts that are not zero.
+    length, weight : ndarray, shape (D,)
+        Tokens of the documents, and their weights.
+    total : float
+        Tokens, weighted.
+    largest : int
+        Bytes of the largest block.
+
+    Examples
+    --------
+    >>> import scipy.sparse as sp
+    >>> from swiftem.data import CsrDocuments
+    >>> from swiftem.estimators.topics.streamed_documents import StreamedDocuments
+    >>> documents = StreamedDocuments(CsrDocuments(sp.csr_array([[2, 0], [0, 0], [1, 1]])))
+    >>> documents.n, documents.n_entries, documents.total, documents.length
+    (3, 3, 4.0, array([2., 0., 2.]))
+    """
+
+    def __init__(self, source: DocumentSource, weight: ArrayLike | None = None) -> None:
+        self._source, self.n_words = source, source.n_words
+        lengths: list[Array] = []
+        self.n_entries = self.largest = 0
+        for _, block in self._read():
+            check_weights("X", block.data, "entry", "counts")
+            lengths.append(np.asarray(block.sum(axis=1), dtype=np.float64).ravel())
+            self.n_entries += block.nnz
+            self.largest = max(self.largest, block.data.nbytes + block.indices.nbytes + block.indptr.nbytes)
+        self.length = np.concatenate(lengths) if lengths else np.empty(0)
+        self.n = len(self.length)
+        if not self.n:
+            raise ValueError("X must have at least one document, got none.")
+        given = read_sample_weight(weight, self.n, "document")
+        self.weight: Array = np.ones(self.n) if given is None else given
+        self.total = float(self.weight @ self.length)
+        self._held: dict[int, Documents] = {}
+        self._coming: Generator[tuple[int, Any], None, None] | None = None
+
+    def _read(self) -> Generator[tuple[int, Any], None, None]:
+        return read_ahead(self._checked())
+
+    def _checked(self) -> Iterator[tuple[int, Any]]:
+        """Yield the blocks of the source, which may be anybody's."""
+        for first, block in self._source.blocks(BLOCK):
+            counts = checked_sparse(f"The block of X from document {first} on", block).tocsr()
+            if counts.shape[1] != self.n_words:
+                raise ValueError(
+                    f"The block of X from document {first} on must have {self.n_words} words, as X says, "
+                    f"got {counts.shape[1]}."
+                )
+            yield first, counts
+
+    def _blocks(self) -> Iterator[tuple[slice, Documents]]:
+        for first, counts in self._read():
+            part = slice(first, first + counts.shape[0])
+            if part.stop > self.n:
+                raise ValueError(f"X must stay the same from pass to pass, got more than {self.n} documents.")
+            yield part, Documents(counts, self.weight[part])
+
+    def fingerprint(self) -> str:
+        """Return a text that changes when counts, weights or the number of words do."""
+        return fingerprint(
+            f"streamed documents of {self.n_words} words, {self._source.fingerprint()}", self.weight
+        )
+
+    def draws(self, entropy: Entropy, batch_size: int) -> Draws:
+        """Return numbers of documents, shuffled within blocks that come in order."""
+        edges = np.append(np.arange(0, self.n, BLOCK), self.n)
+        return BlockDraws(entropy, edges, 1, True, batch_size=batch_size, streams=1)
+
+    def take(self, numbers: Index) -> Documents:
+        """Return some of the documents, numbers ascending, in memory; costs a reading."""
+        import scipy.sparse as sp
+
+        rows = []
+        for part, block in self._blocks():
+            low, high = np.searchsorted(numbers, [part.start, part.stop])
+            if high > low:
+                rows.append(block.matrix()[numbers[low:high] - part.start])
+        return Documents(sp.csr_array(sp.vstack(rows, format="csr")), self.weight[numbers])
+
+    def batch(self, numbers: Index) -> tuple[Documents, Index]:
+        """Return documents of one block or two that follow each other, and the numbers of their words."""
+        import scipy.sparse as sp
+
+        of = numbers // BLOCK
+        order = np.argsort(of, kind="stable")
+        self._hold(set(of.tolist()))
+        rows = [self._held[b].matrix()[numbers[of == b] % BLOCK] for b in sorted(self._held)]
+        counts = sp.csr_array(sp.vstack(rows, format="csr"))[np.argsort(order, kind="stable")]
+        return Documents(counts, self.weight[numbers]).batch(np.arange(len(numbers)))
+
+    def _hold(self, wanted: set[int]) -> None:
+        """Have these blocks at hand, and no others; where reading comes to its end, it begins anew."""
+        self._held = {number: block for number, block in self._held.items() if number in wanted}
+        while wanted - set(self._held):
+            if self._coming is None:
+                self._coming = self._read()
+            following = next(self._coming, None)
+            if following is None:
+                self.close()
+            elif following[0] // BLOCK in wanted:
+                self._held[following[0] // BLOCK] = Documents(following[1])
+
+    def close(self) -> None:
+        """End reading."""
+        if self._coming is not None:
+            self._coming.close()
+            self._coming = None
+
+    def em_pass(
+        self, doc_topic: Array, topics: Array, alpha: Array, between: Callable[[], None] = lambda: None
+    ) -> tuple[Array, float]:
+        """As :meth:`Documents.em_pass`."""
+        return self._summed(lambda block, part: block.em_pass(doc_topic[part], topics, alpha, between))
+
+    def leave_one_out_pass(
+        self, doc_topic: Array, topics: Array, totals: Array, alpha: Array, beta: Array,
+        between: Callable[[], None] = lambda: None,
+    ) -> tuple[Array, float]:  # fmt: skip
+        """As :meth:`Documents.leave_one_out_pass`."""
+        return self._summed(
+            lambda block, part: block.leave_one_out_pass(
+                doc_topic[part], topics, totals, alpha, beta, between
+            )
+        )
+
+    def sums(
+        self, word_topic: Array, alpha: Array, doc_topic: Array, max_iter: int, tol: float,
+        between: Callable[[], None] = lambda: None,
+    ) -> tuple[Array, int]:  # fmt: skip
+        """As :meth:`Documents.sums`."""
+        by_word, evaluations = self._summed(
+            lambda block, part: block.sums(word_topic, alpha, doc_topic[part], max_iter, tol, between)
+        )
+        return by_word, int(evaluations)
+
+    def _summed(self, work: Callable[[Documents, slice], tuple[Array, float]]) -> tuple[Array, float]:
+        total: Array | None = None
+        value = 0.0
+        for part, block in self._blocks():
+            found, here = work(block, part)
+            total = found if total is None else total.__iadd__(found)
+            value += here
+        assert total is not None, "there is at least one document"
+        return total, value
+
+    def fold_in(
+        self, topics: Array, alpha: Array, *, max_iter: int = 100, tol: float = 1e-3
+    ) -> tuple[Array, Array]:
+        """As :meth:`Documents.fold_in`."""
+        found = [block.fold_in(topics, alpha, max_iter=max_iter, tol=tol) for _, block in self._blocks()]
+        return np.concatenate([part[0] for part in found]), np.concatenate([part[1] for part in found])

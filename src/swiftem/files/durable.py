@@ -1,0 +1,182 @@
+"""Files that are there whole after a crash, or not at all."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import re
+import stat
+import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+__all__ = [
+    "FORMAT", "OtherFormatError", "check_plain", "open_plain", "read_into", "read_sealed", "sync_folder",
+    "telling_damage", "telling_where", "write_all", "write_sealed",
+]  # fmt: skip
+
+FORMAT = 3
+"""Number of the layout of a checkpoint; a folder with another one is refused."""
+FAMILY = b"swiftem checkpoint, format "
+MAGIC = FAMILY + b"%d\n" % FORMAT
+"""First line of sealed files."""
+DIGEST = 16
+SEAL = struct.Struct(f"<{DIGEST}sQ")
+"""BLAKE2b and length of the content, after the first line."""
+OWN = re.compile(r"\.?(begun|state-[01]|memory-[01]|journal-[01]|path|lock)(\.new)?")
+"""Names of the files of a checkpoint."""
+BELOW = re.compile(r"start-[0-9]+")
+"""Names of the folders in it."""
+NO_LINK = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+"""Flags of every file that is opened: a link is not followed, and a pipe is not waited for."""
+
+
+class OtherFormatError(ValueError):
+    """A file of a checkpoint in another format."""
+
+
+def check_plain(folder: Path) -> None:
+    """Refuse a folder in which a name of ours is not a plain file of its own.
+
+    What a link points to is somebody else's: it must be neither read nor written.
+    """
+    for entry in sorted(os.scandir(folder), key=lambda entry: entry.name):
+        is_below = BELOW.fullmatch(entry.name) is not None
+        if not is_below and not OWN.fullmatch(entry.name):
+            continue
+        what = _fault(entry.stat(follow_symlinks=False), is_below)
+        if what:
+            raise ValueError(
+                f"checkpoint={str(folder)!r} must hold files of its own, but {entry.name!r} in it is {what}: "
+                "remove it, or name another folder."
+            )
+
+
+def _fault(found: os.stat_result, is_folder: bool = False) -> str:
+    """Return what is wrong with a file, or with a folder; empty where nothing is."""
+    if stat.S_ISLNK(found.st_mode):
+        return "a symbolic link"
+    if is_folder:
+        return "" if stat.S_ISDIR(found.st_mode) else "no folder"
+    if not stat.S_ISREG(found.st_mode):
+        return "no plain file"
+    return "a file that has another name, too (a hard link)" if found.st_nlink > 1 else ""
+
+
+def open_plain(path: Path, flags: int) -> int:
+    """Open a plain file and return its descriptor; OSError where it is a link, a pipe or the like."""
+    try:
+        handle = os.open(path, flags | NO_LINK, 0o666)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise OSError(error.errno, f"{path.name} is a symbolic link") from None
+        raise
+    what = _fault(os.fstat(handle))
+    if what:
+        os.close(handle)
+        raise OSError(errno.EINVAL, f"{path.name} is {what}")
+    return handle
+
+
+def write_sealed(path: Path, content: bytes) -> None:
+    """Write a file with a checksum: to a temporary name, to the disk, then under its own name.
+
+    >>> import pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_sealed(pathlib.Path(folder, "file"), b"content")
+    ...     read_sealed(pathlib.Path(folder, "file"))
+    b'content'
+    """
+    temporary = path.with_name(f".{path.name}.new")  # one name: whoever was killed leaves one file at most
+    temporary.unlink(missing_ok=True)
+    try:
+        handle = open_plain(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+        try:
+            head = MAGIC + SEAL.pack(hashlib.blake2b(content, digest_size=DIGEST).digest(), len(content))
+            write_all(handle, head, 0)
+            write_all(handle, content, len(head))
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+        os.replace(temporary, path)
+    except OSError:
+        temporary.unlink(missing_ok=True)  # a full disk has room again
+        raise
+    sync_folder(path.parent)
+
+
+def read_sealed(path: Path) -> bytes:
+    """Return the content of a file of :func:`write_sealed`; ValueError where it is not as it was written."""
+    with open(open_plain(path, os.O_RDONLY), "rb") as file:
+        first = file.read(len(MAGIC))
+        if first != MAGIC:
+            if first.startswith(FAMILY):
+                number = first[len(FAMILY) :].split(b"\n")[0].decode("ascii", "replace")
+                raise OtherFormatError(
+                    f"it is in format {number}, and this version of swiftem reads {FORMAT}"
+                )
+            raise ValueError("it is no file of a checkpoint")
+        head = file.read(SEAL.size)
+        # A length that the file does not have must not be asked for.
+        if len(head) < SEAL.size or SEAL.unpack(head)[1] != os.fstat(file.fileno()).st_size - file.tell():
+            raise ValueError("it is of another length than it should be")
+        content = file.read()
+    if hashlib.blake2b(content, digest_size=DIGEST).digest() != SEAL.unpack(head)[0]:
+        raise ValueError("its checksum is wrong")
+    return content
+
+
+def write_all(handle: int, content: Any, position: int) -> int:
+    """Write bytes at a position of an open file, all of them; return the position after them."""
+    view = memoryview(content).cast("B")
+    done = 0
+    while done < len(view):
+        # One call may write less than it is given; and Ctrl-C should not wait for a gigabyte.
+        done += os.pwrite(handle, view[done : done + (1 << 24)], position + done)
+    return position + done
+
+
+def read_into(handle: int, view: memoryview, position: int) -> int:
+    """Read from a position of an open file until ``view`` is full or the file ends; return how much."""
+    got = 0
+    # One call may read less than it is asked for: on Linux never more than two gigabytes.
+    while got < len(view) and (more := os.preadv(handle, [view[got : got + (1 << 24)]], position + got)):
+        got += more
+    return got
+
+
+def sync_folder(folder: Path) -> None:
+    """Make names in a folder as lasting as the files behind them."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+@contextmanager
+def telling_where(folder: Path, what: str) -> Iterator[None]:
+    """Say which folder it is about where the system refuses something."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno is None:
+            raise
+        reason = (error.strerror or str(error)).lower()
+        raise OSError(error.errno, f"checkpoint={str(folder)!r} {what} ({reason}).") from None
+
+
+@contextmanager
+def telling_damage(folder: Path) -> Iterator[None]:
+    """Say which folder it is about where what was read from it does not fit."""
+    try:
+        yield
+    except (ValueError, TypeError, AttributeError, LookupError, ArithmeticError) as error:
+        reason = " ".join(str(error).split()).rstrip(".")
+        raise ValueError(
+            f"checkpoint={str(folder)!r} is damaged: what it keeps does not fit this run ({reason}). "
+            "Name another folder."
+        ) from None

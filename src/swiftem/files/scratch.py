@@ -1,0 +1,75 @@
+"""Arrays in a file, for what does not fit into memory."""
+
+from __future__ import annotations
+
+import errno
+import mmap
+import os
+import shutil
+import tempfile
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from swiftem.files.memory_limit import in_words
+
+__all__ = ["is_scratch", "scratch_array"]
+
+
+def scratch_array(
+    shape: tuple[int, ...], dtype: Any, folder: str | os.PathLike[str] | None = None
+) -> NDArray[Any]:
+    """Return an array of zeros whose pages are those of a file, not of memory.
+
+    The file has no name: its space is free again when the array is gone, or the process is, however it ends.
+    Its space is taken at once, so that a full disk is an error here and not a crash later.
+
+    Parameters
+    ----------
+    shape, dtype
+        As in :func:`numpy.zeros`.
+    folder : path, optional
+        Where the file is; by default the system's folder for temporary files. In a folder that is itself in
+        memory (``tmpfs``) nothing is gained.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from swiftem.files.scratch import is_scratch, scratch_array
+    >>> array = scratch_array((3, 2), np.float32)
+    >>> array[1] = 5.0
+    >>> array.sum(), is_scratch(array)
+    (np.float32(10.0), True)
+    """
+    kind = np.dtype(dtype)
+    size = max(1, int(np.prod(shape, dtype=np.int64)) * kind.itemsize)
+    where = tempfile.gettempdir() if folder is None else os.fspath(folder)
+    if not os.path.isdir(where):
+        raise FileNotFoundError(f"scratch must be a folder, but {where} is none.")
+    short = OSError(
+        f"{where} must have {in_words(size)} of free space for what a method remembers, got "
+        f"{in_words(shutil.disk_usage(where).free)}: name another folder with scratch."
+    )
+    if shutil.disk_usage(where).free < size:
+        raise short
+    try:
+        with tempfile.TemporaryFile(dir=where) as file:
+            if hasattr(os, "posix_fallocate"):
+                os.posix_fallocate(file.fileno(), 0, size)
+            else:
+                file.truncate(size)
+            mapped = mmap.mmap(file.fileno(), size)
+    except OSError as error:
+        if error.errno == errno.ENOSPC:
+            raise short from None
+        reason = (error.strerror or str(error)).lower()
+        raise OSError(f"{where} cannot be used as scratch ({reason}).") from None
+    return np.frombuffer(mapped, dtype=kind, count=int(np.prod(shape, dtype=np.int64))).reshape(shape)
+
+
+def is_scratch(array: Any) -> bool:
+    """Tell whether an array, or the one that it is a view of, is of :func:`scratch_array`."""
+    while isinstance(array, np.ndarray):
+        array = array.base
+    return isinstance(getattr(array, "obj", array), mmap.mmap)

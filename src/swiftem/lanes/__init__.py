@@ -1,1 +1,0 @@
-"""Ways through the iterations of Algorithm 1: iteration by iteration, or whole stretches in compiled code."""

@@ -1,0 +1,162 @@
+"""One run with a theorem's step, watched all the way; and one with the step that people take."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from math import nan
+from typing import Any
+
+import numpy as np
+
+from swiftem import theory
+from swiftem._typing import Array
+from swiftem.algorithm import objective, run
+from swiftem.methods import METHODS, Method
+from swiftem.models import GaussianMixtureModel
+from swiftem.result import Result
+from swiftem.schedules import resolve
+from swiftem.theory.constants import Constants
+from swiftem.theory.experiments.theory_row import TheoryRow
+from swiftem.theory.family import family_of
+from swiftem.theory.mixture_bounds import component_cells
+from swiftem.theory.polygon import Polygon
+
+__all__ = ["CHECKS", "EPOCHS", "ITERATIONS", "K_DRAWS", "practice_run", "theorem_run"]
+
+ITERATIONS = 60_000
+"""K_max of sem-vr and fiem is so many times n^(2/3), as the theorem scales: enough to go part of the way."""
+EPOCHS = 20
+"""K_max of iem is so many times n; runs with the default step take as many iterations."""
+K_DRAWS = 16
+"""Draws of K in a run, at each of which the gradient is measured."""
+ROUNDING = 1e-9
+CHECKS = 64
+"""How often, besides, a run is checked to be where the theorem speaks."""
+
+
+def theorem_run(
+    model: GaussianMixtureModel, y: Array, name: str, found: Constants, start: Array, number: int, seed: int
+) -> TheoryRow:
+    """Return one run with the theorem's step, of part ``"theorem"``.
+
+    Parameters
+    ----------
+    model : GaussianMixtureModel
+        The model, of two components.
+    y : ndarray, shape (n,)
+        The sample.
+    name : {"iem", "sem-vr", "fiem"}
+        The method.
+    found : Constants
+        For model and sample.
+    start : ndarray, shape (4,)
+        ŝ^(0), as ``swiftem.run`` takes it.
+    number, seed : int
+        Which draws.
+    """
+    n, incremental = len(y), name == "iem"
+    theorem: Any = theory.THEOREMS[name](found)
+    rng = np.random.default_rng([seed, n, number, sorted(METHODS).index(name)])
+    m = theorem.epoch_length if name == "sem-vr" else 1
+    n_iter = EPOCHS * n if incremental else m * max(1, round(ITERATIONS * n ** (2 / 3) / m))
+    # One draw in each of as many parts of the range: each part as likely, and less noise than of free draws.
+    drawn = int(incremental) + ((np.arange(K_DRAWS) + rng.random(K_DRAWS)) * n_iter / K_DRAWS).astype(int)
+    last = n_iter + int(incremental)  # the decrease in Theorem 1 is to θ^(K_max + 1)
+    stops = sorted({0, last, *drawn.tolist(), *np.linspace(0, n_iter, CHECKS + 1).astype(int).tolist()})
+    watch = _Watch(model, y, theorem, name, int(np.diff(stops).max()))
+    squares: dict[int, float] = {}
+    for result in _stops(model, y, theorem.method(), start, stops, rng):
+        if result.n_iter == 0:
+            first = result
+        if result.n_iter < last or not incremental:
+            watch.look(result)
+        if result.n_iter == 0 or result.n_iter in drawn:
+            squares[result.n_iter] = _square(model, y, incremental, result)
+    decrease = objective(model, y, first.theta) - objective(model, y, result.theta)
+    right = theorem.right_hand_side(n_iter=n_iter, decrease=decrease)
+    measured = float(np.mean([squares[k] for k in drawn.tolist()]))
+    inside = watch.inside and result.rejected == 0
+    return TheoryRow(
+        "theorem", name, n, number, watch.gamma, n_iter, squares[0], measured, right.value, right.kind, inside
+    )
+
+
+def practice_run(
+    model: GaussianMixtureModel, y: Array, name: str, start: Array, number: int, seed: int
+) -> TheoryRow:
+    """Return one run with the library's default step, of part ``"practice"``; arguments as above."""
+    n = len(y)
+    method = METHODS[name]()
+    rng = np.random.default_rng([seed, n, number, sorted(METHODS).index(name), 1])
+    first, last = _stops(model, y, method, start, [0, EPOCHS * n], rng)
+    gamma = resolve(method.step_size, n, 1)(1)
+    before, after = (_square(model, y, False, result) for result in (first, last))
+    return TheoryRow(
+        "practice", name, n, number, gamma, EPOCHS * n, before, after, nan, "", last.rejected == 0
+    )
+
+
+def _stops(
+    model: GaussianMixtureModel, y: Array, method: Method, start: Array, stops: Sequence[int], rng: Any
+) -> Iterator[Result]:
+    """Yield the result of one run after each of so many iterations."""
+    result: Result | None = None
+    for k in stops:
+        if result is None:
+            result = run(model, y, method, s0=start, n_iter=k, seed=rng)
+        else:
+            result = run(
+                model, y, method, theta0=result.theta, s0=result.s, state=result.state,
+                n_iter=k - result.n_iter,
+            )  # fmt: skip
+        if result.status == "interrupted":
+            raise KeyboardInterrupt
+        yield result
+
+
+def _square(model: GaussianMixtureModel, y: Array, incremental: bool, result: Result) -> float:
+    """Return what the method's theorem bounds, at one iterate."""
+    if incremental:
+        gradient = theory.gradient_objective(model, y, result.theta)
+        return float(gradient @ gradient)
+    return theory.stationarity(model, y, result.s).gradient
+
+
+class _Watch:
+    r"""Checks that a run is where its theorem speaks, between two looks, too.
+
+    In an iteration ŝ moves by γ·(S − ŝ), of which no statistic exceeds the width of S_0 plus ρ plus the
+    largest change of one sample's statistics. Where ŝ is at most ρ minus γ times this times the iterations
+    between two looks away from S_0, no iterate on the way leaves S_ρ.
+
+    Iterates of iem are means of what samples can give and lie in S_0. The proof goes on from there by
+    ∇L̄(θ)/L_e, and :math:`\nabla\overline{\mathcal L}(\theta) = J_\phi^\top (s - \bar s(\theta))` is no longer
+    than C_φ times the largest residual: where θ̄(S_0) and that much around it lie in the box of L_e, all is
+    well at every iteration.
+    """
+
+    def __init__(self, model: GaussianMixtureModel, y: Array, theorem: Any, name: str, between: int) -> None:
+        self.polygon, self.family = Polygon(y), family_of(model, y)[0]
+        self.gamma = 1.0 if name == "iem" else theorem.gamma
+        rho = theorem.constants.rho
+        width = max(1.0, float(self.polygon.upper.max() - self.polygon.lower.min()))
+        largest = width + rho + max(1.0, float(np.abs(y).max()))
+        if name == "iem":
+            self.room, self.inside = ROUNDING, _proof_stays(model, y, theorem.constants)
+        else:
+            self.room = rho - self.gamma * largest * between
+            self.inside = self.room >= 0
+
+    def look(self, result: Result) -> None:
+        """Look at an iterate."""
+        self.inside &= self.polygon.holds(self.family.coordinates(result.s), self.room)
+
+
+def _proof_stays(model: GaussianMixtureModel, y: Array, found: Constants) -> bool:
+    """Tell whether θ̄(S_0), and C_φ times the largest residual over L_e around it, lie in the box of L_e."""
+    around = found.C_phi.value * found.C_S_residual.value / found.L_e.value
+    low, high = component_cells(y, 0.0, model.delta, model.epsilon).mu_range
+    weight = model.epsilon / (1.0 + 2.0 * model.epsilon)
+    # With two components the second weight changes by as much as the first.
+    least, most = np.array([weight, weight, low, low]), np.array([1 - weight, 1 - weight, high, high])
+    return bool((least - around >= found.box.low).all() and (most + around <= found.box.high).all())

@@ -1,0 +1,1 @@
+"""What agrees with the paper: words, tables and figures of the experiments."""

@@ -1,0 +1,205 @@
+"""Start-up: what is compiled, when, and where it is kept; threads and forks."""
+
+import json
+import multiprocessing
+import os
+import subprocess
+import sys
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import helpers
+import numpy as np
+import pytest
+
+import swiftem
+from swiftem.engine import threads
+
+SOURCE = Path(swiftem.__file__).parent
+
+KERNEL = """
+import json, logging, sys
+logging.basicConfig(stream=sys.stderr, format="%(message)s")
+import numba, numpy as np
+from swiftem.engine.numba import compile
+from swiftem.engine.numba import functions
+from swiftem.engine.numba import pointer
+
+compile.say_when_compiling()
+compile.say_when_compiling()
+value = functions.is_finite(np.ones(3))
+stats = functions.is_finite.stats
+print(json.dumps({"hits": sum(stats.cache_hits.values()), "misses": sum(stats.cache_misses.values())}))
+"""
+
+MODEL = """
+import json, sys
+import numba, numpy as np
+import swiftem.algorithm
+from swiftem import methods, models
+from swiftem.engine.numba import functions
+from swiftem.engine.functions import functions_lane
+
+swiftem.algorithm.choose_lane = lambda kernels, task: functions_lane(task)
+results = []
+for factor in map(float, sys.argv[1:]):
+    @numba.njit
+    def e_step(y, theta):
+        return factor * y.reshape(-1, 1), y
+
+    @numba.njit
+    def m_step(s):
+        return s[0] + factor
+
+    model = models.FunctionModel(lambda y, rng: 0.0, e_step, m_step, lambda theta: 0.0)
+    method = methods.OnlineEM(step_size=1.0)
+    results.append(swiftem.run(model, [1.0, 2.0], method, draws=[0, 1], n_iter=2).theta)
+stats = functions.sem.stats
+print(json.dumps({
+    "results": results,
+    "hits": sum(stats.cache_hits.values()),
+    "misses": sum(stats.cache_misses.values()),
+}))
+"""
+
+
+def python(code, *arguments, cache, path=SOURCE.parent):
+    """Run code in a new process; return what it printed as JSON, and its lines on stderr."""
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(cache), "PYTHONPATH": str(path)}
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code, *arguments],
+        env=environment, capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout), done.stderr.splitlines()
+
+
+def test_the_next_process_finds_what_this_one_compiled(tmp_path):
+    printed, lines = python(KERNEL, cache=tmp_path)
+    assert printed == {"hits": 0, "misses": 1}
+    assert lines == ["swiftem compiles its kernels for the first time on this machine: a few seconds, once."]
+    printed, lines = python(KERNEL, cache=tmp_path)
+    assert printed == {"hits": 1, "misses": 0}
+    assert lines == []
+
+
+@pytest.mark.slow
+def test_one_loop_serves_every_model_of_the_same_types(tmp_path):
+    """Also a model that the process which compiled the loop never saw."""
+    printed, _ = python(MODEL, "3", cache=tmp_path)
+    assert printed == {"results": [9.0], "hits": 0, "misses": 1}
+    printed, _ = python(MODEL, "5", "7", cache=tmp_path)
+    assert printed == {"results": [15.0, 21.0], "hits": 1, "misses": 0}
+
+
+def test_a_folder_that_cannot_be_written_to(tmp_path):
+    """It compiles in memory: nothing is written where another version would find it."""
+    copy_package(tmp_path)
+    (tmp_path / "file").touch()
+    printed, lines = python(KERNEL, cache=tmp_path / "file" / "cache", path=tmp_path)
+    assert printed == {"hits": 0, "misses": 1}
+    assert len(lines) == 1
+    assert lines[0].startswith("swiftem compiles its kernels in memory, as ")
+    assert not list(tmp_path.rglob("*.nbi"))
+
+
+def copy_package(folder):
+    """Copy swiftem, with two kernels, one of which uses a helper from another file."""
+    for path in SOURCE.rglob("*.py"):
+        target = folder / "swiftem" / path.relative_to(SOURCE)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(path.read_bytes())
+    kernels = folder / "swiftem" / "kernels" / "numba"
+    (kernels / "one_helper.py").write_text(
+        "from swiftem.engine.numba.compile import inlined\n\n\n@inlined\ndef helper(x):\n    return 10 * x\n"
+    )
+    (kernels / "one_kernel.py").write_text(
+        "from swiftem.engine.numba.compile import kernel\n"
+        "from swiftem.engine.numba.one_helper import helper\n\n\n"
+        "@kernel\ndef compute(x):\n    return helper(x) + 1\n"
+    )
+    return kernels
+
+
+CHANGED = """
+import json
+from swiftem.engine.numba.one_kernel import compute
+print(json.dumps([compute(1), sum(compute.stats.cache_hits.values())]))
+"""
+
+
+def edit(path, old, new):
+    """Change the file's content, and neither its size nor its date."""
+    before, text = path.stat(), path.read_text()
+    assert old in text
+    assert len(old) == len(new)
+    path.write_text(text.replace(old, new))
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    after = path.stat()
+    assert (after.st_size, after.st_mtime_ns) == (before.st_size, before.st_mtime_ns)
+
+
+def test_changed_source_never_runs_stale_code(tmp_path, monkeypatch):
+    # Python's own cache goes by size and date, which is not what is tested here.
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    kernels = copy_package(tmp_path)
+
+    def run():
+        return python(CHANGED, cache=tmp_path / "cache", path=tmp_path)[0]
+
+    assert run() == [11, 0]
+    edit(kernels / "one_helper.py", "10 * x", "20 * x")
+    assert run() == [21, 0]
+    edit(kernels / "one_kernel.py", "+ 1", "+ 5")
+    assert run() == [25, 0]
+
+
+def problem_and_methods():
+    problem = helpers.mixture(9000, d=2, M=3)
+    return problem, [helpers.make_method(name, batch_size=20) for name in helpers.NAMES]
+
+
+def run_all(problem, these):
+    return [
+        (result.theta, result.s, result.state)
+        for result in (problem.run(method, n_iter=20, seed=0) for method in these)
+    ]
+
+
+def test_python_threads():
+    """Several runs at once, each with full passes that use threads of their own, give what one gives."""
+    problem, these = problem_and_methods()
+    expected = run_all(problem, these)
+    with ThreadPoolExecutor(4) as pool:
+        for actual in pool.map(lambda _: run_all(problem, these), range(8)):
+            helpers.assert_identical(actual, expected)
+
+
+def in_child(queue, problem, these):
+    queue.put(run_all(problem, these))
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+@pytest.mark.parametrize("n", [1, 4])
+def test_fork(n):
+    """A child that is forked after full passes used the threads has none of them, and makes its own."""
+    problem, these = problem_and_methods()
+    threads.set_threads(n)
+    try:
+        expected = run_all(problem, these)
+        assert list(threads.in_order(np.sum, [(np.ones(3),)] * 5)) == [3.0] * 5
+        context = multiprocessing.get_context("fork")
+        queue = context.SimpleQueue()
+        child = context.Process(target=in_child, args=(queue, problem, these))
+        with warnings.catch_warnings():
+            # Python warns from 3.12 on; that nothing bad comes of it is what is tested here.
+            warnings.filterwarnings("ignore", message=".*use of fork", category=DeprecationWarning)
+            child.start()
+        actual = queue.get()
+        child.join(30)
+        assert child.exitcode == 0
+        helpers.assert_identical(actual, expected)
+        helpers.assert_identical(run_all(problem, these), expected)
+    finally:
+        threads.set_threads(None)

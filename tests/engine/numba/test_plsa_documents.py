@@ -1,0 +1,272 @@
+"""The compiled loops over documents do what the plain ones do, and never more slowly for small numbers."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from helpers import assert_close
+
+import swiftem
+from swiftem import methods, models
+from swiftem.engine.numba import plsa_documents as compiled
+from swiftem.engine.numba.plsa_leave_one_out import leave_one_out_pass
+from swiftem.engine.reference import plsa_documents as plain
+from swiftem.engine.threads import get_threads, set_threads
+from swiftem.estimators.topics.documents import Documents
+from swiftem.estimators.topics.running_counts import m_step
+
+
+def corpus(n_documents=30, n_words=12, n_topics=3, seed=0, density=0.4):
+    rng = np.random.default_rng(seed)
+    counts = rng.poisson(2.0, (n_documents, n_words)) * (rng.random((n_documents, n_words)) < density)
+    topics = rng.dirichlet(np.full(n_words, 0.5), size=n_topics)
+    documents = rng.dirichlet(np.ones(n_topics), size=n_documents)
+    return sp.csr_array(counts.astype(float)), documents, topics, rng.random(n_topics), np.ones(n_documents)
+
+
+def empty_documents():
+    X, documents, topics, alpha, weight = corpus()
+    X = X.toarray()
+    X[[0, 7, 8, 29]] = 0.0
+    return sp.csr_array(X), documents, topics, alpha, weight
+
+
+def zero_probabilities():
+    X, documents, topics, _, weight = corpus()
+    topics[:, 4] = 0.0  # a word that no topic has
+    topics[1, :6] = 0.0
+    documents[3] = [0.0, 1.0, 0.0]
+    return X, documents, topics, np.zeros(3), weight
+
+
+def fractional():
+    X, documents, topics, alpha, weight = corpus()
+    X.data *= np.random.default_rng(1).random(len(X.data))
+    return X, documents, topics, alpha, weight
+
+
+def weights():
+    X, documents, topics, alpha, _ = corpus()
+    return X, documents, topics, alpha, np.random.default_rng(1).random(30) * 3
+
+
+def long_document():
+    X, documents, topics, alpha, weight = corpus(3, 700, 5, density=1.0)
+    X = X.toarray()
+    X[1] = np.random.default_rng(1).multinomial(100_000, np.full(700, 1 / 700))
+    return sp.csr_array(X), documents, topics, alpha, weight
+
+
+def small_numbers():
+    X, documents, topics, _, weight = corpus()
+    topics[0, :5], documents[:, 0] = 1e-99, 1e-59
+    return X, documents, topics, np.full(3, 1e-300), weight
+
+
+CASES = {
+    "plain": corpus,
+    "empty documents": empty_documents,
+    "one word": lambda: corpus(10, 1, 3, density=1.0),
+    "one topic": lambda: corpus(10, 6, 1),
+    "one document": lambda: corpus(1, 20, 4),
+    "many topics": lambda: corpus(8, 9, 67),
+    "zero probabilities": zero_probabilities,
+    "fractional counts": fractional,
+    "weights": weights,
+    "a long document": long_document,
+    "small numbers": small_numbers,
+}
+
+
+@pytest.fixture(params=CASES, ids=list(CASES))
+def case(request):
+    return CASES[request.param]()
+
+
+def entries(X):
+    return X.indptr.astype(np.int64), X.indices.astype(np.int32), X.data
+
+
+def test_a_pass_is_that_of_the_reference(case):
+    X, documents, topics, alpha, weight = case
+    word_topic = np.ascontiguousarray(topics.T)
+    expected, by_word, value = plain.pass_over(*entries(X), weight, documents, word_topic, alpha)
+    found, sums = documents.copy(), np.zeros_like(word_topic)
+    got = compiled.pass_over(*entries(X), weight, found, word_topic, alpha, sums, 0, len(found))
+    assert_close(found, expected)
+    assert_close(sums, by_word)
+    assert got == pytest.approx(value, rel=1e-12)
+
+
+@pytest.mark.parametrize("by_word", [False, True])
+def test_a_pass_that_leaves_one_out_is_that_of_the_reference(case, by_word):
+    X, documents, topics, alpha, weight = case
+    rng = np.random.default_rng(2)
+    word_topic, totals = np.ascontiguousarray(topics.T), 5.0 + 20.0 * rng.random(topics.shape[0])
+    beta = rng.random(word_topic.shape if by_word else (1, len(alpha))) * 0.3
+    length = np.asarray(X.sum(axis=1)).ravel().astype(float)
+    expected, sums_expected, value = plain.leave_one_out_pass(
+        *entries(X), weight, documents, word_topic, totals, alpha, np.broadcast_to(beta, word_topic.shape)
+    )
+    found, sums = documents.copy(), np.zeros_like(word_topic)
+    got = leave_one_out_pass(
+        *entries(X), weight, length, found, word_topic, totals, alpha, beta, sums, 0, len(found)
+    )
+    assert_close(found, expected)
+    assert_close(sums, sums_expected)
+    assert got == pytest.approx(value, rel=1e-12)
+    assert sums.sum() == pytest.approx(weight @ length, rel=1e-9)
+
+
+def test_leaving_one_out_is_cvb0_where_the_own_part_is_known():
+    """Counts that are sums of responsibilities which the parameters give back: subtract them by hand."""
+    rng = np.random.default_rng(0)
+    X, K = rng.integers(0, 3, (6, 7)).astype(float), 2
+    alpha, beta = 0.3, 0.2
+    r = rng.dirichlet(np.ones(K), size=X.shape)  # (D, V, K)
+    for _ in range(4000):  # to where r is its own image without leaving out: the own part is then r itself
+        of_documents = np.einsum("dv,dvk->dk", X, r) + alpha
+        of_words = np.einsum("dv,dvk->vk", X, r) + beta
+        r = of_documents[:, None] * of_words / of_words.sum(axis=0)
+        r /= r.sum(axis=2, keepdims=True)
+    totals = of_words.sum(axis=0)
+    without = (of_documents[:, None] - r) * (of_words - r) / totals
+    expected = np.einsum("dv,dvk->vk", X, without / without.sum(axis=2, keepdims=True))
+    documents = Documents(sp.csr_array(X))
+    shares = of_documents / of_documents.sum(axis=1, keepdims=True)
+    counts, _ = documents.leave_one_out_pass(
+        shares, (of_words / totals).T.copy(), totals, np.full(K, alpha), np.full((1, 1), beta)
+    )
+    np.testing.assert_allclose(counts.T, expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize(("max_iter", "tol"), [(1, 0.0), (2, 0.0), (7, 0.0), (60, 1e-5)])
+def test_folding_in_is_that_of_the_reference(case, max_iter, tol):
+    X, documents, topics, alpha, _ = case
+    word_topic = np.ascontiguousarray(topics.T)
+    expected, value, evaluations = plain.fold_in(*entries(X), word_topic, alpha, max_iter, tol, documents)
+    found, log_likelihood = documents.copy(), np.empty(len(documents))
+    got = compiled.fold_in(
+        *entries(X), word_topic, alpha, max_iter, tol, found, log_likelihood, 0, len(found)
+    )
+    assert_close(found, expected)
+    assert_close(log_likelihood, value)
+    assert got == evaluations
+
+
+@pytest.mark.parametrize(("max_iter", "tol"), [(1, 0.0), (5, 1e-2)])
+def test_sums_of_a_batch_are_those_of_the_reference(case, max_iter, tol):
+    X, documents, topics, alpha, weight = case
+    word_topic = np.ascontiguousarray(topics.T)
+    by_word, expected, evaluations = plain.sums_of(
+        *entries(X), weight, word_topic, alpha, max_iter, tol, documents
+    )
+    found, sums = documents.copy(), np.zeros_like(word_topic)
+    got = compiled.sums_of(*entries(X), weight, word_topic, alpha, max_iter, tol, sums, found, 0, len(found))
+    assert_close(found, expected)
+    assert_close(sums, by_word)
+    assert got == evaluations
+
+
+def test_nothing_is_subnormal(case):
+    X, documents, topics, alpha, weight = case
+    word_topic, sums = np.ascontiguousarray(topics.T), np.zeros(topics.T.shape)
+    compiled.pass_over(*entries(X), weight, documents, word_topic, alpha, sums, 0, len(documents))
+    left, left_sums = documents.copy(), np.zeros(topics.T.shape)
+    leave_one_out_pass(
+        *entries(X), weight, np.asarray(X.sum(axis=1)).ravel().astype(float), left, word_topic,
+        np.full(len(alpha), 10.0), alpha, np.zeros((1, len(alpha))), left_sums, 0, len(left),
+    )  # fmt: skip
+    for values in (documents, sums, m_step(sums.T, np.zeros((1, 1))), left, left_sums):
+        assert not ((values > 0) & (values < np.finfo(np.float64).tiny)).any()
+        assert np.isfinite(values).all()
+
+
+def test_topics_that_die_are_read_as_zero():
+    X = sp.csr_array(np.repeat([[9.0, 1.0, 0.0], [0.0, 1.0, 9.0]], 20, axis=0))
+    documents, topics = np.full((40, 2), 0.5), np.array([[0.6, 0.3, 0.1], [0.1, 0.3, 0.6]])
+    whole = Documents(X)
+    for _ in range(400):
+        counts, _ = whole.em_pass(documents, topics, np.zeros(2))
+        topics = m_step(counts, np.zeros((1, 1)))
+    for values in (documents, topics, counts):
+        assert not ((values > 0) & (values < 1e-161)).any()
+    assert (documents == 0).any()
+    assert (topics == 0).any()
+
+
+def test_gathered_documents_are_the_documents():
+    X, *_ = corpus()
+    numbers = np.array([4, 4, 0, 29])
+    batch, words = Documents(X, np.arange(30.0)).batch(numbers)
+    dense = np.zeros((4, 12))
+    dense[:, words] = batch.matrix().toarray()
+    np.testing.assert_array_equal(dense, X.toarray()[numbers])
+    np.testing.assert_array_equal(batch.weight, numbers)
+    assert len(np.unique(words)) == len(words)
+
+
+@pytest.mark.parametrize("make", [corpus, fractional], ids=["integers", "fractions"])
+def test_passes_are_iterations_of_em(make):
+    """α' and β' act on means over tokens: the counts that a user thinks in, over their number."""
+    X, documents, topics, *_ = make()
+    alpha, beta, n = 0.3, 0.2, X.sum()
+    model = models.PLSAModel(3, alpha=alpha / n, beta=beta / n)
+    theta0 = model.theta(doc_topic=documents, topic_word=topics)
+    result = swiftem.run(model, X, methods.EM(), theta0=theta0, n_iter=4, seed=0)
+    whole, found = Documents(X), documents.copy()
+    for _ in range(4):
+        counts, _ = whole.em_pass(found, topics, np.full(3, alpha))
+        topics = m_step(counts, np.full((1, 1), beta))
+    np.testing.assert_allclose(found, result.theta.doc_topic, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(topics, result.theta.topic_word, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("make", [corpus, empty_documents, fractional, weights])
+def test_em_never_decreases_the_penalised_likelihood(make):
+    X, documents, topics, alpha, weight = make()
+    whole, values = Documents(X, weight), []
+    for _ in range(40):
+        penalty = (weight[:, None] * alpha * np.log(documents)).sum() + 0.1 * np.log(topics).sum()
+        counts, value = whole.em_pass(documents, topics, alpha)
+        values.append(value + penalty)
+        topics = m_step(counts, np.full((1, 1), 0.1))
+    assert (np.diff(values) > -1e-9 * abs(values[0])).all()
+
+
+@pytest.fixture(scope="module")
+def large():
+    return corpus(4000, 300, 7, density=0.3)
+
+
+def test_threads_change_no_bit(large):
+    X, documents, topics, alpha, weight = large
+    before, found = get_threads(), []
+    try:
+        for threads in (1, 2, 3):
+            set_threads(threads)
+            whole, here = Documents(X, weight), documents.copy()
+            counts, value = whole.em_pass(here, topics, alpha)
+            start = documents.copy()
+            sums, evaluations = whole.sums(np.ascontiguousarray(topics.T), alpha, start, 5, 1e-2)
+            found.append((counts, value, here, sums, evaluations, start, *whole.fold_in(topics, alpha)))
+    finally:
+        set_threads(before)
+    assert len(Documents(X).pieces()) == 8
+    for other in found[1:]:
+        for one, two in zip(found[0], other, strict=True):
+            np.testing.assert_array_equal(one, two)
+
+
+def test_an_interrupted_pass_leaves_no_thread_at_work(large):
+    X, documents, topics, alpha, weight = large
+
+    def stop():
+        raise KeyboardInterrupt
+
+    whole = Documents(X, weight)
+    with pytest.raises(KeyboardInterrupt):
+        whole.em_pass(documents, topics, alpha, stop)
+    kept = documents.copy()
+    whole.fold_in(topics, alpha)
+    np.testing.assert_array_equal(documents, kept)
+    np.testing.assert_allclose(documents.sum(axis=1), 1.0)
