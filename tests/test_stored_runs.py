@@ -131,7 +131,7 @@ def test_what_is_remembered_may_be_in_a_file(name, covariance, tmp_path):
     limited = swiftem.run(model, source, method, n_iter=60, theta0=theta_of(model), seed=1, **less)
     assert is_scratch(limited.state.method.memory)
     assert not is_scratch(free.state.method.memory)
-    before = limited.state.method.budget.copy()
+    before = limited.state.method.memory.copy()
     more = swiftem.run(
         model, source, method, n_iter=40, theta0=limited.theta, s0=limited.s, state=limited.state, **less
     )
