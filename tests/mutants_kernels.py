@@ -71,7 +71,7 @@ MUTANTS = [
     ),
     (
         "expectation: reach found anew by every pass",
-        "engine/gaussian_expectation.py",
+        "engine/block_expectation.py",
         "if np.isinf(self.reach).all():",
         "if True:",
         f"{FAR}::test_rows_that_are_far_only_for_later_parameters[full]",
@@ -308,7 +308,7 @@ MUTANTS = [
     ),
     (
         "expectation: every part is evaluated into the first",
-        "engine/gaussian_expectation.py",
+        "engine/block_expectation.py",
         "there = slice(first + here.start, first + here.stop)",
         "there = here",
         f"{PIECES}::test_statistics_memory_and_likelihood[pieces-full]",

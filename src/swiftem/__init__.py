@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from swiftem.algorithm import run as run
     from swiftem.estimators import PLSA as PLSA
     from swiftem.estimators import GaussianMixture as GaussianMixture
+    from swiftem.estimators import Mixture as Mixture
     from swiftem.estimators.mixture.select import select as select
     from swiftem.result import Iterate as Iterate
     from swiftem.result import Result as Result
@@ -35,6 +36,7 @@ MODULES = ("data", "estimators", "methods", "models", "posterior", "schedules", 
 NAMES = {
     "GaussianMixture": "estimators",
     "Iterate": "result",
+    "Mixture": "estimators",
     "PLSA": "estimators",
     "RandomTermination": "termination",
     "Result": "result",

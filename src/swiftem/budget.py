@@ -14,7 +14,7 @@ from swiftem.engine.threads import get_threads
 from swiftem.files.memory_limit import BASE, MemoryLimitError, in_words
 from swiftem.files.scratch import scratch_array
 from swiftem.methods.method import Method
-from swiftem.models.gaussian_components import BoundGaussians
+from swiftem.models.components import BoundComponents
 from swiftem.models.gaussian_mixture import BoundGaussianMixture
 from swiftem.models.model import BoundModel
 
@@ -59,8 +59,8 @@ def memory_needed(source: Source, method: Method, *, statistics: int = 0, starts
 
 def statistics_of(bound: BoundModel) -> int:
     """Return the length of a mixture's vector of statistics; 0 where only an E-step could tell."""
-    if isinstance(bound, BoundGaussians):
-        return bound.kind.size(bound.model.n_components, bound.d)
+    if isinstance(bound, BoundComponents):
+        return bound.size
     return bound.model.n_components * (1 + bound.d) if isinstance(bound, BoundGaussianMixture) else 0
 
 

@@ -7,13 +7,10 @@ from typing import Any
 import numpy as np
 
 from swiftem._typing import Array
-from swiftem.models.gaussian_components import BoundGaussians
+from swiftem.models.components import BoundComponents
 from swiftem.models.plsa import BoundPLSA
 
 __all__ = ["certificate", "relative_change"]
-
-LEAST_VARIANCE = 1e-280
-"""A column of less has none: its inverse would not be finite."""
 
 
 def relative_change(before: Array, after: Array, scale: Array | float = 1.0) -> float:
@@ -45,7 +42,8 @@ def certificate(bound: Any, s: Array, after: Array) -> float:
     r"""Return :math:`\|s - \bar s(\bar\theta(s))\| / \|s\|`, both norms of statistics without a unit.
 
     Where one more E-step changes nothing, θ is a stationary point (Lemma global). Statistics of mixtures with
-    covariances are taken as if the rows were scaled to unit variance; of pLSA they are those of the words,
+    covariances are taken as if the rows were scaled to unit variance, of other families as if their features
+    had a mean square of one; of pLSA they are those of the words,
     which the topics are made of. Others are taken as they are: a mixture of unit variances has the standard
     deviation as its unit.
 
@@ -59,35 +57,9 @@ def certificate(bound: Any, s: Array, after: Array) -> float:
         :math:`\bar s(\bar\theta(s))`.
     """
     scale: Array | float = 1.0
-    if isinstance(bound, BoundGaussians):
-        scale = _unit_variance(bound, after)
+    if isinstance(bound, BoundComponents):
+        scale = bound.without_unit(after)
     elif isinstance(bound, BoundPLSA):
         scale = np.ones_like(s)
         bound.unpack(scale).doc_topic[...] = 0.0
     return relative_change(s, after, scale)
-
-
-def _unit_variance(bound: Any, s: Array) -> Array:
-    """Return what each statistic is multiplied by when the rows are scaled to unit variance."""
-    d = bound.d
-    one = np.ones_like(s)
-    parts, factors = bound.unpack(s), bound.unpack(one)
-    squares = parts.squares
-    kind = bound.kind.name
-    if kind == "spherical":
-        variance = np.full(d, squares.sum() / d)
-    elif kind == "diag":
-        variance = squares.sum(axis=0)
-    else:
-        row, column = np.tril_indices(d)
-        total = squares if kind == "tied" else squares.sum(axis=0)
-        variance = total[row == column]
-    deviation = np.sqrt(np.where(variance > LEAST_VARIANCE, variance, 1.0))
-    factors.sums[...] = 1.0 / deviation
-    if kind == "spherical":
-        factors.squares[...] = 1.0 / deviation[0] ** 2
-    elif kind == "diag":
-        factors.squares[...] = 1.0 / deviation**2
-    else:
-        factors.squares[...] = 1.0 / (deviation[row] * deviation[column])
-    return one

@@ -8,9 +8,9 @@ import swiftem
 from swiftem import methods, models, schedules
 from swiftem.data import ArraySource
 from swiftem.engine import gaussian_components
+from swiftem.engine.block_expectation import BlockExpectation
 from swiftem.engine.choose import choose_expectation
 from swiftem.engine.expectation import Expectation
-from swiftem.engine.gaussian_expectation import GaussianExpectation
 from swiftem.engine.threads import set_threads
 from swiftem.models.covariance import COVARIANCES
 from swiftem.posterior import posterior
@@ -179,7 +179,7 @@ def test_full_passes(kind, n, d, M, spread, offset, weights):
     source = ArraySource(y, weight)
     bound = model.bind(source)
     fast, plain = choose_expectation("auto", bound, source), Expectation(bound, source)
-    assert type(fast) is GaussianExpectation
+    assert type(fast) is BlockExpectation
     value = fast.objective(theta)
     expected = plain.full(theta)
     close = {"rtol": 1e-9, "atol": 1e-11 * np.abs(expected).max()}

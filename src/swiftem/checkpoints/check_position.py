@@ -11,7 +11,7 @@ from swiftem.checkpoints.run_checkpoint import Position
 from swiftem.data.draws import Entropy
 from swiftem.data.source import Source
 from swiftem.methods.method import Method
-from swiftem.models.gaussian_components import BoundGaussians
+from swiftem.models.components import BoundComponents
 from swiftem.models.gaussian_mixture import BoundGaussianMixture
 from swiftem.models.model import BoundModel
 from swiftem.models.plsa import BoundPLSA
@@ -59,7 +59,7 @@ def check_position(
 
 def _row_length(model: BoundModel) -> int | None:
     """Return how many numbers are remembered of a sample, None where only an E-step could tell."""
-    if isinstance(model, BoundGaussians | BoundGaussianMixture):
+    if isinstance(model, BoundComponents | BoundGaussianMixture):
         return model.model.n_components
     return model.model.n_topics if isinstance(model, BoundPLSA) else None
 
@@ -78,6 +78,10 @@ def check_form(name: str, value: Any, like: Any) -> None:
             check_form(name, part, other)
     elif isinstance(like, np.ndarray):
         same = same and value.shape == like.shape and value.dtype.kind in "biuf"
+    elif isinstance(like, dict):
+        same = same and value.keys() == like.keys()
+        for key in like if same else ():
+            check_form(name, value[key], like[key])
     elif not isinstance(like, tuple):  # a number may be Python's or NumPy's
         same = True
     if not same:

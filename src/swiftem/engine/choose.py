@@ -11,7 +11,7 @@ from swiftem.engine.gaussian_components import gaussian_components_lane
 from swiftem.engine.gaussian_mixture import gaussian_mixture_lane
 from swiftem.engine.lane import Lane, Task
 from swiftem.engine.plsa import plsa_lane
-from swiftem.models.gaussian_components import BoundGaussians
+from swiftem.models.components import BoundComponents
 from swiftem.models.gaussian_mixture import BoundGaussianMixture
 from swiftem.models.model import BoundModel
 from swiftem.models.plsa import BoundPLSA
@@ -28,10 +28,10 @@ def choose_expectation(
         from swiftem.engine.mixture_expectation import MixtureExpectation
 
         compiled = MixtureExpectation.of(model, source, between_blocks)
-    elif kernels != "reference" and type(model) is BoundGaussians:
-        from swiftem.engine.gaussian_expectation import GaussianExpectation
+    elif kernels != "reference" and isinstance(model, BoundComponents):
+        from swiftem.engine.block_expectation import BlockExpectation
 
-        compiled = GaussianExpectation.of(model, source, between_blocks)
+        compiled = BlockExpectation.of(model, source, between_blocks)
     elif kernels != "reference" and type(model) is BoundPLSA:
         from swiftem.engine.plsa_expectation import PLSAExpectation
 

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import numpy as np
 
 from swiftem._typing import Array, Theta
+from swiftem.engine.block_expectation import BlockExpectation
 from swiftem.engine.compiled_lane import CompiledLane
-from swiftem.engine.gaussian_expectation import GaussianExpectation
 from swiftem.engine.lane import Current, Task
 from swiftem.engine.numba.gaussian_batches import ANCHOR, MEMORY, NOTHING, Tools, loop_for
 from swiftem.engine.numba.gaussian_blocks import make_work, twin
@@ -16,7 +16,7 @@ from swiftem.engine.numba.gaussian_m_step import Hyper, make_scratch
 from swiftem.engine.parts import Drawn
 from swiftem.engine.threads import one_thread_blas
 from swiftem.methods.update import Update
-from swiftem.models.covariance import Coefficients
+from swiftem.models.components import Coefficients
 from swiftem.models.gaussian_components import BoundGaussians
 
 __all__ = ["GaussianLane"]
@@ -57,7 +57,7 @@ class GaussianLane(CompiledLane):
         where a stretch begins.
         """
         self._theta = self.prepared(now.theta)
-        if isinstance(self.task.e_step, GaussianExpectation):
+        if isinstance(self.task.e_step, BlockExpectation):
             self._tools = self._tools._replace(reach=self.task.e_step.reach)
         in_domain = self.bound.in_domain(now.s)
         self._restate = in_domain and all(map(np.array_equal, now.theta, self.bound.m_step(now.s)))

@@ -1,4 +1,4 @@
-"""Which lane Gaussian mixtures with covariances take, and that of em."""
+"""Which lane mixtures take: compiled stretches for Gaussians, one iteration at a time for other families."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from swiftem.engine.lane import Current, Lane, Task
 from swiftem.engine.parts import is_served
 from swiftem.engine.threads import one_thread_blas
 from swiftem.methods.update import declared
+from swiftem.models.components import BoundComponents
 from swiftem.models.gaussian_components import BoundGaussians
 
 __all__ = ["gaussian_components_lane"]
@@ -18,8 +19,10 @@ __all__ = ["gaussian_components_lane"]
 
 def gaussian_components_lane(task: Task) -> Lane | None:
     """Return the lane for such a mixture, or None where it does not apply."""
-    if type(task.model) is not BoundGaussians or not is_served(task.source):
+    if not isinstance(task.model, BoundComponents) or not is_served(task.source):
         return None
+    if not isinstance(task.model, BoundGaussians):
+        return OneThreadLane(task)
     y = task.source.y if isinstance(task.source, ArraySource) else None
     if y is not None and (not y.flags.c_contiguous or y.dtype not in (np.float32, np.float64)):
         # Each kind of array would be four more kernels to compile, and a copy twice the data.
@@ -35,7 +38,7 @@ def gaussian_components_lane(task: Task) -> Lane | None:
 class OneThreadLane:
     """Algorithm 1 with BLAS held to one thread: for batches more would cost more than they give.
 
-    E-steps are compiled (:class:`swiftem.engine.gaussian_expectation.GaussianExpectation`), and the threads
+    E-steps are compiled (:class:`swiftem.engine.block_expectation.BlockExpectation`), and the threads
     of full passes are the library's own.
     """
 

@@ -3,6 +3,7 @@
 from swiftem.models.exponential_family import ExponentialFamilyModel, FunctionModel
 from swiftem.models.gaussian_mixture import GaussianMixtureModel, GaussianMixtureTheta
 from swiftem.models.gaussian_theta import GaussianStatistics, GaussianTheta
+from swiftem.models.mixture import MixtureModel, MixtureStatistics, MixtureTheta
 from swiftem.models.model import BoundModel, Model
 from swiftem.models.normal_inverse_wishart import NormalInverseWishart
 from swiftem.models.plsa import PLSAModel, PLSATheta
@@ -16,6 +17,9 @@ __all__ = [
     "GaussianMixtureTheta",
     "GaussianStatistics",
     "GaussianTheta",
+    "MixtureModel",
+    "MixtureStatistics",
+    "MixtureTheta",
     "Model",
     "NormalInverseWishart",
     "PLSAModel",

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from swiftem._checks import as_floats
-from swiftem._typing import Array
+from swiftem._typing import Array, Index
 from swiftem.data.source import Batch, Source
 from swiftem.engine.reference import gaussian_components as kernel
-from swiftem.models.covariance import COVARIANCES, Coefficients, Covariance
+from swiftem.models.components import BoundComponents, Coefficients
+from swiftem.models.covariance import COVARIANCES, Covariance
 from swiftem.models.gaussian_theta import GaussianStatistics, GaussianTheta
 from swiftem.models.normal_inverse_wishart import BoundPrior
 from swiftem.models.rows import BLOCK, LARGEST, check_rows, different_rows, mean_row, two_dimensional
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     from swiftem.models.gaussian_mixture import GaussianMixtureModel
 
 __all__ = ["BoundGaussians", "bind_gaussians", "check_covariances"]
+
+LEAST_VARIANCE = 1e-280
+"""A column of less has none: its inverse would not be finite."""
 
 
 def check_covariances(
@@ -61,7 +65,7 @@ def bind_gaussians(
 
 
 @dataclass(frozen=True, eq=False)
-class BoundGaussians:
+class BoundGaussians(BoundComponents):
     """A :class:`GaussianMixtureModel` with covariances, for data of given dimension.
 
     Attributes
@@ -88,6 +92,51 @@ class BoundGaussians:
     def d(self) -> int:
         """Number of columns of the data."""
         return len(self.centre)
+
+    @property
+    def code(self) -> int:
+        """That of the kind of covariance."""
+        return self.kind.code
+
+    @property
+    def size(self) -> int:
+        """Length of the statistics."""
+        return self.kind.size(self.model.n_components, self.d)
+
+    @property
+    def n_free(self) -> int:
+        """How many numbers are free."""
+        return self.size - 1
+
+    @property
+    def is_held(self) -> bool:
+        """Whether a prior in counts holds components without rows."""
+        return self.model.in_counts
+
+    def like(self) -> GaussianTheta:
+        """Return arrays of the shapes that parameters have."""
+        n_components, shape = self.model.n_components, self.kind.shape(self.model.n_components, self.d)
+        return GaussianTheta(*map(np.empty, ((n_components,), (n_components, self.d), shape, shape)))
+
+    @property
+    def about(self) -> Array:
+        """The centre."""
+        return self.centre
+
+    def with_share(self, share: float) -> BoundGaussians:
+        """Return the same with a weaker prior."""
+        if not self.model.in_counts:
+            return self
+        prior = self.prior
+        scaled = BoundPrior(
+            prior.mean, prior.mean_precision * share, prior.degrees * share, prior.scale * share
+        )
+        epsilon = self.epsilon if self.model.concentration is None else self.epsilon * share
+        return replace(self, prior=scaled, epsilon=epsilon)
+
+    def apart(self) -> BoundGaussians:
+        """Return the same for another thread: the last factorisation, which is kept, is not shared."""
+        return replace(self, _solved=[])
 
     def initial_theta(self, rng: np.random.Generator) -> GaussianTheta:
         """Return equal (or the known) weights, M different rows as means, and the covariance of all data."""
@@ -214,3 +263,98 @@ class BoundGaussians:
         if np.shape(s) != (size,):
             raise ValueError(f"s must have shape ({size},), got {np.shape(s)}.")
         return self.kind.split(s, self.model.n_components, self.d)
+
+    def collapsed(self, s: Array) -> Index:
+        """Return the components that have no M-step, none of "tied" where one covariance has one."""
+        parts = self.unpack(s)
+        kappa, counts = self.prior.mean_precision, parts.weights
+        bad = (counts + kappa <= 0.0) | (counts + self.prior.degrees <= 0.0) | (counts + self.epsilon <= 0.0)
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            means = (parts.sums + kappa * self.prior.mean) / (counts + kappa)[:, None]
+            means[bad] = 0.0
+            covariances, floor = self.kind.covariances(parts, means, self.prior, self.model.reg_covar)
+            if self.kind.name == "tied":
+                bad |= self.kind.factor(covariances, floor) is None
+            else:
+                for m in np.flatnonzero(~bad):
+                    here = slice(m, m + 1)
+                    bad[m] = self.kind.factor(covariances[here], np.asarray(floor)[here]) is None
+        return np.flatnonzero(bad)
+
+    def mended(self, s: Array, rows: Array, rng: np.random.Generator) -> GaussianTheta:
+        """Return the M-step of a start, where components without one get the covariance of all data.
+
+        Components without rows share weight and covariance of the largest: k-means finds fewer clusters than
+        it is asked for where rows repeat, and next to narrow components a wide one would die at once.
+        """
+        filled = s.copy()
+        parts = self.unpack(filled)
+        empty, largest = np.flatnonzero(parts.weights <= 0.0), int(parts.weights.argmax())
+        sharing = np.append(empty, largest)
+        for part in parts[:2] if self.kind.name == "tied" else parts:
+            part[sharing] = part[largest] / len(sharing)
+        if self.in_domain(filled):
+            theta = self.m_step(filled)
+        else:
+            theta, gone = self.initial_theta(rng), self.collapsed(filled)
+            means = parts.sums / parts.weights[:, None]
+            kept = np.setdiff1d(np.arange(len(means)), gone)
+            covariances, factors = theta.covariances.copy(), theta.precisions_cholesky.copy()
+            if len(kept):
+                found, _ = self.kind.covariances(parts, means, self.prior, self.model.reg_covar)
+                own = self.kind.factor(found[kept])
+                assert own is not None, "each of them has been looked at"
+                covariances[kept], factors[kept] = found[kept], own
+            weights = parts.weights / parts.weights.sum()
+            theta = GaussianTheta(weights, means + self.centre, covariances, factors)
+        means = theta.means.copy()
+        means[empty] = rows
+        return theta._replace(means=means)
+
+    def reset(
+        self, theta: GaussianTheta, s: Array, gone: Index, rows: Array, rng: np.random.Generator
+    ) -> GaussianTheta:
+        """Return θ with some components at ``rows`` (k, d), with the covariance of all data."""
+        whole = self.initial_theta(rng)
+        means, weights = theta.means.copy(), theta.weights.copy()
+        means[gone] = rows
+        weights[gone] = 1.0 / len(weights)
+        if self.kind.name == "tied":
+            return GaussianTheta(weights / weights.sum(), means, whole.covariances, whole.precisions_cholesky)
+        covariances, factors = theta.covariances.copy(), theta.precisions_cholesky.copy()
+        covariances[gone], factors[gone] = whole.covariances[gone], whole.precisions_cholesky[gone]
+        return GaussianTheta(weights / weights.sum(), means, covariances, factors)
+
+    def draw(self, theta: GaussianTheta, labels: NDArray[Any], rng: np.random.Generator) -> Array:
+        """Return random rows of components."""
+        z, factors = rng.normal(size=(len(labels), self.d)), theta.precisions_cholesky
+        if self.kind.name == "full":
+            z = np.einsum("ij,ijk->ik", z, np.linalg.inv(factors)[labels])
+        elif self.kind.name == "tied":
+            z = z @ np.linalg.inv(factors)
+        else:
+            z = z / factors[labels].reshape(len(labels), -1)
+        return np.asarray(theta.means[labels] + z)
+
+    def without_unit(self, s: Array) -> Array:
+        """Return what each statistic is multiplied by when the rows are scaled to unit variance."""
+        one = np.ones_like(s)
+        parts, factors = self.unpack(s), self.unpack(one)
+        squares, kind = parts.squares, self.kind.name
+        if kind == "spherical":
+            variance = np.full(self.d, squares.sum() / self.d)
+        elif kind == "diag":
+            variance = squares.sum(axis=0)
+        else:
+            row, column = np.tril_indices(self.d)
+            total = squares if kind == "tied" else squares.sum(axis=0)
+            variance = total[row == column]
+        deviation = np.sqrt(np.where(variance > LEAST_VARIANCE, variance, 1.0))
+        factors.sums[...] = 1.0 / deviation
+        if kind == "spherical":
+            factors.squares[...] = 1.0 / deviation[0] ** 2
+        elif kind == "diag":
+            factors.squares[...] = 1.0 / deviation**2
+        else:
+            factors.squares[...] = 1.0 / (deviation[row] * deviation[column])
+        return one

@@ -133,6 +133,16 @@ class GaussianMixtureModel:
         """Whether there is a prior in counts: its part in the objective depends on the total weight."""
         return self.prior is not None or self.concentration is not None
 
+    def width(self, d: int) -> int:
+        """Return how many numbers the centre of rows of d columns has."""
+        return d
+
+    def size(self, d: int) -> int:
+        """Return q, the length of the statistics of rows of d columns."""
+        if self.covariance == "unit":
+            return self.n_components * (1 + d)
+        return COVARIANCES[self.covariance].size(self.n_components, d)
+
     def theta(
         self, *, weights: ArrayLike | None = None, means: ArrayLike, covariances: ArrayLike | None = None
     ) -> Theta:

@@ -29,7 +29,10 @@ __all__ = [
     "take",
 ]
 
-FULL, TIED, DIAG, SPHERICAL = 0, 1, 2, 3
+FULL, TIED, DIAG, SPHERICAL, LINEAR = 0, 1, 2, 3, 4
+"""What T(y) has besides 1: y and all products; y; y and squares; y and the sum of squares; y alone.
+
+Of "tied" the products, which are common to all components, are apart."""
 
 FARTHEST = 2.5e5
 """Squared distance, in standard deviations, up to which expanded squares keep ten digits of a logit."""
@@ -89,7 +92,7 @@ def columns(kind: int, d: int) -> int:
     >>> columns(FULL, 16), columns(TIED, 16), columns(DIAG, 16), columns(SPHERICAL, 16)
     (152, 16, 32, 17)
     """
-    return {FULL: d + d * (d + 1) // 2, TIED: d, DIAG: 2 * d, SPHERICAL: d + 1}[kind]
+    return {FULL: d + d * (d + 1) // 2, TIED: d, DIAG: 2 * d, SPHERICAL: d + 1, LINEAR: d}[kind]
 
 
 def make_work(kind: int, n_components: int, d: int) -> Work:

@@ -3,37 +3,31 @@
 from __future__ import annotations
 
 from math import inf
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from swiftem._checks import check_simplex
 from swiftem._typing import Array
+from swiftem.estimators.mixture.base import Past
 from swiftem.estimators.mixture.online import OnlineMixture
-from swiftem.estimators.mixture.queries import FITTED
 from swiftem.estimators.mixture.reservoir import Reservoir
 from swiftem.estimators.model_content import LARGEST, ModelContent
 from swiftem.models import GaussianMixtureModel
 from swiftem.models.covariance import COVARIANCES, Covariance
 
-__all__ = ["ONLINE", "SAMPLE", "Past", "read_fitted", "read_online", "read_past"]
+__all__ = ["ONLINE", "SAMPLE", "read_gaussians", "read_online", "read_past"]
 
 ONLINE, SAMPLE = ("seen", "refit_at", "bound", "n_batches"), ("rows", "weight", "rank")
 """What is kept of the state of ``partial_fit``."""
+FITTED = ("weights_", "means_", "covariances_", "precisions_cholesky_")
+"""Attributes of Gaussians that are the parameters, in the order of θ."""
 SYMMETRIC, APART = 1e-6, 1e-2
 """How far a covariance may be from symmetric, and from the inverse of its precision, beyond rounding."""
 
 
-class Past(NamedTuple):
-    """What a fit leaves for ``partial_fit`` to go on from: statistics, their centre, and the rows' weight."""
-
-    s: Array | None
-    centre: Array
-    weight: float
-
-
-def read_fitted(content: ModelContent, model: GaussianMixtureModel, d: int) -> tuple[NDArray[Any], ...]:
+def read_gaussians(content: ModelContent, model: GaussianMixtureModel, d: int) -> tuple[NDArray[Any], ...]:
     """Return weights, means, covariances and ``precisions_cholesky`` (:data:`FITTED`)."""
     n_components, kind = model.n_components, COVARIANCES[model.covariance]
     shapes = (n_components,), (n_components, d), *[kind.shape(n_components, d)] * 2
@@ -93,20 +87,20 @@ def _check_matrices(covariances: Array, factors: Array, eps: float) -> None:
         raise ValueError("precisions_cholesky_ must belong to covariances_")
 
 
-def read_past(content: ModelContent, model: GaussianMixtureModel, d: int) -> Past:
+def read_past(content: ModelContent, model: Any, d: int) -> Past:
     """Return what ``partial_fit`` goes on from after a fit."""
-    s, centre = content.array("past_s", (_size(model, d),)), content.array("past_centre", (d,))
+    s, centre = content.array("past_s", (model.size(d),)), content.array("past_centre", (model.width(d),))
     return Past(s, centre, content.real("past_weight", 1.0 / LARGEST))
 
 
-def read_online(content: ModelContent, model: GaussianMixtureModel, d: int) -> OnlineMixture:
+def read_online(content: ModelContent, model: Any, d: int) -> OnlineMixture:
     """Return the state of ``partial_fit``."""
     kept = content.within("online")
     seen = kept.real("seen", 0.0)
     s = content.array("online_s", (None,))
     # Where nothing has been seen, there are no statistics.
-    if len(s) != _size(model, d) and (seen > 0.0 or len(s)):
-        raise ValueError(f"online_s must have length {_size(model, d)}, got {len(s)}")
+    if len(s) != model.size(d) and (seen > 0.0 or len(s)):
+        raise ValueError(f"online_s must have length {model.size(d)}, got {len(s)}")
     rows = content.array("online_rows", (None, d))
     weight, rank = (content.array(f"online_{name}", (len(rows),), finite=False) for name in SAMPLE[1:])
     threshold = kept.real("threshold", 0.0, finite=False)
@@ -123,11 +117,7 @@ def read_online(content: ModelContent, model: GaussianMixtureModel, d: int) -> O
     except (KeyError, TypeError, ValueError, OverflowError):
         raise ValueError("rng must be the state of a generator") from None
     return OnlineMixture(
-        model, content.array("online_centre", (d,)), s, seen, sample, rng,
+        model, content.array("online_centre", (model.width(d),)), s, seen, sample, rng,
         refit_at=kept.real("refit_at", 0.0), bound=kept.real("bound", -inf, finite=False),
         n_batches=kept.integer("n_batches"),
     )  # fmt: skip
-
-
-def _size(model: GaussianMixtureModel, d: int) -> int:
-    return COVARIANCES[model.covariance].size(model.n_components, d)

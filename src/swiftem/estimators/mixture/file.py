@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from swiftem.estimators.fit_checkpoint import KEEPING
-from swiftem.estimators.history import History
-from swiftem.estimators.mixture.content import ONLINE, SAMPLE, Past, read_fitted, read_online, read_past
+from swiftem.estimators.mixture.base import MixtureBase, Past
+from swiftem.estimators.mixture.content import ONLINE, SAMPLE, read_online, read_past
 from swiftem.estimators.mixture.online import OnlineMixture
-from swiftem.estimators.mixture.queries import FITTED
 from swiftem.estimators.model_content import ModelContent, check_parameters
 from swiftem.estimators.persistence import plain
-from swiftem.models import GaussianMixtureModel, NormalInverseWishart
+from swiftem.models import NormalInverseWishart
+from swiftem.models.families import Family, find_family
 from swiftem.schedules import constant, inverse, power, sample_size
 
-__all__ = ["MixtureFile"]
+__all__ = ["mixture_from_file", "mixture_to_file"]
 
 PLAIN = (int, float, str, bool, type(None))
 SCHEDULES = {schedule.__name__: schedule for schedule in (constant, inverse, power, sample_size)}
@@ -32,74 +32,53 @@ ARRAYS = ("weights_init", "means_init", "precisions_init", "init_params")
 """Parameters that may be arrays."""
 
 
-class MixtureFile:
-    """What :class:`swiftem.estimators.persistence.Persistent` asks of :class:`swiftem.GaussianMixture`."""
+def mixture_to_file(estimator: MixtureBase) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """Return what a file keeps of a fitted mixture: header and arrays."""
+    check_is_fitted(estimator)
+    header, arrays = _parameters(estimator.get_params(deep=False))
+    for name in NUMBERS:
+        header[name] = plain(getattr(estimator, name, None))
+    if hasattr(estimator, "feature_names_in_"):
+        header["feature_names_in_"] = [str(name) for name in estimator.feature_names_in_]
+    header["history"] = [list(moment) for moment in getattr(estimator, "history_", [])]
+    arrays |= estimator._fitted_arrays()
+    arrays["lower_bounds_"] = np.asarray(getattr(estimator, "lower_bounds_", []), dtype=np.float64)
+    past: Past | None = estimator.__dict__.get("_past")
+    if past is not None and past.s is not None:
+        header["past_weight"] = past.weight
+        arrays |= {"past_s": past.s, "past_centre": past.centre}
+    online: OnlineMixture | None = estimator.__dict__.get("_online")
+    if online is not None:
+        header["online"] = {name: getattr(online, name) for name in ONLINE} | {
+            "size": online.sample.size, "threshold": online.sample.threshold,
+            "rng": online.rng.bit_generator.state,
+        }  # fmt: skip
+        arrays |= {"online_s": online.s, "online_centre": online.centre}
+        arrays |= {f"online_{name}": getattr(online.sample, name) for name in SAMPLE}
+    return header, arrays
 
-    if TYPE_CHECKING:  # what the estimator has
-        prior: NormalInverseWishart | None
-        n_features_in_: int
-        feature_names_in_: NDArray[Any]
-        lower_bounds_: list[float]
-        history_: History
-        _online: OnlineMixture
-        _past: Past
 
-        def _validate_params(self) -> None: ...
-        def _check_parameters(self, X: Any, xp: Any) -> None: ...
-        def __init__(self, **parameters: Any) -> None: ...
-        def _set_parameters(self, params: Any) -> None: ...
-        def _model(self) -> GaussianMixtureModel: ...
-        def get_params(self, deep: bool = True) -> dict[str, Any]:
-            """Return the parameters."""
-
-    def _to_file(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        check_is_fitted(self)
-        header, arrays = _parameters(self.get_params(deep=False))
-        for name in NUMBERS:
-            value = getattr(self, name, None)
-            header[name] = plain(value)
-        if hasattr(self, "feature_names_in_"):
-            header["feature_names_in_"] = [str(name) for name in self.feature_names_in_]
-        header["history"] = [list(moment) for moment in getattr(self, "history_", [])]
-        arrays |= {name: np.asarray(getattr(self, name)) for name in FITTED}
-        arrays["lower_bounds_"] = np.asarray(getattr(self, "lower_bounds_", []), dtype=np.float64)
-        past: Past | None = self.__dict__.get("_past")
-        if past is not None and past.s is not None:
-            header["past_weight"] = past.weight
-            arrays |= {"past_s": past.s, "past_centre": past.centre}
-        online: OnlineMixture | None = self.__dict__.get("_online")
-        if online is not None:
-            header["online"] = {name: getattr(online, name) for name in ONLINE} | {
-                "size": online.sample.size, "threshold": online.sample.threshold,
-                "rng": online.rng.bit_generator.state,
-            }  # fmt: skip
-            arrays |= {"online_s": online.s, "online_centre": online.centre}
-            arrays |= {f"online_{name}": getattr(online.sample, name) for name in SAMPLE}
-        return header, arrays
-
-    @classmethod
-    def _from_file(cls, content: ModelContent) -> Self:
-        made = cls(**_parameters_of(content))
-        made._validate_params()
-        check_parameters(made)
-        model, d = made._model(), content.integer("n_features_in_", 1)
-        # First what is as large as the file says: the rest may say anything of its size.
-        made._set_parameters(read_fitted(content, model, d))
-        made._check_parameters(np.empty((0, d)), xp=np)
-        if made.prior is not None:
-            made.prior.bind(np.zeros(d))
-        for name, kind in NUMBERS.items():
-            setattr(made, name, content.result(name, kind))
-        names = content.names(d)
-        if names is not None:
-            made.feature_names_in_ = names
-        made.lower_bounds_ = content.array("lower_bounds_", (None,), finite=False).tolist()
-        made.history_ = content.history()
-        if "past_weight" in content.header:
-            made._past = read_past(content, model, d)
-        if "online" in content.header:
-            made._online = read_online(content, model, d)
-        return made
+def mixture_from_file(cls: type[Any], content: ModelContent) -> Any:
+    """Return the mixture that a file holds, or raise an error that says what is wrong with it."""
+    made = cls(**_parameters_of(content))
+    made._validate_params()
+    check_parameters(made)
+    d = content.integer("n_features_in_", 1)
+    # First what is as large as the file says: the rest may say anything of its size.
+    made._read_fitted(content, d)
+    model = made._model()
+    for name, kind in NUMBERS.items():
+        setattr(made, name, content.result(name, kind))
+    names = content.names(d)
+    if names is not None:
+        made.feature_names_in_ = names
+    made.lower_bounds_ = content.array("lower_bounds_", (None,), finite=False).tolist()
+    made.history_ = content.history()
+    if "past_weight" in content.header:
+        made._past = read_past(content, model, d)
+    if "online" in content.header:
+        made._online = read_online(content, model, d)
+    return made
 
 
 def _parameters_of(content: ModelContent) -> dict[str, Any]:
@@ -108,6 +87,9 @@ def _parameters_of(content: ModelContent) -> dict[str, Any]:
     if "step_size" in content.header:
         name, values = content.header["step_size"]
         parameters["step_size"] = SCHEDULES[name](*values)
+    if "family" in content.header:
+        name, values = content.header["family"]
+        parameters["family"] = find_family(name)(**values)
     if "prior" in content.header:
         parameters["prior"] = NormalInverseWishart(*content.header["prior"])
     for name in ARRAYS:
@@ -128,6 +110,8 @@ def _parameters(parameters: dict[str, Any]) -> tuple[dict[str, Any], dict[str, N
             value = value.item()
         if isinstance(value, PLAIN):
             header["parameters"][name] = value
+        elif isinstance(value, Family):
+            header["family"] = [value.name, {part.name: getattr(value, part.name) for part in fields(value)}]  # type: ignore[arg-type]
         elif isinstance(value, NormalInverseWishart):
             header["prior"] = [getattr(value, field.name) for field in fields(value)]
         elif type(value) in SCHEDULES.values():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from math import inf, nan
 from time import perf_counter
 from typing import Any, NamedTuple, Protocol
@@ -20,12 +20,11 @@ from swiftem.estimators.history import Moment
 from swiftem.estimators.mixture.initial import Start, check_start
 from swiftem.estimators.mixture.look import Look
 from swiftem.estimators.mixture.plan import Plan, iterations_in
-from swiftem.estimators.mixture.reseed import ILL_DEFINED, DegenerateComponentWarning, collapsed, dead, reseed
+from swiftem.estimators.mixture.reseed import ILL_DEFINED, DegenerateComponentWarning, dead, reseed
 from swiftem.estimators.mixture.stationarity import stationarity
 from swiftem.interrupt import DeferredInterrupt
 from swiftem.methods import Method
-from swiftem.models import GaussianMixtureModel
-from swiftem.models.gaussian_components import BoundGaussians
+from swiftem.models.components import BoundComponents
 from swiftem.result import Iterate
 from swiftem.schedules import resolve
 
@@ -99,9 +98,9 @@ class Fitting:
 
     Attributes
     ----------
-    model : GaussianMixtureModel
+    model : Model
         The model.
-    bound : BoundGaussians
+    bound : BoundComponents
         The same for these data.
     source : ArraySource or StoredSource
         The data.
@@ -113,8 +112,8 @@ class Fitting:
         As in :func:`swiftem.run`.
     """
 
-    model: GaussianMixtureModel
-    bound: BoundGaussians
+    model: Any
+    bound: BoundComponents
     source: ArraySource | StoredSource
     plan: Plan
     max_passes: int
@@ -182,7 +181,7 @@ class _OneFit:
 
     def __init__(self, shared: Fitting, fit: Fit, seed: int, watch: Watch, keeper: NoStart) -> None:
         # A bound model keeps its last factorisation, which threads must not share.
-        self._bound: BoundGaussians = replace(shared.bound, _solved=[])
+        self._bound = shared.bound.apart()
         self._shared, self._source, self._watch, self._keeper = shared, shared.source, watch, keeper
         self._rng, self._seed = np.random.default_rng(seed), seed
         self._began = perf_counter()
@@ -267,14 +266,14 @@ class _OneFit:
         if exists and (not len(gone) or is_last):
             return False
         fit = self.fit
-        gone = gone if exists else np.union1d(gone, collapsed(self._bound, s))
+        gone = gone if exists else np.union1d(gone, self._bound.collapsed(s))
         if fit.reseeded + len(gone) > MOST_RESEEDS * self._shared.model.n_components:
             if exists:  # of no use, but of no harm either
                 return False
             raise ValueError(ILL_DEFINED)
         fit.reseeded += len(gone)
         if not is_last:  # what would be set anew now would stay as it was set
-            fit.theta, fit.s = reseed(self._bound, self._source, fit.theta, gone, self._rng), None
+            fit.theta, fit.s = reseed(self._bound, self._source, fit.theta, s, gone, self._rng), None
         return True
 
     def stochastic(self, method: Method, start: Method | None) -> None:

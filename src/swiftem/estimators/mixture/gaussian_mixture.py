@@ -3,64 +3,26 @@
 from __future__ import annotations
 
 import os
-from contextlib import nullcontext
-from math import inf
-from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn import mixture
-from sklearn.base import _fit_context
-from sklearn.callback import CallbackSupportMixin, with_callbacks
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.mixture._gaussian_mixture import _compute_precision_cholesky_from_precisions
 
 from swiftem._checks import check_real
-from swiftem._typing import Theta
-from swiftem._warn import warn
-from swiftem.arguments import check_access
-from swiftem.budget import Allocator, check_memory
-from swiftem.data.rows.stored_source import StoredSource
-from swiftem.estimators.fit_checkpoint import FitCheckpoint
-from swiftem.estimators.history import History
-from swiftem.estimators.mixture.content import Past
-from swiftem.estimators.mixture.file import MixtureFile
-from swiftem.estimators.mixture.fit import Fit, Fitting
-from swiftem.estimators.mixture.initial import Start, check_start, make_start
-from swiftem.estimators.mixture.input import MixtureInput
-from swiftem.estimators.mixture.plan import METHOD_NAMES, MOST_PASSES, make_plan
-from swiftem.estimators.mixture.queries import MixtureQueries
-from swiftem.estimators.mixture.reseed import DegenerateComponentWarning
-from swiftem.estimators.mixture.scores import MixtureScores
-from swiftem.estimators.mixture.stream import MixtureStream, Read
-from swiftem.estimators.persistence import Persistent
-from swiftem.estimators.watch import StartWatch, Watcher
-from swiftem.files.memory_limit import read_memory_limit
-from swiftem.methods import EM
-from swiftem.models import NormalInverseWishart
-from swiftem.models.covariance import COVARIANCES
-from swiftem.models.gaussian_components import bind_gaussians
+from swiftem._typing import Array, Theta
+from swiftem.estimators.mixture.base import MixtureBase
+from swiftem.estimators.mixture.content import FITTED, read_gaussians
+from swiftem.estimators.mixture.gaussian_queries import GaussianQueries, covariances_of
+from swiftem.estimators.model_content import ModelContent
+from swiftem.methods import Method
+from swiftem.models import GaussianMixtureModel, NormalInverseWishart
 
 __all__ = ["GaussianMixture"]
 
-NOT_CONVERGED = (
-    "Best performing initialization did not converge. Try different init parameters, or increase max_iter, "
-    "tol, or check for degenerate data."
-)
 
-
-class GaussianMixture(
-    MixtureInput,
-    MixtureStream,
-    MixtureFile,
-    MixtureScores,
-    MixtureQueries,
-    Persistent,
-    CallbackSupportMixin,  # type: ignore[misc]
-    mixture.GaussianMixture,  # type: ignore[misc]
-):
+class GaussianMixture(GaussianQueries, mixture.GaussianMixture):  # type: ignore[misc]
     """Gaussian mixture with the interface of :class:`sklearn.mixture.GaussianMixture`, and faster.
 
     Everything that scikit-learn's class has is here with the same meaning: change the import, keep the code.
@@ -95,9 +57,10 @@ class GaussianMixture(
         Whether ``fit`` begins where the last one ended; ``partial_fit`` always does.
     verbose, verbose_interval : int
         Whether to show progress: a bar in a terminal, scikit-learn's lines elsewhere.
-    method : {"auto", "em", "sem", "iem", "sem-vr", "fiem"}
+    method : {"auto", "em", "sem", "iem", "sem-vr", "fiem", "spider"} or Method
         How to fit. "auto" is em where n is small and sem-vr where it is large; see
-        :mod:`swiftem.estimators.mixture.plan` for the rule.
+        :mod:`swiftem.estimators.mixture.plan` for the rule. A method of :mod:`swiftem.methods`, or one of
+        your own, has its batch and its step itself.
     batch_size : int or "auto"
         Rows that a stochastic method draws an iteration.
     step_size : float, callable or "auto"
@@ -155,22 +118,9 @@ lower_bounds_, n_features_in_, feature_names_in_
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **mixture.GaussianMixture._parameter_constraints,
-        "init_params": [
-            StrOptions({"kmeans", "random", "random_from_data", "k-means++"}), callable, "array-like",
-        ],
-        "method": [StrOptions(set(METHOD_NAMES))],
-        "batch_size": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
-        "step_size": [
-            StrOptions({"auto"}), Interval(Real, 0.0, 1.0, closed="right"), callable, HasMethods("resolve"),
-        ],
-        "concentration": [None, Interval(Real, 1.0, None, closed="left")],
+        **MixtureBase._shared_constraints,
         "prior": [None, NormalInverseWishart],
-        "memory_limit": [None, str, Interval(Integral, 1, None, closed="left")],
-        "scratch": [None, str],
-        "checkpoint": [None, str, os.PathLike],
-        "checkpoint_every": [None, Interval(Integral, 1, None, closed="left")],
-        "resume": ["boolean", StrOptions({"auto"})],
-    }  # fmt: skip
+    }
 
     def __init__(
         self,
@@ -189,7 +139,7 @@ lower_bounds_, n_features_in_, feature_names_in_
         warm_start: bool = False,
         verbose: int = 0,
         verbose_interval: int = 10,
-        method: str = "auto",
+        method: str | Method = "auto",
         batch_size: int | str = "auto",
         step_size: Any = "auto",
         concentration: float | None = None,
@@ -221,146 +171,40 @@ lower_bounds_, n_features_in_, feature_names_in_
         # Not that of scikit-learn's class, which compares init_params with names: it may be an array here.
         return super(mixture.GaussianMixture, self).__sklearn_tags__()
 
-    @with_callbacks  # type: ignore[untyped-decorator]
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
-    def fit(self, X: ArrayLike, y: Any = None, sample_weight: ArrayLike | None = None) -> GaussianMixture:
-        """Estimate the parameters.
+    _check_parameters = mixture.GaussianMixture._check_parameters
 
-        Parameters
-        ----------
-        X : array-like of shape (n, d), path, list of paths, source, or function that returns blocks
-            The rows; float32 stays float32. Files are read as they are needed, by
-            :func:`swiftem.data.open_source`; with a ``memory_limit``, so are memory maps.
-        y : ignored
-            For scikit-learn's conventions.
-        sample_weight : array-like, shape (n,), optional
-            Non-negative weights; a row of weight zero is as if absent. Those of files are a column of
-            theirs: ``fit(open_source(path, weight="w"))``.
-
-        Returns
-        -------
-        self
-            Ctrl-C leaves a fitted model, with a warning.
-        """
-        read = self._read(X, sample_weight, reset=True)
-        self._check_parameters(read.X, xp=np)
-        kept = self._open_checkpoint(read)
-        with kept or nullcontext():
-            fitting, starts, seeds = self._prepare(read, kept)
-            looks = None if fitting.plan.method else self.max_iter
-            stored = isinstance(read.source, StoredSource)
-            rows = X if stored else read.X
-            with Watcher(self, len(starts), rows, y, read.weight, looks, at_once=not stored) as watcher:
-                best = self._best(fitting, starts, seeds, watcher, kept)
-                self._keep(best, fitting, read)
-                watcher.is_fitted = True
-        return self
-
-    def _prepare(
-        self, read: Read, kept: FitCheckpoint | None = None
-    ) -> tuple[Fitting, list[Start], list[int]]:
-        """Return what the fits share, where they start, and their seeds: as ``kept`` has them, if it does."""
-        source = read.source
-        model = self._model()
-        limit = read_memory_limit(self.memory_limit)
-        plan = make_plan(
-            self.method, self.batch_size, self.step_size, n=source.n, d=read.X.shape[1],
-            n_components=self.n_components, covariance=self.covariance_type,
+    def _model(self) -> GaussianMixtureModel:
+        return GaussianMixtureModel(
+            self.n_components, covariance=self.covariance_type,
+            reg_covar=check_real("reg_covar", self.reg_covar, minimum=0.0),
+            concentration=self.concentration, prior=self.prior,
         )  # fmt: skip
-        method = EM() if plan.method is None else plan.method
-        check_access(method, source)
-        size = COVARIANCES[self.covariance_type].size(self.n_components, read.X.shape[1])
-        needed = check_memory(limit, source, method, statistics=size, starts=True)
-        if kept is not None:
-            kept.allocate = Allocator(limit, needed, self.scratch)
-        bound = bind_gaussians(model, source)
 
-        def make() -> tuple[list[Start], list[int]]:
-            random_state = check_random_state(self.random_state)
-            if self._goes_on():
-                starts = [Start(self._theta(bound.d), None, 0)]
-            else:
-                starts = [
-                    make_start(self, bound, source, random_state, read.kept) for _ in range(self.n_init)
-                ]
-            seeds = [0] * len(starts)
-            if plan.method is not None:
-                seeds = random_state.randint(np.iinfo(np.int32).max, size=len(starts)).tolist()
-            return starts, seeds
+    def _given_start(self) -> dict[str, Any]:
+        given: dict[str, Array] = {}
+        for name in ("weights", "means"):
+            value = getattr(self, f"{name}_init")
+            if value is not None:
+                given[name] = np.asarray(value, dtype=np.float64)
+        if self.precisions_init is not None:
+            kind = self.covariance_type
+            factors = _compute_precision_cholesky_from_precisions(self.precisions_init, kind, xp=np)
+            given["precisions_cholesky"] = np.asarray(factors, dtype=np.float64)
+            given["covariances"] = covariances_of(given["precisions_cholesky"], kind)
+        return given
 
-        def check(made: Any) -> None:
-            found, seeds_of = made
-            if len(found) != len(seeds_of) or len(found) != (1 if self._goes_on() else self.n_init):
-                raise ValueError("there are more starts, or fewer")
-            for start, seed in zip(found, seeds_of, strict=True):
-                check_start(bound, start.theta, start.s)
-                np.random.default_rng(seed)
+    def _middle(self) -> Array:
+        middle: Array = np.asarray(self.weights_, dtype=float) @ np.asarray(self.means_, dtype=float)
+        return middle
 
-        starts, seeds = make() if kept is None else kept.starts(make, check)
-        passes = min(int(self.max_iter), MOST_PASSES)
-        tol = check_real("tol", self.tol, minimum=0.0)
-        fitting = Fitting(model, bound, source, plan, passes, tol, limit, self.scratch)
-        return fitting, starts, seeds
+    def _fitted_arrays(self) -> dict[str, NDArray[Any]]:
+        return {name: np.asarray(getattr(self, name)) for name in FITTED}
 
-    def _goes_on(self) -> bool:
-        return bool(self.warm_start and hasattr(self, "converged_"))
-
-    def _best(
-        self, fitting: Fitting, starts: list[Start], seeds: list[int], watcher: Watcher,
-        kept: FitCheckpoint | None = None,
-    ) -> Fit:  # fmt: skip
-        """Return the best of the fits; one that fails counts only where all do."""
-        # That of em is of the parameters before its last M-step; another method's is of the very start, from
-        # which the first pass gains nothing that could be told from rest.
-        after_em = self._goes_on() and getattr(self, "method_", "em") == "em"
-        last_bound = self.lower_bound_ if after_em else None
-        failures: list[ValueError] = []
-
-        def one(number: int, watch: StartWatch) -> Fit:
-            try:
-                return fitting.fit(
-                    starts[number], seeds[number], watch, last_bound=last_bound,
-                    keeper=None if kept is None else kept.of_start(number),
-                )  # fmt: skip
-            except ValueError as error:
-                failures.append(error)
-                return Fit(starts[number].theta, None)
-
-        fits = watcher.map(one)
-        if failures and len(failures) == len(fits):
-            raise failures[0]
-        if self.max_iter == 0:
-            return fits[-1]  # as scikit-learn does, where there is nothing to compare
-        return max(fits, key=lambda fit: fit.bound if np.isfinite(fit.bound) else -inf)
-
-    def _keep(self, fit: Fit, fitting: Fitting, read: Read) -> None:
-        """Set the attributes, and say what there is to say."""
-        self.converged_ = fit.converged
-        self.n_iter_ = int(np.ceil(fit.passes - 1e-9))
-        self.lower_bound_, self.lower_bounds_ = fit.bound, list(fit.bounds)
-        self.method_, self.history_ = fitting.plan.name, History(fit.moments)
-        self._set_theta(fit.theta, read.X.dtype)
-        self.__dict__.pop("_online", None)
-        self._past = Past(fit.s, fitting.bound.centre, read.total_weight)
-        if fitting.plan.method is None:
-            try:
-                fitting.certify(fit)
-            except KeyboardInterrupt:
-                fit.interrupted = True
-        self.stationarity_ = fit.stationarity
-        if fit.reseeded:
-            warn(
-                f"Components died, collapsed or had no rows, and were set to other rows, {fit.reseeded} "
-                "times in all: fewer components, a larger reg_covar or a prior would hold them.",
-                DegenerateComponentWarning,
-            )
-        if fit.interrupted:
-            warn(
-                f"The fit was interrupted after {fit.passes:.1f} passes; the model is as it was then.",
-                ConvergenceWarning,
-            )
-        elif not fit.converged and self.max_iter > 0:
-            warn(NOT_CONVERGED, ConvergenceWarning)
+    def _read_fitted(self, content: ModelContent, d: int) -> None:
+        self._set_parameters(read_gaussians(content, self._model(), d))
+        self._check_parameters(np.empty((0, d)), xp=np)
+        if self.prior is not None:
+            self.prior.bind(np.zeros(d))
 
     def _set_theta(self, theta: Theta, dtype: Any) -> None:
         with np.errstate(over="ignore", under="ignore"):
@@ -372,21 +216,3 @@ lower_bounds_, n_features_in_, feature_names_in_
                 "inverses: scale the columns, or pass float64."
             )
         self._set_parameters(parts)
-
-    def fit_predict(
-        self, X: ArrayLike, y: Any = None, sample_weight: ArrayLike | None = None
-    ) -> NDArray[Any]:
-        """Fit, and return the likeliest component of each row, those of weight zero included.
-
-        Parameters
-        ----------
-        X, y, sample_weight
-            As in :meth:`fit`.
-
-        Returns
-        -------
-        ndarray of int, shape (n,)
-            Numbers of components.
-        """
-        labels: NDArray[Any] = self.fit(X, y, sample_weight).predict(X)
-        return labels

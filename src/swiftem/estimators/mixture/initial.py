@@ -9,9 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.mixture._gaussian_mixture import _compute_precision_cholesky_from_precisions
 
-from swiftem._typing import Array
+from swiftem._typing import Array, Theta
 from swiftem.checkpoints.check_position import check_form
 from swiftem.data.rows.array_source import ArraySource
 from swiftem.data.rows.stored_source import StoredSource
@@ -20,10 +19,9 @@ from swiftem.engine.expectation import BLOCK
 from swiftem.engine.threads import openmp_after_fork
 from swiftem.estimators.mixture.reseed import mended
 from swiftem.estimators.mixture.stored_rows import some_rows
-from swiftem.models.gaussian_components import BoundGaussians
-from swiftem.models.gaussian_theta import GaussianTheta
+from swiftem.models.components import BoundComponents
 
-__all__ = ["Start", "check_start", "covariances_of", "make_start", "start_statistics"]
+__all__ = ["Start", "check_start", "make_start", "start_statistics"]
 
 LARGE = 100_000
 """From so many rows on, k-means is by mini-batches."""
@@ -37,7 +35,7 @@ class Start(NamedTuple):
 
     Attributes
     ----------
-    theta : GaussianTheta
+    theta : NamedTuple
         The parameters.
     s : ndarray or None
         The statistics that they are the M-step of, where they are one.
@@ -45,26 +43,24 @@ class Start(NamedTuple):
         How many components had no row and were set to rows drawn at random.
     """
 
-    theta: GaussianTheta
+    theta: Theta
     s: Array | None
     empty: int
 
 
-def check_start(bound: BoundGaussians, theta: Any, s: Any) -> None:
+def check_start(bound: BoundComponents, theta: Any, s: Any) -> None:
     """Raise ValueError or TypeError unless parameters, and statistics where there are some, are of the model.
 
     They may come from a file, and compiled code trusts their shapes.
     """
-    n_components, d, kind = bound.model.n_components, bound.d, bound.kind
-    shapes = (n_components,), (n_components, d), *[kind.shape(n_components, d)] * 2
-    check_form("theta", theta, GaussianTheta(*map(np.empty, shapes)))
+    check_form("theta", theta, bound.like())
     if s is not None:
-        check_form("s", s, np.empty(kind.size(n_components, d)))
+        check_form("s", s, np.empty(bound.size))
 
 
 def make_start(
     estimator: Any,
-    bound: BoundGaussians,
+    bound: BoundComponents,
     source: ArraySource | StoredSource,
     random_state: np.random.RandomState,
     kept: NDArray[np.bool_] | None = None,
@@ -75,18 +71,9 @@ def make_start(
     ``kept`` says which of the user's rows are those of the source, for arrays that are for all of them. Rows
     that are stored are not read for it as a whole: names and functions see a sample of them.
     """
-    given: dict[str, Array] = {}
-    for name in ("weights", "means"):
-        value = getattr(estimator, f"{name}_init")
-        if value is not None:
-            given[name] = np.asarray(value, dtype=np.float64)
-    if estimator.precisions_init is not None:
-        kind = estimator.covariance_type
-        factors = _compute_precision_cholesky_from_precisions(estimator.precisions_init, kind, xp=np)
-        given["precisions_cholesky"] = np.asarray(factors, dtype=np.float64)
-        given["covariances"] = covariances_of(given["precisions_cholesky"], kind)
-    if len(given) == len(GaussianTheta._fields):
-        return Start(GaussianTheta(**given), None, 0)
+    given: dict[str, Any] = estimator._given_start()
+    if len(given) == len(bound.like()):
+        return Start(type(bound.like())(**given), None, 0)
     init_params = estimator.init_params
     if kept is not None and not (isinstance(init_params, str) or callable(init_params)):
         given_rows = np.asarray(init_params)
@@ -109,7 +96,7 @@ def make_start(
 
 def start_statistics(
     init_params: Any,
-    bound: BoundGaussians,
+    bound: BoundComponents,
     source: ArraySource | StoredSource,
     random_state: np.random.RandomState,
 ) -> Array:
@@ -120,7 +107,7 @@ def start_statistics(
     init_params : str, callable or array-like of shape (n,) or (n, M)
         One of scikit-learn's four names; a function of (X, n_components, random_state) that returns labels
         (n,) or responsibilities (n, M); or an array of these.
-    bound : BoundGaussians
+    bound : BoundComponents
         The model, for these data.
     source : ArraySource or StoredSource
         The data; stored ones with an array of ``init_params`` alone.
@@ -230,11 +217,3 @@ def _of_rows(index: NDArray[Any], weight: Array | None, n_components: int) -> Ro
         return found
 
     return rows
-
-
-def covariances_of(factors: Array, kind: str) -> Array:
-    """Return covariances from ``precisions_cholesky``."""
-    if kind in ("diag", "spherical"):
-        return np.asarray(1.0 / factors**2)
-    upper = np.linalg.inv(factors)
-    return np.asarray(np.swapaxes(upper, -1, -2) @ upper)

@@ -13,7 +13,7 @@ from swiftem.data.rows.array_source import ArraySource
 from swiftem.data.rows.stored_source import StoredSource
 from swiftem.engine.choose import choose_expectation
 from swiftem.estimators.mixture.stored_rows import in_memory
-from swiftem.models.gaussian_components import BoundGaussians
+from swiftem.models.components import BoundComponents
 
 __all__ = ["Look"]
 
@@ -38,7 +38,7 @@ class Look:
 
     Parameters
     ----------
-    bound : BoundGaussians
+    bound : BoundComponents
         The model, for ``source``.
     source : ArraySource or StoredSource
         The data.
@@ -49,7 +49,7 @@ class Look:
     """
 
     def __init__(
-        self, bound: BoundGaussians, source: ArraySource | StoredSource, tol: float, looks: int = 1
+        self, bound: BoundComponents, source: ArraySource | StoredSource, tol: float, looks: int = 1
     ) -> None:
         self.is_exact = source.n <= LOOKED_AT
         if isinstance(source, StoredSource):

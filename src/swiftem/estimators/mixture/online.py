@@ -10,24 +10,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from swiftem._typing import Array
+from swiftem._typing import Array, Theta
 from swiftem.data.rows.array_source import ArraySource
 from swiftem.engine.choose import choose_expectation
 from swiftem.estimators.mixture.reservoir import Reservoir
-from swiftem.models import GaussianMixtureModel
-from swiftem.models.covariance import COVARIANCES
-from swiftem.models.gaussian_components import BoundGaussians, bind_gaussians
-from swiftem.models.gaussian_theta import GaussianTheta
-from swiftem.models.normal_inverse_wishart import BoundPrior
+from swiftem.models.components import BoundComponents
 
-__all__ = ["OnlineMixture", "draw", "n_parameters"]
+__all__ = ["OnlineMixture"]
 
 KEPT, MOST_KEPT, PER_PARAMETER = 4096, 32_768, 8
 """Rows of the sample of what has been seen: at least, at most, and for each number that is estimated."""
 POWER = 2.0
 """Rows count with this power of what has been seen before them."""
 
-FitRows = Callable[[ArraySource, GaussianTheta | None], GaussianTheta]
+FitRows = Callable[[ArraySource, Theta | None], Theta]
 """Fits a few rows: afresh, or from given parameters."""
 
 
@@ -51,9 +47,9 @@ class OnlineMixture:
 
     Attributes
     ----------
-    model : GaussianMixtureModel
+    model : Model
         The model.
-    centre : ndarray, shape (d,)
+    centre : ndarray, shape (p,)
         What statistics are taken about.
     s : ndarray, shape (q,)
         The running statistics.
@@ -71,7 +67,7 @@ class OnlineMixture:
         Batches so far.
     """
 
-    model: GaussianMixtureModel
+    model: Any
     centre: Array
     s: Array
     seen: float
@@ -83,15 +79,15 @@ class OnlineMixture:
 
     @classmethod
     def begin(
-        cls, model: GaussianMixtureModel, source: ArraySource, fit_rows: FitRows, rng: np.random.Generator
-    ) -> tuple[OnlineMixture, GaussianTheta]:
+        cls, model: Any, source: ArraySource, fit_rows: FitRows, rng: np.random.Generator
+    ) -> tuple[OnlineMixture, Theta]:
         """Return what follows from a first batch, which is fitted as a whole."""
         theta = fit_rows(source, None)
-        bound = bind_gaussians(model, source)
+        bound: BoundComponents = model.bind(source)
         e_step = choose_expectation("auto", bound, source)
         s = e_step.full(theta)
         online = cls(
-            model, bound.centre, s, source.total_weight,
+            model, bound.about, s, source.total_weight,
             Reservoir.empty(_kept(model, bound.d), bound.d).add(_rows(source), _weights(source), rng),
             rng, 2.0 * source.total_weight, -e_step.objective(theta), 1,
         )  # fmt: skip
@@ -99,25 +95,24 @@ class OnlineMixture:
 
     @classmethod
     def go_on(
-        cls, model: GaussianMixtureModel, theta: GaussianTheta, centre: Array, s: Array | None, seen: float,
+        cls, model: Any, theta: Theta, d: int, centre: Array, s: Array | None, seen: float,
         rng: np.random.Generator,
     ) -> OnlineMixture:  # fmt: skip
         """Return where a fit to rows of weight ``seen`` ended, whose sample is drawn from the mixture itself.
 
         Where ``seen`` is zero, parameters are a start and no more.
         """
-        d = theta.means.shape[1]
+        bound: BoundComponents = model.bind(ArraySource(np.zeros((1, d))), centre=centre)
         size = _kept(model, d)
         sample = Reservoir.empty(size, d)
         if s is None or not seen > 0.0:
             return cls(model, centre, np.empty(0), 0.0, sample, rng, 0.0)
-        rows = draw(theta, model.covariance, size, rng)
+        labels = rng.choice(bound.n_components, size=size, p=theta.weights / theta.weights.sum())
+        rows = bound.draw(theta, labels, rng)
         sample = sample.add(rows, np.full(size, seen / size), rng)
         return cls(model, centre, s, seen, sample, rng, 2.0 * seen)
 
-    def add(
-        self, source: ArraySource, theta: GaussianTheta, fit_rows: FitRows
-    ) -> tuple[OnlineMixture, GaussianTheta]:
+    def add(self, source: ArraySource, theta: Theta, fit_rows: FitRows) -> tuple[OnlineMixture, Theta]:
         """Return what follows from one more batch; ``theta`` is the last."""
         seen = self.seen + source.total_weight
         bound = self._bind(source, seen)
@@ -133,7 +128,7 @@ class OnlineMixture:
             now, theta = replace(now, s=s), bound.m_step(s)
         return now._looked(theta, fit_rows) if seen >= self.refit_at else (now, theta)
 
-    def _looked(self, theta: GaussianTheta, fit_rows: FitRows) -> tuple[OnlineMixture, GaussianTheta]:
+    def _looked(self, theta: Theta, fit_rows: FitRows) -> tuple[OnlineMixture, Theta]:
         """Fit the sample, and move where there is a better place."""
         now = replace(self, refit_at=2.0 * self.seen)
         weight = self.sample.weights()
@@ -158,51 +153,21 @@ class OnlineMixture:
         error = sqrt(float(share**2 @ (change - share @ change) ** 2))
         if if_fresh < if_near - error:
             theta = fresh
-        elif if_near < now_is - n_parameters(self.model, bound.d) * float(share @ share):
+        elif if_near < now_is - bound.size * float(share @ share):
             theta = near
         elif len(self.s):
             return now, theta
         return replace(now, s=e_step.full(theta)), theta
 
-    def _bind(self, source: ArraySource, seen: float) -> BoundGaussians:
+    def _bind(self, source: ArraySource, seen: float) -> BoundComponents:
         """Return the model for a batch, its prior divided by the weight of all rows seen."""
-        bound = bind_gaussians(self.model, source, self.centre)
-        share, prior = source.total_weight / seen, bound.prior
-        if not self.model.in_counts:
-            return bound
-        scaled = BoundPrior(
-            prior.mean, prior.mean_precision * share, prior.degrees * share, prior.scale * share
-        )
-        epsilon = bound.epsilon if self.model.concentration is None else bound.epsilon * share
-        return replace(bound, prior=scaled, epsilon=epsilon)
+        bound: BoundComponents = self.model.bind(source, centre=self.centre)
+        return bound.with_share(source.total_weight / seen)
 
 
-def draw(theta: GaussianTheta, kind: str, count: int, rng: np.random.Generator) -> Array:
-    """Return rows of a mixture, shape (count, d)."""
-    n_components, d = theta.means.shape
-    labels = rng.choice(n_components, size=count, p=theta.weights / theta.weights.sum())
-    z, factors = rng.normal(size=(count, d)), theta.precisions_cholesky
-    if kind == "full":
-        z = np.einsum("ij,ijk->ik", z, np.linalg.inv(factors)[labels])
-    elif kind == "tied":
-        z = z @ np.linalg.inv(factors)
-    else:
-        z = z / factors[labels].reshape(count, -1)
-    return np.asarray(theta.means[labels] + z)
-
-
-def _kept(model: GaussianMixtureModel, d: int) -> int:
+def _kept(model: Any, d: int) -> int:
     """Return how many rows are kept: enough to estimate the parameters by."""
-    return max(KEPT, min(PER_PARAMETER * n_parameters(model, d), MOST_KEPT))
-
-
-def n_parameters(model: GaussianMixtureModel, d: int) -> int:
-    """Return how many numbers are estimated.
-
-    >>> n_parameters(GaussianMixtureModel(3, covariance="full"), 2)
-    18
-    """
-    return COVARIANCES[model.covariance].size(model.n_components, d)
+    return max(KEPT, min(PER_PARAMETER * int(model.size(d)), MOST_KEPT))
 
 
 def _rows(source: ArraySource) -> NDArray[Any]:

@@ -9,15 +9,15 @@ follows does not have to cope with a poor start.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
-from swiftem.methods import FastIncrementalEM, IncrementalEM, Method, OnlineEM, VarianceReducedEM
+from swiftem.methods import EM, METHODS, Method, OnlineEM, VarianceReducedEM
 from swiftem.schedules import StepSize, power
 
 __all__ = ["METHOD_NAMES", "MOST_PASSES", "Plan", "iterations_in", "make_plan"]
 
-METHOD_NAMES = ("auto", "em", "sem", "iem", "sem-vr", "fiem")
+METHOD_NAMES = ("auto", *METHODS)
 MOST_PASSES = 10**12
 """A ``max_iter`` above stands for this one: nobody could tell the difference."""
 NOISE = 40.0
@@ -51,32 +51,22 @@ class Plan:
     start: Method | None
 
 
-def per_component(covariance: str, d: int, n_components: int) -> float:
-    """Return how many numbers are estimated for each component.
-
-    >>> per_component("full", 8, 16), per_component("tied", 8, 16)
-    (45.0, 11.25)
-    """
-    of_covariance = {
-        "full": d * (d + 1) / 2,
-        "tied": d * (d + 1) / 2 / n_components,
-        "diag": d,
-        "spherical": 1,
-    }
-    return float(1 + d + of_covariance[covariance])
-
-
 def make_plan(
-    name: str, batch_size: Any, step_size: Any, *, n: int, d: int, n_components: int, covariance: str
+    method: str | Method, batch_size: Any, step_size: Any, *, n: int, n_components: int, size: int
 ) -> Plan:
-    """Return the plan for data of this size.
+    """Return the plan for n rows and statistics of length ``size``.
 
-    >>> make_plan("auto", "auto", "auto", n=1000, d=2, n_components=3, covariance="full").name
+    >>> make_plan("auto", "auto", "auto", n=1000, n_components=3, size=18).name
     'em'
-    >>> make_plan("auto", "auto", "auto", n=500_000, d=8, n_components=16, covariance="full").name
+    >>> make_plan("auto", "auto", "auto", n=500_000, n_components=16, size=720).name
     'sem-vr'
     """
-    needed = NOISE * n_components * per_component(covariance, d, n_components)
+    if isinstance(method, Method):
+        for argument, value in (("batch_size", batch_size), ("step_size", step_size)):
+            if not (isinstance(value, str) and value == "auto"):
+                raise ValueError(f"{argument} must be left out where method is an object, which has its own.")
+        return Plan(method.name, None if isinstance(method, EM) else method, None)
+    name, needed = method, NOISE * size
     if name == "auto":
         # One component needs no iterations: em ends after one.
         name = "sem-vr" if n_components > 1 and n / needed >= WORTH else "em"
@@ -90,7 +80,7 @@ def make_plan(
     if step_size == "auto":
         # At least b/n, which is one iteration of em an epoch and as calm as em.
         step = FIRST_STEP if name == "sem" else min(LARGEST_STEP, max(b / n, b / needed))
-    quick = name in ("sem-vr", "fiem", "iem") and n >= needed
+    quick = name != "sem" and n >= needed
     return Plan(
         name,
         _make(name, step, b),
@@ -99,13 +89,11 @@ def make_plan(
 
 
 def _make(name: str, step: StepSize, b: int) -> Method:
-    if name == "sem":
-        return OnlineEM(step_size=step, batch_size=b)
-    if name == "iem":
-        return IncrementalEM(batch_size=b, memory_dtype="float32")
-    if name == "sem-vr":
-        return VarianceReducedEM(step_size=step, batch_size=b)
-    return FastIncrementalEM(step_size=step, batch_size=b, memory_order="shuffled", memory_dtype="float32")
+    """Return a method of the registry; a memory is of float32 and gone through in order, if it can be."""
+    kind: Any = METHODS[name]
+    wanted = {"step_size": step, "batch_size": b, "memory_dtype": "float32", "memory_order": "shuffled"}
+    made: Method = kind(**{part.name: wanted[part.name] for part in fields(kind) if part.name in wanted})
+    return made
 
 
 def iterations_in(method: Method, n: int, passes: float, s_is_given: bool) -> int:

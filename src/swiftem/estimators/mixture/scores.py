@@ -4,69 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from math import log
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from swiftem._checks import check_not_lazy
-from swiftem._typing import Array, Theta
+from swiftem._typing import Array
 from swiftem.data.rows.array_source import ArraySource
 from swiftem.data.rows.stored_source import StoredSource
 from swiftem.engine.choose import choose_expectation
 from swiftem.engine.expectation import Evaluation, Expectation
+from swiftem.estimators.mixture.base import MixtureBase, check_columns, no_weights_beside
 from swiftem.estimators.mixture.stored_rows import is_stored, open_rows
 from swiftem.estimators.read_weights import read_weights
 from swiftem.estimators.validated import validated
-from swiftem.models import GaussianMixtureModel
 
-__all__ = ["MixtureScores", "check_columns", "no_weights_beside"]
+__all__ = ["MixtureScores"]
 
 NUMBERS = 1 << 22
 """Responsibilities that are made at a time where they are not what is asked for."""
 
 
-def no_weights_beside(sample_weight: ArrayLike | None) -> None:
-    """Refuse weights beside rows that are stored, which have their own."""
-    if sample_weight is not None:
-        raise ValueError("sample_weight must be given to the source, not beside it.")
-
-
-def check_columns(estimator: Any, source: StoredSource, *, reset: bool) -> None:
-    """Set the columns that an estimator knows, or compare those of other rows with them.
-
-    As scikit-learn does with arrays and data frames.
-    """
-    (d,) = source.tail
-    if reset:
-        estimator.n_features_in_ = d
-        estimator.__dict__.pop("feature_names_in_", None)
-        if source.names:
-            estimator.feature_names_in_ = np.array(source.names, dtype=object)
-    elif d != estimator.n_features_in_:
-        name = type(estimator).__name__
-        raise ValueError(
-            f"X has {d} features, but {name} is expecting {estimator.n_features_in_} features as input."
-        )
-    elif source.names and tuple(getattr(estimator, "feature_names_in_", source.names)) != source.names:
-        raise ValueError(
-            "The columns of X must be those of the fit, in their order: "
-            f"{', '.join(estimator.feature_names_in_)}, got {', '.join(source.names)}."
-        )
-
-
-class MixtureScores:
-    """Methods of :class:`swiftem.GaussianMixture` that need a fitted model and rows."""
-
-    if TYPE_CHECKING:  # what the estimator has
-        n_components: int
-        weights_: Array
-        means_: Array
-
-        def _theta(self) -> Theta: ...
-        def _model(self) -> GaussianMixtureModel: ...
-        def _n_parameters(self) -> int: ...
+class MixtureScores(MixtureBase):
+    """Methods that need a fitted model and rows."""
 
     def _rows(self, X: Any) -> Any:
         """Return the rows as an array, or as a source where they are stored."""
@@ -84,9 +46,7 @@ class MixtureScores:
     def _e_step(self, X: Any) -> tuple[Any, Any, Expectation]:
         """Return rows as a source, the model for them, and its E-step."""
         source = X if isinstance(X, StoredSource) else ArraySource(X)
-        # The middle of the components does for a centre, and saves a pass.
-        centre = np.asarray(self.weights_, dtype=np.float64) @ np.asarray(self.means_, dtype=np.float64)
-        bound = self._model().bind(source, centre=centre)
+        bound = self._bind(source)
         return source, bound, choose_expectation("auto", bound, source)
 
     def _evaluate(self, X: Any, **wanted: bool) -> Evaluation:

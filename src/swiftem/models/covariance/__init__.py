@@ -2,11 +2,11 @@
 
 from swiftem.models.covariance.diag import Diag
 from swiftem.models.covariance.full import Full
-from swiftem.models.covariance.kind import Coefficients, Covariance
+from swiftem.models.covariance.kind import Covariance
 from swiftem.models.covariance.spherical import Spherical
 from swiftem.models.covariance.tied import Tied
 
-__all__ = ["COVARIANCES", "Coefficients", "Covariance"]
+__all__ = ["COVARIANCES", "Covariance"]
 
 COVARIANCES: dict[str, Covariance] = {kind.name: kind for kind in (Full(), Tied(), Diag(), Spherical())}
 """The kinds by name."""

@@ -15,9 +15,9 @@ import numpy as np
 
 from swiftem._typing import Array
 from swiftem.engine.reference import gaussian_components as kernel
+from swiftem.models.components import Coefficients
 from swiftem.models.covariance.kind import (
     ROUNDING,
-    Coefficients,
     Covariance,
     from_vech,
     matrix_factor,

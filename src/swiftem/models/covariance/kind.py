@@ -21,48 +21,20 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from functools import lru_cache
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from swiftem._typing import Array
+from swiftem.models.components import Coefficients
 from swiftem.models.gaussian_theta import GaussianStatistics
 from swiftem.models.normal_inverse_wishart import BoundPrior
 
-__all__ = ["Coefficients", "Covariance", "from_vech", "is_positive", "matrix_factor", "vech_size"]
+__all__ = ["Covariance", "from_vech", "is_positive", "matrix_factor", "vech_size"]
 
 ROUNDING = 4.0 * float(np.finfo(np.float64).eps)
 """A variance below this share of the second moment that it is the rest of is nothing but rounding."""
-
-
-class Coefficients(NamedTuple):
-    r"""θ as E-steps in compiled code need it, for samples minus the centre.
-
-    Attributes
-    ----------
-    phi : ndarray, shape (p, M)
-        Coefficients of T(y) without its first entry, 1: those of y, then those of the squares. "tied" leaves
-        out the squares, which are common to all components.
-    constant : ndarray, shape (M,)
-        Coefficients of 1.
-    means : ndarray, shape (M, d)
-        Means minus the centre.
-    plain : ndarray, shape (M,)
-        :math:`\log \omega_m + \log|U_m| - \frac d2 \log 2\pi`: what is added to squares of whitened
-        differences.
-    whiten : ndarray, shape (M, d, d), (1, d, d) or (0, d, d)
-        :math:`U_m^T`; for all components ("tied"); or none, where ``scales`` does it.
-    scales : ndarray, shape (M, d) or (0, d)
-        Diagonals of :math:`U_m`.
-    """
-
-    phi: Array
-    constant: Array
-    means: Array
-    plain: Array
-    whiten: Array
-    scales: Array
 
 
 class Covariance(ABC):

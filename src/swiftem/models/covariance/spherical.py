@@ -16,7 +16,8 @@ import numpy as np
 
 from swiftem._typing import Array
 from swiftem.engine.reference import gaussian_components as kernel
-from swiftem.models.covariance.kind import ROUNDING, Coefficients, Covariance, is_positive
+from swiftem.models.components import Coefficients
+from swiftem.models.covariance.kind import ROUNDING, Covariance, is_positive
 from swiftem.models.gaussian_theta import GaussianStatistics
 from swiftem.models.normal_inverse_wishart import BoundPrior
 

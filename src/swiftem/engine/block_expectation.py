@@ -1,4 +1,7 @@
-"""E-steps of Gaussian mixtures with covariances, compiled: full passes by all cores, and batches."""
+"""E-steps of mixtures, compiled: full passes by all cores, and batches.
+
+Logits are T(y)·φ + c, statistics r ⊗ T(y): see :class:`swiftem.models.components.BoundComponents`.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +11,9 @@ from contextlib import closing
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from swiftem._typing import Array
+from swiftem._typing import Array, Theta
 from swiftem.data.source import Batch, Source
 from swiftem.engine.expectation import Evaluation, Expectation
 from swiftem.engine.numba import gaussian_blocks as blocks
@@ -17,45 +21,47 @@ from swiftem.engine.numba import gaussian_passes as kernels
 from swiftem.engine.numba.gaussian_blocks import twin
 from swiftem.engine.parts import Part, chunks, is_served, parts, plain
 from swiftem.engine.threads import in_order, one_thread_blas
-from swiftem.models.covariance import Coefficients
-from swiftem.models.gaussian_components import BoundGaussians
-from swiftem.models.gaussian_theta import GaussianTheta
+from swiftem.models.components import BoundComponents, Coefficients
 
-__all__ = ["GaussianExpectation"]
+__all__ = ["BlockExpectation"]
 
 WORK = 1 << 21
 """Operations below which a piece is not worth a thread."""
 
 
-class GaussianExpectation(Expectation):
+class BlockExpectation(Expectation):
     """As :class:`Expectation`, with compiled E-steps that give the same at any number of threads."""
 
-    def __init__(self, model: BoundGaussians, source: Source, between_blocks: Any) -> None:
+    def __init__(self, model: BoundComponents, source: Source, between_blocks: Any) -> None:
         super().__init__(model, source, between_blocks)
         self.bound = model
-        self._sizes = model.kind.code, model.model.n_components, model.d
-        per_sample = 4 * self._sizes[1] * (blocks.columns(self._sizes[0], model.d) + 8)
+        self._sizes = model.code, model.n_components, len(model.centre)
+        per_sample = 4 * self._sizes[1] * (blocks.columns(self._sizes[0], self._sizes[2]) + 8)
         self._least_rows = max(512, WORK // per_sample)
         self._local = threading.local()
-        self._coefficients: list[tuple[GaussianTheta, Coefficients]] = []
+        self._coefficients: list[tuple[Theta, Coefficients]] = []
         self._products: Array | None = None
         #: How far samples are from the centre, in each direction; the first full pass finds it.
-        self.reach = np.full(model.d, np.inf)
-        self._last: tuple[GaussianTheta, float] | None = None
+        self.reach = np.full(self._sizes[2], np.inf)
+        self._last: tuple[Theta, float] | None = None
+        self._base: float | None = None
 
     @classmethod
-    def of(cls, model: Any, source: Source, between_blocks: Any) -> GaussianExpectation | None:
+    def of(cls, model: Any, source: Source, between_blocks: Any) -> BlockExpectation | None:
         """Return one where model and source are of the kinds that this is for."""
-        if type(model) is BoundGaussians and is_served(source):
+        if isinstance(model, BoundComponents) and is_served(source):
             return cls(model, source, between_blocks)
         return None
 
-    def _posterior(self, batch: Batch, theta: GaussianTheta) -> tuple[Array, Array]:
+    def _features(self, y: NDArray[Any]) -> NDArray[Any]:
+        return plain(self.bound.features(y if y.ndim > 1 else y[:, None]))
+
+    def _posterior(self, batch: Batch, theta: Theta) -> tuple[Array, Array]:
         n_components, none = self._sizes[1], np.empty(0)
         rows = np.empty((len(batch.index), n_components))
         kernels.evaluate(
-            twin(plain(batch.y)), self.bound.centre, self.reach, self._sizes[0], self._prepared(theta),
-            self._work(), none, rows, none.astype(np.intp),
+            twin(self._features(batch.y)), self.bound.centre, self.reach, self._sizes[0],
+            self._prepared(theta), self._work(), none, rows, none.astype(np.intp),
         )  # fmt: skip
         return rows, none
 
@@ -64,7 +70,7 @@ class GaussianExpectation(Expectation):
             raise ValueError(f"rows must have {self._sizes[1]} columns, got shape {rows.shape}.")
         totals = self._totals()
         kernels.statistics(
-            twin(plain(batch.y)),
+            twin(self._features(batch.y)),
             self.bound.centre,
             self._sizes[0],
             rows,
@@ -74,7 +80,7 @@ class GaussianExpectation(Expectation):
         )
         return self._flat(*totals)
 
-    def _pass(self, theta: GaussianTheta, remember: bool) -> tuple[Array, Array | None]:
+    def _pass(self, theta: Theta, remember: bool) -> tuple[Array, Array | None]:
         code, n_components, _ = self._sizes
         memory = self.allocate((self.n, n_components), self.memory_dtype) if remember else None
         # Without a memory, what "tied" has of products is the same for every θ.
@@ -124,17 +130,17 @@ class GaussianExpectation(Expectation):
         remembered = np.empty((0, n_components)) if memory is None else memory[part.here]
         for here in chunks(len(part.y), len(work.largest)):
             log_likelihood, all_near = kernels.full_pass(
-                twin(plain(part.y[here])), part.weight[here], self.bound.centre, self.reach, code, prepared,
-                twin(remembered[here]), with_products, work, found, *totals,
+                twin(self._features(part.y[here])), part.weight[here], self.bound.centre, self.reach, code,
+                prepared, twin(remembered[here]), with_products, work, found, *totals,
             )  # fmt: skip
             loss += log_likelihood
             near &= all_near
         return totals, loss, near, found
 
-    def objective(self, theta: GaussianTheta) -> float:
+    def objective(self, theta: Theta) -> float:
         r"""Return :math:`\overline{\mathcal{L}}(\theta)`: free where the last full pass was at this θ."""
         if self._last is not None and self._last[0] is theta:
-            return self._model.penalty(theta) + self._last[1]
+            return self._model.penalty(theta) + self._last[1] - self._mean_base()
         total, prepared = 0.0, self._prepared(theta)
         with one_thread_blas(), closing(in_order(self._log_likelihood, self._work_on(prepared))) as done:
             for log_likelihood in done:
@@ -142,15 +148,29 @@ class GaussianExpectation(Expectation):
                 total += log_likelihood
         return self._model.penalty(theta) - total / self._source.total_weight
 
+    def _mean_base(self) -> float:
+        """Return the weighted mean of log h(y): the same for every θ, and found once."""
+        if self._base is None:
+            with closing(in_order(self._base_of, self._work_on())) as done:
+                self._base = sum(done) / self._source.total_weight
+        return self._base
+
+    def _base_of(self, part: Part) -> float:
+        total = 0.0
+        for here in chunks(len(part.y), len(self._work().largest)):
+            base = self.bound.log_base(part.y[here], part.first + here.start)
+            if base is None:
+                return 0.0
+            total += float(base @ part.weight[here] if len(part.weight) else base.sum())
+        return total
+
     def _log_likelihood(self, prepared: Coefficients, part: Part) -> float:
         """Return Σ weight · log g(y) over the samples of a part."""
         found = Evaluation(np.empty(len(part.y)), None, None)
         self._evaluate_piece(prepared, found, 0, part)
         return float(found.log_likelihood @ part.weight if len(part.weight) else found.log_likelihood.sum())
 
-    def evaluate(
-        self, theta: GaussianTheta, *, responsibilities: bool = False, labels: bool = False
-    ) -> Evaluation:
+    def evaluate(self, theta: Theta, *, responsibilities: bool = False, labels: bool = False) -> Evaluation:
         """Return the log-likelihood of every sample; on request responsibilities or likeliest components."""
         n_components = self._sizes[1]
         found = Evaluation(
@@ -172,13 +192,16 @@ class GaussianExpectation(Expectation):
             there = slice(first + here.start, first + here.stop)
             rows = found.responsibilities
             kernels.evaluate(
-                twin(plain(part.y[here])), self.bound.centre, self.reach, self._sizes[0], prepared, work,
-                found.log_likelihood[there],
+                twin(self._features(part.y[here])), self.bound.centre, self.reach, self._sizes[0], prepared,
+                work, found.log_likelihood[there],
                 np.empty((0, self._sizes[1])) if rows is None else rows[there],
                 np.empty(0, dtype=np.intp) if found.labels is None else found.labels[there],
             )  # fmt: skip
+            base = self.bound.log_base(part.y[here], part.first + here.start)
+            if base is not None:
+                found.log_likelihood[there] += base
 
-    def _prepared(self, theta: GaussianTheta) -> Coefficients:
+    def _prepared(self, theta: Theta) -> Coefficients:
         """Return φ(θ); of the last two θ it is kept: a method's current one and its anchor."""
         for known, coefficients in self._coefficients:
             if known is theta:

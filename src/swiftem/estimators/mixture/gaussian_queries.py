@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Self
 
@@ -11,8 +12,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from swiftem._checks import as_floats, check_int, shown
 from swiftem._typing import Array, Index, Theta
-from swiftem.estimators.history import History
-from swiftem.estimators.mixture.initial import covariances_of
+from swiftem.estimators.mixture.content import FITTED
+from swiftem.estimators.mixture.estimator import MixtureEstimator
 from swiftem.models import GaussianMixtureModel
 from swiftem.models.covariance import COVARIANCES
 from swiftem.models.gaussian_theta import GaussianTheta
@@ -20,33 +21,31 @@ from swiftem.models.gaussian_theta import GaussianTheta
 if TYPE_CHECKING:
     import sklearn.mixture
 
-__all__ = ["FITTED", "MixtureQueries"]
+__all__ = ["GaussianQueries", "covariances_of"]
 
-FITTED = ("weights_", "means_", "covariances_", "precisions_cholesky_")
-"""Attributes that are the parameters, in the order of θ."""
 HOW = ("n_features_in_", "feature_names_in_", "converged_", "n_iter_", "lower_bound_", "lower_bounds_")
 """Attributes that scikit-learn's class has besides."""
 
 
-class MixtureQueries:
+def covariances_of(factors: Array, kind: str) -> Array:
+    """Return covariances from ``precisions_cholesky``."""
+    if kind in ("diag", "spherical"):
+        return np.asarray(1.0 / factors**2)
+    upper = np.linalg.inv(factors)
+    return np.asarray(np.swapaxes(upper, -1, -2) @ upper)
+
+
+class GaussianQueries(MixtureEstimator):
     """Methods of :class:`swiftem.GaussianMixture` that need a fitted model and no data."""
 
-    if TYPE_CHECKING:  # what the estimator has
-        n_components: int
-        covariance_type: str
-        weights_: Array
-        means_: Array
-        covariances_: Array
-        precisions_cholesky_: Array
-        n_features_in_: int
-        feature_names_in_: NDArray[Any]
-        history_: History
-        random_state: Any
+    covariance_type: str
+    means_: NDArray[Any]
+    covariances_: NDArray[Any]
+    precisions_cholesky_: NDArray[Any]
 
-        def __init__(self, n_components: int = 1, **parameters: Any) -> None: ...
-        def _set_parameters(self, params: Any) -> None: ...
-        def get_params(self, deep: bool = True) -> dict[str, Any]:
-            """Return the parameters."""
+    @abstractmethod
+    def _set_parameters(self, params: Any) -> None:
+        """Set the fitted attributes, as scikit-learn's class does."""
 
     @classmethod
     def from_parameters(
@@ -79,16 +78,8 @@ class MixtureQueries:
         model = GaussianMixtureModel(n_components, covariance=covariance_type)
         theta = model.theta(weights=weights, means=means, covariances=covariances)
         made = cls(n_components, covariance_type=covariance_type, **parameters)
-        made._become(theta)
+        made._become(theta, theta.means.shape[1])
         return made
-
-    def _become(self, theta: Theta) -> None:
-        """Take parameters as if they had been fitted."""
-        self._set_parameters(tuple(theta))
-        self.n_features_in_ = theta.means.shape[1]
-        self.converged_, self.n_iter_, self.lower_bound_ = True, 0, -np.inf
-        self.lower_bounds_: list[float] = []
-        self.method_, self.history_, self.stationarity_ = "given", History([]), np.nan
 
     def _theta(self, d: int | None = None) -> GaussianTheta:
         """Return the parameters as they are now, of ``d`` columns: a user may have set them."""
@@ -165,7 +156,7 @@ class MixtureQueries:
         """
         check_is_fitted(self)
         check_int("n_samples", n_samples, minimum=-1)  # scikit-learn refuses those below 1
-        rows, labels = super().sample(n_samples)  # type: ignore[misc]
+        rows, labels = super().sample(n_samples)
         return rows, labels
 
     def marginal(self, columns: Sequence[int] | Sequence[str]) -> Self:

@@ -1,0 +1,241 @@
+"""What all mixtures have as estimators: what their kind of components has to say, and how data are read."""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from math import inf
+from numbers import Integral, Real
+from typing import Any, ClassVar, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+
+from swiftem._checks import check_not_lazy
+from swiftem._typing import Array, Theta
+from swiftem.data.rows.array_source import ArraySource
+from swiftem.data.rows.npy_source import NpySource
+from swiftem.data.rows.stored_source import StoredSource
+from swiftem.data.source import Source
+from swiftem.estimators.history import History
+from swiftem.estimators.mixture.plan import METHOD_NAMES
+from swiftem.estimators.mixture.stored_rows import is_stored, open_rows
+from swiftem.estimators.model_content import ModelContent
+from swiftem.estimators.read_weights import read_weights
+from swiftem.estimators.validated import validated
+from swiftem.methods import Method
+from swiftem.models.components import BoundComponents
+
+__all__ = ["MixtureBase", "Past", "Read", "check_columns", "no_weights_beside"]
+
+
+class Read(NamedTuple):
+    """Data as they were read: rows and weights as given, which rows have weight, and these as a source.
+
+    Of rows that are stored, ``X`` has the columns and the type, but no row.
+    """
+
+    X: NDArray[Any]
+    weight: Array | None
+    kept: NDArray[np.bool_] | None
+    source: ArraySource | StoredSource
+
+    @property
+    def total_weight(self) -> float:
+        """Sum of the weights as given: the source has none where all are equal."""
+        return self.source.total_weight if self.weight is None else float(self.weight.sum())
+
+
+class Past(NamedTuple):
+    """What a fit leaves for ``partial_fit`` to go on from: statistics, their centre, and the rows' weight."""
+
+    s: Array | None
+    centre: Array
+    weight: float
+
+
+def no_weights_beside(sample_weight: ArrayLike | None) -> None:
+    """Refuse weights beside rows that are stored, which have their own."""
+    if sample_weight is not None:
+        raise ValueError("sample_weight must be given to the source, not beside it.")
+
+
+def check_columns(estimator: Any, source: StoredSource, *, reset: bool) -> None:
+    """Set the columns that an estimator knows, or compare those of other rows with them.
+
+    As scikit-learn does with arrays and data frames.
+    """
+    (d,) = source.tail
+    if reset:
+        estimator.n_features_in_ = d
+        estimator.__dict__.pop("feature_names_in_", None)
+        if source.names:
+            estimator.feature_names_in_ = np.array(source.names, dtype=object)
+    elif d != estimator.n_features_in_:
+        name = type(estimator).__name__
+        raise ValueError(
+            f"X has {d} features, but {name} is expecting {estimator.n_features_in_} features as input."
+        )
+    elif source.names and tuple(getattr(estimator, "feature_names_in_", source.names)) != source.names:
+        raise ValueError(
+            "The columns of X must be those of the fit, in their order: "
+            f"{', '.join(estimator.feature_names_in_)}, got {', '.join(source.names)}."
+        )
+
+
+class MixtureBase(BaseEstimator, ABC):  # type: ignore[misc]
+    """Parameters that all mixtures have, and what a kind of mixture has to say.
+
+    Everything else works on a model's :class:`swiftem.models.components.BoundComponents`.
+    """
+
+    _shared_constraints: ClassVar[dict[str, Any]] = {
+        "init_params": [
+            StrOptions({"kmeans", "random", "random_from_data", "k-means++"}), callable, "array-like",
+        ],
+        "method": [StrOptions(set(METHOD_NAMES)), Method],
+        "batch_size": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
+        "step_size": [
+            StrOptions({"auto"}), Interval(Real, 0.0, 1.0, closed="right"), callable, HasMethods("resolve"),
+        ],
+        "concentration": [None, Interval(Real, 1.0, None, closed="left")],
+        "memory_limit": [None, str, Interval(Integral, 1, None, closed="left")],
+        "scratch": [None, str],
+        "checkpoint": [None, str, os.PathLike],
+        "checkpoint_every": [None, Interval(Integral, 1, None, closed="left")],
+        "resume": ["boolean", StrOptions({"auto"})],
+    }  # fmt: skip
+
+    n_components: int
+    tol: float
+    max_iter: int
+    n_init: int
+    init_params: Any
+    random_state: Any
+    warm_start: bool
+    method: str | Method
+    batch_size: int | str
+    step_size: Any
+    concentration: float | None
+    memory_limit: int | str | None
+    scratch: str | None
+    checkpoint: str | os.PathLike[str] | None
+    checkpoint_every: int | None
+    resume: bool | Literal["auto"]
+
+    weights_: NDArray[Any]
+    converged_: bool
+    n_iter_: int
+    lower_bound_: float
+    lower_bounds_: list[float]
+    method_: str
+    history_: History
+    stationarity_: float
+    n_features_in_: int
+    feature_names_in_: NDArray[Any]
+
+    @abstractmethod
+    def _model(self) -> Any:
+        """Return the model that the parameters name."""
+
+    @abstractmethod
+    def _check_parameters(self, X: Any, xp: Any = np) -> None:
+        """Refuse parameters that do not go with the rows ``X`` (n, d)."""
+
+    @abstractmethod
+    def _given_start(self) -> dict[str, Any]:
+        """Return the parts of θ that the user gave for a start, by name."""
+
+    @abstractmethod
+    def _theta(self, d: int | None = None) -> Any:
+        """Return the parameters as they are now, of ``d`` columns: a user may have set them."""
+
+    @abstractmethod
+    def _set_theta(self, theta: Any, dtype: Any) -> None:
+        """Take parameters for the fitted ones, in the precision of the rows."""
+
+    @abstractmethod
+    def _middle(self) -> Array:
+        """Return what does for the centre of the data, and saves the pass that would find it."""
+
+    @abstractmethod
+    def _fitted_arrays(self) -> dict[str, NDArray[Any]]:
+        """Return the fitted parameters by the names that attributes and files have for them."""
+
+    @abstractmethod
+    def _read_fitted(self, content: ModelContent, d: int) -> None:
+        """Take the fitted parameters from a file, checked."""
+
+    def _become(self, theta: Theta, d: int) -> None:
+        """Take parameters, of ``d`` columns, as if they had been fitted."""
+        self._set_theta(theta, np.float64)
+        self.n_features_in_ = d
+        self.converged_, self.n_iter_, self.lower_bound_ = True, 0, -inf
+        self.lower_bounds_ = []
+        self.method_, self.history_, self.stationarity_ = "given", History([]), np.nan
+
+    def _bind(self, source: Source) -> BoundComponents:
+        """Return the model for rows that are not to be fitted."""
+        bound: BoundComponents = self._model().bind(source, centre=self._middle())
+        return bound
+
+    def _goes_on(self) -> bool:
+        return bool(self.warm_start and hasattr(self, "converged_"))
+
+    def _n_parameters(self) -> int:
+        """Return how many parameters are free."""
+        return int(self._bind(ArraySource(np.zeros((1, self.n_features_in_)))).n_free)
+
+    def _read(
+        self,
+        X: Any,
+        sample_weight: ArrayLike | None,
+        *,
+        reset: bool,
+        least: int = 2,
+        in_batches: bool = False,
+    ) -> Read:
+        """Return the rows, checked, and those that have weight as a source.
+
+        The unit of the weights counts where there is a prior in counts, and where rows come ``in_batches``.
+        """
+        check_not_lazy("X", X)
+        limited = self.memory_limit is not None
+        if is_stored(X) or (limited and isinstance(X, np.memmap)):
+            return self._read_stored(X, sample_weight, reset=reset, least=least)
+        if type(X) is ArraySource:
+            no_weights_beside(sample_weight)
+            X, sample_weight = X.y, X.weight
+        rows: NDArray[Any] = validated(
+            self, X, dtype=[np.float64, np.float32], reset=reset, ensure_min_samples=least
+        )
+        weight = read_weights(sample_weight, rows)
+        kept = None if weight is None or weight.all() else weight > 0.0
+        some, of_some = (rows, weight) if kept is None or weight is None else (rows[kept], weight[kept])
+        unit_counts = in_batches or self._model().in_counts
+        if of_some is not None and not unit_counts and (of_some == of_some[0]).all():
+            of_some = None  # it changes nothing, and the loops without weights are faster
+        if len(some) < least:
+            raise ValueError(f"sample_weight must have at least {least} positive entries, got {len(some)}.")
+        if reset and len(some) < self.n_components:
+            raise ValueError(
+                "Expected n_samples >= n_components "
+                f"but got n_components = {self.n_components}, n_samples = {len(some)}"
+            )
+        if limited and not in_batches:  # what is made of an array, of the size of it, would be too much
+            return Read(rows, weight, kept, NpySource(rows, sample_weight=weight))
+        return Read(rows, weight, kept, ArraySource(some, of_some))
+
+    def _read_stored(self, X: Any, sample_weight: ArrayLike | None, *, reset: bool, least: int) -> Read:
+        """Return rows that stay where they are."""
+        source = open_rows(X, sample_weight)
+        (d,) = source.tail
+        check_columns(self, source, reset=reset)
+        if reset and source.n < max(self.n_components, least):
+            raise ValueError(
+                "Expected n_samples >= n_components "
+                f"but got n_components = {self.n_components}, n_samples = {source.n}"
+            )
+        return Read(np.empty((0, d), dtype=source.dtype), None, None, source)

@@ -1,0 +1,293 @@
+"""Fits of mixtures as estimators: ``fit`` and ``partial_fit``, whatever the components are."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from dataclasses import replace
+from math import inf
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import _fit_context
+from sklearn.callback import CallbackSupportMixin, with_callbacks
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+
+from swiftem._checks import check_real
+from swiftem._typing import Theta
+from swiftem._warn import warn
+from swiftem.arguments import check_access
+from swiftem.budget import Allocator, check_memory
+from swiftem.data.rows.array_source import ArraySource
+from swiftem.data.rows.stored_source import StoredSource
+from swiftem.estimators.fit_checkpoint import FitCheckpoint, open_fit
+from swiftem.estimators.history import History
+from swiftem.estimators.mixture.base import Past, Read
+from swiftem.estimators.mixture.file import mixture_from_file, mixture_to_file
+from swiftem.estimators.mixture.fit import Fit, Fitting
+from swiftem.estimators.mixture.initial import Start, check_start, make_start
+from swiftem.estimators.mixture.online import OnlineMixture
+from swiftem.estimators.mixture.plan import MOST_PASSES, make_plan
+from swiftem.estimators.mixture.reseed import DegenerateComponentWarning
+from swiftem.estimators.mixture.scores import MixtureScores
+from swiftem.estimators.mixture.stored_rows import blocks_of, is_stored
+from swiftem.estimators.model_content import ModelContent
+from swiftem.estimators.persistence import Persistent
+from swiftem.estimators.watch import StartWatch, Watcher
+from swiftem.files.memory_limit import read_memory_limit
+from swiftem.methods import EM
+
+__all__ = ["MixtureEstimator"]
+
+NOT_CONVERGED = (
+    "Best performing initialization did not converge. Try different init parameters, or increase max_iter, "
+    "tol, or check for degenerate data."
+)
+REFIT_PASSES = 50
+"""Of the fits to a sample."""
+
+
+class MixtureEstimator(MixtureScores, Persistent, CallbackSupportMixin):  # type: ignore[misc]
+    """``fit``, ``partial_fit``, ``save`` and ``load`` of all mixtures."""
+
+    @with_callbacks  # type: ignore[untyped-decorator]
+    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    def fit(self, X: ArrayLike, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
+        """Estimate the parameters.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d), path, list of paths, source, or function that returns blocks
+            The rows; float32 stays float32. Files are read as they are needed, by
+            :func:`swiftem.data.open_source`; with a ``memory_limit``, so are memory maps.
+        y : ignored
+            For scikit-learn's conventions.
+        sample_weight : array-like, shape (n,), optional
+            Non-negative weights; a row of weight zero is as if absent. Those of files are a column of
+            theirs: ``fit(open_source(path, weight="w"))``.
+
+        Returns
+        -------
+        self
+            Ctrl-C leaves a fitted model, with a warning.
+        """
+        read = self._read(X, sample_weight, reset=True)
+        self._check_parameters(read.X, xp=np)
+        kept = open_fit(self, read.source, self._theta(read.X.shape[1]) if self._goes_on() else None)
+        with kept or nullcontext():
+            fitting, starts, seeds = self._prepare(read, kept)
+            looks = None if fitting.plan.method else self.max_iter
+            stored = isinstance(read.source, StoredSource)
+            rows = X if stored else read.X
+            with Watcher(self, len(starts), rows, y, read.weight, looks, at_once=not stored) as watcher:
+                best = self._best(fitting, starts, seeds, watcher, kept)
+                self._keep(best, fitting, read)
+                watcher.is_fitted = True
+        return self
+
+    def _prepare(
+        self, read: Read, kept: FitCheckpoint | None = None
+    ) -> tuple[Fitting, list[Start], list[int]]:
+        """Return what the fits share, where they start, and their seeds: as ``kept`` has them, if it does."""
+        source = read.source
+        model = self._model()
+        limit = read_memory_limit(self.memory_limit)
+        size = model.size(read.X.shape[1])
+        plan = make_plan(
+            self.method, self.batch_size, self.step_size, n=source.n,
+            n_components=self.n_components, size=size,
+        )  # fmt: skip
+        method = EM() if plan.method is None else plan.method
+        check_access(method, source)
+        needed = check_memory(limit, source, method, statistics=size, starts=True)
+        if kept is not None:
+            kept.allocate = Allocator(limit, needed, self.scratch)
+        bound = model.bind(source)
+
+        def make() -> tuple[list[Start], list[int]]:
+            random_state = check_random_state(self.random_state)
+            if self._goes_on():
+                starts = [Start(self._theta(bound.d), None, 0)]
+            else:
+                starts = [
+                    make_start(self, bound, source, random_state, read.kept) for _ in range(self.n_init)
+                ]
+            seeds = [0] * len(starts)
+            if plan.method is not None:
+                seeds = random_state.randint(np.iinfo(np.int32).max, size=len(starts)).tolist()
+            return starts, seeds
+
+        def check(made: Any) -> None:
+            found, seeds_of = made
+            if len(found) != len(seeds_of) or len(found) != (1 if self._goes_on() else self.n_init):
+                raise ValueError("there are more starts, or fewer")
+            for start, seed in zip(found, seeds_of, strict=True):
+                check_start(bound, start.theta, start.s)
+                np.random.default_rng(seed)
+
+        starts, seeds = make() if kept is None else kept.starts(make, check)
+        passes = min(int(self.max_iter), MOST_PASSES)
+        tol = check_real("tol", self.tol, minimum=0.0)
+        fitting = Fitting(model, bound, source, plan, passes, tol, limit, self.scratch)
+        return fitting, starts, seeds
+
+    def _best(
+        self, fitting: Fitting, starts: list[Start], seeds: list[int], watcher: Watcher,
+        kept: FitCheckpoint | None = None,
+    ) -> Fit:  # fmt: skip
+        """Return the best of the fits; one that fails counts only where all do."""
+        # That of em is of the parameters before its last M-step; another method's is of the very start, from
+        # which the first pass gains nothing that could be told from rest.
+        after_em = self._goes_on() and getattr(self, "method_", "em") == "em"
+        last_bound = self.lower_bound_ if after_em else None
+        failures: list[ValueError] = []
+
+        def one(number: int, watch: StartWatch) -> Fit:
+            try:
+                return fitting.fit(
+                    starts[number], seeds[number], watch, last_bound=last_bound,
+                    keeper=None if kept is None else kept.of_start(number),
+                )  # fmt: skip
+            except ValueError as error:
+                failures.append(error)
+                return Fit(starts[number].theta, None)
+
+        fits = watcher.map(one)
+        if failures and len(failures) == len(fits):
+            raise failures[0]
+        if self.max_iter == 0:
+            return fits[-1]  # as scikit-learn does, where there is nothing to compare
+        return max(fits, key=lambda fit: fit.bound if np.isfinite(fit.bound) else -inf)
+
+    def _keep(self, fit: Fit, fitting: Fitting, read: Read) -> None:
+        """Set the attributes, and say what there is to say."""
+        self.converged_ = fit.converged
+        self.n_iter_ = int(np.ceil(fit.passes - 1e-9))
+        self.lower_bound_, self.lower_bounds_ = fit.bound, list(fit.bounds)
+        self.method_, self.history_ = fitting.plan.name, History(fit.moments)
+        self._set_theta(fit.theta, read.X.dtype)
+        self.__dict__.pop("_online", None)
+        self._past = Past(fit.s, fitting.bound.about, read.total_weight)
+        if fitting.plan.method is None:
+            try:
+                fitting.certify(fit)
+            except KeyboardInterrupt:
+                fit.interrupted = True
+        self.stationarity_ = fit.stationarity
+        if fit.reseeded:
+            warn(
+                f"Components died, collapsed or had no rows, and were set to other rows, {fit.reseeded} "
+                "times in all: fewer components, a larger reg_covar or a prior would hold them.",
+                DegenerateComponentWarning,
+            )
+        if fit.interrupted:
+            warn(
+                f"The fit was interrupted after {fit.passes:.1f} passes; the model is as it was then.",
+                ConvergenceWarning,
+            )
+        elif not fit.converged and self.max_iter > 0:
+            warn(NOT_CONVERGED, ConvergenceWarning)
+
+    def fit_predict(
+        self, X: ArrayLike, y: Any = None, sample_weight: ArrayLike | None = None
+    ) -> NDArray[Any]:
+        """Fit, and return the likeliest component of each row, those of weight zero included.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As in :meth:`fit`.
+
+        Returns
+        -------
+        ndarray of int, shape (n,)
+            Numbers of components.
+        """
+        labels: NDArray[Any] = self.fit(X, y, sample_weight).predict(X)
+        return labels
+
+    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    def partial_fit(self, X: ArrayLike, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
+        """Go on fitting with more rows, by online EM; what is kept does not grow with the data.
+
+        The first call fits its rows, unless the model has been fitted: then it goes on from there. One pass
+        depends on the order of the rows; after several passes sorted rows do about as well as shuffled
+        ones. See :class:`swiftem.estimators.mixture.online.OnlineMixture`. Where Ctrl-C ends it, the model is
+        as before.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d), path, source, or generator of blocks
+            New rows; fewer than ``n_components`` are enough after the first call. Files, sources and blocks
+            are taken block by block, in one pass, as if in as many calls: this is what a generator, which
+            cannot be read again, is good for.
+        y : ignored
+            For scikit-learn's conventions.
+        sample_weight : array-like, shape (n,), optional
+            Non-negative weights.
+        """
+        if is_stored(X):
+            for rows, weights in blocks_of(X, sample_weight):
+                self.partial_fit(rows, sample_weight=weights)
+            return self
+        is_first = not hasattr(self, "weights_")
+        read = self._read(X, sample_weight, reset=is_first, least=1, in_batches=True)
+        model, source = self._model(), read.source
+        assert isinstance(source, ArraySource)
+        online: OnlineMixture | None = self.__dict__.get("_online")
+        if online is None:
+            self._check_parameters(read.X, xp=np)
+            rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
+        if is_first:
+            online, theta = OnlineMixture.begin(model, source, self._fit_first, rng)
+        else:
+            theta = self._theta(read.X.shape[1])
+            if online is None:
+                past = getattr(self, "_past", Past(None, self._middle(), 0.0))
+                online = OnlineMixture.go_on(
+                    model, theta, read.X.shape[1], past.centre, past.s, past.weight, rng
+                )
+            online, theta = replace(online, model=model).add(source, theta, self._fit_rows)
+        self._online = online
+        self.__dict__.pop("_past", None)
+        self._set_theta(theta, read.X.dtype)
+        self.converged_, self.method_, self.n_iter_ = False, "sem", online.n_batches
+        self.lower_bound_, self.lower_bounds_ = online.bound, []
+        self.history_, self.stationarity_ = History([]), np.nan
+        return self
+
+    def _fit_first(self, source: ArraySource, theta: Theta | None) -> Theta:
+        """Return θ of a fit to a first batch: as ``fit`` would, without a word."""
+        return self._quietly(source, self.get_params(deep=False) | {"warm_start": False, "verbose": 0}, None)
+
+    def _fit_rows(self, source: ArraySource, theta: Theta | None) -> Theta:
+        """Return θ of a few passes of em on a sample: afresh, or from given parameters."""
+        parameters = self.get_params(deep=False)
+        parameters |= {
+            "method": "em",
+            "max_iter": REFIT_PASSES,
+            "warm_start": theta is not None,
+            "verbose": 0,
+        }
+        if not (isinstance(self.init_params, str) or callable(self.init_params)):
+            parameters["init_params"] = "kmeans"  # what was given is for other rows
+        return self._quietly(source, parameters, theta)
+
+    def _quietly(self, source: ArraySource, parameters: dict[str, Any], theta: Theta | None) -> Theta:
+        made = type(self)(**parameters)
+        if theta is not None:
+            made._become(theta, source.y.reshape(source.n, -1).shape[1])
+        fitting, starts, seeds = made._prepare(Read(source.y, source.weight, None, source))
+        fit = made._best(fitting, starts, seeds, Watcher(made, len(starts), source.y))
+        if fit.interrupted:
+            raise KeyboardInterrupt
+        return fit.theta
+
+    def _to_file(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        return mixture_to_file(self)
+
+    @classmethod
+    def _from_file(cls, content: ModelContent) -> Self:
+        made: Self = mixture_from_file(cls, content)
+        return made

@@ -1,0 +1,175 @@
+"""What every mixture has, bound to its data: compiled E-steps and estimators ask for it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from swiftem._typing import Array, Index, Theta
+from swiftem.data.source import Batch, Source
+
+__all__ = ["BoundComponents", "Coefficients"]
+
+
+class Coefficients(NamedTuple):
+    r"""θ as E-steps in compiled code need it, for features minus the centre.
+
+    Attributes
+    ----------
+    phi : ndarray, shape (p, M)
+        Coefficients of T(y) without its first entry, 1. Of Gaussians those of y, then those of the squares;
+        "tied" leaves out the squares, which are common to all components.
+    constant : ndarray, shape (M,)
+        Coefficients of 1, log ω included.
+    means : ndarray, shape (M, d)
+        Means minus the centre.
+    plain : ndarray, shape (M,)
+        :math:`\log \omega_m + \log|U_m| - \frac d2 \log 2\pi`: what is added to squares of whitened
+        differences.
+    whiten : ndarray, shape (M, d, d), (1, d, d) or (0, d, d)
+        :math:`U_m^T`; for all components ("tied"); or none, where ``scales`` does it.
+    scales : ndarray, shape (M, d) or (0, d)
+        Diagonals of :math:`U_m`; none, as ``whiten``, where there is nothing but φ.
+    """
+
+    phi: Array
+    constant: Array
+    means: Array
+    plain: Array
+    whiten: Array
+    scales: Array
+
+
+class BoundComponents(ABC):
+    """A mixture for its data. Its statistics begin with the means of r_m, and their M-step gives θ.
+
+    Attributes
+    ----------
+    model : Model
+        With ``n_components``, and ``in_counts``: whether a prior's part depends on the total weight.
+    source : Source
+        The data.
+    centre : ndarray, shape (p,)
+        What is taken off the features before their statistics are taken.
+    """
+
+    model: Any
+    source: Source
+    centre: Array
+
+    @property
+    @abstractmethod
+    def code(self) -> int:
+        """What compiled code makes of the features, see :mod:`swiftem.engine.numba.gaussian_blocks`."""
+
+    @property
+    @abstractmethod
+    def is_held(self) -> bool:
+        """Whether a prior holds components without rows."""
+
+    @property
+    def n_components(self) -> int:
+        """M."""
+        return int(self.model.n_components)
+
+    @property
+    @abstractmethod
+    def d(self) -> int:
+        """Number of columns of the data."""
+
+    @property
+    @abstractmethod
+    def size(self) -> int:
+        """q, the length of the statistics."""
+
+    @property
+    @abstractmethod
+    def n_free(self) -> int:
+        """How many numbers are free."""
+
+    @abstractmethod
+    def like(self) -> Theta:
+        """Return arrays of the shapes that parameters have."""
+
+    @property
+    @abstractmethod
+    def about(self) -> Array:
+        """What ``model.bind`` takes as ``centre`` for other rows, so that their statistics can be added."""
+
+    @abstractmethod
+    def with_share(self, share: float) -> Self:
+        """Return the same where a prior in counts has this share of its weight."""
+
+    def apart(self) -> Self:
+        """Return the same for another thread."""
+        return self
+
+    def features(self, y: NDArray[Any]) -> NDArray[Any]:
+        """Return what compiled code takes of rows (b, d), (b, p)."""
+        return y
+
+    def log_base(self, y: NDArray[Any], first: int) -> Array | None:
+        """Return what the log-likelihood has besides, (b,), of rows whose first has number ``first``."""
+        return None
+
+    @abstractmethod
+    def coefficients(self, theta: Any) -> Coefficients:
+        """Return φ(θ)."""
+
+    @abstractmethod
+    def initial_theta(self, rng: np.random.Generator) -> Theta:
+        """Return random parameters to start from."""
+
+    @abstractmethod
+    def check_theta(self, theta: Any, name: str = "theta0") -> Theta:
+        """Return ``theta``, checked against model and data."""
+
+    @abstractmethod
+    def statistics(self, batch: Batch, rows: Array, weight: Array) -> Array:
+        """Return the weighted sum of the samples' statistics, flat."""
+
+    @abstractmethod
+    def posterior(self, batch: Batch, theta: Any) -> tuple[Array, Array]:
+        """E-step: responsibilities (b, M) and log-likelihood (b,)."""
+
+    @abstractmethod
+    def in_domain(self, s: Array) -> bool:
+        """Tell whether the M-step exists at ``s``."""
+
+    @abstractmethod
+    def m_step(self, s: Array) -> Any:
+        """Return θ̄(s)."""
+
+    @abstractmethod
+    def penalty(self, theta: Any) -> float:
+        """Return Pen(θ)."""
+
+    @abstractmethod
+    def unpack(self, s: Array) -> Any:
+        """Return named views of the flat statistics; ``weights`` (M,) and ``sums`` are the first."""
+
+    @abstractmethod
+    def collapsed(self, s: Array) -> Index:
+        """Return the components that have no M-step of their own."""
+
+    @abstractmethod
+    def mended(self, s: Array, rows: Array, rng: np.random.Generator) -> Theta:
+        """Return parameters for statistics of a start that are outside the domain.
+
+        The components that have no rows at all share those of the largest, around the given ``rows`` (k, d).
+        """
+
+    @abstractmethod
+    def reset(self, theta: Any, s: Array, gone: Index, rows: Array, rng: np.random.Generator) -> Theta:
+        """Return θ, whose statistics are ``s``, with some components moved to ``rows`` (k, d)."""
+
+    @abstractmethod
+    def draw(self, theta: Any, labels: NDArray[Any], rng: np.random.Generator) -> Array:
+        """Return random rows (count, d) of the components ``labels`` (count,)."""
+
+    @abstractmethod
+    def without_unit(self, s: Array) -> Array:
+        """Return what each statistic is multiplied by so that none of them has a unit."""

@@ -1,0 +1,70 @@
+r"""Answers yes or no: independent Bernoulli columns, with a probability for each component and column.
+
+T(y) = y, φ = log p − log(1 − p), c = Σ_j log(1 − p_j) and h(y) = 1. M-step: p is the mean.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from swiftem._typing import Array
+from swiftem.models.families.family import Family, Params
+
+__all__ = ["Bernoulli"]
+
+LEAST = 1e-300
+"""A probability of zero counts as this one, whose logarithm is finite."""
+
+
+@dataclass(frozen=True)
+class Bernoulli(Family):
+    """Zeros and ones; ``params_["probabilities"]`` has shape (M, d).
+
+    Examples
+    --------
+    >>> import numpy as np, swiftem
+    >>> rng = np.random.default_rng(0)
+    >>> likely = np.where(rng.random((2000, 1)) < 0.3, [[0.9, 0.9, 0.1]], [[0.1, 0.2, 0.8]])
+    >>> mixture = swiftem.Mixture(2, family="bernoulli", random_state=0).fit(rng.random((2000, 3)) < likely)
+    >>> mixture.params_["probabilities"].round(1)
+    array([[0.1, 0.2, 0.8],
+           [0.9, 0.9, 0.1]])
+    """
+
+    name = "bernoulli"
+    bounds = (0.0, 1.0)
+
+    def shapes(self, n_components: int, d: int) -> dict[str, tuple[int, ...]]:
+        """Return the shape of the probabilities."""
+        return {"probabilities": (n_components, d)}
+
+    def check_rows(self, y: NDArray[Any]) -> None:
+        """Refuse all but zeros and ones."""
+        bad = (y != 0) & (y != 1)
+        if bad.any():
+            raise ValueError(f"must be 0 or 1, got {y[bad][0]:g}")
+
+    def natural(self, params: Params) -> tuple[Array, Array]:
+        """Return log p − log(1 − p) and Σ log(1 − p)."""
+        yes = params["probabilities"]
+        of_no = np.log(np.maximum(1.0 - yes, LEAST))
+        return np.log(np.maximum(yes, LEAST)) - of_no, of_no.sum(axis=1)
+
+    def m_step(self, counts: Array, means: Array) -> Params | None:
+        """Return the means."""
+        return {"probabilities": means.copy()} if ((means >= 0) & (means <= 1)).all() else None
+
+    def draw(self, params: Params, labels: NDArray[Any], rng: np.random.Generator) -> Array:
+        """Return zeros and ones."""
+        yes = params["probabilities"][labels]
+        return np.asarray(rng.random(yes.shape) < yes, dtype=np.float64)
+
+    def check_params(self, params: Params) -> None:
+        """Refuse what is no probability."""
+        yes = params["probabilities"]
+        if ((yes < 0) | (yes > 1)).any():
+            raise ValueError("probabilities must be from 0 to 1.")
