@@ -8,7 +8,7 @@ FIT = "estimators/mixture/fit.py"
 RESEED = "estimators/mixture/reseed.py"
 SPLIT = "estimators/mixture/split.py"
 TOPICS = "estimators/topics/first_topics.py"
-INPUT = "estimators/mixture/input.py"
+INPUT = "estimators/mixture/base.py"
 MIXTURE = "estimators/mixture/gaussian_mixture.py"
 
 STREAM_TESTS = "tests/estimators/test_partial_fit.py"
@@ -20,8 +20,8 @@ MUTANTS = [
     (
         "online: a prior counts anew in every batch",
         ONLINE,
-        "share, prior = source.total_weight / seen, bound.prior",
-        "share, prior = 1.0, bound.prior",
+        "return bound.with_share(source.total_weight / seen)",
+        "return bound.with_share(1.0)",
         f"{STREAM_TESTS}::test_a_prior_counts_once_in_a_stream",
     ),
     (
@@ -41,7 +41,7 @@ MUTANTS = [
     (
         "online: a move by noise",
         ONLINE,
-        "elif if_near < now_is - n_parameters(self.model, bound.d) * float(share @ share):",
+        "elif if_near < now_is - bound.size * float(share @ share):",
         "elif if_near < now_is:",
         f"{STREAM_TESTS}::test_a_look_at_the_sample_does_not_move_by_noise",
     ),
@@ -155,7 +155,7 @@ MUTANTS = [
     (
         "reseed: components that a prior holds are dead",
         RESEED,
-        "if bound.model.in_counts:",
+        "if bound.is_held:",
         "if False:",
         f"{DEGENERATE_TESTS}::test_a_component_without_rows_stays_where_the_prior_holds_it",
     ),
@@ -196,9 +196,9 @@ MUTANTS = [
     ),
     (
         "gaussian_mixture: equal weights of a fit do not count in what follows",
-        MIXTURE,
-        "self._past = Past(fit.s, fitting.bound.centre, read.total_weight)",
-        "self._past = Past(fit.s, fitting.bound.centre, fitting.source.total_weight)",
+        "estimators/mixture/estimator.py",
+        "self._past = Past(fit.s, fitting.bound.about, read.total_weight)",
+        "self._past = Past(fit.s, fitting.bound.about, fitting.source.total_weight)",
         f"{STREAM_TESTS}::test_the_weight_of_a_batch_counts",
     ),
 ]

@@ -10,7 +10,8 @@ from sklearn.exceptions import ConvergenceWarning
 import swiftem
 from swiftem.data import ArraySource
 from swiftem.estimators.mixture import initial
-from swiftem.estimators.mixture.initial import covariances_of, make_start
+from swiftem.estimators.mixture.gaussian_queries import covariances_of
+from swiftem.estimators.mixture.initial import make_start
 from swiftem.models import GaussianMixtureModel
 
 X, LABELS = blobs(300, 2, 3, seed=5)

@@ -4,12 +4,14 @@ import pytest
 from mixture_data import blobs
 
 import swiftem
-from swiftem.estimators.mixture.plan import METHOD_NAMES, make_plan, per_component
-from swiftem.methods import OnlineEM
+from swiftem.estimators.mixture.plan import METHOD_NAMES, make_plan
+from swiftem.methods import EM, OnlineEM, SpiderEM
+from swiftem.models import GaussianMixtureModel
 
 
 def plan(name="auto", n=1000, d=2, n_components=3, covariance="full", batch_size="auto", step_size="auto"):
-    return make_plan(name, batch_size, step_size, n=n, d=d, n_components=n_components, covariance=covariance)
+    size = GaussianMixtureModel(n_components, covariance=covariance).size(d)
+    return make_plan(name, batch_size, step_size, n=n, n_components=n_components, size=size)
 
 
 def test_auto_is_em_for_few_rows_and_sem_vr_for_many():
@@ -57,9 +59,12 @@ def test_a_pass_of_sem_before_where_there_are_many_rows():
     assert plan("sem", n=10**6).start is None
 
 
-@pytest.mark.parametrize(("kind", "count"), [("full", 15), ("tied", 10), ("diag", 9), ("spherical", 6)])
-def test_numbers_of_a_component(kind, count):
-    assert per_component(kind, 4, 2) == count
+def test_a_method_as_an_object_is_taken_as_it_is():
+    spider = SpiderEM(step_size=0.1, batch_size=5)
+    assert plan(spider).method is spider
+    assert plan(EM()).method is None
+    with pytest.raises(ValueError, match="step_size must be left out where method is an object"):
+        plan(spider, step_size=0.2)
 
 
 @pytest.mark.parametrize(("n", "name"), [(959, "em"), (960, "sem-vr")], ids=["below", "at"])

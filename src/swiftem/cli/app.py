@@ -13,9 +13,12 @@ from swiftem import __version__
 from swiftem.cli.choices import CorpusFormat, Covariance, Experiments, Method
 from swiftem.cli.failures import INTERRUPTED, tell
 from swiftem.cli.fit_options import (
+    GAUSSIAN,
     CheckpointEveryOption,
     CheckpointOption,
+    FamilyOption,
     MemoryLimitOption,
+    MethodOption,
     ResumeOption,
     ScratchOption,
     UpdateOption,
@@ -24,6 +27,7 @@ from swiftem.cli.fit_options import (
     missing,
     model_file_if_any,
     refuse_options_of_a_fit,
+    refuse_options_of_gaussians,
 )
 from swiftem.cli.out_file import not_the_same, table_file, writable_folder
 
@@ -128,14 +132,11 @@ def fit(
         ),
     ] = None,
     covariance: Annotated[
-        Covariance, typer.Option(metavar="KIND", help="Of the covariances: full, tied, diag or spherical.")
+        Covariance,
+        typer.Option(metavar="KIND", help="Of the covariances of Gaussians: full, tied, diag or spherical."),
     ] = Covariance.full,
-    method: Annotated[
-        Method,
-        typer.Option(
-            metavar="NAME", help="em, sem, iem, sem-vr or fiem; auto is em for few rows and sem-vr for many."
-        ),
-    ] = Method.auto,
+    family: FamilyOption = GAUSSIAN,
+    method: MethodOption = "auto",
     columns: ColumnsOption = None,
     weights: WeightsOption = None,
     max_passes: Annotated[int, typer.Option(metavar="N", min=1, help="Most passes over the rows.")] = 100,
@@ -167,7 +168,7 @@ def fit(
     resume: ResumeOption = False,
     update: UpdateOption = None,
 ) -> None:
-    """Fit a Gaussian mixture to a table and write it to a file.
+    """Fit a mixture to a table and write it to a file.
 
     Ctrl-C keeps the model so far.
     """
@@ -181,12 +182,13 @@ def fit(
     if components is None or out is None:
         raise missing("--components" if components is None else "--out")
     check_limit(memory_limit, scratch)
+    refuse_options_of_gaussians(context, family)
     check_fit(method, batch_size, step_size, checkpoint, checkpoint_every, resume)
     from swiftem.cli.fit import FitRequest
     from swiftem.cli.fit import fit as run_fit
 
     request = FitRequest(
-        tables, out, components, covariance.value, method.value, _split(columns), weights,
+        tables, out, components, family, covariance.value, method, _split(columns), weights,
         max_passes, tol, starts, seed, reg_covar, batch_size, step_size, memory_limit, scratch,
         checkpoint, checkpoint_every, resume,
     )  # fmt: skip

@@ -17,7 +17,7 @@ class Covariance(StrEnum):
 
 
 class Method(StrEnum):
-    """How a model is fitted."""
+    """How topics are fitted."""
 
     auto = "auto"
     em = "em"

@@ -15,7 +15,7 @@ from rich.text import Text
 from swiftem._typing import Array
 
 if TYPE_CHECKING:
-    from swiftem.estimators import GaussianMixture
+    from swiftem.estimators import GaussianMixture, Mixture
 
 __all__ = ["deviations", "numbers", "screen", "show_components"]
 
@@ -60,15 +60,15 @@ def numbers(means: Array, spreads: Array, sign: str = "±") -> list[str]:
     ]
 
 
-def show_components(console: Console, mixture: GaussianMixture, names: Sequence[str]) -> None:
-    """Print weights, means and standard deviations.
+def show_components(console: Console, mixture: GaussianMixture | Mixture, names: Sequence[str]) -> None:
+    """Print weights, and means and standard deviations, or the parameters of another family.
 
     A row for each component where that fits; else one for each column; else as many columns as fit.
     """
     sign = "±" if console.encoding.startswith("utf") else "+-"
-    means, spreads = np.asarray(mixture.means_, dtype=np.float64), deviations(mixture)
-    columns = [numbers(means[:, j], spreads[:, j], sign) for j in range(means.shape[1])]
+    columns = _cells(mixture, sign)
     heads = list(names) if len(names) else [f"column {j}" for j in range(len(columns))]
+    heads = heads[: len(columns)]
     weights = [f"{weight:.4f}" if weight >= 5e-5 else f"{weight:.1e}" for weight in mixture.weights_]
     width = console.width if console.is_terminal else PLAIN_WIDTH
     labels = [str(m) for m in range(len(weights))]
@@ -97,6 +97,19 @@ def show_components(console: Console, mixture: GaussianMixture, names: Sequence[
     console.print(table)
     if left_over:
         console.print(left_over)
+
+
+def _cells(mixture: GaussianMixture | Mixture, sign: str) -> list[list[str]]:
+    """Return what there is to say of each column and component."""
+    if hasattr(mixture, "means_"):
+        means, spreads = np.asarray(mixture.means_, dtype=np.float64), deviations(mixture)
+        return [numbers(means[:, j], spreads[:, j], sign) for j in range(means.shape[1])]
+    shape = mixture.n_components, mixture.n_features_in_
+    by_column = [part for part in mixture.params_.values() if part.shape == shape]
+    return [
+        [", ".join(f"{part[m, j]:.4g}" for part in by_column) for m in range(shape[0])]
+        for j in range(shape[1] if by_column else 0)
+    ]
 
 
 def _fitting(width: int, columns: Sequence[tuple[str, Sequence[str]]]) -> int:

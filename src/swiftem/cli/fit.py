@@ -1,4 +1,4 @@
-"""``swiftem fit``: a Gaussian mixture to a table, with a progress bar, and the model in a file."""
+"""``swiftem fit``: a mixture to a table, with a progress bar, and the model in a file."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ import typer
 from swiftem._typing import Array
 from swiftem.cli.components import screen, show_components
 from swiftem.cli.failures import INTERRUPTED, one_sentence, tell
+from swiftem.cli.fit_options import GAUSSIAN
 from swiftem.cli.model_file import KINDS
 from swiftem.data.rows.open_source import open_source
 from swiftem.data.rows.table_columns import shortened
 from swiftem.data.rows.tables import read_table
 
 if TYPE_CHECKING:
-    from swiftem.estimators import GaussianMixture
+    from swiftem.estimators import GaussianMixture, Mixture
 
 __all__ = ["FitRequest", "fit"]
 
@@ -34,6 +35,7 @@ class FitRequest:
     tables: Sequence[Path]
     out: Path
     components: int
+    family: str
     covariance: str
     method: str
     columns: Sequence[str] | None
@@ -94,7 +96,7 @@ def fit(request: FitRequest) -> int:
         began = perf_counter()
         interrupted = _fit(mixture, table)
         seconds = perf_counter() - began
-        if not hasattr(mixture, "means_"):
+        if not hasattr(mixture, "weights_"):
             tell("Interrupted before there was a model; nothing was written.")
             return INTERRUPTED
         _save(mixture, table, request.out)
@@ -124,35 +126,34 @@ def _check_rows(request: FitRequest, table: Rows) -> None:
 def _task(request: FitRequest, table: Rows) -> str:
     n, d = table.n if table.weights is None else len(table.X), table.d
     columns = shortened(table.names) if table.names else ("1 column" if d == 1 else f"{d} columns")
-    kind = KINDS[request.covariance]
+    kind = f"{KINDS[request.covariance]} covariance"
+    if request.family != GAUSSIAN:
+        kind = f"family {request.family}"
     what = "1 component" if request.components == 1 else f"{request.components} components"
-    return f"{request.table}: {n:,} rows of {columns}; {what}, {kind} covariance."
+    return f"{request.table}: {n:,} rows of {columns}; {what}, {kind}."
 
 
-def _mixture(request: FitRequest, verbose: bool) -> GaussianMixture:
-    from swiftem.estimators import GaussianMixture
+def _mixture(request: FitRequest, verbose: bool) -> GaussianMixture | Mixture:
+    from swiftem.estimators import GaussianMixture, Mixture
 
+    parameters: dict[str, Any] = {
+        "method": request.method, "max_iter": request.max_passes, "tol": request.tol,
+        "n_init": request.starts, "random_state": request.seed,
+        "batch_size": "auto" if request.batch_size is None else request.batch_size,
+        "step_size": "auto" if request.step_size is None else request.step_size,
+        "verbose": int(verbose), "memory_limit": request.memory_limit,
+        "scratch": None if request.scratch is None else str(request.scratch),
+        "checkpoint": request.checkpoint, "checkpoint_every": request.checkpoint_every,
+        "resume": request.resume,
+    }  # fmt: skip
+    if request.family != GAUSSIAN:
+        return Mixture(request.components, family=request.family, **parameters)
     return GaussianMixture(
-        request.components,
-        covariance_type=request.covariance,
-        method=request.method,
-        max_iter=request.max_passes,
-        tol=request.tol,
-        n_init=request.starts,
-        random_state=request.seed,
-        reg_covar=request.reg_covar,
-        batch_size="auto" if request.batch_size is None else request.batch_size,
-        step_size="auto" if request.step_size is None else request.step_size,
-        verbose=int(verbose),
-        memory_limit=request.memory_limit,
-        scratch=None if request.scratch is None else str(request.scratch),
-        checkpoint=request.checkpoint,
-        checkpoint_every=request.checkpoint_every,
-        resume=request.resume,
+        request.components, covariance_type=request.covariance, reg_covar=request.reg_covar, **parameters
     )
 
 
-def _fit(mixture: GaussianMixture, table: Rows) -> bool:
+def _fit(mixture: GaussianMixture | Mixture, table: Rows) -> bool:
     """Fit, pass on what the estimator warns of, and return whether Ctrl-C ended it."""
     from sklearn.exceptions import ConvergenceWarning
 
@@ -190,7 +191,7 @@ def in_options(sentence: str) -> str:
     return changed.replace(": take resume='auto' to begin one", ": leave --resume out to begin one")
 
 
-def _save(mixture: GaussianMixture, table: Rows, out: Path) -> None:
+def _save(mixture: GaussianMixture | Mixture, table: Rows, out: Path) -> None:
     """Write the model with the names of its columns."""
     mixture.verbose = 0  # the bar was for this terminal, not for whoever loads the model
     if table.names:
@@ -205,7 +206,7 @@ def _save(mixture: GaussianMixture, table: Rows, out: Path) -> None:
 
 
 def _summary(
-    request: FitRequest, mixture: GaussianMixture, table: Rows, seconds: float, interrupted: bool
+    request: FitRequest, mixture: GaussianMixture | Mixture, table: Rows, seconds: float, interrupted: bool
 ) -> list[str]:
     passes = "1 pass" if mixture.n_iter_ == 1 else f"{mixture.n_iter_} passes"
     after = f"after {passes} of {mixture.method_} in {seconds:.1f} s"

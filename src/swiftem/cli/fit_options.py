@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from swiftem.cli.choices import Method
 from swiftem.cli.out_file import model_file
 
 __all__ = [
+    "GAUSSIAN",
     "CheckpointEveryOption",
     "CheckpointOption",
+    "FamilyOption",
     "MemoryLimitOption",
+    "MethodOption",
     "ResumeOption",
     "ScratchOption",
     "UpdateOption",
@@ -22,6 +25,7 @@ __all__ = [
     "missing",
     "model_file_if_any",
     "refuse_options_of_a_fit",
+    "refuse_options_of_gaussians",
 ]
 
 CheckpointOption = Annotated[
@@ -56,6 +60,9 @@ ScratchOption = Annotated[
 ResumeOption = Annotated[
     bool, typer.Option("--resume", help="Go on with the fit in the folder of --checkpoint.")
 ]
+GAUSSIAN = "gaussian"
+"""The family that has an estimator of its own."""
+
 UpdateOption = Annotated[
     Path | None,
     typer.Option(metavar="MODEL", help="Go on from this model with the rows of new tables, each read once."),
@@ -87,8 +94,55 @@ def refuse_options_of_a_fit(context: typer.Context) -> None:
             )
 
 
+def method_name(name: str) -> str:
+    """Return the name of a method, or refuse it."""
+    from swiftem.estimators.mixture.plan import METHOD_NAMES
+
+    return _one_of(name, METHOD_NAMES)
+
+
+def family_name(name: str) -> str:
+    """Return the name of a family, or refuse it."""
+    from swiftem.models.families import FAMILIES
+
+    return _one_of(name, (GAUSSIAN, *FAMILIES))
+
+
+def _one_of(name: str, names: Sequence[str]) -> str:
+    if name not in names:
+        raise typer.BadParameter(f"{name!r} is not one of {', '.join(map(repr, names))}.")
+    return name
+
+
+FamilyOption = Annotated[
+    str,
+    typer.Option(
+        metavar="NAME", callback=family_name, help="Of the components: gaussian, poisson, bernoulli, ..."
+    ),
+]
+MethodOption = Annotated[
+    str,
+    typer.Option(
+        metavar="NAME",
+        callback=method_name,
+        help="em, sem, iem, sem-vr, fiem, spider, ...; auto is em for few rows and sem-vr for many.",
+    ),
+]
+
+
+def refuse_options_of_gaussians(context: typer.Context, family: str) -> None:
+    """Refuse options that other families have no use for."""
+    for name in ("covariance", "reg_covar"):
+        source = context.get_parameter_source(name)
+        if family != GAUSSIAN and source is not None and source.name == "COMMANDLINE":
+            option = f"--{name.replace('_', '-')}"
+            raise typer.BadParameter(
+                f"components of family {family} have no covariance: leave it out.", param_hint=f"'{option}'"
+            )
+
+
 def check_fit(
-    method: Method, batch_size: int | None, step_size: float | None,
+    method: str, batch_size: int | None, step_size: float | None,
     checkpoint: Path | None, checkpoint_every: int | None, resume: bool,
 ) -> None:  # fmt: skip
     """Refuse what the estimator would refuse in other words, or not use."""
@@ -98,11 +152,11 @@ def check_fit(
     if step_size is not None and not 0.0 < step_size <= 1.0:
         raise typer.BadParameter(f"{step_size:g} is not above 0 and at most 1.", param_hint="'--step-size'")
     given = "'--batch-size'" if step_size is None else "'--step-size'"
-    if method == Method.em and (step_size is not None or batch_size is not None):
+    if method == "em" and (step_size is not None or batch_size is not None):
         raise typer.BadParameter(
             "em takes all rows in every step: choose another --method.", param_hint=given
         )
-    if method == Method.iem and step_size is not None:
+    if method == "iem" and step_size is not None:
         raise typer.BadParameter("iem has no step size: choose another --method.", param_hint=given)
 
 

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from swiftem.cli.components import screen, show_components
 from swiftem.cli.failures import one_sentence
-from swiftem.cli.model_file import KINDS, names_of, open_model, read_header
+from swiftem.cli.model_file import KINDS, MIXTURES, names_of, open_model, read_header
 from swiftem.data.rows.table_columns import shortened
 
 __all__ = ["info"]
@@ -48,9 +48,14 @@ def info(model: Path) -> None:
 
 def _of_mixture(mixture: Any) -> dict[str, str]:
     names, d = names_of(mixture), mixture.n_features_in_
+    is_gaussian = hasattr(mixture, "covariance_type")
     return {
         "components": str(mixture.n_components),
-        "covariance": KINDS[mixture.covariance_type],
+        **(
+            {"covariance": KINDS[mixture.covariance_type]}
+            if is_gaussian
+            else {"family": mixture.family_.name}
+        ),
         "columns": f"{d}: {shortened(names)}" if names else f"{d}, without names",
     }
 
@@ -95,9 +100,9 @@ def _writer(header: dict[str, Any]) -> str:
 
 
 SHOWN: dict[str, tuple[Callable[[Any], dict[str, str]], Callable[[Console, Any], None]]] = {
-    "GaussianMixture": (
-        _of_mixture,
-        lambda console, mixture: show_components(console, mixture, names_of(mixture)),
+    **dict.fromkeys(
+        MIXTURES,
+        (_of_mixture, lambda console, mixture: show_components(console, mixture, names_of(mixture))),
     ),
     "PLSA": (_of_topics, _show_topics),
 }

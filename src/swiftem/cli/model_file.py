@@ -12,12 +12,14 @@ from swiftem.data.rows.table_columns import UnknownColumnError, shortened
 from swiftem.data.rows.tables import Table, is_table, read_names, read_table
 
 if TYPE_CHECKING:
-    from swiftem.estimators import GaussianMixture
+    from swiftem.estimators import GaussianMixture, Mixture
 
-__all__ = ["KINDS", "names_of", "open_model", "read_header", "rows_for"]
+__all__ = ["KINDS", "MIXTURES", "names_of", "open_model", "read_header", "rows_for"]
 
 KINDS = {"full": "full", "tied": "tied", "diag": "diagonal", "spherical": "spherical"}
 """How covariances are called in sentences."""
+MIXTURES = ("GaussianMixture", "Mixture")
+"""Estimators that rows have components of."""
 
 
 def read_header(path: Path) -> dict[str, Any]:
@@ -31,12 +33,18 @@ def read_header(path: Path) -> dict[str, Any]:
         raise OSError(f"{path} cannot be read (permission denied).") from None
 
 
-def open_model(path: Path, kind: str = "GaussianMixture") -> Any:
-    """Return the model in a file, which has to be of this kind, or say in a sentence why there is none."""
+def open_model(path: Path, kind: str | None = None) -> Any:
+    """Return the model in a file, or say in a sentence why there is none.
+
+    It has to be of this kind; of any kind of mixture where none is named.
+    """
     import swiftem
 
     _check_file(path)
     try:
+        if kind is None:
+            found = read_header(path)["kind"]
+            kind = found if found in MIXTURES else MIXTURES[0]
         return getattr(swiftem, kind).load(path)
     except PermissionError:
         raise OSError(f"{path} cannot be read (permission denied).") from None
@@ -61,7 +69,7 @@ def names_of(model: Any) -> tuple[str, ...]:
 
 
 def rows_for(
-    mixture: GaussianMixture, path: Path, columns: Sequence[str] | None, weights: str | None
+    mixture: GaussianMixture | Mixture, path: Path, columns: Sequence[str] | None, weights: str | None
 ) -> Table:
     """Return the model's columns of a table: by name where both have names, else by position."""
     names, width = names_of(mixture), int(mixture.n_features_in_)

@@ -145,8 +145,8 @@ class MixtureBase(BaseEstimator, ABC):  # type: ignore[misc]
         """Refuse parameters that do not go with the rows ``X`` (n, d)."""
 
     @abstractmethod
-    def _given_start(self) -> dict[str, Any]:
-        """Return the parts of θ that the user gave for a start, by name."""
+    def _given_start(self, d: int) -> dict[str, Any]:
+        """Return the parts of θ, of ``d`` columns, that the user gave for a start, by name."""
 
     @abstractmethod
     def _theta(self, d: int | None = None) -> Any:

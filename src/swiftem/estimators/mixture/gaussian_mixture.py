@@ -172,6 +172,7 @@ lower_bounds_, n_features_in_, feature_names_in_
         return super(mixture.GaussianMixture, self).__sklearn_tags__()
 
     _check_parameters = mixture.GaussianMixture._check_parameters
+    _set_parameters = mixture.GaussianMixture._set_parameters
 
     def _model(self) -> GaussianMixtureModel:
         return GaussianMixtureModel(
@@ -180,7 +181,7 @@ lower_bounds_, n_features_in_, feature_names_in_
             concentration=self.concentration, prior=self.prior,
         )  # fmt: skip
 
-    def _given_start(self) -> dict[str, Any]:
+    def _given_start(self, d: int) -> dict[str, Any]:
         given: dict[str, Array] = {}
         for name in ("weights", "means"):
             value = getattr(self, f"{name}_init")

@@ -71,7 +71,7 @@ def make_start(
     ``kept`` says which of the user's rows are those of the source, for arrays that are for all of them. Rows
     that are stored are not read for it as a whole: names and functions see a sample of them.
     """
-    given: dict[str, Any] = estimator._given_start()
+    given: dict[str, Any] = estimator._given_start(bound.d)
     if len(given) == len(bound.like()):
         return Start(type(bound.like())(**given), None, 0)
     init_params = estimator.init_params

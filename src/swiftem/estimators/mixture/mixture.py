@@ -194,18 +194,13 @@ feature_names_in_
         )
 
     def _check_parameters(self, X: Any, xp: Any = np) -> None:
-        self._given_start_of(X.shape[1])
+        self._given_start(X.shape[1])
 
-    def _given_start(self) -> dict[str, Any]:
-        return {name: value for name, value in self._given.items() if value is not None}
-
-    def _given_start_of(self, d: int) -> None:
-        """Read the given start, or refuse it."""
-        self._given: dict[str, Any] = {"weights": None, "params": None}
+    def _given_start(self, d: int) -> dict[str, Any]:
+        given: dict[str, Any] = {}
         if self.weights_init is not None:
-            weights = as_floats("weights_init", self.weights_init, shape=(self.n_components,)).copy()
-            check_simplex("weights_init", weights)
-            self._given["weights"] = weights
+            given["weights"] = as_floats("weights_init", self.weights_init, shape=(self.n_components,)).copy()
+            check_simplex("weights_init", given["weights"])
         if self.params_init is not None:
             model = self._model()
             names = set(model.kind.shapes(1, 1))
@@ -214,7 +209,8 @@ feature_names_in_
                     f"params_init must have {', '.join(sorted(names))}, got {shown(list(self.params_init))}."
                 )
             even = np.full(self.n_components, 1.0 / self.n_components)
-            self._given["params"] = model.check_theta(even, self.params_init, d, "params_init: ").params
+            given["params"] = model.check_theta(even, self.params_init, d, "params_init: ").params
+        return given
 
     def _middle(self) -> Array:
         return np.zeros(self._model().width(self.n_features_in_))
@@ -280,4 +276,4 @@ feature_names_in_
         check_simplex("weights_", weights)
         model.kind.check_params({name: part.astype(np.float64) for name, part in params.items()})
         self.weights_, self.params_, self.family_ = weights, params, model.kind
-        self._given_start_of(d)
+        self._given_start(d)
