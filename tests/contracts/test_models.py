@@ -6,10 +6,16 @@ import scipy.sparse as sp
 
 from swiftem import models
 from swiftem.data import TokenSource
+from swiftem.models.families import FAMILIES
 from swiftem.testing import check_model
 
 RNG = np.random.default_rng(5)
 POINTS = RNG.normal(size=(41, 3)) * 2
+FAMILY_ROWS = {
+    "bernoulli": (RNG.random((41, 3)) < RNG.choice([0.2, 0.8], size=(41, 1))).astype(float),
+    "poisson": RNG.poisson(RNG.choice([2.0, 9.0], size=(41, 3))).astype(float),
+}
+"""Rows for each family of the library."""
 COUNTS = sp.csr_array(RNG.poisson(0.6, size=(12, 15)))
 
 
@@ -33,6 +39,17 @@ def gaussians(kind):
     ]
 
 
+def of_family(name):
+    """Cases of a family: likelihood alone, priors, one column, few rows."""
+    rows = FAMILY_ROWS[name]
+    return [
+        (models.MixtureModel(3, name), rows),
+        (models.MixtureModel(2, name, smoothing=2.0, concentration=1.5), rows.astype(np.float32)),
+        (models.MixtureModel(2, name, smoothing=0.5), rows[:, 0]),
+        (models.MixtureModel(1, name, smoothing=1.0), rows[:3]),
+    ]
+
+
 CASES = {
     "gaussian-mixture": [
         (models.GaussianMixtureModel(n_components=3), POINTS),
@@ -42,6 +59,7 @@ CASES = {
         (models.GaussianMixtureModel(n_components=2), np.asfortranarray(POINTS).astype(np.float32)),
         *(case for kind in ("full", "tied", "diag", "spherical") for case in gaussians(kind)),
     ],
+    "mixture": [case for name in FAMILIES for case in of_family(name)],
     "plsa": [
         (models.PLSAModel(n_topics=3, alpha=1e-3, beta=1e-3), COUNTS),
         (models.PLSAModel(n_topics=2), COUNTS * 0.5),

@@ -26,5 +26,5 @@ __all__ = [
     "PLSATheta",
 ]
 
-MODELS = {"gaussian-mixture": GaussianMixtureModel, "plsa": PLSAModel}
+MODELS = {"gaussian-mixture": GaussianMixtureModel, "mixture": MixtureModel, "plsa": PLSAModel}
 """The library's models by name; every one goes through the contract tests."""

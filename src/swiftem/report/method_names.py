@@ -23,7 +23,6 @@ STYLES: dict[str, Style] = {
     "iem": Style("iEM", "#009E73", "--"),
     "sem-vr": Style("sEM-VR", "#0072B2", "-"),
     "fiem": Style("fiEM", "#D55E00", "--"),
-    "spider": Style("SPIDER-EM", "#56B4E9", "-."),
     "fiem-shuffled": Style("fiEM, shuffled j", "#CC79A7", "-."),
     "iem-cyclic": Style("iEM, cyclic", "#009E73", "--"),
 }

@@ -42,6 +42,8 @@ def freeze(value: Any) -> Any:
         value = value.copy()
         value.flags.writeable = False
         return value
+    if isinstance(value, dict):
+        return {key: freeze(part) for key, part in value.items()}
     if isinstance(value, tuple):
         parts = [freeze(part) for part in value]
         return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)

@@ -186,7 +186,12 @@ class MixtureBase(BaseEstimator, ABC):  # type: ignore[misc]
 
     def _n_parameters(self) -> int:
         """Return how many parameters are free."""
-        return int(self._bind(ArraySource(np.zeros((1, self.n_features_in_)))).n_free)
+        return self._n_free(self.n_features_in_)
+
+    def _n_free(self, d: int) -> int:
+        """Return how many parameters are free where rows have ``d`` columns."""
+        model = self._model()
+        return int(model.bind(ArraySource(np.zeros((1, d))), centre=np.zeros(model.width(d))).n_free)
 
     def _read(
         self,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import inf, isfinite, log, nan
+from math import inf, isfinite, nan
 from numbers import Real
 from time import perf_counter
 from typing import Any, NamedTuple, Self
@@ -16,29 +16,32 @@ from sklearn.utils import check_random_state
 from swiftem._checks import check_not_lazy, shown
 from swiftem._typing import Array
 from swiftem.estimators.mixture.gaussian_mixture import GaussianMixture
+from swiftem.estimators.mixture.mixture import Mixture
+from swiftem.estimators.mixture.scores import criteria
 from swiftem.estimators.mixture.selection import Candidate
 from swiftem.estimators.mixture.split import double_component, parameters_of, split_component
 from swiftem.estimators.read_weights import read_weights
 from swiftem.estimators.validated import validated
 
-__all__ = ["KINDS", "CandidateFits", "Criterion", "Fitted"]
+__all__ = ["GAUSSIAN", "KINDS", "AnyMixture", "CandidateFits", "Criterion", "Fitted"]
 
 KINDS = ("full", "tied", "diag", "spherical")
 SAMPLE = 2000
 """Rows by which the component to split is chosen."""
 FIT = ("converged_", "n_iter_", "lower_bound_", "lower_bounds_", "method_", "history_", "stationarity_")
 """How a fit went, which is true of its mixture with a component doubled, too."""
-BLOCK = 1 << 16
-"""Rows whose responsibilities are in memory at a time, for the entropy."""
+GAUSSIAN = "gaussian"
+"""The family that :class:`swiftem.GaussianMixture` is for."""
 
-Criterion = str | Callable[[GaussianMixture, Any, Any], float]
+AnyMixture = GaussianMixture | Mixture
+Criterion = str | Callable[[AnyMixture, Any, Any], float]
 
 
 class Fitted(NamedTuple):
     """A row of the table, and its mixture, or None where the fit failed."""
 
     row: Candidate
-    mixture: GaussianMixture | None
+    mixture: AnyMixture | None
 
 
 @dataclass(frozen=True)
@@ -47,6 +50,8 @@ class CandidateFits:
 
     Attributes
     ----------
+    family : str or Family
+        ``"gaussian"``, or what :class:`swiftem.Mixture` takes.
     given : tuple
         X and sample_weight as the user gave them, for a criterion of theirs.
     X : ndarray, shape (n, d)
@@ -67,6 +72,7 @@ class CandidateFits:
         Of the estimator.
     """
 
+    family: Any
     given: tuple[Any, Any]
     X: NDArray[Any]
     weight: Array | None
@@ -81,7 +87,7 @@ class CandidateFits:
     @classmethod
     def prepare(
         cls, X: ArrayLike, sample_weight: ArrayLike | None, criterion: Criterion, n_init: int,
-        random_state: Any, parameters: dict[str, Any],
+        random_state: Any, parameters: dict[str, Any], family: Any = GAUSSIAN,
     ) -> Self:  # fmt: skip
         """Check the data as a fit would, once for all fits."""
         reader = GaussianMixture()
@@ -101,7 +107,7 @@ class CandidateFits:
             sample, of_sample = rows[np.sort(index)], None
         names = getattr(reader, "feature_names_in_", None)
         given = X, sample_weight
-        return cls(given, rows, weight, names, sample, of_sample, criterion, n_init, seed, parameters)
+        return cls(family, given, rows, weight, names, sample, of_sample, criterion, n_init, seed, parameters)
 
     @property
     def name(self) -> str:
@@ -114,11 +120,13 @@ class CandidateFits:
     def fit(self, kind: str, count: int, before: Fitted | None) -> Fitted:
         """Return the best fit with ``count`` components, no worse than ``before``, which has fewer."""
         began = perf_counter()
-        words = np.random.SeedSequence([self.seed, KINDS.index(kind), count]).generate_state(1)
+        words = np.random.SeedSequence(
+            [self.seed, KINDS.index(kind) if kind in KINDS else len(KINDS), count]
+        ).generate_state(1)
         seed = int(words[0]) >> 1
-        found: dict[str, tuple[GaussianMixture, float]] = {}
+        found: dict[str, tuple[AnyMixture, float]] = {}
         failed = ""
-        for start in ("fresh", "split") if before is not None else ("fresh",):
+        for start in ("fresh", "split") if before is not None and self._splits else ("fresh",):
             try:
                 mixture = self._begin(kind, count, seed, before if start == "split" else None)
                 mixture.fit(self.X, sample_weight=self.weight)
@@ -126,7 +134,7 @@ class CandidateFits:
                 failed = failed or " ".join(str(error).split())
             else:
                 found[start] = mixture, self._log_likelihood(mixture)
-        n_parameters = _n_parameters(kind, count, self.X.shape[1])
+        n_parameters = self._new(kind, count)._n_free(self.X.shape[1])
         if not found:
             seconds = perf_counter() - began
             return Fitted(
@@ -144,26 +152,48 @@ class CandidateFits:
         mixture.set_params(warm_start=False, n_init=self.n_init)
         return self._measured(mixture, log_likelihood, n_parameters, best, began)
 
-    def _begin(self, kind: str, count: int, seed: int, before: Fitted | None) -> GaussianMixture:
+    @property
+    def _splits(self) -> bool:
+        """Whether there is a rule for the component to split."""
+        return isinstance(self.family, str) and self.family == GAUSSIAN
+
+    def _new(self, kind: str, count: int, **more: Any) -> AnyMixture:
+        if self._splits:
+            return GaussianMixture(count, covariance_type=kind, **more, **self.parameters)
+        return Mixture(count, family=self.family, **more, **self.parameters)
+
+    def _begin(self, kind: str, count: int, seed: int, before: Fitted | None) -> AnyMixture:
         """Return a mixture to be fitted: afresh, or from an earlier one, whose components are split."""
         if before is None or before.mixture is None:
-            return GaussianMixture(
-                count, covariance_type=kind, n_init=self.n_init, random_state=seed, **self.parameters
-            )
+            return self._new(kind, count, n_init=self.n_init, random_state=seed)
         mixture = self._given(kind, parameters_of(before.mixture), seed)  # which knows no names of columns
         while mixture.n_components < count:
             mixture = self._given(kind, split_component(mixture, self.sample, self.sample_weight), seed)
         return mixture
 
-    def _doubled(self, before: Fitted, count: int, seed: int) -> GaussianMixture:
+    def _doubled(self, before: Fitted, count: int, seed: int) -> AnyMixture:
         """Return an earlier mixture, with as many components as wanted and the density that it has."""
         assert before.mixture is not None
         mixture = before.mixture
         while mixture.n_components < count:
-            mixture = self._given(mixture.covariance_type, double_component(mixture), seed)
+            if isinstance(mixture, GaussianMixture):
+                mixture = self._given(mixture.covariance_type, double_component(mixture), seed)
+            else:
+                mixture = self._twice(mixture, seed)
         for name in FIT:
             setattr(mixture, name, getattr(before.mixture, name))
         return mixture
+
+    def _twice(self, mixture: Mixture, seed: int) -> Mixture:
+        """Return a mixture with its largest component twice, each with half of its weight."""
+        theta = mixture._theta()
+        largest = int(theta.weights.argmax())
+        index = np.append(np.arange(mixture.n_components), largest)
+        weights = theta.weights[index] / np.where(index == largest, 2.0, 1.0)
+        params = {name: part[index] for name, part in theta.params.items()}
+        return Mixture.from_parameters(
+            weights, params, family=self.family, random_state=seed, **self.parameters
+        )
 
     def _given(self, kind: str, parts: tuple[Array, Array, Array], seed: int) -> GaussianMixture:
         """Return a mixture with these parameters, from which a fit goes on."""
@@ -171,17 +201,15 @@ class CandidateFits:
             *parts, covariance_type=kind, warm_start=True, random_state=seed, **self.parameters
         )
 
-    def _log_likelihood(self, mixture: GaussianMixture) -> float:
+    def _log_likelihood(self, mixture: AnyMixture) -> float:
         found = float(mixture.score(self.X, sample_weight=self.weight))
         return found if isfinite(found) else -inf
 
     def _measured(
-        self, mixture: GaussianMixture, log_likelihood: float, n_parameters: int, start: str, began: float
+        self, mixture: AnyMixture, log_likelihood: float, n_parameters: int, start: str, began: float
     ) -> Fitted:
-        total = float(len(self.X)) if self.weight is None else float(self.weight.sum())
-        aic = 2.0 * n_parameters - 2.0 * total * log_likelihood
-        bic = aic + n_parameters * (log(total) - 2.0)
-        values = {"bic": bic, "aic": aic, "icl": bic + 2.0 * self._entropy(mixture)}
+        _, total, entropy = mixture._entropy(self.X, self.weight)
+        values = criteria(total * log_likelihood, total, n_parameters, entropy)
         if self.names is not None:
             mixture.feature_names_in_ = self.names
         if isinstance(self.criterion, str):
@@ -192,29 +220,9 @@ class CandidateFits:
                 raise TypeError(f"criterion must return a number, got {shown(value)}.")
         failed = "" if isfinite(value) else f"The criterion is {value}."
         row = Candidate(
-            mixture.covariance_type, mixture.n_components, float(value), **values,
+            getattr(mixture, "covariance_type", None) or mixture.family_.name, mixture.n_components,
+            float(value), **values,
             log_likelihood=log_likelihood, n_parameters=n_parameters, converged=bool(mixture.converged_),
             passes=int(mixture.n_iter_), seconds=perf_counter() - began, start=start, failed=failed,
         )  # fmt: skip
         return Fitted(row, mixture)
-
-    def _entropy(self, mixture: GaussianMixture) -> float:
-        """Return the entropy of the responsibilities, summed over rows with their weights."""
-        total = 0.0
-        for start in range(0, len(self.X), BLOCK):
-            r = np.asarray(mixture.predict_proba(self.X[start : start + BLOCK]), dtype=np.float64)
-            each = -(r * np.log(np.where(r > 0, r, 1.0))).sum(axis=1)
-            total += float(each.sum() if self.weight is None else self.weight[start : start + BLOCK] @ each)
-        return total
-
-
-def _n_parameters(kind: str, count: int, d: int) -> int:
-    """Return the free parameters of a mixture.
-
-    >>> _n_parameters("full", 3, 2), _n_parameters("tied", 3, 2)
-    (17, 11)
-    """
-    of_covariances = {
-        "full": count * d * (d + 1) // 2, "tied": d * (d + 1) // 2, "diag": count * d, "spherical": count,
-    }  # fmt: skip
-    return count * d + count - 1 + of_covariances[kind]

@@ -21,10 +21,20 @@ from swiftem.estimators.mixture.stored_rows import is_stored, open_rows
 from swiftem.estimators.read_weights import read_weights
 from swiftem.estimators.validated import validated
 
-__all__ = ["MixtureScores"]
+__all__ = ["MixtureScores", "criteria"]
 
 NUMBERS = 1 << 22
 """Responsibilities that are made at a time where they are not what is asked for."""
+
+
+def criteria(total: float, weight: float, n_parameters: int, entropy: float = 0.0) -> dict[str, float]:
+    """Return AIC, BIC and ICL, from Σ w log g, Σ w, free parameters and the entropy of responsibilities.
+
+    >>> criteria(-100.0, 50.0, 3)["aic"]
+    206.0
+    """
+    bic = -2.0 * total + n_parameters * log(weight)
+    return {"bic": bic, "aic": -2.0 * total + 2.0 * n_parameters, "icl": bic + 2.0 * entropy}
 
 
 class MixtureScores(MixtureBase):
@@ -161,8 +171,7 @@ class MixtureScores(MixtureBase):
         sample_weight : array-like, shape (n,), optional
             Non-negative weights.
         """
-        total, weight = self._total(self._rows(X), sample_weight)
-        return -2.0 * total + self._n_parameters() * log(weight)
+        return criteria(*self._total(self._rows(X), sample_weight), self._n_parameters())["bic"]
 
     def aic(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Return Akaike's information criterion, −2 Σ w log g + 2p: the lower the better.
@@ -174,8 +183,7 @@ class MixtureScores(MixtureBase):
         sample_weight : array-like, shape (n,), optional
             Non-negative weights.
         """
-        total, _ = self._total(self._rows(X), sample_weight)
-        return -2.0 * total + 2.0 * self._n_parameters()
+        return criteria(*self._total(self._rows(X), sample_weight), self._n_parameters())["aic"]
 
     def icl(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Return the integrated completed likelihood criterion, BIC + 2·entropy: the lower the better.
@@ -196,11 +204,16 @@ class MixtureScores(MixtureBase):
             no_weights_beside(sample_weight)
         else:
             given = read_weights(sample_weight, rows)
-        total = entropy = of_all = 0.0
-        for _, weight, evaluation in self._with_responsibilities(rows, given):
+        total, of_all, entropy = self._entropy(rows, given)
+        return criteria(total, of_all, self._n_parameters(), entropy)["icl"]
+
+    def _entropy(self, X: Any, weight: Array | None) -> tuple[float, float, float]:
+        """Return Σ w log g, Σ w, and the entropy of the responsibilities, −Σ w Σ_m r_m log r_m."""
+        total = of_all = entropy = 0.0
+        for _, here, evaluation in self._with_responsibilities(X, weight):
             r = evaluation.responsibilities
             assert r is not None
-            entropy -= float(weight @ (r * np.log(r, out=np.zeros_like(r), where=r > 0)).sum(axis=1))
-            total += float(weight @ evaluation.log_likelihood)
-            of_all += float(weight.sum())
-        return -2.0 * total + self._n_parameters() * log(of_all) + 2.0 * entropy
+            entropy -= float(here @ (r * np.log(r, out=np.zeros_like(r), where=r > 0)).sum(axis=1))
+            total += float(here @ evaluation.log_likelihood)
+            of_all += float(here.sum())
+        return total, of_all, entropy

@@ -16,10 +16,19 @@ from sklearn.exceptions import ConvergenceWarning
 from swiftem._checks import check_choice, check_int, shown
 from swiftem._warn import warn
 from swiftem.engine.threads import get_threads, one_thread_blas, one_thread_openmp
-from swiftem.estimators.mixture.candidate_fits import KINDS, CandidateFits, Criterion, Fitted
+from swiftem.estimators.mixture.candidate_fits import (
+    GAUSSIAN,
+    KINDS,
+    AnyMixture,
+    CandidateFits,
+    Criterion,
+    Fitted,
+)
 from swiftem.estimators.mixture.gaussian_mixture import GaussianMixture
+from swiftem.estimators.mixture.mixture import Mixture
 from swiftem.estimators.mixture.reseed import DegenerateComponentWarning
 from swiftem.estimators.mixture.selection import Candidate, Selection, components
+from swiftem.models.families import Family, read_family
 
 __all__ = ["select"]
 
@@ -29,6 +38,7 @@ NOT_YOURS = {
     "weights_init": "it would fix the number of components",
     "means_init": "it would fix the number of components",
     "precisions_init": "it would fix the number of components",
+    "params_init": "it would fix the number of components",
     "warm_start": "every fit starts afresh and from the one before",
     "verbose_interval": "there is a line for each fit",
 }
@@ -41,6 +51,7 @@ def select(
     covariance_types: str | Sequence[str] = KINDS,
     criterion: Criterion = "bic",
     *,
+    family: str | Family = GAUSSIAN,
     sample_weight: ArrayLike | None = None,
     n_init: int = 1,
     n_jobs: int | None = None,
@@ -66,6 +77,9 @@ def select(
     criterion : {"bic", "aic", "icl"} or callable
         What to choose by; the lower the better. A callable is given (mixture, X, sample_weight), as
         ``swiftem.GaussianMixture.bic`` is, and returns a number.
+    family : str or Family
+        Of the components: "gaussian", or what :class:`swiftem.Mixture` takes; ``covariance_types`` are then
+        left out, and ``covariance_type`` in the table is the family's name.
     sample_weight : array-like, shape (n,), optional
         Non-negative weights, for fits and criteria.
     n_init : int
@@ -77,7 +91,8 @@ def select(
     verbose : bool
         Whether to print a line for each fit.
     **parameters
-        Further parameters of :class:`swiftem.GaussianMixture`, such as ``method``, ``tol`` or ``reg_covar``.
+        Further parameters of :class:`swiftem.GaussianMixture` or :class:`swiftem.Mixture`, such as
+        ``method``, ``tol`` or ``reg_covar``.
 
     Returns
     -------
@@ -102,15 +117,17 @@ def select(
     BIC is lowest for spherical covariances, 3 components
     """
     counts = _counts(n_components)
-    kinds = _kinds(covariance_types)
+    kinds = _kinds(covariance_types) if family == GAUSSIAN else [read_family(family).name]
+    if family != GAUSSIAN and covariance_types is not KINDS:
+        raise ValueError(f"covariance_types must be left out for family={kinds[0]!r}, which has none.")
     if not callable(criterion):
         check_choice("criterion", criterion, CRITERIA)
     check_int("n_init", n_init, minimum=1)
     threads = _threads(n_jobs)
     if not isinstance(verbose, bool | np.bool_ | Integral):
         raise TypeError(f"verbose must be True or False, got {shown(verbose)}.")
-    _check_parameters(parameters)
-    fits = CandidateFits.prepare(X, sample_weight, criterion, n_init, random_state, parameters)
+    _check_parameters(parameters, GaussianMixture if family == GAUSSIAN else Mixture)
+    fits = CandidateFits.prepare(X, sample_weight, criterion, n_init, random_state, parameters, family)
     done: dict[tuple[str, int], Fitted] = {}
     stop = Event()
 
@@ -205,16 +222,16 @@ def _threads(n_jobs: int | None) -> int:
     return get_threads() if count == -1 else count
 
 
-def _check_parameters(parameters: dict[str, Any]) -> None:
+def _check_parameters(parameters: dict[str, Any], kind: type[AnyMixture]) -> None:
     for name in parameters:
         if name in NOT_YOURS:
             raise TypeError(f"select cannot take {name}: {NOT_YOURS[name]}.")
-        if name not in GaussianMixture().get_params():
-            raise TypeError(f"select has no parameter {name!r}; those of GaussianMixture are passed on.")
+        if name not in kind().get_params():
+            raise TypeError(f"select has no parameter {name!r}; those of {kind.__name__} are passed on.")
     start = parameters.get("init_params", "kmeans")
     if not (isinstance(start, str) or callable(start)):
         raise TypeError("select cannot take init_params as an array: it would fix the number of components.")
-    GaussianMixture(**parameters)._validate_params()
+    kind(**parameters)._validate_params()
 
 
 def _line(row: Candidate, name: str) -> str:

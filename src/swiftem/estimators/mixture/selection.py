@@ -8,8 +8,11 @@ from html import escape
 from math import inf, isfinite
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from swiftem.models.covariance import COVARIANCES
+
 if TYPE_CHECKING:
     from swiftem.estimators.mixture.gaussian_mixture import GaussianMixture
+    from swiftem.estimators.mixture.mixture import Mixture
 
 __all__ = ["Candidate", "Selection", "components"]
 
@@ -75,22 +78,22 @@ class Selection:
 
     Attributes
     ----------
-    best : GaussianMixture
+    best : GaussianMixture or Mixture
         The fitted mixture with the lowest criterion.
     table : list of Candidate
         All fits, by kind of covariances in the order asked for, then by number of components.
     criterion : str
         Name of the criterion.
-    models : dict of (str, int) to GaussianMixture
+    models : dict of (str, int) to GaussianMixture or Mixture
         Every fitted mixture by (covariance_type, n_components).
     interrupted : bool
         Whether Ctrl-C ended the search early.
     """
 
-    best: GaussianMixture
+    best: GaussianMixture | Mixture
     table: list[Candidate]
     criterion: str
-    models: dict[tuple[str, int], GaussianMixture]
+    models: dict[tuple[str, int], GaussianMixture | Mixture]
     interrupted: bool = False
 
     @property
@@ -110,7 +113,9 @@ class Selection:
 
     def _headline(self) -> str:
         first = self.ranking[0]
-        said = f"{first.covariance_type} covariances, {components(first.n_components)}"
+        is_gaussian = first.covariance_type in COVARIANCES
+        what = "covariances" if is_gaussian else "mixtures"
+        said = f"{first.covariance_type} {what}, {components(first.n_components)}"
         failed = sum(bool(row.failed) for row in self.table)
         fits = f"{len(self.table)} fits" + (f", {failed} of them failed" if failed else "")
         return f"{self.criterion} is lowest for {said} ({fits}{'; interrupted' if self.interrupted else ''})"

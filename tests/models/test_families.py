@@ -1,0 +1,194 @@
+"""Families of components: densities, M-steps, draws, and the plain formulas."""
+
+import numpy as np
+import pytest
+from scipy import optimize, stats
+
+import swiftem
+from swiftem import methods, models
+from swiftem.data import ArraySource
+from swiftem.models.families import FAMILIES, Bernoulli, Family, Poisson, find_family, read_family
+
+RNG = np.random.default_rng(3)
+PARAMS = {
+    "bernoulli": {"probabilities": RNG.uniform(0.1, 0.9, size=(2, 3))},
+    "poisson": {"rates": RNG.uniform(0.5, 9.0, size=(2, 3))},
+}
+LAWS = {
+    "bernoulli": lambda y, params, m: stats.bernoulli.logpmf(y, params["probabilities"][m]).sum(axis=1),
+    "poisson": lambda y, params, m: stats.poisson.logpmf(y, params["rates"][m]).sum(axis=1),
+}
+every_family = pytest.mark.parametrize("name", sorted(FAMILIES))
+
+
+def rows_of(name, count=500, seed=0):
+    rng = np.random.default_rng(seed)
+    return FAMILIES[name]().draw(PARAMS[name], rng.choice(2, count), rng)
+
+
+def log_density(family, y, params):
+    phi, constant = family.natural(params)
+    base = family.log_base(y)
+    return family.features(y) @ phi.T + constant + (0.0 if base is None else base[:, None])
+
+
+@every_family
+def test_the_density_is_scipys(name):
+    family, y = FAMILIES[name](), rows_of(name)
+    for m in range(2):
+        expected = LAWS[name](y, PARAMS[name], m)
+        assert np.allclose(log_density(family, y, PARAMS[name])[:, m], expected, rtol=1e-12, atol=1e-12)
+
+
+@every_family
+def test_the_m_step_is_the_largest_likelihood(name):
+    """Against a numerical search over the natural parameters of one component."""
+    family, y = FAMILIES[name](), rows_of(name)
+    means = family.features(y).mean(axis=0, keepdims=True)
+    found = family.m_step(np.ones(1), means)
+    best = log_density(family, y, found).mean()
+    for _ in range(20):
+        near = {key: part * RNG.uniform(0.9, 1.1, size=part.shape) for key, part in found.items()}
+        if name == "bernoulli":
+            near = {key: np.clip(part, 0.01, 0.99) for key, part in near.items()}
+        assert log_density(family, y, near).mean() <= best + 1e-12
+
+
+@every_family
+def test_draws_have_the_components_means(name):
+    family = FAMILIES[name]()
+    labels = np.repeat([0, 1], 20_000)
+    y = family.draw(PARAMS[name], labels, np.random.default_rng(1))
+    for m in range(2):
+        found = family.m_step(np.ones(1), family.features(y[labels == m]).mean(axis=0, keepdims=True))
+        for key, part in found.items():
+            assert np.allclose(part[0], PARAMS[name][key][m], rtol=0.05)
+
+
+@every_family
+@pytest.mark.parametrize("method", methods.METHODS.values(), ids=methods.METHODS)
+def test_compiled_runs_are_the_references(name, method):
+    y, weight = rows_of(name), np.random.default_rng(2).uniform(0.5, 2.0, size=500)
+    made = method() if method is methods.EM else method(batch_size=20)
+    model, options = models.MixtureModel(2, name), {"n_iter": 60, "seed": 1, "sample_weight": weight}
+    ours = swiftem.run(model, y, made, **options)
+    theirs = swiftem.run(model, y, made, kernels="reference", **options)
+    assert np.abs(ours.s - theirs.s).max() < 1e-11
+    value = swiftem.objective(model, y, ours.theta, sample_weight=weight)
+    bound = model.bind(ArraySource(y, weight))
+    loss = -weight @ bound.posterior(next(ArraySource(y, weight).blocks(500)), ours.theta)[1] / weight.sum()
+    assert value == pytest.approx(bound.penalty(ours.theta) + loss, rel=1e-12)
+
+
+def test_em_by_hand():
+    """Ten iterations of the plainest EM for two Poisson components, without a prior."""
+    y = rows_of("poisson").astype(np.int64)
+    model = models.MixtureModel(2, "poisson", smoothing=0.0)
+    theta = model.theta(weights=[0.4, 0.6], rates=PARAMS["poisson"]["rates"][::-1] + 1.0)
+    weights, rates = theta.weights, theta.params["rates"]
+    for _ in range(10):
+        joint = weights * np.exp([LAWS["poisson"](y, {"rates": rates}, m) for m in range(2)]).T
+        r = joint / joint.sum(axis=1, keepdims=True)
+        weights, rates = r.mean(axis=0), r.T @ y / r.sum(axis=0)[:, None]
+    found = swiftem.run(model, y, methods.EM(), theta0=theta, n_iter=10).theta
+    assert np.allclose(found.weights, weights, rtol=1e-12)
+    assert np.allclose(found.params["rates"], rates, rtol=1e-12)
+
+
+def test_smoothing_is_the_maximum_a_posteriori():
+    """One component: the objective is least at the M-step."""
+    y = rows_of("poisson")[:, :1]
+    model = models.MixtureModel(1, "poisson", smoothing=30.0)
+    theta = swiftem.run(model, y, methods.EM(), n_iter=3, seed=0).theta
+
+    def value(rate):
+        return swiftem.objective(model, y, model.theta(rates=[[rate]]))
+
+    best = optimize.minimize_scalar(value, bounds=(0.1, 20.0), method="bounded", options={"xatol": 1e-10})
+    assert theta.params["rates"][0, 0] == pytest.approx(best.x, abs=1e-6)
+
+
+def test_a_column_of_zeros_and_parameters_at_the_bound():
+    y = np.column_stack([rows_of("bernoulli")[:, 0], np.zeros(500), np.ones(500)])
+    model = models.MixtureModel(2, "bernoulli", smoothing=0.0)
+    theta = swiftem.run(model, y, methods.EM(), n_iter=20, seed=0).theta
+    assert np.array_equal(theta.params["probabilities"][:, 1:], [[0.0, 1.0], [0.0, 1.0]])
+    assert np.isfinite(swiftem.objective(model, y, theta))
+
+
+def test_noise_below_the_bound_is_no_reason_to_reject_a_step():
+    y = np.zeros((400, 2))
+    y[:3] = 50.0
+    method = methods.VarianceReducedEM(step_size=0.3, batch_size=5)
+    result = swiftem.run(models.MixtureModel(2, "poisson"), y, method, n_iter=400, seed=0)
+    assert (result.theta.params["rates"] > 0).all()
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "sentence"),
+    [
+        ("poisson", -1.0, r"data must be counts \(0, 1, 2, ...\), got -1 in row 7 \(family 'poisson'\)"),
+        ("poisson", 0.5, r"got 0.5 in row 7"),
+        ("bernoulli", 2.0, r"data must be 0 or 1, got 2 in row 7"),
+    ],
+)
+def test_rows_that_cannot_be(name, value, sentence):
+    y = rows_of(name)
+    y[7, 1] = value
+    with pytest.raises(ValueError, match=sentence):
+        swiftem.run(models.MixtureModel(2, name), y, methods.EM(), n_iter=1)
+
+
+def test_families_by_name():
+    assert read_family("poisson") == Poisson()
+    assert read_family(Bernoulli()) == Bernoulli()
+    with pytest.raises(ValueError, match="family must be 'bernoulli' or 'poisson', got 'poison'"):
+        read_family("poison")
+    with pytest.raises(TypeError, match="family must be a name or a Family, got 3"):
+        read_family(3)
+
+    class Own(Poisson):
+        name = "own"
+
+    assert find_family("own") is Own
+    with pytest.raises(ValueError, match="family 'nobodys' is not known"):
+        find_family("nobodys")
+
+
+def test_every_family_of_the_package_is_registered():
+    import inspect
+    import pkgutil
+    from importlib import import_module
+
+    from swiftem.models import families
+
+    found = {
+        kind
+        for module in pkgutil.iter_modules(families.__path__)
+        for _, kind in inspect.getmembers(
+            import_module(f"swiftem.models.families.{module.name}"), inspect.isclass
+        )
+        if issubclass(kind, Family) and kind is not Family
+    }
+    assert found == set(FAMILIES.values())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ({"rates": [[1.0], [2.0]], "weights": [0.5, 0.6]}, "weights must sum to 1"),
+        ({"rates": [[-1.0], [2.0]]}, "rates must not be negative"),
+        ({"rates": [[1.0, 2.0]]}, r"rates must have shape \(2, 2\)"),
+    ],
+)
+def test_parameters_that_cannot_be(arguments, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        models.MixtureModel(2, "poisson").theta(**arguments)
+
+
+def test_parameters_of_other_names():
+    with pytest.raises(TypeError, match="theta needs rates, got means"):
+        models.MixtureModel(2, "poisson").theta(means=[[1.0]])
+    model = models.MixtureModel(2, "poisson")
+    with pytest.raises(TypeError, match=r"theta0 must be made by model.theta\(weights=, rates=\)"):
+        swiftem.run(model, [1, 2, 3], methods.EM(), theta0=(1.0,), n_iter=1)
