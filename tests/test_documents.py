@@ -87,7 +87,13 @@ def test_the_readme_shows_a_run(capsys):
 
 @pytest.mark.parametrize(
     "page",
-    ["docs/coming_from_sklearn.md", "docs/which_method.md", "docs/theory.md", "docs/checkpoints.md"],
+    [
+        "docs/coming_from_sklearn.md",
+        "docs/which_method.md",
+        "docs/families.md",
+        "docs/theory.md",
+        "docs/checkpoints.md",
+    ],
 )
 def test_what_a_page_shows_runs(page, tmp_path, monkeypatch):
     """In order, and in one namespace: later blocks use what earlier ones made."""
@@ -99,17 +105,19 @@ def test_what_a_page_shows_runs(page, tmp_path, monkeypatch):
 
 
 def test_the_thresholds_of_the_rule_are_the_rule():
-    from swiftem.estimators.mixture.plan import make_plan, per_component
+    from swiftem.estimators.mixture.plan import make_plan
+    from swiftem.models import GaussianMixtureModel
 
     page = (ROOT / "docs/which_method.md").read_text()
     rows = re.findall(r"^\| (\d+) \| (\d+) \| (\w+) \| ([\d.]+) \| ([\d,]+) \|$", page, flags=re.M)
     assert len(rows) >= 5
     for components, columns, kind, p, n in rows:
-        size = {"d": int(columns), "n_components": int(components), "covariance": kind}
-        assert per_component(kind, int(columns), int(components)) == pytest.approx(float(p), abs=0.05)
+        size = GaussianMixtureModel(int(components), covariance=kind).size(int(columns))
+        sizes = {"n_components": int(components), "size": size}
+        assert size / int(components) == pytest.approx(float(p), abs=0.05)
         first = int(n.replace(",", ""))
-        assert make_plan("auto", "auto", "auto", n=first, **size).name == "sem-vr"
-        assert make_plan("auto", "auto", "auto", n=first - 1, **size).name == "em"
+        assert make_plan("auto", "auto", "auto", n=first, **sizes).name == "sem-vr"
+        assert make_plan("auto", "auto", "auto", n=first - 1, **sizes).name == "em"
 
 
 @pytest.mark.slow
