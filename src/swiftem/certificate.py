@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from swiftem._typing import Array
+from swiftem._typing import Array, Theta
 from swiftem.models.gaussian_components import BoundGaussians
 from swiftem.models.plsa import BoundPLSA
+from swiftem.problem import Problem
 
-__all__ = ["certificate", "relative_change"]
+__all__ = ["certificate", "certify", "relative_change"]
 
 LEAST_VARIANCE = 1e-280
 """A column of less has none: its inverse would not be finite."""
@@ -65,6 +66,12 @@ def certificate(bound: Any, s: Array, after: Array) -> float:
         scale = np.ones_like(s)
         bound.unpack(scale).doc_topic[...] = 0.0
     return relative_change(s, after, scale)
+
+
+def certify(problem: Problem, s: Array, theta: Theta) -> tuple[float, float]:
+    r"""Return the objective at :math:`\theta = \bar\theta(s)` and the certificate of ``s``, by one pass."""
+    after = problem.e_step.full(theta)
+    return problem.e_step.objective(theta), certificate(problem.bound, s, after)
 
 
 def _unit_variance(bound: Any, s: Array) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -82,7 +83,7 @@ class BoundGaussians:
     centre: Array
     prior: BoundPrior
     epsilon: float
-    _solved: list[tuple[Array, GaussianTheta]] = field(default_factory=list, repr=False)
+    _solved: Any = field(default_factory=threading.local, repr=False)
 
     @property
     def d(self) -> int:
@@ -164,15 +165,16 @@ class BoundGaussians:
     def in_domain(self, s: Array) -> bool:
         """Tell whether the M-step gives positive weights and positive definite covariances.
 
-        To know that is to do the M-step: its result is kept, once, for :meth:`m_step`.
+        To know that is to do the M-step: its result is kept, once and by thread, for :meth:`m_step`.
         """
         theta = self._solve(s)
-        self._solved[:] = [] if theta is None else [(s.copy(), theta)]
+        self._solved.last = None if theta is None else (s.copy(), theta)
         return theta is not None
 
     def m_step(self, s: Array) -> GaussianTheta:
         r"""Return :math:`\bar\theta(s)`, equation (mstep), in the coordinates of the data."""
-        known, theta = self._solved.pop() if self._solved else (None, None)
+        known, theta = getattr(self._solved, "last", None) or (None, None)
+        self._solved.last = None
         if theta is None or known is None or not np.array_equal(known, s):
             theta = self._solve(s)
         if theta is None:
