@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 
 from swiftem._typing import Array
 from swiftem.data.rows.array_source import ArraySource
-from swiftem.engine.choose import choose_expectation
 from swiftem.estimators.mixture.reservoir import Reservoir
 from swiftem.models import GaussianMixtureModel
 from swiftem.models.covariance import COVARIANCES
 from swiftem.models.gaussian_components import BoundGaussians, bind_gaussians
 from swiftem.models.gaussian_theta import GaussianTheta
 from swiftem.models.normal_inverse_wishart import BoundPrior
+from swiftem.problem import Problem
 
 __all__ = ["OnlineMixture", "draw", "n_parameters"]
 
@@ -87,8 +87,8 @@ class OnlineMixture:
     ) -> tuple[OnlineMixture, GaussianTheta]:
         """Return what follows from a first batch, which is fitted as a whole."""
         theta = fit_rows(source, None)
-        bound = bind_gaussians(model, source)
-        e_step = choose_expectation("auto", bound, source)
+        problem = Problem(model, source)
+        bound, e_step = problem.bound, problem.e_step
         s = e_step.full(theta)
         online = cls(
             model, bound.centre, s, source.total_weight,
@@ -121,7 +121,7 @@ class OnlineMixture:
         """Return what follows from one more batch; ``theta`` is the last."""
         seen = self.seen + source.total_weight
         bound = self._bind(source, seen)
-        e_step = choose_expectation("auto", bound, source)
+        e_step = Problem(self.model, source, bound=bound).e_step
         proxy = e_step.full(theta)
         now = replace(
             self, seen=seen, bound=-e_step.objective(theta), n_batches=self.n_batches + 1,
@@ -141,7 +141,7 @@ class OnlineMixture:
         if rows.n < self.model.n_components:
             return now, theta
         bound = self._bind(rows, self.seen)
-        e_step = choose_expectation("auto", bound, rows)
+        e_step = Problem(self.model, rows, bound=bound).e_step
         try:
             fresh, near = fit_rows(rows, None), fit_rows(rows, theta)
         except ValueError:  # of rows that are all alike, say: they tell of no better place

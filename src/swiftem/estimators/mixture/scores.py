@@ -14,12 +14,12 @@ from swiftem._checks import check_not_lazy
 from swiftem._typing import Array, Theta
 from swiftem.data.rows.array_source import ArraySource
 from swiftem.data.rows.stored_source import StoredSource
-from swiftem.engine.choose import choose_expectation
 from swiftem.engine.expectation import Evaluation, Expectation
 from swiftem.estimators.mixture.stored_rows import is_stored, open_rows
 from swiftem.estimators.read_weights import read_weights
 from swiftem.estimators.validated import validated
 from swiftem.models import GaussianMixtureModel
+from swiftem.problem import Problem
 
 __all__ = ["MixtureScores", "check_columns", "no_weights_beside"]
 
@@ -86,8 +86,9 @@ class MixtureScores:
         source = X if isinstance(X, StoredSource) else ArraySource(X)
         # The middle of the components does for a centre, and saves a pass.
         centre = np.asarray(self.weights_, dtype=np.float64) @ np.asarray(self.means_, dtype=np.float64)
-        bound = self._model().bind(source, centre=centre)
-        return source, bound, choose_expectation("auto", bound, source)
+        model = self._model()
+        problem = Problem(model, source, bound=model.bind(source, centre=centre))
+        return source, problem.bound, problem.e_step
 
     def _evaluate(self, X: Any, **wanted: bool) -> Evaluation:
         return self._e_step(X)[2].evaluate(self._theta(), **wanted)
