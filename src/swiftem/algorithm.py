@@ -16,6 +16,7 @@ from swiftem._typing import Array, Theta
 from swiftem._warn import warn
 from swiftem.arguments import (
     check_callable,
+    check_kernels,
     check_method,
     check_model,
     check_state,
@@ -29,7 +30,6 @@ from swiftem.checkpoints.check_position import check_position
 from swiftem.checkpoints.run_checkpoint import Position
 from swiftem.data.as_source import as_source
 from swiftem.data.draws import INITIAL_THETA, Entropy, Seed, generator
-from swiftem.engine import check_kernels
 from swiftem.engine.choose import choose_lane
 from swiftem.engine.expectation import Expectation
 from swiftem.engine.lane import Current, Lane, Task

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from swiftem._checks import as_floats, check_int, shown
+from swiftem._checks import as_floats, check_choice, check_int, shown
 from swiftem._typing import Array, Theta
 from swiftem.data.draws import TERMINATION, Entropy, Seed, generator, read_seed
 from swiftem.data.source import Source
@@ -19,7 +19,9 @@ from swiftem.schedules import Schedule
 from swiftem.termination import RandomTermination
 
 __all__ = [
+    "KERNELS",
     "check_callable",
+    "check_kernels",
     "check_method",
     "check_model",
     "check_state",
@@ -28,11 +30,21 @@ __all__ = [
     "read_start",
 ]
 
+KERNELS = ("auto", "reference")
+
 
 def check_callable(name: str, value: Any) -> None:
     """Refuse what is neither None nor a function."""
     if value is not None and not callable(value):
         raise TypeError(f"{name} must be a function of an iterate, got {shown(value)}.")
+
+
+def check_kernels(kernels: str) -> None:
+    """Refuse what names no kernels.
+
+    >>> check_kernels("reference")
+    """
+    check_choice("kernels", kernels, KERNELS)
 
 
 def check_model(model: Any) -> None:

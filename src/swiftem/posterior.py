@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from swiftem._typing import Theta
+from swiftem.arguments import check_kernels
 from swiftem.data.as_source import as_source
 from swiftem.data.source import Source
-from swiftem.engine import check_kernels
 from swiftem.engine.expectation import Evaluation
 from swiftem.models.gaussian_theta import GaussianTheta
 from swiftem.models.model import Model
