@@ -13,7 +13,7 @@ from benchmarks.row import Row
 from benchmarks.runs import agree
 from benchmarks.timing import interleaved, least
 from swiftem import data, models
-from swiftem.engine.choose import choose_expectation
+from swiftem.engine.expectation import choose_expectation
 
 __all__ = ["LEAD", "NOTE", "TITLE", "rows"]
 

@@ -18,8 +18,8 @@ import scipy.sparse as sp
 import swiftem
 from swiftem import methods, models
 from swiftem._cache import replacing
+from swiftem.budget import MemoryLimitError
 from swiftem.checkpoints.tree import encode
-from swiftem.files.memory_limit import MemoryLimitError
 from swiftem.files.scratch import is_scratch
 
 N = 6000

@@ -197,8 +197,8 @@ MUTANTS = [
     (
         "gaussian_mixture: equal weights of a fit do not count in what follows",
         "estimators/mixture/estimator.py",
-        "self._past = Past(fit.s, fitting.bound.about, read.total_weight)",
-        "self._past = Past(fit.s, fitting.bound.about, fitting.source.total_weight)",
+        "self._past = Past(fit.s, fitting.problem.bound.about, read.total_weight)",
+        "self._past = Past(fit.s, fitting.problem.bound.about, fitting.problem.source.total_weight)",
         f"{STREAM_TESTS}::test_the_weight_of_a_batch_counts",
     ),
 ]

@@ -9,9 +9,8 @@ from anonymous_memory import peak
 from stored_sources import write
 
 from swiftem import GaussianMixture, methods
-from swiftem.budget import memory_needed
+from swiftem.budget import bytes_needed, in_words
 from swiftem.data import open_source
-from swiftem.files.memory_limit import in_words
 
 pytest.importorskip("pyarrow")
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="RssAnon is Linux's")
@@ -68,7 +67,7 @@ print(result.n_iter, is_scratch(result.state.method.memory))
 @pytest.mark.slow
 def test_a_run_that_goes_on_stays_under_the_limit_too(file, method, tmp_path):
     """Its memory, 96 MB, is read into a scratch file, and not into memory."""
-    needed = memory_needed(open_source(file, window=20_000), methods.METHODS[method](), statistics=24 * 17)
+    needed = bytes_needed(open_source(file, window=20_000), methods.METHODS[method](), statistics=24 * 17)
     limit = -(-needed // 10**6)
     for iterations in (100, 200):
         output, grown = peak(RESUME, file, method, f"{limit}MB", tmp_path, iterations)
@@ -85,7 +84,7 @@ def kept(file, method, window=20_000, memory=0):
     """Fit with the least limit there may be, and return it and how much memory was taken."""
     size = 8 * (1 + D + D * (D + 1) // 2)
     source = open_source(file, window=window)
-    needed = memory_needed(source, methods.METHODS[method](), statistics=size, starts=True)
+    needed = bytes_needed(source, methods.METHODS[method](), statistics=size, starts=True)
     limit = -(-needed // 10**6) + memory
     output, grown = peak(FIT, file, method, f"{limit}MB", window)
     assert output.split() == [method]

@@ -126,7 +126,7 @@ def test_what_is_remembered_may_be_in_a_file(name, covariance, tmp_path):
     scratch = tmp_path / "scratch"
     scratch.mkdir()
     free = swiftem.run(model, source, method, n_iter=100, theta0=theta_of(model), seed=1)
-    needed = budget.memory_needed(source, method, statistics=budget.statistics_of(model.bind(source)))
+    needed = budget.bytes_needed(source, method, statistics=budget.statistics_of(model.bind(source)))
     less = {"memory_limit": needed + 100, "scratch": scratch}
     limited = swiftem.run(model, source, method, n_iter=60, theta0=theta_of(model), seed=1, **less)
     assert is_scratch(limited.state.method.memory)
@@ -150,10 +150,10 @@ def test_what_does_not_fit_is_refused_before_the_start(name, tmp_path):
 
 def test_large_statistics_count(tmp_path):
     source, method = make("npy", tmp_path, ROWS), methods.EM()
-    small, large = (budget.memory_needed(source, method, statistics=size) for size in (0, 10**7))
+    small, large = (budget.bytes_needed(source, method, statistics=size) for size in (0, 10**7))
     assert large >= small + 8 * 10**7
     with pytest.raises(ValueError, match="memory_limit must be at least"):
-        budget.check_memory(small, source, method, statistics=10**7)
+        budget.Budget(small).reserve(source, method, statistics=10**7)
     assert budget.statistics_of(model_of("full").bind(source)) == 3 * (1 + 2 + 3)
     assert budget.statistics_of(model_of("unit").bind(source)) == 3 * (1 + 2)
 

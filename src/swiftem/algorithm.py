@@ -15,35 +15,33 @@ from swiftem._checks import check_int
 from swiftem._typing import Array, Theta
 from swiftem._warn import warn
 from swiftem.arguments import (
-    check_access,
     check_callable,
+    check_kernels,
     check_method,
     check_model,
     check_state,
     copy_arrays,
-    read_draws,
     read_n_iter,
     read_start,
 )
-from swiftem.budget import Allocator, check_memory, statistics_of
+from swiftem.budget import Budget, read_memory_limit
 from swiftem.checkpoints import NoCheckpoint, kept_seed, open_checkpoint
 from swiftem.checkpoints.check_position import check_position
 from swiftem.checkpoints.run_checkpoint import Position
 from swiftem.data.as_source import as_source
 from swiftem.data.draws import INITIAL_THETA, Entropy, Seed, generator
-from swiftem.engine import check_kernels
-from swiftem.engine.choose import choose_expectation, choose_lane
+from swiftem.engine.choose import choose_lane
 from swiftem.engine.expectation import Expectation
 from swiftem.engine.lane import Current, Lane, Task
-from swiftem.files.memory_limit import read_memory_limit
 from swiftem.interrupt import DeferredInterrupt
 from swiftem.methods.method import Method
 from swiftem.models.model import Model
+from swiftem.problem import Problem, check_access
 from swiftem.result import Iterate, Result, State, Status
 from swiftem.schedules import check_step, resolve
 from swiftem.termination import RandomTermination
 
-__all__ = ["objective", "run"]
+__all__ = ["objective", "run", "run_problem"]
 
 log = logging.getLogger("swiftem")
 
@@ -73,6 +71,45 @@ class Algorithm1:
 
     def restore(self, snapshot: Any, now: Current) -> None:
         """Do nothing: all there is is in ``now``."""
+
+
+class Records:
+    """What a run records, and tells its callback: ``every`` so many iterations, by default once an epoch.
+
+    ``path`` is what was recorded, ``last`` the k of the last record (−1 before the first), and ``stopped``
+    whether the callback has ended the run.
+    """
+
+    def __init__(
+        self, every: int | None, record: Callable[[Iterate], Any] | None,
+        callback: Callable[[Iterate], bool | None] | None, epoch: int, n: int,
+    ) -> None:  # fmt: skip
+        if every is not None:
+            self.every = check_int("record_every", every, minimum=1)
+        else:
+            self.every = 0 if record is None and callback is None else epoch
+        self._record, self._callback, self._n = record, callback, n
+        self.path: list[Any] = []
+        self.last, self.stopped = -1, False
+
+    def restore(self, kept: Position) -> None:
+        """Go on from a checkpoint."""
+        self.path, self.last, self.stopped = kept.path, kept.recorded, kept.stopped
+
+    def next(self, k: int, stop: int) -> int:
+        """Return where a run that stands at ``k`` records next, at most ``stop``."""
+        return min(stop, (k // self.every + 1) * self.every) if self.every else stop
+
+    def take(self, now: Current) -> None:
+        """Record where the run stands, where that is due and not done yet, and tell the callback."""
+        if not self.every or now.k % self.every or now.k == self.last or self.stopped:
+            return
+        self.last = now.k
+        iterate = Iterate(now.k, now.evaluations / self._n, now.theta, now.s, now.rejected)
+        kept = iterate if self._record is None else self._record(iterate)
+        if kept is not None:
+            self.path.append(kept)
+        self.stopped = self._callback is not None and bool(self._callback(iterate))
 
 
 def run(
@@ -184,102 +221,88 @@ def run(
     check_callable("callback", callback)
     source = as_source(data, sample_weight)
     check_access(method, source)
-    limit = read_memory_limit(memory_limit)
-    check_memory(limit, source, method)
-    bound = model.bind(source)
-    needed = check_memory(limit, source, method, statistics=statistics_of(bound))
+    budget = Budget(read_memory_limit(memory_limit), scratch)
+    budget.reserve(source, method)  # before the data are read, for what they are bound to
+    return run_problem(
+        Problem(model, source, kernels=kernels, budget=budget), method, n_iter=n_iter, theta0=theta0, s0=s0,
+        seed=seed, draws=draws, state=state, record_every=record_every, record=record, callback=callback,
+        checkpoint=checkpoint, checkpoint_every=checkpoint_every, resume=resume,
+    )  # fmt: skip
+
+
+def run_problem(
+    problem: Problem, method: Method, *, n_iter: int | RandomTermination, theta0: Theta | None = None,
+    s0: ArrayLike | None = None, seed: Seed = None, draws: Any = None, state: State | None = None,
+    record_every: int | None = None, record: Callable[[Iterate], Any] | None = None,
+    callback: Callable[[Iterate], bool | None] | None = None,
+    checkpoint: str | Path | NoCheckpoint | None = None, checkpoint_every: int | None = None,
+    resume: bool | Literal["auto"] = False,
+) -> Result:  # fmt: skip
+    """Fit a model that is bound to its data already; arguments and result are those of :func:`run`."""
+    bound, source, budget = problem.bound, problem.source, problem.reserve(method)
     entropy = check_state(state, method, source, seed, theta0, s0)
     if seed is None and state is None:
         entropy = kept_seed(checkpoint, resume, entropy)
     gamma = resolve(method.step_size, source.n, method.batch_size)
     k0, rejected0 = (0, 0) if state is None else (state.k, state.rejected)
-    indices = read_draws(draws, entropy, method, source, n_iter, k0)
+    indices = problem.draws(method, entropy, n_iter, k0, draws)
     k_end = k0 + read_n_iter(n_iter, gamma, entropy, k0)
-    if record_every is not None:
-        every = check_int("record_every", record_every, minimum=1)
-    else:
-        every = 0 if record is None and callback is None else method.epoch(source.n)
-
-    allocate = Allocator(limit, needed, scratch)
+    records = Records(record_every, record, callback, method.epoch(source.n), source.n)
     keeper = open_checkpoint(
-        checkpoint, checkpoint_every, resume, model=model, method=method, source=source, entropy=entropy,
-        start=(theta0, s0, state), draws=draws, first=k0, n_iter=n_iter, record_every=every, kernels=kernels,
-        allocate=allocate,
+        checkpoint, checkpoint_every, resume, model=problem.model, method=method, source=source,
+        entropy=entropy, start=(theta0, s0, state), draws=draws, first=k0, n_iter=n_iter,
+        record_every=records.every, kernels=problem.kernels, allocate=budget.make_memory,
     )  # fmt: skip
     log.info("%s: iterations %d to %d on %d samples", method.name, k0, k_end, source.n)
     with keeper, DeferredInterrupt() as interrupt:
-        e_step = choose_expectation(kernels, bound, source, interrupt.check)
-        e_step.memory_dtype = np.dtype(getattr(method, "memory_dtype", np.float64))
-        e_step.allocate = allocate
+        e_step = problem.e_step
+        e_step.begin(getattr(method, "memory_dtype", np.float64), budget.make_memory)
         task = Task(bound, method, source, gamma, indices, e_step, interrupt, Algorithm1)
-        lane: Lane = choose_lane(kernels, task) or Algorithm1(task)
-        theta, s_given = read_start(bound, theta0, s0, generator(entropy, INITIAL_THETA))
-        path: list[Any] = []
+        lane: Lane = choose_lane(problem.kernels, task) or Algorithm1(task)
+        theta, s = read_start(bound, theta0, s0, generator(entropy, INITIAL_THETA))
         kept = keeper.load(lambda at: check_position(at, bound, method, source, theta, entropy))
         if kept is not None:
-            theta, s_given, state, path = kept.theta, kept.s, kept.state, kept.path
+            theta, s, state = kept.theta, kept.s, kept.state
+            records.restore(kept)
             if k_end < state.k:
                 raise ValueError(f"n_iter must be at least {state.k - k0}, what the checkpoint has done.")
         try:
-            now = (
-                first_pass(method, e_step, theta, s_given)
-                if state is None
-                else go_on_from(state, theta, s_given, scratch, is_ours=kept is not None)
-            )
+            with e_step.checked_by(interrupt.check):
+                now = (
+                    first_pass(method, e_step, theta, s)
+                    if state is None
+                    else go_on_from(state, theta, s, budget.scratch, is_ours=kept is not None)
+                )
         except KeyboardInterrupt:  # there is nothing yet but θ^(0)
-            return Result(theta, s_given, cast(State, None), 0.0, 0, 0, "interrupted", path)
+            return Result(theta, s, cast(State, None), 0.0, 0, 0, "interrupted", records.path)
         e_step.evaluations = now.evaluations
         keeper.begin(indices, now.state)
         if state is not None:
             lane.restore(state.lane, now)
 
-        recorded = -1 if kept is None else kept.recorded
-
-        def at_record() -> bool:
-            nonlocal recorded
-            recorded = now.k
-            iterate = Iterate(now.k, now.evaluations / source.n, now.theta, now.s, now.rejected)
-            kept = iterate if record is None else record(iterate)
-            if kept is not None:
-                path.append(kept)
-            return callback is not None and bool(callback(iterate))
-
         def position() -> Position:
             here = now_state(method, source.n, now, entropy, lane)
-            return Position(now.theta, now.s, here, recorded, stopped, path)
+            return Position(now.theta, now.s, here, records.last, records.stopped, records.path)
 
-        status: Status = "completed"
-        stopped = kept is not None and kept.stopped
         try:
-            # A resumed run does not record its first iterate again.
-            if (
-                every
-                and not stopped
-                and (state is None or (kept and now.k % every == 0 and recorded != now.k))
-            ):
-                stopped = at_record()
-            while now.k < k_end and not stopped:
-                stop = min(k_end, (now.k // every + 1) * every) if every else k_end
-                lane.advance(now, keeper.next(now.k, stop))
-                stopped = bool(every) and now.k % every == 0 and at_record()
+            if state is None or kept is not None:  # a run that goes on has recorded its first iterate
+                records.take(now)
+            while now.k < k_end and not records.stopped:
+                with e_step.checked_by(interrupt.check):  # a callback's own passes are not broken off
+                    lane.advance(now, keeper.next(now.k, records.next(now.k, k_end)))
+                records.take(now)
                 if keeper.is_due(now.k):
                     keeper.save(position())
             interrupt.check()
-            accepted = now.k - k0 - (now.rejected - rejected0)
-            if accepted:
-                check_end(now.theta)
-            if stopped and now.k < k_end:
-                status = "stopped"
-            elif now.k > k0 and not accepted:
-                status = "rejected"
+            status = ending(now, k0, k_end, rejected0, records.stopped)
         except KeyboardInterrupt:
             status = "interrupted"
         keeper.end(position)
     log.info("%s: %s after %d iterations, %d rejected", method.name, status, now.k, now.rejected)
-    if status == "rejected" and not stopped:  # a callback that stops a run has seen it
+    if status == "rejected" and not records.stopped:  # a callback that stops a run has seen it
         warn_of_rejection(now.k - k0, now.s)
-    end = now_state(method, source.n, now, entropy, lane)
-    return Result(now.theta, now.s, end, now.evaluations / source.n, now.k, now.rejected, status, path)
+    end, passes = now_state(method, source.n, now, entropy, lane), now.evaluations / source.n
+    return Result(now.theta, now.s, end, passes, now.k, now.rejected, status, records.path)
 
 
 def first_pass(method: Method, e_step: Expectation, theta: Theta, s_given: Array | None) -> Current:
@@ -293,6 +316,16 @@ def first_pass(method: Method, e_step: Expectation, theta: Theta, s_given: Array
         s = s_given
     state = method.init(theta, s, memory)
     return Current(0, theta, s if s_given is None else s_given, state, 0, e_step.evaluations)
+
+
+def ending(now: Current, k0: int, k_end: int, rejected0: int, stopped: bool) -> Status:
+    """Return how a run from ``k0`` ended that was not interrupted; refuse parameters that are no numbers."""
+    accepted = now.k - k0 - (now.rejected - rejected0)
+    if accepted:
+        check_end(now.theta)
+    if stopped and now.k < k_end:
+        return "stopped"
+    return "rejected" if now.k > k0 and not accepted else "completed"
 
 
 def check_end(theta: Theta) -> None:
@@ -354,7 +387,5 @@ def objective(model: Model, data: Any, theta: Theta, *, sample_weight: ArrayLike
     >>> round(swiftem.objective(model, [0.0], model.theta(means=[[0.0]])), 4)
     0.9189
     """
-    check_model(model)
-    source = as_source(data, sample_weight)
-    bound = model.bind(source)
-    return choose_expectation("auto", bound, source).objective(bound.check_theta(theta, "theta"))
+    problem = Problem.read(model, data, sample_weight)
+    return problem.e_step.objective(problem.bound.check_theta(theta, "theta"))

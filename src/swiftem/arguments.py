@@ -7,20 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from swiftem._checks import as_floats, check_int, shown
+from swiftem._checks import as_floats, check_choice, check_int, shown
 from swiftem._typing import Array, Theta
-from swiftem.data.draws import (
-    TERMINATION,
-    BlockDraws,
-    Draws,
-    Entropy,
-    GivenDraws,
-    Seed,
-    SeededDraws,
-    generator,
-    read_seed,
-)
-from swiftem.data.rows.stored_source import StoredSource
+from swiftem.data.draws import TERMINATION, Entropy, Seed, generator, read_seed
 from swiftem.data.source import Source
 from swiftem.files.scratch import is_scratch, scratch_array
 from swiftem.methods.method import Method
@@ -30,22 +19,32 @@ from swiftem.schedules import Schedule
 from swiftem.termination import RandomTermination
 
 __all__ = [
-    "check_access",
+    "KERNELS",
     "check_callable",
+    "check_kernels",
     "check_method",
     "check_model",
     "check_state",
     "copy_arrays",
-    "read_draws",
     "read_n_iter",
     "read_start",
 ]
+
+KERNELS = ("auto", "reference")
 
 
 def check_callable(name: str, value: Any) -> None:
     """Refuse what is neither None nor a function."""
     if value is not None and not callable(value):
         raise TypeError(f"{name} must be a function of an iterate, got {shown(value)}.")
+
+
+def check_kernels(kernels: str) -> None:
+    """Refuse what names no kernels.
+
+    >>> check_kernels("reference")
+    """
+    check_choice("kernels", kernels, KERNELS)
 
 
 def check_model(model: Any) -> None:
@@ -58,24 +57,6 @@ def check_method(method: Any) -> None:
     """Refuse what is no method: a name or a class, say."""
     if not isinstance(method, Method):
         raise TypeError(f"method must be an instance such as methods.EM(), got {shown(method)}.")
-
-
-def check_access(method: Method, source: Source) -> None:
-    """Refuse a method that the source cannot serve."""
-    if source.access == "sequential" and method.access == "random":
-        stored = isinstance(source, StoredSource)
-        instead = (
-            "em, sem or sem-vr, or a .npy or Parquet file" if stored else "em, or load the data into an array"
-        )
-        raise ValueError(
-            f"data can only be read in order, and {method.name} must find each sample's memory again: "
-            f"use {instead}."
-        )
-    if source.access == "sequential" and method.index_streams and not isinstance(source, StoredSource):
-        raise ValueError(
-            f"data can only be read in order, and {method.name} draws samples by number: "
-            "use em, or load the data into an array."
-        )
 
 
 def check_state(
@@ -108,19 +89,6 @@ def read_n_iter(n_iter: Any, gamma: Schedule, entropy: Entropy, k0: int) -> int:
     if isinstance(n_iter, RandomTermination):
         return n_iter.draw(gamma, generator(entropy, TERMINATION, k0), first=k0)
     return check_int("n_iter", n_iter, minimum=0)
-
-
-def read_draws(draws: Any, entropy: Entropy, method: Method, source: Source, n_iter: Any, k0: int) -> Draws:
-    """Return the sample numbers of each iteration: as given, or from the seed."""
-    n = source.n
-    if draws is None and isinstance(source, StoredSource):
-        return BlockDraws(entropy, *source.layout, batch_size=method.batch_size, streams=method.index_streams)
-    if draws is None:
-        return SeededDraws(entropy, n, method.batch_size, method.orders)
-    most = n_iter.n_iter if isinstance(n_iter, RandomTermination) else check_int("n_iter", n_iter, minimum=0)
-    return GivenDraws(
-        draws, n=n, batch_size=method.batch_size, streams=method.index_streams, n_iter=most, start=k0
-    )
 
 
 def read_start(

@@ -1,26 +1,36 @@
-"""What a run needs of memory, against what it may take."""
+"""The computer's memory that a run may take: its budget, and what it needs of it."""
 
 from __future__ import annotations
 
-from typing import Any
+import re
+from math import inf
+from numbers import Integral
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from swiftem._checks import shown
 from swiftem._typing import Array
 from swiftem.data.rows.array_source import ArraySource
 from swiftem.data.rows.stored_source import StoredSource
 from swiftem.data.source import Source
 from swiftem.engine.threads import get_threads
-from swiftem.files.memory_limit import BASE, MemoryLimitError, in_words
-from swiftem.files.scratch import scratch_array
+from swiftem.files.scratch import in_words, scratch_array
 from swiftem.methods.method import Method
 from swiftem.models.components import BoundComponents
 from swiftem.models.gaussian_mixture import BoundGaussianMixture
 from swiftem.models.model import BoundModel
 
-__all__ = ["Allocator", "check_memory", "memory_needed", "statistics_of"]
+__all__ = ["BASE", "Budget", "MemoryLimitError", "bytes_needed", "read_memory_limit", "statistics_of"]
 
-START = 22 * 10**6
+UNITS = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12}
+UNITS |= {"k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
+UNITS |= {"kib": 2**10, "mib": 2**20, "gib": 2**30, "tib": 2**40}
+TEXT = re.compile(r"\s*([0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*([A-Za-z]*)\s*")
+
+BASE = 48 * 10**6
+"""Taken by every run, whatever the data: compiled code, buffers of BLAS and threads (measured)."""
+OF_A_START = 22 * 10**6
 """Of an estimator besides its passes: rows that it starts from and looks at, and k-means of them."""
 COPIES = 12
 """Vectors of statistics, and parameters of about that size, that a run has at a time."""
@@ -28,8 +38,89 @@ INDICES = 8 * 65_536 * 8
 """Sample numbers that are drawn ahead, and what is made of them."""
 
 
-def memory_needed(source: Source, method: Method, *, statistics: int = 0, starts: bool = False) -> int:
-    """Return how many bytes a run takes at most, besides what a method remembers of all samples.
+class MemoryLimitError(ValueError):
+    """What was asked for does not fit into the memory limit."""
+
+
+def read_memory_limit(limit: Any) -> int | None:
+    """Return a limit in bytes, or None where there is none.
+
+    Parameters
+    ----------
+    limit : int, str or None
+        Bytes, or a text such as "500MB" or "1.5 GiB".
+
+    Examples
+    --------
+    >>> read_memory_limit("500MB"), read_memory_limit("1.5GiB"), read_memory_limit(None)
+    (500000000, 1610612736, None)
+    """
+    if limit is None:
+        return None
+    wrong = f'memory_limit must be a number of bytes, a text such as "500MB" or None, got {shown(limit)}.'
+    if isinstance(limit, str):
+        found = TEXT.fullmatch(limit)
+        unit = None if found is None else UNITS.get(found[2].lower())
+        if found is None or unit is None:
+            raise ValueError(wrong)
+        number = float(found[1]) * unit
+        if number == inf:
+            raise ValueError(wrong)
+        size = int(number)
+    elif isinstance(limit, Integral) and not isinstance(limit, bool):
+        size = int(limit)
+    else:
+        raise TypeError(wrong)
+    if size < 1:
+        raise ValueError(wrong)
+    return size
+
+
+class Budget(NamedTuple):
+    """What a run may take of the computer's memory.
+
+    Attributes
+    ----------
+    limit : int or None
+        In bytes; None for no limit.
+    scratch : path or None
+        Folder for a method's memory that does not fit.
+    reserved : int
+        What the run takes besides the method's memory.
+    """
+
+    limit: int | None = None
+    scratch: Any = None
+    reserved: int = 0
+
+    def reserve(self, source: Source, method: Method, *, statistics: int = 0, starts: bool = False) -> Budget:
+        """Return the budget with what a run needs reserved, or refuse a limit that it cannot keep.
+
+        Arguments are those of :func:`bytes_needed`.
+        """
+        needed = bytes_needed(source, method, statistics=statistics, starts=starts)
+        if self.limit is None or needed <= self.limit:
+            return self._replace(reserved=needed)
+        hint = ""
+        if isinstance(source, StoredSource) and method.index_streams:
+            rows = source.layout.window_rows
+            size = in_words(rows * source.row_bytes)
+            hint = f" (draws are from windows of {rows:,} rows, {size}: a smaller window needs less)"
+        raise MemoryLimitError(
+            f"memory_limit must be at least {in_words(needed)} for {method.name} on these data, "
+            f"got {in_words(self.limit)}{hint}."
+        )
+
+    def make_memory(self, shape: tuple[int, int], dtype: np.dtype[Any]) -> Array:
+        """Return an array for a method's memory: in the computer's where it fits, else in a scratch file."""
+        size = shape[0] * shape[1] * np.dtype(dtype).itemsize
+        if self.limit is None or size + self.reserved <= self.limit:
+            return np.empty(shape, dtype)
+        return scratch_array(shape, dtype, self.scratch)
+
+
+def bytes_needed(source: Source, method: Method, *, statistics: int = 0, starts: bool = False) -> int:
+    """Return how many bytes a run takes at most, besides the method's memory of all samples.
 
     Parameters
     ----------
@@ -42,7 +133,7 @@ def memory_needed(source: Source, method: Method, *, statistics: int = 0, starts
     starts : bool
         Whether a start is found as :class:`swiftem.GaussianMixture` does it.
     """
-    needed = BASE + COPIES * 8 * statistics + (START if starts else 0)
+    needed = BASE + COPIES * 8 * statistics + (OF_A_START if starts else 0)
     if isinstance(source, ArraySource) and not (source.y.dtype == np.float64 and source.y.flags.c_contiguous):
         needed += 8 * source.y.size  # some loops take a copy
     if not isinstance(source, StoredSource):
@@ -62,42 +153,3 @@ def statistics_of(bound: BoundModel) -> int:
     if isinstance(bound, BoundComponents):
         return bound.size
     return bound.model.n_components * (1 + bound.d) if isinstance(bound, BoundGaussianMixture) else 0
-
-
-def check_memory(limit: int | None, source: Source, method: Method, **more: Any) -> int:
-    """Return what a run needs, or refuse a limit that it cannot keep, with that."""
-    needed = memory_needed(source, method, **more)
-    if limit is None or needed <= limit:
-        return needed
-    hint = ""
-    if isinstance(source, StoredSource) and method.index_streams:
-        rows, size = source.layout.window_rows, source.layout.window_rows * source.row_bytes
-        hint = f" (draws are from windows of {rows:,} rows, {in_words(size)}: a smaller window needs less)"
-    raise MemoryLimitError(
-        f"memory_limit must be at least {in_words(needed)} for {method.name} on these data, "
-        f"got {in_words(limit)}{hint}."
-    )
-
-
-class Allocator:
-    """Makes the memory of a method: in memory where it fits into the limit, else in a scratch file.
-
-    Parameters
-    ----------
-    limit : int or None
-        In bytes.
-    needed : int
-        What the run takes besides.
-    folder : path, optional
-        For the file.
-    """
-
-    def __init__(self, limit: int | None, needed: int, folder: Any = None) -> None:
-        self._limit, self._needed, self._folder = limit, needed, folder
-
-    def __call__(self, shape: tuple[int, int], dtype: np.dtype[Any]) -> Array:
-        """Return an array for the rows of every sample."""
-        size = shape[0] * shape[1] * np.dtype(dtype).itemsize
-        if self._limit is None or size + self._needed <= self._limit:
-            return np.empty(shape, dtype)
-        return scratch_array(shape, dtype, self._folder)

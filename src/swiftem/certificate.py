@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from swiftem._typing import Array
+from swiftem._typing import Array, Theta
 from swiftem.models.components import BoundComponents
 from swiftem.models.plsa import BoundPLSA
+from swiftem.problem import Problem
 
-__all__ = ["certificate", "relative_change"]
+__all__ = ["certificate", "certify", "relative_change"]
 
 
 def relative_change(before: Array, after: Array, scale: Array | float = 1.0) -> float:
@@ -63,3 +64,9 @@ def certificate(bound: Any, s: Array, after: Array) -> float:
         scale = np.ones_like(s)
         bound.unpack(scale).doc_topic[...] = 0.0
     return relative_change(s, after, scale)
+
+
+def certify(problem: Problem, s: Array, theta: Theta) -> tuple[float, float]:
+    r"""Return the objective at :math:`\theta = \bar\theta(s)` and the certificate of ``s``, by one pass."""
+    after = problem.e_step.full(theta)
+    return problem.e_step.objective(theta), certificate(problem.bound, s, after)

@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from swiftem._typing import Theta
+from swiftem.arguments import check_kernels
 from swiftem.data.as_source import as_source
-from swiftem.engine import check_kernels
-from swiftem.engine.choose import choose_expectation
+from swiftem.data.source import Source
 from swiftem.engine.expectation import Evaluation
 from swiftem.models.gaussian_theta import GaussianTheta
 from swiftem.models.model import Model
 from swiftem.models.rows import check_rows
+from swiftem.problem import Problem
 
 __all__ = ["posterior"]
 
@@ -55,16 +56,18 @@ def posterior(
     array([0.5, 0.5])
     """
     check_kernels(kernels)
-    source = as_source(data)
-    if isinstance(theta, GaussianTheta):
-        # The middle of the components does for a centre, and saves the pass that would find the data's.
-        columns, d = theta.means.shape[1], check_rows(source, 1)
-        if columns != d:
-            raise ValueError(f"theta.means must have as many columns as data, {d}, got {columns}.")
-        bound = model.bind(source, theta.weights @ theta.means)  # type: ignore[call-arg]
-    else:
-        bound = model.bind(source)
-    e_step = choose_expectation(kernels, bound, source)
-    return e_step.evaluate(
-        bound.check_theta(theta, "theta"), responsibilities=responsibilities, labels=labels
+    problem = data if isinstance(data, Problem) else _bind(model, as_source(data), theta, kernels)
+    return problem.e_step.evaluate(
+        problem.bound.check_theta(theta, "theta"), responsibilities=responsibilities, labels=labels
     )
+
+
+def _bind(model: Model, source: Source, theta: Theta, kernels: str) -> Problem:
+    if not isinstance(theta, GaussianTheta):
+        return Problem(model, source, kernels=kernels)
+    # The middle of the components does for a centre, and saves the pass that would find the data's.
+    columns, d = theta.means.shape[1], check_rows(source, 1)
+    if columns != d:
+        raise ValueError(f"theta.means must have as many columns as data, {d}, got {columns}.")
+    bound = model.bind(source, theta.weights @ theta.means)  # type: ignore[call-arg]
+    return Problem(model, source, bound=bound, kernels=kernels)

@@ -1,6 +1,6 @@
 import pytest
 
-from swiftem.files.memory_limit import in_words, read_memory_limit
+from swiftem.budget import in_words, read_memory_limit
 
 
 @pytest.mark.parametrize(

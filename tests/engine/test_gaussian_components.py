@@ -9,8 +9,7 @@ from swiftem import methods, models, schedules
 from swiftem.data import ArraySource
 from swiftem.engine import gaussian_components
 from swiftem.engine.block_expectation import BlockExpectation
-from swiftem.engine.choose import choose_expectation
-from swiftem.engine.expectation import Expectation
+from swiftem.engine.expectation import Expectation, choose_expectation
 from swiftem.engine.threads import set_threads
 from swiftem.models.covariance import COVARIANCES
 from swiftem.posterior import posterior

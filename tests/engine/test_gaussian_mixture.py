@@ -8,8 +8,7 @@ import swiftem
 from swiftem import methods, models, schedules
 from swiftem.data import ArraySource
 from swiftem.engine import gaussian_mixture, mixture_batches
-from swiftem.engine.choose import choose_expectation
-from swiftem.engine.expectation import Expectation
+from swiftem.engine.expectation import Expectation, choose_expectation
 from swiftem.engine.mixture_expectation import MixtureExpectation
 from swiftem.engine.threads import set_threads
 

@@ -1,6 +1,6 @@
 import pytest
 
-from swiftem.engine import KERNELS, check_kernels
+from swiftem.arguments import KERNELS, check_kernels
 
 
 @pytest.mark.parametrize("name", KERNELS)

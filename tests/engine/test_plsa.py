@@ -36,7 +36,7 @@ def taken(monkeypatch):
         return kind(model, source, between_blocks)
 
     monkeypatch.setattr(swiftem.algorithm, "choose_lane", choose)
-    monkeypatch.setattr(swiftem.algorithm, "choose_expectation", expectation)
+    monkeypatch.setattr(swiftem.problem, "choose_expectation", expectation)
     return seen
 
 

@@ -13,6 +13,7 @@ from swiftem.estimators.mixture import initial
 from swiftem.estimators.mixture.gaussian_queries import covariances_of
 from swiftem.estimators.mixture.initial import make_start
 from swiftem.models import GaussianMixtureModel
+from swiftem.problem import Problem
 
 X, LABELS = blobs(300, 2, 3, seed=5)
 ONES = np.eye(3)[LABELS]
@@ -121,12 +122,11 @@ def test_covariances_of_their_factors(kind):
 
 
 def test_statistics_are_given_where_the_start_is_their_m_step():
-    source = ArraySource(X)
-    bound = GaussianMixtureModel(3, covariance="full").bind(source)
+    problem = Problem(GaussianMixtureModel(3, covariance="full"), ArraySource(X))
     state = np.random.RandomState(0)
-    found = make_start(swiftem.GaussianMixture(3), bound, source, state)
-    np.testing.assert_array_equal(bound.m_step(found.s).means, found.theta.means)
-    assert make_start(swiftem.GaussianMixture(3, means_init=X[:3]), bound, source, state).s is None
+    found = make_start(swiftem.GaussianMixture(3), problem, state)
+    np.testing.assert_array_equal(problem.bound.m_step(found.s).means, found.theta.means)
+    assert make_start(swiftem.GaussianMixture(3, means_init=X[:3]), problem, state).s is None
 
 
 def test_mini_batches_from_many_rows_on(monkeypatch):

@@ -96,7 +96,7 @@ def test_in_the_pass_that_certifies(monkeypatch):
     def press(*arguments):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(fit_mixture, "stationarity", press)
+    monkeypatch.setattr(fit_mixture, "certify", press)
     for method in METHODS:
         mixture = swiftem.GaussianMixture(3, method=method, random_state=0)
         with pytest.warns(ConvergenceWarning, match="interrupted"):

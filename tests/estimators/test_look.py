@@ -15,6 +15,7 @@ from swiftem.estimators.mixture.look import Look
 from swiftem.estimators.mixture.plan import iterations_in
 from swiftem.methods import FastIncrementalEM, IncrementalEM, OnlineEM, VarianceReducedEM
 from swiftem.models import GaussianMixtureModel
+from swiftem.problem import Problem
 
 X, _ = blobs(1500, 2, 3, apart=2.5, seed=8)
 START = given_start(X, 3, "full")
@@ -117,11 +118,10 @@ def test_passes_are_those_of_the_library():
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_look_at_all_rows_is_the_objective(kind):
-    source = ArraySource(X)
     model = GaussianMixtureModel(3, covariance=kind)
-    bound = model.bind(source)
-    theta = bound.initial_theta(np.random.default_rng(0))
-    one = Look(bound, source, 1e-3)
+    problem = Problem(model, ArraySource(X))
+    theta = problem.bound.initial_theta(np.random.default_rng(0))
+    one = Look(problem, 1e-3)
     assert one.is_exact
     assert one.at(theta, 0.0) is False
     assert one.objective == pytest.approx(swiftem.objective(model, X, theta))
@@ -129,24 +129,22 @@ def test_a_look_at_all_rows_is_the_objective(kind):
 
 
 def test_two_looks_in_a_row():
-    source = ArraySource(X)
-    bound = GaussianMixtureModel(3, covariance="full").bind(source)
-    theta = bound.initial_theta(np.random.default_rng(0))
-    two = Look(bound, source, 1e-3, looks=2)
+    problem = Problem(GaussianMixtureModel(3, covariance="full"), ArraySource(X))
+    theta = problem.bound.initial_theta(np.random.default_rng(0))
+    two = Look(problem, 1e-3, looks=2)
     assert [two.at(theta, passes) for passes in (0.0, 1.0, 2.0)] == [False, False, True]
 
 
 def test_noise_within_the_tolerance_needs_no_look_at_all_rows(monkeypatch):
     monkeypatch.setattr(look, "LOOKED_AT", 500)
-    source = ArraySource(X)
-    bound = GaussianMixtureModel(3, covariance="full").bind(source)
+    problem = Problem(GaussianMixtureModel(3, covariance="full"), ArraySource(X))
     theta = fit(method="em", tol=1e-9, max_iter=1000)._theta()
     moved = theta._replace(means=theta.means + 1e-3)
     calls = []
     monkeypatch.setattr(Look, "_calm_on_all_rows", lambda *arguments: calls.append(1) or True)
     for tol, looks in ((1.0, 0), (1e-9, 1)):
         calls.clear()
-        one = Look(bound, source, tol)
+        one = Look(problem, tol)
         assert not one.is_exact
         one.at(theta, 0.0)
         one.at(moved, 1.0)

@@ -8,9 +8,11 @@ from mixture_data import KINDS, METHODS, blobs, given_start
 from sklearn.exceptions import ConvergenceWarning
 
 import swiftem
+from swiftem.certificate import certify
 from swiftem.data import ArraySource
-from swiftem.estimators.mixture.stationarity import stationarity
+from swiftem.engine.expectation import Expectation
 from swiftem.models import GaussianMixtureModel
+from swiftem.problem import Problem
 
 X, _ = blobs(400, 3, 3, seed=7)
 
@@ -63,15 +65,11 @@ def test_against_the_definition(kind):
     white = (X - X.mean(axis=0)) / X.std(axis=0)
     if kind == "spherical":
         white /= np.sqrt((white**2).mean())
-    source = ArraySource(white)
-    bound = GaussianMixtureModel(3, covariance=kind).bind(source)
-    theta = bound.initial_theta(np.random.default_rng(0))
-    from swiftem.engine.choose import choose_expectation
-
-    e_step = choose_expectation("reference", bound, source)
-    s = e_step.full(theta)
-    theta = bound.m_step(s)
-    objective, found = stationarity(bound, source, s, theta)
+    problem = Problem(GaussianMixtureModel(3, covariance=kind), ArraySource(white))
+    e_step = Expectation(problem.bound, problem.source)
+    s = e_step.full(problem.bound.initial_theta(np.random.default_rng(0)))
+    theta = problem.bound.m_step(s)
+    objective, found = certify(problem, s, theta)
     after = e_step.full(theta)
     assert found == pytest.approx(np.linalg.norm(s - after) / np.linalg.norm(s), rel=1e-6)
     assert objective == pytest.approx(e_step.objective(theta), rel=1e-9)

@@ -9,7 +9,7 @@ import swiftem
 from swiftem import certificate as module
 from swiftem import methods, theory
 from swiftem.data import ArraySource
-from swiftem.estimators.mixture.stationarity import stationarity as of_estimators
+from swiftem.problem import Problem
 
 cases = pytest.mark.parametrize("case", list(CASES.values()), ids=list(CASES))
 
@@ -71,14 +71,15 @@ def test_theory_and_estimators_use_one_definition(monkeypatch):
     case = CASES["two"]
     s = random_s(case, 0)
     before = theory.stationarity(case.model, case.data, s).certificate
-    bound = swiftem.models.GaussianMixtureModel(2, covariance="full").bind(ArraySource(case.data))
+    problem = Problem.read(swiftem.models.GaussianMixtureModel(2, covariance="full"), case.data)
+    bound = problem.bound
     theta = bound.initial_theta(np.random.default_rng(0))
     statistics = swiftem.run(bound.model, case.data, methods.EM(), n_iter=0, theta0=theta).s
-    estimator = of_estimators(bound, ArraySource(case.data), statistics, bound.m_step(statistics))[1]
+    estimator = module.certify(problem, statistics, bound.m_step(statistics))[1]
     real = module.relative_change
     monkeypatch.setattr(module, "relative_change", lambda *args: 2 * real(*args))
     assert theory.stationarity(case.model, case.data, s).certificate == pytest.approx(2 * before)
-    again = of_estimators(bound, ArraySource(case.data), statistics, bound.m_step(statistics))[1]
+    again = module.certify(problem, statistics, bound.m_step(statistics))[1]
     assert again == pytest.approx(2 * estimator)
 
 

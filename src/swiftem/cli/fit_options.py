@@ -162,7 +162,7 @@ def check_fit(
 
 def check_limit(memory_limit: str | None, scratch: Path | None) -> None:
     """Refuse a text that is no size, and a folder that is none or of no use."""
-    from swiftem.files.memory_limit import read_memory_limit
+    from swiftem.budget import read_memory_limit
 
     try:
         read_memory_limit(memory_limit)

@@ -41,6 +41,8 @@ def as_source(data: Any, sample_weight: ArrayLike | None = None) -> Source:
     >>> as_source(([0, 0, 1], [3, 1, 3])).n_words
     4
     """
+    if type(data) is np.ndarray:
+        return ArraySource(data, sample_weight)
     check_not_lazy("data", data)
     if isinstance(data, Source):
         if sample_weight is not None:

@@ -2,46 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from swiftem.data.source import Source
-from swiftem.engine.expectation import Expectation
 from swiftem.engine.functions import functions_lane
 from swiftem.engine.gaussian_components import gaussian_components_lane
 from swiftem.engine.gaussian_mixture import gaussian_mixture_lane
 from swiftem.engine.lane import Lane, Task
 from swiftem.engine.plsa import plsa_lane
-from swiftem.models.components import BoundComponents
-from swiftem.models.gaussian_mixture import BoundGaussianMixture
-from swiftem.models.model import BoundModel
-from swiftem.models.plsa import BoundPLSA
 
-__all__ = ["choose_expectation", "choose_lane"]
-
-
-def choose_expectation(
-    kernels: str, model: BoundModel, source: Source, between_blocks: Callable[[], None] = lambda: None
-) -> Expectation:
-    """Return E-steps with the fastest full passes there are for this model and source."""
-    compiled: Expectation | None = None
-    if kernels != "reference" and type(model) is BoundGaussianMixture:
-        from swiftem.engine.mixture_expectation import MixtureExpectation
-
-        compiled = MixtureExpectation.of(model, source, between_blocks)
-    elif kernels != "reference" and isinstance(model, BoundComponents):
-        from swiftem.engine.block_expectation import BlockExpectation
-
-        compiled = BlockExpectation.of(model, source, between_blocks)
-    elif kernels != "reference" and type(model) is BoundPLSA:
-        from swiftem.engine.plsa_expectation import PLSAExpectation
-
-        compiled = PLSAExpectation.of(model, source, between_blocks)
-    if compiled is None:
-        return Expectation(model, source, between_blocks)
-    from swiftem.engine.numba.compile import say_when_compiling
-
-    say_when_compiling()
-    return compiled
+__all__ = ["choose_lane"]
 
 
 def choose_lane(kernels: str, task: Task) -> Lane | None:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
 from swiftem._typing import Array, Index, Theta
 from swiftem.data.rows.stored_source import StoredSource
 from swiftem.data.source import Batch, Source
+from swiftem.models.components import BoundComponents
+from swiftem.models.gaussian_mixture import BoundGaussianMixture
 from swiftem.models.model import BoundModel
+from swiftem.models.plsa import BoundPLSA
 
-__all__ = ["Evaluation", "Expectation"]
+__all__ = ["Evaluation", "Expectation", "choose_expectation"]
 
 BLOCK = 4096
 """Samples that a full pass handles at once."""
@@ -63,9 +67,22 @@ class Expectation:
         self.n = source.n
         self.evaluations = 0
         self.memory_dtype: np.dtype[Any] = np.dtype(np.float64)
-        #: Makes the memory (n, R), in this dtype; a run with little memory puts it into a file.
+        #: Makes the memory (n, R), in this dtype; a run with a small budget puts it into a file.
         self.allocate: Callable[[tuple[int, int], np.dtype[Any]], Array] = np.empty
         self._reader = source.reader() if isinstance(source, StoredSource) else source
+
+    def begin(self, memory_dtype: Any, allocate: Callable[[tuple[int, int], np.dtype[Any]], Array]) -> None:
+        """Count from zero, and make memories so: a run begins."""
+        self.evaluations, self.memory_dtype, self.allocate = 0, np.dtype(memory_dtype), allocate
+
+    @contextmanager
+    def checked_by(self, check: Callable[[], None]) -> Iterator[Self]:
+        """Context in which ``check`` is called between the blocks of a full pass, which it may break off."""
+        before, self._between_blocks = self._between_blocks, check
+        try:
+            yield self
+        finally:
+            self._between_blocks = before
 
     def take(self, index: Index) -> Batch:
         """Return the samples with these numbers, repeated where a number is."""
@@ -179,3 +196,30 @@ class Expectation:
         return Evaluation(
             log_likelihood, np.concatenate(rows) if responsibilities else None, largest if labels else None
         )
+
+
+def choose_expectation(
+    kernels: str, model: BoundModel, source: Source, between_blocks: Callable[[], None] = lambda: None
+) -> Expectation:
+    """Return E-steps with the fastest full passes there are for this model and source."""
+    compiled: Expectation | None = None
+    if kernels == "reference":
+        pass
+    elif type(model) is BoundGaussianMixture:
+        from swiftem.engine.mixture_expectation import MixtureExpectation
+
+        compiled = MixtureExpectation.of(model, source, between_blocks)
+    elif isinstance(model, BoundComponents):
+        from swiftem.engine.block_expectation import BlockExpectation
+
+        compiled = BlockExpectation.of(model, source, between_blocks)
+    elif type(model) is BoundPLSA:
+        from swiftem.engine.plsa_expectation import PLSAExpectation
+
+        compiled = PLSAExpectation.of(model, source, between_blocks)
+    if compiled is None:
+        return Expectation(model, source, between_blocks)
+    from swiftem.engine.numba.compile import say_when_compiling
+
+    say_when_compiling()
+    return compiled

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from swiftem.budget import read_memory_limit
 from swiftem.estimators.history import History, Moment
-from swiftem.files.memory_limit import read_memory_limit
 from swiftem.schedules import check_step
 
 __all__ = ["LARGEST", "ModelContent", "check_parameters"]

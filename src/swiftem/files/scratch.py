@@ -12,9 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from swiftem.files.memory_limit import in_words
-
-__all__ = ["is_scratch", "scratch_array"]
+__all__ = ["in_words", "is_scratch", "scratch_array"]
 
 
 def scratch_array(
@@ -73,3 +71,14 @@ def is_scratch(array: Any) -> bool:
     while isinstance(array, np.ndarray):
         array = array.base
     return isinstance(getattr(array, "obj", array), mmap.mmap)
+
+
+def in_words(size: float) -> str:
+    """Return a size as people write it, rounded up so that it is enough.
+
+    >>> in_words(64_200_000), in_words(3_200_000_000), in_words(999)
+    ('65 MB', '3.2 GB', '1 MB')
+    """
+    if size < 10**9:
+        return f"{max(1, -int(-size // 10**6))} MB"
+    return f"{-int(-size // 10**8) / 10:g} GB"

@@ -103,10 +103,6 @@ class BoundComponents(ABC):
     def with_share(self, share: float) -> Self:
         """Return the same where a prior in counts has this share of its weight."""
 
-    def apart(self) -> Self:
-        """Return the same for another thread."""
-        return self
-
     def features(self, y: NDArray[Any]) -> NDArray[Any]:
         """Return what compiled code takes of rows (b, d), (b, p)."""
         return y

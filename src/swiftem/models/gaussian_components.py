@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -86,7 +87,7 @@ class BoundGaussians(BoundComponents):
     centre: Array
     prior: BoundPrior
     epsilon: float
-    _solved: list[tuple[Array, GaussianTheta]] = field(default_factory=list, repr=False)
+    _solved: Any = field(default_factory=threading.local, repr=False)
 
     @property
     def d(self) -> int:
@@ -134,9 +135,11 @@ class BoundGaussians(BoundComponents):
         epsilon = self.epsilon if self.model.concentration is None else self.epsilon * share
         return replace(self, prior=scaled, epsilon=epsilon)
 
-    def apart(self) -> BoundGaussians:
-        """Return the same for another thread: the last factorisation, which is kept, is not shared."""
-        return replace(self, _solved=[])
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_solved"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, _solved=threading.local())
 
     def initial_theta(self, rng: np.random.Generator) -> GaussianTheta:
         """Return equal (or the known) weights, M different rows as means, and the covariance of all data."""
@@ -213,15 +216,16 @@ class BoundGaussians(BoundComponents):
     def in_domain(self, s: Array) -> bool:
         """Tell whether the M-step gives positive weights and positive definite covariances.
 
-        To know that is to do the M-step: its result is kept, once, for :meth:`m_step`.
+        To know that is to do the M-step: its result is kept, once and by thread, for :meth:`m_step`.
         """
         theta = self._solve(s)
-        self._solved[:] = [] if theta is None else [(s.copy(), theta)]
+        self._solved.last = None if theta is None else (s.copy(), theta)
         return theta is not None
 
     def m_step(self, s: Array) -> GaussianTheta:
         r"""Return :math:`\bar\theta(s)`, equation (mstep), in the coordinates of the data."""
-        known, theta = self._solved.pop() if self._solved else (None, None)
+        known, theta = getattr(self._solved, "last", None) or (None, None)
+        self._solved.last = None
         if theta is None or known is None or not np.array_equal(known, s):
             theta = self._solve(s)
         if theta is None:

@@ -7,11 +7,11 @@ from typing import Any, Protocol
 from numpy.typing import ArrayLike
 
 from swiftem._typing import Array, Theta
-from swiftem.data.as_source import as_source
 from swiftem.data.source import Batch, Source
 from swiftem.models.gaussian_mixture import BoundGaussianMixture, GaussianMixtureModel
 from swiftem.models.model import BoundModel, Model
 from swiftem.models.plsa import BoundPLSA, PLSAModel
+from swiftem.problem import Problem
 
 __all__ = ["Family", "family_of"]
 
@@ -116,8 +116,8 @@ def family_of(model: Model, data: Any, sample_weight: ArrayLike | None = None) -
             "model must be a GaussianMixtureModel with covariance='unit' or a PLSAModel, the two whose B(s) "
             f"is known in closed form, got {model!r}."
         )
-    source = as_source(data, sample_weight)
-    bound = model.bind(source)
+    problem = Problem.read(model, data, sample_weight)
+    bound, source = problem.bound, problem.source
     if isinstance(bound, BoundGaussianMixture):
         return MixtureFamily(bound), source
     assert isinstance(bound, BoundPLSA)

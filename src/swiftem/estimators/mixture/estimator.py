@@ -17,8 +17,7 @@ from sklearn.utils import check_random_state
 from swiftem._checks import check_real
 from swiftem._typing import Theta
 from swiftem._warn import warn
-from swiftem.arguments import check_access
-from swiftem.budget import Allocator, check_memory
+from swiftem.budget import Budget, read_memory_limit
 from swiftem.data.rows.array_source import ArraySource
 from swiftem.data.rows.stored_source import StoredSource
 from swiftem.estimators.fit_checkpoint import FitCheckpoint, open_fit
@@ -35,8 +34,8 @@ from swiftem.estimators.mixture.stored_rows import blocks_of, is_stored
 from swiftem.estimators.model_content import ModelContent
 from swiftem.estimators.persistence import Persistent
 from swiftem.estimators.watch import StartWatch, Watcher
-from swiftem.files.memory_limit import read_memory_limit
 from swiftem.methods import EM
+from swiftem.problem import Problem, check_access
 
 __all__ = ["MixtureEstimator"]
 
@@ -92,7 +91,7 @@ class MixtureEstimator(MixtureScores, Persistent, CallbackSupportMixin):  # type
         """Return what the fits share, where they start, and their seeds: as ``kept`` has them, if it does."""
         source = read.source
         model = self._model()
-        limit = read_memory_limit(self.memory_limit)
+        budget = Budget(read_memory_limit(self.memory_limit), self.scratch)
         size = model.size(read.X.shape[1])
         plan = make_plan(
             self.method, self.batch_size, self.step_size, n=source.n,
@@ -100,19 +99,17 @@ class MixtureEstimator(MixtureScores, Persistent, CallbackSupportMixin):  # type
         )  # fmt: skip
         method = EM() if plan.method is None else plan.method
         check_access(method, source)
-        needed = check_memory(limit, source, method, statistics=size, starts=True)
+        reserved = budget.reserve(source, method, statistics=size, starts=True)
         if kept is not None:
-            kept.allocate = Allocator(limit, needed, self.scratch)
-        bound = model.bind(source)
+            kept.allocate = reserved.make_memory
+        problem = Problem(model, source, budget=budget)
 
         def make() -> tuple[list[Start], list[int]]:
             random_state = check_random_state(self.random_state)
             if self._goes_on():
-                starts = [Start(self._theta(bound.d), None, 0)]
+                starts = [Start(self._theta(problem.bound.d), None, 0)]
             else:
-                starts = [
-                    make_start(self, bound, source, random_state, read.kept) for _ in range(self.n_init)
-                ]
+                starts = [make_start(self, problem, random_state, read.kept) for _ in range(self.n_init)]
             seeds = [0] * len(starts)
             if plan.method is not None:
                 seeds = random_state.randint(np.iinfo(np.int32).max, size=len(starts)).tolist()
@@ -123,14 +120,13 @@ class MixtureEstimator(MixtureScores, Persistent, CallbackSupportMixin):  # type
             if len(found) != len(seeds_of) or len(found) != (1 if self._goes_on() else self.n_init):
                 raise ValueError("there are more starts, or fewer")
             for start, seed in zip(found, seeds_of, strict=True):
-                check_start(bound, start.theta, start.s)
+                check_start(problem.bound, start.theta, start.s)
                 np.random.default_rng(seed)
 
         starts, seeds = make() if kept is None else kept.starts(make, check)
         passes = min(int(self.max_iter), MOST_PASSES)
         tol = check_real("tol", self.tol, minimum=0.0)
-        fitting = Fitting(model, bound, source, plan, passes, tol, limit, self.scratch)
-        return fitting, starts, seeds
+        return Fitting(problem, plan, passes, tol), starts, seeds
 
     def _best(
         self, fitting: Fitting, starts: list[Start], seeds: list[int], watcher: Watcher,
@@ -168,7 +164,7 @@ class MixtureEstimator(MixtureScores, Persistent, CallbackSupportMixin):  # type
         self.method_, self.history_ = fitting.plan.name, History(fit.moments)
         self._set_theta(fit.theta, read.X.dtype)
         self.__dict__.pop("_online", None)
-        self._past = Past(fit.s, fitting.bound.about, read.total_weight)
+        self._past = Past(fit.s, fitting.problem.bound.about, read.total_weight)
         if fitting.plan.method is None:
             try:
                 fitting.certify(fit)

@@ -5,26 +5,24 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields
 from math import inf, nan
 from time import perf_counter
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, cast
 
 import numpy as np
 
 from swiftem._typing import Array, Theta
-from swiftem.algorithm import run
+from swiftem.algorithm import run_problem
+from swiftem.certificate import certify
 from swiftem.data.draws import Seed
-from swiftem.data.rows.array_source import ArraySource
-from swiftem.data.rows.stored_source import StoredSource
-from swiftem.engine.choose import choose_expectation
 from swiftem.estimators.fit_checkpoint import NoStart
 from swiftem.estimators.history import Moment
 from swiftem.estimators.mixture.initial import Start, check_start
 from swiftem.estimators.mixture.look import Look
 from swiftem.estimators.mixture.plan import Plan, iterations_in
 from swiftem.estimators.mixture.reseed import ILL_DEFINED, DegenerateComponentWarning, dead, reseed
-from swiftem.estimators.mixture.stationarity import stationarity
 from swiftem.interrupt import DeferredInterrupt
 from swiftem.methods import Method
 from swiftem.models.components import BoundComponents
+from swiftem.problem import Problem
 from swiftem.result import Iterate
 from swiftem.schedules import resolve
 
@@ -98,28 +96,18 @@ class Fitting:
 
     Attributes
     ----------
-    model : Model
-        The model.
-    bound : BoundComponents
-        The same for these data.
-    source : ArraySource or StoredSource
-        The data.
+    problem : Problem
+        Model and data, and what a run may take of memory.
     plan : Plan
         Which method.
     max_passes, tol : int and float
         When to stop: the passes, and a gain of the objective in a pass.
-    memory_limit, scratch
-        As in :func:`swiftem.run`.
     """
 
-    model: Any
-    bound: BoundComponents
-    source: ArraySource | StoredSource
+    problem: Problem
     plan: Plan
     max_passes: int
     tol: float
-    memory_limit: int | None = None
-    scratch: str | None = None
 
     def fit(
         self, start: Start, seed: int, watch: Watch, *, last_bound: float | None = None,
@@ -148,7 +136,7 @@ class Fitting:
     def certify(self, fit: Fit) -> None:
         """Find the objective of all rows and the stationarity, by one more pass."""
         if self.max_passes > 0 and fit.s is not None and not fit.interrupted:
-            fit.objective, fit.stationarity = stationarity(self.bound, self.source, fit.s, fit.theta)
+            fit.objective, fit.stationarity = certify(self.problem, fit.s, fit.theta)
 
 
 class _Run(NamedTuple):
@@ -180,9 +168,8 @@ class _OneFit:
     """A fit from one start, in one thread."""
 
     def __init__(self, shared: Fitting, fit: Fit, seed: int, watch: Watch, keeper: NoStart) -> None:
-        # A bound model keeps its last factorisation, which threads must not share.
-        self._bound = shared.bound.apart()
-        self._shared, self._source, self._watch, self._keeper = shared, shared.source, watch, keeper
+        self._problem, self._bound = shared.problem, cast(BoundComponents, shared.problem.bound)
+        self._shared, self._source, self._watch, self._keeper = shared, shared.problem.source, watch, keeper
         self._rng, self._seed = np.random.default_rng(seed), seed
         self._began = perf_counter()
         self._runs = 0
@@ -237,11 +224,11 @@ class _OneFit:
                 interrupt.check()
                 self._watch.check()
 
-            e_step = choose_expectation("auto", self._bound, self._source, check)
             for left in range(passes - 1, -1, -1):
                 check()
-                s, before = e_step.full(fit.theta), fit.theta
-                objective = e_step.objective(fit.theta)
+                with self._problem.e_step.checked_by(check) as e_step:
+                    s, before = e_step.full(fit.theta), fit.theta
+                    objective = e_step.objective(fit.theta)
                 fit.passes += 1.0
                 if self._mend(s, is_last=is_last and not left):
                     bound = -inf
@@ -267,7 +254,7 @@ class _OneFit:
             return False
         fit = self.fit
         gone = gone if exists else np.union1d(gone, self._bound.collapsed(s))
-        if fit.reseeded + len(gone) > MOST_RESEEDS * self._shared.model.n_components:
+        if fit.reseeded + len(gone) > MOST_RESEEDS * self._bound.n_components:
             if exists:  # of no use, but of no harm either
                 return False
             raise ValueError(ILL_DEFINED)
@@ -279,7 +266,7 @@ class _OneFit:
     def stochastic(self, method: Method, start: Method | None) -> None:
         """Another method, looked at once an epoch; before it ``start`` for a pass, where there is one."""
         fit, shared = self.fit, self._shared
-        look = Look(self._bound, self._source, shared.tol, 2 if shared.plan.name == "sem" else 1)
+        look = Look(self._problem, shared.tol, 2 if shared.plan.name == "sem" else 1)
         if self._kept_look is None:
             look.at(fit.theta, 0.0)
         else:
@@ -340,10 +327,9 @@ class _OneFit:
             return ended != "at the end" or fit.converged
 
         seed: Seed = np.random.SeedSequence(self._seed, spawn_key=(self._runs,))
-        result = run(
-            self._shared.model, self._source, method, theta0=fit.theta, s0=fit.s, seed=seed,
-            n_iter=now.n_iter, record_every=epoch, record=lambda iterate: None, callback=look_at,
-            memory_limit=self._shared.memory_limit, scratch=self._shared.scratch,
+        result = run_problem(
+            self._problem, method, theta0=fit.theta, s0=fit.s, seed=seed, n_iter=now.n_iter,
+            record_every=epoch, record=lambda iterate: None, callback=look_at,
             checkpoint=self._keeper.of_run(method, n, lambda: self._place(look)),
         )  # fmt: skip
         fit.theta, fit.passes = result.theta, spent + result.passes

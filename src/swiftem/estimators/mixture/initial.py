@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,12 +14,12 @@ from swiftem._typing import Array, Theta
 from swiftem.checkpoints.check_position import check_form
 from swiftem.data.rows.array_source import ArraySource
 from swiftem.data.rows.stored_source import StoredSource
-from swiftem.engine.choose import choose_expectation
 from swiftem.engine.expectation import BLOCK
 from swiftem.engine.threads import openmp_after_fork
 from swiftem.estimators.mixture.reseed import mended
 from swiftem.estimators.mixture.stored_rows import some_rows
 from swiftem.models.components import BoundComponents
+from swiftem.problem import Problem
 
 __all__ = ["Start", "check_start", "make_start", "start_statistics"]
 
@@ -60,8 +60,7 @@ def check_start(bound: BoundComponents, theta: Any, s: Any) -> None:
 
 def make_start(
     estimator: Any,
-    bound: BoundComponents,
-    source: ArraySource | StoredSource,
+    problem: Problem,
     random_state: np.random.RandomState,
     kept: NDArray[np.bool_] | None = None,
 ) -> Start:
@@ -71,6 +70,7 @@ def make_start(
     ``kept`` says which of the user's rows are those of the source, for arrays that are for all of them. Rows
     that are stored are not read for it as a whole: names and functions see a sample of them.
     """
+    bound, source = problem.bound, cast(ArraySource | StoredSource, problem.source)
     given: dict[str, Any] = estimator._given_start(bound.d)
     if len(given) == len(bound.like()):
         return Start(type(bound.like())(**given), None, 0)
@@ -80,7 +80,7 @@ def make_start(
         init_params = given_rows[kept] if len(given_rows) == len(kept) else given_rows
     if isinstance(source, StoredSource) and (isinstance(init_params, str) or callable(init_params)):
         source = some_rows(source, bound.model.n_components, random_state)
-    s = start_statistics(init_params, bound, source, random_state)
+    s = start_statistics(init_params, problem.on(source), random_state)
     if bound.in_domain(s):
         theta = bound.m_step(s)
         return Start(theta._replace(**given), None, 0) if given else Start(theta, s, 0)
@@ -96,8 +96,7 @@ def make_start(
 
 def start_statistics(
     init_params: Any,
-    bound: BoundComponents,
-    source: ArraySource | StoredSource,
+    problem: Problem,
     random_state: np.random.RandomState,
 ) -> Array:
     """Return the statistics of an initialisation, whose M-step is the start.
@@ -107,15 +106,13 @@ def start_statistics(
     init_params : str, callable or array-like of shape (n,) or (n, M)
         One of scikit-learn's four names; a function of (X, n_components, random_state) that returns labels
         (n,) or responsibilities (n, M); or an array of these.
-    bound : BoundComponents
-        The model, for these data.
-    source : ArraySource or StoredSource
-        The data; stored ones with an array of ``init_params`` alone.
+    problem : Problem
+        Model and data; stored ones with an array of ``init_params`` alone.
     random_state : RandomState
         Used as scikit-learn does, so that the same seed gives the same start.
     """
+    bound, source, e_step = problem.bound, cast(ArraySource | StoredSource, problem.source), problem.e_step
     rows = _responsibilities(init_params, source, bound.model.n_components, random_state)
-    e_step = choose_expectation("auto", bound, source)
     s: Array | None = None
     for batch in source.blocks(BLOCK):
         part = e_step.share(batch, rows(int(batch.index[0]), int(batch.index[-1]) + 1))

@@ -11,9 +11,8 @@ from swiftem._typing import Array, Theta
 from swiftem.data.draws import spread_rows
 from swiftem.data.rows.array_source import ArraySource
 from swiftem.data.rows.stored_source import StoredSource
-from swiftem.engine.choose import choose_expectation
 from swiftem.estimators.mixture.stored_rows import in_memory
-from swiftem.models.components import BoundComponents
+from swiftem.problem import Problem
 
 __all__ = ["Look"]
 
@@ -38,19 +37,16 @@ class Look:
 
     Parameters
     ----------
-    bound : BoundComponents
-        The model, for ``source``.
-    source : ArraySource or StoredSource
-        The data.
+    problem : Problem
+        The model, for its data.
     tol : float
         Gain in a pass.
     looks : int
         Looks in a row that must find the fit at rest: more than one for a method whose noise does not end.
     """
 
-    def __init__(
-        self, bound: BoundComponents, source: ArraySource | StoredSource, tol: float, looks: int = 1
-    ) -> None:
+    def __init__(self, problem: Problem, tol: float, looks: int = 1) -> None:
+        source: Any = problem.source
         self.is_exact = source.n <= LOOKED_AT
         if isinstance(source, StoredSource):
             rows = in_memory(source, spread_rows(source.n, LOOKED_AT, np.random.default_rng(0)))
@@ -60,8 +56,8 @@ class Look:
             index = np.sort(np.random.default_rng(0).choice(source.n, LOOKED_AT, replace=False))
             weight = None if source.weight is None else source.weight[index]
             rows = ArraySource(source.y[index], weight)
-        self._bound, self._source, self._tol, self._looks = bound, source, tol, looks
-        self._e_step = choose_expectation("auto", bound, rows)
+        self._problem, self._tol, self._looks = problem, tol, looks
+        self._looked_at = problem.on(rows)
         self._weight = np.ones(rows.n) if rows.weight is None else rows.weight
         self._last: Array | None = None
         self._last_passes, self._calm = 0.0, 0
@@ -80,9 +76,9 @@ class Look:
 
     def at(self, theta: Theta, passes: float) -> bool:
         """Look at ``theta``; return whether the fit is at rest."""
-        found = self._e_step.evaluate(theta).log_likelihood
+        found = self._looked_at.e_step.evaluate(theta).log_likelihood
         total = float(self._weight.sum())
-        objective = self._bound.penalty(theta) - float(self._weight @ found) / total
+        objective = self._problem.bound.penalty(theta) - float(self._weight @ found) / total
         calm = False
         if self._last is not None and self._tol > 0.0:
             change = found - self._last
@@ -100,6 +96,6 @@ class Look:
     def _calm_on_all_rows(self, theta: Theta, passes: float) -> bool:
         if self._last_of_all is not None and passes < APART * self._last_of_all[0]:
             return False
-        objective = choose_expectation("auto", self._bound, self._source).objective(theta)
+        objective = self._problem.e_step.objective(theta)
         before, self._last_of_all = self._last_of_all, (passes, objective)
         return before is not None and abs(before[1] - objective) < self._tol * (passes - before[0])

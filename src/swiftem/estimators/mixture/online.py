@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from swiftem._typing import Array, Theta
 from swiftem.data.rows.array_source import ArraySource
-from swiftem.engine.choose import choose_expectation
 from swiftem.estimators.mixture.reservoir import Reservoir
 from swiftem.models.components import BoundComponents
+from swiftem.problem import Problem
 
 __all__ = ["OnlineMixture"]
 
@@ -83,8 +83,8 @@ class OnlineMixture:
     ) -> tuple[OnlineMixture, Theta]:
         """Return what follows from a first batch, which is fitted as a whole."""
         theta = fit_rows(source, None)
-        bound: BoundComponents = model.bind(source)
-        e_step = choose_expectation("auto", bound, source)
+        problem = Problem(model, source)
+        bound, e_step = problem.bound, problem.e_step
         s = e_step.full(theta)
         online = cls(
             model, bound.about, s, source.total_weight,
@@ -116,7 +116,7 @@ class OnlineMixture:
         """Return what follows from one more batch; ``theta`` is the last."""
         seen = self.seen + source.total_weight
         bound = self._bind(source, seen)
-        e_step = choose_expectation("auto", bound, source)
+        e_step = Problem(self.model, source, bound=bound).e_step
         proxy = e_step.full(theta)
         now = replace(
             self, seen=seen, bound=-e_step.objective(theta), n_batches=self.n_batches + 1,
@@ -136,7 +136,7 @@ class OnlineMixture:
         if rows.n < self.model.n_components:
             return now, theta
         bound = self._bind(rows, self.seen)
-        e_step = choose_expectation("auto", bound, rows)
+        e_step = Problem(self.model, rows, bound=bound).e_step
         try:
             fresh, near = fit_rows(rows, None), fit_rows(rows, theta)
         except ValueError:  # of rows that are all alike, say: they tell of no better place

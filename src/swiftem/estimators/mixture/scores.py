@@ -14,12 +14,12 @@ from swiftem._checks import check_not_lazy
 from swiftem._typing import Array
 from swiftem.data.rows.array_source import ArraySource
 from swiftem.data.rows.stored_source import StoredSource
-from swiftem.engine.choose import choose_expectation
 from swiftem.engine.expectation import Evaluation, Expectation
 from swiftem.estimators.mixture.base import MixtureBase, check_columns, no_weights_beside
 from swiftem.estimators.mixture.stored_rows import is_stored, open_rows
 from swiftem.estimators.read_weights import read_weights
 from swiftem.estimators.validated import validated
+from swiftem.problem import Problem
 
 __all__ = ["MixtureScores", "criteria"]
 
@@ -56,8 +56,8 @@ class MixtureScores(MixtureBase):
     def _e_step(self, X: Any) -> tuple[Any, Any, Expectation]:
         """Return rows as a source, the model for them, and its E-step."""
         source = X if isinstance(X, StoredSource) else ArraySource(X)
-        bound = self._bind(source)
-        return source, bound, choose_expectation("auto", bound, source)
+        problem = Problem(self._model(), source, bound=self._bind(source))
+        return source, problem.bound, problem.e_step
 
     def _evaluate(self, X: Any, **wanted: bool) -> Evaluation:
         return self._e_step(X)[2].evaluate(self._theta(), **wanted)

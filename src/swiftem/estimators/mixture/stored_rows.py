@@ -36,6 +36,8 @@ def is_stored(X: Any) -> bool:
     >>> is_stored("rows.npy"), is_stored(np.zeros((3, 2))), is_stored([[0.0], [1.0]])
     (True, False, False)
     """
+    if isinstance(X, np.ndarray):
+        return False
     if isinstance(X, Source):
         return type(X) is not ArraySource
     return are_paths(X) or is_blocks(X)

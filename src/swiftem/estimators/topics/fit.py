@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from swiftem._typing import Array, Theta
-from swiftem.algorithm import run
+from swiftem.algorithm import run_problem
 from swiftem.checkpoints.check_position import check_form
 from swiftem.data.documents.count_source import CountSource
 from swiftem.estimators.fit_checkpoint import NoStart
@@ -25,6 +25,7 @@ from swiftem.estimators.topics.running_counts import m_step, totals_of
 from swiftem.estimators.topics.streamed_documents import StreamedDocuments
 from swiftem.interrupt import DeferredInterrupt
 from swiftem.models import PLSAModel
+from swiftem.problem import Problem
 from swiftem.result import Iterate
 from swiftem.schedules import Schedule, resolve
 
@@ -36,7 +37,7 @@ COST = {"sem": 1.0, "iem": 1.0, "sem-vr": 3.0, "fiem": 2.0}
 """Passes that n/b iterations by tokens cost."""
 
 Watch = Callable[[Moment, Any], bool]
-Allocator = Callable[[tuple[int, int]], Array]
+MakeArray = Callable[[tuple[int, int]], Array]
 
 
 @dataclass
@@ -119,7 +120,7 @@ class TopicFitting:
     max_passes: int
     tol: float
     leave_one_out: bool = False
-    allocate: Allocator = np.empty
+    allocate: MakeArray = np.empty
 
     def fit(
         self, starts: Sequence[Array], seed: int, watch: Watch, keeper: NoStart | None = None
@@ -287,9 +288,9 @@ class TopicFitting:
         # One pass is for the statistics to start from; then n/b iterations cost so many.
         epochs = max(1, int((self.max_passes - 1) / COST[method.name]))
         theta0 = model.theta(doc_topic=fit.doc_topic, topic_word=fit.topics)
-        result = run(
-            model, source, method, theta0=theta0, n_iter=epochs * epoch, seed=seed, record_every=epoch,
-            record=lambda iterate: None, callback=at_epoch,
+        result = run_problem(
+            Problem(model, source), method, theta0=theta0, n_iter=epochs * epoch, seed=seed,
+            record_every=epoch, record=lambda iterate: None, callback=at_epoch,
             checkpoint=keeper.of_run(method, source.n, lambda: vars(fit)),
         )  # fmt: skip
         theta: Theta = result.theta

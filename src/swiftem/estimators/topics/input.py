@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from swiftem._checks import check_int, check_not_lazy
 from swiftem._typing import Array, Index
+from swiftem.budget import BASE, MemoryLimitError, read_memory_limit
 from swiftem.data.documents.document_source import DocumentSource
 from swiftem.data.documents.open_documents import open_documents
 from swiftem.data.documents.sparse_structure import checked_sparse, is_sparse
@@ -18,13 +19,12 @@ from swiftem.data.sample_weight import check_weights
 from swiftem.estimators.read_weights import read_weights
 from swiftem.estimators.topics.documents import PIECES, Documents
 from swiftem.estimators.topics.first_topics import CLUSTERED, FEW, clustered_topics, random_topics
-from swiftem.estimators.topics.fit import Allocator
+from swiftem.estimators.topics.fit import MakeArray
 from swiftem.estimators.topics.plan import SMALL, TopicPlan, starts_for
 from swiftem.estimators.topics.queries import as_strength
 from swiftem.estimators.topics.streamed_documents import StreamedDocuments
 from swiftem.estimators.validated import validated
-from swiftem.files.memory_limit import BASE, MemoryLimitError, in_words, read_memory_limit
-from swiftem.files.scratch import scratch_array
+from swiftem.files.scratch import in_words, scratch_array
 
 __all__ = ["TopicInput"]
 
@@ -86,7 +86,7 @@ class TopicInput:
             raise ValueError("X must have at least one token in a document of positive weight, got none.")
         return documents, there
 
-    def _allocator(self, documents: Documents | StreamedDocuments, plan: TopicPlan) -> Allocator:
+    def _allocator(self, documents: Documents | StreamedDocuments, plan: TopicPlan) -> MakeArray:
         """Return what makes arrays of the documents' topics; refuse what cannot be done."""
         limit = read_memory_limit(self.memory_limit)
         if not isinstance(documents, StreamedDocuments):

@@ -1,0 +1,126 @@
+"""A problem: a model bound to its data, with what all runs and passes on them share."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+from numpy.typing import ArrayLike
+
+from swiftem._checks import check_int
+from swiftem.arguments import check_model
+from swiftem.budget import Budget, statistics_of
+from swiftem.data.as_source import as_source
+from swiftem.data.draws import BlockDraws, Draws, Entropy, GivenDraws, SeededDraws
+from swiftem.data.rows.stored_source import StoredSource
+from swiftem.data.source import Source
+from swiftem.engine.expectation import Expectation, choose_expectation
+from swiftem.methods.method import Method
+from swiftem.models.model import BoundModel, Model
+from swiftem.termination import RandomTermination
+
+__all__ = ["Problem", "check_access"]
+
+NO_LIMIT = Budget()
+
+
+class Problem:
+    """A model bound to its data once: to bind may be to read all of them, for their mean.
+
+    Parameters
+    ----------
+    model : Model
+        The model.
+    source : Source
+        The data.
+    bound : BoundModel, optional
+        The model for these data, where it is bound already, about a centre that is known, say.
+    kernels : {"auto", "reference"}
+        As in :func:`swiftem.run`.
+    budget : Budget
+        What runs may take of the computer's memory.
+
+    Examples
+    --------
+    >>> from swiftem import models
+    >>> from swiftem.problem import Problem
+    >>> model = models.GaussianMixtureModel(1, delta=0.0, epsilon=0.0)
+    >>> problem = Problem.read(model, [0.0, 2.0])
+    >>> problem.e_step.full(model.theta(means=[[1.0]]))
+    array([1., 1.])
+    """
+
+    def __init__(
+        self, model: Model, source: Source, *, bound: BoundModel | None = None, kernels: str = "auto",
+        budget: Budget = NO_LIMIT,
+    ) -> None:  # fmt: skip
+        self.model, self.source, self.kernels, self.budget = model, source, kernels, budget
+        # Of any kind, as an estimator asks more of its own bound model than the contract has.
+        self.bound: Any = model.bind(source) if bound is None else bound
+        self._of_thread = threading.local()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_of_thread"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, _of_thread=threading.local())
+
+    @classmethod
+    def read(cls, model: Model, data: Any, sample_weight: ArrayLike | None = None) -> Problem:
+        """Return the problem of model and data as in :func:`swiftem.run`; data may be one already."""
+        if isinstance(data, Problem):
+            return data
+        check_model(model)
+        return cls(model, as_source(data, sample_weight))
+
+    def on(self, rows: Source) -> Problem:
+        """Return the problem of the same bound model on other rows: a sample of them, say."""
+        if rows is self.source:
+            return self
+        return Problem(self.model, rows, bound=self.bound, kernels=self.kernels)
+
+    @property
+    def e_step(self) -> Expectation:
+        """The E-steps, which keep what a pass finds out about the data; every thread has its own."""
+        found: Expectation | None = getattr(self._of_thread, "e_step", None)
+        if found is None:
+            found = self._of_thread.e_step = choose_expectation(self.kernels, self.bound, self.source)
+        return found
+
+    def reserve(self, method: Method) -> Budget:
+        """Return the budget less what a run of ``method`` takes, or refuse one that it cannot keep."""
+        return self.budget.reserve(self.source, method, statistics=statistics_of(self.bound))
+
+    def draws(self, method: Method, entropy: Entropy, n_iter: Any, first: int, given: Any) -> Draws:
+        """Return the sample numbers of each iteration from ``first`` on: as given, or from the seed."""
+        source = self.source
+        if given is None and isinstance(source, StoredSource):
+            return BlockDraws(
+                entropy, *source.layout, batch_size=method.batch_size, streams=method.index_streams
+            )
+        if given is None:
+            return SeededDraws(entropy, source.n, method.batch_size, method.orders)
+        is_random = isinstance(n_iter, RandomTermination)
+        most = n_iter.n_iter if is_random else check_int("n_iter", n_iter, minimum=0)
+        return GivenDraws(
+            given, n=source.n, batch_size=method.batch_size, streams=method.index_streams, n_iter=most,
+            start=first,
+        )  # fmt: skip
+
+
+def check_access(method: Method, source: Source) -> None:
+    """Refuse a method that the source cannot serve."""
+    if source.access == "sequential" and method.access == "random":
+        stored = isinstance(source, StoredSource)
+        instead = (
+            "em, sem or sem-vr, or a .npy or Parquet file" if stored else "em, or load the data into an array"
+        )
+        raise ValueError(
+            f"data can only be read in order, and {method.name} must find each sample's memory again: "
+            f"use {instead}."
+        )
+    if source.access == "sequential" and method.index_streams and not isinstance(source, StoredSource):
+        raise ValueError(
+            f"data can only be read in order, and {method.name} draws samples by number: "
+            "use em, or load the data into an array."
+        )

@@ -1,0 +1,191 @@
+"""A problem is bound once: how often data are read, their mean is found, and E-steps are built."""
+
+import signal
+import warnings
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from mixture_data import blobs
+from sklearn.exceptions import ConvergenceWarning
+
+import swiftem
+from swiftem import methods, models, theory
+from swiftem.algorithm import run_problem
+from swiftem.data import ArraySource
+from swiftem.engine.expectation import Expectation
+from swiftem.engine.threads import set_threads
+from swiftem.estimators.mixture import look
+from swiftem.models import gaussian_components
+from swiftem.posterior import posterior
+from swiftem.problem import Problem
+
+X, _ = blobs(900, 3, 3, seed=7)
+MODEL = models.GaussianMixtureModel(3, covariance="full")
+METHODS = {name: methods.METHODS[name]() for name in ("em", "sem", "iem", "sem-vr", "fiem")}
+
+
+class Counts:
+    """Passes by blocks, means that were found and E-steps that were built, by the number of rows."""
+
+    def __init__(self):
+        self.passes, self.means, self.e_steps = Counter(), Counter(), Counter()
+
+
+@pytest.fixture
+def counts(monkeypatch):
+    found = Counts()
+    mean_row, init, blocks = gaussian_components.mean_row, Expectation.__init__, ArraySource.blocks
+
+    def counted_mean(source):
+        found.means[source.n] += 1
+        return mean_row(source)
+
+    def counted_init(self, model, source, *more):
+        found.e_steps[source.n] += 1
+        init(self, model, source, *more)
+
+    def counted_blocks(self, rows):
+        yield from blocks(self, rows)
+        found.passes[self.n] += 1
+
+    monkeypatch.setattr(gaussian_components, "mean_row", counted_mean)
+    monkeypatch.setattr(Expectation, "__init__", counted_init)
+    monkeypatch.setattr(ArraySource, "blocks", counted_blocks)
+    return found
+
+
+def fit(**parameters):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return swiftem.GaussianMixture(3, random_state=0, max_iter=12, **parameters).fit(X)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_fit_binds_once(method, counts):
+    fit(method=method)
+    assert counts.means == {900: 1}
+    assert counts.e_steps == {900: 1}
+    assert counts.passes == {900: 2}  # the mean, and the start from labels
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_rows_that_are_looked_at_have_e_steps_of_their_own(method, counts, monkeypatch):
+    monkeypatch.setattr(look, "LOOKED_AT", 500)
+    fit(method=method)
+    assert counts.means == {900: 1}
+    assert counts.e_steps == ({900: 1} if method == "em" else {900: 1, 500: 1})
+
+
+@pytest.mark.parametrize("method", ["em", "sem-vr"])
+def test_starts_share_e_steps_unless_they_are_in_threads(method, counts):
+    set_threads(1)
+    try:
+        alone = fit(method=method, n_init=4)
+        assert counts.e_steps == {900: 1}
+        set_threads(2)
+        shared = fit(method=method, n_init=4)
+    finally:
+        set_threads(None)
+    assert counts.means == {900: 2}
+    assert counts.e_steps[900] <= 1 + 3  # in this thread, and in two others
+    np.testing.assert_array_equal(alone.means_, shared.means_)
+    np.testing.assert_array_equal(alone.lower_bounds_, shared.lower_bounds_)
+
+
+@pytest.mark.parametrize("method", METHODS.values(), ids=list(METHODS))
+def test_a_run_binds_once(method, counts):
+    swiftem.run(MODEL, X, method, n_iter=20, seed=0, record_every=10)
+    assert counts.means == {900: 1}
+    assert counts.e_steps == {900: 1}
+    assert counts.passes == {900: 2}  # the mean, and the covariance for a start
+
+
+def test_every_pass_of_em_reads_the_data_once(counts):
+    class Plain(ArraySource):
+        """No source that compiled code has the rows of."""
+
+    theta0 = MODEL.bind(ArraySource(X)).initial_theta(np.random.default_rng(0))
+    counts.passes.clear()
+    swiftem.run(MODEL, Plain(X), methods.EM(), n_iter=5, theta0=theta0)
+    assert counts.passes == {900: 1 + 1 + 5}  # the mean, the statistics to start from, and five E-steps
+
+
+@pytest.mark.parametrize("method", METHODS.values(), ids=list(METHODS))
+@pytest.mark.parametrize("kind", ["unit", "full", "tied", "diag", "spherical"])
+def test_runs_on_one_problem_are_those_on_the_data(kind, method, counts):
+    """What E-steps know from earlier runs changes no bit, and counts begin anew."""
+    model = models.GaussianMixtureModel(3, covariance=kind)
+    problem = Problem.read(model, X)
+    for seed in (0, 1):
+        alone = swiftem.run(model, X, method, n_iter=40, seed=seed)
+        counts.e_steps.clear()
+        found = run_problem(problem, method, n_iter=40, seed=seed)
+        assert not counts.e_steps or not seed
+        assert found.passes == alone.passes
+        np.testing.assert_array_equal(found.s, alone.s)
+        again = swiftem.run(model, X, method, n_iter=9, theta0=alone.theta, s0=alone.s, state=alone.state)
+        more = run_problem(problem, method, n_iter=9, theta0=found.theta, s0=found.s, state=found.state)
+        assert more.passes == again.passes
+        np.testing.assert_array_equal(more.s, again.s)
+
+
+def test_memories_are_of_the_run_alone():
+    problem = Problem.read(MODEL, X)
+    single = run_problem(problem, methods.IncrementalEM(memory_dtype="float32"), n_iter=3, seed=0)
+    double = run_problem(problem, methods.IncrementalEM(), n_iter=3, seed=0)
+    assert [run.state.method.memory.dtype for run in (single, double)] == [np.float32, np.float64]
+
+
+def test_passes_of_a_callback_are_not_broken_off():
+    """A record that was broken off would be missing from the run that goes on."""
+    problem, seen = Problem.read(MODEL, X), []
+
+    def callback(iterate):
+        signal.raise_signal(signal.SIGINT)
+        seen.append(problem.e_step.objective(problem.bound.check_theta(iterate.theta)))
+
+    result = run_problem(problem, methods.EM(), n_iter=5, seed=0, record_every=1, callback=callback)
+    assert (result.status, len(seen)) == ("interrupted", 1)
+
+
+def test_threads_have_e_steps_of_their_own():
+    problem = Problem.read(MODEL, X)
+    with ThreadPoolExecutor(1) as pool:
+        other = pool.submit(lambda: problem.e_step).result()
+    assert other is not problem.e_step
+    assert problem.e_step is problem.e_step
+
+
+def test_the_last_m_step_is_of_its_thread():
+    """An M-step in one thread does not take what another has kept for its own."""
+    bound = MODEL.bind(ArraySource(X))
+    s = Expectation(bound, ArraySource(X)).full(bound.initial_theta(np.random.default_rng(0)))
+    assert bound.in_domain(s)
+    kept = bound._solved.last[1]
+    with ThreadPoolExecutor(1) as pool:
+        other = pool.submit(bound.m_step, s).result()
+    assert other is not kept
+    assert bound.m_step(s) is kept
+
+
+def test_other_rows_have_the_same_bound_model():
+    problem = Problem.read(MODEL, X)
+    assert problem.on(problem.source) is problem
+    some = problem.on(ArraySource(X[:100]))
+    assert some.bound is problem.bound
+    assert some.source.n == some.e_step.n == 100
+
+
+def test_what_takes_data_takes_a_problem(counts):
+    model = models.GaussianMixtureModel(3)
+    problem = Problem.read(model, X)
+    assert Problem.read(model, problem) is problem
+    theta = problem.bound.initial_theta(np.random.default_rng(0))
+    s = problem.e_step.full(theta)
+    assert swiftem.objective(model, problem, theta) == swiftem.objective(model, X, theta)
+    assert theory.V(model, problem, s) == theory.V(model, X, s)
+    found, expected = (posterior(model, data, theta, labels=True) for data in (problem, X))
+    np.testing.assert_array_equal(found.log_likelihood, expected.log_likelihood)
+    np.testing.assert_array_equal(found.labels, expected.labels)
