@@ -258,3 +258,38 @@ def test_no_subnormal_responsibilities():
     _, memory = choose_expectation("auto", model.bind(source), source).remember(theta)
     assert ((memory == 0) | (memory > 1e-21)).all()
     assert (memory == 0).any()
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        *(models.GaussianMixtureModel(3, covariance=kind) for kind in ("full", "tied", "diag", "spherical")),
+        models.MixtureModel(3, "poisson"),
+    ],
+    ids=["full", "tied", "diag", "spherical", "poisson"],
+)
+def test_a_pass_is_a_sum_of_parts_that_can_be_sent_away(model):
+    """``sums`` of pieces, each pickled with its model but without the other rows, add up to the pass."""
+    import pickle
+    from dataclasses import replace
+
+    from swiftem.engine.block_expectation import Pass, sums
+    from swiftem.engine.parts import Part
+
+    rng = np.random.default_rng(0)
+    y, weight = rng.poisson(5.0, size=(500, 4)).astype(float), rng.uniform(0.5, 2.0, size=500)
+    source = ArraySource(y, weight)
+    bound = model.bind(source)
+    theta = bound.initial_theta(rng)
+    away = replace(bound, source=None)
+    given = Pass(away, bound.coefficients(theta), np.full(4, np.inf))
+    found = None
+    for start, stop in ((0, 200), (200, 201), (201, 500)):
+        sent = pickle.loads(pickle.dumps((sums, given, Part(start, y[start:stop], weight[start:stop]))))
+        part = pickle.loads(pickle.dumps(sent[0](*sent[1:])))
+        if found is None:
+            found = part
+        else:
+            found += part
+    expected = choose_expectation("reference", bound, source).full(theta)
+    assert np.allclose(found.statistics() / weight.sum(), expected, rtol=1e-11, atol=1e-12)

@@ -8,7 +8,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable
 from contextlib import closing
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,10 +24,119 @@ from swiftem.engine.parts import Part, chunks, is_served, parts, plain
 from swiftem.engine.threads import in_order, one_thread_blas
 from swiftem.models.components import BoundComponents, Coefficients
 
-__all__ = ["BlockExpectation"]
+__all__ = ["BlockExpectation", "Pass", "Sums", "sums"]
 
 WORK = 1 << 21
 """Operations below which a piece is not worth a thread."""
+
+
+_local = threading.local()
+
+
+class Pass(NamedTuple):
+    """What all parts of a pass need; it can be pickled and sent to where the rows are.
+
+    Attributes
+    ----------
+    bound : BoundComponents
+        The model; its data are not needed.
+    theta : Coefficients
+        φ(θ).
+    reach : ndarray, shape (p,)
+        How far features are from the centre; infinite where that is not known.
+    with_products : bool
+        Whether the products of "tied" are wanted.
+    """
+
+    bound: BoundComponents
+    theta: Coefficients
+    reach: Array
+    with_products: bool = True
+
+
+@dataclass
+class Sums:
+    """Sums over rows; those of two parts add up to those of both.
+
+    Attributes
+    ----------
+    totals : tuple of ndarray, shapes (M,), (p, M) and (d, d) or (0, 0)
+        Σ w·r, Σ w·r·T(y), and the products of "tied".
+    log_likelihood : float
+        Σ w·log g, without log h(y), and of "tied" without −½ yᵀPy where rows are near.
+    near : bool
+        Whether all rows were near enough for expanded squares.
+    reach : ndarray, shape (p,)
+        How far the features are from the centre, as far as that was looked at.
+    """
+
+    totals: tuple[Array, Array, Array]
+    log_likelihood: float
+    near: bool
+    reach: Array
+
+    def __iadd__(self, other: Sums) -> Sums:
+        for total, part in zip(self.totals, other.totals, strict=True):
+            total += part
+        self.log_likelihood += other.log_likelihood
+        self.near &= other.near
+        np.maximum(self.reach, other.reach, out=self.reach)
+        return self
+
+    def statistics(self) -> Array:
+        """Return Σ w·s(y), flat, as the model has it."""
+        sums1, sums2, products = self.totals
+        d = len(self.reach)
+        squares = products[np.tril_indices(d)] if len(products) else sums2[d:].T
+        return np.concatenate([sums1, sums2[:d].T.ravel(), squares.ravel()])
+
+
+def _sizes(bound: BoundComponents) -> tuple[int, int, int]:
+    return bound.code, bound.n_components, len(bound.centre)
+
+
+def _zeros(bound: BoundComponents) -> Sums:
+    code, n_components, d = _sizes(bound)
+    products = np.zeros((d, d) if code == blocks.TIED else (0, 0))
+    totals = np.zeros(n_components), np.zeros((blocks.columns(code, d), n_components)), products
+    return Sums(totals, 0.0, True, np.zeros(d))
+
+
+def _work(bound: BoundComponents) -> blocks.Work:
+    """Return the buffers of this thread."""
+    sizes = _sizes(bound)
+    if getattr(_local, "sizes", None) != sizes:
+        _local.sizes, _local.work = sizes, blocks.make_work(*sizes)
+    found: blocks.Work = _local.work
+    return found
+
+
+def _features(bound: BoundComponents, y: NDArray[Any]) -> Any:
+    return twin(plain(bound.features(y if y.ndim > 1 else y[:, None])))
+
+
+def sums(given: Pass, part: Part, memory: Array | None = None) -> Sums:
+    """Return the sums of a part of the rows at θ: by a thread, or on another machine.
+
+    Parameters
+    ----------
+    given : Pass
+        Model and parameters.
+    part : Part
+        The rows and their weights.
+    memory : ndarray, shape (n, M), optional
+        Where responsibilities are remembered, at the part's place; what it can hold is what counts.
+    """
+    bound, found, work = given.bound, _zeros(given.bound), _work(given.bound)
+    remembered = np.empty((0, bound.n_components)) if memory is None else memory[part.here]
+    for here in chunks(len(part.y), len(work.largest)):
+        log_likelihood, near = kernels.full_pass(
+            _features(bound, part.y[here]), part.weight[here], bound.centre, given.reach, bound.code,
+            given.theta, twin(remembered[here]), given.with_products, work, found.reach, *found.totals,
+        )  # fmt: skip
+        found.log_likelihood += log_likelihood
+        found.near &= near
+    return found
 
 
 class BlockExpectation(Expectation):
@@ -35,14 +145,12 @@ class BlockExpectation(Expectation):
     def __init__(self, model: BoundComponents, source: Source, between_blocks: Any) -> None:
         super().__init__(model, source, between_blocks)
         self.bound = model
-        self._sizes = model.code, model.n_components, len(model.centre)
-        per_sample = 4 * self._sizes[1] * (blocks.columns(self._sizes[0], self._sizes[2]) + 8)
+        per_sample = 4 * model.n_components * (blocks.columns(model.code, len(model.centre)) + 8)
         self._least_rows = max(512, WORK // per_sample)
-        self._local = threading.local()
         self._coefficients: list[tuple[Theta, Coefficients]] = []
         self._products: Array | None = None
         #: How far samples are from the centre, in each direction; the first full pass finds it.
-        self.reach = np.full(self._sizes[2], np.inf)
+        self.reach = np.full(len(model.centre), np.inf)
         self._last: tuple[Theta, float] | None = None
         self._base: float | None = None
 
@@ -53,89 +161,60 @@ class BlockExpectation(Expectation):
             return cls(model, source, between_blocks)
         return None
 
-    def _features(self, y: NDArray[Any]) -> NDArray[Any]:
-        return plain(self.bound.features(y if y.ndim > 1 else y[:, None]))
-
     def _posterior(self, batch: Batch, theta: Theta) -> tuple[Array, Array]:
-        n_components, none = self._sizes[1], np.empty(0)
-        rows = np.empty((len(batch.index), n_components))
+        bound, none = self.bound, np.empty(0)
+        rows = np.empty((len(batch.index), bound.n_components))
         kernels.evaluate(
-            twin(self._features(batch.y)), self.bound.centre, self.reach, self._sizes[0],
-            self._prepared(theta), self._work(), none, rows, none.astype(np.intp),
+            _features(bound, batch.y), bound.centre, self.reach, bound.code, self._prepared(theta),
+            _work(bound), none, rows, none.astype(np.intp),
         )  # fmt: skip
         return rows, none
 
     def _statistics(self, batch: Batch, rows: Array, weight: Array) -> Array:
-        if rows.shape[1:] != (self._sizes[1],):  # compiled code would not notice
-            raise ValueError(f"rows must have {self._sizes[1]} columns, got shape {rows.shape}.")
-        totals = self._totals()
+        bound = self.bound
+        if rows.shape[1:] != (bound.n_components,):  # compiled code would not notice
+            raise ValueError(f"rows must have {bound.n_components} columns, got shape {rows.shape}.")
+        found = _zeros(bound)
         kernels.statistics(
-            twin(self._features(batch.y)),
-            self.bound.centre,
-            self._sizes[0],
-            rows,
-            weight,
-            self._work(),
-            *totals,
+            _features(bound, batch.y), bound.centre, bound.code, rows, weight, _work(bound), *found.totals
         )
-        return self._flat(*totals)
+        return found.statistics()
 
     def _pass(self, theta: Theta, remember: bool) -> tuple[Array, Array | None]:
-        code, n_components, _ = self._sizes
-        memory = self.allocate((self.n, n_components), self.memory_dtype) if remember else None
+        bound, total_weight = self.bound, self._source.total_weight
+        memory = self.allocate((self.n, bound.n_components), self.memory_dtype) if remember else None
         # Without a memory, what "tied" has of products is the same for every θ.
-        tied = code == blocks.TIED
+        tied = bound.code == blocks.TIED
         with_products = tied and (remember or self._products is None)
-        prepared, totals, loss, near = self._prepared(theta), self._totals(), 0.0, True
-        work = self._work_on(prepared, memory, with_products)
-        reach = np.zeros(self._sizes[2])
-        with one_thread_blas(), closing(in_order(self._piece, work)) as done:
-            for sums, log_likelihood, all_near, found in done:
+        given, found = Pass(bound, self._prepared(theta), self.reach, with_products), _zeros(bound)
+        work = self._work_on(given, after=(memory,))
+        with one_thread_blas(), closing(in_order(sums, work)) as done:
+            for part in done:
                 self._between_blocks()
-                for total, part in zip(totals, sums, strict=True):
-                    total += part
-                loss -= log_likelihood
-                near &= all_near
-                np.maximum(reach, found, out=reach)
+                found += part
         if np.isinf(self.reach).all():  # every block was looked at
-            self.reach = reach
+            self.reach = found.reach
         if tied and with_products and not remember:
-            self._products = totals[2]
+            self._products = found.totals[2]
         elif tied and not with_products:
             assert self._products is not None
-            totals = (*totals[:2], self._products)
+            found.totals = (*found.totals[:2], self._products)
         self.evaluations += self.n
-        self._last = None
+        self._last, loss = None, -found.log_likelihood
         if not tied:
-            self._last = theta, loss / self._source.total_weight
-        elif near:  # Σ yᵀPy = tr P Σ yyᵀ
+            self._last = theta, loss / total_weight
+        elif found.near:  # Σ yᵀPy = tr P Σ yyᵀ
             factor = theta.precisions_cholesky
-            loss += 0.5 * float((factor * (totals[2] @ factor)).sum())
-            self._last = theta, loss / self._source.total_weight
-        return self._flat(*totals) / self._source.total_weight, memory
+            loss += 0.5 * float((factor * (found.totals[2] @ factor)).sum())
+            self._last = theta, loss / total_weight
+        return found.statistics() / total_weight, memory
 
-    def _work_on(self, *common: Any) -> Iterable[tuple[Any, ...]]:
-        """Return the parts of a pass, each with what all of them need."""
+    def _work_on(self, *before: Any, after: tuple[Any, ...] = ()) -> Iterable[tuple[Any, ...]]:
+        """Return the parts of a pass, each with what all of them need before and after it."""
         found = parts(self._source, self._least_rows)
         if isinstance(found, list):
-            return [(*common, part) for part in found]
-        return ((*common, part) for part in found)
-
-    def _piece(
-        self, prepared: Coefficients, memory: Array | None, with_products: bool, part: Part
-    ) -> tuple[tuple[Array, Array, Array], float, bool, Array]:
-        code, n_components, d = self._sizes
-        found = np.zeros(d)
-        totals, work, loss, near = self._totals(), self._work(), 0.0, True
-        remembered = np.empty((0, n_components)) if memory is None else memory[part.here]
-        for here in chunks(len(part.y), len(work.largest)):
-            log_likelihood, all_near = kernels.full_pass(
-                twin(self._features(part.y[here])), part.weight[here], self.bound.centre, self.reach, code,
-                prepared, twin(remembered[here]), with_products, work, found, *totals,
-            )  # fmt: skip
-            loss += log_likelihood
-            near &= all_near
-        return totals, loss, near, found
+            return [(*before, part, *after) for part in found]
+        return ((*before, part, *after) for part in found)
 
     def objective(self, theta: Theta) -> float:
         r"""Return :math:`\overline{\mathcal{L}}(\theta)`: free where the last full pass was at this θ."""
@@ -157,7 +236,7 @@ class BlockExpectation(Expectation):
 
     def _base_of(self, part: Part) -> float:
         total = 0.0
-        for here in chunks(len(part.y), len(self._work().largest)):
+        for here in chunks(len(part.y), len(_work(self.bound).largest)):
             base = self.bound.log_base(part.y[here], part.first + here.start)
             if base is None:
                 return 0.0
@@ -172,7 +251,7 @@ class BlockExpectation(Expectation):
 
     def evaluate(self, theta: Theta, *, responsibilities: bool = False, labels: bool = False) -> Evaluation:
         """Return the log-likelihood of every sample; on request responsibilities or likeliest components."""
-        n_components = self._sizes[1]
+        n_components = self.bound.n_components
         found = Evaluation(
             np.empty(self.n),
             np.empty((self.n, n_components)) if responsibilities else None,
@@ -187,14 +266,14 @@ class BlockExpectation(Expectation):
 
     def _evaluate_piece(self, prepared: Coefficients, found: Evaluation, first: int, part: Part) -> None:
         """Fill ``found`` from place ``first`` on."""
-        work = self._work()
+        bound, work = self.bound, _work(self.bound)
         for here in chunks(len(part.y), len(work.largest)):
             there = slice(first + here.start, first + here.stop)
             rows = found.responsibilities
             kernels.evaluate(
-                twin(self._features(part.y[here])), self.bound.centre, self.reach, self._sizes[0], prepared,
-                work, found.log_likelihood[there],
-                np.empty((0, self._sizes[1])) if rows is None else rows[there],
+                _features(bound, part.y[here]), bound.centre, self.reach, bound.code, prepared, work,
+                found.log_likelihood[there],
+                np.empty((0, bound.n_components)) if rows is None else rows[there],
                 np.empty(0, dtype=np.intp) if found.labels is None else found.labels[there],
             )  # fmt: skip
             base = self.bound.log_base(part.y[here], part.first + here.start)
@@ -209,24 +288,3 @@ class BlockExpectation(Expectation):
         coefficients = self.bound.coefficients(theta)
         self._coefficients = [(theta, coefficients), *self._coefficients[:1]]
         return coefficients
-
-    def _totals(self) -> tuple[Array, Array, Array]:
-        code, n_components, d = self._sizes
-        return (
-            np.zeros(n_components),
-            np.zeros((blocks.columns(code, d), n_components)),
-            np.zeros((d, d) if code == blocks.TIED else (0, 0)),
-        )
-
-    def _flat(self, sums1: Array, sums2: Array, products: Array) -> Array:
-        """Return statistics as the model has them."""
-        d = self._sizes[2]
-        squares = products[np.tril_indices(d)] if len(products) else sums2[d:].T
-        return np.concatenate([sums1, sums2[:d].T.ravel(), squares.ravel()])
-
-    def _work(self) -> blocks.Work:
-        """Return the buffers of this thread."""
-        found: blocks.Work | None = getattr(self._local, "work", None)
-        if found is None:
-            found = self._local.work = blocks.make_work(*self._sizes)
-        return found
