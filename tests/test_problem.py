@@ -189,3 +189,6 @@ def test_what_takes_data_takes_a_problem(counts):
     found, expected = (posterior(model, data, theta, labels=True) for data in (problem, X))
     np.testing.assert_array_equal(found.log_likelihood, expected.log_likelihood)
     np.testing.assert_array_equal(found.labels, expected.labels)
+    for other, weight in ((MODEL, None), (model, np.ones(len(X)))):
+        with pytest.raises(ValueError, match="must be those that the problem was made of"):
+            swiftem.objective(other, problem, theta, sample_weight=weight)

@@ -56,7 +56,10 @@ def posterior(
     array([0.5, 0.5])
     """
     check_kernels(kernels)
-    problem = data if isinstance(data, Problem) else _bind(model, as_source(data), theta, kernels)
+    if isinstance(data, Problem):
+        problem = Problem.read(model, data)
+    else:
+        problem = _bind(model, as_source(data), theta, kernels)
     return problem.e_step.evaluate(
         problem.bound.check_theta(theta, "theta"), responsibilities=responsibilities, labels=labels
     )

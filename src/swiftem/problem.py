@@ -69,6 +69,8 @@ class Problem:
     def read(cls, model: Model, data: Any, sample_weight: ArrayLike | None = None) -> Problem:
         """Return the problem of model and data as in :func:`swiftem.run`; data may be one already."""
         if isinstance(data, Problem):
+            if data.model is not model or sample_weight is not None:
+                raise ValueError("model and sample_weight must be those that the problem was made of.")
             return data
         check_model(model)
         return cls(model, as_source(data, sample_weight))
