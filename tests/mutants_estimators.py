@@ -1,7 +1,7 @@
 """Mutants of the estimators that tests must notice, as ``tests/mutate.py`` reads them."""
 
 ONLINE = "estimators/mixture/online.py"
-RESERVOIR = "estimators/mixture/reservoir.py"
+RESERVOIR = "estimators/mixture/online.py"
 LOOK = "estimators/mixture/look.py"
 PLAN = "estimators/mixture/plan.py"
 FIT = "estimators/mixture/fit.py"

@@ -176,14 +176,25 @@ def test_pictures_are_small_and_have_words_for_those_who_cannot_see_them(page):
         assert ((ROOT / page).parent / file).stat().st_size < 150_000
 
 
-def test_architecture_names_real_files():
+def test_architecture_is_a_map_of_all_rooms():
+    """Each room has a row, and where to begin is a file in it; the page fits on two screens."""
     text = (ROOT / "docs/architecture.md").read_text()
-    table = text.split("## Where to find what")[1].split("## ")[0]
-    for named in re.findall(r"`([\w/]+\.py)`", table):
-        assert (
-            any(path.name == Path(named).name for path in (ROOT / "src").rglob("*.py"))
-            or (ROOT / named).exists()
-        ), named
+    rows = re.findall(r"^\| `([\w/]+)/` \| .* \| (.*) \|$", text, flags=re.M)
+    source = ROOT / "src" / "swiftem"
+    rooms = {path.name for path in source.iterdir() if path.is_dir() and (path / "__init__.py").exists()}
+    assert {room for room, _ in rows} == rooms | {"swiftem"}
+    for room, first in rows:
+        folder = source if room == "swiftem" else source / room
+        for named in re.findall(r"`([\w/]+\.py)`", first):
+            assert (folder / named).is_file(), f"{room}/{named}"
+    for named in re.findall(r"`((?:\w+/)+\w+\.py)`", text):
+        assert any(path.as_posix().endswith(f"/{named}") for path in source.rglob("*.py")), named
+    assert len(text.splitlines()) <= 100
+
+
+def test_no_room_has_more_than_twenty_files():
+    for folder in [ROOT / "src" / "swiftem", *(ROOT / "src" / "swiftem").rglob("*/")]:
+        assert len(list(folder.glob("*.py"))) <= 20, folder
 
 
 def words_of(text):

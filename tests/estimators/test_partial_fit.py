@@ -7,7 +7,7 @@ import pytest
 from mixture_data import KINDS
 
 import swiftem
-from swiftem.estimators.mixture.reservoir import Reservoir
+from swiftem.estimators.mixture.online import Reservoir
 from swiftem.models import NormalInverseWishart
 
 RNG = np.random.default_rng(1)

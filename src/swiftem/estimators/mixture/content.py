@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from swiftem._checks import check_simplex
 from swiftem._typing import Array
 from swiftem.estimators.mixture.base import Past
-from swiftem.estimators.mixture.online import OnlineMixture
-from swiftem.estimators.mixture.reservoir import Reservoir
+from swiftem.estimators.mixture.online import OnlineMixture, Reservoir
 from swiftem.estimators.model_content import LARGEST, ModelContent
 from swiftem.models import GaussianMixtureModel
 from swiftem.models.covariance import COVARIANCES, Covariance
