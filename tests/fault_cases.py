@@ -67,6 +67,24 @@ def of_fit(data: Callable[[], Any] = rows, **parameters: Any) -> Callable[[str |
     return case
 
 
+def of_family(**parameters: Any) -> Callable[[str | None], bytes]:
+    """Return a case of ``Mixture.fit`` on counts: everything but the seconds counts."""
+
+    def case(folder: str | None) -> bytes:
+        kept = {} if folder is None else {"checkpoint": folder, "checkpoint_every": 1, "resume": "auto"}
+        options = {"family": "poisson", "random_state": 0, "max_iter": 60, "tol": 1e-7} | parameters
+        mixture = swiftem.Mixture(5, **options, **kept)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of fits that did not converge
+            mixture.fit(np.abs(np.round(rows())))
+        history = mixture.history_.table()
+        del history["seconds"]
+        found = (mixture.weights_, mixture.params_, mixture.lower_bounds_, history)
+        return encode((*found, float(mixture.stationarity_), mixture.n_iter_, mixture.method_))
+
+    return case
+
+
 def of_topics(
     data: Callable[[], Any] = lambda: word_counts(), **parameters: Any
 ) -> Callable[[str | None], bytes]:
@@ -166,6 +184,8 @@ for _name in helpers.NAMES:
     CASES[f"fit {_name}"] = of_fit(method=_name, batch_size="auto" if _name == "em" else 100)
 for _name in ("auto", "em", "sem", "sem-vr", "fiem"):
     CASES[f"PLSA {_name}"] = of_topics(method=_name)
+for _name in ("em", "sem-vr", "fiem"):
+    CASES[f"counts {_name}"] = of_family(method=_name)
 CASES["fit two starts"] = of_fit(method="fiem", n_init=2, init_params="random")
 
 for _name in helpers.NAMES:

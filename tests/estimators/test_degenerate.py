@@ -9,7 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 import swiftem
 from swiftem.estimators import DegenerateComponentWarning
-from swiftem.estimators.mixture.reseed import ILL_DEFINED
+from swiftem.estimators.mixture.initial import ILL_DEFINED
 from swiftem.models import NormalInverseWishart
 
 X, _ = blobs(200, 2, 2, seed=3)

@@ -11,7 +11,7 @@ pytestmark = [
     pytest.mark.filterwarnings(f"ignore::{name}")
     for name in (
         "sklearn.exceptions.ConvergenceWarning",
-        "swiftem.estimators.mixture.reseed.DegenerateComponentWarning",
+        "swiftem.estimators.mixture.initial.DegenerateComponentWarning",
     )
 ]
 

@@ -1,8 +1,8 @@
 """Estimators with the interface of scikit-learn."""
 
 from swiftem.estimators.mixture.gaussian_mixture import GaussianMixture
+from swiftem.estimators.mixture.initial import DegenerateComponentWarning
 from swiftem.estimators.mixture.mixture import Mixture
-from swiftem.estimators.mixture.reseed import DegenerateComponentWarning
 from swiftem.estimators.topics.plsa import PLSA
 
 __all__ = ["PLSA", "DegenerateComponentWarning", "GaussianMixture", "Mixture"]

@@ -1,4 +1,4 @@
-"""Rows and counts that an estimator is given, checked by scikit-learn, and what it lets pass."""
+"""Rows, counts and weights that an estimator is given, checked by scikit-learn, and what it lets pass."""
 
 from __future__ import annotations
 
@@ -6,11 +6,14 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import validate_data
+from numpy.typing import ArrayLike
+from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from swiftem._checks import refuse_masked, shown
+from swiftem._typing import Array
+from swiftem.data.sample_weight import check_weights
 
-__all__ = ["validated"]
+__all__ = ["read_weights", "validated"]
 
 
 def validated(estimator: Any, X: Any, **options: Any) -> Any:
@@ -30,3 +33,12 @@ def validated(estimator: Any, X: Any, **options: Any) -> Any:
         raise TypeError(f"X must be an array, a data frame or a sparse matrix here, got {shown(X)}.")
     with np.errstate(invalid="ignore"):  # a sum of infinities, by which it looks for them
         return validate_data(estimator, X, **options)
+
+
+def read_weights(sample_weight: ArrayLike | None, X: Any) -> Array | None:
+    """Return the weights (n,) of the rows of ``X``, checked, or None where there are none."""
+    if sample_weight is None:
+        return None
+    weight: Array = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+    check_weights("sample_weight", weight)
+    return weight

@@ -23,8 +23,7 @@ from swiftem.estimators.history import History
 from swiftem.estimators.mixture.plan import METHOD_NAMES
 from swiftem.estimators.mixture.stored_rows import is_stored, open_rows
 from swiftem.estimators.model_content import ModelContent
-from swiftem.estimators.read_weights import read_weights
-from swiftem.estimators.validated import validated
+from swiftem.estimators.validated import read_weights, validated
 from swiftem.methods import Method
 from swiftem.models.components import BoundComponents
 

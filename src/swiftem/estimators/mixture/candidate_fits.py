@@ -20,8 +20,7 @@ from swiftem.estimators.mixture.mixture import Mixture
 from swiftem.estimators.mixture.scores import criteria
 from swiftem.estimators.mixture.selection import Candidate
 from swiftem.estimators.mixture.split import double_component, parameters_of, split_component
-from swiftem.estimators.read_weights import read_weights
-from swiftem.estimators.validated import validated
+from swiftem.estimators.validated import read_weights, validated
 
 __all__ = ["GAUSSIAN", "KINDS", "AnyMixture", "CandidateFits", "Criterion", "Fitted"]
 

@@ -25,10 +25,9 @@ from swiftem.estimators.history import History
 from swiftem.estimators.mixture.base import Past, Read
 from swiftem.estimators.mixture.file import mixture_from_file, mixture_to_file
 from swiftem.estimators.mixture.fit import Fit, Fitting
-from swiftem.estimators.mixture.initial import Start, check_start, make_start
+from swiftem.estimators.mixture.initial import DegenerateComponentWarning, Start, check_start, make_start
 from swiftem.estimators.mixture.online import OnlineMixture
 from swiftem.estimators.mixture.plan import MOST_PASSES, make_plan
-from swiftem.estimators.mixture.reseed import DegenerateComponentWarning
 from swiftem.estimators.mixture.scores import MixtureScores
 from swiftem.estimators.mixture.stored_rows import blocks_of, is_stored
 from swiftem.estimators.model_content import ModelContent

@@ -15,10 +15,16 @@ from swiftem.certificate import certify
 from swiftem.data.draws import Seed
 from swiftem.estimators.fit_checkpoint import NoStart
 from swiftem.estimators.history import Moment
-from swiftem.estimators.mixture.initial import Start, check_start
+from swiftem.estimators.mixture.initial import (
+    ILL_DEFINED,
+    DegenerateComponentWarning,
+    Start,
+    check_start,
+    dead,
+    reseed,
+)
 from swiftem.estimators.mixture.look import Look
 from swiftem.estimators.mixture.plan import Plan, iterations_in
-from swiftem.estimators.mixture.reseed import ILL_DEFINED, DegenerateComponentWarning, dead, reseed
 from swiftem.interrupt import DeferredInterrupt
 from swiftem.methods import Method
 from swiftem.models.components import BoundComponents

@@ -1,4 +1,4 @@
-"""Where a fit starts: from labels, from responsibilities or from given parameters."""
+"""Where a fit starts: from labels, responsibilities or given parameters; and components that are set anew."""
 
 from __future__ import annotations
 
@@ -10,21 +10,42 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from swiftem._typing import Array, Theta
+from swiftem._typing import Array, Index, Theta
 from swiftem.checkpoints.check_position import check_form
 from swiftem.data.rows.array_source import ArraySource
 from swiftem.data.rows.stored_source import StoredSource
+from swiftem.data.source import Source
 from swiftem.engine.expectation import BLOCK
 from swiftem.engine.threads import openmp_after_fork
-from swiftem.estimators.mixture.reseed import mended
 from swiftem.estimators.mixture.stored_rows import some_rows
 from swiftem.models.components import BoundComponents
 from swiftem.problem import Problem
 
-__all__ = ["Start", "check_start", "make_start", "start_statistics"]
+__all__ = [
+    "ILL_DEFINED",
+    "DegenerateComponentWarning",
+    "Start",
+    "check_start",
+    "dead",
+    "make_start",
+    "mended",
+    "reseed",
+    "start_statistics",
+]
 
 LARGE = 100_000
 """From so many rows on, k-means is by mini-batches."""
+
+DEAD = 1e-6
+"""A component with fewer rows, counted by responsibilities and by weights of mean 1, is dead."""
+CANDIDATES = 1000
+"""Rows among which those are looked for that are explained worst."""
+
+ILL_DEFINED = (
+    "Fitting the mixture model failed because some components have ill-defined empirical covariance (for "
+    "instance caused by singleton or collapsed samples). Try to decrease the number of components, increase "
+    "reg_covar, or scale the input data."
+)
 
 Rows = Callable[[int, int], Array]
 """Gives the responsibilities of rows ``start`` to ``stop`` − 1, shape (., M)."""
@@ -214,3 +235,47 @@ def _of_rows(index: NDArray[Any], weight: Array | None, n_components: int) -> Ro
         return found
 
     return rows
+
+
+class DegenerateComponentWarning(UserWarning):
+    """A component had no rows, or collapsed onto too few of them, and was set to another place."""
+
+
+def dead(bound: BoundComponents, n: int, s: Array) -> Index:
+    """Return the components without rows; where a prior holds them, there are none."""
+    if bound.is_held:
+        return np.empty(0, dtype=np.intp)
+    return np.flatnonzero(bound.unpack(s).weights * n < DEAD)
+
+
+def mended(bound: BoundComponents, s: Array, rows: Array, rng: np.random.Generator) -> Theta:
+    """Return parameters of a start whose statistics are outside the domain.
+
+    Parameters
+    ----------
+    bound : BoundComponents
+        The model, for the data.
+    s : ndarray, shape (q,)
+        Statistics of the start.
+    rows : ndarray, shape (k, d)
+        Where to put the k components that have no rows at all.
+    rng : Generator
+        For what has to be drawn.
+    """
+    try:
+        return bound.mended(s, rows, rng)
+    except ValueError:
+        raise ValueError(ILL_DEFINED) from None
+
+
+def reseed(
+    bound: BoundComponents, source: Source, theta: Theta, s: Array, gone: Index, rng: np.random.Generator
+) -> Theta:
+    """Set components of θ, whose statistics are ``s``, to rows that the others explain worst."""
+    batch = source.take(rng.choice(source.n, min(source.n, CANDIDATES), replace=False))
+    worst = np.resize(np.argsort(bound.posterior(batch, theta)[1])[: len(gone)], len(gone))
+    rows = np.asarray(batch.y, dtype=np.float64).reshape(len(batch.index), -1)[worst]
+    try:
+        return bound.reset(theta, s, gone, rows, rng)
+    except ValueError:
+        raise ValueError(ILL_DEFINED) from None

@@ -17,8 +17,7 @@ from swiftem.data.rows.stored_source import StoredSource
 from swiftem.engine.expectation import Evaluation, Expectation
 from swiftem.estimators.mixture.base import MixtureBase, check_columns, no_weights_beside
 from swiftem.estimators.mixture.stored_rows import is_stored, open_rows
-from swiftem.estimators.read_weights import read_weights
-from swiftem.estimators.validated import validated
+from swiftem.estimators.validated import read_weights, validated
 from swiftem.problem import Problem
 
 __all__ = ["MixtureScores", "criteria"]

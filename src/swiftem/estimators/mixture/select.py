@@ -25,8 +25,8 @@ from swiftem.estimators.mixture.candidate_fits import (
     Fitted,
 )
 from swiftem.estimators.mixture.gaussian_mixture import GaussianMixture
+from swiftem.estimators.mixture.initial import DegenerateComponentWarning
 from swiftem.estimators.mixture.mixture import Mixture
-from swiftem.estimators.mixture.reseed import DegenerateComponentWarning
 from swiftem.estimators.mixture.selection import Candidate, Selection, components
 from swiftem.models.families import Family, read_family
 

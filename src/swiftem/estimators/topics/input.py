@@ -16,14 +16,13 @@ from swiftem.data.documents.document_source import DocumentSource
 from swiftem.data.documents.open_documents import open_documents
 from swiftem.data.documents.sparse_structure import checked_sparse, is_sparse
 from swiftem.data.sample_weight import check_weights
-from swiftem.estimators.read_weights import read_weights
 from swiftem.estimators.topics.documents import PIECES, Documents
 from swiftem.estimators.topics.first_topics import CLUSTERED, FEW, clustered_topics, random_topics
 from swiftem.estimators.topics.fit import MakeArray
 from swiftem.estimators.topics.plan import SMALL, TopicPlan, starts_for
 from swiftem.estimators.topics.queries import as_strength
 from swiftem.estimators.topics.streamed_documents import StreamedDocuments
-from swiftem.estimators.validated import validated
+from swiftem.estimators.validated import read_weights, validated
 from swiftem.files.scratch import in_words, scratch_array
 
 __all__ = ["TopicInput"]
