@@ -26,7 +26,7 @@ MAGIC = FAMILY + b"%d\n" % FORMAT
 DIGEST = 16
 SEAL = struct.Struct(f"<{DIGEST}sQ")
 """BLAKE2b and length of the content, after the first line."""
-OWN = re.compile(r"\.?(begun|state-[01]|memory-[01]|journal-[01]|path|lock)(\.new)?")
+OWN = re.compile(r"\.?(begun|state-[01]|memory-[01]|path|lock)(\.new)?")
 """Names of the files of a checkpoint."""
 BELOW = re.compile(r"start-[0-9]+")
 """Names of the folders in it."""
