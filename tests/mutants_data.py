@@ -71,22 +71,24 @@ MUTANTS = [
     (
         "parquet: rows are counted from the batch",
         PARQUET,
-        "            yield start, batch\n",
-        "            yield 0, batch\n",
+        "        yield start, batch\n",
+        "        yield 0, batch\n",
         RIGHT_ROW,
     ),
     (
         "parquet: rows are counted from the first row group that is read",
         PARQUET,
-        "            yield start, batch\n",
+        "        yield from _numbered(groups[0].file, read, groups[0].start, end)\n",
+        "        for _, batch in _numbered(groups[0].file, read, groups[0].start, end):\n"
         "            yield groups[0].start, batch\n",
         RIGHT_ROW,
     ),
     (
         "parquet: rows are counted within the row groups that are read",
         PARQUET,
-        "            yield start, batch\n",
-        "            yield start - groups[0].start, batch\n",
+        "        yield from _numbered(groups[0].file, read, groups[0].start, end)\n",
+        "        for at, batch in _numbered(groups[0].file, read, groups[0].start, end):\n"
+        "            yield at - groups[0].start, batch\n",
         RIGHT_ROW,
     ),
     (

@@ -25,7 +25,7 @@ def table_file(path: Path | None) -> Path | None:
     """Return where predictions are to be written, or refuse it."""
     from importlib.util import find_spec
 
-    from swiftem.data.rows.parquet_table import NEEDS_PYARROW
+    from swiftem.data.rows.parquet_source import NEEDS_PYARROW
     from swiftem.data.rows.write_table import WRITTEN
 
     if path is None:

@@ -24,10 +24,9 @@ from swiftem._cache import write_atomically
 from swiftem._typing import Array
 from swiftem.cli.failures import FAILED, INTERRUPTED, tell
 from swiftem.cli.progress import fit_progress
-from swiftem.data.documents.corpus_counts import CorpusCounts
+from swiftem.data.documents.corpus_counts import CorpusCounts, Texts
 from swiftem.data.documents.docstrings.corpus import docstring_corpus
 from swiftem.data.documents.read_corpus import count_texts, read_corpus
-from swiftem.data.documents.texts import Texts
 from swiftem.data.rows.write_table import write_table
 from swiftem.report.environment import environment
 from swiftem.report.numbers import seconds_text

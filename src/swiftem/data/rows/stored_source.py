@@ -10,12 +10,13 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from swiftem._checks import check_int
 from swiftem._typing import Array, Index
 from swiftem.data.rows.read_ahead import read_ahead
 from swiftem.data.rows.row_reader import RowReader
 from swiftem.data.source import Access, Batch
 
-__all__ = ["Chunk", "Layout", "StoredSource", "rechunk"]
+__all__ = ["Chunk", "Layout", "StoredSource", "rechunk", "weighted"]
 
 WINDOW_BYTES = 16 * 2**20
 """Size of a window, within which draws are shuffled, where the user does not choose."""
@@ -28,6 +29,15 @@ class Chunk(NamedTuple):
 
     y: NDArray[Any]
     weight: Array | None
+
+
+def weighted(y: NDArray[Any], weight: Array) -> Chunk:
+    """Return samples with their weights, without those of weight zero.
+
+    >>> weighted(np.array([1.0, 2.0]), np.array([0.0, 3.0]))
+    Chunk(y=array([2.]), weight=array([3.]))
+    """
+    return Chunk(y, weight) if weight.all() else Chunk(y[weight > 0], weight[weight > 0])
 
 
 class Layout(NamedTuple):
@@ -76,7 +86,10 @@ class StoredSource(ABC):
     names: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
-    def __init__(self) -> None:
+    def __init__(self, window: int | None = None) -> None:
+        if window is not None:
+            check_int("window", window, minimum=1)
+        self._window = window
         #: What passes found, the mean of the rows, say, so that none is made twice.
         self.found: dict[str, Any] = {}
 
@@ -130,16 +143,17 @@ class StoredSource(ABC):
         """
         return self.reader().take(np.asarray(index), once=True)
 
-    def _lay_out(self, lengths: Any, window: int | None, in_order: bool) -> None:
-        """Set the layout of blocks of these lengths, with windows of about ``window`` rows.
-
-        Where data are read in order, a block is a window.
-        """
+    def _lay_out(self, lengths: Any = None) -> None:
+        """Set the layout of blocks of these lengths; without any, data are read in order, by windows."""
+        wanted = self._window or max(1, WINDOW_BYTES // self.row_bytes)
+        if lengths is None:
+            edges = np.append(np.arange(0, self.n, wanted), self.n)
+            self.layout = Layout(edges, 1, in_order=True)
+            return
         edges = np.concatenate([[0], np.cumsum(np.asarray(lengths, dtype=np.intp))]).astype(np.intp)
-        wanted = window or max(1, WINDOW_BYTES // self.row_bytes)
         mean = max(1.0, edges[-1] / (len(edges) - 1))
-        per_window = 1 if in_order else min(max(1, ceil(wanted / mean)), len(edges) - 1)
-        self.layout = Layout(edges, per_window, in_order)
+        per_window = min(max(1, ceil(wanted / mean)), len(edges) - 1)
+        self.layout = Layout(edges, per_window, in_order=False)
 
 
 def rechunk(chunks: Iterator[Chunk], rows: int) -> Iterator[Chunk]:

@@ -7,9 +7,12 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 
-from swiftem.data.documents.formats.whole_numbers import whole_number
+from swiftem.data.documents.formats.lines import whole_number
 
-__all__ = ["Column", "Columns", "UnknownColumnError", "choose_columns", "label", "left_out_of", "shortened"]
+__all__ = [
+    "Column", "Columns", "UnknownColumnError", "check_same_columns", "choose_columns", "label", "left_out_of",
+    "shortened",
+]  # fmt: skip
 
 Column = str | int
 """A column by its name, or by its number from 0."""
@@ -61,14 +64,14 @@ def label(names: Sequence[str], number: int) -> str:
     return names[number] if number < len(names) and names[number] else f"column {number}"
 
 
-def shortened(words: Sequence[str]) -> str:
-    """Return words with commas, the first ones if there are many.
+def shortened(words: Sequence[str], most: int = LISTED) -> str:
+    """Return words with commas, the first ``most`` if there are more.
 
     >>> shortened([str(i) for i in range(12)])
     '0, 1, 2, 3, 4, 5, 6, 7, 8, 9 and 2 more'
     """
-    more = len(words) - LISTED
-    return ", ".join(words[:LISTED]) + (f" and {more} more" if more > 0 else "")
+    more = len(words) - most
+    return ", ".join(words[:most]) + (f" and {more:,} more" if more > 0 else "")
 
 
 def left_out_of(files: Sequence[Path], choices: Sequence[Columns]) -> tuple[str, ...]:
@@ -88,6 +91,14 @@ def left_out_of(files: Sequence[Path], choices: Sequence[Columns]) -> tuple[str,
         for file, part in zip(files, said, strict=False)
         if part
     )
+
+
+def check_same_columns(first: Path, columns: Sequence[str], file: Path, others: Sequence[str]) -> None:
+    """Refuse a file whose columns are not those of the first, in a sentence."""
+    if tuple(columns) != tuple(others):
+        raise ValueError(
+            f"{file} must have the columns of {first}, {shortened(columns)}, got {shortened(others)}."
+        )
 
 
 def choose_columns(

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from swiftem._cache import replacing
-from swiftem.data.rows.parquet_table import NEEDS_PYARROW
+from swiftem.data.rows.parquet_source import NEEDS_PYARROW
 
 __all__ = ["WRITTEN", "write_csv", "write_table"]
 

@@ -13,6 +13,7 @@ from swiftem.algorithm import run
 from swiftem.methods import EM
 from swiftem.models import GaussianMixtureModel, GaussianMixtureTheta
 from swiftem.result import Iterate
+from swiftem.theory.experiments.experiment import complete
 
 __all__ = ["Limit", "batch_em_limit", "gmm_data", "squared_error"]
 
@@ -117,6 +118,5 @@ def batch_em_limit(
     result = run(
         model, y, EM(), theta0=theta0, n_iter=MOST_PASSES, record=lambda iterate: None, callback=at_rest
     )
-    if result.status == "interrupted":
-        raise KeyboardInterrupt
+    complete(result)
     return Limit(result.theta, result.n_iter, result.status == "stopped")

@@ -125,7 +125,7 @@ def curve_panels(
     def panel(axis: str) -> Panel:
         def draw(axes: Any) -> None:
             plain_axes(axes, x=AXES[axis], y=value, log_y=logarithmic)
-            heights: dict[str, float] = {}
+            labels = []
             for method in curves.methods:
                 curve, style = curves[method], style_of(method)
                 values = np.maximum(curve.value, FLOOR) if logarithmic else curve.value
@@ -137,15 +137,12 @@ def curve_panels(
                 if len(values) > 1:
                     low, high = values.min(axis=0), values.max(axis=0)
                     axes.fill_between(x, low, high, color=style.colour, alpha=0.15, linewidth=0)
-                heights[method] = float(middle[-1])
+                text = f"{style.label}  {ends[method]}" if axis == "epoch" else style.label
+                labels.append((float(middle[-1]), text, style.colour))
             axes.set_xlim(left=0)
             if not logarithmic:
                 _hide_the_dive(axes, curves)
-            text = {
-                m: f"{style_of(m).label}  {ends[m]}" if axis == "epoch" else style_of(m).label
-                for m in heights
-            }
-            label_ends(axes, heights, text)
+            label_ends(axes, labels)
 
         return Panel(f"against {axis if axis != 'epoch' else 'epochs'}{suffix}", draw)
 
