@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import typer
 
 from swiftem.data import UnknownColumnError
 
-__all__ = ["FAILED", "INTERRUPTED", "one_sentence", "tell"]
+__all__ = ["FAILED", "INTERRUPTED", "one_sentence", "tell", "writing"]
 
 FAILED = 1
 """Exit code where data or a model cannot be used."""
@@ -40,3 +41,13 @@ def one_sentence() -> Iterator[None]:
     except KeyboardInterrupt:
         tell("Interrupted; nothing was written.")
         raise typer.Exit(INTERRUPTED) from None
+
+
+@contextmanager
+def writing(out: Path) -> Iterator[None]:
+    """Say which file it is about where the system refuses to write it."""
+    try:
+        yield
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise OSError(f"{out} cannot be written ({reason}).") from None

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from swiftem.cli.failures import tell
 from swiftem.data.rows.table_columns import UnknownColumnError, shortened
 from swiftem.data.rows.tables import Table, is_table, read_names, read_table
 
@@ -68,8 +69,15 @@ def rows_for(
     # They are matched here; scikit-learn would warn of arrays, which have none.
     mixture.__dict__.pop("feature_names_in_", None)
     found = read_names(path) if names and columns is None else ()
-    if not found:
-        return _by_position(path, columns, weights, names, width)
+    table = (
+        _by_name(path, weights, names, found) if found else _by_position(path, columns, weights, names, width)
+    )
+    for note in table.notes:
+        tell(note)
+    return table
+
+
+def _by_name(path: Path, weights: str | None, names: Sequence[str], found: Sequence[str]) -> Table:
     missing = [name for name in names if name not in found]
     if missing:
         what = f"column {missing[0]!r} is" if len(missing) == 1 else f"columns {shortened(missing)} are"

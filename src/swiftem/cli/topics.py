@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 import warnings
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -20,14 +19,13 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from swiftem._cache import write_atomically
 from swiftem._typing import Array
 from swiftem.cli.failures import FAILED, INTERRUPTED, tell
-from swiftem.cli.progress import fit_progress
 from swiftem.data.documents.corpus_counts import CorpusCounts, Texts
 from swiftem.data.documents.docstrings.corpus import docstring_corpus
 from swiftem.data.documents.read_corpus import count_texts, read_corpus
 from swiftem.data.rows.write_table import write_table
+from swiftem.files.durable import write_atomically
 from swiftem.report.environment import environment
 from swiftem.report.numbers import seconds_text
 from swiftem.report.topic_summary import TopicSummary, summarise_topics
@@ -37,7 +35,6 @@ __all__ = ["TopicsRequest", "fail", "topics", "write_documents"]
 
 MODEL, PAGE = "model.swiftem", "topics.html"
 BUILT_IN = "the docstrings of Python packages"
-Say = Callable[..., None]
 
 
 @dataclass(frozen=True)
@@ -149,10 +146,11 @@ def _fit(request: TopicsRequest, corpus: CorpusCounts, console: Console) -> tupl
     from swiftem import PLSA
 
     model = PLSA(
-        request.topics, method=request.method, random_state=request.seed, max_iter=request.max_passes
-    )
+        request.topics, method=request.method, random_state=request.seed, max_iter=request.max_passes,
+        verbose=int(console.is_terminal),
+    )  # fmt: skip
     began = perf_counter()
-    with warnings.catch_warnings(record=True) as caught, fit_progress(model, request.method, console):
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         model.fit(corpus.counts)
     for warning in caught:
@@ -177,6 +175,7 @@ def _ending(model: Any, seconds: float, interrupted: bool) -> str:
 
 def _save(model: Any, corpus: CorpusCounts, file: Path) -> Path:
     """Save the model with its words, which scikit-learn would otherwise ask for in every call."""
+    model.verbose = 0  # the bar was for this terminal, not for whoever loads the model
     if corpus.words is not None:
         model.feature_names_in_ = np.array(corpus.words, dtype=object)
     try:
@@ -258,7 +257,6 @@ def _write(
     )  # fmt: skip
     page = request.out / PAGE
     write_atomically(page, html.encode("utf-8", "backslashreplace"))
-    page.chmod(0o644)  # a temporary file is its owner's alone, and so is what it becomes
     written.append(page)
 
 

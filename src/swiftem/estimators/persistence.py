@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from swiftem._cache import write_atomically
 from swiftem.checkpoints.tree import read_array
 from swiftem.estimators.model_content import ModelContent
 from swiftem.estimators.model_zip import HEADER, LARGEST_HEADER, read_parts
+from swiftem.files.durable import write_atomically
 
 __all__ = ["FORMAT", "Persistent", "load_arrays", "plain", "read_header", "save_arrays", "shown"]
 
@@ -72,9 +72,7 @@ def save_arrays(path: str | Path, kind: str, header: dict[str, Any], arrays: dic
             np.lib.format.write_array(part, np.asarray(array, order="C"), allow_pickle=False)
             file.writestr(f"{name}.npy", part.getvalue())
     try:
-        mode = target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~_umask()
         write_atomically(target, buffer.getvalue())
-        target.chmod(mode)
     except OSError as error:
         raise type(error)(error.errno, f"{path} cannot be written: {error.strerror}.") from None
 
@@ -86,12 +84,6 @@ def plain(value: Any) -> Any:
     (3, 'auto')
     """
     return value.item() if isinstance(value, np.generic) else value
-
-
-def _umask() -> int:
-    mask = os.umask(0o077)  # it cannot be read without being set
-    os.umask(mask)
-    return mask
 
 
 def read_header(path: str | Path) -> dict[str, Any]:

@@ -30,9 +30,6 @@ class RowReader:
         The samples.
     """
 
-    STREAMS = 2
-    """Most index streams of a method."""
-
     def __init__(self, source: StoredSource) -> None:
         self._source, self._edges = source, source.layout.edges
         self._held: OrderedDict[int, Chunk] = OrderedDict()
