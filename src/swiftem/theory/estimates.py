@@ -107,16 +107,11 @@ def estimate_constants(
     rng : numpy.random.Generator, optional
         Where the points come from; by default always the same.
 
-    Returns
-    -------
-    Constants
-
     Examples
     --------
-    >>> import numpy as np, swiftem
-    >>> from swiftem import theory
-    >>> y = np.random.default_rng(0).normal(size=100)
-    >>> model = swiftem.models.GaussianMixtureModel(2, delta=1.0, epsilon=1.0)
+    >>> import numpy as np
+    >>> from swiftem import models, theory
+    >>> model, y = models.GaussianMixtureModel(2, delta=1.0, epsilon=1.0), np.linspace(-2.0, 2.0, 100)
     >>> seen, bound = theory.estimate_constants(model, y, n_points=20), theory.constants(model, y)
     >>> seen.L_V.kind, bool(seen.L_V.value < bound.L_V.value)
     ('estimate', True)
@@ -182,16 +177,11 @@ def estimate_smoothness(
     model, data, n_points, rng
         As in :func:`swiftem.theory.estimate_constants`.
 
-    Returns
-    -------
-    Smoothness
-
     Examples
     --------
-    >>> import numpy as np, swiftem
-    >>> from swiftem import theory
-    >>> y = np.random.default_rng(0).normal(size=100)
-    >>> model = swiftem.models.GaussianMixtureModel(2, delta=1.0, epsilon=1.0)
+    >>> import numpy as np
+    >>> from swiftem import models, theory
+    >>> model, y = models.GaussianMixtureModel(2, delta=1.0, epsilon=1.0), np.linspace(-2.0, 2.0, 100)
     >>> seen = theory.estimate_smoothness(model, y, n_points=20)
     >>> seen.L_V.kind, bool(10 * seen.L_V.value < theory.constants(model, y).L_V.value)
     ('estimate', True)

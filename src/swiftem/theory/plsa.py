@@ -24,10 +24,7 @@ class PLSAFamily:
     The M-step here is equation (mstep_plsa) as it stands, where s + α' and s + β' are positive. It is the
     model's own where no entry is negative; the model reads negative ones as zero, which has no derivative.
 
-    Parameters
-    ----------
-    bound : BoundPLSA
-        The model, for its data.
+    ``bound`` is the model, for its data.
 
     Examples
     --------

@@ -37,10 +37,8 @@ class IncrementalTheorem:
     Examples
     --------
     >>> import numpy as np, swiftem
-    >>> from swiftem import theory
-    >>> y = np.random.default_rng(0).normal(size=200)
-    >>> model = swiftem.models.GaussianMixtureModel(2, delta=1.0, epsilon=1.0)
-    >>> theorem = theory.IncrementalTheorem(theory.constants(model, y))
+    >>> model, y = swiftem.models.GaussianMixtureModel(2, delta=1.0, epsilon=1.0), np.linspace(-2, 2, 200)
+    >>> theorem = swiftem.theory.IncrementalTheorem(swiftem.theory.constants(model, y))
     >>> result = swiftem.run(model, y, theorem.method(), n_iter=theorem.termination(1000), seed=0)
     >>> theorem.holds_at(model, y, result.theta)
     True
@@ -154,10 +152,8 @@ class VarianceReducedTheorem(_Theorem2):
     Examples
     --------
     >>> import numpy as np, swiftem
-    >>> from swiftem import theory
-    >>> y = np.random.default_rng(0).normal(size=1000)
-    >>> model = swiftem.models.GaussianMixtureModel(2, delta=1.0, epsilon=1.0)
-    >>> theorem = theory.VarianceReducedTheorem(theory.constants(model, y))
+    >>> model, y = swiftem.models.GaussianMixtureModel(2, delta=1.0, epsilon=1.0), np.linspace(-2, 2, 1000)
+    >>> theorem = swiftem.theory.VarianceReducedTheorem(swiftem.theory.constants(model, y))
     >>> bool(0.4 < theorem.mu < 0.5), bool(1e-8 < theorem.gamma < 1e-5), theorem.epoch_length > 1000
     (True, True, True)
     >>> result = swiftem.run(model, y, theorem.method(), n_iter=theorem.epoch_length, seed=0)
@@ -212,18 +208,11 @@ class FastIncrementalTheorem(_Theorem2):
 
     α is :math:`\max(6, 1 + 4\upsilon_{\min})`.
 
-    Parameters
-    ----------
-    constants : Constants
-        Bounds or estimates, for the data that will be fitted.
-
     Examples
     --------
     >>> import numpy as np, swiftem
-    >>> from swiftem import theory
-    >>> y = np.random.default_rng(0).normal(size=1000)
-    >>> model = swiftem.models.GaussianMixtureModel(2, delta=1.0, epsilon=1.0)
-    >>> theorem = theory.FastIncrementalTheorem(theory.constants(model, y))
+    >>> model, y = swiftem.models.GaussianMixtureModel(2, delta=1.0, epsilon=1.0), np.linspace(-2, 2, 1000)
+    >>> theorem = swiftem.theory.FastIncrementalTheorem(swiftem.theory.constants(model, y))
     >>> theorem.alpha
     6.0
     >>> result = swiftem.run(model, y, theorem.method(), n_iter=theorem.termination(1000), seed=0)
@@ -249,12 +238,7 @@ class FastIncrementalTheorem(_Theorem2):
     def right_hand_side(self, *, n_iter: int, decrease: float) -> Constant:
         r"""Return the right-hand side of (sagaem_bdd), of :math:`E\|\nabla V(\hat s^{(K)})\|^2`.
 
-        Parameters
-        ----------
-        n_iter : int
-            K_max; K is uniform on 0, ..., K_max − 1.
-        decrease : float
-            :math:`E[V(\hat s^{(0)}) - V(\hat s^{(K_{\max})})]`.
+        Arguments are those of :meth:`VarianceReducedTheorem.right_hand_side`; ``n_iter`` may be any.
         """
         how = "n^(2/3)·α²·L_v·(υ_max/υ_min)²·E[Δ]/K_max"
         return self._right_hand_side(self.alpha**2, n_iter, decrease, how)

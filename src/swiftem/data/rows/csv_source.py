@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from swiftem._typing import Array
 from swiftem.data.rows.csv_layout import CsvLayout, is_missing, layout_of, number_in, records
 from swiftem.data.rows.finite_rows import first_bad_cell, what_it_is
-from swiftem.data.rows.stored_source import Chunk, StoredSource, weighted
+from swiftem.data.rows.stored_source import Chunk, FileSource, weighted
 from swiftem.data.rows.table_columns import (
     Column,
     Columns,
@@ -42,7 +42,7 @@ class StumbledError(Exception):
     """Pyarrow could not read a file, or found what Python's reader has to name."""
 
 
-class CsvSource(StoredSource):
+class CsvSource(FileSource):
     r"""The rows of one or several CSV files, read in order as they are needed.
 
     Lines have no fixed length, so that row i is not found without reading those before it: em, sem and
@@ -75,16 +75,7 @@ class CsvSource(StoredSource):
     access: ClassVar[Access] = "sequential"
     reading: ClassVar[int] = 32 * 10**6
 
-    def __init__(
-        self,
-        files: Any,
-        columns: Sequence[Column] | None = None,
-        weight: Column | None = None,
-        *,
-        window: int | None = None,
-    ) -> None:
-        super().__init__(window)
-        self._files = [Path(file) for file in (files if isinstance(files, list | tuple) else [files])]
+    def _open(self, columns: Sequence[Column] | None, weight: Column | None) -> None:
         self._layouts: list[tuple[CsvLayout, Columns]] = []
         for number, file in enumerate(self._files):
             layout = layout_of(file)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from swiftem.data.rows.finite_rows import first_bad_cell, what_it_is
-from swiftem.data.rows.stored_source import Chunk, StoredSource, weighted
+from swiftem.data.rows.stored_source import Chunk, FileSource, weighted
 from swiftem.data.rows.table_columns import (
     Column,
     Columns,
@@ -35,7 +35,7 @@ UNPACKED, FREE = 1000, 256 << 20
 takes next to nothing in a file."""
 
 
-class ParquetSource(StoredSource):
+class ParquetSource(FileSource):
     """The rows of one or several Parquet files, read as they are needed.
 
     A full pass decodes a few thousand rows at a time. Draws are by row groups, which have to be decoded
@@ -68,16 +68,7 @@ class ParquetSource(StoredSource):
     access: ClassVar[Access] = "random"
     reading: ClassVar[int] = 40 * 10**6
 
-    def __init__(
-        self,
-        files: Any,
-        columns: Sequence[Column] | None = None,
-        weight: Column | None = None,
-        *,
-        window: int | None = None,
-    ) -> None:
-        super().__init__(window)
-        self._files = [Path(file) for file in (files if isinstance(files, list | tuple) else [files])]
+    def _open(self, columns: Sequence[Column] | None, weight: Column | None) -> None:
         kinds, groups, lengths, choices = [], [], [], []
         for number, file in enumerate(self._files):
             with opened(file) as stored:

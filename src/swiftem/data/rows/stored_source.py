@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from math import ceil
+from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -14,9 +15,10 @@ from swiftem._checks import check_int
 from swiftem._typing import Array, Index
 from swiftem.data.rows.read_ahead import read_ahead
 from swiftem.data.rows.row_reader import RowReader
+from swiftem.data.rows.table_columns import Column
 from swiftem.data.source import Access, Batch
 
-__all__ = ["Chunk", "Layout", "StoredSource", "rechunk", "weighted"]
+__all__ = ["Chunk", "FileSource", "Layout", "StoredSource", "rechunk", "weighted"]
 
 WINDOW_BYTES = 16 * 2**20
 """Size of a window, within which draws are shuffled, where the user does not choose."""
@@ -154,6 +156,29 @@ class StoredSource(ABC):
         mean = max(1.0, edges[-1] / (len(edges) - 1))
         per_window = min(max(1, ceil(wanted / mean)), len(edges) - 1)
         self.layout = Layout(edges, per_window, in_order=False)
+
+
+class FileSource(StoredSource):
+    """Base of the sources that are tables in files with the same columns.
+
+    A subclass gives :meth:`_open`, which sets what :class:`StoredSource` asks for.
+    """
+
+    def __init__(
+        self,
+        files: Any,
+        columns: Sequence[Column] | None = None,
+        weight: Column | None = None,
+        *,
+        window: int | None = None,
+    ) -> None:
+        super().__init__(window)
+        self._files = [Path(file) for file in (files if isinstance(files, list | tuple) else [files])]
+        self._open(columns, weight)
+
+    @abstractmethod
+    def _open(self, columns: Sequence[Column] | None, weight: Column | None) -> None:
+        """Look at the files, choose columns, and lay the blocks out."""
 
 
 def rechunk(chunks: Iterator[Chunk], rows: int) -> Iterator[Chunk]:

@@ -135,10 +135,8 @@ def gmm_scaling(
         Which of :data:`SETTINGS`.
     precision : float
         What is to be reached.
-    seed : int
-        For samples and draws.
-    progress : callable, optional
-        Called with what is being done and the share of the whole that is done.
+    seed, progress
+        As in :func:`swiftem.theory.experiments.gmm_precision.gmm_precision`.
 
     Returns
     -------

@@ -59,10 +59,8 @@ def theory_in_numbers(
         Sample sizes.
     runs : int
         Runs on each sample, with draws of their own.
-    seed : int
-        For samples and draws.
-    progress : callable, optional
-        Called with what is being done and the share of the whole that is done.
+    seed, progress
+        As in :func:`swiftem.theory.experiments.gmm_precision.gmm_precision`.
 
     Returns
     -------

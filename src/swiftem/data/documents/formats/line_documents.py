@@ -135,12 +135,7 @@ def read_lda_c(
     Returns
     -------
     CorpusCounts
-        Its documents are called by their lines.
-
-    Raises
-    ------
-    FileNotFoundError, ValueError
-        Where a file is missing, or something in it is wrong: the sentence names the line.
+        Its documents are called by their lines; errors name the line.
 
     Examples
     --------

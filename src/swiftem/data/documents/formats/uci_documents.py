@@ -176,12 +176,7 @@ def read_bag_of_words(
     Returns
     -------
     CorpusCounts
-        Its documents are called by their numbers in the file.
-
-    Raises
-    ------
-    FileNotFoundError, ValueError
-        Where a file is missing, or something in it is wrong: the sentence names the line.
+        Its documents are called by their numbers in the file; errors name the line.
 
     Examples
     --------
