@@ -319,11 +319,9 @@ def topics(
         raise typer.Exit(run_topics(request))
     if corpus is None:
         raise typer.BadParameter("name the corpus whose topics are to be found.", param_hint="CORPUS")
-    from swiftem.cli.apply_topics import apply_topics
+    from swiftem.cli.topics import apply_topics
 
-    raise typer.Exit(
-        apply_topics(apply, corpus, out, format=format.value, text_column=text_column, vocabulary=vocabulary)
-    )
+    apply_topics(apply, corpus, out, format=format.value, text_column=text_column, vocabulary=vocabulary)
 
 
 @app.command()

@@ -24,7 +24,7 @@ def tell(sentence: str) -> None:
 
 
 @contextmanager
-def one_sentence() -> Iterator[None]:
+def one_sentence(interrupted: str = "Interrupted; nothing was written.") -> Iterator[None]:
     """End the program with a sentence instead of a traceback: 1 for files, 2 for options, 130 for Ctrl-C."""
     try:
         yield
@@ -36,10 +36,13 @@ def one_sentence() -> Iterator[None]:
         tell(f"There is not enough memory ({error})." if str(error) else "There is not enough memory.")
         raise typer.Exit(FAILED) from None
     except (OSError, ValueError, ImportError) as error:
-        tell(str(error))
+        sentence = str(error)
+        if isinstance(error, OSError) and error.strerror and error.filename is not None:
+            sentence = f"{error.filename} cannot be read: {error.strerror.lower()}."
+        tell(sentence)
         raise typer.Exit(FAILED) from None
     except KeyboardInterrupt:
-        tell("Interrupted; nothing was written.")
+        tell(interrupted)
         raise typer.Exit(INTERRUPTED) from None
 
 

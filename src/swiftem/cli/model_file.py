@@ -26,10 +26,7 @@ def read_header(path: Path) -> dict[str, Any]:
     from swiftem.estimators.persistence import read_header
 
     _check_file(path)
-    try:
-        return read_header(path)
-    except PermissionError:
-        raise OSError(f"{path} cannot be read (permission denied).") from None
+    return read_header(path)
 
 
 def open_model(path: Path, kind: str = "GaussianMixture") -> Any:
@@ -37,14 +34,7 @@ def open_model(path: Path, kind: str = "GaussianMixture") -> Any:
     import swiftem
 
     _check_file(path)
-    try:
-        return getattr(swiftem, kind).load(path)
-    except PermissionError:
-        raise OSError(f"{path} cannot be read (permission denied).") from None
-    except Exception as error:  # a damaged or foreign file may hold anything
-        if isinstance(error, ValueError | OSError) and str(path) in str(error):
-            raise
-        raise ValueError(f"{path} is no swiftem model, or damaged.") from None
+    return getattr(swiftem, kind).load(path)
 
 
 def _check_file(path: Path) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from swiftem.checkpoints.tree import read_array
+from swiftem.checkpoints.tree import array_bytes, read_array
 from swiftem.estimators.model_content import ModelContent
 from swiftem.estimators.model_zip import HEADER, LARGEST_HEADER, read_parts
 from swiftem.files.durable import write_atomically
@@ -68,9 +68,7 @@ def save_arrays(path: str | Path, kind: str, header: dict[str, Any], arrays: dic
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as file:
         file.writestr(HEADER, text)
         for name, array in arrays.items():
-            part = io.BytesIO()
-            np.lib.format.write_array(part, np.asarray(array, order="C"), allow_pickle=False)
-            file.writestr(f"{name}.npy", part.getvalue())
+            file.writestr(f"{name}.npy", array_bytes(np.asarray(array, order="C")))
     try:
         write_atomically(target, buffer.getvalue())
     except OSError as error:
@@ -141,7 +139,7 @@ def _read(target: Path, only: str | None = None) -> dict[str, bytes]:
     except OSError as error:
         if error.errno is None:
             raise ValueError(f"{target} is no swiftem model, or damaged.") from None
-        raise type(error)(error.errno, f"{target} cannot be read: {error.strerror}.") from None
+        raise type(error)(f"{target} cannot be read ({(error.strerror or str(error)).lower()}).") from None
     except Exception:  # a damaged or foreign file may hold anything, and break the reader in any way
         raise ValueError(f"{target} is no swiftem model, or damaged.") from None
 
