@@ -18,8 +18,7 @@ from swiftem.data.documents.formats.line_documents import document_lines, read_l
 from swiftem.data.documents.formats.text_folder import read_folder
 from swiftem.data.documents.formats.text_table import read_text_csv, read_text_parquet
 from swiftem.data.documents.formats.uci_documents import read_bag_of_words
-from swiftem.data.documents.known_words import count_known_words
-from swiftem.data.documents.word_counts import count_words
+from swiftem.data.documents.word_counts import count_known_words, count_words
 from swiftem.data.rows.table_columns import shortened
 
 __all__ = ["count_texts", "match_words", "read_corpus"]

@@ -15,20 +15,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from swiftem._typing import Array
+from swiftem.data.fingerprint import file_hash
 from swiftem.data.rows.csv_layout import CsvLayout, is_missing, layout_of, number_in, records
-from swiftem.data.rows.finite_rows import first_bad_cell, what_it_is
 from swiftem.data.rows.stored_source import Chunk, FileSource, weighted
 from swiftem.data.rows.table_columns import (
     Column,
     Columns,
     check_same_columns,
     choose_columns,
+    first_bad_cell,
     label,
     left_out_of,
+    what_it_is,
 )
 from swiftem.data.sample_weight import bad_weights, wanted_of_weight
 from swiftem.data.source import Access
-from swiftem.files.file_hash import file_hash
 
 __all__ = ["CsvSource", "read_csv"]
 

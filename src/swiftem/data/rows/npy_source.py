@@ -12,11 +12,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from swiftem._typing import Array, Index
 from swiftem.data.fingerprint import fingerprint
-from swiftem.data.rows.finite_rows import first_bad_cell, what_it_is
 from swiftem.data.rows.npy_header import read_npy_header
 from swiftem.data.rows.row_reader import RowReader
 from swiftem.data.rows.stored_source import Chunk, StoredSource, weighted
-from swiftem.data.rows.table_columns import Column, Columns, choose_columns
+from swiftem.data.rows.table_columns import Column, Columns, choose_columns, first_bad_cell, what_it_is
 from swiftem.data.sample_weight import bad_weights, checked_weights, read_sample_weight
 from swiftem.data.source import Access, Batch
 

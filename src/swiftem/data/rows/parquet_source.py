@@ -11,20 +11,21 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from swiftem.data.rows.finite_rows import first_bad_cell, what_it_is
+from swiftem.data.fingerprint import file_hash
 from swiftem.data.rows.stored_source import Chunk, FileSource, weighted
 from swiftem.data.rows.table_columns import (
     Column,
     Columns,
     check_same_columns,
     choose_columns,
+    first_bad_cell,
     label,
     left_out_of,
+    what_it_is,
 )
 from swiftem.data.sample_weight import checked_weights
 from swiftem.data.source import Access
 from swiftem.files.damaged import damage_named
-from swiftem.files.file_hash import file_hash
 
 __all__ = ["NEEDS_PYARROW", "ParquetSource", "check_rows", "opened", "parquet_names", "read_parquet"]
 

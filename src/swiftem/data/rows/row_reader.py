@@ -1,4 +1,4 @@
-"""Finding samples of a stored source by number, with a bounded memory."""
+"""Finding samples of a stored source by number, with a bounded number of blocks."""
 
 from __future__ import annotations
 

@@ -135,7 +135,7 @@ class StoredSource(ABC):
             )
 
     def reader(self) -> RowReader:
-        """Return who finds samples by number, with a memory of its own for the windows of one run."""
+        """Return who finds samples by number, with room of its own for the windows of one run."""
         return RowReader(self)
 
     def take(self, index: Index) -> Batch:

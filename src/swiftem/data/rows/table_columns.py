@@ -1,4 +1,4 @@
-"""Which columns of a table are data, which one holds weights, and which are left out."""
+"""Which columns of a table are data, weights, or left out; and the first cell that is no finite number."""
 
 from __future__ import annotations
 
@@ -6,18 +6,24 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from swiftem.data.documents.formats.lines import whole_number
 
 __all__ = [
-    "Column", "Columns", "UnknownColumnError", "check_same_columns", "choose_columns", "label", "left_out_of",
-    "shortened",
+    "Column", "Columns", "UnknownColumnError", "check_same_columns", "choose_columns", "first_bad_cell",
+    "label", "left_out_of", "shortened", "what_it_is",
 ]  # fmt: skip
 
 Column = str | int
 """A column by its name, or by its number from 0."""
 LISTED = 10
 """Sentences list no more columns than so many."""
+CELLS = 1 << 20
+"""Looked at a time, so that a memory-mapped file of any size costs little memory."""
 
 
 class UnknownColumnError(ValueError):
@@ -190,3 +196,30 @@ def _unknown(file: Path, names: Sequence[str], width: int, column: str) -> str:
     if close:
         return f"{file} has no column {column!r}: did you mean {lower[close[0]]!r}?"
     return f"{file} has no column {column!r}: it has {shortened(all_names)}."
+
+
+def first_bad_cell(values: NDArray[Any]) -> tuple[int, int] | None:
+    """Return row and column of the first NaN or infinity, or None.
+
+    >>> import numpy as np
+    >>> first_bad_cell(np.array([[0.0, 1.0], [2.0, np.nan]]))
+    (1, 1)
+    """
+    if values.dtype.kind != "f":
+        return None
+    rows = max(1, CELLS // max(1, values.shape[1]))
+    for start in range(0, len(values), rows):
+        finite = np.isfinite(values[start : start + rows])
+        if not finite.all():
+            row, column = np.argwhere(~finite)[0]
+            return start + int(row), int(column)
+    return None
+
+
+def what_it_is(value: Any) -> str:
+    """Return a word for a number that is not finite.
+
+    >>> what_it_is(float("inf"))
+    'an infinity'
+    """
+    return "NaN" if np.isnan(value) else "an infinity"

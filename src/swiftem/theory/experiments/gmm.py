@@ -56,8 +56,7 @@ def gmm_data(n: int, rng: np.random.Generator, first_weight: float = 0.5) -> Arr
     >>> bool(abs(y.var() - 1.25) < 0.02)  # 1 within the components, 0.25 between them
     True
     """
-    centre = np.where(rng.random(n) < first_weight, *MEANS)
-    return centre + rng.normal(size=n)
+    return np.where(rng.random(n) < first_weight, *MEANS) + rng.normal(size=n)
 
 
 def squared_error(theta: GaussianMixtureTheta, limit: Limit) -> float:
