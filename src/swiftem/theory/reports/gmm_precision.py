@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -10,9 +9,9 @@ import numpy as np
 from swiftem._typing import Array
 from swiftem.report.method_names import style_of
 from swiftem.report.numbers import counted, seconds_text, short, times
-from swiftem.report.section import Finding, Picture, Section, Table
+from swiftem.report.section import Finding, Picture, Section
 from swiftem.theory.experiments.experiment import Experiment
-from swiftem.theory.reports.curves import Curves, curve_panels
+from swiftem.theory.reports.curves import Curves, curve_panels, curve_table
 
 __all__ = ["precision_section"]
 
@@ -42,7 +41,7 @@ def precision_section(experiment: Experiment) -> Section:
         return head
     curves = Curves(experiment.rows)
     last = curves.last_epoch
-    ends = {m: short(value) for m, value in _medians(curves, curves.methods, last).items()}
+    ends = {m: short(value) for m, value in curves.medians(last).items()}
     title = f"Squared error |μ − μ*|² on the Gaussian mixture: {_headline(curves, last)}"
     alt = f"Squared error after {counted(last, 'epoch')}: " + ", ".join(
         f"{style_of(m).label} {end}" for m, end in ends.items()
@@ -51,19 +50,17 @@ def precision_section(experiment: Experiment) -> Section:
         "gmm-precision", title, alt,
         curve_panels(curves, value="squared error |μ − μ*|²", logarithmic=True, ends=ends), columns=3,
     )  # fmt: skip
+    columns = {style_of(m).label: (curves, m) for m in curves.methods}
+    table = curve_table("Squared error |μ − μ*|², median over the runs", columns, SHOWN, short)
     return replace(
         head, findings=_findings(curves, last) if _is_complete(curves) else [],
-        pictures=[picture], tables=[_table(curves, last)], data="gmm-precision.csv",
+        pictures=[picture], tables=[table], data="gmm-precision.csv",
     )  # fmt: skip
 
 
 def _is_complete(curves: Curves) -> bool:
     """Tell whether the paper's five methods are there; after Ctrl-C some may not be."""
     return all(m in curves for m in (*REDUCED, *PLAIN))
-
-
-def _medians(curves: Curves, methods: Sequence[str], epoch: int) -> dict[str, float]:
-    return {m: float(np.median(curves.at_epoch(m, epoch))) for m in methods}
 
 
 def _list(values: dict[str, float]) -> str:
@@ -139,8 +136,7 @@ def _findings(curves: Curves, last: int) -> list[Finding]:
         )
     )
     if "fiem-shuffled" in curves and last >= SOON:
-        soon = _medians(curves, ("fiem", "fiem-shuffled"), SOON)
-        late = _medians(curves, ("fiem", "fiem-shuffled"), last)
+        soon, late = curves.medians(SOON), curves.medians(last)
         findings.append(
             Finding(
                 "fiEM with j in shuffled passes, as in the authors' code, instead of independent draws.",
@@ -153,15 +149,3 @@ def _findings(curves: Curves, last: int) -> list[Finding]:
             )
         )
     return findings
-
-
-def _table(curves: Curves, last: int) -> Table:
-    epochs = sorted({epoch for epoch in SHOWN if epoch <= last} | {last})
-    rows = [
-        [f"{epoch}", *(short(value) for value in _medians(curves, curves.methods, epoch).values())]
-        for epoch in epochs
-    ]
-    rows.append(["passes in all", *(f"{curves.end(m, 'passes'):.0f}" for m in curves.methods)])
-    rows.append(["seconds in all", *(seconds_text(curves.end(m, "seconds")) for m in curves.methods)])
-    head = ["epoch", *(style_of(m).label for m in curves.methods)]
-    return Table("Squared error |μ − μ*|², median over the runs", head, rows)
