@@ -17,8 +17,8 @@ import scipy.sparse as sp
 
 import swiftem
 from swiftem import methods, models
-from swiftem._cache import replacing
 from swiftem.checkpoints.tree import encode
+from swiftem.files.durable import replacing
 from swiftem.files.memory_limit import MemoryLimitError
 from swiftem.files.scratch import is_scratch
 
