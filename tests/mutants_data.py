@@ -92,10 +92,10 @@ MUTANTS = [
         RIGHT_ROW,
     ),
     (
-        "parquet: notes of the last file for all",
-        PARQUET,
-        "left_out_of(self._files, choices)",
-        "left_out_of(self._files, choices[-1:] * len(choices))",
+        "files: notes of the last file for all",
+        "data/rows/stored_source.py",
+        "left_out_of(self._files, self._choices)",
+        "left_out_of(self._files, self._choices[-1:] * len(self._choices))",
         f"{PARQUET_TESTS}::test_each_files_own_notes",
     ),
     (

@@ -21,11 +21,9 @@ from swiftem.data.rows.stored_source import Chunk, FileSource, weighted
 from swiftem.data.rows.table_columns import (
     Column,
     Columns,
-    check_same_columns,
     choose_columns,
     first_bad_cell,
     label,
-    left_out_of,
     what_it_is,
 )
 from swiftem.data.sample_weight import bad_weights, wanted_of_weight
@@ -76,40 +74,27 @@ class CsvSource(FileSource):
     access: ClassVar[Access] = "sequential"
     reading: ClassVar[int] = 32 * 10**6
 
-    def _open(self, columns: Sequence[Column] | None, weight: Column | None) -> None:
-        self._layouts: list[tuple[CsvLayout, Columns]] = []
-        for number, file in enumerate(self._files):
-            layout = layout_of(file)
-            chosen = choose_columns(file, layout.names, layout.unfit, columns, weight)
-            if number:
-                first, of_first = self._layouts[0]
-                one = tuple(label(first.names, place) for place in of_first.data)
-                two = tuple(label(layout.names, place) for place in chosen.data)
-                check_same_columns(self._files[0], one, file, two)
-            self._layouts.append((layout, chosen))
-        first, of_first = self._layouts[0]
-        self.names = of_first.names
-        self.notes = left_out_of(self._files, [chosen for _, chosen in self._layouts])
-        self.dtype, self.tail = np.dtype(np.float64), (len(of_first.data),)
-        self.is_weighted = of_first.weights is not None
-        self._by_python: set[int] = set()
-        self.n, self.total_weight = self._survey()
-        self._lay_out()
+    def _look(
+        self, file: Path, columns: Sequence[Column] | None, weight: Column | None
+    ) -> tuple[Sequence[str], Columns, CsvLayout]:
+        layout = layout_of(file)
+        return layout.names, choose_columns(file, layout.names, layout.unfit, columns, weight), layout
 
-    def _survey(self) -> tuple[int, float]:
-        """Return the number of rows and the sum of weights; find the files that pyarrow cannot read."""
-        n, total = 0, 0.0
+    def _survey(self) -> None:
+        """Count the rows and add up the weights; find the files that pyarrow cannot read."""
+        self.dtype, self._by_python = np.dtype(np.float64), set[int]()
+        self.n, self.total_weight = 0, 0.0
         for number in range(len(self._files)):
             try:
                 found = self._count(number)
             except StumbledError:
                 self._by_python.add(number)
                 found = self._count(number)
-            n, total = n + found[0], total + found[1]
-        if not n:
+            self.n, self.total_weight = self.n + found[0], self.total_weight + found[1]
+        if not self.n:
             what = "a positive weight, got only zeros" if self.is_weighted else "at least one row, got none"
             raise ValueError(f"{self._files[0]} must have {what}.")
-        return n, total
+        self._lay_out()
 
     def _count(self, number: int) -> tuple[int, float]:
         n, total = 0, 0.0
@@ -123,7 +108,7 @@ class CsvSource(FileSource):
 
     def _pieces(self, number: int) -> Iterator[Array]:
         pieces = by_python if number in self._by_python else by_pyarrow
-        return pieces(self._files[number], *self._layouts[number])
+        return pieces(self._files[number], self._looked[number], self._choices[number])
 
     def chunks(self, rows: int) -> Iterator[Chunk]:
         """Yield all rows in order."""
@@ -140,8 +125,8 @@ class CsvSource(FileSource):
 
     def fingerprint(self) -> str:
         """Return a hash of the files, the choice of columns and the window; it reads all of them."""
-        _, chosen = self._layouts[0]
-        return file_hash(f"csv{chosen.data, chosen.weights, int(self.layout.edges[1])}", self._files)
+        what = self._chosen.data, self._chosen.weights, int(self.layout.edges[1])
+        return file_hash(f"csv{what}", self._files)
 
 
 def read_csv(

@@ -16,11 +16,9 @@ from swiftem.data.rows.stored_source import Chunk, FileSource, weighted
 from swiftem.data.rows.table_columns import (
     Column,
     Columns,
-    check_same_columns,
     choose_columns,
     first_bad_cell,
     label,
-    left_out_of,
     what_it_is,
 )
 from swiftem.data.sample_weight import checked_weights
@@ -69,31 +67,26 @@ class ParquetSource(FileSource):
     access: ClassVar[Access] = "random"
     reading: ClassVar[int] = 40 * 10**6
 
-    def _open(self, columns: Sequence[Column] | None, weight: Column | None) -> None:
-        kinds, groups, lengths, choices = [], [], [], []
-        for number, file in enumerate(self._files):
-            with opened(file) as stored:
-                names, chosen, kind = chosen_of(file, stored, columns, weight)
-                found = tuple(label(names, place) for place in chosen.data)
-                if not number:
-                    self._names, self._chosen, self.names = names, chosen, found
-                check_same_columns(self._files[0], self.names, file, found)
-                kinds.append(kind)
-                choices.append(chosen)
-                rows = [stored.metadata.row_group(g).num_rows for g in range(stored.metadata.num_row_groups)]
-                if sum(rows) != stored.metadata.num_rows:
-                    raise other_rows(file, stored.metadata.num_rows)
-                for count in rows:
-                    check_rows(file, count, len(chosen.all), "write it with smaller row groups")
+    def _look(
+        self, file: Path, columns: Sequence[Column] | None, weight: Column | None
+    ) -> tuple[Sequence[str], Columns, tuple[np.dtype[Any], list[int]]]:
+        with opened(file) as stored:
+            names, chosen, kind = chosen_of(file, stored, columns, weight)
+            rows = [stored.metadata.row_group(g).num_rows for g in range(stored.metadata.num_row_groups)]
+            if sum(rows) != stored.metadata.num_rows:
+                raise other_rows(file, stored.metadata.num_rows)
+            for count in rows:
+                check_rows(file, count, len(chosen.all), "write it with smaller row groups")
+        return names, chosen, (kind, rows)
+
+    def _survey(self) -> None:
+        self.dtype = np.dtype(np.result_type(*(kind for kind, _ in self._looked)))
+        self._groups: list[_Group] = []
+        for file, (_, rows) in zip(self._files, self._looked, strict=True):
             starts = np.concatenate([[0], np.cumsum(rows)])
-            groups += [_Group(file, g, int(starts[g]), rows[g]) for g in range(len(rows)) if rows[g]]
-            lengths += [row for row in rows if row]
-        self.notes = left_out_of(self._files, choices)
-        self.dtype = np.dtype(np.result_type(*kinds))
-        self.tail = (len(self._chosen.data),)
-        self.is_weighted = self._chosen.weights is not None
-        self._groups = groups
-        self.n, self.total_weight = int(sum(lengths)), float(sum(lengths))
+            self._groups += [_Group(file, g, int(starts[g]), rows[g]) for g in range(len(rows)) if rows[g]]
+        lengths = [group.rows for group in self._groups]
+        self.n, self.total_weight = sum(lengths), float(sum(lengths))
         if self.is_weighted:
             lengths = self._weigh()
         self._lay_out(lengths)

@@ -15,7 +15,7 @@ from swiftem._checks import check_int
 from swiftem._typing import Array, Index
 from swiftem.data.rows.read_ahead import read_ahead
 from swiftem.data.rows.row_reader import RowReader
-from swiftem.data.rows.table_columns import Column
+from swiftem.data.rows.table_columns import Column, Columns, check_same_columns, label, left_out_of
 from swiftem.data.source import Access, Batch
 
 __all__ = ["Chunk", "FileSource", "Layout", "StoredSource", "rechunk", "weighted"]
@@ -161,7 +161,8 @@ class StoredSource(ABC):
 class FileSource(StoredSource):
     """Base of the sources that are tables in files with the same columns.
 
-    A subclass gives :meth:`_open`, which sets what :class:`StoredSource` asks for.
+    A subclass gives :meth:`_look` at a file, and :meth:`_survey`, which sets ``n``, ``total_weight``,
+    ``dtype`` and the layout.
     """
 
     def __init__(
@@ -174,11 +175,30 @@ class FileSource(StoredSource):
     ) -> None:
         super().__init__(window)
         self._files = [Path(file) for file in (files if isinstance(files, list | tuple) else [files])]
-        self._open(columns, weight)
+        self._choices: list[Columns] = []
+        self._looked: list[Any] = []
+        for file in self._files:
+            names, chosen, looked = self._look(file, columns, weight)
+            labels = tuple(label(names, place) for place in chosen.data)
+            if not self._choices:
+                self._names, first = names, labels
+            check_same_columns(self._files[0], first, file, labels)
+            self._choices.append(chosen)
+            self._looked.append(looked)
+        self._chosen = self._choices[0]
+        self.names, self.notes = self._chosen.names, left_out_of(self._files, self._choices)
+        self.tail, self.is_weighted = (len(self._chosen.data),), self._chosen.weights is not None
+        self._survey()
 
     @abstractmethod
-    def _open(self, columns: Sequence[Column] | None, weight: Column | None) -> None:
-        """Look at the files, choose columns, and lay the blocks out."""
+    def _look(
+        self, file: Path, columns: Sequence[Column] | None, weight: Column | None
+    ) -> tuple[Sequence[str], Columns, Any]:
+        """Return the names of all columns of a file, the choice, and what else is to be known of it."""
+
+    @abstractmethod
+    def _survey(self) -> None:
+        """Count the rows, add up the weights, and lay the blocks out."""
 
 
 def rechunk(chunks: Iterator[Chunk], rows: int) -> Iterator[Chunk]:
