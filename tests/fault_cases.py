@@ -17,9 +17,9 @@ import scipy.sparse as sp
 
 import swiftem
 from swiftem import methods, models
-from swiftem._cache import replacing
 from swiftem.budget import MemoryLimitError
 from swiftem.checkpoints.tree import encode
+from swiftem.files.durable import replacing
 from swiftem.files.scratch import is_scratch
 
 N = 6000

@@ -187,7 +187,7 @@ def mix_folders(here: Path, cases: Path, rng: random.Random) -> None:
 
 def repeat_records(here: Path, cases: Path, rng: random.Random) -> None:
     """Write a record over another, write two in the other order, or one once more."""
-    chosen = [path for path in files(here) if path.name.startswith(("journal", "path"))]
+    chosen = [path for path in files(here) if path.name == "path"]
     if not chosen:
         return change_bytes(here, cases, rng)
     path = rng.choice(chosen)
@@ -214,9 +214,7 @@ def link(here: Path, cases: Path, rng: random.Random) -> None:
     aside = here.with_name(f"{here.name}-outside")
     aside.mkdir(exist_ok=True)
     folder = rng.choice([here, *(path for path in here.iterdir() if path.is_dir())])
-    name = rng.choice(
-        ("lock", "begun", "state-0", "state-1", "memory-0", "journal-0", "path", ".state-1.new")
-    )
+    name = rng.choice(("lock", "begun", "state-0", "state-1", "memory-0", "path", ".state-1.new"))
     path, outside = folder / name, aside / name
     outside.write_bytes(path.read_bytes() if path.is_file() else b"outside")
     path.unlink(missing_ok=True)

@@ -30,14 +30,7 @@ MUTANTS = [
         "memory file: the memory is not brought to the disk",
         MEMORY,
         "            os.fsync(handle)\n",
-        "            if place.journal:\n                os.fsync(handle)\n",
-        ON_DISK,
-    ),
-    (
-        "memory file: the journal is not brought to the disk",
-        MEMORY,
-        "            os.fsync(handle)\n",
-        "            if not place.journal:\n                os.fsync(handle)\n",
+        "",
         ON_DISK,
     ),
     (

@@ -71,29 +71,31 @@ MUTANTS = [
     (
         "parquet: rows are counted from the batch",
         PARQUET,
-        "            yield start, batch\n",
-        "            yield 0, batch\n",
+        "        yield start, batch\n",
+        "        yield 0, batch\n",
         RIGHT_ROW,
     ),
     (
         "parquet: rows are counted from the first row group that is read",
         PARQUET,
-        "            yield start, batch\n",
+        "        yield from _numbered(groups[0].file, read, groups[0].start, end)\n",
+        "        for _, batch in _numbered(groups[0].file, read, groups[0].start, end):\n"
         "            yield groups[0].start, batch\n",
         RIGHT_ROW,
     ),
     (
         "parquet: rows are counted within the row groups that are read",
         PARQUET,
-        "            yield start, batch\n",
-        "            yield start - groups[0].start, batch\n",
+        "        yield from _numbered(groups[0].file, read, groups[0].start, end)\n",
+        "        for at, batch in _numbered(groups[0].file, read, groups[0].start, end):\n"
+        "            yield at - groups[0].start, batch\n",
         RIGHT_ROW,
     ),
     (
-        "parquet: notes of the last file for all",
-        PARQUET,
-        "left_out_of(self._files, choices)",
-        "left_out_of(self._files, choices[-1:] * len(choices))",
+        "files: notes of the last file for all",
+        "data/rows/stored_source.py",
+        "left_out_of(self._files, self._choices)",
+        "left_out_of(self._files, self._choices[-1:] * len(self._choices))",
         f"{PARQUET_TESTS}::test_each_files_own_notes",
     ),
     (

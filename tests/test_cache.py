@@ -3,7 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from swiftem._cache import is_writable, user_cache, write_atomically
+from swiftem._cache import is_writable, user_cache
+from swiftem.files.durable import write_atomically
 
 
 def test_the_folder_follows_the_environment(monkeypatch, tmp_path):

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
 
-__all__ = ["is_writable", "replacing", "user_cache", "write_atomically"]
+__all__ = ["is_writable", "user_cache"]
 
 
 def user_cache() -> Path:
@@ -35,40 +32,3 @@ def is_writable(folder: Path) -> bool:
             return True
     except OSError:
         return False
-
-
-@contextmanager
-def replacing(path: Path) -> Iterator[BinaryIO]:
-    """Open a file that other processes see complete or not at all; its folder must exist.
-
-    >>> import pathlib, tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     file = pathlib.Path(folder, "file")
-    ...     with replacing(file) as stream:
-    ...         _ = stream.write(b"content")
-    ...         there = file.exists()
-    ...     there, file.read_bytes()
-    (False, b'content')
-    """
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with open(handle, "wb") as file:
-            yield file
-        os.replace(name, path)
-    except BaseException:  # also Ctrl-C: nothing half-written stays behind
-        Path(name).unlink(missing_ok=True)
-        raise
-
-
-def write_atomically(path: Path, content: bytes) -> None:
-    """Write a file that other processes see complete or not at all; its folder must exist.
-
-    >>> import pathlib, tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     file = pathlib.Path(folder, "file")
-    ...     write_atomically(file, b"content")
-    ...     file.read_bytes()
-    b'content'
-    """
-    with replacing(path) as file:
-        file.write(content)

@@ -276,7 +276,7 @@ def run_problem(
         except KeyboardInterrupt:  # there is nothing yet but θ^(0)
             return Result(theta, s, cast(State, None), 0.0, 0, 0, "interrupted", records.path)
         e_step.evaluations = now.evaluations
-        keeper.begin(indices, now.state)
+        keeper.begin(now.state)
         if state is not None:
             lane.restore(state.lane, now)
 

@@ -123,48 +123,30 @@ def test_records_of_another_time_or_place_are_refused(tmp_path):
         read(file, counted, begins=8)
 
 
-def keep(folder, memory, changed=None, place=None):
+def keep(folder, memory, place=None):
     file = MemoryFile(folder, place)
-    file.write(memory, changed)
+    file.write(memory)
     return file.sync()
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_a_memory_comes_back_with_its_journal(tmp_path, dtype):
+def test_memories_are_written_in_turns(tmp_path, dtype):
     rng = np.random.default_rng(0)
     memory = rng.random((1000, 3)).astype(dtype)
-    place = keep(tmp_path, memory)
-    places, wholes = [place], [memory.copy()]
-    for _ in range(20):
-        changed = np.unique(rng.integers(1000, size=100))
-        memory[changed] = rng.random((len(changed), 3))
-        places.append(keep(tmp_path, memory, changed, places[-1]))
+    places, wholes = [keep(tmp_path, memory)], [memory.copy()]
+    for _ in range(4):
+        memory[rng.integers(1000, size=100)] += 1.0
+        places.append(keep(tmp_path, memory, places[-1]))
         wholes.append(memory.copy())
         for now, whole in zip(places[-2:], wholes[-2:], strict=True):  # the last two can be read
             np.testing.assert_array_equal(MemoryFile(tmp_path, now).read(), whole, strict=True)
-    slots = [place.slot for place in places]
-    assert slots[:3] == [0, 0, 0]
-    assert 1 in slots  # the journal was as large as the memory, and both began anew
-    largest = max(place.journal for place in places)
-    assert 0 < largest < memory.nbytes
+    assert [place.slot for place in places] == [0, 1, 0, 1, 0]
 
 
-def test_many_changes_are_written_whole(tmp_path):
-    memory = np.random.default_rng(0).random((100, 2))
-    place = keep(tmp_path, memory)
-    memory += 1.0
-    place = keep(tmp_path, memory, np.arange(100), place)
-    assert (place.slot, place.journal) == (1, 0)
-    np.testing.assert_array_equal(MemoryFile(tmp_path, place).read(), memory)
-
-
-@pytest.mark.parametrize("name", ["memory-0", "journal-0"])
 @pytest.mark.parametrize("how", ["flip", "cut", "gone"])
-def test_a_damaged_memory_is_refused(tmp_path, name, how):
-    memory = np.random.default_rng(0).random((100, 2))
-    place = keep(tmp_path, memory)
-    place = keep(tmp_path, memory, np.arange(5), place)
-    file = tmp_path / name
+def test_a_damaged_memory_is_refused(tmp_path, how):
+    place = keep(tmp_path, np.random.default_rng(0).random((100, 2)))
+    file = tmp_path / "memory-0"
     content = bytearray(file.read_bytes())
     if how == "flip":
         content[len(content) // 2] ^= 1
@@ -173,7 +155,7 @@ def test_a_damaged_memory_is_refused(tmp_path, name, how):
         file.write_bytes(content[:-1])
     else:
         file.unlink()
-    with pytest.raises((ValueError, OSError), match=name if how != "gone" else None):
+    with pytest.raises((ValueError, OSError), match="memory-0" if how != "gone" else None):
         MemoryFile(tmp_path, place).read()
 
 
@@ -216,28 +198,6 @@ def test_a_memory_that_changed_is_refused(tmp_path, harm):
     file.write_bytes(harm(file.read_bytes()))
     with pytest.raises(ValueError, match="checksum of memory-0 is wrong"):
         MemoryFile(tmp_path, place).read()
-
-
-def test_a_journal_of_an_earlier_memory_is_refused(tmp_path):
-    """The same rows change twice, with a new memory in between: both journals have the same length."""
-    memory, changed = np.random.default_rng(0).random((100, 2)), np.arange(5)
-
-    def change(place):
-        memory[changed] += 1.0
-        return keep(tmp_path, memory, changed, place)
-
-    first = keep(tmp_path, memory)
-    early = change(first)
-    old = (tmp_path / "journal-0").read_bytes()
-    for _ in range(2):  # to memory-1 and back
-        memory += 1.0
-        early = keep(tmp_path, memory, None, early)
-    late = change(early)
-    assert (late.slot, late.journal) == (0, len(old))
-    np.testing.assert_array_equal(MemoryFile(tmp_path, late).read(), memory)
-    (tmp_path / "journal-0").write_bytes(old)
-    with pytest.raises(ValueError, match="journal-0 cannot be read"):
-        MemoryFile(tmp_path, late).read()
 
 
 def test_a_lock_is_for_one(tmp_path):

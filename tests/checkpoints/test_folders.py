@@ -42,11 +42,11 @@ def go(folder, name="iem", until=None, method=None, **options):
 
 @pytest.fixture(scope="module")
 def kept(tmp_path_factory):
-    """Return a folder of a run that died, with a memory, a journal and a path."""
+    """Return a folder of a run that died, with a memory and a path."""
     folder = tmp_path_factory.mktemp("kept") / "run"
     with pytest.raises(Death):
         go(folder, until=30)
-    assert {"begun", "state-0", "state-1", "memory-0", "journal-0", "path"} <= set(os.listdir(folder))
+    assert {"begun", "state-0", "state-1", "memory-0", "path"} <= set(os.listdir(folder))
     return folder
 
 
@@ -56,7 +56,7 @@ def folder(kept, tmp_path):
 
 
 NAMES = (
-    "lock", "begun", "state-0", "state-1", "memory-0", "memory-1", "journal-0", "journal-1", "path",
+    "lock", "begun", "state-0", "state-1", "memory-0", "memory-1", "path",
     ".state-0.new", ".begun.new",
 )  # fmt: skip
 WHAT = {
@@ -138,7 +138,7 @@ def refuse(folder, match, **options):
     assert {path.name: path.read_bytes() for path in folder.iterdir() if path.name != "lock"} == before
 
 
-@pytest.mark.parametrize("source", ["begun", "memory-0", "path", "journal-0"])
+@pytest.mark.parametrize("source", ["begun", "memory-0", "path"])
 def test_another_file_in_the_place_of_the_states(folder, source):
     for name in ("state-0", "state-1"):
         shutil.copy(folder / source, folder / name)
@@ -188,7 +188,7 @@ def test_states_that_were_made_up_are_refused(folder, case):
     for name in ("state-0", "state-1"):
         head, tree = read_state(folder / name)
         if case is None:
-            place = head.memory._replace(shape=(head.memory.shape[0] * 3, 1), journal=0)
+            place = head.memory._replace(shape=(head.memory.shape[0] * 3, 1))
             head = StateHead(head.run, head.number, place, head.path)
         else:
             tree = case(tree)
@@ -223,7 +223,7 @@ def test_what_is_written_is_on_the_disk_before_a_state_speaks_of_it(tmp_path, mo
     monkeypatch.setattr(os, "replace", rename)
     monkeypatch.setattr("swiftem.checkpoints.memory_file.MemoryFile.reserve", lambda self, size: None)
     go(tmp_path)
-    assert {"memory-0", "journal-0", "path", ".state-0.new"} <= written
+    assert {"memory-0", "path", ".state-0.new"} <= written
     assert len(named) > 10
     assert {name for name, _ in named} == {"begun", "state-0", "state-1"}
     assert [late for _, late in named] == [[]] * len(named)

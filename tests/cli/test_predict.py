@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from swiftem import GaussianMixture
-from swiftem.cli import predict as module
+from swiftem.cli import apply_model as module
 
 
 def columns_of(text):

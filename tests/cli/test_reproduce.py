@@ -21,7 +21,7 @@ from swiftem.theory.experiments.experiment import Experiment
 from swiftem.theory.experiments.gmm_precision import PrecisionRow, gmm_precision
 from swiftem.theory.experiments.gmm_scaling import ReachRow
 from swiftem.theory.experiments.plsa import LikelihoodRow
-from swiftem.theory.experiments.theory_row import TheoryRow
+from swiftem.theory.experiments.theory_run import TheoryRow
 
 SMALL = {
     "gmm_precision": {"n": 60, "epochs": 2},

@@ -94,9 +94,8 @@ def test_labels_stand_beside_the_ends_in_the_methods_colours():
 
     axes = Figure().subplots()
     axes.set_ylim(0, 10)
-    label_ends(
-        axes, {"em": 2.0, "fiem": 8.0, "sem-vr": 8.1}, {"em": "EM", "fiem": "fiEM", "sem-vr": "sEM-VR"}
-    )
+    ends = [(2.0, "EM", "#000000"), (8.0, "fiEM", "#D55E00"), (8.1, "sEM-VR", "#0072B2")]
+    label_ends(axes, [*ends, (np.nan, "nowhere", "#009E73")])
     heights = {text.get_text(): text.xy[1] for text in axes.texts}
     assert heights["EM"] == pytest.approx(0.2)
     assert heights["sEM-VR"] - heights["fiEM"] > 0.06

@@ -6,7 +6,7 @@ import pytest
 
 from swiftem.theory.experiments.experiment import Experiment
 from swiftem.theory.experiments.theory_local import LOCAL_STEPS
-from swiftem.theory.experiments.theory_row import TheoryRow
+from swiftem.theory.experiments.theory_run import TheoryRow
 from swiftem.theory.reports.theory import theory_section
 
 SIZES = (100, 1000, 10_000)

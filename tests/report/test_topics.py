@@ -9,8 +9,8 @@ import scipy.sparse as sp
 
 import swiftem
 from swiftem.data import CorpusCounts
+from swiftem.data.documents.corpus_counts import Texts
 from swiftem.data.documents.read_corpus import count_texts
-from swiftem.data.documents.texts import Texts
 from swiftem.estimators.history import History, Moment
 from swiftem.report.pyldavis import pyldavis_data
 from swiftem.report.topic_summary import Topic, TopicSummary, TopicWord, TypicalDocument, summarise_topics

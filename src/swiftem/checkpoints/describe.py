@@ -15,7 +15,7 @@ import numpy as np
 
 from swiftem.engine.threads import get_threads
 
-__all__ = ["VERSIONS", "describe", "digest", "environment", "without_code"]
+__all__ = ["VERSIONS", "describe", "digest", "environment", "versions", "without_code"]
 
 VERSIONS = ("swiftem", "numpy", "numba", "python")
 """What must be the same for a run to go on to the last bit."""
@@ -141,13 +141,23 @@ def environment() -> dict[str, Any]:
     >>> sorted(set(environment()) - set(VERSIONS))
     ['machine', 'threads']
     """
+    machine = f"{platform.machine()}, {os.cpu_count()} cores, {platform.system()}"
+    found = versions("swiftem", "numpy", "numba") | {"python": platform.python_version()}
+    return found | {"machine": machine, "threads": get_threads()}
+
+
+def versions(*packages: str) -> dict[str, Any]:
+    """Return the versions of packages, as they are installed.
+
+    >>> versions("no such package")
+    {'no such package': 'not installed'}
+    """
     from importlib.metadata import PackageNotFoundError, version
 
-    found: dict[str, Any] = {"numpy": np.__version__, "python": platform.python_version()}
-    for name in ("swiftem", "numba"):
+    found = {}
+    for package in packages:
         try:
-            found[name] = version(name)
+            found[package] = version(package)
         except PackageNotFoundError:
-            found[name] = "none"
-    machine = f"{platform.machine()}, {os.cpu_count()} cores, {platform.system()}"
-    return found | {"machine": machine, "threads": get_threads()}
+            found[package] = "not installed"
+    return found

@@ -12,14 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from swiftem._checks import check_int
-from swiftem._typing import Array, Index, Theta
+from swiftem._typing import Array, Theta
 from swiftem.checkpoints.describe import describe, digest
 from swiftem.checkpoints.memory_file import Allocate
 from swiftem.checkpoints.store import Kept, Resume, Store, read_identity
-from swiftem.data.draws import Draws, Entropy
+from swiftem.data.draws import Entropy
 from swiftem.data.source import Source
 from swiftem.files.durable import telling_damage
-from swiftem.methods import FastIncrementalEM, IncrementalEM
 from swiftem.methods.method import Method
 from swiftem.models.model import Model
 from swiftem.result import State
@@ -28,8 +27,6 @@ __all__ = ["NoCheckpoint", "Position", "RunCheckpoint", "kept_seed", "open_check
 
 SELDOM = 20.0
 """By default checkpoints are so many times what one takes apart, and at least a second."""
-RENEWED: dict[type, int] = {IncrementalEM: 0, FastIncrementalEM: 1}
-"""Which of a method's index streams says whose memory an iteration renews; methods not here: all may be."""
 
 
 class Position(NamedTuple):
@@ -68,8 +65,8 @@ class NoCheckpoint:
         """
         return None
 
-    def begin(self, draws: Draws, state: Any) -> None:
-        """Take note of the draws, and of the method's state before the first iteration."""
+    def begin(self, state: Any) -> None:
+        """Take note of the method's state before the first iteration."""
 
     def next(self, k: int, stop: int) -> int:
         """Return the k at which a run that stands at ``k`` has to halt, at most ``stop``."""
@@ -99,8 +96,6 @@ class RunCheckpoint(NoCheckpoint):
     ----------
     store : Store
         The open folder.
-    method : Method
-        The method.
     every : int
         Iterations between checkpoints.
     is_exact : bool
@@ -114,12 +109,11 @@ class RunCheckpoint(NoCheckpoint):
     """
 
     def __init__(
-        self, store: Store, method: Method, every: int, *, is_exact: bool = True, kept: Kept | None = None,
+        self, store: Store, every: int, *, is_exact: bool = True, kept: Kept | None = None,
         extra: Callable[[], Any] = lambda: None, closes: bool = True,
     ) -> None:  # fmt: skip
-        self._store, self._method, self._every, self._is_exact = store, method, every, is_exact
+        self._store, self._every, self._is_exact = store, every, is_exact
         self._kept, self._extra, self._closes = kept, extra, closes
-        self._draws: Draws | None = None
         self._saved, self._in_file, self._when = -1, 0, perf_counter()
         self._written = -1, 0, False
 
@@ -141,9 +135,8 @@ class RunCheckpoint(NoCheckpoint):
         self._note(position)
         return position
 
-    def begin(self, draws: Draws, state: Any) -> None:
-        """Take note of the draws, and make room for the memory."""
-        self._draws = draws
+    def begin(self, state: Any) -> None:
+        """Make room for the memory."""
         memory = _memory_of(state)
         if memory is not None and self._saved < 0:
             self._store.reserve(memory.nbytes)
@@ -174,31 +167,19 @@ class RunCheckpoint(NoCheckpoint):
             self._store.reserve(memory.nbytes)
 
     def _save(self, position: Position) -> None:
-        state, memory, changed = position.state, _memory_of(position.state.method), None
+        state, memory = position.state, _memory_of(position.state.method)
         if memory is not None:
-            changed = self._changed(state.k, len(memory))
             state = state._replace(method=state.method._replace(memory=None))
         tree = {
             "theta": position.theta, "s": position.s, "state": state, "recorded": position.recorded,
             "stopped": position.stopped, "extra": self._extra(),
         }  # fmt: skip
-        self._store.save(tree, memory=memory, changed=changed, path=position.path[self._in_file :])
+        self._store.save(tree, memory=memory, path=position.path[self._in_file :])
         self._note(position)
 
     def _note(self, position: Position) -> None:
         self._saved, self._in_file, self._when = position.state.k, len(position.path), perf_counter()
         self._written = self._saved, self._in_file, position.stopped
-
-    def _changed(self, k: int, n: int) -> Index | None:
-        """Return the rows of the memory that were renewed since the last checkpoint, None for any."""
-        stream = RENEWED.get(type(self._method))
-        if stream is None or self._saved < 0 or self._draws is None or k < self._saved:
-            return None
-        if k == self._saved:
-            return np.empty(0, dtype=np.intp)
-        if 2 * (k - self._saved) * self._method.batch_size > n:  # all is written then: no use in telling
-            return None
-        return np.unique(self._draws.block(self._saved, k)[stream])
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         """Let go of the folder."""
@@ -275,9 +256,7 @@ def open_checkpoint(
     except BaseException:
         store.close()
         raise
-    return RunCheckpoint(
-        store, method, every or method.epoch(source.n), is_exact=every is not None, kept=kept
-    )
+    return RunCheckpoint(store, every or method.epoch(source.n), is_exact=every is not None, kept=kept)
 
 
 def _of_draws(draws: Any) -> str | None:

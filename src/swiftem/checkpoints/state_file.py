@@ -59,7 +59,7 @@ def read_state(path: Path) -> tuple[StateHead, Any]:
         place = None if memory is None else MemoryPlace(*memory)
         numbers = [number, length, checksum]
         if place is not None:
-            numbers += [place.slot, place.checksum, place.journal, place.journal_checksum, *place.shape]
+            numbers += [place.slot, place.checksum, *place.shape]
             if place.slot > 1 or np.dtype(place.dtype).hasobject:
                 raise TypeError
         if not all(type(number) is int and number >= 0 for number in numbers):

@@ -15,7 +15,6 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from swiftem._typing import Index
 from swiftem.checkpoints.describe import VERSIONS, environment, without_code
 from swiftem.checkpoints.lock import Lock
 from swiftem.checkpoints.memory_file import Allocate, MemoryFile, MemoryPlace
@@ -248,10 +247,7 @@ class Store:
         """Whether the last checkpoint is still being written."""
         return self._job is not None and not self._job.done()
 
-    def save(
-        self, tree: Any, *, memory: NDArray[Any] | None = None, changed: Index | None = None,
-        path: list[Any] | None = None,
-    ) -> None:  # fmt: skip
+    def save(self, tree: Any, *, memory: NDArray[Any] | None = None, path: list[Any] | None = None) -> None:
         """Write a checkpoint: copied now, brought to the disk in the background.
 
         Parameters
@@ -260,8 +256,6 @@ class Store:
             What :func:`swiftem.checkpoints.tree.encode` takes.
         memory : ndarray, shape (n, R), optional
             The memory; it may be written to again when this returns.
-        changed : ndarray of int, optional
-            Rows of the memory that may have changed since the last checkpoint; by default any.
         path : list, optional
             What was recorded since the last checkpoint.
 
@@ -277,7 +271,7 @@ class Store:
             with self._whole():
                 if self._room is not None:
                     self._room.result()
-                self._memory.write(memory, changed)
+                self._memory.write(memory)
         content = encode(tree, "the state of the run")
         self._job = self._submit(self._write, content, records, memory is not None)
         self.seconds = perf_counter() - began

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from swiftem.result import Iterate
 
-__all__ = ["decode", "encode", "find_type", "read_array"]
+__all__ = ["array_bytes", "decode", "encode", "find_type", "read_array"]
 
 LENGTH = struct.Struct("<Q")
 PLAIN = (bool, int, float, str, type(None))
@@ -44,9 +44,8 @@ def encode(value: Any, what: str = "value") -> bytes:
     text = json.dumps(_to_json(value, arrays, what)).encode()
     parts = [LENGTH.pack(len(text)), text]
     for array in arrays:
-        stream = io.BytesIO()
-        np.lib.format.write_array(stream, array, allow_pickle=False)
-        parts += [LENGTH.pack(stream.tell()), stream.getvalue()]
+        part = array_bytes(array)
+        parts += [LENGTH.pack(len(part)), part]
     return b"".join(parts)
 
 
@@ -143,6 +142,13 @@ def find_type(name: str) -> Any:
         found = getattr(found, "__dict__", {}).get(part)  # an attribute of a module may import another
     is_named = isinstance(found, type) and issubclass(found, tuple) and hasattr(found, "_fields")
     return found if is_named else None
+
+
+def array_bytes(array: NDArray[Any]) -> bytes:
+    """Return an array in ``.npy`` format; no objects."""
+    stream = io.BytesIO()
+    np.lib.format.write_array(stream, array, allow_pickle=False)
+    return stream.getvalue()
 
 
 def read_array(part: bytes | memoryview) -> NDArray[Any]:

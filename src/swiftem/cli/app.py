@@ -174,7 +174,7 @@ def fit(
     """
     not_the_same(out, *tables)
     if update is not None:
-        from swiftem.cli.update import update as run_update
+        from swiftem.cli.apply_model import update as run_update
 
         refuse_options_of_a_fit(context)
         run_update(update, tables, _split(columns), weights, update if out is None else out)
@@ -187,12 +187,18 @@ def fit(
     from swiftem.cli.fit import FitRequest
     from swiftem.cli.fit import fit as run_fit
 
-    request = FitRequest(
-        tables, out, components, family, covariance.value, method, _split(columns), weights,
-        max_passes, tol, starts, seed, reg_covar, batch_size, step_size, memory_limit, scratch,
-        checkpoint, checkpoint_every, resume,
-    )  # fmt: skip
-    raise typer.Exit(run_fit(request))
+    parameters = {
+        "n_components": components, "method": method, "max_iter": max_passes, "tol": tol, "n_init": starts,
+        "random_state": seed, "batch_size": "auto" if batch_size is None else batch_size,
+        "step_size": "auto" if step_size is None else step_size, "memory_limit": memory_limit,
+        "scratch": None if scratch is None else str(scratch), "checkpoint": checkpoint,
+        "checkpoint_every": checkpoint_every, "resume": resume,
+    }  # fmt: skip
+    if family == GAUSSIAN:
+        parameters |= {"covariance_type": covariance.value, "reg_covar": reg_covar}
+    else:
+        parameters["family"] = family
+    raise typer.Exit(run_fit(FitRequest(tables, out, _split(columns), weights, parameters)))
 
 
 @app.command(epilog="Example: swiftem predict flowers.model more.csv --proba --out labels.csv")
@@ -221,7 +227,7 @@ def predict(
     Columns are found by their names where model and table have names, else by position.
     """
     not_the_same(out, model, table)
-    from swiftem.cli.predict import predict as run_predict
+    from swiftem.cli.apply_model import predict as run_predict
 
     run_predict(model, table, columns=_split(columns), proba=proba, log_likelihood=log_likelihood, out=out)
 
@@ -234,7 +240,7 @@ def score(
 
     Criteria are the lower the better.
     """
-    from swiftem.cli.score import score as run_score
+    from swiftem.cli.apply_model import score as run_score
 
     run_score(model, table, columns=_split(columns), weights=weights)
 
@@ -318,11 +324,9 @@ def topics(
         raise typer.Exit(run_topics(request))
     if corpus is None:
         raise typer.BadParameter("name the corpus whose topics are to be found.", param_hint="CORPUS")
-    from swiftem.cli.apply_topics import apply_topics
+    from swiftem.cli.topics import apply_topics
 
-    raise typer.Exit(
-        apply_topics(apply, corpus, out, format=format.value, text_column=text_column, vocabulary=vocabulary)
-    )
+    apply_topics(apply, corpus, out, format=format.value, text_column=text_column, vocabulary=vocabulary)
 
 
 @app.command()

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import typer
 
 from swiftem.data import UnknownColumnError
 
-__all__ = ["FAILED", "INTERRUPTED", "one_sentence", "tell"]
+__all__ = ["FAILED", "INTERRUPTED", "one_sentence", "tell", "writing"]
 
 FAILED = 1
 """Exit code where data or a model cannot be used."""
@@ -23,7 +24,7 @@ def tell(sentence: str) -> None:
 
 
 @contextmanager
-def one_sentence() -> Iterator[None]:
+def one_sentence(interrupted: str = "Interrupted; nothing was written.") -> Iterator[None]:
     """End the program with a sentence instead of a traceback: 1 for files, 2 for options, 130 for Ctrl-C."""
     try:
         yield
@@ -35,8 +36,21 @@ def one_sentence() -> Iterator[None]:
         tell(f"There is not enough memory ({error})." if str(error) else "There is not enough memory.")
         raise typer.Exit(FAILED) from None
     except (OSError, ValueError, ImportError) as error:
-        tell(str(error))
+        sentence = str(error)
+        if isinstance(error, OSError) and error.strerror and error.filename is not None:
+            sentence = f"{error.filename} cannot be read: {error.strerror.lower()}."
+        tell(sentence)
         raise typer.Exit(FAILED) from None
     except KeyboardInterrupt:
-        tell("Interrupted; nothing was written.")
+        tell(interrupted)
         raise typer.Exit(INTERRUPTED) from None
+
+
+@contextmanager
+def writing(out: Path) -> Iterator[None]:
+    """Say which file it is about where the system refuses to write it."""
+    try:
+        yield
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise OSError(f"{out} cannot be written ({reason}).") from None

@@ -15,8 +15,7 @@ import typer
 
 from swiftem._typing import Array
 from swiftem.cli.components import screen, show_components
-from swiftem.cli.failures import INTERRUPTED, one_sentence, tell
-from swiftem.cli.fit_options import GAUSSIAN
+from swiftem.cli.failures import INTERRUPTED, one_sentence, tell, writing
 from swiftem.cli.model_file import KINDS
 from swiftem.data.rows.open_source import open_source
 from swiftem.data.rows.table_columns import shortened
@@ -30,28 +29,13 @@ __all__ = ["FitRequest", "fit"]
 
 @dataclass(frozen=True)
 class FitRequest:
-    """What was asked for, under the names of the options; None is "auto"."""
+    """What was asked for: files and columns, and the parameters of the estimator."""
 
     tables: Sequence[Path]
     out: Path
-    components: int
-    family: str
-    covariance: str
-    method: str
     columns: Sequence[str] | None
     weights: str | None
-    max_passes: int
-    tol: float
-    starts: int
-    seed: int
-    reg_covar: float
-    batch_size: int | None
-    step_size: float | None
-    memory_limit: str | None = None
-    scratch: Path | None = None
-    checkpoint: Path | None = None
-    checkpoint_every: int | None = None
-    resume: bool = False
+    parameters: dict[str, Any]
 
     @property
     def table(self) -> str:
@@ -74,7 +58,11 @@ class Rows:
 
 def _read(request: FitRequest) -> Rows:
     """Read one table; with a limit to memory, or of several, read what is needed when it is."""
-    if request.memory_limit is None and len(request.tables) == 1 and not request.tables[0].is_dir():
+    if (
+        request.parameters["memory_limit"] is None
+        and len(request.tables) == 1
+        and not request.tables[0].is_dir()
+    ):
         table = read_table(request.tables[0], request.columns, request.weights)
         n = len(table.values) if table.weights is None else int(np.count_nonzero(table.weights))
         return Rows(table.values, table.weights, table.names, table.notes, n, table.values.shape[1])
@@ -111,14 +99,14 @@ def fit(request: FitRequest) -> int:
 
 
 def _check_rows(request: FitRequest, table: Rows) -> None:
-    n = table.n
-    if n < max(request.components, 2):
+    n, components = table.n, request.parameters["n_components"]
+    if n < max(components, 2):
         what = "row" if n == 1 else "rows"
         having = " of positive weight" if request.weights is not None else ""
-        if request.components <= 2:
+        if components <= 2:
             raise ValueError(f"{request.table} must have at least two rows, got {n} {what}{having}.")
         raise typer.BadParameter(
-            f"{request.components} components need as many rows, but {request.table} has {n} {what}{having}.",
+            f"{components} components need as many rows, but {request.table} has {n} {what}{having}.",
             param_hint="'--components'",
         )
 
@@ -126,31 +114,19 @@ def _check_rows(request: FitRequest, table: Rows) -> None:
 def _task(request: FitRequest, table: Rows) -> str:
     n, d = table.n if table.weights is None else len(table.X), table.d
     columns = shortened(table.names) if table.names else ("1 column" if d == 1 else f"{d} columns")
-    kind = f"{KINDS[request.covariance]} covariance"
-    if request.family != GAUSSIAN:
-        kind = f"family {request.family}"
-    what = "1 component" if request.components == 1 else f"{request.components} components"
+    given = request.parameters
+    kind = (
+        f"family {given['family']}" if "family" in given else f"{KINDS[given['covariance_type']]} covariance"
+    )
+    what = "1 component" if given["n_components"] == 1 else f"{given['n_components']} components"
     return f"{request.table}: {n:,} rows of {columns}; {what}, {kind}."
 
 
 def _mixture(request: FitRequest, verbose: bool) -> GaussianMixture | Mixture:
     from swiftem.estimators import GaussianMixture, Mixture
 
-    parameters: dict[str, Any] = {
-        "method": request.method, "max_iter": request.max_passes, "tol": request.tol,
-        "n_init": request.starts, "random_state": request.seed,
-        "batch_size": "auto" if request.batch_size is None else request.batch_size,
-        "step_size": "auto" if request.step_size is None else request.step_size,
-        "verbose": int(verbose), "memory_limit": request.memory_limit,
-        "scratch": None if request.scratch is None else str(request.scratch),
-        "checkpoint": request.checkpoint, "checkpoint_every": request.checkpoint_every,
-        "resume": request.resume,
-    }  # fmt: skip
-    if request.family != GAUSSIAN:
-        return Mixture(request.components, family=request.family, **parameters)
-    return GaussianMixture(
-        request.components, covariance_type=request.covariance, reg_covar=request.reg_covar, **parameters
-    )
+    made = Mixture if "family" in request.parameters else GaussianMixture
+    return made(**request.parameters, verbose=int(verbose))
 
 
 def _fit(mixture: GaussianMixture | Mixture, table: Rows) -> bool:
@@ -196,11 +172,8 @@ def _save(mixture: GaussianMixture | Mixture, table: Rows, out: Path) -> None:
     mixture.verbose = 0  # the bar was for this terminal, not for whoever loads the model
     if table.names:
         mixture.feature_names_in_ = np.array(table.names, dtype=object)
-    try:
+    with writing(out):
         mixture.save(out.resolve())  # a link stays one: a new file takes the name of its target
-    except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise OSError(f"{out} cannot be written ({reason}).") from None
     # scikit-learn would warn of the array, which has no names, in what follows.
     mixture.__dict__.pop("feature_names_in_", None)
 
@@ -211,7 +184,7 @@ def _summary(
     passes = "1 pass" if mixture.n_iter_ == 1 else f"{mixture.n_iter_} passes"
     after = f"after {passes} of {mixture.method_} in {seconds:.1f} s"
     if interrupted:
-        go_on = "" if request.checkpoint is None else ", and --resume goes on"
+        go_on = "" if request.parameters["checkpoint"] is None else ", and --resume goes on"
         return [f"Interrupted {after}: the model so far is in {request.out}{go_on}."]
     if mixture.converged_:
         ended = f"Converged {after}"

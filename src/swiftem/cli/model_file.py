@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from swiftem.cli.failures import tell
 from swiftem.data.rows.table_columns import UnknownColumnError, shortened
 from swiftem.data.rows.tables import Table, is_table, read_names, read_table
 
@@ -27,10 +28,7 @@ def read_header(path: Path) -> dict[str, Any]:
     from swiftem.estimators.persistence import read_header
 
     _check_file(path)
-    try:
-        return read_header(path)
-    except PermissionError:
-        raise OSError(f"{path} cannot be read (permission denied).") from None
+    return read_header(path)
 
 
 def open_model(path: Path, kind: str | None = None) -> Any:
@@ -41,17 +39,10 @@ def open_model(path: Path, kind: str | None = None) -> Any:
     import swiftem
 
     _check_file(path)
-    try:
-        if kind is None:
-            found = read_header(path)["kind"]
-            kind = found if found in MIXTURES else MIXTURES[0]
-        return getattr(swiftem, kind).load(path)
-    except PermissionError:
-        raise OSError(f"{path} cannot be read (permission denied).") from None
-    except Exception as error:  # a damaged or foreign file may hold anything
-        if isinstance(error, ValueError | OSError) and str(path) in str(error):
-            raise
-        raise ValueError(f"{path} is no swiftem model, or damaged.") from None
+    if kind is None:
+        found = read_header(path)["kind"]
+        kind = found if found in MIXTURES else MIXTURES[0]
+    return getattr(swiftem, kind).load(path)
 
 
 def _check_file(path: Path) -> None:
@@ -76,8 +67,15 @@ def rows_for(
     # They are matched here; scikit-learn would warn of arrays, which have none.
     mixture.__dict__.pop("feature_names_in_", None)
     found = read_names(path) if names and columns is None else ()
-    if not found:
-        return _by_position(path, columns, weights, names, width)
+    table = (
+        _by_name(path, weights, names, found) if found else _by_position(path, columns, weights, names, width)
+    )
+    for note in table.notes:
+        tell(note)
+    return table
+
+
+def _by_name(path: Path, weights: str | None, names: Sequence[str], found: Sequence[str]) -> Table:
     missing = [name for name in names if name not in found]
     if missing:
         what = f"column {missing[0]!r} is" if len(missing) == 1 else f"columns {shortened(missing)} are"

@@ -25,7 +25,7 @@ def table_file(path: Path | None) -> Path | None:
     """Return where predictions are to be written, or refuse it."""
     from importlib.util import find_spec
 
-    from swiftem.data.rows.parquet_table import NEEDS_PYARROW
+    from swiftem.data.rows.parquet_source import NEEDS_PYARROW
     from swiftem.data.rows.write_table import WRITTEN
 
     if path is None:
@@ -45,18 +45,11 @@ def writable_folder(folder: Path) -> Path:
 
     What had to be made to try it is removed: a command that is refused leaves nothing behind.
     """
-    import tempfile
-
     if folder.exists() and not folder.is_dir():
         raise typer.BadParameter(f"{folder} is a file: name a folder for the results.")
     made = [path for path in (folder, *folder.parents) if not path.exists()]
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
-            pass
-    except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise typer.BadParameter(f"{folder} cannot be written to ({reason}): name another folder.") from None
+        _try(folder, f"{folder} cannot be written to", "name another folder")
     finally:
         for path in made:
             with suppress(OSError):
@@ -74,18 +67,23 @@ def not_the_same(out: Path | None, *others: Path) -> None:
 
 
 def _writable(path: Path) -> Path:
-    import tempfile
-
     target = path.resolve()
     if target.is_dir():
         raise typer.BadParameter(f"{path} is a folder: name a file.")
     if target.exists() and not target.is_file():
         raise typer.BadParameter(f"{path} is no ordinary file: name another one.")
+    _try(target.parent, f"{path} cannot be written", "name another file")
+    return path
+
+
+def _try(folder: Path, what: str, instead: str) -> None:
+    """Write a file without a name to a folder, which is made, or refuse it."""
+    import tempfile
+
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=target.parent):
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
             pass
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
-        raise typer.BadParameter(f"{path} cannot be written ({reason}): name another file.") from None
-    return path
+        raise typer.BadParameter(f"{what} ({reason}): {instead}.") from None

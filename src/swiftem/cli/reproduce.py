@@ -26,8 +26,9 @@ from rich.progress import (
 from rich.table import Table
 from rich.text import Text
 
-from swiftem._cache import write_atomically
+from swiftem.cli.failures import FAILED, INTERRUPTED
 from swiftem.data import docstring_corpus
+from swiftem.files.durable import write_atomically
 from swiftem.report.drawing import save_picture
 from swiftem.report.environment import environment
 from swiftem.report.numbers import seconds_text
@@ -53,8 +54,6 @@ SECTIONS: dict[str, Callable[[Experiment], Section]] = {
     "plsa": plsa_section,
     "theory": theory_section,
 }
-INTERRUPTED = 130
-"""Exit code of a program that Ctrl-C ended, as shells have it."""
 NOTHING = "Interrupted before the first result; nothing was written."
 REPORT = "report.html"
 DOCUMENTS = "plsa-documents.csv"
@@ -103,7 +102,7 @@ def reproduce(request: Request, console: Console | None = None) -> int:
         corpora = read_corpora(request.corpora) if request.corpora else None
     except (OSError, ValueError) as error:
         say(str(error))
-        return 1
+        return FAILED
     except KeyboardInterrupt:
         say(NOTHING)
         return INTERRUPTED
@@ -121,7 +120,7 @@ def reproduce(request: Request, console: Console | None = None) -> int:
         _write(request, experiments, sections, facts, say)
     except OSError as error:
         say(f"The results could not be written to {request.out}: {error.strerror or error}.")
-        return 1
+        return FAILED
     except KeyboardInterrupt:
         say(f"Interrupted while figures and report were made; the numbers are in {request.out}.")
         return INTERRUPTED
@@ -228,4 +227,3 @@ def _write(
         figures=figures,
     )
     write_atomically(request.out / REPORT, html.encode())
-    (request.out / REPORT).chmod(0o644)  # a temporary file is its owner's alone, and so is what it becomes

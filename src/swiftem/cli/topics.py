@@ -1,10 +1,9 @@
-"""``swiftem topics``: from a corpus to topics as a table, files and a page."""
+"""``swiftem topics``: from a corpus to topics as a table, files and a page; with --apply, by a model."""
 
 from __future__ import annotations
 
 import shlex
 import warnings
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -15,30 +14,28 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
+import typer
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from swiftem._cache import write_atomically
 from swiftem._typing import Array
-from swiftem.cli.failures import FAILED, INTERRUPTED, tell
-from swiftem.cli.progress import fit_progress
-from swiftem.data.documents.corpus_counts import CorpusCounts
+from swiftem.cli.failures import FAILED, INTERRUPTED, one_sentence, tell
+from swiftem.data.documents.corpus_counts import CorpusCounts, Texts
 from swiftem.data.documents.docstrings.corpus import docstring_corpus
 from swiftem.data.documents.read_corpus import count_texts, read_corpus
-from swiftem.data.documents.texts import Texts
 from swiftem.data.rows.write_table import write_table
+from swiftem.files.durable import write_atomically
 from swiftem.report.environment import environment
 from swiftem.report.numbers import seconds_text
 from swiftem.report.topic_summary import TopicSummary, summarise_topics
 from swiftem.report.topics import topics_page
 
-__all__ = ["TopicsRequest", "fail", "topics", "write_documents"]
+__all__ = ["TopicsRequest", "apply_topics", "topics"]
 
 MODEL, PAGE = "model.swiftem", "topics.html"
 BUILT_IN = "the docstrings of Python packages"
-Say = Callable[..., None]
 
 
 @dataclass(frozen=True)
@@ -84,15 +81,9 @@ def topics(request: TopicsRequest, console: Console | None = None) -> int:
     console = console or Console()
     # A terminal may break a sentence; a log or a pipe gets it whole. Names may hold what looks like markup.
     say = partial(console.print, soft_wrap=True, markup=False, highlight=False)
-    try:
-        with console.status("reading the corpus"):
-            corpus = _read(request)
-    except (OSError, ValueError, ImportError, MemoryError) as error:
-        fail(error)
-        return FAILED
-    except KeyboardInterrupt:
-        say("Interrupted while the corpus was read; nothing was written.")
-        return INTERRUPTED
+    reading = console.status("reading the corpus")
+    with one_sentence("Interrupted while the corpus was read; nothing was written."), reading:
+        corpus = _read(request)
     for note in corpus.notes:
         say(note)
     say(
@@ -101,14 +92,8 @@ def topics(request: TopicsRequest, console: Console | None = None) -> int:
     )
     if len(corpus) < request.topics:
         say("These are fewer documents than topics: topics are what several documents have in common.")
-    try:
+    with one_sentence("Interrupted before there were topics; nothing was written."):
         model, seconds, interrupted = _fit(request, corpus, console)
-    except (ValueError, MemoryError) as error:
-        fail(error)
-        return FAILED
-    except KeyboardInterrupt:
-        say("Interrupted before there were topics; nothing was written.")
-        return INTERRUPTED
     try:
         ending = _ending(model, seconds, interrupted)
         request.out.mkdir(parents=True, exist_ok=True)
@@ -122,7 +107,7 @@ def topics(request: TopicsRequest, console: Console | None = None) -> int:
     except KeyboardInterrupt:
         interrupted = True
     except OSError as error:
-        fail(f"The results could not be written to {request.out}: {error.strerror or error}.")
+        tell(f"The results could not be written to {request.out}: {error.strerror or error}.")
         return FAILED
     if interrupted:
         say(f"Interrupted: written is what there was ({', '.join(file.name for file in written)}).")
@@ -150,10 +135,11 @@ def _fit(request: TopicsRequest, corpus: CorpusCounts, console: Console) -> tupl
     from swiftem import PLSA
 
     model = PLSA(
-        request.topics, method=request.method, random_state=request.seed, max_iter=request.max_passes
-    )
+        request.topics, method=request.method, random_state=request.seed, max_iter=request.max_passes,
+        verbose=int(console.is_terminal),
+    )  # fmt: skip
     began = perf_counter()
-    with warnings.catch_warnings(record=True) as caught, fit_progress(model, request.method, console):
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         model.fit(corpus.counts)
     for warning in caught:
@@ -178,6 +164,7 @@ def _ending(model: Any, seconds: float, interrupted: bool) -> str:
 
 def _save(model: Any, corpus: CorpusCounts, file: Path) -> Path:
     """Save the model with its words, which scikit-learn would otherwise ask for in every call."""
+    model.verbose = 0  # the bar was for this terminal, not for whoever loads the model
     if corpus.words is not None:
         model.feature_names_in_ = np.array(corpus.words, dtype=object)
     try:
@@ -259,15 +246,67 @@ def _write(
     )  # fmt: skip
     page = request.out / PAGE
     write_atomically(page, html.encode("utf-8", "backslashreplace"))
-    page.chmod(0o644)  # a temporary file is its owner's alone, and so is what it becomes
     written.append(page)
 
 
-def fail(error: BaseException | str) -> None:
-    """Say in a sentence what went wrong: to standard error."""
-    sentence = str(error)
-    if isinstance(error, OSError) and error.strerror and error.filename is not None:
-        sentence = f"{error.filename} cannot be read: {error.strerror.lower()}."
-    elif isinstance(error, MemoryError):
-        sentence = "There is not enough memory for so many documents, words and topics."
-    tell(sentence)
+def apply_topics(
+    model_file: Path,
+    corpus: Path,
+    out: Path,
+    *,
+    format: str = "auto",
+    text_column: str | None = None,
+    vocabulary: Path | None = None,
+    console: Console | None = None,
+) -> None:
+    """Fold documents into a model, and write their topics to ``out``."""
+    console = console or Console()
+    say = partial(console.print, soft_wrap=True, markup=False, highlight=False)
+    from swiftem import PLSA
+
+    with one_sentence():
+        model = PLSA.load(model_file)
+        found = _read_for(model, model_file, corpus, out, format, text_column, vocabulary)
+        for note in found.notes:
+            say(note)
+        with warnings.catch_warnings():
+            # The columns are the model's own; scikit-learn would like to be told by a data frame.
+            warnings.filterwarnings("ignore", message="X does not have valid feature names")
+            shares = model.transform(found.counts)
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        file = write_documents(out, found, shares)
+    except OSError as error:
+        tell(f"The results could not be written to {out}: {error.strerror or error}.")
+        raise typer.Exit(FAILED) from None
+    say(f"The topics of {len(found):,} documents: {file}.")
+
+
+def _read_for(
+    model: Any,
+    model_file: Path,
+    corpus: Path,
+    out: Path,
+    format: str,
+    text_column: str | None,
+    vocabulary: Path | None,
+) -> CorpusCounts:
+    """Return the corpus in the model's words."""
+    words = getattr(model, "feature_names_in_", None)
+    options: dict[str, Any] = {
+        "format": format, "text_column": text_column, "vocabulary": vocabulary, "leave_out": out,
+    }  # fmt: skip
+    if words is not None:
+        return read_corpus(corpus, known_words=[str(word) for word in words], **options)
+    found = read_corpus(corpus, **options)
+    n_words = model.components_.shape[1]
+    if found.texts is not None:
+        raise ValueError(
+            f"{model_file} was fitted to words that had no names, so that {corpus} must be counts, got texts."
+        )
+    if found.counts.shape[1] != n_words:
+        raise ValueError(
+            f"{corpus} must have {n_words:,} words, as many as {model_file} knows, got "
+            f"{found.counts.shape[1]:,}."
+        )
+    return found

@@ -6,21 +6,22 @@ from swiftem.data.documents.corpus_counts import CorpusCounts
 from swiftem.data.documents.count_source import CountSource
 from swiftem.data.documents.docstrings.corpus import docstring_corpus
 from swiftem.data.documents.document_source import DocumentSource
-from swiftem.data.documents.formats.bag_of_words import read_bag_of_words
 from swiftem.data.documents.formats.count_matrix import read_count_matrix
 from swiftem.data.documents.formats.csr_documents import CsrDocuments
-from swiftem.data.documents.formats.lda_c import read_lda_c
-from swiftem.data.documents.formats.line_documents import LdaCDocuments, TextDocuments
-from swiftem.data.documents.formats.text import read_documents
+from swiftem.data.documents.formats.line_documents import (
+    LdaCDocuments,
+    TextDocuments,
+    read_documents,
+    read_lda_c,
+)
 from swiftem.data.documents.formats.text_folder import read_folder
 from swiftem.data.documents.formats.text_table import read_text_csv, read_text_parquet
-from swiftem.data.documents.formats.uci_documents import UciDocuments
-from swiftem.data.documents.known_words import KnownWordCounts, count_known_words
+from swiftem.data.documents.formats.uci_documents import UciDocuments, read_bag_of_words
 from swiftem.data.documents.open_documents import open_documents
 from swiftem.data.documents.read_corpus import read_corpus
 from swiftem.data.documents.token_source import TokenSource
 from swiftem.data.documents.vocabulary import read_vocabulary
-from swiftem.data.documents.word_counts import WordCounts, count_words
+from swiftem.data.documents.word_counts import KnownWordCounts, WordCounts, count_known_words, count_words
 from swiftem.data.rows.array_source import ArraySource
 from swiftem.data.rows.block_source import BlockSource
 from swiftem.data.rows.csv_source import CsvSource

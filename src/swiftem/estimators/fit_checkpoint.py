@@ -99,7 +99,7 @@ class StartCheckpoint(NoStart):
         """Return the checkpoints of a run, which goes on where it was left if it is the first since then."""
         kept, self._kept = self._kept, None
         return RunCheckpoint(
-            self._store, method, (self._every or 1) * method.epoch(n), is_exact=self._every is not None,
+            self._store, (self._every or 1) * method.epoch(n), is_exact=self._every is not None,
             kept=kept, extra=place, closes=False,
         )  # fmt: skip
 

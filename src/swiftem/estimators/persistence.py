@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from swiftem._cache import write_atomically
-from swiftem.checkpoints.tree import read_array
+from swiftem.checkpoints.tree import array_bytes, read_array
 from swiftem.estimators.model_content import ModelContent
 from swiftem.estimators.model_zip import HEADER, LARGEST_HEADER, read_parts
+from swiftem.files.durable import write_atomically
 
 __all__ = ["FORMAT", "Persistent", "load_arrays", "plain", "read_header", "save_arrays", "shown"]
 
@@ -68,13 +68,9 @@ def save_arrays(path: str | Path, kind: str, header: dict[str, Any], arrays: dic
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as file:
         file.writestr(HEADER, text)
         for name, array in arrays.items():
-            part = io.BytesIO()
-            np.lib.format.write_array(part, np.asarray(array, order="C"), allow_pickle=False)
-            file.writestr(f"{name}.npy", part.getvalue())
+            file.writestr(f"{name}.npy", array_bytes(np.asarray(array, order="C")))
     try:
-        mode = target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~_umask()
         write_atomically(target, buffer.getvalue())
-        target.chmod(mode)
     except OSError as error:
         raise type(error)(error.errno, f"{path} cannot be written: {error.strerror}.") from None
 
@@ -86,12 +82,6 @@ def plain(value: Any) -> Any:
     (3, 'auto')
     """
     return value.item() if isinstance(value, np.generic) else value
-
-
-def _umask() -> int:
-    mask = os.umask(0o077)  # it cannot be read without being set
-    os.umask(mask)
-    return mask
 
 
 def read_header(path: str | Path) -> dict[str, Any]:
@@ -149,7 +139,7 @@ def _read(target: Path, only: str | None = None) -> dict[str, bytes]:
     except OSError as error:
         if error.errno is None:
             raise ValueError(f"{target} is no swiftem model, or damaged.") from None
-        raise type(error)(error.errno, f"{target} cannot be read: {error.strerror}.") from None
+        raise type(error)(f"{target} cannot be read ({(error.strerror or str(error)).lower()}).") from None
     except Exception:  # a damaged or foreign file may hold anything, and break the reader in any way
         raise ValueError(f"{target} is no swiftem model, or damaged.") from None
 

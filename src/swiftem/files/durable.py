@@ -8,14 +8,15 @@ import os
 import re
 import stat
 import struct
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 __all__ = [
-    "FORMAT", "OtherFormatError", "check_plain", "open_plain", "read_into", "read_sealed", "sync_folder",
-    "telling_damage", "telling_where", "write_all", "write_sealed",
+    "FORMAT", "OtherFormatError", "check_plain", "open_plain", "read_into", "read_sealed", "replacing",
+    "sync_folder", "telling_damage", "telling_where", "write_all", "write_atomically", "write_sealed",
 ]  # fmt: skip
 
 FORMAT = 3
@@ -26,7 +27,7 @@ MAGIC = FAMILY + b"%d\n" % FORMAT
 DIGEST = 16
 SEAL = struct.Struct(f"<{DIGEST}sQ")
 """BLAKE2b and length of the content, after the first line."""
-OWN = re.compile(r"\.?(begun|state-[01]|memory-[01]|journal-[01]|path|lock)(\.new)?")
+OWN = re.compile(r"\.?(begun|state-[01]|memory-[01]|path|lock)(\.new)?")
 """Names of the files of a checkpoint."""
 BELOW = re.compile(r"start-[0-9]+")
 """Names of the folders in it."""
@@ -180,3 +181,50 @@ def telling_damage(folder: Path) -> Iterator[None]:
             f"checkpoint={str(folder)!r} is damaged: what it keeps does not fit this run ({reason}). "
             "Name another folder."
         ) from None
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[BinaryIO]:
+    """Open a file that other processes see complete or not at all; its folder must exist.
+
+    One that is there keeps its permissions.
+
+    >>> import pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = pathlib.Path(folder, "file")
+    ...     with replacing(file) as stream:
+    ...         _ = stream.write(b"content")
+    ...         there = file.exists()
+    ...     there, file.read_bytes()
+    (False, b'content')
+    """
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with open(handle, "wb") as file:
+            yield file
+        # A temporary file is its owner's alone, and so would be what it becomes.
+        os.chmod(name, path.stat().st_mode & 0o777 if path.exists() else 0o666 & ~_umask())
+        os.replace(name, path)
+    except BaseException:  # also Ctrl-C: nothing half-written stays behind
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Write a file that other processes see complete or not at all; its folder must exist.
+
+    >>> import pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = pathlib.Path(folder, "file")
+    ...     write_atomically(file, b"content")
+    ...     file.read_bytes()
+    b'content'
+    """
+    with replacing(path) as file:
+        file.write(content)
+
+
+def _umask() -> int:
+    mask = os.umask(0o077)  # it cannot be read without being set
+    os.umask(mask)
+    return mask

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from io import BytesIO
+from math import isfinite
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
-from swiftem.report.method_names import style_of
 from swiftem.report.numbers import power_of_ten
 from swiftem.report.section import Panel, Picture
 
 __all__ = ["FLOOR", "label_ends", "new_axes", "panel_svg", "plain_axes", "save_picture", "spread"]
+
+Key = TypeVar("Key", str, int)
 
 FLOOR = 1e-33
 """Where an error of exactly zero is drawn on a logarithmic axis: below the square of double precision."""
@@ -59,23 +61,26 @@ def _tick(axis: Any, value: float, place: int) -> str:
     return f"{value:,.10g}" if f"{value:e}"[0] in "125" else ""
 
 
-def label_ends(axes: Any, heights: Mapping[str, float], text: Mapping[str, str]) -> None:
-    """Write each method's text to the right of the axes at the height of its curve's end, in its colour."""
-    transform = axes.transData
-    frame = axes.transAxes.inverted()
-    left = axes.get_xlim()[0]
+def label_ends(axes: Any, ends: Sequence[tuple[float, str, str]]) -> None:
+    """Write texts to the right of the axes at the ends of curves, moved apart where they would meet.
+
+    ``ends`` are height, text and colour of each curve; those whose height is not finite are left out.
+    """
+    frame, left = axes.transAxes.inverted(), axes.get_xlim()[0]
     shares = {
-        method: float(frame.transform(transform.transform((left, height)))[1])
-        for method, height in heights.items()
+        place: float(frame.transform(axes.transData.transform((left, height)))[1])
+        for place, (height, _, _) in enumerate(ends)
+        if isfinite(height)
     }
-    for method, share in spread(shares, LABEL_GAP).items():
+    for place, share in spread(shares, LABEL_GAP).items():
+        _, text, colour = ends[place]
         axes.annotate(
-            text[method], xy=(1.02, share), xycoords="axes fraction", color=style_of(method).colour,
-            fontweight="bold", va="center", annotation_clip=False,
+            text, xy=(1.02, share), xycoords="axes fraction", color=colour, fontweight="bold", va="center",
+            annotation_clip=False,
         )  # fmt: skip
 
 
-def spread(heights: Mapping[str, float], gap: float) -> dict[str, float]:
+def spread(heights: Mapping[Key, float], gap: float) -> dict[Key, float]:
     """Return heights in the same order, moved apart where two are closer than ``gap``.
 
     Neighbours that collide form a group, which is centred where its members were.
@@ -83,7 +88,7 @@ def spread(heights: Mapping[str, float], gap: float) -> dict[str, float]:
     >>> {name: round(height, 2) for name, height in spread({"a": 0.5, "b": 0.5, "c": 0.9}, 0.1).items()}
     {'a': 0.45, 'b': 0.55, 'c': 0.9}
     """
-    groups: list[list[str]] = []
+    groups: list[list[Key]] = []
     for name in sorted(heights, key=lambda name: heights[name]):
         groups.append([name])
         while len(groups) > 1 and _bottom(groups[-1], heights, gap) - _top(groups[-2], heights, gap) < gap:
@@ -96,12 +101,12 @@ def spread(heights: Mapping[str, float], gap: float) -> dict[str, float]:
     }
 
 
-def _bottom(group: list[str], heights: Mapping[str, float], gap: float) -> float:
+def _bottom(group: list[Key], heights: Mapping[Key, float], gap: float) -> float:
     mean = sum(heights[name] for name in group) / len(group)
     return mean - gap * (len(group) - 1) / 2
 
 
-def _top(group: list[str], heights: Mapping[str, float], gap: float) -> float:
+def _top(group: list[Key], heights: Mapping[Key, float], gap: float) -> float:
     return _bottom(group, heights, gap) + gap * (len(group) - 1)
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import platform
-from importlib import metadata
+
+from swiftem.checkpoints.describe import versions
 
 __all__ = ["environment"]
 
@@ -20,12 +21,7 @@ def environment() -> dict[str, str]:
     from swiftem import __version__
     from swiftem.engine.threads import get_threads
 
-    found = {"swiftem": __version__, "Python": platform.python_version()}
-    for package in PACKAGES:
-        try:
-            found[package] = metadata.version(package)
-        except metadata.PackageNotFoundError:
-            found[package] = "not installed"
+    found = {"swiftem": __version__, "Python": platform.python_version(), **versions(*PACKAGES)}
     found["computer"] = f"{platform.system()} {platform.machine()}, {_processor()}, {os.cpu_count()} cores"
     found["threads"] = f"{get_threads()} in full passes, 1 in single iterations"
     return found

@@ -234,13 +234,8 @@ def draw_criterion(
         Kind and number of components to mark.
     name : str
         Of the criterion.
-    axes : matplotlib axes, optional
-        Where to draw; by default in a figure of their own.
-
-    Returns
-    -------
-    matplotlib axes
-        Their ``figure`` has ``savefig``.
+    axes
+        As in :func:`draw_history`; they are returned.
     """
     axes = new_axes() if axes is None else axes
     from matplotlib.ticker import MaxNLocator

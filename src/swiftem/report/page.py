@@ -9,7 +9,7 @@ from html import escape
 from swiftem.report.drawing import panel_svg
 from swiftem.report.section import Finding, Picture, Section, Table
 
-__all__ = ["page"]
+__all__ = ["STYLE", "html_page", "page", "settings_table"]
 
 STYLE = """
 :root { --ink: #1a1a1a; --soft: #555; --line: #ddd; --good: #00704a; --bad: #b3261e; --note: #6b4e00; }
@@ -97,16 +97,24 @@ def page(
     )
     links = "".join(f'<a href="#{escape(s.name)}">{escape(s.title)}</a>' for s in sections)
     body = "".join(_section(section, figures) for section in sections)
+    return html_page(
+        title,
+        STYLE,
+        f"<p>{escape(lead)}</p>\n<p><b>{escape(summary)}</b></p>\n<nav>{links}</nav>\n"
+        f"{body}\n<h2>How this was made</h2>\n<pre>{escape(command)}</pre>\n{settings_table(facts)}\n"
+        "<footer>Seconds are of this computer and without compiling. Passes are E-step evaluations divided "
+        "by n. Lines and tables are medians over the runs, where iterations are counted means; bands are the "
+        "range over the runs.</footer>",
+    )
+
+
+def html_page(title: str, style: str, body: str) -> str:
+    """Return a page of its own: head, style, the title as its heading, and what is below it."""
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{escape(title)}</title><style>{STYLE}</style></head>\n<body>\n"
-        f"<h1>{escape(title)}</h1>\n<p>{escape(lead)}</p>\n<p><b>{escape(summary)}</b></p>\n"
-        f"<nav>{links}</nav>\n"
-        f"{body}\n<h2>How this was made</h2>\n<pre>{escape(command)}</pre>\n{_settings(facts)}\n"
-        "<footer>Seconds are of this computer and without compiling. Passes are E-step evaluations divided "
-        "by n. Lines and tables are medians over the runs, where iterations are counted means; bands are the "
-        "range over the runs.</footer>\n</body></html>\n"
+        f"<title>{escape(title)}</title><style>{style}</style></head>\n<body>\n"
+        f'<h1 id="top">{escape(title)}</h1>\n{body}\n</body></html>\n'
     )
 
 
@@ -124,7 +132,7 @@ def _section(section: Section, figures: bool) -> str:
         parts.append('<p class="warning">No figures: matplotlib is not installed.</p>')
     parts += [_table(table) for table in section.tables]
     if section.settings:
-        parts.append(f"<h3>Settings</h3>{_settings(section.settings)}")
+        parts.append(f"<h3>Settings</h3>{settings_table(section.settings)}")
     if section.data:
         parts.append(f"<p>All numbers: <code>{escape(section.data)}</code> beside this page.</p>")
     return "\n".join(parts) + "</section>\n"
@@ -165,7 +173,8 @@ def _table(table: Table) -> str:
     )
 
 
-def _settings(settings: Mapping[str, str]) -> str:
+def settings_table(settings: Mapping[str, str]) -> str:
+    """Return names and values as a table."""
     rows = "".join(
         f'<tr><th scope="row">{escape(name)}</th><td>{escape(value)}</td></tr>'
         for name, value in settings.items()

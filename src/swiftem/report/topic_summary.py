@@ -126,7 +126,7 @@ def summarise_topics(
     --------
     >>> import swiftem
     >>> from swiftem.data.documents.read_corpus import count_texts
-    >>> from swiftem.data.documents.texts import Texts
+    >>> from swiftem.data.documents.corpus_counts import Texts
     >>> corpus = count_texts(Texts(["rice maize rice", "fish pond fish"] * 3, list("abcdef"), []))
     >>> model = swiftem.PLSA(2, random_state=0).fit(corpus.counts)
     >>> summary = summarise_topics(model, corpus, n_words=1)

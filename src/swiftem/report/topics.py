@@ -13,7 +13,7 @@ import numpy as np
 from swiftem.report.drawing import panel_svg, plain_axes
 from swiftem.report.method_names import style_of
 from swiftem.report.numbers import seconds_text
-from swiftem.report.page import STYLE
+from swiftem.report.page import STYLE, html_page, settings_table
 from swiftem.report.section import Panel
 from swiftem.report.topic_summary import Topic, TopicSummary, TopicWord
 
@@ -100,7 +100,6 @@ def topics_page(
     >>> "Topics of &lt;toy&gt;" in html, "<script" in html, "http" in html.replace("www.w3.org", "")
     (True, False, False)
     """
-    title = f"Topics of {corpus}"
     largest = max(topic.prevalence for topic in summary.topics)
     overview = "".join(_overview_row(topic, largest) for topic in summary.topics)
     cards = "".join(_card(topic) for topic in summary.topics)
@@ -108,11 +107,9 @@ def topics_page(
     beside = "".join(
         f"<li><code>{escape(name)}</code>: {escape(what)}</li>" for name, what in (files or {}).items()
     )
-    return (
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{escape(title)}</title><style>{STYLE}{CARDS}</style></head>\n<body>\n"
-        f'<h1 id="top">{escape(title)}</h1>\n'
+    return html_page(
+        f"Topics of {corpus}",
+        STYLE + CARDS,
         f"<p>A topic is a group of words that are used together. {len(summary.topics)} of them were found "
         "in the texts alone, without anybody naming them; each document is a mixture of several.</p>\n"
         f"{_tiles(summary)}\n<h2>Overview</h2>\n<p>How much of all texts each topic is, by words. Numbers "
@@ -122,7 +119,7 @@ def topics_page(
         f"<h2>How this was made</h2>\n<pre>{escape(command)}</pre>\n"
         + (f'<div class="notes">{said}</div>\n' if said else "")
         + (f'<p>Beside this page:</p><ul class="notes">{beside}</ul>\n' if beside else "")
-        + f"{_rows(settings)}\n<h3>Versions</h3>\n{_rows(facts)}\n</body></html>\n"
+        + f"{settings_table(settings)}\n<h3>Versions</h3>\n{settings_table(facts)}",
     )
 
 
@@ -267,11 +264,3 @@ def _moments(history: Any, value: Any) -> str:
 
 def _number(value: float) -> str:
     return f"{value:.4f}".replace("-", "−")
-
-
-def _rows(values: Mapping[str, str]) -> str:
-    rows = "".join(
-        f'<tr><th scope="row">{escape(name)}</th><td>{escape(value)}</td></tr>'
-        for name, value in values.items()
-    )
-    return f'<table class="settings"><tbody>{rows}</tbody></table>'

@@ -6,14 +6,19 @@
 """
 
 from swiftem.theory.constants import Box, Constant, Constants, constants
-from swiftem.theory.estimates import estimate_constants
-from swiftem.theory.gradient import B, V, gradient_objective, gradient_V, residual
+from swiftem.theory.estimates import Smoothness, estimate_constants, estimate_smoothness
+from swiftem.theory.gradient import (
+    B,
+    Stationarity,
+    V,
+    gradient_objective,
+    gradient_V,
+    residual,
+    stationarity,
+)
 from swiftem.theory.sets import distance_to_S0, radius
-from swiftem.theory.smoothness import Smoothness, estimate_smoothness
-from swiftem.theory.stationarity import Stationarity, stationarity
 from swiftem.theory.surrogate import mean_surrogate, surrogate
-from swiftem.theory.theorem1 import IncrementalTheorem
-from swiftem.theory.theorem2 import FastIncrementalTheorem, VarianceReducedTheorem
+from swiftem.theory.theorems import FastIncrementalTheorem, IncrementalTheorem, VarianceReducedTheorem
 
 __all__ = [
     "THEOREMS",

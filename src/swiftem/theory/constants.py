@@ -106,6 +106,22 @@ class Constants:
     L_V: Constant
     box: Box
 
+    @classmethod
+    def composed(cls, **found: Any) -> Constants:
+        """Return the constants with L_e, L_s and L_V composed from the others, as the lemmas do."""
+        C_Z, L_p, L_phi, C_phi = (found[name] for name in ("C_Z", "L_p", "L_phi", "C_phi"))
+        upsilon, L_B, sample, residual = (
+            found[name] for name in ("upsilon_max", "L_B", "C_S_sample", "C_S_residual")
+        )
+        e = C_phi.value * C_Z.value * L_p.value + sample.value * L_phi.value
+        s = C_Z.value * L_p.value * found["L_theta"].value
+        V = upsilon.value * (1.0 + s) + L_B.value * residual.value
+        L_s = Constant(s, weaker(C_Z, L_p, found["L_theta"]), "C_Z·L_p·L_θ")
+        return cls(
+            L_e=Constant(e, weaker(C_phi, C_Z, L_p, sample, L_phi), "C_φ·C_Z·L_p + C_S·L_φ"), L_s=L_s,
+            L_V=Constant(V, weaker(upsilon, L_s, L_B, residual), "υ_max·(1 + L_s) + L_B·C_S"), **found,
+        )  # fmt: skip
+
     @property
     def L_v(self) -> Constant:
         r"""Return :math:`\overline L_v = \max(L_V, L_s)` of Theorem 2."""
@@ -140,23 +156,16 @@ def constants(model: Model, data: Any) -> Constants:
     data
         As in :func:`swiftem.run`: numbers (n,) for the mixture; without weights, as the theorems have none.
 
-    Returns
-    -------
-    Constants
-
     Examples
     --------
-    >>> import numpy as np, swiftem
-    >>> from swiftem import theory
-    >>> y = np.random.default_rng(0).normal(size=1000)
-    >>> found = theory.constants(swiftem.models.GaussianMixtureModel(2, delta=1.0, epsilon=1.0), y)
+    >>> from swiftem import models, theory
+    >>> found = theory.constants(models.GaussianMixtureModel(2, delta=1.0, epsilon=1.0), range(9))
     >>> found.rho, found.upsilon_min.kind
     (0.5, 'bound')
     >>> bool(0 < found.upsilon_min.value < 0.25 < found.upsilon_max.value)
     True
     """
     from swiftem.theory.mixture_bounds import mixture_bounds
-    from swiftem.theory.plsa import PLSAFamily
     from swiftem.theory.plsa_bounds import plsa_bounds
 
     rho = radius(model)
@@ -164,7 +173,6 @@ def constants(model: Model, data: Any) -> Constants:
     check_unweighted(source)
     if isinstance(family, MixtureFamily):
         return mixture_bounds(family, source, rho)
-    assert isinstance(family, PLSAFamily)
     return plsa_bounds(family, source, rho)
 
 

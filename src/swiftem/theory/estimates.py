@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple, SupportsFloat
 
 import numpy as np
 
@@ -11,16 +12,53 @@ from swiftem._checks import check_int
 from swiftem._typing import Array
 from swiftem.data.source import Batch, Source
 from swiftem.models.model import Model
-from swiftem.theory.compose import compose_L_e, compose_L_s, compose_L_V
 from swiftem.theory.constants import Constant, Constants, check_unweighted, constants
-from swiftem.theory.family import Family, family_of
-from swiftem.theory.full_pass import full_pass
+from swiftem.theory.family import Family, family_of, full_pass
 from swiftem.theory.gaussian_mixture import MixtureFamily
 from swiftem.theory.plsa import PLSAFamily
-from swiftem.theory.sampled import NEAR, Largest, sample_points, some_samples
-from swiftem.theory.sets import radius
+from swiftem.theory.sets import radius, sample_S_rho
 
-__all__ = ["directions", "estimate_constants"]
+__all__ = ["Smoothness", "directions", "estimate_constants", "estimate_smoothness"]
+
+NEAR = 1e-4
+"""Length of the way from a point to its neighbour, as a share of that to another point of the set."""
+MOST_SAMPLES = 500
+"""Of so many samples at most each one's own statistics are looked at."""
+
+
+class Largest:
+    """The largest value seen of each name.
+
+    >>> seen = Largest()
+    >>> seen.see("C_S", 1.0)
+    >>> seen.see("C_S", 0.5)
+    >>> seen.values
+    {'C_S': 1.0}
+    """
+
+    def __init__(self) -> None:
+        self.values: dict[str, float] = {}
+
+    def see(self, name: str, value: SupportsFloat) -> None:
+        """Keep ``value`` where it is larger than what was seen before."""
+        self.values[name] = max(self.values.get(name, -np.inf), float(value))
+
+
+def _looks(
+    model: Model, data: Any, n_points: int, rng: np.random.Generator | None
+) -> tuple[Family, Source, Batch, Iterator[tuple[Array, Array]]]:
+    """Return family, source, up to 500 samples at even distances, and pairs of points of S_ρ, checked.
+
+    They are always the same ones where ``rng`` is None.
+    """
+    check_int("n_points", n_points, minimum=1)
+    rho = radius(model)
+    family, source = family_of(model, data)
+    check_unweighted(source)
+    batch = source.take(np.unique(np.linspace(0, source.n - 1, MOST_SAMPLES).astype(np.intp)))
+    rng = np.random.default_rng(0) if rng is None else rng
+    points = (sample_S_rho(family, source, rho, rng) for _ in range(n_points + 1))
+    return family, source, batch, pairwise(points)
 
 
 def directions(family: Family) -> Array:
@@ -69,26 +107,18 @@ def estimate_constants(
     rng : numpy.random.Generator, optional
         Where the points come from; by default always the same.
 
-    Returns
-    -------
-    Constants
-
     Examples
     --------
-    >>> import numpy as np, swiftem
-    >>> from swiftem import theory
-    >>> y = np.random.default_rng(0).normal(size=100)
-    >>> model = swiftem.models.GaussianMixtureModel(2, delta=1.0, epsilon=1.0)
+    >>> import numpy as np
+    >>> from swiftem import models, theory
+    >>> model, y = models.GaussianMixtureModel(2, delta=1.0, epsilon=1.0), np.linspace(-2.0, 2.0, 100)
     >>> seen, bound = theory.estimate_constants(model, y, n_points=20), theory.constants(model, y)
     >>> seen.L_V.kind, bool(seen.L_V.value < bound.L_V.value)
     ('estimate', True)
     """
-    check_int("n_points", n_points, minimum=1)
-    rho = radius(model)
-    family, source = family_of(model, data)
-    check_unweighted(source)
-    batch, basis, seen = some_samples(source), directions(family), Largest()
-    for s, other in pairwise(sample_points(family, source, rho, n_points, rng)):
+    family, source, batch, points = _looks(model, data, n_points, rng)
+    basis, seen = directions(family), Largest()
+    for s, other in points:
         _look(family, source, batch, basis, seen, s, other)
     proven = constants(model, data)
     known = isinstance(family, MixtureFamily) and family.known is not None
@@ -96,14 +126,9 @@ def estimate_constants(
     names = ("C_S", "C_S_residual", "C_phi", "L_phi", "L_p", "L_theta", "L_B", "upsilon_max")
     found = {name: Constant(seen.values[name], "estimate", how) for name in names}
     smallest = Constant(-seen.values["-upsilon_min"], "estimate", f"smallest of {n_points} points")
-    L_s = compose_L_s(proven.C_Z, found["L_p"], found["L_theta"])
-    return Constants(
-        n=source.n, rho=rho, C_S_sample=proven.C_S_sample, C_Z=proven.C_Z, box=proven.box,
-        upsilon_min=proven.upsilon_min if known else smallest, L_s=L_s,
-        L_e=compose_L_e(
-            found["C_phi"], proven.C_Z, found["L_p"], proven.C_S_sample, found["L_phi"]
-        ),
-        L_V=compose_L_V(found["upsilon_max"], L_s, found["L_B"], found["C_S_residual"]), **found,
+    return Constants.composed(
+        n=source.n, rho=proven.rho, C_S_sample=proven.C_S_sample, C_Z=proven.C_Z, box=proven.box,
+        upsilon_min=proven.upsilon_min if known else smallest, **found,
     )  # fmt: skip
 
 
@@ -129,3 +154,66 @@ def _look(
     seen.see("L_B", np.linalg.norm(B_near - B, 2) / way)
     seen.see("upsilon_max", np.linalg.norm(B, 2))
     seen.see("-upsilon_min", -np.linalg.eigvalsh(basis.T @ B @ basis)[0])
+
+
+class Smoothness(NamedTuple):
+    """L_e of Lemma lips_theta, L_s and L_V of Lemma smooth: the smallest that what was seen allows."""
+
+    L_e: Constant
+    L_s: Constant
+    L_V: Constant
+
+
+def estimate_smoothness(
+    model: Model, data: Any, *, n_points: int = 200, rng: np.random.Generator | None = None
+) -> Smoothness:
+    r"""Return how much gradients and statistics change between near points of S_ρ, at most, as seen.
+
+    The lemmas bound each by a product of worst cases that do not occur together; what is seen tells how much
+    is lost by that. With ``dataclasses.replace(constants, **smoothness._asdict())`` the theorems take them.
+
+    Parameters
+    ----------
+    model, data, n_points, rng
+        As in :func:`swiftem.theory.estimate_constants`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from swiftem import models, theory
+    >>> model, y = models.GaussianMixtureModel(2, delta=1.0, epsilon=1.0), np.linspace(-2.0, 2.0, 100)
+    >>> seen = theory.estimate_smoothness(model, y, n_points=20)
+    >>> seen.L_V.kind, bool(10 * seen.L_V.value < theory.constants(model, y).L_V.value)
+    ('estimate', True)
+    """
+    family, source, batch, points = _looks(model, data, n_points, rng)
+    seen = Largest()
+    for s, other in points:
+        _look_smoothness(family, source, batch, seen, s, other)
+    how = f"largest of {n_points} points"
+    return Smoothness(*(Constant(seen.values[name], "estimate", how) for name in Smoothness._fields))
+
+
+def _look_smoothness(
+    family: Family, source: Source, batch: Batch, seen: Largest, s: Array, other: Array
+) -> None:
+    """See the changes between s and a point near it, on the way to another of the set."""
+    near = s + NEAR * (other - s)
+    way = float(np.linalg.norm(near - s))
+    if way == 0.0:
+        return
+    theta, theta_near, theta_far = family.theta(s), family.theta(near), family.theta(other)
+    moved = float(np.linalg.norm(family.vector(theta_near) - family.vector(theta)))
+    each, each_near, each_far = (
+        family.each_statistics(batch, family.bound.posterior(batch, at)[0])
+        for at in (theta, theta_near, theta_far)
+    )
+    gradient, gradient_near = (
+        family.times_B(x, x - full_pass(family, source, at).s) for x, at in ((s, theta), (near, theta_near))
+    )
+    # The gradient of e_i, whose sign in the paper (line 509) is the other one.
+    gap = (each - each_far) @ family.jacobian_phi(theta)
+    gap_near = (each_near - each_far) @ family.jacobian_phi(theta_near)
+    seen.see("L_e", np.linalg.norm(gap_near - gap, axis=1).max() / moved)
+    seen.see("L_s", np.linalg.norm(each_near - each, axis=1).max() / way)
+    seen.see("L_V", np.linalg.norm(gradient_near - gradient) / way)

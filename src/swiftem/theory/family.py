@@ -1,101 +1,29 @@
-"""What the theory needs of a model: the curved exponential family in the paper's coordinates."""
+"""The family of a model in the paper's coordinates, and one streamed pass over its data."""
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any, NamedTuple
 
 from numpy.typing import ArrayLike
 
 from swiftem._typing import Array, Theta
-from swiftem.data.source import Batch, Source
+from swiftem.data.source import Source
+from swiftem.engine.expectation import BLOCK
 from swiftem.models.gaussian_mixture import BoundGaussianMixture, GaussianMixtureModel
-from swiftem.models.model import BoundModel, Model
+from swiftem.models.model import Model
 from swiftem.models.plsa import BoundPLSA, PLSAModel
 from swiftem.problem import Problem
+from swiftem.theory.gaussian_mixture import MixtureFamily
+from swiftem.theory.plsa import PLSAFamily
 
-__all__ = ["Family", "family_of"]
+__all__ = ["Family", "Pass", "family_of", "full_pass"]
 
+Family = MixtureFamily | PLSAFamily
+r"""A model as equation (exp): :math:`\log f = \log h + \langle S, \phi(\theta)\rangle - \psi(\theta)`.
 
-class Family(Protocol):
-    r"""A model as equation (exp): :math:`\log f = \log h + \langle S, \phi(\theta)\rangle - \psi(\theta)`.
-
-    Statistics have q coordinates and parameters p, as in the paper, where what the others determine is left
-    out: the last weight, for example. ``vector`` and ``from_vector`` go from the library's θ to p numbers and
-    back.
-    """
-
-    q: int
-    p: int
-    columns: int  # of a posterior: M or K
-
-    @property
-    def bound(self) -> BoundModel:
-        """The model, for its data."""
-        ...
-
-    def coordinates(self, s: ArrayLike) -> Array:
-        """Return statistics in the paper's coordinates (q,), checked: M-step and B must exist there."""
-        ...
-
-    def library_statistics(self, s: Array) -> Array:
-        """Return statistics as ``swiftem.run`` has them, from the paper's coordinates (q,)."""
-        ...
-
-    def every_change(self, change: Array) -> Array:
-        """Return a change of statistics (q,) with what the coordinates leave out."""
-        ...
-
-    def theta(self, s: Array) -> Theta:
-        r"""Return :math:`\bar\theta(s)`, equation (mstep)."""
-        ...
-
-    def vector(self, theta: Theta) -> Array:
-        """Return parameters as p numbers."""
-        ...
-
-    def from_vector(self, vector: Array) -> Theta:
-        """Return parameters from p numbers."""
-        ...
-
-    def phi(self, theta: Theta) -> Array:
-        r"""Return :math:`\phi(\theta)`, shape (q,)."""
-        ...
-
-    def psi(self, theta: Theta) -> float:
-        r"""Return :math:`\psi(\theta)`."""
-        ...
-
-    def log_h(self, batch: Batch) -> Array:
-        """Return log h(y_i) of each sample, shape (b,)."""
-        ...
-
-    def jacobian_phi(self, theta: Theta) -> Array:
-        r"""Return :math:`J_\phi(\theta)`, shape (q, p)."""
-        ...
-
-    def gradient_penalty_psi(self, theta: Theta) -> Array:
-        r"""Return the gradient of :math:`\mathrm{Pen} + \psi`, shape (p,)."""
-        ...
-
-    def hessian(self, s: Array, theta: Theta) -> Array:
-        r"""Return the Hessian in θ of :math:`L(s, \theta)`, shape (p, p)."""
-        ...
-
-    def B(self, s: Array) -> Array:
-        """Return B(s), equation (Bss), shape (q, q)."""
-        ...
-
-    def times_B(self, s: Array, h: Array) -> Array:
-        """Return B(s)·h, shape (q,), without the matrix."""
-        ...
-
-    def statistics(self, batch: Batch, rows: Array, weight: Array) -> Array:
-        """Return the weighted sum of the samples' statistics in the paper's coordinates, shape (q,)."""
-        ...
-
-    def each_statistics(self, batch: Batch, rows: Array) -> Array:
-        """Return each sample's statistics in the paper's coordinates, shape (b, q)."""
-        ...
+Statistics have q coordinates and parameters p, as in the paper, where what the others determine is left out:
+the last weight, for example. ``vector`` and ``from_vector`` go from the library's θ to p numbers and back.
+"""
 
 
 def family_of(model: Model, data: Any, sample_weight: ArrayLike | None = None) -> tuple[Family, Source]:
@@ -107,9 +35,6 @@ def family_of(model: Model, data: Any, sample_weight: ArrayLike | None = None) -
     >>> family.q, family.p, source.n
     (5, 5, 3)
     """
-    from swiftem.theory.gaussian_mixture import MixtureFamily
-    from swiftem.theory.plsa import PLSAFamily
-
     unit = isinstance(model, GaussianMixtureModel) and model.covariance == "unit"
     if not (unit or isinstance(model, PLSAModel)):
         raise TypeError(
@@ -122,3 +47,26 @@ def family_of(model: Model, data: Any, sample_weight: ArrayLike | None = None) -
         return MixtureFamily(bound), source
     assert isinstance(bound, BoundPLSA)
     return PLSAFamily(bound), source
+
+
+class Pass(NamedTuple):
+    r"""``s`` (q,): :math:`\bar s(\theta)`; ``objective``: :math:`\overline{\mathcal L}(\theta)`."""
+
+    s: Array
+    objective: float
+
+
+def full_pass(family: Family, source: Source, theta: Theta) -> Pass:
+    r"""Return :math:`\bar s(\theta)`, equation (definition-overline-bss), and (em_motivate), in one pass.
+
+    Each sample is read once, a block at a time: a source that can only be read in order will do.
+    """
+    s: Array | None = None
+    loss = 0.0
+    for batch in source.blocks(BLOCK):
+        rows, log_likelihood = family.bound.posterior(batch, theta)
+        part = family.statistics(batch, rows, batch.weight / source.total_weight)
+        s = part if s is None else s + part
+        loss -= float(batch.weight @ log_likelihood)
+    assert s is not None, "a source has at least one sample"
+    return Pass(s, family.bound.penalty(theta) + loss / source.total_weight)

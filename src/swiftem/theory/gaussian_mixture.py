@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from swiftem._checks import SIMPLEX_TOLERANCE, as_floats
-from swiftem._typing import Array
+from swiftem._typing import Array, Theta
 from swiftem.data.source import Batch
 from swiftem.models.gaussian_mixture import BoundGaussianMixture, GaussianMixtureTheta
 from swiftem.models.rows import two_dimensional
@@ -101,7 +101,7 @@ class MixtureFamily:
         """Return E·change, shape (M + M·d,): the last component's is minus what the others sum to."""
         return self.E @ change
 
-    def theta(self, s: Array) -> GaussianMixtureTheta:
+    def theta(self, s: Array) -> Theta:
         r"""Return :math:`\bar\theta(s)`, equation (mstep_gmm), by the model's own M-step."""
         return self.bound.m_step(self.library_statistics(s))
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from swiftem._typing import Array, Theta
+from swiftem.certificate import certificate
 from swiftem.models.model import Model
-from swiftem.theory.family import family_of
-from swiftem.theory.full_pass import full_pass
+from swiftem.theory.family import family_of, full_pass
 
-__all__ = ["B", "V", "gradient_V", "gradient_objective", "residual"]
+__all__ = ["B", "Stationarity", "V", "gradient_V", "gradient_objective", "residual", "stationarity"]
 
 LARGEST = 10_000
 """Rows of the largest matrix B(s) that is made: 800 megabytes."""
@@ -34,13 +34,12 @@ def V(model: Model, data: Any, s: ArrayLike, *, sample_weight: ArrayLike | None 
 
     Examples
     --------
-    >>> import numpy as np, swiftem
-    >>> from swiftem import theory
-    >>> y = np.random.default_rng(0).normal(size=100)
-    >>> model = swiftem.models.GaussianMixtureModel(2, delta=1.0, epsilon=1.0)
-    >>> s = np.array([0.4, 0.3, y.mean()])
+    >>> import numpy as np
+    >>> from swiftem import models, theory
+    >>> model, y = models.GaussianMixtureModel(2, delta=1.0, epsilon=1.0), np.linspace(-2.0, 2.0, 100)
+    >>> s = np.array([0.4, 0.3, 0.0])
     >>> round(theory.V(model, y, s), 3)
-    2.808
+    3.024
     """
     family, source = family_of(model, data, sample_weight)
     return full_pass(family, source, family.theta(family.coordinates(s))).objective
@@ -63,11 +62,10 @@ def gradient_V(model: Model, data: Any, s: ArrayLike, *, sample_weight: ArrayLik
 
     Examples
     --------
-    >>> import numpy as np, swiftem
-    >>> from swiftem import theory
-    >>> y = np.random.default_rng(0).normal(size=100)
-    >>> model = swiftem.models.GaussianMixtureModel(2, delta=1.0, epsilon=1.0)
-    >>> s, step = np.array([0.4, 0.3, y.mean()]), np.array([1e-6, 0.0, 0.0])
+    >>> import numpy as np
+    >>> from swiftem import models, theory
+    >>> model, y = models.GaussianMixtureModel(2, delta=1.0, epsilon=1.0), np.linspace(-2.0, 2.0, 100)
+    >>> s, step = np.array([0.4, 0.3, 0.0]), np.array([1e-6, 0.0, 0.0])
     >>> slope = (theory.V(model, y, s + step) - theory.V(model, y, s - step)) / 2e-6
     >>> bool(abs(theory.gradient_V(model, y, s)[0] - slope) < 1e-7)
     True
@@ -122,3 +120,56 @@ def gradient_objective(
         raise ValueError("theta must have positive probabilities, got a zero: there is no gradient there.")
     mean = full_pass(family, source, theta).s
     return family.gradient_penalty_psi(theta) - family.jacobian_phi(theta).T @ mean
+
+
+class Stationarity(NamedTuple):
+    r"""Distances from a stationary point; all are zero where one more E-step changes nothing.
+
+    Attributes
+    ----------
+    residual : float
+        :math:`\|s - \bar s(\bar\theta(s))\|^2`, in the paper's coordinates.
+    gradient : float
+        :math:`\|\nabla V(s)\|^2`, what Theorem 2 bounds.
+    certificate : float
+        The relative residual without a unit that the estimators report as ``stationarity_``.
+    objective : float
+        V(s).
+    """
+
+    residual: float
+    gradient: float
+    certificate: float
+    objective: float
+
+
+def stationarity(
+    model: Model, data: Any, s: ArrayLike, *, sample_weight: ArrayLike | None = None
+) -> Stationarity:
+    r"""Return how far statistics are from a stationary point, by one pass over the data.
+
+    Parameters
+    ----------
+    model, data, s, sample_weight
+        As in :func:`V`; a source that can only be read in order will do.
+
+    Examples
+    --------
+    >>> import numpy as np, swiftem
+    >>> from swiftem import methods, theory
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.normal(size=500) + np.where(rng.random(500) < 0.5, 2.0, -2.0)
+    >>> model = swiftem.models.GaussianMixtureModel(n_components=2)
+    >>> early, late = (swiftem.run(model, y, methods.EM(), n_iter=k, seed=0).s for k in (1, 100))
+    >>> theory.stationarity(model, y, early).certificate > 1e-3
+    True
+    >>> theory.stationarity(model, y, late).gradient < 1e-20
+    True
+    """
+    family, source = family_of(model, data, sample_weight)
+    x = family.coordinates(s)
+    after, objective = full_pass(family, source, family.theta(x))
+    h = x - after
+    gradient = family.times_B(x, h)
+    relative = certificate(family.bound, family.library_statistics(x), family.library_statistics(after))
+    return Stationarity(float(h @ h), float(gradient @ gradient), relative, objective)

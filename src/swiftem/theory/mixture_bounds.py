@@ -8,7 +8,6 @@ import numpy as np
 
 from swiftem._typing import Array
 from swiftem.data.source import Source
-from swiftem.theory.compose import compose_L_e, compose_L_s, compose_L_V
 from swiftem.theory.constants import Box, Constant, Constants
 from swiftem.theory.gaussian_mixture import MixtureFamily
 from swiftem.theory.polygon import Polygon
@@ -154,17 +153,14 @@ def mixture_bounds(family: MixtureFamily, source: Source, rho: float) -> Constan
     C_S = bound(diameter.mean() + 2.0 * around, "mean_i diam conv S(·, y_i) + 2ρ√(2(M−1))")
     C_S_sample = bound(diameter.max(), "max_i diam conv S(·, y_i), exact")
     C_S_residual = bound(diameter.mean() + around, "mean_i diam conv S(·, y_i) + ρ√(2(M−1))")
-    L_s = compose_L_s(C_Z, L_p, L_theta)
     if known:
         assert family.known is not None
         lows, highs = family.known, family.known
     else:
         lows, highs = np.full(M, w_low), np.full(M, w_high)
-    return Constants(
+    return Constants.composed(
         n=source.n, rho=rho, C_S=C_S, C_S_sample=C_S_sample, C_S_residual=C_S_residual, C_Z=C_Z, C_phi=C_phi,
         L_phi=L_phi, L_p=L_p, L_theta=L_theta, L_B=L_B, upsilon_min=upsilon_min, upsilon_max=upsilon_max,
-        L_e=compose_L_e(C_phi, C_Z, L_p, C_S_sample, L_phi), L_s=L_s,
-        L_V=compose_L_V(upsilon_max, L_s, L_B, C_S_residual),
         box=Box(np.append(lows, np.full(M, mu_low)), np.append(highs, np.full(M, mu_high))),
     )  # fmt: skip
 

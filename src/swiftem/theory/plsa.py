@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from swiftem._checks import as_floats
-from swiftem._typing import Array
+from swiftem._typing import Array, Theta
 from swiftem.data.source import Batch
 from swiftem.models.plsa import BoundPLSA, PLSATheta
 
@@ -24,10 +24,7 @@ class PLSAFamily:
     The M-step here is equation (mstep_plsa) as it stands, where s + α' and s + β' are positive. It is the
     model's own where no entry is negative; the model reads negative ones as zero, which has no derivative.
 
-    Parameters
-    ----------
-    bound : BoundPLSA
-        The model, for its data.
+    ``bound`` is the model, for its data.
 
     Examples
     --------
@@ -75,7 +72,7 @@ class PLSAFamily:
         by_document, by_topic = self.bound.unpack(s)
         return by_document + self.alpha, by_topic + self.beta
 
-    def theta(self, s: Array) -> PLSATheta:
+    def theta(self, s: Array) -> Theta:
         r"""Return :math:`\bar\theta(s)`, equation (mstep_plsa), of means."""
         by_document, by_topic = self.regularised(s)
         return PLSATheta(

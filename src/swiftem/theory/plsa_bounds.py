@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from swiftem.data.source import Source
-from swiftem.theory.compose import compose_L_e, compose_L_s, compose_L_V
 from swiftem.theory.constants import Box, Constant, Constants
 from swiftem.theory.plsa import PLSAFamily
 
@@ -78,11 +77,9 @@ def plsa_bounds(family: PLSAFamily, source: Source, rho: float) -> Constants:
     C_S = bound(2.0 + 2.0 * around, "2 + 2ρ√q")
     C_S_sample = bound(2.0, "exact")
     C_S_residual = bound(2.0 + around, "2 + ρ√q")
-    L_s = compose_L_s(C_Z, L_p, L_theta)
     low = np.concatenate([np.repeat((alpha - rho) / N, K), np.full(K * V, w_low)])
-    return Constants(
+    return Constants.composed(
         n=source.n, rho=rho, C_S=C_S, C_S_sample=C_S_sample, C_S_residual=C_S_residual, C_Z=C_Z, C_phi=C_phi,
         L_phi=L_phi, L_p=L_p, L_theta=L_theta, L_B=L_B, upsilon_min=upsilon_min, upsilon_max=upsilon_max,
-        L_e=compose_L_e(C_phi, C_Z, L_p, C_S_sample, L_phi), L_s=L_s,
-        L_V=compose_L_V(upsilon_max, L_s, L_B, C_S_residual), box=Box(low, np.ones_like(low)),
+        box=Box(low, np.ones_like(low)),
     )  # fmt: skip

@@ -1,10 +1,10 @@
-"""Word counts of a corpus, with what is needed to show them to people."""
+"""Texts as they are read, and word counts of a corpus with what is needed to show them to people."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     import scipy.sparse as sp
 
-__all__ = ["CorpusCounts", "beginning", "check_tokens", "counted_documents"]
+__all__ = ["CorpusCounts", "Texts", "beginning", "check_tokens", "counted_documents"]
 
 SHOWN = 200
 """Characters that are kept of a document's text."""
@@ -89,6 +89,22 @@ class CorpusCounts:
         if self.words is not None:
             return self.words
         return tuple(f"word {number}" for number in range(self.counts.shape[1]))
+
+
+class Texts(NamedTuple):
+    """Documents, what they are called, and what there is to say about the reading.
+
+    Attributes
+    ----------
+    texts, names : lists of str, length D
+        The documents; names of their files, titles, or where they are in the file.
+    notes : list of str
+        Sentences on what was left out or guessed.
+    """
+
+    texts: list[str]
+    names: list[str]
+    notes: list[str]
 
 
 def beginning(text: str) -> str:

@@ -9,10 +9,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from swiftem._checks import check_finite
 from swiftem._typing import Array, Index
 from swiftem.data.documents.corpus_counts import check_tokens
-from swiftem.data.documents.sparse_structure import checked_sparse, is_sparse
+from swiftem.data.documents.sparse_structure import checked_counts
 from swiftem.data.fingerprint import fingerprint
 from swiftem.data.sample_weight import read_sample_weight
 from swiftem.data.source import Access, Batch
@@ -48,19 +47,8 @@ class CountSource:
     access: ClassVar[Access] = "random"
 
     def __init__(self, counts: Any, sample_weight: ArrayLike | None = None) -> None:
-        if not is_sparse(counts):
-            raise TypeError(f"counts must be a SciPy sparse matrix, got {type(counts).__name__}.")
-        if len(counts.shape) != 2 or 0 in counts.shape:
-            raise ValueError(f"data must have at least one document and one word, got shape {counts.shape}.")
-        if np.dtype(counts.dtype).kind not in "biuf":
-            raise TypeError(f"data must hold real numbers, got dtype {counts.dtype}.")
-        counts = checked_sparse("data", counts)
-        # In float64 before duplicates are added, as tocsr may do: small integer types would overflow.
-        matrix = counts.astype(np.float64).tocsr(copy=True)
-        check_finite("data", matrix.data)
-        if (matrix.data < 0).any():
-            raise ValueError(f"data must hold counts, which are not negative, got {matrix.data.min():g}.")
-        matrix.sum_duplicates()
+        # In float64 before duplicates are added: small integer types would overflow.
+        matrix = checked_counts(counts, np.float64)
         self.n_documents, self.n_words = (int(length) for length in matrix.shape)
         of_document = read_sample_weight(sample_weight, self.n_documents, "document")
 

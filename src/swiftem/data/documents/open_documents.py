@@ -17,8 +17,6 @@ from swiftem.data.documents.sparse_structure import is_sparse
 
 __all__ = ["open_documents"]
 
-STREAMED = ("uci", "lda-c", "text")
-
 
 def open_documents(data: Any, vocabulary: Any = None, format: str | None = None) -> DocumentSource:
     r"""Return documents as a source of blocks of counts.

@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
+import numpy as np
+
 from swiftem._checks import check_choice
-from swiftem.data.documents.corpus_counts import CorpusCounts, beginning
-from swiftem.data.documents.formats.bag_of_words import read_bag_of_words
+from swiftem.data.documents.corpus_counts import CorpusCounts, Texts, beginning, counted_documents
 from swiftem.data.documents.formats.corpus_format import FORMATS, recognise
 from swiftem.data.documents.formats.count_matrix import read_count_matrix
-from swiftem.data.documents.formats.lda_c import read_lda_c
-from swiftem.data.documents.formats.lines import filled_lines
+from swiftem.data.documents.formats.line_documents import document_lines, read_lda_c
 from swiftem.data.documents.formats.text_folder import read_folder
 from swiftem.data.documents.formats.text_table import read_text_csv, read_text_parquet
-from swiftem.data.documents.known_words import count_known_words
-from swiftem.data.documents.match_words import match_words
-from swiftem.data.documents.texts import Texts, listed
-from swiftem.data.documents.word_counts import count_words
+from swiftem.data.documents.formats.uci_documents import read_bag_of_words
+from swiftem.data.documents.word_counts import count_known_words, count_words
+from swiftem.data.rows.table_columns import shortened
 
-__all__ = ["count_texts", "read_corpus"]
+__all__ = ["count_texts", "match_words", "read_corpus"]
 
 COUNTS = {
     "uci": read_bag_of_words, "lda-c": read_lda_c, "matrixmarket": read_count_matrix,
@@ -112,10 +112,7 @@ def _texts(
         return read_text_csv(path, text_column)
     if format == "parquet":
         return read_text_parquet(path, text_column)
-    found = list(filled_lines(path, "a text file, one document a line"))
-    if not found:
-        what = "only white space" if path.stat().st_size else "an empty file"
-        raise ValueError(f"{path} must have at least one document, got {what}.")
+    found = document_lines(path)
     return Texts([line for _, line in found], [f"line {number}" for number, _ in found], [])
 
 
@@ -130,7 +127,7 @@ def count_texts(
 ) -> CorpusCounts:
     """Return the word counts of texts; the arguments are those of :func:`read_corpus`.
 
-    >>> from swiftem.data.documents.texts import Texts
+    >>> from swiftem.data.documents.corpus_counts import Texts
     >>> count_texts(Texts(["Rice and maize.", "It is."], ["a", "b"], [])).notes
     ('1 of 2 documents has none of the words and was left out: b.',)
     """
@@ -144,20 +141,13 @@ def count_texts(
         words = tuple(known_words)
         counts, kept, unknown = count_known_words(texts.texts, words, stop_words)
         if not len(kept):
-            raise ValueError(
-                f"{source} must have at least one of the {len(words):,} words that are known, got none."
-            )
-        if unknown:
-            n_unknown, n_all = unknown.total(), unknown.total() + int(counts.sum())
-            most = listed([f"{word!r}" for word, _ in unknown.most_common(3)])
-            notes.append(
-                f"{n_unknown:,} of {n_all:,} words ({n_unknown / n_all:.0%}) are not among the "
-                f"{len(words):,} known ones and were left out, most often {most}."
-            )
+            raise _unknown(source, words)
+        often, total = [word for word, _ in unknown.most_common()], unknown.total() + int(counts.sum())
+        notes += _about_unknown(unknown.total(), total, words, often)
     if len(kept) < len(texts.texts):
         dropped = sorted(set(range(len(texts.texts))) - set(kept.tolist()))
         does = "has none of the words and was" if len(dropped) == 1 else "have none of the words and were"
-        names = listed([texts.names[place] for place in dropped])
+        names = shortened([texts.names[place] for place in dropped], 3)
         notes.append(f"{len(dropped):,} of {len(texts.texts):,} documents {does} left out: {names}.")
     return CorpusCounts(
         counts,
@@ -167,3 +157,66 @@ def count_texts(
         format,
         tuple(notes),
     )
+
+
+def match_words(corpus: CorpusCounts, words: Sequence[str], source: str = "The corpus") -> CorpusCounts:
+    """Return the corpus with a column for each of ``words``; other words are left out, with a note.
+
+    Parameters
+    ----------
+    corpus : CorpusCounts
+        What was counted. Where its words are known only by number, there must be as many as ``words``.
+    words : sequence of str, length V
+        The vocabulary of a model.
+    source : str
+        The file, for sentences.
+
+    Examples
+    --------
+    >>> import scipy.sparse as sp
+    >>> from swiftem.data import CorpusCounts
+    >>> corpus = match_words(CorpusCounts(sp.csr_array([[1, 2]]), ("fish", "rice"), ("a",)), ("rice", "rye"))
+    >>> corpus.counts.toarray().tolist(), corpus.notes
+    ([[2, 0]], ("1 of 3 words (33%) ... left out, most often 'fish'.",))
+    """
+    import scipy.sparse as sp
+
+    if corpus.words is None:
+        if corpus.counts.shape[1] != len(words):
+            raise ValueError(
+                f"{source} must have {len(words):,} words, as many as are known, got "
+                f"{corpus.counts.shape[1]:,} without names: give their vocabulary."
+            )
+        return replace(corpus, words=tuple(words))
+    target = {word: place for place, word in enumerate(words)}
+    place = np.array([target.get(word, -1) for word in corpus.words])
+    known = np.flatnonzero(place >= 0)
+    if not len(known):
+        raise _unknown(source, words)
+    chosen = sp.coo_array(corpus.counts[:, known])
+    moved = sp.coo_array(
+        (chosen.data, (chosen.row, place[known][chosen.col])), shape=(chosen.shape[0], len(words))
+    )
+    found = counted_documents(moved, words, corpus.names.__getitem__, source, corpus.format)
+    totals = np.asarray(corpus.counts.sum(axis=0)).ravel()
+    totals[known] = 0
+    often = [corpus.words[column] for column in np.argsort(-totals, kind="stable") if totals[column]]
+    notes = _about_unknown(float(totals.sum()), corpus.n_tokens, words, often)
+    return replace(found, notes=(*corpus.notes, *notes, *found.notes))
+
+
+def _unknown(source: str, words: Sequence[str]) -> ValueError:
+    return ValueError(
+        f"{source} must have at least one of the {len(words):,} words that are known, got none."
+    )
+
+
+def _about_unknown(left: float, total: float, words: Sequence[str], often: Sequence[str]) -> list[str]:
+    """Return a note on words that were left out, if there are any; ``often`` are they, by frequency."""
+    if not left:
+        return []
+    most = shortened([repr(word) for word in often], 3)
+    return [
+        f"{left:,.10g} of {total:,.10g} words ({left / total:.0%}) are not among the {len(words):,} known "
+        f"ones and were left out, most often {most}."
+    ]

@@ -6,7 +6,9 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["checked_sparse", "is_sparse"]
+from swiftem._checks import check_finite
+
+__all__ = ["checked_counts", "checked_sparse", "is_sparse"]
 
 
 def is_sparse(data: Any) -> bool:
@@ -18,6 +20,26 @@ def is_sparse(data: Any) -> bool:
     """
     # Of its type: the number of entries of a matrix that is not sound cannot be asked for.
     return hasattr(type(data), "tocsr") and hasattr(type(data), "nnz")
+
+
+def checked_counts(counts: Any, dtype: Any = None) -> Any:
+    """Return a matrix of counts in CSR form, of its own and without duplicates, or say what is wrong with it.
+
+    It is converted to ``dtype``, if that is given, before duplicates are added.
+    """
+    if not is_sparse(counts):
+        raise TypeError(f"counts must be a SciPy sparse matrix, got {type(counts).__name__}.")
+    if len(counts.shape) != 2 or 0 in counts.shape:
+        raise ValueError(f"data must have at least one document and one word, got shape {counts.shape}.")
+    if np.dtype(counts.dtype).kind not in "biuf":
+        raise TypeError(f"data must hold real numbers, got dtype {counts.dtype}.")
+    counts = checked_sparse("data", counts)
+    matrix = (counts if dtype is None else counts.astype(dtype)).tocsr(copy=True)
+    check_finite("data", matrix.data)
+    if (matrix.data < 0).any():
+        raise ValueError(f"data must hold counts, which are not negative, got {matrix.data.min():g}.")
+    matrix.sum_duplicates()
+    return matrix
 
 
 def checked_sparse(name: str, matrix: Any) -> Any:

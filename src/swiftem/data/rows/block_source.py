@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from swiftem._checks import as_numbers, check_finite, check_int
-from swiftem.data.rows.stored_source import WINDOW_BYTES, Chunk, StoredSource
+from swiftem._checks import as_numbers, check_finite
+from swiftem.data.rows.stored_source import Chunk, StoredSource, weighted
 from swiftem.data.sample_weight import check_weights
 from swiftem.data.source import Access
 
@@ -62,9 +62,7 @@ class BlockSource(StoredSource):
     def __init__(
         self, blocks: Callable[[], Iterable[Any]] | Iterable[Any], *, window: int | None = None
     ) -> None:
-        super().__init__()
-        if window is not None:
-            check_int("window", window, minimum=1)
+        super().__init__(window)
         if is_one_shot(blocks):
             raise ValueError(ONE_PASS)
         if not (callable(blocks) or hasattr(blocks, "__iter__")):
@@ -83,9 +81,7 @@ class BlockSource(StoredSource):
             raise ValueError(f"data must have {what}, got blocks with none.")
         assert self._width is not None
         self.dtype, self.tail, self.is_weighted = kind, self._width, bool(self._weighted)
-        rows = window or max(1, WINDOW_BYTES // self.row_bytes)
-        whole, rest = divmod(self.n, rows)
-        self._lay_out([rows] * whole + ([rest] if rest else []), rows, in_order=True)
+        self._lay_out()
 
     def _checked(self) -> Iterator[Chunk]:
         """Yield the blocks as rows and weights, or say in which one something is wrong."""
@@ -110,7 +106,7 @@ class BlockSource(StoredSource):
             if given != self._weighted:
                 raise ValueError(f"{name} must have weights where the first has, and none where it has none.")
             check_finite(name, y)
-            weight = None
+            chunk = Chunk(y, None)
             if given:
                 weight = np.asarray(as_numbers(f"the weights of {name}", block[1]), dtype=np.float64)
                 if weight.shape != (len(y),):
@@ -118,10 +114,9 @@ class BlockSource(StoredSource):
                         f"the weights of {name} must have shape ({len(y)},), got {weight.shape}."
                     )
                 check_weights(f"the weights of {name}", weight)
-                if not weight.all():
-                    y, weight = y[weight > 0], weight[weight > 0]
-            if len(y):
-                yield Chunk(y, weight)
+                chunk = weighted(y, weight)
+            if len(chunk.y):
+                yield chunk
 
     def chunks(self, rows: int) -> Iterator[Chunk]:
         """Yield all rows in order, block by block, large blocks in pieces."""

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-from swiftem.data.documents.formats.text import decode_line
+from swiftem.data.documents.formats.lines import decode_line
 
-__all__ = ["Layout", "is_missing", "layout_of", "number_in", "records"]
+__all__ = ["CsvLayout", "is_missing", "layout_of", "number_in", "records"]
 
 DELIMITERS = ("\t", ";", ",")
 """In this order: a decimal comma is no delimiter where there are semicolons."""
@@ -25,7 +25,7 @@ DECIMAL_COMMA = re.compile(r"\s*[+-]?\d*,\d+([eE][+-]?\d+)?\s*")
 
 
 @dataclass(frozen=True)
-class Layout:
+class CsvLayout:
     """What the first records say.
 
     Attributes
@@ -90,7 +90,7 @@ def records(file: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
         ) from None
 
 
-def layout_of(file: Path) -> Layout:
+def layout_of(file: Path) -> CsvLayout:
     """Return the layout, or refuse a file without a row in a sentence."""
     delimiter = _delimiter(file)
     peeked = list(islice(records(file, delimiter), PEEKED + 1))
@@ -109,7 +109,7 @@ def layout_of(file: Path) -> Layout:
         "no name" if names and not names[number] else _unfit([cells for _, cells in rows], number, decimal)
         for number in range(len(first))
     )
-    return Layout(delimiter, decimal, names, unfit, first_line if has_header else 0)
+    return CsvLayout(delimiter, decimal, names, unfit, first_line if has_header else 0)
 
 
 def _delimiter(file: Path) -> str:

@@ -1,26 +1,47 @@
-"""Samples that are lines of CSV files, read in order."""
+"""Tables in CSV files, as samples that are read in order, or at once.
+
+They are read by pyarrow where it is installed, else by Python's reader, with the same result.
+"""
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
-from swiftem._checks import check_int
 from swiftem._typing import Array
-from swiftem.data.rows.csv_layout import Layout, layout_of
-from swiftem.data.rows.csv_table import StumbledError, stream_by_pyarrow, stream_by_python
-from swiftem.data.rows.stored_source import WINDOW_BYTES, Chunk, StoredSource
-from swiftem.data.rows.table_columns import Column, Columns, choose_columns, label, left_out_of, shortened
+from swiftem.data.fingerprint import file_hash
+from swiftem.data.rows.csv_layout import CsvLayout, is_missing, layout_of, number_in, records
+from swiftem.data.rows.stored_source import Chunk, FileSource, weighted
+from swiftem.data.rows.table_columns import (
+    Column,
+    Columns,
+    choose_columns,
+    first_bad_cell,
+    label,
+    what_it_is,
+)
+from swiftem.data.sample_weight import bad_weights, wanted_of_weight
 from swiftem.data.source import Access
-from swiftem.files.file_hash import file_hash
 
-__all__ = ["CsvSource"]
+__all__ = ["CsvSource", "read_csv"]
+
+BLOCK_BYTES = 1 << 18
+"""Text that pyarrow reads at a time where a file is streamed; it has some dozens of such blocks in hand."""
+PYTHON_CELLS = 1 << 16
+"""Numbers that Python's reader gathers at a time."""
 
 
-class CsvSource(StoredSource):
+class StumbledError(Exception):
+    """Pyarrow could not read a file, or found what Python's reader has to name."""
+
+
+class CsvSource(FileSource):
     r"""The rows of one or several CSV files, read in order as they are needed.
 
     Lines have no fixed length, so that row i is not found without reading those before it: em, sem and
@@ -53,57 +74,27 @@ class CsvSource(StoredSource):
     access: ClassVar[Access] = "sequential"
     reading: ClassVar[int] = 32 * 10**6
 
-    def __init__(
-        self,
-        files: Any,
-        columns: Sequence[Column] | None = None,
-        weight: Column | None = None,
-        *,
-        window: int | None = None,
-    ) -> None:
-        super().__init__()
-        if window is not None:
-            check_int("window", window, minimum=1)
-        self._files = [Path(file) for file in (files if isinstance(files, list | tuple) else [files])]
-        self._layouts: list[tuple[Layout, Columns]] = []
-        for number, file in enumerate(self._files):
-            layout = layout_of(file)
-            chosen = choose_columns(file, layout.names, layout.unfit, columns, weight)
-            if number:
-                first, of_first = self._layouts[0]
-                one = tuple(label(first.names, place) for place in of_first.data)
-                two = tuple(label(layout.names, place) for place in chosen.data)
-                if one != two:
-                    raise ValueError(
-                        f"{file} must have the columns of {self._files[0]}, {shortened(one)}, "
-                        f"got {shortened(two)}."
-                    )
-            self._layouts.append((layout, chosen))
-        first, of_first = self._layouts[0]
-        self.names = of_first.names
-        self.notes = left_out_of(self._files, [chosen for _, chosen in self._layouts])
-        self.dtype, self.tail = np.dtype(np.float64), (len(of_first.data),)
-        self.is_weighted = of_first.weights is not None
-        self._by_python: set[int] = set()
-        self.n, self.total_weight = self._survey()
-        rows = window or max(1, WINDOW_BYTES // self.row_bytes)
-        whole, rest = divmod(self.n, rows)
-        self._lay_out([rows] * whole + ([rest] if rest else []), rows, in_order=True)
+    def _look(
+        self, file: Path, columns: Sequence[Column] | None, weight: Column | None
+    ) -> tuple[Sequence[str], Columns, CsvLayout]:
+        layout = layout_of(file)
+        return layout.names, choose_columns(file, layout.names, layout.unfit, columns, weight), layout
 
-    def _survey(self) -> tuple[int, float]:
-        """Return the number of rows and the sum of weights; find the files that pyarrow cannot read."""
-        n, total = 0, 0.0
+    def _survey(self) -> None:
+        """Count the rows and add up the weights; find the files that pyarrow cannot read."""
+        self.dtype, self._by_python = np.dtype(np.float64), set[int]()
+        self.n, self.total_weight = 0, 0.0
         for number in range(len(self._files)):
             try:
                 found = self._count(number)
             except StumbledError:
                 self._by_python.add(number)
                 found = self._count(number)
-            n, total = n + found[0], total + found[1]
-        if not n:
+            self.n, self.total_weight = self.n + found[0], self.total_weight + found[1]
+        if not self.n:
             what = "a positive weight, got only zeros" if self.is_weighted else "at least one row, got none"
             raise ValueError(f"{self._files[0]} must have {what}.")
-        return n, total
+        self._lay_out()
 
     def _count(self, number: int) -> tuple[int, float]:
         n, total = 0, 0.0
@@ -116,25 +107,144 @@ class CsvSource(StoredSource):
         return n, total
 
     def _pieces(self, number: int) -> Iterator[Array]:
-        file, (layout, chosen) = self._files[number], self._layouts[number]
-        found = None if number in self._by_python else stream_by_pyarrow(file, layout, chosen)
-        return stream_by_python(file, layout, chosen) if found is None else found
+        pieces = by_python if number in self._by_python else by_pyarrow
+        return pieces(self._files[number], self._looked[number], self._choices[number])
 
     def chunks(self, rows: int) -> Iterator[Chunk]:
         """Yield all rows in order."""
         for number, file in enumerate(self._files):
             try:
                 for found in self._pieces(number):
-                    if not self.is_weighted:
-                        yield Chunk(found, None)
-                        continue
-                    kept = found if found[:, -1].all() else found[found[:, -1] > 0]
-                    if len(kept):
-                        yield Chunk(np.ascontiguousarray(kept[:, :-1]), kept[:, -1].copy())
+                    chunk = _chunk(found, self.is_weighted)
+                    if chunk.weight is not None:
+                        chunk = weighted(chunk.y, chunk.weight)
+                    if len(chunk.y):
+                        yield chunk
             except StumbledError:
                 raise ValueError(f"{file} must be the same in every pass, but has changed.") from None
 
     def fingerprint(self) -> str:
         """Return a hash of the files, the choice of columns and the window; it reads all of them."""
-        _, chosen = self._layouts[0]
-        return file_hash(f"csv{chosen.data, chosen.weights, int(self.layout.edges[1])}", self._files)
+        what = self._chosen.data, self._chosen.weights, int(self.layout.edges[1])
+        return file_hash(f"csv{what}", self._files)
+
+
+def read_csv(
+    file: Path, columns: Sequence[Column] | None, weights: Column | None
+) -> tuple[NDArray[Any], NDArray[Any] | None, Columns, CsvLayout]:
+    """Return rows (n, d) in float64, weights (n,), the choice of columns and the layout."""
+    layout = layout_of(file)
+    chosen = choose_columns(file, layout.names, layout.unfit, columns, weights)
+    try:
+        pieces = list(by_pyarrow(file, layout, chosen, at_once=True))
+    except StumbledError:
+        pieces = list(by_python(file, layout, chosen))
+    found = np.concatenate([*pieces, np.empty((0, len(chosen.all)))])
+    return *_chunk(found, chosen.weights is not None), chosen, layout
+
+
+def _chunk(found: Array, is_weighted: bool) -> Chunk:
+    """Return columns, the last of them weights where there are any, as rows and weights."""
+    if not is_weighted:
+        return Chunk(found, None)
+    return Chunk(np.ascontiguousarray(found[:, :-1]), found[:, -1].copy())
+
+
+def by_pyarrow(file: Path, layout: CsvLayout, chosen: Columns, at_once: bool = False) -> Iterator[Array]:
+    """Yield the columns (., len(chosen.all)) by and by; ``at_once`` reads the file first, on all cores.
+
+    Where pyarrow is missing or stumbles over the file, or finds what is not finite or a weight that cannot be
+    used, StumbledError is raised: Python's reader then knows the line.
+    """
+    try:
+        import pyarrow as pa
+        from pyarrow import csv
+    except ImportError:
+        raise StumbledError from None
+    try:
+        if at_once:
+            opened: Any = nullcontext(csv.read_csv(file, **_options(layout, chosen)).to_batches())
+        else:
+            options = _options(layout, chosen, block_size=BLOCK_BYTES, use_threads=False)
+            # Its own allocator would keep what is free again.
+            opened = csv.open_csv(file, **options, memory_pool=pa.system_memory_pool())
+        with opened as batches:
+            for batch in batches:
+                found = np.empty((batch.num_rows, len(chosen.all)))
+                for place in range(len(chosen.all)):
+                    found[:, place] = batch.column(place).to_numpy(zero_copy_only=False)
+                unusable = chosen.weights is not None and len(bad_weights(found[:, -1]))
+                if unusable or first_bad_cell(found) is not None:
+                    raise StumbledError
+                if len(found):
+                    yield found
+    except pa.ArrowException:
+        raise StumbledError from None
+
+
+def _options(layout: CsvLayout, chosen: Columns, **reading: Any) -> dict[str, Any]:
+    """Return how pyarrow is to read."""
+    import pyarrow as pa
+    from pyarrow import csv
+
+    wanted = [f"c{number}" for number in chosen.all]
+    return {
+        "read_options": csv.ReadOptions(
+            column_names=[f"c{number}" for number in range(len(layout.unfit))],
+            skip_rows=layout.header_lines,
+            **reading,
+        ),
+        "parse_options": csv.ParseOptions(delimiter=layout.delimiter, newlines_in_values=True),
+        "convert_options": csv.ConvertOptions(
+            include_columns=wanted,
+            column_types={name: pa.float64() for name in wanted},
+            null_values=[],
+            decimal_point=layout.decimal,
+        ),
+    }
+
+
+def by_python(file: Path, layout: CsvLayout, chosen: Columns) -> Iterator[Array]:
+    """Yield the columns (., len(chosen.all)) by and by, or say in which line something is wrong."""
+    width, wanted, decimal = len(layout.unfit), chosen.all, layout.decimal
+    flat = array("d")
+    for line, cells in records(file, layout.delimiter):
+        if line <= layout.header_lines:
+            continue
+        if len(cells) != width:
+            raise ValueError(
+                f"{file} must have {_cells(width)} in every line, as in its first, "
+                f"got {_cells(len(cells))} in line {line}."
+            )
+        for number in wanted:
+            value = number_in(cells[number], decimal)
+            # An infinity minus itself is NaN, and NaN is not equal to anything.
+            if value is None or value - value != 0.0:
+                raise ValueError(_complaint(file, cells[number], value, label(layout.names, number), line))
+            if number == chosen.weights and (wanted_weight := wanted_of_weight(value)):
+                raise ValueError(
+                    f"{file} must have weights that are {wanted_weight}, got {value:g} in line {line}."
+                )
+            flat.append(value)
+        if len(flat) >= PYTHON_CELLS:
+            yield np.frombuffer(flat, dtype=np.float64).reshape(-1, len(wanted)).copy()
+            flat = array("d")
+    if flat:
+        yield np.frombuffer(flat, dtype=np.float64).reshape(-1, len(wanted)).copy()
+
+
+def _cells(count: int) -> str:
+    return "1 cell" if count == 1 else f"{count} cells"
+
+
+def _complaint(file: Path, cell: str, value: float | None, name: str, line: int) -> str:
+    where = f"in column {name!r}, line {line}"
+    if is_missing(cell):
+        got = f"a missing value ({cell.strip()})" if cell.strip() else "a missing value"
+        return f"{file} must have a number in every cell, got {got} {where}: remove or fill in such lines."
+    if value is None:
+        shown = cell if len(cell) <= 40 else cell[:37] + "..."
+        return (
+            f"{file} must have a number in every cell, got {shown!r} {where}: correct it, or omit the column."
+        )
+    return f"{file} must hold finite numbers, got {what_it_is(value)} {where}: remove or replace such lines."

@@ -1,33 +1,33 @@
-"""Samples that are the rows of memory-mapped ``.npy`` files."""
+"""Arrays in ``.npy`` files, memory-mapped: as samples that are read when they are needed, or at once."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from swiftem._checks import check_int
 from swiftem._typing import Array, Index
 from swiftem.data.fingerprint import fingerprint
-from swiftem.data.rows.finite_rows import first_bad_cell, what_it_is
-from swiftem.data.rows.npy_table import as_doubles, open_npy
+from swiftem.data.rows.npy_header import read_npy_header
 from swiftem.data.rows.row_reader import RowReader
-from swiftem.data.rows.stored_source import Chunk, StoredSource
-from swiftem.data.rows.table_columns import Column, choose_columns
-from swiftem.data.sample_weight import bad_weights, read_sample_weight, wanted_of_weight
+from swiftem.data.rows.stored_source import Chunk, StoredSource, weighted
+from swiftem.data.rows.table_columns import Column, Columns, choose_columns, first_bad_cell, what_it_is
+from swiftem.data.sample_weight import bad_weights, checked_weights, read_sample_weight
 from swiftem.data.source import Access, Batch
 
-__all__ = ["NpySource"]
+__all__ = ["NpySource", "read_npy"]
 
 BLOCK_BYTES = 128 * 2**10
 """Size of a block of draws: large enough for a disk to read at one go, small enough for many in a window."""
 WINDOW_BLOCKS, FILE_BLOCKS = 128, 4096
 """Blocks that a window and a file have at least, if rows are enough: the more, the less it matters that rows
 are sorted (``benchmarks/sorted_draws.py``)."""
+MOST_AXES = 10
+"""Sentences show no longer shapes."""
 
 
 class NpySource(StoredSource):
@@ -73,9 +73,7 @@ class NpySource(StoredSource):
         sample_weight: ArrayLike | None = None,
         window: int | None = None,
     ) -> None:
-        super().__init__()
-        if window is not None:
-            check_int("window", window, minimum=1)
+        super().__init__(window)
         parts = list(files) if isinstance(files, list | tuple) else [files]
         if not parts:
             raise ValueError("data must be at least one file, got none.")
@@ -112,7 +110,7 @@ class NpySource(StoredSource):
         self.n, self.total_weight, lengths = total, float(total), self._end - self._begin
         if self.is_weighted:
             lengths = self._weigh()
-        self._lay_out(lengths, window, in_order=False)
+        self._lay_out(lengths)
 
     def _weigh(self) -> Index:
         """Find the number of rows and the sum of weights; return how many rows each block has."""
@@ -136,11 +134,7 @@ class NpySource(StoredSource):
         bad = bad_weights(weight)
         if len(bad):
             label, row = self._place(start + int(bad[0]))
-            value = float(weight[bad[0]])
-            raise ValueError(
-                f"{label} must have weights that are {wanted_of_weight(value)}, got {value:g} in row {row} "
-                "(from 0)."
-            )
+            checked_weights(Path(label), weight[bad[:1]], row)
         return weight
 
     def _raw_rows(self, start: int, stop: int) -> NDArray[Any]:
@@ -161,11 +155,7 @@ class NpySource(StoredSource):
         y = self._samples(raw, start)
         if not self.is_weighted:
             return Chunk(y, None)
-        weight = self._weight_of(start, stop)
-        if self._is_whole:
-            return Chunk(y, weight)
-        kept = weight > 0
-        return Chunk(y[kept], weight[kept])
+        return weighted(y, self._weight_of(start, stop))
 
     def _samples(self, raw: NDArray[Any], start: int | Index) -> NDArray[Any]:
         chosen = raw if self._columns is None else raw[:, self._columns]
@@ -181,11 +171,7 @@ class NpySource(StoredSource):
             if bad is not None:
                 label, row = self._place(int(start[bad[0]] if np.ndim(start) else start + bad[0]))  # type: ignore[index]
                 column = bad[1] if self._columns is None else self._columns[bad[1]]
-                what = what_it_is(y.reshape(len(y), -1)[bad])
-                raise ValueError(
-                    f"{label} must hold finite numbers, got {what} in row {row}, column {column} "
-                    "(both from 0): remove or replace such rows."
-                )
+                raise _not_finite(label, y.reshape(len(y), -1)[bad], row, column)
         return y
 
     def _place(self, row: int) -> tuple[str, int]:
@@ -263,3 +249,67 @@ def _open(part: Any, number: int) -> tuple[str, NDArray[Any]]:
 def _width(array: NDArray[Any]) -> str:
     width = 1 if array.ndim == 1 else array.shape[1]
     return "1 column" if width == 1 else f"{width} columns"
+
+
+def _not_finite(label: str, value: Any, row: int, column: int | None) -> ValueError:
+    return ValueError(
+        f"{label} must hold finite numbers, got {what_it_is(value)} in row {row}, column {column} "
+        "(both from 0): remove or replace such rows."
+    )
+
+
+def read_npy(
+    file: Path, columns: Sequence[Column] | None, weights: Column | None
+) -> tuple[NDArray[Any], NDArray[Any] | None, Columns]:
+    """Return rows (n, d), weights (n,) and the choice of columns.
+
+    Rows that are float32 or float64 and taken whole stay in the file.
+    """
+    array = open_npy(file)
+    if array.ndim == 1:
+        array = array[:, None]
+    chosen = choose_columns(file, (), [""] * array.shape[1], columns, weights)
+    whole = chosen.data == tuple(range(array.shape[1]))
+    values = _native(array if whole else array[:, chosen.data])
+    weight = None if chosen.weights is None else as_doubles(array[:, chosen.weights])
+    for part, numbers in ((values, chosen.data), (weight, (chosen.weights,))):
+        bad = None if part is None else first_bad_cell(part.reshape(len(part), -1))
+        if part is not None and bad is not None:
+            raise _not_finite(str(file), part.reshape(len(part), -1)[bad], bad[0], numbers[bad[1]])
+    return values, weight, chosen
+
+
+def open_npy(file: Path) -> NDArray[Any]:
+    """Return the array (n,) or (n, d) of numbers in a file, memory-mapped, or say why there is none."""
+    with file.open("rb") as stream:
+        header = read_npy_header(stream, file)
+    shape, dtype = header.shape, header.dtype
+    if dtype.kind not in "biuf":
+        what = "named fields" if dtype.names else f"dtype {dtype}"
+        raise ValueError(f"{file} must hold real numbers, got {what}.")
+    if len(shape) not in (1, 2):
+        got = shape if len(shape) < MOST_AXES else f"{len(shape)} axes"
+        raise ValueError(f"{file} must hold an array of shape (n,) or (n, d), got {got}.")
+    if 0 in shape:
+        raise ValueError(f"{file} must have at least one row and one column, got shape {shape}.")
+    there = file.stat().st_size - header.offset
+    if header.n_bytes > there:
+        raise ValueError(
+            f"{file} must have {header.n_bytes:,} bytes of numbers, as many as its shape {shape} needs, got "
+            f"{max(0, there):,}: it is damaged."
+        )
+    order: Literal["F", "C"] = "F" if header.fortran else "C"
+    return np.memmap(file, dtype, mode="r", offset=header.offset, shape=shape, order=order)
+
+
+def as_doubles(array: NDArray[Any]) -> Array:
+    """Return numbers in float64; what is too large for it becomes infinite, without a warning."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return array.astype(np.float64)
+
+
+def _native(array: NDArray[Any]) -> NDArray[Any]:
+    """Return float32 and float64 as they are, in this machine's byte order, and others as one of them."""
+    kind = np.float32 if array.dtype in (np.dtype("f2"), np.dtype(">f4"), np.dtype("<f4")) else np.float64
+    with np.errstate(over="ignore", invalid="ignore"):  # of long doubles: what is not finite then is named
+        return np.asarray(array, dtype=kind)

@@ -1,26 +1,40 @@
-"""Samples that are rows of Parquet files, read by row groups."""
+"""Tables in Parquet files by pyarrow, as samples that are read by row groups, or at once."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from itertools import groupby
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from swiftem._checks import check_int
-from swiftem.data.rows.parquet_table import check_rows, chosen_of, numbers_of, opened, other_rows
-from swiftem.data.rows.stored_source import Chunk, StoredSource
-from swiftem.data.rows.table_columns import Column, label, left_out_of, shortened
+from swiftem.data.fingerprint import file_hash
+from swiftem.data.rows.stored_source import Chunk, FileSource, weighted
+from swiftem.data.rows.table_columns import (
+    Column,
+    Columns,
+    choose_columns,
+    first_bad_cell,
+    label,
+    what_it_is,
+)
 from swiftem.data.sample_weight import checked_weights
 from swiftem.data.source import Access
-from swiftem.files.file_hash import file_hash
+from swiftem.files.damaged import damage_named
 
-__all__ = ["ParquetSource"]
+__all__ = ["NEEDS_PYARROW", "ParquetSource", "check_rows", "opened", "parquet_names", "read_parquet"]
+
+NEEDS_PYARROW = "Parquet files need pyarrow: install it with pip install 'swiftem[io]'."
+PARQUET = "a Parquet file"
+UNPACKED, FREE = 1000, 256 << 20
+"""Rows in memory may be so many times as large as the file, and so many bytes more: a column of few values
+takes next to nothing in a file."""
 
 
-class ParquetSource(StoredSource):
+class ParquetSource(FileSource):
     """The rows of one or several Parquet files, read as they are needed.
 
     A full pass decodes a few thousand rows at a time. Draws are by row groups, which have to be decoded
@@ -53,49 +67,29 @@ class ParquetSource(StoredSource):
     access: ClassVar[Access] = "random"
     reading: ClassVar[int] = 40 * 10**6
 
-    def __init__(
-        self,
-        files: Any,
-        columns: Sequence[Column] | None = None,
-        weight: Column | None = None,
-        *,
-        window: int | None = None,
-    ) -> None:
-        super().__init__()
-        if window is not None:
-            check_int("window", window, minimum=1)
-        self._files = [Path(file) for file in (files if isinstance(files, list | tuple) else [files])]
-        kinds, groups, lengths, choices = [], [], [], []
-        for number, file in enumerate(self._files):
-            with opened(file) as stored:
-                names, chosen, kind = chosen_of(file, stored, columns, weight)
-                if not number:
-                    self._names, self._chosen = names, chosen
-                    self.names = tuple(label(names, place) for place in chosen.data)
-                elif self.names != (found := tuple(label(names, place) for place in chosen.data)):
-                    raise ValueError(
-                        f"{file} must have the columns of {self._files[0]}, {shortened(self.names)}, "
-                        f"got {shortened(found)}."
-                    )
-                kinds.append(kind)
-                choices.append(chosen)
-                rows = [stored.metadata.row_group(g).num_rows for g in range(stored.metadata.num_row_groups)]
-                if sum(rows) != stored.metadata.num_rows:
-                    raise other_rows(file, stored.metadata.num_rows)
-                for count in rows:
-                    check_rows(file, count, len(chosen.all), "write it with smaller row groups")
+    def _look(
+        self, file: Path, columns: Sequence[Column] | None, weight: Column | None
+    ) -> tuple[Sequence[str], Columns, tuple[np.dtype[Any], list[int]]]:
+        with opened(file) as stored:
+            names, chosen, kind = chosen_of(file, stored, columns, weight)
+            rows = [stored.metadata.row_group(g).num_rows for g in range(stored.metadata.num_row_groups)]
+            if sum(rows) != stored.metadata.num_rows:
+                raise other_rows(file, stored.metadata.num_rows)
+            for count in rows:
+                check_rows(file, count, len(chosen.all), "write it with smaller row groups")
+        return names, chosen, (kind, rows)
+
+    def _survey(self) -> None:
+        self.dtype = np.dtype(np.result_type(*(kind for kind, _ in self._looked)))
+        self._groups: list[_Group] = []
+        for file, (_, rows) in zip(self._files, self._looked, strict=True):
             starts = np.concatenate([[0], np.cumsum(rows)])
-            groups += [_Group(file, g, int(starts[g]), rows[g]) for g in range(len(rows)) if rows[g]]
-            lengths += [row for row in rows if row]
-        self.notes = left_out_of(self._files, choices)
-        self.dtype = np.dtype(np.result_type(*kinds))
-        self.tail = (len(self._chosen.data),)
-        self.is_weighted = self._chosen.weights is not None
-        self._groups = groups
-        self.n, self.total_weight = int(sum(lengths)), float(sum(lengths))
+            self._groups += [_Group(file, g, int(starts[g]), rows[g]) for g in range(len(rows)) if rows[g]]
+        lengths = [group.rows for group in self._groups]
+        self.n, self.total_weight = sum(lengths), float(sum(lengths))
         if self.is_weighted:
             lengths = self._weigh()
-        self._lay_out(lengths, window, in_order=False)
+        self._lay_out(lengths)
 
     def _weigh(self) -> list[int]:
         """Find the number of rows and the sum of weights; return how many rows each row group has."""
@@ -151,16 +145,8 @@ class ParquetSource(StoredSource):
         wanted = [self._names[place] for place in self._chosen.all]
         file = groups[0].file
         for start, batch in _batches(groups, wanted, rows):
-            y = np.empty((batch.num_rows, len(self.names)), dtype=self.dtype)
-            for place, name in enumerate(self.names):
-                y[:, place] = numbers_of(file, batch.column(wanted[place]), name, start)
-            weight = None
-            if self.is_weighted:
-                found = numbers_of(file, batch.column(wanted[-1]), wanted[-1], start)
-                weight = checked_weights(file, found, start)
-                if not weight.all():
-                    y, weight = y[weight > 0], weight[weight > 0]
-            yield Chunk(y, weight)
+            y, weight = _rows(file, batch, self._names, self._chosen, self.dtype, start)
+            yield Chunk(y, None) if weight is None else weighted(y, checked_weights(file, weight, start))
 
     def fingerprint(self) -> str:
         """Return a hash of the files, the choice of columns and the layout; it reads all of them."""
@@ -179,13 +165,166 @@ class _Group(NamedTuple):
 
 def _batches(groups: list[_Group], columns: list[str], rows: int = 65_536) -> Iterator[tuple[int, Any]]:
     """Yield consecutive row groups of a file, ``rows`` rows at a time, with the number of the first row."""
-    file, start, end = groups[0].file, groups[0].start, groups[-1].start + groups[-1].rows
+    end = groups[-1].start + groups[-1].rows
     numbers = [group.number for group in groups]
-    with opened(file, memory_map=True) as stored:
-        for batch in stored.iter_batches(batch_size=rows, row_groups=numbers, columns=columns):
-            if start + batch.num_rows > end:
-                break
-            yield start, batch
-            start += batch.num_rows
-        if start != end:
-            raise other_rows(file, end)
+    with opened(groups[0].file, memory_map=True) as stored:
+        read = stored.iter_batches(batch_size=rows, row_groups=numbers, columns=columns)
+        yield from _numbered(groups[0].file, read, groups[0].start, end)
+
+
+def _numbered(file: Path, batches: Any, start: int, end: int) -> Iterator[tuple[int, Any]]:
+    """Yield record batches with the numbers of their first rows, which must go from ``start`` to ``end``."""
+    for batch in batches:
+        if start + batch.num_rows > end:
+            break
+        yield start, batch
+        start += batch.num_rows
+    if start != end:
+        raise other_rows(file, end)
+
+
+def _rows(
+    file: Path, batch: Any, names: Sequence[str], chosen: Columns, kind: np.dtype[Any], start: int
+) -> tuple[NDArray[Any], NDArray[Any] | None]:
+    """Return a batch as rows (b, d) and weights (b,), or say where there is no finite number."""
+    columns = [
+        numbers_of(file, batch.column(names[number]), label(names, number), start) for number in chosen.all
+    ]
+    y = np.empty((batch.num_rows, len(chosen.data)), dtype=kind)
+    for place in range(len(chosen.data)):
+        y[:, place] = columns[place]
+    return y, None if chosen.weights is None else columns[-1].astype(np.float64)
+
+
+def read_parquet(
+    file: Path, columns: Sequence[Column] | None, weights: Column | None
+) -> tuple[NDArray[Any], NDArray[Any] | None, Columns]:
+    """Return rows (n, d), weights (n,) and the choice of columns; float32 where all columns are no more.
+
+    What pandas keeps as an index is left out.
+    """
+    with opened(file) as stored:
+        names, chosen, kind = chosen_of(file, stored, columns, weights)
+        n = stored.metadata.num_rows
+        check_rows(file, n, len(chosen.all), "read it in pieces with open_source")
+        values = np.empty((n, len(chosen.data)), dtype=kind)
+        weight = None if chosen.weights is None else np.empty(n)
+        read = stored.iter_batches(columns=[names[number] for number in chosen.all])
+        for start, batch in _numbered(file, read, 0, n):
+            y, of_batch = _rows(file, batch, names, chosen, kind, start)
+            values[start : start + len(y)] = y
+            if weight is not None:
+                weight[start : start + len(y)] = of_batch
+    return values, weight, chosen
+
+
+def chosen_of(
+    file: Path, stored: Any, columns: Sequence[Column] | None, weights: Column | None
+) -> tuple[list[str], Columns, np.dtype[Any]]:
+    """Return the names of all columns of an open file, the choice, and the least type that holds it."""
+    schema = stored.schema_arrow
+    names = [str(name) for name in schema.names]
+    index = _index(schema)
+    unfit = [
+        "an index" if name in index else _unfit(kind) for name, kind in zip(names, schema.types, strict=True)
+    ]
+    if not names or stored.metadata.num_rows == 0:
+        got = f"{stored.metadata.num_rows} rows of {len(names)} columns"
+        raise ValueError(f"{file} must have at least one row and one column, got {got}.")
+    chosen = choose_columns(file, names, unfit, columns, weights)
+    for number in chosen.all:
+        why = _unfit(schema.types[number])
+        if why:
+            raise ValueError(f"{file} must have numbers in column {names[number]!r}, got {why}.")
+    return names, chosen, _kind(schema, chosen)
+
+
+def parquet_names(file: Path) -> tuple[str, ...]:
+    """Return the names of all columns."""
+    with opened(file) as stored:
+        return tuple(str(name) for name in stored.schema_arrow.names)
+
+
+@contextmanager
+def opened(file: Path, **options: Any) -> Iterator[Any]:
+    """Open the file, and turn what Arrow complains of, now or while it is read, into a sentence."""
+    try:
+        from pyarrow import parquet
+    except ImportError:
+        raise ImportError(NEEDS_PYARROW) from None
+    with damage_named(file, PARQUET), parquet.ParquetFile(file, **options) as stored:
+        yield stored
+
+
+def check_rows(file: Path, rows: int, columns: int, instead: str) -> None:
+    """Refuse to take memory for more rows than a file of its size may have; ``instead`` says what helps."""
+    most = UNPACKED * file.stat().st_size + FREE
+    if rows < 0 or 8 * rows * columns > most:
+        raise ValueError(
+            f"{file} must have at most {most // (8 * columns):,} rows of {columns} columns to be read at "
+            f"once, got {rows:,}: it is damaged, or {instead}."
+        )
+
+
+def _index(schema: Any) -> list[Any]:
+    """Return the columns that pandas keeps as an index, as far as what it wrote about them can be read."""
+    try:
+        found = schema.pandas_metadata["index_columns"]
+    except Exception:  # no such note, or one that is no JSON or has no such entry
+        return []
+    return found if isinstance(found, list) else []
+
+
+def _unfit(kind: Any) -> str:
+    """Return why a column of an Arrow type cannot be data, or nothing."""
+    from pyarrow import types
+
+    if types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind):
+        return ""
+    if types.is_boolean(kind):
+        return "true or false"
+    if types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind):
+        return "text"
+    if types.is_null(kind):
+        return "no values"
+    if types.is_dictionary(kind):
+        return "categories"
+    return "times" if types.is_temporal(kind) else str(kind)
+
+
+def _kind(schema: Any, chosen: Columns) -> np.dtype[Any]:
+    """Return float32 where all columns of data are no more, else float64."""
+    from pyarrow import types
+
+    small = all(
+        types.is_float32(schema.types[number]) or types.is_float16(schema.types[number])
+        for number in chosen.data
+    )
+    return np.dtype(np.float32 if small else np.float64)
+
+
+def other_rows(file: Path, rows: int) -> ValueError:
+    """Return the sentence on a file that does not have the rows that it says."""
+    return ValueError(f"{file} must have {rows:,} rows, as it says itself, got others: it is damaged.")
+
+
+def numbers_of(file: Path, column: Any, name: str, start: int) -> NDArray[Any]:
+    """Return an Arrow column as an array, or say in which row, ``start`` added, there is no finite number."""
+    import pyarrow as pa
+    from pyarrow import types
+
+    bad, what = None, "a missing value"
+    if column.null_count:
+        bad = int(np.argmax(column.is_null().to_numpy(zero_copy_only=False)))
+    else:
+        if types.is_decimal(column.type):
+            column = column.cast(pa.float64())
+        found = column.to_numpy(zero_copy_only=False)
+        place = first_bad_cell(found[:, None])
+        if place is None:
+            return np.asarray(found)
+        bad, what = place[0], what_it_is(found[place[0]])
+    raise ValueError(
+        f"{file} must hold finite numbers, got {what} in column {name!r}, row {start + bad} (from 0): "
+        "remove or replace such rows."
+    )

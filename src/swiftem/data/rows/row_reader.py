@@ -1,4 +1,4 @@
-"""Finding samples of a stored source by number, with a bounded memory."""
+"""Finding samples of a stored source by number, with a bounded number of blocks."""
 
 from __future__ import annotations
 
@@ -29,9 +29,6 @@ class RowReader:
     source : StoredSource
         The samples.
     """
-
-    STREAMS = 2
-    """Most index streams of a method."""
 
     def __init__(self, source: StoredSource) -> None:
         self._source, self._edges = source, source.layout.edges

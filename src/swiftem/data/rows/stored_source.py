@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from math import ceil
+from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from swiftem._checks import check_int
 from swiftem._typing import Array, Index
 from swiftem.data.rows.read_ahead import read_ahead
 from swiftem.data.rows.row_reader import RowReader
+from swiftem.data.rows.table_columns import Column, Columns, check_same_columns, label, left_out_of
 from swiftem.data.source import Access, Batch
 
-__all__ = ["Chunk", "Layout", "StoredSource", "rechunk"]
+__all__ = ["Chunk", "FileSource", "Layout", "StoredSource", "rechunk", "weighted"]
 
 WINDOW_BYTES = 16 * 2**20
 """Size of a window, within which draws are shuffled, where the user does not choose."""
@@ -28,6 +31,15 @@ class Chunk(NamedTuple):
 
     y: NDArray[Any]
     weight: Array | None
+
+
+def weighted(y: NDArray[Any], weight: Array) -> Chunk:
+    """Return samples with their weights, without those of weight zero.
+
+    >>> weighted(np.array([1.0, 2.0]), np.array([0.0, 3.0]))
+    Chunk(y=array([2.]), weight=array([3.]))
+    """
+    return Chunk(y, weight) if weight.all() else Chunk(y[weight > 0], weight[weight > 0])
 
 
 class Layout(NamedTuple):
@@ -76,7 +88,10 @@ class StoredSource(ABC):
     names: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
-    def __init__(self) -> None:
+    def __init__(self, window: int | None = None) -> None:
+        if window is not None:
+            check_int("window", window, minimum=1)
+        self._window = window
         #: What passes found, the mean of the rows, say, so that none is made twice.
         self.found: dict[str, Any] = {}
 
@@ -120,7 +135,7 @@ class StoredSource(ABC):
             )
 
     def reader(self) -> RowReader:
-        """Return who finds samples by number, with a memory of its own for the windows of one run."""
+        """Return who finds samples by number, with room of its own for the windows of one run."""
         return RowReader(self)
 
     def take(self, index: Index) -> Batch:
@@ -130,16 +145,60 @@ class StoredSource(ABC):
         """
         return self.reader().take(np.asarray(index), once=True)
 
-    def _lay_out(self, lengths: Any, window: int | None, in_order: bool) -> None:
-        """Set the layout of blocks of these lengths, with windows of about ``window`` rows.
-
-        Where data are read in order, a block is a window.
-        """
+    def _lay_out(self, lengths: Any = None) -> None:
+        """Set the layout of blocks of these lengths; without any, data are read in order, by windows."""
+        wanted = self._window or max(1, WINDOW_BYTES // self.row_bytes)
+        if lengths is None:
+            edges = np.append(np.arange(0, self.n, wanted), self.n)
+            self.layout = Layout(edges, 1, in_order=True)
+            return
         edges = np.concatenate([[0], np.cumsum(np.asarray(lengths, dtype=np.intp))]).astype(np.intp)
-        wanted = window or max(1, WINDOW_BYTES // self.row_bytes)
         mean = max(1.0, edges[-1] / (len(edges) - 1))
-        per_window = 1 if in_order else min(max(1, ceil(wanted / mean)), len(edges) - 1)
-        self.layout = Layout(edges, per_window, in_order)
+        per_window = min(max(1, ceil(wanted / mean)), len(edges) - 1)
+        self.layout = Layout(edges, per_window, in_order=False)
+
+
+class FileSource(StoredSource):
+    """Base of the sources that are tables in files with the same columns.
+
+    A subclass gives :meth:`_look` at a file, and :meth:`_survey`, which sets ``n``, ``total_weight``,
+    ``dtype`` and the layout.
+    """
+
+    def __init__(
+        self,
+        files: Any,
+        columns: Sequence[Column] | None = None,
+        weight: Column | None = None,
+        *,
+        window: int | None = None,
+    ) -> None:
+        super().__init__(window)
+        self._files = [Path(file) for file in (files if isinstance(files, list | tuple) else [files])]
+        self._choices: list[Columns] = []
+        self._looked: list[Any] = []
+        for file in self._files:
+            names, chosen, looked = self._look(file, columns, weight)
+            labels = tuple(label(names, place) for place in chosen.data)
+            if not self._choices:
+                self._names, first = names, labels
+            check_same_columns(self._files[0], first, file, labels)
+            self._choices.append(chosen)
+            self._looked.append(looked)
+        self._chosen = self._choices[0]
+        self.names, self.notes = self._chosen.names, left_out_of(self._files, self._choices)
+        self.tail, self.is_weighted = (len(self._chosen.data),), self._chosen.weights is not None
+        self._survey()
+
+    @abstractmethod
+    def _look(
+        self, file: Path, columns: Sequence[Column] | None, weight: Column | None
+    ) -> tuple[Sequence[str], Columns, Any]:
+        """Return the names of all columns of a file, the choice, and what else is to be known of it."""
+
+    @abstractmethod
+    def _survey(self) -> None:
+        """Count the rows, add up the weights, and lay the blocks out."""
 
 
 def rechunk(chunks: Iterator[Chunk], rows: int) -> Iterator[Chunk]:

@@ -1,4 +1,4 @@
-"""Which columns of a table are data, which one holds weights, and which are left out."""
+"""Which columns of a table are data, weights, or left out; and the first cell that is no finite number."""
 
 from __future__ import annotations
 
@@ -6,15 +6,24 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
+from typing import Any
 
-from swiftem.data.documents.formats.whole_numbers import whole_number
+import numpy as np
+from numpy.typing import NDArray
 
-__all__ = ["Column", "Columns", "UnknownColumnError", "choose_columns", "label", "left_out_of", "shortened"]
+from swiftem.data.documents.formats.lines import whole_number
+
+__all__ = [
+    "Column", "Columns", "UnknownColumnError", "check_same_columns", "choose_columns", "first_bad_cell",
+    "label", "left_out_of", "shortened", "what_it_is",
+]  # fmt: skip
 
 Column = str | int
 """A column by its name, or by its number from 0."""
 LISTED = 10
 """Sentences list no more columns than so many."""
+CELLS = 1 << 20
+"""Looked at a time, so that a memory-mapped file of any size costs little memory."""
 
 
 class UnknownColumnError(ValueError):
@@ -61,14 +70,14 @@ def label(names: Sequence[str], number: int) -> str:
     return names[number] if number < len(names) and names[number] else f"column {number}"
 
 
-def shortened(words: Sequence[str]) -> str:
-    """Return words with commas, the first ones if there are many.
+def shortened(words: Sequence[str], most: int = LISTED) -> str:
+    """Return words with commas, the first ``most`` if there are more.
 
     >>> shortened([str(i) for i in range(12)])
     '0, 1, 2, 3, 4, 5, 6, 7, 8, 9 and 2 more'
     """
-    more = len(words) - LISTED
-    return ", ".join(words[:LISTED]) + (f" and {more} more" if more > 0 else "")
+    more = len(words) - most
+    return ", ".join(words[:most]) + (f" and {more:,} more" if more > 0 else "")
 
 
 def left_out_of(files: Sequence[Path], choices: Sequence[Columns]) -> tuple[str, ...]:
@@ -88,6 +97,14 @@ def left_out_of(files: Sequence[Path], choices: Sequence[Columns]) -> tuple[str,
         for file, part in zip(files, said, strict=False)
         if part
     )
+
+
+def check_same_columns(first: Path, columns: Sequence[str], file: Path, others: Sequence[str]) -> None:
+    """Refuse a file whose columns are not those of the first, in a sentence."""
+    if tuple(columns) != tuple(others):
+        raise ValueError(
+            f"{file} must have the columns of {first}, {shortened(columns)}, got {shortened(others)}."
+        )
 
 
 def choose_columns(
@@ -179,3 +196,30 @@ def _unknown(file: Path, names: Sequence[str], width: int, column: str) -> str:
     if close:
         return f"{file} has no column {column!r}: did you mean {lower[close[0]]!r}?"
     return f"{file} has no column {column!r}: it has {shortened(all_names)}."
+
+
+def first_bad_cell(values: NDArray[Any]) -> tuple[int, int] | None:
+    """Return row and column of the first NaN or infinity, or None.
+
+    >>> import numpy as np
+    >>> first_bad_cell(np.array([[0.0, 1.0], [2.0, np.nan]]))
+    (1, 1)
+    """
+    if values.dtype.kind != "f":
+        return None
+    rows = max(1, CELLS // max(1, values.shape[1]))
+    for start in range(0, len(values), rows):
+        finite = np.isfinite(values[start : start + rows])
+        if not finite.all():
+            row, column = np.argwhere(~finite)[0]
+            return start + int(row), int(column)
+    return None
+
+
+def what_it_is(value: Any) -> str:
+    """Return a word for a number that is not finite.
+
+    >>> what_it_is(float("inf"))
+    'an infinity'
+    """
+    return "NaN" if np.isnan(value) else "an infinity"

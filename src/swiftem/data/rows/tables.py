@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from swiftem._typing import Array
 from swiftem.data.rows.csv_layout import layout_of, number_in
-from swiftem.data.rows.csv_table import read_csv
-from swiftem.data.rows.npy_table import read_npy
-from swiftem.data.rows.parquet_table import parquet_names, read_parquet
+from swiftem.data.rows.csv_source import read_csv
+from swiftem.data.rows.npy_source import read_npy
+from swiftem.data.rows.parquet_source import parquet_names, read_parquet
 from swiftem.data.rows.table_columns import Column, left_out_of, shortened
 from swiftem.data.sample_weight import checked_weights
 

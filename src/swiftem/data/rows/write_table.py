@@ -11,8 +11,8 @@ from typing import Any, BinaryIO, TextIO
 import numpy as np
 from numpy.typing import NDArray
 
-from swiftem._cache import replacing
-from swiftem.data.rows.parquet_table import NEEDS_PYARROW
+from swiftem.data.rows.parquet_source import NEEDS_PYARROW
+from swiftem.files.durable import replacing
 
 __all__ = ["WRITTEN", "write_csv", "write_table"]
 
@@ -51,7 +51,6 @@ def write_table(path: Path, columns: Mapping[str, NDArray[Any]]) -> None:
             text = io.TextIOWrapper(file, encoding="utf-8", newline="")
             write_csv(text, columns, "\t" if ending == ".tsv" else ",")
             text.detach()
-    path.chmod(0o644)  # a temporary file is its owner's alone, and so is what it becomes
 
 
 def write_csv(text: TextIO, columns: Mapping[str, NDArray[Any]], delimiter: str = ",") -> None:

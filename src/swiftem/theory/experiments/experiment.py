@@ -1,13 +1,15 @@
-"""What every experiment returns, and how it tells how far it is."""
+"""What every experiment returns, how Ctrl-C ends it, and how it tells how far it is."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Experiment", "Progress", "Tally", "no_progress"]
+from swiftem.result import Result
+
+__all__ = ["Experiment", "Progress", "Tally", "collect", "complete", "no_progress"]
 
 Progress = Callable[[str, float], None]
 """Told what is being done, in a few words, and the share of the experiment that is done, from 0 to 1."""
@@ -44,6 +46,24 @@ class Experiment:
     settings: dict[str, str]
     rows: tuple[Any, ...]
     interrupted: bool
+
+
+def collect(name: str, settings: dict[str, str], parts: Iterable[list[Any]]) -> Experiment:
+    """Return the experiment with the rows of all parts; after Ctrl-C, of those that were complete."""
+    rows: list[Any] = []
+    try:
+        for part in parts:
+            rows += part
+    except KeyboardInterrupt:
+        return Experiment(name, settings, tuple(rows), interrupted=True)
+    return Experiment(name, settings, tuple(rows), interrupted=False)
+
+
+def complete(result: Result) -> Result:
+    """Return the result of a run, or raise KeyboardInterrupt where Ctrl-C cut it short."""
+    if result.status == "interrupted":
+        raise KeyboardInterrupt
+    return result
 
 
 class Tally:

@@ -13,6 +13,7 @@ from swiftem.algorithm import run
 from swiftem.methods import EM
 from swiftem.models import GaussianMixtureModel, GaussianMixtureTheta
 from swiftem.result import Iterate
+from swiftem.theory.experiments.experiment import complete
 
 __all__ = ["Limit", "batch_em_limit", "gmm_data", "squared_error"]
 
@@ -55,8 +56,7 @@ def gmm_data(n: int, rng: np.random.Generator, first_weight: float = 0.5) -> Arr
     >>> bool(abs(y.var() - 1.25) < 0.02)  # 1 within the components, 0.25 between them
     True
     """
-    centre = np.where(rng.random(n) < first_weight, *MEANS)
-    return centre + rng.normal(size=n)
+    return np.where(rng.random(n) < first_weight, *MEANS) + rng.normal(size=n)
 
 
 def squared_error(theta: GaussianMixtureTheta, limit: Limit) -> float:
@@ -117,6 +117,5 @@ def batch_em_limit(
     result = run(
         model, y, EM(), theta0=theta0, n_iter=MOST_PASSES, record=lambda iterate: None, callback=at_rest
     )
-    if result.status == "interrupted":
-        raise KeyboardInterrupt
+    complete(result)
     return Limit(result.theta, result.n_iter, result.status == "stopped")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
 from typing import NamedTuple
 
@@ -11,7 +12,7 @@ from swiftem._checks import check_int
 from swiftem.methods import EM, FastIncrementalEM, IncrementalEM, Method, OnlineEM, VarianceReducedEM
 from swiftem.models import GaussianMixtureModel
 from swiftem.schedules import inverse
-from swiftem.theory.experiments.experiment import Experiment, Progress, Tally, no_progress
+from swiftem.theory.experiments.experiment import Experiment, Progress, Tally, collect, no_progress
 from swiftem.theory.experiments.gmm import START_MEANS, batch_em_limit, gmm_data, squared_error
 from swiftem.theory.experiments.trace import trace, warm_up
 
@@ -111,9 +112,8 @@ def gmm_precision(
         "steps": f"sEM 3/(k + 10); sEM-VR and fiEM γ = {STEP}; one sample an iteration",
         "runs": f"{runs}, each with a sample and draws of its own; seed {seed}",
     }
-    rows: list[PrecisionRow] = []
-    interrupted = False
-    try:
+
+    def rows() -> Iterator[list[PrecisionRow]]:
         # Not fewer samples: shuffled passes are drawn many at a time, the more the shorter they are.
         compiling = warm_up(MODEL, np.linspace(-2.0, 2.0, 1000), methods.values(), start)
         settings["compiling"] = f"{compiling:.1f} s, not counted"
@@ -135,7 +135,6 @@ def gmm_precision(
                         MODEL, y, method, theta0=start, epochs=epochs, seed=randomness,
                         measure=partial(squared_error, limit=limit), at=at,
                     )  # fmt: skip
-                rows += (PrecisionRow(name, number, *point) for point in points)
-    except KeyboardInterrupt:
-        interrupted = True
-    return Experiment("gmm-precision", settings, tuple(rows), interrupted)
+                yield [PrecisionRow(name, number, *point) for point in points]
+
+    return collect("gmm-precision", settings, rows())

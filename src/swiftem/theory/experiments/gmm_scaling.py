@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from math import nan
 from time import perf_counter
 from typing import NamedTuple
@@ -16,7 +16,7 @@ from swiftem.methods import EM, FastIncrementalEM, IncrementalEM, Method, Varian
 from swiftem.models import GaussianMixtureModel
 from swiftem.result import Iterate
 from swiftem.schedules import sample_size
-from swiftem.theory.experiments.experiment import Experiment, Progress, Tally, no_progress
+from swiftem.theory.experiments.experiment import Experiment, Progress, Tally, collect, complete, no_progress
 from swiftem.theory.experiments.gmm import START_MEANS, Limit, batch_em_limit, gmm_data, squared_error
 from swiftem.theory.experiments.trace import warm_up
 
@@ -135,10 +135,8 @@ def gmm_scaling(
         Which of :data:`SETTINGS`.
     precision : float
         What is to be reached.
-    seed : int
-        For samples and draws.
-    progress : callable, optional
-        Called with what is being done and the share of the whole that is done.
+    seed, progress
+        As in :func:`swiftem.theory.experiments.gmm_precision.gmm_precision`.
 
     Returns
     -------
@@ -179,9 +177,8 @@ def gmm_scaling(
         "larger c, the more noise decides when a run stays below: slopes from 0.48 to 0.89",
         "runs": f"{runs}, each with a sample and draws of its own; the average is shown; seed {seed}",
     }
-    rows: list[ReachRow] = []
-    interrupted = False
-    try:
+
+    def rows() -> Iterator[list[ReachRow]]:
         compiling = 0.0
         for setting in (SETTINGS[name] for name in dict.fromkeys(settings)):
             model = _model(setting)
@@ -195,15 +192,14 @@ def gmm_scaling(
             for number in range(runs):
                 with tally.job(f"{SETTINGS[name].title}, n = {n:,}", _cost(SETTINGS[name], n)) as at:
                     found, limit = _reach_all(name, n, number, precision, seed, at)
-                rows += found
+                yield found
                 moving += not limit.converged
                 if moving:
                     said["caution"] = (
                         f"EM still moved when it was stopped, in {moving} samples: μ* is not exact there"
                     )
-    except KeyboardInterrupt:
-        interrupted = True
-    return Experiment("gmm-scaling", said, tuple(rows), interrupted)
+
+    return collect("gmm-scaling", said, rows())
 
 
 def _cost(setting: Setting, n: int) -> float:
@@ -279,17 +275,11 @@ def _reach(
         model, y, method, theta0=start, n_iter=setting.most_epochs * epoch, seed=randomness, draws=draws,
         record_every=max(1, epoch // setting.looks), record=lambda iterate: None, callback=look,
     )  # fmt: skip
-    if result.status == "interrupted":
-        raise KeyboardInterrupt
-    if result.status != "stopped":  # given up before it was known to stay below
+    if complete(result).status != "stopped":  # given up before it was known to stay below
         return first, nan, nan, nan
     # Looking so often takes longer than the run itself: its time is that of the same run, not looked at.
     n_iter = int(stays) * epoch // n
     began = perf_counter()
-    result = run(
-        model, y, method, theta0=start, n_iter=n_iter, seed=randomness,
-        draws=None if draws is None else draws[:n_iter],
-    )  # fmt: skip
-    if result.status == "interrupted":
-        raise KeyboardInterrupt
+    draws = None if draws is None else draws[:n_iter]
+    complete(run(model, y, method, theta0=start, n_iter=n_iter, seed=randomness, draws=draws))
     return first, stays, passes, perf_counter() - began

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,7 +15,7 @@ from swiftem.data import Corpus, CountSource, count_words, docstring_corpus, rea
 from swiftem.methods import EM, FastIncrementalEM, IncrementalEM, Method, OnlineEM, VarianceReducedEM
 from swiftem.models import PLSAModel, PLSATheta
 from swiftem.schedules import inverse, power, sample_size
-from swiftem.theory.experiments.experiment import Experiment, Progress, Tally, no_progress
+from swiftem.theory.experiments.experiment import Experiment, Progress, Tally, collect, no_progress
 from swiftem.theory.experiments.trace import trace, warm_up
 
 __all__ = ["STEPS", "LikelihoodRow", "docstring_corpora", "plsa", "read_corpora"]
@@ -166,9 +166,8 @@ def plsa(
     methods = [(steps, name, method) for steps, group in STEPS.items() for name, method in group.items()]
     tally = Tally(runs * sum(source.n * COST[name] for source in sources.values() for _, name, _ in methods),
                   progress)  # fmt: skip
-    rows: list[LikelihoodRow] = []
-    interrupted = False
-    try:
+
+    def rows() -> Iterator[list[LikelihoodRow]]:
         tiny = count_tokens("tiny", ["apple pear plum", "saw plane chisel"] * 2)
         start = MODEL.bind(tiny).initial_theta(np.random.default_rng(0))
         compiling = warm_up(MODEL, tiny, [method for *_, method in methods], start)
@@ -183,10 +182,9 @@ def plsa(
                             MODEL, source, method, theta0=theta0, epochs=epochs, seed=randomness,
                             measure=partial(mean_log_likelihood, source), at=at,
                         )  # fmt: skip
-                    rows += (LikelihoodRow(corpus, steps, name, number, *point) for point in points)
-    except KeyboardInterrupt:
-        interrupted = True
-    return Experiment("plsa", settings, tuple(rows), interrupted)
+                    yield [LikelihoodRow(corpus, steps, name, number, *point) for point in points]
+
+    return collect("plsa", settings, rows())
 
 
 def _about(corpus: Corpus | Sequence[str], source: CountSource) -> str:

@@ -13,14 +13,14 @@ from swiftem._typing import Array
 from swiftem.algorithm import run
 from swiftem.methods import EM
 from swiftem.models import GaussianMixtureModel
-from swiftem.theory.experiments.experiment import Experiment, Progress, Tally, no_progress
+from swiftem.theory.experiments.experiment import Experiment, Progress, Tally, collect, no_progress
 from swiftem.theory.experiments.theory_local import LOCAL_STEPS, em_limit, local_rates
-from swiftem.theory.experiments.theory_row import TheoryRow
 from swiftem.theory.experiments.theory_run import (
     CHECKS,
     EPOCHS,
     ITERATIONS,
     K_DRAWS,
+    TheoryRow,
     practice_run,
     theorem_run,
 )
@@ -59,15 +59,13 @@ def theory_in_numbers(
         Sample sizes.
     runs : int
         Runs on each sample, with draws of their own.
-    seed : int
-        For samples and draws.
-    progress : callable, optional
-        Called with what is being done and the share of the whole that is done.
+    seed, progress
+        As in :func:`swiftem.theory.experiments.gmm_precision.gmm_precision`.
 
     Returns
     -------
     Experiment
-        With rows :class:`swiftem.theory.experiments.theory_row.TheoryRow`.
+        With rows :class:`swiftem.theory.experiments.theory_run.TheoryRow`.
 
     Examples
     --------
@@ -101,14 +99,8 @@ def theory_in_numbers(
     }
     estimated = max((n for n in sizes if n <= MOST_ESTIMATED), default=0)
     tally = Tally(float(sum(_cost(n) * runs for n in sizes)), progress)
-    rows: list[TheoryRow] = []
-    interrupted = False
-    try:
-        for n in sizes:
-            rows += _one_size(n, runs, seed, tally, estimate=n == estimated)
-    except KeyboardInterrupt:
-        interrupted = True
-    return Experiment("theory", said, tuple(rows), interrupted)
+    by_size = (_one_size(n, runs, seed, tally, estimate=n == estimated) for n in sizes)
+    return collect("theory", said, by_size)
 
 
 def _cost(n: int) -> float:

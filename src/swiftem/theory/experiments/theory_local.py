@@ -14,9 +14,9 @@ from swiftem.data.source import Source
 from swiftem.methods import EM, FastIncrementalEM
 from swiftem.models import GaussianMixtureModel
 from swiftem.result import Iterate
-from swiftem.theory.experiments.theory_row import TheoryRow
-from swiftem.theory.family import Family, family_of
-from swiftem.theory.full_pass import full_pass
+from swiftem.theory.experiments.experiment import complete
+from swiftem.theory.experiments.theory_run import TheoryRow
+from swiftem.theory.family import Family, family_of, full_pass
 
 __all__ = ["LOCAL_STEPS", "Limit", "em_limit", "fit_rate", "local_constants", "local_rates"]
 
@@ -111,9 +111,7 @@ def local_constants(family: Family, source: Source, s: Array, around: float) -> 
 
 def em_limit(model: GaussianMixtureModel, y: Array, start: Array) -> Limit:
     """Return where EM rests, and the constants there."""
-    result = run(model, y, EM(), s0=start, n_iter=REST)
-    if result.status == "interrupted":
-        raise KeyboardInterrupt
+    result = complete(run(model, y, EM(), s0=start, n_iter=REST))
     family, source = family_of(model, y)
     s = family.coordinates(result.s)
     around = NEAR * float(np.linalg.norm(family.coordinates(start) - s))
@@ -150,9 +148,7 @@ def local_rates(
             n_iter=n_iter, seed=np.random.default_rng([seed, n, number, 11 + place]),
             record_every=max(1, n_iter // LOOKS), record=look,
         )  # fmt: skip
-        if result.status == "interrupted":
-            raise KeyboardInterrupt
-        k, error = np.array(result.path).T
+        k, error = np.array(complete(result).path).T
         proposed = gamma * lam / 4.0 if name == "fiem proposition" else nan
         kind = "estimate" if name == "fiem proposition" else ""
         # Both components count in the error of a run, one in the paper's coordinates: it is twice as large.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from math import nan
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,12 +16,12 @@ from swiftem.models import GaussianMixtureModel
 from swiftem.result import Result
 from swiftem.schedules import resolve
 from swiftem.theory.constants import Constants
-from swiftem.theory.experiments.theory_row import TheoryRow
+from swiftem.theory.experiments.experiment import complete
 from swiftem.theory.family import family_of
 from swiftem.theory.mixture_bounds import component_cells
 from swiftem.theory.polygon import Polygon
 
-__all__ = ["CHECKS", "EPOCHS", "ITERATIONS", "K_DRAWS", "practice_run", "theorem_run"]
+__all__ = ["CHECKS", "EPOCHS", "ITERATIONS", "K_DRAWS", "TheoryRow", "practice_run", "theorem_run"]
 
 ITERATIONS = 60_000
 """K_max of sem-vr and fiem is so many times n^(2/3), as the theorem scales: enough to go part of the way."""
@@ -32,6 +32,54 @@ K_DRAWS = 16
 ROUNDING = 1e-9
 CHECKS = 64
 """How often, besides, a run is checked to be where the theorem speaks."""
+
+
+class TheoryRow(NamedTuple):
+    r"""One run, or one step size.
+
+    Attributes
+    ----------
+    part : {"theorem", "practice", "step", "local"}
+        A run with the theorem's step; one with the library's default step; only the theorem's step, for the
+        usual penalty; or fiem's convergence near its limit.
+    method : str
+        As users write it; of ``"local"`` with the step, as in ``"fiem 1/n"``.
+    n, run : int
+        Size of the sample, and which draws.
+    gamma : float
+        Step; of iem 1.
+    n_iter : int
+        K_max.
+    at_start : float
+        :math:`\|\nabla V(\hat s^{(0)})\|^2`, of iem :math:`\|\nabla\overline{\mathcal L}(\theta^{(0)})\|^2`.
+    measured : float
+        The mean of the same over K; of ``"practice"`` after the last iteration alone; of ``"local"`` δ of
+        the fitted :math:`(1-\delta)^k`.
+    right_side : float
+        Of the theorem, with this run's decrease; of ``"local"`` δ of the proposition. NaN where there is
+        none.
+    kind : {"bound", "estimate", ""}
+        What ``right_side``, or the step of ``"step"``, is.
+    inside : bool
+        Whether the run was checked to be where the theorem speaks, all the way.
+
+    Examples
+    --------
+    >>> TheoryRow("local", "fiem 1/n", 100, 0, 0.01, 1500, 0.0, 0.0136, float("nan"), "", True).measured
+    0.0136
+    """
+
+    part: str
+    method: str
+    n: int
+    run: int
+    gamma: float
+    n_iter: int
+    at_start: float
+    measured: float
+    right_side: float
+    kind: str
+    inside: bool
 
 
 def theorem_run(
@@ -109,9 +157,7 @@ def _stops(
                 model, y, method, theta0=result.theta, s0=result.s, state=result.state,
                 n_iter=k - result.n_iter,
             )  # fmt: skip
-        if result.status == "interrupted":
-            raise KeyboardInterrupt
-        yield result
+        yield complete(result)
 
 
 def _square(model: GaussianMixtureModel, y: Array, incremental: bool, result: Result) -> float:

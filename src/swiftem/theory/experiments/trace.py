@@ -12,6 +12,7 @@ from swiftem.data.draws import Seed
 from swiftem.methods import Method
 from swiftem.models.model import Model
 from swiftem.result import Iterate
+from swiftem.theory.experiments.experiment import complete
 
 __all__ = ["Point", "Stopwatch", "trace", "warm_up"]
 
@@ -123,9 +124,7 @@ def trace(
         model, data, method, theta0=theta0, n_iter=epochs * every, seed=seed,
         record_every=every, record=record,
     )  # fmt: skip
-    if result.status == "interrupted":
-        raise KeyboardInterrupt
-    return result.path
+    return complete(result).path
 
 
 def warm_up(model: Model, data: Any, methods: Iterable[Method], theta0: Theta) -> float:
@@ -138,6 +137,5 @@ def warm_up(model: Model, data: Any, methods: Iterable[Method], theta0: Theta) -
     """
     start = perf_counter()
     for method in methods:
-        if run(model, data, method, theta0=theta0, n_iter=2, seed=0).status == "interrupted":
-            raise KeyboardInterrupt
+        complete(run(model, data, method, theta0=theta0, n_iter=2, seed=0))
     return perf_counter() - start

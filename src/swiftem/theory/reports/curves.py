@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,9 +10,10 @@ import numpy as np
 from swiftem._typing import Array
 from swiftem.report.drawing import FLOOR, label_ends, plain_axes
 from swiftem.report.method_names import style_of
-from swiftem.report.section import Panel
+from swiftem.report.numbers import seconds_text
+from swiftem.report.section import Panel, Table
 
-__all__ = ["AXES", "Curve", "Curves", "curve_panels"]
+__all__ = ["AXES", "Curve", "Curves", "curve_panels", "curve_table"]
 
 AXES = {
     "epoch": "epochs (n iterations each; one of EM, a full pass)",
@@ -87,6 +88,10 @@ class Curves:
         """Return the values after ``epoch`` epochs, shape (runs,)."""
         return self._curves[method].value[:, epoch]
 
+    def medians(self, epoch: int) -> dict[str, float]:
+        """Return the medians over the runs after ``epoch`` epochs, by method."""
+        return {method: float(np.median(self.at_epoch(method, epoch))) for method in self.methods}
+
     def at(self, method: str, axis: str, x: float) -> Array:
         """Return the last values with at most ``x`` passes or seconds, shape (runs,); the first if none."""
         curve = self._curves[method]
@@ -125,7 +130,7 @@ def curve_panels(
     def panel(axis: str) -> Panel:
         def draw(axes: Any) -> None:
             plain_axes(axes, x=AXES[axis], y=value, log_y=logarithmic)
-            heights: dict[str, float] = {}
+            labels = []
             for method in curves.methods:
                 curve, style = curves[method], style_of(method)
                 values = np.maximum(curve.value, FLOOR) if logarithmic else curve.value
@@ -137,19 +142,46 @@ def curve_panels(
                 if len(values) > 1:
                     low, high = values.min(axis=0), values.max(axis=0)
                     axes.fill_between(x, low, high, color=style.colour, alpha=0.15, linewidth=0)
-                heights[method] = float(middle[-1])
+                text = f"{style.label}  {ends[method]}" if axis == "epoch" else style.label
+                labels.append((float(middle[-1]), text, style.colour))
             axes.set_xlim(left=0)
             if not logarithmic:
                 _hide_the_dive(axes, curves)
-            text = {
-                m: f"{style_of(m).label}  {ends[m]}" if axis == "epoch" else style_of(m).label
-                for m in heights
-            }
-            label_ends(axes, heights, text)
+            label_ends(axes, labels)
 
         return Panel(f"against {axis if axis != 'epoch' else 'epochs'}{suffix}", draw)
 
     return [panel(axis) for axis in AXES]
+
+
+def curve_table(
+    title: str,
+    columns: Mapping[str, tuple[Curves, str]],
+    shown: Sequence[int],
+    text: Callable[[float], str],
+) -> Table:
+    """Return the medians over the runs by epoch, and what was spent in all.
+
+    Parameters
+    ----------
+    title : str
+        Of the table.
+    columns : mapping of str to (Curves, str)
+        Heads of the columns, and the curves and the method of each.
+    shown : sequence of int
+        Epochs to show, besides the last.
+    text : callable
+        Returns a value as text.
+    """
+    last = min(curves.last_epoch for curves, _ in columns.values())
+    rows = [
+        [f"{epoch}", *(text(curves.medians(epoch)[m]) for curves, m in columns.values())]
+        for epoch in sorted({epoch for epoch in shown if epoch <= last} | {last})
+    ]
+    rows.append(["passes in all", *(f"{curves.end(m, 'passes'):.0f}" for curves, m in columns.values())])
+    seconds = (curves.end(m, "seconds") for curves, m in columns.values())
+    rows.append(["seconds in all", *map(seconds_text, seconds)])
+    return Table(title, ["epoch", *columns], rows)
 
 
 def _hide_the_dive(axes: Any, curves: Curves) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -10,9 +9,9 @@ import numpy as np
 from swiftem._typing import Array
 from swiftem.report.method_names import style_of
 from swiftem.report.numbers import counted, seconds_text, short, times
-from swiftem.report.section import Finding, Picture, Section, Table
+from swiftem.report.section import Finding, Picture, Section
 from swiftem.theory.experiments.experiment import Experiment
-from swiftem.theory.reports.curves import Curves, curve_panels
+from swiftem.theory.reports.curves import Curves, curve_panels, curve_table
 
 __all__ = ["precision_section"]
 
@@ -42,7 +41,7 @@ def precision_section(experiment: Experiment) -> Section:
         return head
     curves = Curves(experiment.rows)
     last = curves.last_epoch
-    ends = {m: short(value) for m, value in _medians(curves, curves.methods, last).items()}
+    ends = {m: short(value) for m, value in curves.medians(last).items()}
     title = f"Squared error |μ − μ*|² on the Gaussian mixture: {_headline(curves, last)}"
     alt = f"Squared error after {counted(last, 'epoch')}: " + ", ".join(
         f"{style_of(m).label} {end}" for m, end in ends.items()
@@ -51,19 +50,17 @@ def precision_section(experiment: Experiment) -> Section:
         "gmm-precision", title, alt,
         curve_panels(curves, value="squared error |μ − μ*|²", logarithmic=True, ends=ends), columns=3,
     )  # fmt: skip
+    columns = {style_of(m).label: (curves, m) for m in curves.methods}
+    table = curve_table("Squared error |μ − μ*|², median over the runs", columns, SHOWN, short)
     return replace(
         head, findings=_findings(curves, last) if _is_complete(curves) else [],
-        pictures=[picture], tables=[_table(curves, last)], data="gmm-precision.csv",
+        pictures=[picture], tables=[table], data="gmm-precision.csv",
     )  # fmt: skip
 
 
 def _is_complete(curves: Curves) -> bool:
     """Tell whether the paper's five methods are there; after Ctrl-C some may not be."""
     return all(m in curves for m in (*REDUCED, *PLAIN))
-
-
-def _medians(curves: Curves, methods: Sequence[str], epoch: int) -> dict[str, float]:
-    return {m: float(np.median(curves.at_epoch(m, epoch))) for m in methods}
 
 
 def _list(values: dict[str, float]) -> str:
@@ -99,31 +96,32 @@ def _comparison(gains: Array) -> str:
     return f"In {int((gains <= 1).sum())} of {counted(runs, 'run')} one of the others is as close or closer."
 
 
+def _compared(claim: str, when: str, values: dict[str, Array]) -> Finding:
+    """Return whether sEM-VR and fiEM are ahead; ``values`` are the errors of each method, run by run."""
+    gains, medians = _gains(values), _list({m: float(np.median(value)) for m, value in values.items()})
+    return Finding(
+        claim,
+        "agrees" if gains.min() > 1 else "disagrees",
+        f"{when.capitalize()} the median error over the runs is {medians}. {_comparison(gains)}",
+        f"{when} {medians}",
+    )
+
+
 def _findings(curves: Curves, last: int) -> list[Finding]:
     compared = (*REDUCED, *PLAIN)
-    end = _medians(curves, compared, last)
-    gains = _gains({m: curves.at_epoch(m, last) for m in compared})
-    after = f"fter {counted(last, 'epoch')}"
-    findings = [
-        Finding(
-            "sEM-VR and fiEM outperform the other methods, by epochs.",
-            "agrees" if gains.min() > 1 else "disagrees",
-            f"A{after} the median error over the runs is {_list(end)}. {_comparison(gains)}",
-            f"a{after} {_list(end)}",
-        )
-    ]
     budget = curves.end("em", "passes")
-    at_budget = {m: curves.at(m, "passes", budget) for m in compared}
-    gains = _gains(at_budget)
-    at = {m: float(np.median(values)) for m, values in at_budget.items()}
-    findings.append(
-        Finding(
+    findings = [
+        _compared(
+            "sEM-VR and fiEM outperform the other methods, by epochs.",
+            f"after {counted(last, 'epoch')}",
+            {m: curves.at_epoch(m, last) for m in compared},
+        ),
+        _compared(
             "The same by passes: an epoch of sEM-VR costs three passes, one of fiEM two.",
-            "agrees" if gains.min() > 1 else "disagrees",
-            f"At {budget:.0f} passes the median error over the runs is {_list(at)}. {_comparison(gains)}",
-            f"at {budget:.0f} passes {_list(at)}",
-        )
-    )
+            f"at {budget:.0f} passes",
+            {m: curves.at(m, "passes", budget) for m in compared},
+        ),
+    ]
     clock = curves.end("em", "seconds")
     at = {m: float(np.median(curves.at(m, "seconds", clock))) for m in compared}
     best_at = min(at, key=lambda m: at[m])
@@ -138,8 +136,7 @@ def _findings(curves: Curves, last: int) -> list[Finding]:
         )
     )
     if "fiem-shuffled" in curves and last >= SOON:
-        soon = _medians(curves, ("fiem", "fiem-shuffled"), SOON)
-        late = _medians(curves, ("fiem", "fiem-shuffled"), last)
+        soon, late = curves.medians(SOON), curves.medians(last)
         findings.append(
             Finding(
                 "fiEM with j in shuffled passes, as in the authors' code, instead of independent draws.",
@@ -152,15 +149,3 @@ def _findings(curves: Curves, last: int) -> list[Finding]:
             )
         )
     return findings
-
-
-def _table(curves: Curves, last: int) -> Table:
-    epochs = sorted({epoch for epoch in SHOWN if epoch <= last} | {last})
-    rows = [
-        [f"{epoch}", *(short(value) for value in _medians(curves, curves.methods, epoch).values())]
-        for epoch in epochs
-    ]
-    rows.append(["passes in all", *(f"{curves.end(m, 'passes'):.0f}" for m in curves.methods)])
-    rows.append(["seconds in all", *(seconds_text(curves.end(m, "seconds")) for m in curves.methods)])
-    head = ["epoch", *(style_of(m).label for m in curves.methods)]
-    return Table("Squared error |μ − μ*|², median over the runs", head, rows)

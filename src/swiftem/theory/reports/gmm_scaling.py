@@ -174,7 +174,7 @@ def _picture(name: str, reached: Reached) -> Picture:
     def panel(measure: str) -> Panel:
         def draw(axes: Any) -> None:
             plain_axes(axes, x="samples n", y=MEASURES[measure], log_x=True, log_y=True)
-            ends, text = {}, {}
+            ends = []
             for m in reached.methods:
                 style, means = style_of(m), np.array(reached.means(m, measure))
                 values = [reached.values(m, n, measure) for n in reached.sizes]
@@ -184,11 +184,12 @@ def _picture(name: str, reached: Reached) -> Picture:
                 axes.fill_between(reached.sizes, low, high, color=style.colour, alpha=0.15, linewidth=0)
                 known = means[np.isfinite(means)]
                 if len(known):
-                    ends[m], slope = float(known[-1]), reached.slope(m, measure)
-                    text[m] = f"{style.label}  {signed(slope, 2)}" if isfinite(slope) else style.label
+                    slope = reached.slope(m, measure)
+                    text = f"{style.label}  {signed(slope, 2)}" if isfinite(slope) else style.label
+                    ends.append((float(known[-1]), text, style.colour))
             if measure == "stays":
                 _guides(axes, reached)
-            label_ends(axes, ends, text)
+            label_ends(axes, ends)
 
         name = "iterations" if measure == "stays" else measure
         return Panel(f"{name} (beside the names: slopes)", draw)

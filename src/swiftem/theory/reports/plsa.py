@@ -11,7 +11,7 @@ from swiftem.report.numbers import counted, likelihood, seconds_text, signed
 from swiftem.report.section import Finding, Panel, Picture, Section, Table
 from swiftem.theory.experiments.experiment import Experiment
 from swiftem.theory.experiments.plsa import LikelihoodRow
-from swiftem.theory.reports.curves import Curves, curve_panels
+from swiftem.theory.reports.curves import Curves, curve_panels, curve_table
 
 __all__ = ["plsa_section"]
 
@@ -75,10 +75,6 @@ def _is_complete(curves: Curves) -> bool:
     return all(m in curves for m in ORDER)
 
 
-def _values(curves: Curves, epoch: int) -> dict[str, float]:
-    return {m: float(np.median(curves.at_epoch(m, epoch))) for m in curves.methods}
-
-
 def _list(values: dict[str, float], methods: Sequence[str]) -> str:
     return ", ".join(f"{likelihood(values[m])} ({style_of(m).label})" for m in methods)
 
@@ -107,7 +103,7 @@ def _findings(corpus: str, by_steps: dict[str, Curves]) -> list[Finding]:
 def _is_faster(which: str, steps: str, curves: Curves) -> list[Finding]:
     """Return what holds of the paper's claim early and, where there are more epochs, late."""
     early, late = min(EARLY, curves.last_epoch), min(LATE, curves.last_epoch)
-    soon, then = _values(curves, early), _values(curves, late)
+    soon, then = curves.medians(early), curves.medians(late)
     others = COMPETING[steps]
     compared = (*REDUCED, *others)
     lead = min(soon[m] for m in REDUCED) - max(soon[m] for m in others)
@@ -167,12 +163,12 @@ def _other_step(which: str, curves: Curves, paper: Curves | None) -> Finding:
     after = "after " + " and ".join([*map(str, epochs[:-1]), counted(epochs[-1], "epoch")])
 
     def sem(found: Curves) -> str:
-        return " and ".join(likelihood(_values(found, epoch)["sem"]) for epoch in epochs)
+        return " and ".join(likelihood(found.medians(epoch)["sem"]) for epoch in epochs)
 
     words = f"With k^(−0.8) sEM has {sem(curves)} {after}"
     if paper is not None and "sem" in paper:
         words += f", with the paper's 1/(k + 10) {sem(paper)}"
-    reduced = " and ".join(likelihood(_values(curves, epochs[0])[m]) for m in REDUCED)
+    reduced = " and ".join(likelihood(curves.medians(epochs[0])[m]) for m in REDUCED)
     words += f". sEM-VR and fiEM have {reduced} after {counted(epochs[0], 'epoch')}."
     return Finding(f"sEM with another step ({which}).", "beyond", words, f"{sem(curves)} {after}")
 
@@ -180,7 +176,7 @@ def _other_step(which: str, curves: Curves, paper: Curves | None) -> Finding:
 def _picture(file: str, corpus: str, by_steps: dict[str, Curves]) -> Picture:
     panels: list[Panel] = []
     for steps, curves in by_steps.items():
-        last = _values(curves, curves.last_epoch)
+        last = curves.medians(curves.last_epoch)
         panels += curve_panels(
             curves,
             value="mean log-likelihood of a token",
@@ -221,13 +217,5 @@ def _table(corpus: str, by_steps: dict[str, Curves]) -> Table:
         for m in curves.methods:
             name = style_of(m).label if m in WITHOUT_STEPS else f"{style_of(m).label}, {steps}"
             columns[name] = curves, m
-    last = min(curves.last_epoch for curves in by_steps.values())
-    epochs = sorted({epoch for epoch in SHOWN if epoch <= last} | {last})
-    rows = [
-        [f"{e}", *(signed(float(np.median(c.at_epoch(m, e))), 3) for c, m in columns.values())]
-        for e in epochs
-    ]
-    rows.append(["passes in all", *(f"{c.end(m, 'passes'):.0f}" for c, m in columns.values())])
-    rows.append(["seconds in all", *(seconds_text(c.end(m, "seconds")) for c, m in columns.values())])
-    return Table(f"Mean log-likelihood of a token by epoch, {corpus} corpus, median over the runs",
-                 ["epoch", *columns], rows)  # fmt: skip
+    title = f"Mean log-likelihood of a token by epoch, {corpus} corpus, median over the runs"
+    return curve_table(title, columns, SHOWN, lambda value: signed(value, 3))

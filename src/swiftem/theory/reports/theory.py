@@ -11,7 +11,7 @@ from swiftem.report.section import Finding, Section, Table, Verdict
 from swiftem.theory.experiments.experiment import Experiment
 from swiftem.theory.experiments.gmm_scaling import fit_slope
 from swiftem.theory.experiments.theory_local import LOCAL_STEPS
-from swiftem.theory.experiments.theory_row import TheoryRow
+from swiftem.theory.experiments.theory_run import TheoryRow
 from swiftem.theory.reports.theory_figure import Averages, theory_picture
 
 __all__ = ["theory_section"]

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from math import isfinite, nan
+from collections.abc import Sequence
+from math import nan
 from typing import Any
 
 import numpy as np
 
-from swiftem.report.drawing import LABEL_GAP, plain_axes, spread
+from swiftem.report.drawing import label_ends, plain_axes
 from swiftem.report.method_names import style_of
 from swiftem.report.section import Panel, Picture
-from swiftem.theory.experiments.theory_row import TheoryRow
+from swiftem.theory.experiments.theory_run import TheoryRow
 
 __all__ = ["Averages", "theory_picture"]
 
@@ -67,68 +67,46 @@ def theory_picture(averages: Averages) -> Picture:
     )
 
 
-def _label(
-    axes: Any, heights: Mapping[str, float], text: Mapping[str, str], colour: Mapping[str, str]
-) -> None:
-    """Write texts to the right of the axes at the ends of curves, moved apart where they would meet."""
-    left = axes.get_xlim()[0]
-    frame = axes.transAxes.inverted()
-    shares = {
-        name: float(frame.transform(axes.transData.transform((left, height)))[1])
-        for name, height in heights.items()
-        if isfinite(height)
-    }
-    for name, share in spread(shares, LABEL_GAP).items():
-        axes.annotate(
-            text[name], xy=(1.02, share), xycoords="axes fraction", color=colour[name], fontweight="bold",
-            va="center", annotation_clip=False,
-        )  # fmt: skip
-
-
 def _sides(axes: Any, averages: Averages) -> None:
     plain_axes(axes, x="samples n", y="mean of ‖∇‖² over runs and K", log_x=True, log_y=True)
-    heights, text, colours = {}, {}, {}
+    ends = []
     for method in ("iem", "sem-vr", "fiem"):
         style = style_of(method)
         measured, bound = (averages.line("theorem", method, field) for field in ("measured", "right_side"))
         axes.plot(averages.sizes, measured, "-", color=style.colour, marker="o", linewidth=2)
         axes.plot(averages.sizes, bound, "--", color=style.colour, linewidth=2)
-        for name, line, words in (
-            ("measured", measured, f"{style.label}, measured"),
-            ("bound", bound, f"{style.label}, bound"),
-        ):
-            key = f"{method} {name}"
-            heights[key], text[key], colours[key] = line[-1], words, style.colour
-    _label(axes, heights, text, colours)
+        ends += [
+            (measured[-1], f"{style.label}, measured", style.colour),
+            (bound[-1], f"{style.label}, bound", style.colour),
+        ]
+    label_ends(axes, ends)
 
 
 def _steps(axes: Any, averages: Averages) -> None:
     plain_axes(axes, x="samples n", y="γ", log_x=True, log_y=True)
-    heights, text, colours = {}, {}, {}
+    ends = []
     for part, kind, words in (("theorem", "-", "δ = ε = 1"), ("step:bound", ":", "δ = ε = 10⁻³")):
         for method in ("sem-vr", "fiem"):
             style = style_of(method)
             line = averages.line(part, method, "gamma")
             axes.plot(averages.sizes, line, kind, color=style.colour, marker="o", linewidth=2)
-            key = f"{part} {method}"
-            heights[key], text[key], colours[key] = line[-1], f"{style.label}, {words}", style.colour
+            ends.append((line[-1], f"{style.label}, {words}", style.colour))
     default = averages.line("practice", "sem-vr", "gamma")
     axes.plot(averages.sizes, default, "-", color="#000000", marker="o", linewidth=2)
-    heights["default"], text["default"], colours["default"] = default[-1], "default, n^(−2/3)", "#000000"
-    _label(axes, heights, text, colours)
+    label_ends(axes, [*ends, (default[-1], "default, n^(−2/3)", "#000000")])
 
 
 def _local(axes: Any, averages: Averages) -> None:
     plain_axes(axes, x="samples n", y="fitted δ", log_x=True, log_y=True)
-    heights, text, colours = {}, {}, {}
+    ends = []
     for name, (words, colour) in LOCAL_STYLES.items():
         line = averages.line("local", name, "measured")
         axes.plot(averages.sizes, line, "-", color=colour, marker="o", linewidth=2)
-        heights[name], text[name], colours[name] = line[-1], words, colour
+        ends.append((line[-1], words, colour))
     proved = averages.line("local", "fiem proposition", "right_side")
     colour = LOCAL_STYLES["fiem proposition"][1]
     axes.plot(averages.sizes, proved, "--", color=colour, linewidth=2)
-    heights["proved"], text["proved"], colours["proved"] = proved[-1], "its δ, estimate", colour
+    ends.append((proved[-1], "its δ, estimate", colour))
     sizes = np.array(averages.sizes, dtype=np.float64)
     guide = 4.0 * averages.of("local", "fiem default", averages.sizes[0], "measured") * sizes[0] / sizes
     axes.plot(sizes, guide, ":", color="#777777", linewidth=1.5)
@@ -136,4 +114,4 @@ def _local(axes: Any, averages: Averages) -> None:
     axes.annotate(
         "∝ 1/n", (sizes[middle], guide[middle]), (4, 4), textcoords="offset points", color="#555555"
     )
-    _label(axes, heights, text, colours)
+    label_ends(axes, ends)

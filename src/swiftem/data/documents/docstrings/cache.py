@@ -9,9 +9,10 @@ import logging
 import zlib
 from pathlib import Path
 
-from swiftem._cache import is_writable, write_atomically
+from swiftem._cache import is_writable
 from swiftem.data.documents.docstrings.installed_package import InstalledPackage
 from swiftem.data.documents.docstrings.reader import Docstring
+from swiftem.files.durable import write_atomically
 
 __all__ = ["cache_file", "load_docstrings", "save_docstrings"]
 

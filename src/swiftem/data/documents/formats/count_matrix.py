@@ -12,9 +12,8 @@ import numpy as np
 
 from swiftem.data.documents.corpus_counts import CorpusCounts, counted_documents
 from swiftem.data.documents.formats.entry_lines import EntryLines
-from swiftem.data.documents.formats.lines import read_bytes
+from swiftem.data.documents.formats.lines import read_bytes, whole_number
 from swiftem.data.documents.formats.npz_matrix import read_npz_matrix
-from swiftem.data.documents.formats.whole_numbers import whole_number
 from swiftem.data.documents.vocabulary import check_unnamed_words, find_vocabulary, read_vocabulary
 
 __all__ = ["read_count_matrix"]

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from swiftem._checks import check_finite, check_int
-from swiftem.data.documents.sparse_structure import checked_sparse, is_sparse
+from swiftem._checks import check_int
+from swiftem.data.documents.sparse_structure import checked_counts
 from swiftem.data.fingerprint import fingerprint
 
 __all__ = ["CsrDocuments"]
@@ -32,17 +32,7 @@ class CsrDocuments:
     """
 
     def __init__(self, counts: Any) -> None:
-        import scipy.sparse as sp
-
-        if not is_sparse(counts):
-            raise TypeError(f"counts must be a SciPy sparse matrix, got {type(counts).__name__}.")
-        if len(counts.shape) != 2 or 0 in counts.shape:
-            raise ValueError(f"data must have at least one document and one word, got shape {counts.shape}.")
-        matrix = sp.csr_array(checked_sparse("data", counts), copy=True)
-        check_finite("data", matrix.data)
-        if len(matrix.data) and matrix.data.min() < 0:
-            raise ValueError(f"data must hold counts, which are not negative, got {matrix.data.min():g}.")
-        matrix.sum_duplicates()
+        matrix = checked_counts(counts)
         matrix.eliminate_zeros()
         self._counts = matrix
         self.n_documents, self.n_words = (int(length) for length in matrix.shape)

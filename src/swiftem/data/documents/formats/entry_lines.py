@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from swiftem.data.documents.formats.whole_numbers import shortened_number, whole_number
+from swiftem.data.documents.formats.lines import shortened_number, whole_number
 
 __all__ = ["EntryLines", "Field"]
 

@@ -1,8 +1,9 @@
-"""Documents of files with one document a line, read as they are needed: lda-c's counts, and texts."""
+"""Files with one document a line, read as they are needed or at once: lda-c's counts, and texts."""
 
 from __future__ import annotations
 
 import os
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from itertools import islice
@@ -10,17 +11,22 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from swiftem._checks import check_int
-from swiftem.data.documents.corpus_counts import check_tokens
-from swiftem.data.documents.formats.lda_c import WHAT, document_in
-from swiftem.data.documents.formats.lines import filled_lines
-from swiftem.data.documents.known_words import count_known_words
+from swiftem.data.documents.corpus_counts import CorpusCounts, check_tokens, counted_documents
+from swiftem.data.documents.formats.lines import filled_lines, shortened_number, whole_number
 from swiftem.data.documents.vocabulary import check_unnamed_words, find_vocabulary, read_vocabulary
+from swiftem.data.documents.word_counts import count_known_words
+from swiftem.data.fingerprint import file_hash
 from swiftem.data.rows.read_ahead import read_ahead
-from swiftem.files.file_hash import file_hash
 
-__all__ = ["LdaCDocuments", "TextDocuments"]
+__all__ = ["LdaCDocuments", "TextDocuments", "document_lines", "read_documents", "read_lda_c"]
+
+LDA_C, TEXT = "a corpus in lda-c's format", "a text file, one document a line"
+DOCUMENT = re.compile(r"\s*+[0-9]++(?:\s++[0-9]++:[0-9]++)*+\s*+", flags=re.ASCII)
+PAIR = re.compile(r"([+-]?[0-9]+):([+-]?[0-9]+)", flags=re.ASCII)
+Pairs = NDArray[np.int64]
 
 
 class _LineDocuments(ABC):
@@ -80,7 +86,7 @@ class LdaCDocuments(_LineDocuments):
     ([(0, [[1, 1], [0, 2]])], 2)
     """
 
-    what = WHAT
+    what = LDA_C
 
     def __init__(
         self, path: str | os.PathLike[str], vocabulary: str | os.PathLike[str] | None = None
@@ -102,22 +108,115 @@ class LdaCDocuments(_LineDocuments):
         self.n_words, self.n_documents = highest + 1, count
 
     def _counts(self, lines: list[tuple[int, str]]) -> Any:
-        import scipy.sparse as sp
-
         found = [document_in(self._file, number, line) for number, line in lines]
-        for (number, _), pairs in zip(lines, found, strict=True):
-            if len(pairs) and pairs[::2].max() >= self.n_words:
-                raise ValueError(
-                    f"{self._file} must have words from 0 to {self.n_words - 1}, as many as "
-                    f"{self._vocabulary} has, got {pairs[::2].max()} in line {number}."
-                )
-        ends = np.concatenate([[0], np.cumsum([len(pairs) // 2 for pairs in found])])
-        pairs = np.concatenate(found)
-        check_tokens(str(self._file), pairs[1::2])
-        matrix = sp.csr_array((pairs[1::2], pairs[::2], ends), shape=(len(lines), self.n_words))
+        numbers = [number for number, _ in lines]
+        matrix = _matrix(self._file, numbers, found, self.n_words, self._vocabulary)
+        check_tokens(str(self._file), matrix.data)
         matrix.sum_duplicates()
         matrix.eliminate_zeros()
         return matrix
+
+
+def read_lda_c(
+    path: str | os.PathLike[str], vocabulary: str | os.PathLike[str] | None = None
+) -> CorpusCounts:
+    r"""Return the counts of a file with a line ``N word:count word:count ...`` for each document.
+
+    N is the number of pairs in the line; words are numbers from 0. The file may be compressed with gzip.
+
+    Parameters
+    ----------
+    path : str or path
+        The file.
+    vocabulary : str or path, optional
+        The words, one a line. By default one that lies beside the file, such as ``ap.vocab`` or ``vocab.txt``
+        for ``ap.dat``; without any, words are known by their numbers.
+
+    Returns
+    -------
+    CorpusCounts
+        Its documents are called by their lines; errors name the line.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from swiftem.data import read_lda_c
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = pathlib.Path(folder, "toy.dat")
+    ...     _ = file.write_text("2 0:1 1:1\n1 1:2\n")
+    ...     corpus = read_lda_c(file)
+    >>> corpus.counts.toarray().tolist(), corpus.names, corpus.words
+    ([[1, 1], [0, 2]], ('line 1', 'line 2'), None)
+    """
+    file = Path(path)
+    numbers, found = [], []
+    for number, line in filled_lines(file, LDA_C):
+        numbers.append(number)
+        found.append(document_in(file, number, line))
+    highest = [int(pairs[::2].max(initial=-1)) for pairs in found]
+    n_words = max(highest, default=-1) + 1
+    if not n_words:
+        raise ValueError(f"{file} must have at least one document with a word in it, got none.")
+    beside = Path(vocabulary) if vocabulary is not None else find_vocabulary(file)
+    words = None if beside is None else read_vocabulary(beside)
+    if words is None:
+        check_unnamed_words(file, n_words, f" in line {numbers[highest.index(n_words - 1)]}")
+    counts = _matrix(file, numbers, found, n_words if words is None else len(words), beside)
+    return counted_documents(counts, words, lambda row: f"line {numbers[row]}", str(file), "lda-c")
+
+
+def _matrix(file: Path, numbers: list[int], found: list[Pairs], n_words: int, vocabulary: Path | None) -> Any:
+    """Return the counts (len(found), V) of the words of numbered lines, or say which has an unknown one."""
+    import scipy.sparse as sp
+
+    for number, pairs in zip(numbers, found, strict=True):
+        if len(pairs) and pairs[::2].max() >= n_words:
+            raise ValueError(
+                f"{file} must have words from 0 to {n_words - 1}, as many as {vocabulary} has, got "
+                f"{pairs[::2].max()} in line {number}."
+            )
+    ends = np.concatenate([[0], np.cumsum([len(pairs) // 2 for pairs in found])])
+    pairs = np.concatenate(found)
+    return sp.csr_array((pairs[1::2], pairs[::2], ends), shape=(len(found), n_words))
+
+
+def document_in(file: Path, number: int, line: str) -> Pairs:
+    """Return words and counts of a line, alternating, shape (2m,), or say what is wrong with it."""
+    if not DOCUMENT.fullmatch(line):
+        raise _fault(file, number, line)
+    try:
+        numbers = np.array(line.replace(":", " ").split(), dtype=np.int64)
+    except (OverflowError, ValueError):  # the latter where there are thousands of digits
+        raise _fault(file, number, line) from None
+    if len(numbers) - 1 != 2 * int(numbers[0]):
+        raise ValueError(
+            f"{file} must have as many pairs in a line as its first number says, got {numbers[0]} and "
+            f"{len(numbers) // 2} pairs in line {number}."
+        )
+    return numbers[1:]
+
+
+def _fault(file: Path, number: int, line: str) -> ValueError:
+    """Return a sentence on what is wrong in a line."""
+    first, *pairs = line.split()
+    if not (first.isascii() and first.isdigit()):
+        return ValueError(
+            f"{file} must have the number of pairs at the beginning of each line, got {first[:40]!r} "
+            f"in line {number}."
+        )
+    for pair in pairs:
+        cells = PAIR.fullmatch(pair)
+        if cells is None:
+            return ValueError(f"{file} must have pairs such as 17:2, got {pair[:40]!r} in line {number}.")
+        if not 0 <= whole_number(cells[1]) < 2**31:
+            got = shortened_number(cells[1])
+            return ValueError(f"{file} must have words from 0 to 2^31 - 1, got {got} in line {number}.")
+        if not 0 <= whole_number(cells[2]) < 2**63:
+            got = shortened_number(cells[2])
+            return ValueError(f"{file} must have counts of at least 0, got {got} in line {number}.")
+    return ValueError(
+        f"{file} must have a line N word:count ... for each document, got another in line {number}."
+    )
 
 
 class TextDocuments(_LineDocuments):
@@ -141,7 +240,7 @@ class TextDocuments(_LineDocuments):
     [[[1, 1], [0, 0]]]
     """
 
-    what = "a text file, one document a line"
+    what = TEXT
 
     def __init__(self, path: str | os.PathLike[str], words: Sequence[str] | str | os.PathLike[str]) -> None:
         super().__init__(path)
@@ -159,3 +258,50 @@ class TextDocuments(_LineDocuments):
         lengths[kept] = np.diff(counts.indptr)
         ends = np.concatenate([[0], np.cumsum(lengths)])
         return sp.csr_array((counts.data, counts.indices, ends), shape=(len(lines), self.n_words))
+
+
+def read_documents(path: str | os.PathLike[str]) -> list[str]:
+    r"""Return the documents of a UTF-8 text file, one a line.
+
+    Lines of nothing but white space are skipped. Lines may end in LF or CRLF, and the file may begin with a
+    byte order mark.
+
+    Parameters
+    ----------
+    path : str or path
+        The file.
+
+    Returns
+    -------
+    list of str, length D
+        The lines in order, without their ends.
+
+    Raises
+    ------
+    FileNotFoundError, IsADirectoryError
+        When there is no such file, or it is a folder.
+    ValueError
+        When it has no document, or is not UTF-8 text; the sentence names the line.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from swiftem.data import read_documents
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = pathlib.Path(folder, "two.txt")
+    ...     _ = file.write_bytes(b"Rice and maize.\r\n\r\nFish ponds.\r\n")
+    ...     read_documents(file)
+    ['Rice and maize.', 'Fish ponds.']
+    """
+    if not isinstance(path, str | os.PathLike):
+        raise TypeError(f"path must be the name of a file, got {path!r}.")
+    return [line for _, line in document_lines(Path(path))]
+
+
+def document_lines(file: Path) -> list[tuple[int, str]]:
+    """Return numbers and texts of the lines that are documents, at least one."""
+    found = list(filled_lines(file, TEXT))
+    if not found:
+        what = "only white space" if file.stat().st_size else "an empty file"
+        raise ValueError(f"{file} must have at least one document, got {what}.")
+    return found

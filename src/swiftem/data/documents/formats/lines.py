@@ -1,4 +1,4 @@
-"""Bytes and lines of text files, compressed or not, with the numbers of the lines."""
+"""Bytes and lines of text files, compressed or not, with the numbers of the lines; whole numbers in them."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, Protocol, cast
 
-from swiftem.data.documents.formats.text import decode_line
-
-__all__ = ["existing_file", "filled_lines", "most_bytes", "read_bytes", "read_lines", "read_pieces"]
+__all__ = [
+    "decode_line", "existing_file", "filled_lines", "most_bytes", "read_bytes", "read_lines", "read_pieces",
+    "shortened_number", "whole_number",
+]  # fmt: skip
 
 GZIP = b"\x1f\x8b"
 PIECE = 1 << 20
@@ -21,6 +22,8 @@ PIECE = 1 << 20
 UNPACKED, FREE = 100, 8 << 20
 """A gzip file may become so many times as large, and so many bytes more: text becomes three to twenty times
 as large, and what is made to fill the memory a thousand times."""
+LONGEST = 40
+"""Digits beyond which numbers are not told apart: Python reads no more than 4,300, in quadratic time."""
 
 
 def existing_file(path: str | os.PathLike[str], what: str) -> Path:
@@ -87,6 +90,21 @@ def _decoded(path: str | os.PathLike[str], what: str) -> Iterator[tuple[int, lis
         lines = text.split("\n")
         yield number, [line.rstrip("\r") for line in lines] if "\r" in text else lines
         number += len(lines)
+
+
+def decode_line(line: bytes, file: Path, number: int) -> str:
+    """Return line ``number`` (from 1) of a file as text, without its end and without a byte order mark."""
+    if number == 1:
+        line = line.removeprefix(codecs.BOM_UTF8)
+    if b"\0" in line:
+        raise ValueError(
+            f"{file} must be text in UTF-8, got a NUL byte in line {number}: it is a binary file, or UTF-16."
+        )
+    try:
+        return line.decode("utf-8").rstrip("\r\n")
+    except UnicodeDecodeError as error:
+        byte = f"the byte 0x{line[error.start]:02x} in line {number}"
+        raise ValueError(f"{file} must be text in UTF-8, got {byte}: convert the file first.") from None
 
 
 def read_bytes(path: str | os.PathLike[str], what: str) -> bytes:
@@ -160,3 +178,23 @@ def _unpacked(file: Path) -> Iterator[_Stream]:
         except (gzip.BadGzipFile, EOFError, zlib.error) as error:
             reason = (str(error).rstrip(".") or type(error).__name__).lower()
             raise ValueError(f"{file} must be a whole gzip file, got a damaged one ({reason}).") from None
+
+
+def whole_number(text: str) -> int:
+    """Return the number that ASCII digits, perhaps with a sign, stand for; at most 10^40 in size.
+
+    >>> whole_number("-007"), whole_number("9" * 5000) == 10**40
+    (-7, True)
+    """
+    digits = text.lstrip("+-").lstrip("0")
+    size = int(digits or "0") if len(digits) <= LONGEST else 10**LONGEST
+    return -size if text.startswith("-") else size
+
+
+def shortened_number(text: str) -> str:
+    """Return a number as a sentence shows it.
+
+    >>> shortened_number("-12"), shortened_number("9" * 5000)
+    ('-12', 'a number of 5000 digits')
+    """
+    return text if len(text) <= LONGEST else f"a number of {len(text.lstrip('+-'))} digits"

@@ -6,8 +6,9 @@ import codecs
 import os
 from pathlib import Path
 
+from swiftem.data.documents.corpus_counts import Texts
 from swiftem.data.documents.formats.lines import read_bytes
-from swiftem.data.documents.texts import Texts, listed
+from swiftem.data.rows.table_columns import shortened
 
 __all__ = ["read_folder"]
 
@@ -76,14 +77,9 @@ def read_folder(path: str | os.PathLike[str], leave_out: str | os.PathLike[str] 
             names.append(os.fsencode(name).decode("utf-8", "replace"))
             if is_guess:
                 guessed.append(name)
-    notes = (
-        [f"{_files_are(guessed)} not UTF-8 and read as Windows-1252: {listed(guessed)}."] if guessed else []
-    )
-    notes += [
-        f"{_files_are(found)} {kind} and left out: {listed(found)}."
-        for kind, found in left_out.items()
-        if found
-    ]
+    told = {"not UTF-8 and read as Windows-1252": guessed}
+    told |= {f"{kind} and left out": found for kind, found in left_out.items()}
+    notes = [f"{_files_are(found)} {what}: {shortened(found, 3)}." for what, found in told.items() if found]
     if not texts:
         what = " ".join(notes) or "no files."
         raise ValueError(f"{folder} must have at least one text file, got {what}")

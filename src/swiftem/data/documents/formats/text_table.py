@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from swiftem.data.documents.corpus_counts import Texts
 from swiftem.data.documents.formats.lines import existing_file, filled_lines, read_lines
-from swiftem.data.documents.texts import Texts
-from swiftem.data.rows.parquet_table import check_rows, opened
+from swiftem.data.rows.parquet_source import check_rows, opened
 
 __all__ = ["read_text_csv", "read_text_parquet"]
 
@@ -94,32 +94,17 @@ def read_text_csv(path: str | os.PathLike[str], text_column: str | None = None) 
     ]
     chosen = _choose(file, header, of_text, text_column)
     titles = next((i for i, name in enumerate(header) if name.lower() in TITLES and i != chosen), None)
-    names = [f"row {number}" for number in range(1, len(rows) + 1)]
-    if titles is not None:
-        names = [cell.strip() or name for cell, name in zip(columns[titles], names, strict=True)]
+    names = _names(None if titles is None else columns[titles], len(rows))
     return Texts(list(columns[chosen]), names, _note(header, chosen, text_column))
 
 
 def read_text_parquet(path: str | os.PathLike[str], text_column: str | None = None) -> Texts:
     """Return the texts of a Parquet file; needs pyarrow.
 
-    Parameters
-    ----------
-    path : str or path
-        The file.
-    text_column : str, optional
-        Name of the column with the texts. By default the only one of strings; of several the one named
-        ``text``, or the only one not named ``title``, ``name`` or ``id``.
-
-    Returns
-    -------
-    Texts
-        ``names`` are from a column called ``title``, ``name`` or ``id``, or else the rows' numbers, from 1.
+    Arguments, result and errors are those of :func:`read_text_csv`; columns of text are those of strings.
 
     Raises
     ------
-    FileNotFoundError, ValueError
-        Where the file is missing or damaged, or where it is not clear which column is meant.
     ImportError
         Without pyarrow, with the command that installs it.
     """
@@ -141,10 +126,14 @@ def read_text_parquet(path: str | os.PathLike[str], text_column: str | None = No
     texts = [cell or "" for cell in columns[0]]
     if not texts:
         raise ValueError(f"{file} must have at least one row, got none.")
-    names = [f"row {number}" for number in range(1, len(texts) + 1)]
-    if titles is not None:
-        names = [name if cell is None else str(cell) for cell, name in zip(columns[1], names, strict=True)]
+    names = _names(None if titles is None else columns[1], len(texts))
     return Texts(texts, names, _note(header, chosen, text_column))
+
+
+def _names(titles: Sequence[Any] | None, count: int) -> list[str]:
+    """Return what documents are called: by their titles, or by their rows where they have none."""
+    cells = ["" if cell is None else str(cell).strip() for cell in titles or [""] * count]
+    return [cell or f"row {number}" for number, cell in enumerate(cells, start=1)]
 
 
 def _is_text(kind: Any) -> bool:

@@ -1,0 +1,97 @@
+"""``swiftem predict``, ``score`` and ``fit --update``: tables given to a mixture that is in a file."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+import typer
+from numpy.typing import NDArray
+
+from swiftem.cli.components import screen, show_components
+from swiftem.cli.failures import one_sentence, tell, writing
+from swiftem.cli.model_file import names_of, open_model, rows_for
+from swiftem.cli.out_file import model_file
+from swiftem.data.rows.table_columns import shortened
+from swiftem.data.rows.write_table import write_csv, write_table
+
+__all__ = ["predict", "score", "update"]
+
+
+def predict(
+    model: Path,
+    table: Path,
+    *,
+    columns: Sequence[str] | None,
+    proba: bool,
+    log_likelihood: bool,
+    out: Path | None,
+) -> None:
+    """Write label, log-likelihood and probabilities of each row, in order, to a file or standard output."""
+    with one_sentence():
+        mixture = open_model(model)
+        rows = rows_for(mixture, table, columns, None)
+        found: dict[str, NDArray[Any]] = {"label": mixture.predict(rows.values)}
+        if log_likelihood:
+            found["log_likelihood"] = mixture.score_samples(rows.values)
+        if proba:
+            shares = mixture.predict_proba(rows.values)
+            found |= {f"probability_{m}": shares[:, m] for m in range(shares.shape[1])}
+        if out is None:
+            write_csv(sys.stdout, found)
+            return
+        with writing(out):
+            write_table(out.resolve(), found)
+        counts = np.bincount(found["label"], minlength=mixture.n_components)
+        each = shortened([str(count) for count in counts])
+        tell(f"{out}: {len(rows.values):,} rows, by component {each}.")
+
+
+def score(model: Path, table: Path, *, columns: Sequence[str] | None, weights: str | None) -> None:
+    """Print the mean log-likelihood and the criteria, a line each."""
+    with one_sentence():
+        mixture = open_model(model)
+        rows = rows_for(mixture, table, columns, weights)
+        X, weight = rows.values, rows.weights
+        lines = {"rows": f"{len(X)}"}
+        if weight is not None:
+            lines["sum of weights"] = f"{weight.sum():.10g}"
+        lines["mean log-likelihood"] = f"{mixture.score(X, sample_weight=weight):.8g}"
+        for name, criterion in (("BIC", mixture.bic), ("AIC", mixture.aic), ("ICL", mixture.icl)):
+            lines[name] = f"{criterion(X, sample_weight=weight):.10g}"
+        width = max(map(len, lines))
+        for name, value in lines.items():
+            typer.echo(f"{name:{width}}  {value}")
+
+
+def update(
+    model: Path, tables: Sequence[Path], columns: Sequence[str] | None, weights: str | None, out: Path
+) -> None:
+    """Learn from the tables, one after another, and write the model; the old one stays till then."""
+    with one_sentence():
+        console = screen()
+        mixture = open_model(model)
+        model_file(out)
+        names, began, n = names_of(mixture), perf_counter(), 0
+        for table in tables:
+            if names:
+                mixture.feature_names_in_ = np.array(names, dtype=object)
+            rows = rows_for(mixture, table, columns, weights)
+            mixture.partial_fit(rows.values, sample_weight=rows.weights)
+            n += len(rows.values)
+            console.print(
+                f"{table}: {len(rows.values):,} rows, mean log-likelihood {mixture.lower_bound_:.5f} "
+                "before they were learnt from.",
+                soft_wrap=True,
+            )
+        if names:
+            mixture.feature_names_in_ = np.array(names, dtype=object)
+        with writing(out):
+            mixture.save(out.resolve())
+        show_components(console, mixture, names)
+        console.print(f"Learnt from {n:,} rows in {perf_counter() - began:.1f} s.", soft_wrap=True)
+        console.print(f"Model: {out}", soft_wrap=True)
