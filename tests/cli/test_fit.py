@@ -10,13 +10,11 @@ import numpy as np
 import pytest
 
 from swiftem import GaussianMixture
-from swiftem.cli.app import Covariance, Method
-from swiftem.estimators.mixture.plan import METHOD_NAMES
+from swiftem.cli.app import Covariance
 from swiftem.models.covariance import COVARIANCES
 
 
 def test_choices_are_those_of_the_estimator():
-    assert tuple(method.value for method in Method) == METHOD_NAMES
     assert {kind.value for kind in Covariance} <= set(COVARIANCES)
 
 

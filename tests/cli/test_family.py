@@ -1,0 +1,77 @@
+"""``swiftem fit --family``, and what the other commands make of such a model."""
+
+import numpy as np
+import pytest
+
+from swiftem import Mixture
+
+
+@pytest.fixture
+def visits(tmp_path):
+    """Return a table of counts, of two kinds of customers."""
+    rng = np.random.default_rng(0)
+    rates = np.array([[1.0, 8.0, 3.0], [6.0, 1.0, 1.0]])
+    counts = rng.poisson(rates[rng.choice(2, size=400)])
+    path = tmp_path / "visits.csv"
+    np.savetxt(path, counts, fmt="%d", delimiter=",", header="mon,tue,wed", comments="")
+    return path
+
+
+def test_a_model_of_counts_through_all_commands(visits, tmp_path, invoke):
+    out = tmp_path / "visits.model"
+    code, output = invoke("fit", visits, "-m", 2, "--family", "poisson", "--out", out)
+    assert code == 0
+    assert "400 rows of mon, tue, wed; 2 components, family poisson." in output
+    model = Mixture.load(out)
+    counts = np.loadtxt(visits, delimiter=",", skiprows=1)
+    assert np.array_equal(
+        model.params_["rates"],
+        Mixture(2, family="poisson", random_state=0).fit(counts).params_["rates"],
+    )
+    assert f"{model.params_['rates'][0, 0]:.4g}" in output
+    code, output = invoke("info", out)
+    assert code == 0
+    assert "kind Mixture" in output
+    assert "family poisson" in output
+    code, output = invoke("predict", out, visits, "--out", tmp_path / "labels.csv")
+    assert code == 0
+    labels = np.loadtxt(tmp_path / "labels.csv", skiprows=1)
+    assert np.array_equal(labels, Mixture.load(out)._evaluate(counts, labels=True).labels)
+    code, output = invoke("score", out, visits)
+    assert code == 0
+    assert f"{model.bic(visits):.10g}" in output
+    code, output = invoke("fit", "--update", out, visits)
+    assert code == 0
+    assert "Learnt from 400 rows" in output
+
+
+def test_spider_by_name(visits, tmp_path, invoke):
+    code, output = invoke("fit", visits, "-m", 2, "--method", "spider", "--out", tmp_path / "a.model")
+    assert code == 0
+    assert "passes of spider" in output
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (["--family", "poison"], "'poison' is not one of 'gaussian', 'bernoulli', 'poisson'."),
+        (
+            ["--method", "spidr"],
+            "'spidr' is not one of 'auto', 'em', 'sem',",
+        ),
+        (["--family", "poisson", "--covariance", "diag"], "components of family poisson have no covariance"),
+        (["--family", "poisson", "--reg-covar", "1"], "components of family poisson have no covariance"),
+    ],
+)
+def test_options_that_do_not_go_together(visits, tmp_path, invoke, options, sentence):
+    code, output = invoke("fit", visits, "-m", 2, *options, "--out", tmp_path / "a.model")
+    assert code == 2
+    assert sentence in output
+    assert not (tmp_path / "a.model").exists()
+
+
+def test_rows_that_cannot_be(visits, tmp_path, invoke):
+    code, output = invoke("fit", visits, "-m", 2, "--family", "bernoulli", "--out", tmp_path / "a.model")
+    assert code == 1
+    assert "data must be 0 or 1, got" in output
+    assert not (tmp_path / "a.model").exists()
