@@ -68,11 +68,13 @@ class Algorithm1:
                 now.rejected += 1
             now.k, now.evaluations = k + 1, e_step.evaluations
 
-    def snapshot(self) -> None:
-        """Return None: all there is is in ``now``."""
+    def snapshot(self) -> Any:
+        """Return what E-steps have left behind; all else is in ``now``."""
+        return self.task.e_step.snapshot()
 
     def restore(self, snapshot: Any, now: Current) -> None:
-        """Do nothing: all there is is in ``now``."""
+        """Give it back to them."""
+        self.task.e_step.restore(snapshot)
 
 
 def run(
@@ -238,7 +240,7 @@ def run(
         def at_record() -> bool:
             nonlocal recorded
             recorded = now.k
-            iterate = Iterate(now.k, now.evaluations / source.n, now.theta, now.s, now.rejected)
+            iterate = Iterate(now.k, now.evaluations / e_step.per_pass, now.theta, now.s, now.rejected)
             kept = iterate if record is None else record(iterate)
             if kept is not None:
                 path.append(kept)
@@ -279,7 +281,7 @@ def run(
     if status == "rejected" and not stopped:  # a callback that stops a run has seen it
         warn_of_rejection(now.k - k0, now.s)
     end = now_state(method, source.n, now, entropy, lane)
-    return Result(now.theta, now.s, end, now.evaluations / source.n, now.k, now.rejected, status, path)
+    return Result(now.theta, now.s, end, now.evaluations / e_step.per_pass, now.k, now.rejected, status, path)
 
 
 def first_pass(method: Method, e_step: Expectation, theta: Theta, s_given: Array | None) -> Current:

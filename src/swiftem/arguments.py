@@ -71,7 +71,7 @@ def check_access(method: Method, source: Source) -> None:
             f"data can only be read in order, and {method.name} must find each sample's memory again: "
             f"use {instead}."
         )
-    if source.access == "sequential" and method.index_streams and not isinstance(source, StoredSource):
+    if source.access == "sequential" and method.index_streams and not hasattr(source, "layout"):
         raise ValueError(
             f"data can only be read in order, and {method.name} draws samples by number: "
             "use em, or load the data into an array."
@@ -113,7 +113,7 @@ def read_n_iter(n_iter: Any, gamma: Schedule, entropy: Entropy, k0: int) -> int:
 def read_draws(draws: Any, entropy: Entropy, method: Method, source: Source, n_iter: Any, k0: int) -> Draws:
     """Return the sample numbers of each iteration: as given, or from the seed."""
     n = source.n
-    if draws is None and isinstance(source, StoredSource):
+    if draws is None and hasattr(source, "layout"):
         return BlockDraws(entropy, *source.layout, batch_size=method.batch_size, streams=method.index_streams)
     if draws is None:
         return SeededDraws(entropy, n, method.batch_size, method.orders)

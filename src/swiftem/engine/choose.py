@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from swiftem.data.source import Source
+from swiftem.engine.document_lane import document_expectation, document_lane
 from swiftem.engine.expectation import Expectation
 from swiftem.engine.functions import functions_lane
 from swiftem.engine.gaussian_components import gaussian_components_lane
 from swiftem.engine.gaussian_mixture import gaussian_mixture_lane
 from swiftem.engine.lane import Lane, Task
 from swiftem.engine.plsa import plsa_lane
+from swiftem.models.documents import BoundDocuments
 from swiftem.models.gaussian_components import BoundGaussians
 from swiftem.models.gaussian_mixture import BoundGaussianMixture
 from swiftem.models.model import BoundModel
@@ -24,7 +26,9 @@ def choose_expectation(
 ) -> Expectation:
     """Return E-steps with the fastest full passes there are for this model and source."""
     compiled: Expectation | None = None
-    if kernels != "reference" and type(model) is BoundGaussianMixture:
+    if type(model) is BoundDocuments:
+        compiled = document_expectation(kernels, model, source, between_blocks)
+    elif kernels != "reference" and type(model) is BoundGaussianMixture:
         from swiftem.engine.mixture_expectation import MixtureExpectation
 
         compiled = MixtureExpectation.of(model, source, between_blocks)
@@ -56,7 +60,13 @@ def choose_lane(kernels: str, task: Task) -> Lane | None:
     """
     if kernels == "reference":
         return None
-    for lane_for in (gaussian_mixture_lane, gaussian_components_lane, plsa_lane, functions_lane):
+    for lane_for in (
+        gaussian_mixture_lane,
+        gaussian_components_lane,
+        plsa_lane,
+        document_lane,
+        functions_lane,
+    ):
         lane = lane_for(task)
         if lane is not None:
             from swiftem.engine.numba.compile import say_when_compiling

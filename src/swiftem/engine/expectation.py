@@ -54,13 +54,15 @@ class Expectation:
     ----------
     evaluations : int
         E-step evaluations so far: one for each sample and each θ at which its posterior was computed.
+    per_pass : int
+        Evaluations that are a pass.
     """
 
     def __init__(
         self, model: BoundModel, source: Source, between_blocks: Callable[[], None] = lambda: None
     ) -> None:
         self._model, self._source, self._between_blocks = model, source, between_blocks
-        self.n = source.n
+        self.n = self.per_pass = source.n
         self.evaluations = 0
         self.memory_dtype: np.dtype[Any] = np.dtype(np.float64)
         #: Makes the memory (n, R), in this dtype; a run with little memory puts it into a file.
@@ -128,6 +130,13 @@ class Expectation:
                 memory[batch.index] = rows
         assert s is not None, "a source has at least one sample"
         return s, memory
+
+    def snapshot(self) -> Any:
+        """Return what E-steps have left behind for later ones, a NamedTuple of arrays, or None."""
+        return None
+
+    def restore(self, snapshot: Any) -> None:
+        """Go on from a snapshot of these E-steps; anything else is not theirs."""
 
     def statistics_of(self, rows: Any, columns: int | None = None) -> Array:
         """Return the mean statistics of given rows (n, R), one for each sample: what a start by them needs.

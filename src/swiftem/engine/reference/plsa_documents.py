@@ -8,11 +8,16 @@ that no topic of the document has says nothing. The document's M-step, equation 
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from swiftem._typing import Array, Index
 
-__all__ = ["SMALLEST", "TINY", "fold_in", "leave_one_out_pass", "pass_over", "responsibilities", "sums_of"]
+__all__ = [
+    "SMALLEST", "TINY", "Folded", "fold", "fold_in", "leave_one_out_pass", "pass_over", "responsibilities",
+    "sums_of",
+]  # fmt: skip
 
 SMALLEST, TINY, LEAST_LEAP, LONGEST_LEAP = 1e-150, 1e-60, 1e-6, 8.0
 
@@ -153,27 +158,50 @@ def fold_in(
     return found, log_likelihood, evaluations
 
 
-def sums_of(
-    begin: Index, word: Index, count: Array, weight: Array, word_topic: Array, alpha: Array, max_iter: int,
-    tol: float, doc_topic: Array,
-) -> tuple[Array, Array, int]:  # fmt: skip
-    """Fold documents in by plain iterations and sum their words up; arrays as in :func:`pass_over`.
+class Folded(NamedTuple):
+    """What documents are after a few rounds.
 
-    Returns
-    -------
-    by_word : ndarray, shape (V, K)
-        Σ n·r_k of the words, weighted.
+    Attributes
+    ----------
+    rows : ndarray, shape (m, K)
+        n·r_k of the entries.
     doc_topic : ndarray, shape (D, K)
         The topics found.
+    log_likelihood : ndarray, shape (D,)
+        Σ n log p.
     evaluations : int
         E-steps of entries.
     """
-    found, by_word, evaluations = np.empty_like(doc_topic), np.zeros_like(word_topic), 0
+
+    rows: Array
+    doc_topic: Array
+    log_likelihood: Array
+    evaluations: int
+
+
+def fold(
+    begin: Index, word: Index, count: Array, word_topic: Array, alpha: Array, max_iter: int, tol: float,
+    doc_topic: Array,
+) -> Folded:  # fmt: skip
+    """Fold documents in by plain iterations, from where ``doc_topic`` is; arrays as in :func:`pass_over`."""
+    rows, found, evaluations = np.empty((len(word), len(alpha))), np.empty_like(doc_topic), 0
+    log_likelihood = np.empty(len(doc_topic))
     for d in range(len(doc_topic)):
         entries = slice(begin[d], begin[d + 1])
         b = word_topic[word[entries]]
         found[d], rounds = _rounds(b, count[entries], doc_topic[d], alpha, max_iter, tol, leaps=False)
-        weighted = count[entries, None] * responsibilities(found[d], b)[0]
-        np.add.at(by_word, word[entries], weight[d] * weighted)
+        r, p = responsibilities(found[d], b)
+        rows[entries], log_likelihood[d] = count[entries, None] * r, count[entries] @ np.log(p)
         evaluations += (rounds + 1) * len(b)
-    return by_word, found, evaluations
+    return Folded(rows, found, log_likelihood, evaluations)
+
+
+def sums_of(
+    begin: Index, word: Index, count: Array, weight: Array, word_topic: Array, alpha: Array, max_iter: int,
+    tol: float, doc_topic: Array,
+) -> tuple[Array, Array, int]:  # fmt: skip
+    """Return Σ n·r_k of the words (V, K), weighted, of :func:`fold`, its topics and its evaluations."""
+    by_word = np.zeros_like(word_topic)
+    found = fold(begin, word, count, word_topic, alpha, max_iter, tol, doc_topic)
+    np.add.at(by_word, word, np.repeat(weight, np.diff(begin))[:, None] * found.rows)
+    return by_word, found.doc_topic, found.evaluations

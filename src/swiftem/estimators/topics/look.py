@@ -7,8 +7,8 @@ from math import inf, sqrt
 import numpy as np
 
 from swiftem._typing import Array
-from swiftem.estimators.topics.documents import Documents
-from swiftem.estimators.topics.streamed_documents import StreamedDocuments
+from swiftem.engine.documents import Documents
+from swiftem.engine.streamed_documents import StreamedDocuments
 
 __all__ = ["TopicLook"]
 
@@ -24,7 +24,7 @@ class TopicLook:
         index = np.arange(documents.n)
         if documents.n > LOOKED_AT:
             index = np.sort(np.random.default_rng(0).choice(documents.n, LOOKED_AT, replace=False))
-        self._documents: Documents = documents.take(index)
+        self._documents: Documents = documents.some(index)
         self._alpha, self._tol = alpha, tol
         self._all = len(index) == documents.n
         self._last: Array | None = None

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from swiftem._typing import Array, Index
+from swiftem.models.documents import FLUSH
 
-__all__ = ["FLUSH", "RunningCounts", "by_rows", "m_step", "totals_of"]
+__all__ = ["Running", "RunningCounts", "by_rows", "m_step", "totals_of"]
 
-FLUSH = 1e-100
-"""Probabilities of words below this are read as zero: subnormal numbers are slow."""
 LEAST_SCALE = 1e-80
 
 
@@ -52,55 +53,72 @@ def totals_of(counts: Array, beta: Array) -> Array:
     return np.asarray(np.maximum(counts, 0.0).sum(axis=1) + np.broadcast_to(beta, counts.shape).sum(axis=1))
 
 
+class Running(NamedTuple):
+    """Counts = centre + scale·u, both (V, K); a centre of no rows is zero. ``total`` (K,) is scale·Σ_v u."""
+
+    u: Array
+    scale: float
+    centre: Array
+    total: Array
+
+
 class RunningCounts:
-    r"""Counts = centre + scale·u: a step of sem or sem-vr changes ``scale`` and the words of a batch.
+    r"""Statistics = centre + scale·u: a step of sem or sem-vr changes ``scale`` and the words of a batch.
 
     deviation ← (1 − γ)·deviation + γ·change, where the deviation is scale·u, costs as much as the batch has
-    words, and not as much as there are words in all.
+    words, and not as much as there are words in all. The M-step is that of ``models/documents.py``.
 
     Parameters
     ----------
-    counts : ndarray, shape (K, V)
-        Where to start.
+    counts : ndarray, shape (V, K)
+        Where to start; not changed.
     beta : ndarray, shape (1, 1), (1, V) or (K, V)
         What the M-step adds to them.
+    tokens : float
+        What counts have to sum to for that: T.
 
     Examples
     --------
-    >>> running = RunningCounts(np.array([[4.0, 4.0]]), np.zeros((1, 1)))
+    >>> running = RunningCounts(np.array([[4.0], [4.0]]), np.zeros((1, 1)), 8.0)
     >>> running.step(np.array([1]), np.array([[8.0]]), 0.5)
     True
     >>> running.counts(), running.topics_at(np.array([1]))
-    (array([[2., 6.]]), array([[0.75]]))
+    (array([[2.],
+           [6.]]), array([[0.75]]))
     """
 
-    def __init__(self, counts: Array, beta: Array) -> None:
-        self._u = np.ascontiguousarray(counts.T)
-        self._scale = 1.0
-        self._centre = np.empty((0, len(counts)))
-        self._centre_total, self._total = np.zeros(len(counts)), self._u.sum(axis=0)
-        self._beta = np.broadcast_to(beta.T, self._u.shape)
+    def __init__(self, counts: Array, beta: Array, tokens: float) -> None:
+        self.tokens, self._beta = tokens, np.broadcast_to(beta.T, counts.shape)
         self._beta_total = np.array(self._beta.sum(axis=0))
+        self._u, self._scale, self._centre = np.array(counts, order="C"), 1.0, np.empty((0, counts.shape[1]))
+        self._centre_total, self._total = np.zeros(counts.shape[1]), counts.sum(axis=0)
+
+    def _totals(self, total: Array) -> tuple[float, Array]:
+        """Return what β is multiplied by, and the topics' totals with it, given those of the deviation."""
+        of_counts = total + self._centre_total
+        strength = float(of_counts.sum()) / self.tokens
+        return strength, of_counts + strength * self._beta_total
 
     def topics_at(self, words: Index) -> Array:
-        """Return θ of some words, shape (U, K), over the totals of the counts as they are."""
+        """Return θ of some words, shape (U, K)."""
         from swiftem.engine.numba.plsa_documents import topics_at
 
         found = np.empty((len(words), self._u.shape[1]))
-        totals = self._centre_total + self._total + self._beta_total
-        totals[totals <= 0.0] = 1.0
-        topics_at(words, self._centre, self._u, self._scale, self._beta, totals, FLUSH, found)
+        strength, totals = self._totals(self._total)
+        totals[totals <= 0.0] = np.inf
+        topics_at(words, self._centre, self._u, self._scale, self._beta, strength, totals, FLUSH, found)
         return found
 
     def step(self, words: Index, change: Array, gamma: float) -> bool:
         """Make a step with the change (U, K) of these words, each there once; return whether it was made.
 
-        A step after which a topic would have fewer than no tokens leaves the domain and is not made.
+        A step that leaves no tokens, or a topic with fewer than none, leaves the domain and is not made.
         """
         from swiftem.engine.numba.plsa_documents import add_at
 
         after = (1.0 - gamma) * self._total + gamma * change.sum(axis=0)
-        if not (after + self._centre_total + self._beta_total >= 0.0).all():
+        strength, totals = self._totals(after)
+        if not (strength > 0.0 and (totals >= 0.0).all()):
             return False
         self._scale *= 1.0 - gamma
         if self._scale < LEAST_SCALE:
@@ -110,37 +128,22 @@ class RunningCounts:
         self._total = after
         return True
 
-    def grow(self, factor: float) -> None:
-        """Multiply all counts by a number; there must be no centre."""
-        self._scale *= factor
-        self._total = self._total * factor
-
     def renew(self, centre: Array) -> None:
-        """Change the centre (K, V); the counts stay as they are."""
-        by_word = np.ascontiguousarray(centre.T)
-        self._u = self._by_word() - by_word
-        self._scale, self._centre = 1.0, by_word
-        self._centre_total, self._total = by_word.sum(axis=0), self._u.sum(axis=0)
+        """Change the centre (V, K), which is not copied; the counts stay as they are."""
+        u = self.counts() - centre
+        self._u, self._scale, self._centre = u, 1.0, centre
+        self._centre_total, self._total = centre.sum(axis=0), u.sum(axis=0)
 
-    def _by_word(self) -> Array:
+    def counts(self) -> Array:
+        """Return the counts, shape (V, K)."""
         deviation = self._scale * self._u
         return deviation + self._centre if len(self._centre) else deviation
 
-    def counts(self) -> Array:
-        """Return the counts, shape (K, V)."""
-        return self._by_word().T
+    def snapshot(self) -> Running:
+        """Return the counts as they are held: :meth:`restore` goes on to the same bits."""
+        return Running(self._u, self._scale, self._centre, self._total)
 
-    def snapshot(self) -> tuple[Array, float, Array, Array, Array]:
-        """Return the counts as they are held, so that :meth:`restore` goes on to the same bits."""
-        return self._u.copy(), self._scale, self._centre, self._centre_total, self._total
-
-    def restore(self, snapshot: tuple[Array, float, Array, Array, Array]) -> None:
-        """Go on from a snapshot."""
-        u, scale, centre, centre_total, total = snapshot
-        shape = self._u.shape
-        if u.shape != shape or centre.shape not in (shape, (0, shape[1])):
-            raise ValueError("the counts are of another shape")
-        if {centre_total.shape, total.shape} != {shape[1:]}:
-            raise ValueError("the totals are of another shape")
-        self._u, self._scale = u.copy(), scale
-        self._centre, self._centre_total, self._total = centre, centre_total, total
+    def restore(self, snapshot: Running) -> None:
+        """Go on from a snapshot, which stays as it is."""
+        self._u, self._scale, self._centre = np.array(snapshot.u, order="C"), snapshot.scale, snapshot.centre
+        self._centre_total, self._total = self._centre.sum(axis=0), snapshot.total

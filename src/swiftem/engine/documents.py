@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from swiftem._typing import Array, Index
-from swiftem.data.draws import Draws, Entropy, SeededDraws
 from swiftem.data.fingerprint import fingerprint
+from swiftem.data.rows.stored_source import Layout
+from swiftem.data.source import Access, Batch
+from swiftem.engine.running_counts import by_rows
 from swiftem.engine.threads import in_order
-from swiftem.estimators.topics.running_counts import by_rows
 
 __all__ = ["Documents"]
 
@@ -60,7 +61,7 @@ class _Rows(NamedTuple):
 
 
 class Documents:
-    """A corpus of counts.
+    """A corpus of counts: a source whose samples are documents.
 
     What is summed up over documents is summed by pieces that depend on the data alone, and the pieces are
     added in order: the number of threads changes no bit.
@@ -76,16 +77,24 @@ class Documents:
     ----------
     total : float
         Tokens, weighted.
+    doc_topic : ndarray, shape (D, K), or None
+        Where the documents' E-steps have led, and the next ones begin; None: uniform.
+    allocate : callable
+        Makes arrays of that shape.
 
     Examples
     --------
     >>> import numpy as np, scipy.sparse as sp
-    >>> from swiftem.estimators.topics.documents import Documents
+    >>> from swiftem.engine.documents import Documents
     >>> documents = Documents(sp.csr_array([[2, 1, 0], [0, 1, 1]]))
     >>> topics = np.array([[0.6, 0.3, 0.1], [0.1, 0.3, 0.6]])
     >>> documents.fold_in(topics, np.full(2, 0.1))[0].argmax(axis=1)
     array([0, 1])
     """
+
+    access: ClassVar[Access] = "random"
+    doc_topic: Array | None = None
+    allocate: Callable[[tuple[int, int]], Array] = staticmethod(np.empty)  # type: ignore[assignment]
 
     def __init__(self, X: Any, weight: Array | None = None) -> None:
         self.n, self.n_words = X.shape
@@ -110,9 +119,15 @@ class Documents:
             f"documents of {self.n_words} words", self.begin, self.word, self.count, self.weight
         )
 
-    def draws(self, entropy: Entropy, batch_size: int) -> Draws:
-        """Return numbers of documents, in random order, each once an epoch."""
-        return SeededDraws(entropy, self.n, batch_size, ["shuffled"])
+    @property
+    def total_weight(self) -> float:
+        """Sum of the documents' weights."""
+        return float(self.weight.sum())
+
+    @property
+    def layout(self) -> Layout:
+        """How documents are drawn: in random order, each once an epoch."""
+        return Layout(np.array([0, self.n]), 1, True)
 
     def matrix(self) -> Any:
         """Return the counts as a CSR array, shape (D, V)."""
@@ -120,9 +135,18 @@ class Documents:
 
         return csr_array((self.count, self.word, self.begin), shape=(self.n, self.n_words))
 
-    def take(self, numbers: Index) -> Documents:
+    def some(self, numbers: Index) -> Documents:
         """Return some of the documents, with all words."""
         return Documents(self.matrix()[numbers], self.weight[numbers])
+
+    def take(self, index: Index) -> Batch:
+        """Return the documents with these numbers as a batch, whose ``y`` is a :class:`Documents`."""
+        return Batch(self.some(index), self.weight[index], index)  # type: ignore[arg-type]
+
+    def blocks(self, rows: int) -> Iterator[Batch]:
+        """Yield all documents in order, at most ``rows`` at a time."""
+        for start in range(0, self.n, rows):
+            yield self.take(np.arange(start, min(start + rows, self.n)))
 
     def batch(self, numbers: Index) -> tuple[Documents, Index]:
         """Return some of the documents, with the words that they have, and the numbers of those words."""
