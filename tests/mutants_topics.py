@@ -4,6 +4,7 @@ DOMAIN = "tests/engine/test_plsa_domain.py"
 TOKENS = "tests/engine/test_plsa.py"
 DOCUMENTS = "tests/engine/numba/test_plsa_documents.py"
 EPOCH = "tests/estimators/test_batches_of_documents.py"
+LANE = "tests/engine/test_document_lane.py"
 
 MUTANTS = [
     (
@@ -168,18 +169,53 @@ MUTANTS = [
         EPOCH,
     ),
     (
-        "documents: sem-vr without D / b",
-        "estimators/topics/document_batches.py",
-        "                    change *= documents.n / self._b\n",
+        "documents: sums of a batch stand for themselves",
+        "engine/document_lane.py",
+        "                change *= scale\n",
         "",
-        EPOCH,
+        f"{EPOCH} {LANE}",
     ),
     (
-        "documents: sem-vr with a ratio of tokens",
-        "estimators/topics/document_batches.py",
-        "change *= documents.n / self._b",
-        "change *= documents.total / batch.total",
-        EPOCH,
+        "documents: scale by tokens, not by documents",
+        "engine/document_lane.py",
+        "scale = n / (self.source.total_weight * method.batch_size)",
+        "scale = 1.0 / method.batch_size",
+        f"{EPOCH} {LANE}",
+    ),
+    (
+        "documents: places move within an epoch of sem-vr",
+        "engine/document_lane.py",
+        "        if self._begin is None:\n            self._source.doc_topic[index]",
+        "        if True:\n            self._source.doc_topic[index]",
+        f"{LANE}::test_the_lane_goes_where_the_reference_goes",
+    ),
+    (
+        "documents: a full pass begins where the one before began",
+        "engine/document_lane.py",
+        "        after[:] = before\n",
+        "        after[:] = before if self._begin is None else self._begin\n",
+        f"{LANE}::test_ctrl_c_in_a_full_pass_leaves_places_as_they_were",
+    ),
+    (
+        "documents: a given theta counts for ever",
+        "engine/document_lane.py",
+        "self._given, self._changed = None, True",
+        "self._changed = True",
+        f"{LANE}::test_theta_that_is_no_m_step_counts_until_the_first_step",
+    ),
+    (
+        "documents: statistics of another run are taken for one's own",
+        "engine/document_lane.py",
+        "if same_centre and np.array_equal(running.counts().ravel(), now.s):",
+        "if same_centre:",
+        f"{LANE}::test_statistics_of_another_run_are_not_gone_on_from",
+    ),
+    (
+        "documents: beta is as strong in short batches as in long ones",
+        "engine/running_counts.py",
+        "strength = float(of_counts.sum()) / self.tokens",
+        "strength = min(1.0, float(of_counts.sum()))",
+        f"{LANE}::test_the_lane_goes_where_the_reference_goes",
     ),
     (
         "lane of tokens: totals of no centre",

@@ -62,7 +62,7 @@ def test_passes_are_those_in_memory():
     for work in (
         lambda d, at: d.em_pass(at, topics, alpha),
         lambda d, at: d.leave_one_out_pass(at, topics, totals, alpha, beta),
-        lambda d, at: d.sums(np.ascontiguousarray(topics.T), alpha, at, 4, 1e-3),
+        lambda d, at: d.sums(at, np.ascontiguousarray(topics.T), alpha, 4, 1e-3),
     ):
         first, second = shares.copy(), shares.copy()
         (counts, value), (streamed, streamed_value) = work(one, first), work(two, second)
@@ -84,9 +84,9 @@ def test_batches_are_the_documents_that_were_drawn(batch_size):
     seen = []
     for k in range(2 * -(-700 // batch_size) + 1):
         (numbers,) = draws.at(k)
-        batch, words = documents.batch(numbers)
+        batch = documents.take(numbers).y
         whole = np.zeros((len(numbers), 40))
-        whole[:, words] = batch.matrix().toarray()
+        whole[:, batch.words] = batch.matrix().toarray()
         np.testing.assert_array_equal(whole, X[numbers].toarray())
         seen.extend(numbers.tolist())
     assert sorted(seen[:700]) == list(range(700))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from swiftem.data.source import Source
-from swiftem.engine.document_lane import document_expectation, document_lane
+from swiftem.engine.document_lane import CompiledDocuments, DocumentExpectation, document_lane
 from swiftem.engine.expectation import Expectation
 from swiftem.engine.functions import functions_lane
 from swiftem.engine.gaussian_components import gaussian_components_lane
@@ -26,9 +26,9 @@ def choose_expectation(
 ) -> Expectation:
     """Return E-steps with the fastest full passes there are for this model and source."""
     compiled: Expectation | None = None
-    if type(model) is BoundDocuments:
-        compiled = document_expectation(kernels, model, source, between_blocks)
-    elif kernels != "reference" and type(model) is BoundGaussianMixture:
+    if kernels == "reference" and type(model) is BoundDocuments:
+        return DocumentExpectation(model, source, between_blocks)
+    if kernels != "reference" and type(model) is BoundGaussianMixture:
         from swiftem.engine.mixture_expectation import MixtureExpectation
 
         compiled = MixtureExpectation.of(model, source, between_blocks)
@@ -40,6 +40,8 @@ def choose_expectation(
         from swiftem.engine.plsa_expectation import PLSAExpectation
 
         compiled = PLSAExpectation.of(model, source, between_blocks)
+    elif kernels != "reference" and type(model) is BoundDocuments:
+        compiled = CompiledDocuments(model, source, between_blocks)
     if compiled is None:
         return Expectation(model, source, between_blocks)
     from swiftem.engine.numba.compile import say_when_compiling
@@ -60,13 +62,8 @@ def choose_lane(kernels: str, task: Task) -> Lane | None:
     """
     if kernels == "reference":
         return None
-    for lane_for in (
-        gaussian_mixture_lane,
-        gaussian_components_lane,
-        plsa_lane,
-        document_lane,
-        functions_lane,
-    ):
+    lanes = (gaussian_mixture_lane, gaussian_components_lane, plsa_lane, document_lane, functions_lane)
+    for lane_for in lanes:
         lane = lane_for(task)
         if lane is not None:
             from swiftem.engine.numba.compile import say_when_compiling

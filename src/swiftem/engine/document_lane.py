@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from swiftem._typing import Array, Index, Theta
-from swiftem.data.source import Batch, Source
+from swiftem.data.source import Batch
 from swiftem.engine.documents import Documents
 from swiftem.engine.expectation import BLOCK, Expectation
 from swiftem.engine.lane import Current, Lane, Task
@@ -23,7 +23,7 @@ from swiftem.methods.update import Update, declared
 from swiftem.models.documents import BoundDocuments, DocumentTheta
 from swiftem.schedules import check_step
 
-__all__ = ["DocumentExpectation", "DocumentLane", "document_expectation", "document_lane"]
+__all__ = ["CompiledDocuments", "DocumentExpectation", "DocumentLane", "document_lane"]
 
 
 class Places(NamedTuple):
@@ -120,25 +120,17 @@ class CompiledDocuments(DocumentExpectation):
         """Return mean statistics (V·K,) and evaluations of all documents; ``places`` (D, K) are replaced."""
         model, source = self._model.model, self._source
         counts, evaluations = source.sums(
-            theta.word_topic, model.alpha, places, model.rounds, model.tolerance, self._between_blocks
+            places, theta.word_topic, model.alpha, model.rounds, model.tolerance, self._between_blocks
         )
         return counts.ravel() / source.total_weight, evaluations
 
     def of_batch(self, batch: Documents, numbers: Index, word_topic: Array) -> Array:
         """Return the sums (U, K) of the U words of a batch, whose θ is ``word_topic``, over its documents."""
         model, places = self._model.model, self.places(numbers)
-        sums, evaluations = batch.sums(word_topic, model.alpha, places, model.rounds, model.tolerance)
+        sums, evaluations = batch.sums(places, word_topic, model.alpha, model.rounds, model.tolerance)
         self.leave(numbers, places)
         self.evaluations += evaluations
         return sums
-
-
-def document_expectation(
-    kernels: str, model: BoundDocuments, source: Source, between_blocks: Callable[[], None]
-) -> DocumentExpectation:
-    """Return E-steps of documents."""
-    kind = DocumentExpectation if kernels == "reference" else CompiledDocuments
-    return kind(model, source, between_blocks)
 
 
 class DocumentSnapshot(NamedTuple):
@@ -161,21 +153,22 @@ class DocumentLane:
         self.source: Documents | StreamedDocuments = task.source  # type: ignore[assignment]
         self.e_step: CompiledDocuments = task.e_step  # type: ignore[assignment]
         self._stored: Array | None = None  # the s that the running statistics are, in ``now``
-        self._given: Array | None = None
+        self._given: Array | None = None  # θ before the first step, which need not be the M-step of s
         self._changed = False
 
     def advance(self, now: Current, stop: int) -> None:
         """Stochastic EM, iterations ``now.k`` to ``stop`` − 1."""
         task, method, n = self.task, self.task.method, self.source.n
         if now.s is not self._stored:
-            self._load(now, self._fresh(now))
+            self.running, self._stored, self._given = self._fresh(now), now.s, now.theta.word_topic
         scale = n / (self.source.total_weight * method.batch_size)
         try:
             while now.k < stop:
                 task.interrupt.check()
                 gamma = check_step(task.gamma(now.k + 1), now.k + 1)
                 (numbers,) = task.draws.at(now.k)
-                batch, words = self.source.batch(numbers)
+                batch: Any = self.source.take(numbers).y
+                words = batch.words
                 if method.renewal(now.k, n) == now.k:
                     self._renew(now)
                 at = self.running.topics_at(words) if self._given is None else self._given[words]
@@ -197,12 +190,6 @@ class DocumentLane:
         if self.update.centre == "anchor":
             running.renew(self.model.unpack(now.state.centre))
         return running
-
-    def _load(self, now: Current, running: RunningCounts) -> None:
-        """Take over from ``now``; θ is given where it is not the M-step of s."""
-        self.running, self._stored, self._changed = running, now.s, False
-        is_m_step = np.array_equal(now.theta.word_topic, self.model.m_step(now.s).word_topic)
-        self._given = None if is_m_step else now.theta.word_topic
 
     def _renew(self, now: Current) -> None:
         """Take θ for the anchor, and the full pass there for the centre."""
@@ -230,7 +217,10 @@ class DocumentLane:
             running.restore(held)
             same_centre = np.array_equal(held.centre, fresh.centre)
             if same_centre and np.array_equal(running.counts().ravel(), now.s):
-                self._load(now, running)
+                self.running, self._stored, self._given = running, now.s, now.theta.word_topic
+                is_m_step = np.array_equal(self._given, self.model.m_step(now.s).word_topic)
+                if is_m_step and now.k > now.rejected:
+                    self._given = None
 
 
 def document_lane(task: Task) -> Lane | None:

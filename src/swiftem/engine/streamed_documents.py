@@ -128,7 +128,7 @@ class StreamedDocuments:
         return Documents(sp.csr_array(sp.vstack(rows, format="csr")), self.weight[numbers])
 
     def take(self, index: Index) -> Batch:
-        """Return documents of one block or two that follow each other, as :meth:`Documents.take` does."""
+        """As :meth:`Documents.take`, of one block or two that follow each other."""
         import scipy.sparse as sp
 
         of = index // BLOCK
@@ -136,18 +136,14 @@ class StreamedDocuments:
         self._hold(set(of.tolist()))
         rows = [self._held[b].matrix()[index[of == b] % BLOCK] for b in sorted(self._held)]
         counts = sp.csr_array(sp.vstack(rows, format="csr"))[np.argsort(order, kind="stable")]
-        weight = self.weight[index]
-        return Batch(Documents(counts, weight), weight, index)  # type: ignore[arg-type]
-
-    def batch(self, numbers: Index) -> tuple[Documents, Index]:
-        """Return such documents, with the words that they have, and the numbers of those words."""
-        found: Any = self.take(numbers).y
-        return found.batch(np.arange(len(numbers)))  # type: ignore[no-any-return]
+        found = Documents(counts, self.weight[index]).take(np.arange(len(index)))
+        return found._replace(index=index)
 
     def blocks(self, rows: int) -> Iterator[Batch]:
         """Yield all documents in order, a block of the source at a time."""
         for part, block in self._blocks():
-            yield Batch(block, block.weight, np.arange(part.start, part.stop))  # type: ignore[arg-type]
+            found = block.take(np.arange(block.n))
+            yield found._replace(index=found.index + part.start)
 
     def _hold(self, wanted: set[int]) -> None:
         """Have these blocks at hand, and no others; where reading comes to its end, it begins anew."""
@@ -167,38 +163,26 @@ class StreamedDocuments:
             self._coming.close()
             self._coming = None
 
-    def em_pass(
-        self, doc_topic: Array, topics: Array, alpha: Array, between: Callable[[], None] = lambda: None
-    ) -> tuple[Array, float]:
+    def em_pass(self, doc_topic: Array, *given: Any) -> tuple[Array, float]:
         """As :meth:`Documents.em_pass`."""
-        return self._summed(lambda block, part: block.em_pass(doc_topic[part], topics, alpha, between))
+        return self._summed(Documents.em_pass, doc_topic, given)
 
-    def leave_one_out_pass(
-        self, doc_topic: Array, topics: Array, totals: Array, alpha: Array, beta: Array,
-        between: Callable[[], None] = lambda: None,
-    ) -> tuple[Array, float]:  # fmt: skip
+    def leave_one_out_pass(self, doc_topic: Array, *given: Any) -> tuple[Array, float]:
         """As :meth:`Documents.leave_one_out_pass`."""
-        return self._summed(
-            lambda block, part: block.leave_one_out_pass(
-                doc_topic[part], topics, totals, alpha, beta, between
-            )
-        )
+        return self._summed(Documents.leave_one_out_pass, doc_topic, given)
 
-    def sums(
-        self, word_topic: Array, alpha: Array, doc_topic: Array, max_iter: int, tol: float,
-        between: Callable[[], None] = lambda: None,
-    ) -> tuple[Array, int]:  # fmt: skip
+    def sums(self, doc_topic: Array, *given: Any) -> tuple[Array, int]:
         """As :meth:`Documents.sums`."""
-        by_word, evaluations = self._summed(
-            lambda block, part: block.sums(word_topic, alpha, doc_topic[part], max_iter, tol, between)
-        )
-        return by_word, int(evaluations)
+        return self._summed(Documents.sums, doc_topic, given)
 
-    def _summed(self, work: Callable[[Documents, slice], tuple[Array, float]]) -> tuple[Array, float]:
+    def _summed(
+        self, work: Callable[..., tuple[Array, Any]], doc_topic: Array, given: tuple[Any, ...]
+    ) -> tuple[Array, Any]:
+        """Return what ``work`` returns of each block, added up."""
         total: Array | None = None
-        value = 0.0
+        value = 0
         for part, block in self._blocks():
-            found, here = work(block, part)
+            found, here = work(block, doc_topic[part], *given)
             total = found if total is None else total.__iadd__(found)
             value += here
         assert total is not None, "there is at least one document"

@@ -104,10 +104,8 @@ class BoundDocuments:
     def fold(self, batch: Batch, theta: DocumentTheta, places: Array) -> Folded:
         """E-step of a batch of documents from their places (b, K)."""
         y: Any = batch.y
-        model = self.model
-        return fold(
-            y.begin, y.word, y.count, theta.word_topic, model.alpha, model.rounds, model.tolerance, places
-        )
+        words, model = theta.word_topic[y.words], self.model
+        return fold(y.begin, y.word, y.count, words, model.alpha, model.rounds, model.tolerance, places)
 
     def posterior(self, batch: Batch, theta: DocumentTheta) -> tuple[Array, Array]:
         """E-step from uniform places: expected counts of the m entries (m, K) and log-likelihood (b,)."""
@@ -119,7 +117,7 @@ class BoundDocuments:
         """Return the weighted sum of the documents' statistics, shape (V·K,)."""
         y: Any = batch.y
         s = np.zeros((self.n_words, rows.shape[1]))
-        np.add.at(s, y.word, np.repeat(weight, np.diff(y.begin))[:, None] * rows)
+        np.add.at(s, y.words[y.word], np.repeat(weight, np.diff(y.begin))[:, None] * rows)
         return s.ravel()
 
     def _totals(self, s: Array) -> tuple[float, Array]:

@@ -14,10 +14,7 @@ import numpy as np
 
 from swiftem._typing import Array, Index
 
-__all__ = [
-    "SMALLEST", "TINY", "Folded", "fold", "fold_in", "leave_one_out_pass", "pass_over", "responsibilities",
-    "sums_of",
-]  # fmt: skip
+__all__ = ["SMALLEST", "TINY", "Folded", "fold", "leave_one_out_pass", "pass_over", "responsibilities"]
 
 SMALLEST, TINY, LEAST_LEAP, LONGEST_LEAP = 1e-150, 1e-60, 1e-6, 8.0
 
@@ -133,31 +130,6 @@ def _rounds(
     return a, max_iter
 
 
-def fold_in(
-    begin: Index, word: Index, count: Array, word_topic: Array, alpha: Array, max_iter: int, tol: float,
-    doc_topic: Array,
-) -> tuple[Array, Array, int]:  # fmt: skip
-    """Find documents' topics for given words of topics; arrays as in :func:`pass_over`.
-
-    Returns
-    -------
-    doc_topic : ndarray, shape (D, K)
-        The topics found.
-    log_likelihood : ndarray, shape (D,)
-        Σ n log p.
-    evaluations : int
-        E-steps of entries.
-    """
-    found, log_likelihood, evaluations = np.empty_like(doc_topic), np.empty(len(doc_topic)), 0
-    for d in range(len(doc_topic)):
-        entries = slice(begin[d], begin[d + 1])
-        b = word_topic[word[entries]]
-        found[d], rounds = _rounds(b, count[entries], doc_topic[d], alpha, max_iter, tol, leaps=True)
-        log_likelihood[d] = count[entries] @ np.log(responsibilities(found[d], b)[1])
-        evaluations += (rounds + 1) * len(b)
-    return found, log_likelihood, evaluations
-
-
 class Folded(NamedTuple):
     """What documents are after a few rounds.
 
@@ -181,27 +153,19 @@ class Folded(NamedTuple):
 
 def fold(
     begin: Index, word: Index, count: Array, word_topic: Array, alpha: Array, max_iter: int, tol: float,
-    doc_topic: Array,
+    doc_topic: Array, *, leaps: bool = False,
 ) -> Folded:  # fmt: skip
-    """Fold documents in by plain iterations, from where ``doc_topic`` is; arrays as in :func:`pass_over`."""
+    """Find documents' topics for given words of topics, from ``doc_topic`` on; each stops by itself.
+
+    Arrays are as in :func:`pass_over`; ``leaps`` is whether every third iterate is extrapolated.
+    """
     rows, found, evaluations = np.empty((len(word), len(alpha))), np.empty_like(doc_topic), 0
     log_likelihood = np.empty(len(doc_topic))
     for d in range(len(doc_topic)):
         entries = slice(begin[d], begin[d + 1])
         b = word_topic[word[entries]]
-        found[d], rounds = _rounds(b, count[entries], doc_topic[d], alpha, max_iter, tol, leaps=False)
+        found[d], rounds = _rounds(b, count[entries], doc_topic[d], alpha, max_iter, tol, leaps)
         r, p = responsibilities(found[d], b)
         rows[entries], log_likelihood[d] = count[entries, None] * r, count[entries] @ np.log(p)
         evaluations += (rounds + 1) * len(b)
     return Folded(rows, found, log_likelihood, evaluations)
-
-
-def sums_of(
-    begin: Index, word: Index, count: Array, weight: Array, word_topic: Array, alpha: Array, max_iter: int,
-    tol: float, doc_topic: Array,
-) -> tuple[Array, Array, int]:  # fmt: skip
-    """Return Σ n·r_k of the words (V, K), weighted, of :func:`fold`, its topics and its evaluations."""
-    by_word = np.zeros_like(word_topic)
-    found = fold(begin, word, count, word_topic, alpha, max_iter, tol, doc_topic)
-    np.add.at(by_word, word, np.repeat(weight, np.diff(begin))[:, None] * found.rows)
-    return by_word, found.doc_topic, found.evaluations

@@ -266,16 +266,17 @@ class TopicFitting:
         """
         epoch, gamma = method.epoch(source.n), resolve(method.step_size, source.n, method.batch_size)
         look = TopicLook(self.documents, self.alpha, self.tol)
-        calm, stop, before = 0, False, fit.passes
+        calm, stop, before, looked_at = 0, False, fit.passes, -1
         if fit.within is not None:
             with keeper.reading():
                 calm, stop, before, looked = fit.within
                 look.restore(looked)
 
         def at_epoch(iterate: Iterate) -> bool:
-            nonlocal calm, stop
+            nonlocal calm, stop, looked_at
             if iterate.k == 0:
                 return False
+            looked_at = iterate.k
             take(iterate.theta, iterate.s)
             fit.passes = before + iterate.passes
             calm = calm + 1 if look.at(fit.topics, fit.passes) else 0
@@ -289,7 +290,7 @@ class TopicFitting:
             callback=at_epoch,
             checkpoint=keeper.of_run(method, source.n, lambda: vars(fit) | {"doc_topic": None}),
         )  # fmt: skip
-        if result.s is not None:
+        if result.s is not None and result.n_iter != looked_at:
             take(result.theta, result.s)
             fit.passes = before + result.passes
         if result.status == "interrupted":

@@ -63,12 +63,12 @@ class TopicStream:
         seen = first_seen = float(self._word_counts.sum())
         running = RunningCounts(self._word_counts.T, beta, seen)
         for start in range(0, documents.n, STREAM_BATCH):
-            batch, words = documents.batch(np.arange(start, min(start + STREAM_BATCH, documents.n)))
+            batch: Any = documents.take(np.arange(start, min(start + STREAM_BATCH, documents.n))).y
             if batch.total > 0:
                 uniform = np.full((batch.n, len(alpha)), 1.0 / len(alpha))
-                change, _ = batch.sums(running.topics_at(words), alpha, uniform, *STREAM_ROUNDS)
+                change, _ = batch.sums(uniform, running.topics_at(batch.words), alpha, *STREAM_ROUNDS)
                 gamma = 1.0 - (seen / (seen + batch.total)) ** STREAM_POWER
-                running.step(words, change * (first_seen / batch.total), gamma)
+                running.step(batch.words, change * (first_seen / batch.total), gamma)
                 seen += batch.total
         self._word_counts = np.ascontiguousarray(running.counts().T) * (seen / first_seen)
         self.components_ = np.ascontiguousarray(m_step(self._word_counts, beta))
