@@ -162,7 +162,7 @@ def pass_times(X: Any, n_topics: int, repeats: int) -> dict[str, tuple[float, fl
 
     def ours() -> None:
         nonlocal topics
-        from swiftem.engine.running_counts import m_step
+        from swiftem.models.documents import m_step
 
         counts, _ = documents.em_pass(shares, topics, alpha)
         topics = m_step(counts, np.full((1, 1), 0.05))

@@ -211,8 +211,15 @@ MUTANTS = [
         f"{LANE}::test_statistics_of_another_run_are_not_gone_on_from",
     ),
     (
+        "documents: partial_fit weighs beta against its first tokens",
+        "estimators/topics/stream.py",
+        "                running.tokens = seen\n",
+        "",
+        EPOCH,
+    ),
+    (
         "documents: beta is as strong in short batches as in long ones",
-        "engine/running_counts.py",
+        "engine/document_lane.py",
         "strength = float(of_counts.sum()) / self.tokens",
         "strength = min(1.0, float(of_counts.sum()))",
         f"{LANE}::test_the_lane_goes_where_the_reference_goes",

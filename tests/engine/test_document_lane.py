@@ -9,10 +9,9 @@ import swiftem.engine.streamed_documents as streamed
 from swiftem.data import CsrDocuments
 from swiftem.engine.document_lane import DocumentExpectation, DocumentLane, Places
 from swiftem.engine.documents import Documents
-from swiftem.engine.running_counts import m_step
 from swiftem.engine.streamed_documents import StreamedDocuments
 from swiftem.methods import FastIncrementalEM, OnlineEM, VarianceReducedEM
-from swiftem.models.documents import DocumentModel, DocumentTheta
+from swiftem.models.documents import DocumentModel, DocumentTheta, m_step
 from swiftem.schedules import power
 
 ALPHA, BETA = np.full(3, 0.1), np.full((1, 1), 0.05)

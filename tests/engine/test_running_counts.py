@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from swiftem.engine.running_counts import RunningCounts, m_step
+from swiftem.engine.document_lane import RunningCounts
+from swiftem.models.documents import m_step
 
 
 @pytest.mark.parametrize("gammas", [[0.3, 0.1, 0.02], [1.0, 0.5], [0.9] * 120], ids=["small", "one", "many"])

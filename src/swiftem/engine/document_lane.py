@@ -1,8 +1,13 @@
-"""sem and sem-vr by documents: E-steps that begin where earlier ones ended, and steps as large as a batch.
+r"""sem and sem-vr by documents: E-steps that begin where earlier ones ended, and steps as large as a batch.
 
-The equations are in ``models/documents.py``, what a step changes in ``engine/running_counts.py``.
-:class:`DocumentExpectation` is their plain form, for every method and iteration by iteration; the lane does
-the same from the update that a method declares, in compiled code, at a cost of O(words of the batch · K).
+The equations are in ``models/documents.py``. :class:`DocumentExpectation` is their plain form, for every
+method and iteration by iteration. The lane does the same from the update that a method declares, in compiled
+code. It holds s as centre + scale·u, so that an iteration costs O(words of the batch · K), whatever V is:
+
+- the sE-step :math:`s \leftarrow s + \gamma (S - s)`, where :math:`S = C + \Delta`, is
+  :math:`d \leftarrow (1 - \gamma) d + \gamma \Delta` for the deviation d = s − C = scale·u;
+- sem: C = 0, Δ = mean of the batch's statistics at θ; sem-vr: C = s̄(anchor), Δ = the mean of their
+  differences from those at the anchor. Δ is zero but for the words of the batch.
 """
 
 from __future__ import annotations
@@ -17,13 +22,14 @@ from swiftem.data.source import Batch
 from swiftem.engine.documents import Documents
 from swiftem.engine.expectation import BLOCK, Expectation
 from swiftem.engine.lane import Current, Lane, Task
-from swiftem.engine.running_counts import Running, RunningCounts
 from swiftem.engine.streamed_documents import StreamedDocuments
 from swiftem.methods.update import Update, declared
-from swiftem.models.documents import BoundDocuments, DocumentTheta
+from swiftem.models.documents import FLUSH, BoundDocuments, DocumentTheta
 from swiftem.schedules import check_step
 
-__all__ = ["CompiledDocuments", "DocumentExpectation", "DocumentLane", "document_lane"]
+__all__ = ["CompiledDocuments", "DocumentExpectation", "DocumentLane", "RunningCounts", "document_lane"]
+
+LEAST_SCALE = 1e-80
 
 
 class Places(NamedTuple):
@@ -131,6 +137,102 @@ class CompiledDocuments(DocumentExpectation):
         self.leave(numbers, places)
         self.evaluations += evaluations
         return sums
+
+
+class Running(NamedTuple):
+    """Counts = centre + scale·u, both (V, K); a centre of no rows is zero. ``total`` (K,) is scale·Σ_v u."""
+
+    u: Array
+    scale: float
+    centre: Array
+    total: Array
+
+
+class RunningCounts:
+    r"""Statistics = centre + scale·u: a step of sem or sem-vr changes ``scale`` and the words of a batch.
+
+    deviation ← (1 − γ)·deviation + γ·change, where the deviation is scale·u, costs as much as the batch has
+    words, and not as much as there are words in all. The M-step is that of ``models/documents.py``.
+
+    Parameters
+    ----------
+    counts : ndarray, shape (V, K)
+        Where to start; not changed.
+    beta : ndarray, shape (1, 1), (1, V) or (K, V)
+        What the M-step adds to them.
+    tokens : float
+        What counts have to sum to for that: T.
+
+    Examples
+    --------
+    >>> running = RunningCounts(np.array([[4.0], [4.0]]), np.zeros((1, 1)), 8.0)
+    >>> running.step(np.array([1]), np.array([[8.0]]), 0.5)
+    True
+    >>> running.counts(), running.topics_at(np.array([1]))
+    (array([[2.],
+           [6.]]), array([[0.75]]))
+    """
+
+    def __init__(self, counts: Array, beta: Array, tokens: float) -> None:
+        self.tokens, self._beta = tokens, np.broadcast_to(beta.T, counts.shape)
+        self._beta_total = np.array(self._beta.sum(axis=0))
+        self._u, self._scale, self._centre = np.array(counts, order="C"), 1.0, np.empty((0, counts.shape[1]))
+        self._centre_total, self._total = np.zeros(counts.shape[1]), counts.sum(axis=0)
+
+    def _totals(self, total: Array) -> tuple[float, Array]:
+        """Return what β is multiplied by, and the topics' totals with it, given those of the deviation."""
+        of_counts = total + self._centre_total
+        strength = float(of_counts.sum()) / self.tokens
+        return strength, of_counts + strength * self._beta_total
+
+    def topics_at(self, words: Index) -> Array:
+        """Return θ of some words, shape (U, K)."""
+        from swiftem.engine.numba.plsa_documents import topics_at
+
+        found = np.empty((len(words), self._u.shape[1]))
+        strength, totals = self._totals(self._total)
+        totals[totals <= 0.0] = np.inf
+        topics_at(words, self._centre, self._u, self._scale, self._beta, strength, totals, FLUSH, found)
+        return found
+
+    def step(self, words: Index, change: Array, gamma: float) -> bool:
+        """Make a step with the change (U, K) of these words, each there once; return whether it was made.
+
+        A step that leaves no tokens, or a topic with fewer than none, leaves the domain and is not made.
+        """
+        from swiftem.engine.numba.plsa_documents import add_at
+
+        after = (1.0 - gamma) * self._total + gamma * change.sum(axis=0)
+        strength, totals = self._totals(after)
+        if not (strength > 0.0 and (totals >= 0.0).all()):
+            return False
+        self._scale *= 1.0 - gamma
+        if self._scale < LEAST_SCALE:
+            self._u *= self._scale
+            self._scale = 1.0
+        add_at(words, change, gamma / self._scale, self._u)
+        self._total = after
+        return True
+
+    def renew(self, centre: Array) -> None:
+        """Change the centre (V, K), which is not copied; the counts stay as they are."""
+        u = self.counts() - centre
+        self._u, self._scale, self._centre = u, 1.0, centre
+        self._centre_total, self._total = centre.sum(axis=0), u.sum(axis=0)
+
+    def counts(self) -> Array:
+        """Return the counts, shape (V, K)."""
+        deviation = self._scale * self._u
+        return deviation + self._centre if len(self._centre) else deviation
+
+    def snapshot(self) -> Running:
+        """Return the counts as they are held: :meth:`restore` goes on to the same bits."""
+        return Running(self._u, self._scale, self._centre, self._total)
+
+    def restore(self, snapshot: Running) -> None:
+        """Go on from a snapshot, which stays as it is."""
+        self._u, self._scale, self._centre = np.array(snapshot.u, order="C"), snapshot.scale, snapshot.centre
+        self._centre_total, self._total = self._centre.sum(axis=0), snapshot.total
 
 
 class DocumentSnapshot(NamedTuple):

@@ -13,8 +13,8 @@ from swiftem._typing import Array, Index
 from swiftem.data.fingerprint import fingerprint
 from swiftem.data.rows.stored_source import Layout
 from swiftem.data.source import Access, Batch
-from swiftem.engine.running_counts import by_rows
 from swiftem.engine.threads import in_order
+from swiftem.models.documents import by_rows
 
 __all__ = ["Documents"]
 

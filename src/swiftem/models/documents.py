@@ -31,7 +31,9 @@ from swiftem._typing import Array
 from swiftem.data.source import Batch, Source
 from swiftem.engine.reference.plsa_documents import Folded, fold
 
-__all__ = ["FLUSH", "BoundDocuments", "DocumentModel", "DocumentTheta"]
+__all__ = [
+    "FLUSH", "BoundDocuments", "DocumentModel", "DocumentTheta", "by_rows", "m_step", "totals_of",
+]  # fmt: skip
 
 FLUSH = 1e-100
 """Probabilities of words below this are read as zero: subnormal numbers are slow."""
@@ -159,3 +161,42 @@ class BoundDocuments:
         if np.shape(s) != (shape[0] * shape[1],):
             raise ValueError(f"s must have shape ({shape[0] * shape[1]},), got {np.shape(s)}.")
         return s.reshape(shape)
+
+
+def m_step(counts: Array, beta: Array) -> Array:
+    """Return words of topics (K, V): equation (mstep_plsa), with negative entries read as zero.
+
+    Parameters
+    ----------
+    counts : ndarray, shape (K, V)
+        Expected counts.
+    beta : ndarray, shape (1, 1), (1, V) or (K, V)
+        Added to them.
+
+    Returns
+    -------
+    ndarray, shape (K, V)
+        In Fortran's order: loops over documents read a word's topics side by side.
+
+    Examples
+    --------
+    >>> m_step(np.array([[3.0, 1.0], [0.0, 0.0]]), np.zeros((1, 1)))
+    array([[0.75, 0.25],
+           [0.5 , 0.5 ]])
+    """
+    from swiftem.engine.numba.plsa_documents import m_step_of
+
+    by_word = np.ascontiguousarray(counts.T)
+    topics = np.empty(by_word.shape)
+    m_step_of(by_word, by_rows(beta, len(counts)), FLUSH, topics)
+    return topics.T
+
+
+def by_rows(beta: Array, n_topics: int) -> Array:
+    """Return β as compiled loops over words take it, shape (1, K) or (V, K)."""
+    return np.ascontiguousarray(np.broadcast_to(beta.T, (beta.shape[1], n_topics)))
+
+
+def totals_of(counts: Array, beta: Array) -> Array:
+    """Return what counts (K, V) and β of each topic sum to, shape (K,)."""
+    return np.asarray(np.maximum(counts, 0.0).sum(axis=1) + np.broadcast_to(beta, counts.shape).sum(axis=1))

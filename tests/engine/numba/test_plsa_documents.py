@@ -11,8 +11,8 @@ from swiftem.engine.documents import Documents
 from swiftem.engine.numba import plsa_documents as compiled
 from swiftem.engine.numba.plsa_leave_one_out import leave_one_out_pass
 from swiftem.engine.reference import plsa_documents as plain
-from swiftem.engine.running_counts import m_step
 from swiftem.engine.threads import get_threads, set_threads
+from swiftem.models.documents import m_step
 
 
 def corpus(n_documents=30, n_words=12, n_topics=3, seed=0, density=0.4):

@@ -10,9 +10,9 @@ import numpy as np
 
 from swiftem._typing import Array
 from swiftem.engine.documents import Documents
-from swiftem.engine.running_counts import m_step, totals_of
 from swiftem.engine.streamed_documents import StreamedDocuments
 from swiftem.engine.threads import one_thread_blas, one_thread_openmp
+from swiftem.models.documents import m_step, totals_of
 
 __all__ = ["INITS", "best_start", "clustered_topics", "random_topics"]
 

@@ -12,8 +12,9 @@ from sklearn.utils import check_random_state
 
 from swiftem._checks import check_int, shown
 from swiftem._typing import Array
+from swiftem.engine.document_lane import RunningCounts
 from swiftem.engine.documents import Documents
-from swiftem.engine.running_counts import RunningCounts, m_step
+from swiftem.models.documents import m_step
 
 __all__ = ["TopicStream"]
 
@@ -70,6 +71,7 @@ class TopicStream:
                 gamma = 1.0 - (seen / (seen + batch.total)) ** STREAM_POWER
                 running.step(batch.words, change * (first_seen / batch.total), gamma)
                 seen += batch.total
+                running.tokens = seen
         self._word_counts = np.ascontiguousarray(running.counts().T) * (seen / first_seen)
         self.components_ = np.ascontiguousarray(m_step(self._word_counts, beta))
         self.doc_topic_ = documents.fold_in(self.components_, alpha)[0]
