@@ -183,11 +183,11 @@ MUTANTS = [
         f"{EPOCH} {LANE}",
     ),
     (
-        "documents: places move within an epoch of sem-vr",
+        "documents: E-steps of sem-vr begin where the full pass ended",
         "engine/document_lane.py",
-        "        if self._begin is None:\n            self._source.doc_topic[index]",
-        "        if True:\n            self._source.doc_topic[index]",
-        f"{LANE}::test_the_lane_goes_where_the_reference_goes",
+        "begin = self._source.doc_topic if self._begin is None else self._begin",
+        "begin = self._source.doc_topic",
+        f"{LANE}::test_the_correction_of_sem_vr_has_the_right_mean",
     ),
     (
         "documents: a full pass begins where the one before began",
