@@ -18,7 +18,7 @@ from benchmarks.row import Row
 from benchmarks.timing import interleaved, threads
 from benchmarks.topic_peers import nmf, tomotopy_model, topics_after
 from swiftem import data
-from swiftem.estimators.topics.documents import Documents
+from swiftem.engine.documents import Documents
 
 __all__ = ["LEAD", "NOTE", "TITLE", "rows"]
 
@@ -162,7 +162,7 @@ def pass_times(X: Any, n_topics: int, repeats: int) -> dict[str, tuple[float, fl
 
     def ours() -> None:
         nonlocal topics
-        from swiftem.estimators.topics.running_counts import m_step
+        from swiftem.models.documents import m_step
 
         counts, _ = documents.em_pass(shares, topics, alpha)
         topics = m_step(counts, np.full((1, 1), 0.05))

@@ -4,6 +4,7 @@ DOMAIN = "tests/engine/test_plsa_domain.py"
 TOKENS = "tests/engine/test_plsa.py"
 DOCUMENTS = "tests/engine/numba/test_plsa_documents.py"
 EPOCH = "tests/estimators/test_batches_of_documents.py"
+LANE = "tests/engine/test_document_lane.py"
 
 MUTANTS = [
     (
@@ -168,18 +169,60 @@ MUTANTS = [
         EPOCH,
     ),
     (
-        "documents: sem-vr without D / b",
-        "estimators/topics/document_batches.py",
-        "                    change *= documents.n / self._b\n",
+        "documents: sums of a batch stand for themselves",
+        "engine/document_lane.py",
+        "                change *= scale\n",
+        "",
+        f"{EPOCH} {LANE}",
+    ),
+    (
+        "documents: scale by tokens, not by documents",
+        "engine/document_lane.py",
+        "scale = n / (self.source.total_weight * method.batch_size)",
+        "scale = 1.0 / method.batch_size",
+        f"{EPOCH} {LANE}",
+    ),
+    (
+        "documents: E-steps of sem-vr begin where the full pass ended",
+        "engine/document_lane.py",
+        "begin = self._source.doc_topic if self._begin is None else self._begin",
+        "begin = self._source.doc_topic",
+        f"{LANE}::test_the_correction_of_sem_vr_has_the_right_mean",
+    ),
+    (
+        "documents: a full pass begins where the one before began",
+        "engine/document_lane.py",
+        "        after[:] = before\n",
+        "        after[:] = before if self._begin is None else self._begin\n",
+        f"{LANE}::test_ctrl_c_in_a_full_pass_leaves_places_as_they_were",
+    ),
+    (
+        "documents: a given theta counts for ever",
+        "engine/document_lane.py",
+        "self._given, self._changed = None, True",
+        "self._changed = True",
+        f"{LANE}::test_theta_that_is_no_m_step_counts_until_the_first_step",
+    ),
+    (
+        "documents: statistics of another run are taken for one's own",
+        "engine/document_lane.py",
+        "if same_centre and np.array_equal(running.counts().ravel(), now.s):",
+        "if same_centre:",
+        f"{LANE}::test_statistics_of_another_run_are_not_gone_on_from",
+    ),
+    (
+        "documents: partial_fit weighs beta against its first tokens",
+        "estimators/topics/stream.py",
+        "                running.tokens = seen\n",
         "",
         EPOCH,
     ),
     (
-        "documents: sem-vr with a ratio of tokens",
-        "estimators/topics/document_batches.py",
-        "change *= documents.n / self._b",
-        "change *= documents.total / batch.total",
-        EPOCH,
+        "documents: beta is as strong in short batches as in long ones",
+        "engine/document_lane.py",
+        "strength = float(of_counts.sum()) / self.tokens",
+        "strength = min(1.0, float(of_counts.sum()))",
+        f"{LANE}::test_the_lane_goes_where_the_reference_goes",
     ),
     (
         "lane of tokens: totals of no centre",

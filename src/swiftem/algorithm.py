@@ -66,29 +66,31 @@ class Algorithm1:
                 now.rejected += 1
             now.k, now.evaluations = k + 1, e_step.evaluations
 
-    def snapshot(self) -> None:
-        """Return None: all there is is in ``now``."""
+    def snapshot(self) -> Any:
+        """Return what E-steps have left behind; all else is in ``now``."""
+        return self.task.e_step.snapshot()
 
     def restore(self, snapshot: Any, now: Current) -> None:
-        """Do nothing: all there is is in ``now``."""
+        """Give it back to them."""
+        self.task.e_step.restore(snapshot)
 
 
 class Records:
     """What a run records, and tells its callback: ``every`` so many iterations, by default once an epoch.
 
-    ``path`` is what was recorded, ``last`` the k of the last record (−1 before the first), and ``stopped``
-    whether the callback has ended the run.
+    ``path`` is what was recorded, ``last`` the k of the last record (−1 before the first), ``stopped`` whether
+    the callback has ended the run, and ``per_pass`` how many evaluations a pass has.
     """
 
     def __init__(
         self, every: int | None, record: Callable[[Iterate], Any] | None,
-        callback: Callable[[Iterate], bool | None] | None, epoch: int, n: int,
+        callback: Callable[[Iterate], bool | None] | None, epoch: int,
     ) -> None:  # fmt: skip
         if every is not None:
             self.every = check_int("record_every", every, minimum=1)
         else:
             self.every = 0 if record is None and callback is None else epoch
-        self._record, self._callback, self._n = record, callback, n
+        self._record, self._callback, self.per_pass = record, callback, 1
         self.path: list[Any] = []
         self.last, self.stopped = -1, False
 
@@ -105,7 +107,7 @@ class Records:
         if not self.every or now.k % self.every or now.k == self.last or self.stopped:
             return
         self.last = now.k
-        iterate = Iterate(now.k, now.evaluations / self._n, now.theta, now.s, now.rejected)
+        iterate = Iterate(now.k, now.evaluations / self.per_pass, now.theta, now.s, now.rejected)
         kept = iterate if self._record is None else self._record(iterate)
         if kept is not None:
             self.path.append(kept)
@@ -247,7 +249,7 @@ def run_problem(
     k0, rejected0 = (0, 0) if state is None else (state.k, state.rejected)
     indices = problem.draws(method, entropy, n_iter, k0, draws)
     k_end = k0 + read_n_iter(n_iter, gamma, entropy, k0)
-    records = Records(record_every, record, callback, method.epoch(source.n), source.n)
+    records = Records(record_every, record, callback, method.epoch(source.n))
     keeper = open_checkpoint(
         checkpoint, checkpoint_every, resume, model=problem.model, method=method, source=source,
         entropy=entropy, start=(theta0, s0, state), draws=draws, first=k0, n_iter=n_iter,
@@ -256,6 +258,7 @@ def run_problem(
     log.info("%s: iterations %d to %d on %d samples", method.name, k0, k_end, source.n)
     with keeper, DeferredInterrupt() as interrupt:
         e_step = problem.e_step
+        records.per_pass = e_step.per_pass
         e_step.begin(getattr(method, "memory_dtype", np.float64), budget.make_memory)
         task = Task(bound, method, source, gamma, indices, e_step, interrupt, Algorithm1)
         lane: Lane = choose_lane(problem.kernels, task) or Algorithm1(task)
@@ -301,7 +304,7 @@ def run_problem(
     log.info("%s: %s after %d iterations, %d rejected", method.name, status, now.k, now.rejected)
     if status == "rejected" and not records.stopped:  # a callback that stops a run has seen it
         warn_of_rejection(now.k - k0, now.s)
-    end, passes = now_state(method, source.n, now, entropy, lane), now.evaluations / source.n
+    end, passes = now_state(method, source.n, now, entropy, lane), now.evaluations / e_step.per_pass
     return Result(now.theta, now.s, end, passes, now.k, now.rejected, status, records.path)
 
 

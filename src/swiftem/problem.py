@@ -96,7 +96,7 @@ class Problem:
     def draws(self, method: Method, entropy: Entropy, n_iter: Any, first: int, given: Any) -> Draws:
         """Return the sample numbers of each iteration from ``first`` on: as given, or from the seed."""
         source = self.source
-        if given is None and isinstance(source, StoredSource):
+        if given is None and hasattr(source, "layout"):
             return BlockDraws(
                 entropy, *source.layout, batch_size=method.batch_size, streams=method.index_streams
             )
@@ -121,7 +121,7 @@ def check_access(method: Method, source: Source) -> None:
             f"data can only be read in order, and {method.name} must find each sample's memory again: "
             f"use {instead}."
         )
-    if source.access == "sequential" and method.index_streams and not isinstance(source, StoredSource):
+    if source.access == "sequential" and method.index_streams and not hasattr(source, "layout"):
         raise ValueError(
             f"data can only be read in order, and {method.name} draws samples by number: "
             "use em, or load the data into an array."

@@ -58,7 +58,7 @@ def test_ctrl_c_writes_what_there_is(run, folder, tmp_path, monkeypatch):
 
 @quickly
 def test_ctrl_c_before_the_first_pass(run, folder, tmp_path, monkeypatch):
-    from swiftem.estimators.topics.documents import Documents
+    from swiftem.engine.documents import Documents
 
     real = Documents.em_pass
 

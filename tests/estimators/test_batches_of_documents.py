@@ -1,4 +1,4 @@
-"""One epoch of sem-vr by documents, step by step in plain NumPy."""
+"""An epoch of sem-vr by documents, and ``partial_fit``, step by step in plain NumPy."""
 
 from itertools import permutations
 
@@ -11,10 +11,10 @@ import swiftem
 ROUNDS, TOLERANCE = 5, 1e-2
 
 
-def statistics(row, topics, alpha):
+def statistics(row, topics, alpha, rounds=ROUNDS):
     """Return expected counts (K, V) of a document that starts uniform and is folded in for a few rounds."""
     a = np.full(len(topics), 1 / len(topics))
-    for _ in range(ROUNDS):
+    for _ in range(rounds):
         joint = a[:, None] * topics
         new = (row * joint / joint.sum(axis=0)).sum(axis=1) + alpha
         new /= new.sum()
@@ -55,3 +55,17 @@ def test_every_document_corrects_by_all_documents_over_the_batch(b):
             s = s + gamma * (weights.sum() * anchor + n / b * batch.sum() * change - s)
         errors.append(np.abs(normalised(s) - fit.components_).max())
     assert min(errors) < 1e-12
+
+
+def test_partial_fit_weighs_beta_against_the_tokens_that_were_seen():
+    """Two steps of 128 documents that are alike, from topics that are worth 2000 tokens."""
+    row, alpha, beta, seen = np.array([5.0, 3.0, 1.0, 2.0, 4.0]), 0.1, 50.0, 2000.0
+    topics = np.random.default_rng(0).dirichlet(np.ones(5), size=2)
+    model = swiftem.PLSA(2, init=topics, alpha=alpha, beta=beta).partial_fit(np.tile(row, (256, 1)))
+    s, tokens = topics * (seen / 2), 128 * row.sum()
+    for _ in range(2):
+        gamma = 1.0 - (seen / (seen + tokens)) ** 2
+        proxy = 128 * statistics(row, normalised(s + beta), alpha, rounds=10)
+        s = (s + gamma * (proxy * (seen / tokens) - s)) * ((seen + tokens) / seen)
+        seen += tokens
+    np.testing.assert_allclose(model.components_, normalised(s + beta), rtol=1e-12)

@@ -10,12 +10,12 @@ from anonymous_memory import peak
 from sklearn.exceptions import ConvergenceWarning
 
 import swiftem
-import swiftem.estimators.topics.streamed_documents as module
+import swiftem.engine.streamed_documents as module
 from swiftem.data import CsrDocuments
-from swiftem.data.draws import read_seed
+from swiftem.data.draws import BlockDraws, read_seed
+from swiftem.engine.documents import Documents
+from swiftem.engine.streamed_documents import StreamedDocuments
 from swiftem.engine.threads import get_threads, set_threads
-from swiftem.estimators.topics.documents import Documents
-from swiftem.estimators.topics.streamed_documents import StreamedDocuments
 from swiftem.files.scratch import is_scratch
 
 
@@ -62,7 +62,7 @@ def test_passes_are_those_in_memory():
     for work in (
         lambda d, at: d.em_pass(at, topics, alpha),
         lambda d, at: d.leave_one_out_pass(at, topics, totals, alpha, beta),
-        lambda d, at: d.sums(np.ascontiguousarray(topics.T), alpha, at, 4, 1e-3),
+        lambda d, at: d.sums(at, np.ascontiguousarray(topics.T), alpha, 4, 1e-3),
     ):
         first, second = shares.copy(), shares.copy()
         (counts, value), (streamed, streamed_value) = work(one, first), work(two, second)
@@ -72,7 +72,7 @@ def test_passes_are_those_in_memory():
     for a, b in zip(one.fold_in(topics, alpha), two.fold_in(topics, alpha), strict=True):
         np.testing.assert_array_equal(a, b)
     numbers = np.array([0, 3, 63, 64, 65, 300, 699])
-    np.testing.assert_array_equal(one.take(numbers).matrix().toarray(), two.take(numbers).matrix().toarray())
+    np.testing.assert_array_equal(one.some(numbers).matrix().toarray(), two.some(numbers).matrix().toarray())
 
 
 @pytest.mark.usefixtures("small_blocks")
@@ -80,13 +80,13 @@ def test_passes_are_those_in_memory():
 def test_batches_are_the_documents_that_were_drawn(batch_size):
     X = corpus()
     documents = StreamedDocuments(CsrDocuments(X))
-    draws = documents.draws(read_seed(0), batch_size)
+    draws = BlockDraws(read_seed(0), *documents.layout, batch_size=batch_size, streams=1)
     seen = []
     for k in range(2 * -(-700 // batch_size) + 1):
         (numbers,) = draws.at(k)
-        batch, words = documents.batch(numbers)
+        batch = documents.take(numbers).y
         whole = np.zeros((len(numbers), 40))
-        whole[:, words] = batch.matrix().toarray()
+        whole[:, batch.words] = batch.matrix().toarray()
         np.testing.assert_array_equal(whole, X[numbers].toarray())
         seen.extend(numbers.tolist())
     assert sorted(seen[:700]) == list(range(700))

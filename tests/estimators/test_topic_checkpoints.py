@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from dying_fits import Death
 
 import swiftem
-import swiftem.estimators.topics.streamed_documents as streamed
+import swiftem.engine.streamed_documents as streamed
 from swiftem.data import CsrDocuments
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from swiftem.engine.document_lane import document_lane
 from swiftem.engine.functions import functions_lane
 from swiftem.engine.gaussian_components import gaussian_components_lane
 from swiftem.engine.gaussian_mixture import gaussian_mixture_lane
@@ -23,7 +24,8 @@ def choose_lane(kernels: str, task: Task) -> Lane | None:
     """
     if kernels == "reference":
         return None
-    for lane_for in (gaussian_mixture_lane, gaussian_components_lane, plsa_lane, functions_lane):
+    lanes = (gaussian_mixture_lane, gaussian_components_lane, plsa_lane, document_lane, functions_lane)
+    for lane_for in lanes:
         lane = lane_for(task)
         if lane is not None:
             from swiftem.engine.numba.compile import say_when_compiling

@@ -12,6 +12,7 @@ from swiftem._typing import Array, Index, Theta
 from swiftem.data.rows.stored_source import StoredSource
 from swiftem.data.source import Batch, Source
 from swiftem.models.components import BoundComponents
+from swiftem.models.documents import BoundDocuments
 from swiftem.models.gaussian_mixture import BoundGaussianMixture
 from swiftem.models.model import BoundModel
 from swiftem.models.plsa import BoundPLSA
@@ -58,13 +59,15 @@ class Expectation:
     ----------
     evaluations : int
         E-step evaluations so far: one for each sample and each θ at which its posterior was computed.
+    per_pass : int
+        Evaluations that are a pass.
     """
 
     def __init__(
         self, model: BoundModel, source: Source, between_blocks: Callable[[], None] = lambda: None
     ) -> None:
         self._model, self._source, self._between_blocks = model, source, between_blocks
-        self.n = source.n
+        self.n = self.per_pass = source.n
         self.evaluations = 0
         self.memory_dtype: np.dtype[Any] = np.dtype(np.float64)
         #: Makes the memory (n, R), in this dtype; a run with a small budget puts it into a file.
@@ -146,6 +149,13 @@ class Expectation:
         assert s is not None, "a source has at least one sample"
         return s, memory
 
+    def snapshot(self) -> Any:
+        """Return what E-steps have left behind for later ones, a NamedTuple of arrays, or None."""
+        return None
+
+    def restore(self, snapshot: Any) -> None:
+        """Go on from a snapshot of these E-steps; anything else is not theirs."""
+
     def statistics_of(self, rows: Any, columns: int | None = None) -> Array:
         """Return the mean statistics of given rows (n, R), one for each sample: what a start by them needs.
 
@@ -203,7 +213,13 @@ def choose_expectation(
 ) -> Expectation:
     """Return E-steps with the fastest full passes there are for this model and source."""
     compiled: Expectation | None = None
-    if kernels == "reference":
+    if type(model) is BoundDocuments:
+        from swiftem.engine.document_lane import CompiledDocuments, DocumentExpectation
+
+        if kernels == "reference":
+            return DocumentExpectation(model, source, between_blocks)
+        compiled = CompiledDocuments(model, source, between_blocks)
+    elif kernels == "reference":
         pass
     elif type(model) is BoundGaussianMixture:
         from swiftem.engine.mixture_expectation import MixtureExpectation

@@ -7,12 +7,12 @@ from helpers import assert_close
 
 import swiftem
 from swiftem import methods, models
+from swiftem.engine.documents import Documents
 from swiftem.engine.numba import plsa_documents as compiled
 from swiftem.engine.numba.plsa_leave_one_out import leave_one_out_pass
 from swiftem.engine.reference import plsa_documents as plain
 from swiftem.engine.threads import get_threads, set_threads
-from swiftem.estimators.topics.documents import Documents
-from swiftem.estimators.topics.running_counts import m_step
+from swiftem.models.documents import m_step
 
 
 def corpus(n_documents=30, n_words=12, n_topics=3, seed=0, density=0.4):
@@ -143,7 +143,9 @@ def test_leaving_one_out_is_cvb0_where_the_own_part_is_known():
 def test_folding_in_is_that_of_the_reference(case, max_iter, tol):
     X, documents, topics, alpha, _ = case
     word_topic = np.ascontiguousarray(topics.T)
-    expected, value, evaluations = plain.fold_in(*entries(X), word_topic, alpha, max_iter, tol, documents)
+    _, expected, value, evaluations = plain.fold(
+        *entries(X), word_topic, alpha, max_iter, tol, documents, leaps=True
+    )
     found, log_likelihood = documents.copy(), np.empty(len(documents))
     got = compiled.fold_in(
         *entries(X), word_topic, alpha, max_iter, tol, found, log_likelihood, 0, len(found)
@@ -157,9 +159,9 @@ def test_folding_in_is_that_of_the_reference(case, max_iter, tol):
 def test_sums_of_a_batch_are_those_of_the_reference(case, max_iter, tol):
     X, documents, topics, alpha, weight = case
     word_topic = np.ascontiguousarray(topics.T)
-    by_word, expected, evaluations = plain.sums_of(
-        *entries(X), weight, word_topic, alpha, max_iter, tol, documents
-    )
+    rows, expected, _, evaluations = plain.fold(*entries(X), word_topic, alpha, max_iter, tol, documents)
+    by_word = np.zeros_like(word_topic)
+    np.add.at(by_word, X.indices, np.repeat(weight, np.diff(X.indptr))[:, None] * rows)
     found, sums = documents.copy(), np.zeros_like(word_topic)
     got = compiled.sums_of(*entries(X), weight, word_topic, alpha, max_iter, tol, sums, found, 0, len(found))
     assert_close(found, expected)
@@ -197,7 +199,8 @@ def test_topics_that_die_are_read_as_zero():
 def test_gathered_documents_are_the_documents():
     X, *_ = corpus()
     numbers = np.array([4, 4, 0, 29])
-    batch, words = Documents(X, np.arange(30.0)).batch(numbers)
+    batch = Documents(X, np.arange(30.0)).take(numbers).y
+    words = batch.words
     dense = np.zeros((4, 12))
     dense[:, words] = batch.matrix().toarray()
     np.testing.assert_array_equal(dense, X.toarray()[numbers])
@@ -247,7 +250,7 @@ def test_threads_change_no_bit(large):
             whole, here = Documents(X, weight), documents.copy()
             counts, value = whole.em_pass(here, topics, alpha)
             start = documents.copy()
-            sums, evaluations = whole.sums(np.ascontiguousarray(topics.T), alpha, start, 5, 1e-2)
+            sums, evaluations = whole.sums(start, np.ascontiguousarray(topics.T), alpha, 5, 1e-2)
             found.append((counts, value, here, sums, evaluations, start, *whole.fold_in(topics, alpha)))
     finally:
         set_threads(before)

@@ -291,8 +291,8 @@ def gather(numbers, begin, word, count, place, to_begin, to_word, to_count, word
 
 
 @kernel
-def topics_at(words, centre, u, scale, beta, totals, smallest, out):
-    """Write θ of some words: max(centre + scale·u, 0) + β, over the topics' totals; equation (mstep_plsa).
+def topics_at(words, centre, u, scale, beta, strength, totals, smallest, out):
+    """Write θ of some words: max(centre + scale·u, 0) + strength·β, over the topics' totals.
 
     Parameters
     ----------
@@ -302,8 +302,10 @@ def topics_at(words, centre, u, scale, beta, totals, smallest, out):
         The running counts; a centre of no rows is zero.
     beta : ndarray, shape (V, K)
         Added to the counts.
+    strength : float
+        What β is multiplied by.
     totals : ndarray, shape (K,)
-        Σ_v of counts and β.
+        Σ_v of counts and strength·β.
     smallest : float
         What is below it is written as zero.
     out : ndarray, shape (U, K)
@@ -315,7 +317,7 @@ def topics_at(words, centre, u, scale, beta, totals, smallest, out):
             n = scale * u[v, k]
             if centre.shape[0] > 0:
                 n += centre[v, k]
-            p = (max(n, 0.0) + beta[v, k]) / totals[k]
+            p = (max(n, 0.0) + strength * beta[v, k]) / totals[k]
             out[i, k] = p if p > smallest else 0.0
 
 

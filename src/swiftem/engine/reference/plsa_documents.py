@@ -8,11 +8,13 @@ that no topic of the document has says nothing. The document's M-step, equation 
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from swiftem._typing import Array, Index
 
-__all__ = ["SMALLEST", "TINY", "fold_in", "leave_one_out_pass", "pass_over", "responsibilities", "sums_of"]
+__all__ = ["SMALLEST", "TINY", "Folded", "fold", "leave_one_out_pass", "pass_over", "responsibilities"]
 
 SMALLEST, TINY, LEAST_LEAP, LONGEST_LEAP = 1e-150, 1e-60, 1e-6, 8.0
 
@@ -128,14 +130,13 @@ def _rounds(
     return a, max_iter
 
 
-def fold_in(
-    begin: Index, word: Index, count: Array, word_topic: Array, alpha: Array, max_iter: int, tol: float,
-    doc_topic: Array,
-) -> tuple[Array, Array, int]:  # fmt: skip
-    """Find documents' topics for given words of topics; arrays as in :func:`pass_over`.
+class Folded(NamedTuple):
+    """What documents are after a few rounds.
 
-    Returns
-    -------
+    Attributes
+    ----------
+    rows : ndarray, shape (m, K)
+        n·r_k of the entries.
     doc_topic : ndarray, shape (D, K)
         The topics found.
     log_likelihood : ndarray, shape (D,)
@@ -143,37 +144,28 @@ def fold_in(
     evaluations : int
         E-steps of entries.
     """
-    found, log_likelihood, evaluations = np.empty_like(doc_topic), np.empty(len(doc_topic)), 0
-    for d in range(len(doc_topic)):
-        entries = slice(begin[d], begin[d + 1])
-        b = word_topic[word[entries]]
-        found[d], rounds = _rounds(b, count[entries], doc_topic[d], alpha, max_iter, tol, leaps=True)
-        log_likelihood[d] = count[entries] @ np.log(responsibilities(found[d], b)[1])
-        evaluations += (rounds + 1) * len(b)
-    return found, log_likelihood, evaluations
+
+    rows: Array
+    doc_topic: Array
+    log_likelihood: Array
+    evaluations: int
 
 
-def sums_of(
-    begin: Index, word: Index, count: Array, weight: Array, word_topic: Array, alpha: Array, max_iter: int,
-    tol: float, doc_topic: Array,
-) -> tuple[Array, Array, int]:  # fmt: skip
-    """Fold documents in by plain iterations and sum their words up; arrays as in :func:`pass_over`.
+def fold(
+    begin: Index, word: Index, count: Array, word_topic: Array, alpha: Array, max_iter: int, tol: float,
+    doc_topic: Array, *, leaps: bool = False,
+) -> Folded:  # fmt: skip
+    """Find documents' topics for given words of topics, from ``doc_topic`` on; each stops by itself.
 
-    Returns
-    -------
-    by_word : ndarray, shape (V, K)
-        Σ n·r_k of the words, weighted.
-    doc_topic : ndarray, shape (D, K)
-        The topics found.
-    evaluations : int
-        E-steps of entries.
+    Arrays are as in :func:`pass_over`; ``leaps`` is whether every third iterate is extrapolated.
     """
-    found, by_word, evaluations = np.empty_like(doc_topic), np.zeros_like(word_topic), 0
+    rows, found, evaluations = np.empty((len(word), len(alpha))), np.empty_like(doc_topic), 0
+    log_likelihood = np.empty(len(doc_topic))
     for d in range(len(doc_topic)):
         entries = slice(begin[d], begin[d + 1])
         b = word_topic[word[entries]]
-        found[d], rounds = _rounds(b, count[entries], doc_topic[d], alpha, max_iter, tol, leaps=False)
-        weighted = count[entries, None] * responsibilities(found[d], b)[0]
-        np.add.at(by_word, word[entries], weight[d] * weighted)
+        found[d], rounds = _rounds(b, count[entries], doc_topic[d], alpha, max_iter, tol, leaps)
+        r, p = responsibilities(found[d], b)
+        rows[entries], log_likelihood[d] = count[entries, None] * r, count[entries] @ np.log(p)
         evaluations += (rounds + 1) * len(b)
-    return by_word, found, evaluations
+    return Folded(rows, found, log_likelihood, evaluations)

@@ -9,10 +9,10 @@ from math import inf
 import numpy as np
 
 from swiftem._typing import Array
+from swiftem.engine.documents import Documents
+from swiftem.engine.streamed_documents import StreamedDocuments
 from swiftem.engine.threads import one_thread_blas, one_thread_openmp
-from swiftem.estimators.topics.documents import Documents
-from swiftem.estimators.topics.running_counts import m_step, totals_of
-from swiftem.estimators.topics.streamed_documents import StreamedDocuments
+from swiftem.models.documents import m_step, totals_of
 
 __all__ = ["INITS", "best_start", "clustered_topics", "random_topics"]
 
@@ -60,7 +60,7 @@ def clustered_topics(
     there = np.flatnonzero(documents.length * documents.weight > 0)
     if len(there) > most:
         there = np.sort(random_state.choice(there, most, replace=False))
-    taken = documents.take(there)
+    taken = documents.some(there)
     counts = taken.matrix()
     # scikit-learn's k-means takes 32-bit indices only; these are few documents.
     indices, begin = counts.indices.astype(np.int32), counts.indptr.astype(np.int32)
@@ -97,7 +97,7 @@ def best_start(
     few = np.arange(documents.n)
     if documents.n > TRIED_ON:
         few = np.sort(np.random.default_rng(0).choice(documents.n, TRIED_ON, replace=False))
-    tried = documents.take(few)
+    tried = documents.some(few)
     best, chosen = -inf, starts[0]
     for start in starts:
         shares, topics, value = np.full((tried.n, len(alpha)), 1.0 / len(alpha)), start, -inf

@@ -1,10 +1,10 @@
-"""One fit of pLSA: em by full passes, sem and sem-vr by batches of documents, all four others by tokens."""
+"""One fit of pLSA: em by full passes; by :func:`swiftem.run` the others, on documents or on tokens."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from math import inf
+from math import inf, sqrt
 from time import perf_counter
 from typing import Any
 
@@ -14,30 +14,31 @@ from swiftem._typing import Array, Theta
 from swiftem.algorithm import run_problem
 from swiftem.checkpoints.check_position import check_form
 from swiftem.data.documents.count_source import CountSource
+from swiftem.engine.documents import Documents
+from swiftem.engine.streamed_documents import StreamedDocuments
 from swiftem.estimators.fit_checkpoint import NoStart
 from swiftem.estimators.history import Moment
-from swiftem.estimators.topics.document_batches import DocumentBatches
-from swiftem.estimators.topics.documents import Documents
 from swiftem.estimators.topics.first_topics import best_start
-from swiftem.estimators.topics.look import TopicLook
 from swiftem.estimators.topics.plan import TopicPlan
-from swiftem.estimators.topics.running_counts import m_step, totals_of
-from swiftem.estimators.topics.streamed_documents import StreamedDocuments
 from swiftem.interrupt import DeferredInterrupt
+from swiftem.methods import Method
 from swiftem.models import PLSAModel
+from swiftem.models.documents import DocumentModel, m_step, totals_of
 from swiftem.problem import Problem
 from swiftem.result import Iterate
-from swiftem.schedules import Schedule, resolve
+from swiftem.schedules import resolve
 
-__all__ = ["TopicFit", "TopicFitting"]
+__all__ = ["TopicFit", "TopicFitting", "TopicLook"]
 
 CHOICE, READING, METHOD, OVER = range(4)
 """Phases of a fit."""
 COST = {"sem": 1.0, "iem": 1.0, "sem-vr": 3.0, "fiem": 2.0}
 """Passes that n/b iterations by tokens cost."""
+LOOKED_AT = 500
+"""Documents on which the likelihood of a stochastic method is followed: always the same."""
+ROUNDS, TOLERANCE = 20, 1e-2
 
 Watch = Callable[[Moment, Any], bool]
-MakeArray = Callable[[tuple[int, int]], Array]
 
 
 @dataclass
@@ -77,6 +78,47 @@ class TopicFit:
         return -self.moments[-1].objective if self.moments else -inf
 
 
+class TopicLook:
+    """Follows the mean log-likelihood of a token on documents that stay the same, folded in."""
+
+    def __init__(self, documents: Documents | StreamedDocuments, alpha: Array, tol: float) -> None:
+        index = np.arange(documents.n)
+        if documents.n > LOOKED_AT:
+            index = np.sort(np.random.default_rng(0).choice(documents.n, LOOKED_AT, replace=False))
+        self._documents: Documents = documents.some(index)
+        self._alpha, self._tol = alpha, tol
+        self._all = len(index) == documents.n
+        self._last: Array | None = None
+        self._last_passes = 0.0
+        self.objective = inf
+
+    def at(self, topics: Array, passes: float) -> bool:
+        """Look; return whether the gain in a pass is below ``tol`` or cannot be told from nothing."""
+        chosen = self._documents
+        _, found = chosen.fold_in(topics, self._alpha, max_iter=ROUNDS, tol=TOLERANCE)
+        weighed = chosen.weight * found / max(chosen.total, 1e-300)
+        objective = -float(weighed.sum())
+        calm = False
+        if self._last is not None:
+            change = weighed - self._last
+            noise = 0.0 if self._all else sqrt(float(((change - change.mean()) ** 2).sum()))
+            calm = abs(self.objective - objective) < max(
+                self._tol * (passes - self._last_passes), 2.0 * noise if self._tol else 0.0
+            )
+        self._last, self._last_passes, self.objective = weighed, passes, objective
+        return calm
+
+    def snapshot(self) -> tuple[Array | None, float, float]:
+        """Return what the next look needs of this one."""
+        return self._last, self._last_passes, self.objective
+
+    def restore(self, snapshot: tuple[Array | None, float, float]) -> None:
+        """Go on from an earlier look."""
+        if snapshot[0] is not None and np.shape(snapshot[0]) != self._documents.weight.shape:
+            raise ValueError("other documents were looked at")
+        self._last, self._last_passes, self.objective = snapshot
+
+
 class Clock:
     """Writes a fit's history down and tells who watches it; ``watch`` returns whether to stop."""
 
@@ -109,8 +151,6 @@ class TopicFitting:
         When to stop.
     leave_one_out : bool
         Whether em explains no token by what it has itself added to the counts.
-    allocate : callable
-        Makes arrays of the documents' topics, given their shape.
     """
 
     documents: Documents | StreamedDocuments
@@ -120,7 +160,6 @@ class TopicFitting:
     max_passes: int
     tol: float
     leave_one_out: bool = False
-    allocate: MakeArray = np.empty
 
     def fit(
         self, starts: Sequence[Array], seed: int, watch: Watch, keeper: NoStart | None = None
@@ -134,14 +173,10 @@ class TopicFitting:
             if fit.phase == OVER:
                 return fit
             clock = Clock(watch, fit.moments[-1].seconds if fit.moments else 0.0)
-            if self.plan.by_tokens is not None:
-                self._by_tokens(fit, seed, clock, kept)
-            else:
-                with DeferredInterrupt() as interrupt:
-                    try:
-                        self._by_phases(fit, starts, seed, clock, kept, interrupt.check)
-                    except KeyboardInterrupt:
-                        fit.interrupted = True
+            try:
+                self._by_phases(fit, starts, seed, clock, kept)
+            except KeyboardInterrupt:
+                fit.interrupted = True
             if not fit.interrupted:
                 fit.phase, fit.within = OVER, None
                 kept.save(lambda: vars(fit), is_end=True)
@@ -150,12 +185,13 @@ class TopicFitting:
     def _begin(self, starts: Sequence[Array], keeper: NoStart) -> TopicFit:
         """Return where the fit was left, or its beginning."""
         kept = keeper.load()
-        shares = self.allocate((self.documents.n, len(self.alpha)))
+        shares = self.documents.allocate((self.documents.n, len(self.alpha)))
+        shares[:] = 1.0 / len(self.alpha)
         if kept is None:
-            shares[:] = 1.0 / len(self.alpha)
             return TopicFit(starts[0], shares)
         with keeper.reading():
             fit = TopicFit(**kept)
+            fit.doc_topic = shares if fit.doc_topic is None else fit.doc_topic
             check_form("doc_topic", fit.doc_topic, shares)
             for part in (fit.topics, *(() if fit.counts is None else (fit.counts,))):
                 check_form("topics", part, starts[0])
@@ -166,24 +202,30 @@ class TopicFitting:
             return fit
 
     def _by_phases(
-        self, fit: TopicFit, starts: Sequence[Array], seed: int, clock: Clock, keeper: NoStart,
-        between: Callable[[], None],
-    ) -> None:  # fmt: skip
-        """Choose a start, read the documents once, and go on by documents or by em: what is left of it."""
+        self, fit: TopicFit, starts: Sequence[Array], seed: int, clock: Clock, keeper: NoStart
+    ) -> None:
+        """Choose a start, read the documents once, and go on by the method: what is left of it."""
+        if self.plan.by_tokens is not None:
+            self._by_tokens(fit, self.plan.by_tokens, seed, clock, keeper)
+            return
         if fit.phase == CHOICE:
-            fit.topics, fit.tried = best_start(starts, self.documents, self.alpha, self.beta, between)
+            with DeferredInterrupt() as interrupt:
+                fit.topics, fit.tried = best_start(
+                    starts, self.documents, self.alpha, self.beta, interrupt.check
+                )
             fit.passes, fit.phase = fit.tried, READING
         if fit.phase == READING:
             stop = False
             if self.plan.first is not None:
-                stop = self._by_documents(fit, self.plan.first, 1, seed, clock, keeper, between)
+                stop = self._by_documents(fit, self.plan.first, 1, seed, clock, keeper)
             fit.phase, fit.within = METHOD, None
             if stop and self.plan.by_documents is None:
                 return
         if self.plan.by_documents is not None:
-            self._by_documents(fit, self.plan.by_documents, None, seed, clock, keeper, between)
+            self._by_documents(fit, self.plan.by_documents, None, seed, clock, keeper)
         else:
-            self._em(fit, clock, keeper, between)
+            with DeferredInterrupt() as interrupt:
+                self._em(fit, clock, keeper, interrupt.check)
 
     def e_step(
         self, fit: TopicFit, doc_topic: Array, between: Callable[[], None] = lambda: None
@@ -220,81 +262,82 @@ class TopicFitting:
             keeper.save(lambda: vars(fit))
 
     def _by_documents(
-        self, fit: TopicFit, method: Any, most: int | None, seed: int, clock: Clock, keeper: NoStart,
-        between: Callable[[], None],
-    ) -> bool:  # fmt: skip
-        """Read the documents ``most`` times, or until they are at rest or the passes are used up."""
-        documents = self.documents
-        batches = DocumentBatches(
-            documents, self.alpha, self.beta, method, seed, fit.topics, fit.doc_topic, self.allocate
-        )
-        look = TopicLook(documents, self.alpha, self.tol)
-        calm, stop, before = 0, False, fit.passes
-        if fit.within is not None:
-            with keeper.reading():
-                calm, before, running, looked = fit.within
-                batches.restore(running)
-                look.restore(looked)
-        try:
-            while not (
-                stop or fit.converged or batches.epochs == most or fit.passes >= fit.tried + self.max_passes
-            ):
-                batches.epoch(between)
-                fit.counts = batches.counts()
-                fit.topics, fit.passes = m_step(fit.counts, self.beta), before + batches.passes
-                calm = calm + 1 if look.at(fit.topics, fit.passes) else 0
-                fit.converged = calm >= 2 and most is None
-                stop = clock.tell(fit, look.objective, batches.gamma, batches.rejected, method.name)
-                fit.within = (calm, before, batches.snapshot(), look.snapshot())
-                if not stop:
-                    keeper.save(lambda: vars(fit))
-        except KeyboardInterrupt:
-            fit.counts, fit.passes = batches.counts(), before + batches.passes
-            fit.topics = m_step(fit.counts, self.beta)
-            raise
-        return stop
+        self, fit: TopicFit, method: Method, most: int | None, seed: int, clock: Clock, keeper: NoStart
+    ) -> bool:
+        """Batches of documents, ``most`` epochs of them, or until they are at rest."""
+        documents, model = self.documents, DocumentModel(self.alpha, self.beta)
+        documents.doc_topic, bound = fit.doc_topic, model.bind(documents)
+        share = documents.total / (documents.total_weight * len(self.alpha))
 
-    def _by_tokens(self, fit: TopicFit, seed: int, clock: Clock, keeper: NoStart) -> None:
-        """The paper's setting: tokens drawn one by one (or in batches), by :func:`swiftem.run`."""
-        method, documents = self.plan.by_tokens, self.documents
-        assert method is not None
+        def take(theta: Theta, s: Array) -> None:
+            assert documents.doc_topic is not None
+            fit.counts, fit.doc_topic = bound.counts(s), documents.doc_topic
+            fit.topics = m_step(fit.counts, self.beta)
+
+        return self._by_run(
+            fit, clock, keeper, take, model, documents, method, s0=(fit.topics.T * share).ravel(), seed=seed,
+            n_iter=(most or self.max_passes) * method.epoch(documents.n), rests=most is None,
+        )  # fmt: skip
+
+    def _by_tokens(self, fit: TopicFit, method: Method, seed: int, clock: Clock, keeper: NoStart) -> None:
+        """The paper's setting: tokens, drawn one by one or in batches."""
+        documents = self.documents
         assert isinstance(documents, Documents), "refused before"
         source = CountSource(documents.matrix(), None if (documents.weight == 1).all() else documents.weight)
         model = PLSAModel(
             len(self.alpha), alpha=float(self.alpha[0]) / source.total_weight,
             beta=float(self.beta.flat[0]) / source.total_weight,
         )  # fmt: skip
-        epoch = method.epoch(source.n)
-        gamma: Schedule = resolve(method.step_size, source.n, method.batch_size)
-        look = TopicLook(documents, self.alpha, self.tol)
-        calm = 0
-        if fit.within is not None:
-            with keeper.reading():
-                calm, looked = fit.within
-                look.restore(looked)
 
-        def at_epoch(iterate: Iterate) -> bool:
-            nonlocal calm
-            if iterate.k == 0:
-                return False
-            fit.topics, fit.doc_topic = iterate.theta.topic_word, iterate.theta.doc_topic
-            fit.passes = iterate.passes
-            calm = calm + 1 if look.at(fit.topics, iterate.passes) else 0
-            stop = clock.tell(fit, look.objective, float(gamma(iterate.k)), iterate.rejected, method.name)
-            fit.converged = calm >= 2
-            fit.within = (calm, look.snapshot())
-            return stop or fit.converged
+        def take(theta: Theta, s: Array) -> None:
+            fit.topics, fit.doc_topic = theta.topic_word, theta.doc_topic
+            fit.counts = model.unpack(s, n_words=documents.n_words).topic_word * source.total_weight
 
         # One pass is for the statistics to start from; then n/b iterations cost so many.
         epochs = max(1, int((self.max_passes - 1) / COST[method.name]))
-        theta0 = model.theta(doc_topic=fit.doc_topic, topic_word=fit.topics)
-        result = run_problem(
-            Problem(model, source), method, theta0=theta0, n_iter=epochs * epoch, seed=seed,
-            record_every=epoch, record=lambda iterate: None, callback=at_epoch,
-            checkpoint=keeper.of_run(method, source.n, lambda: vars(fit)),
+        self._by_run(
+            fit, clock, keeper, take, model, source, method, seed=seed,
+            n_iter=epochs * method.epoch(source.n),
+            theta0=model.theta(doc_topic=fit.doc_topic, topic_word=fit.topics),
         )  # fmt: skip
-        theta: Theta = result.theta
-        fit.topics, fit.doc_topic, fit.passes = theta.topic_word, theta.doc_topic, result.passes
-        fit.interrupted = result.status == "interrupted"
-        if result.s is not None:
-            fit.counts = model.unpack(result.s, n_words=documents.n_words).topic_word * source.total_weight
+
+    def _by_run(
+        self, fit: TopicFit, clock: Clock, keeper: NoStart, take: Callable[[Theta, Array], None], model: Any,
+        source: Any, method: Method, *, rests: bool = True, **options: Any,
+    ) -> bool:  # fmt: skip
+        """Do :func:`swiftem.run`, with a look at each epoch; return whether who watches has stopped it.
+
+        ``take`` writes θ and s into the fit, ``rests`` is whether the run may end before its iterations do.
+        """
+        epoch, gamma = method.epoch(source.n), resolve(method.step_size, source.n, method.batch_size)
+        look = TopicLook(self.documents, self.alpha, self.tol)
+        calm, stop, before, looked_at = 0, False, fit.passes, -1
+        if fit.within is not None:
+            with keeper.reading():
+                calm, stop, before, looked = fit.within
+                look.restore(looked)
+
+        def at_epoch(iterate: Iterate) -> bool:
+            nonlocal calm, stop, looked_at
+            if iterate.k == 0:
+                return False
+            looked_at = iterate.k
+            take(iterate.theta, iterate.s)
+            fit.passes = before + iterate.passes
+            calm = calm + 1 if look.at(fit.topics, fit.passes) else 0
+            fit.converged = calm >= 2 and rests
+            stop = clock.tell(fit, look.objective, float(gamma(iterate.k)), iterate.rejected, method.name)
+            fit.within = (calm, stop, before, look.snapshot())
+            return stop or fit.converged or fit.passes >= fit.tried + self.max_passes
+
+        result = run_problem(
+            Problem(model, source), method, **options, record_every=epoch, record=lambda iterate: None,
+            callback=at_epoch,
+            checkpoint=keeper.of_run(method, source.n, lambda: vars(fit) | {"doc_topic": None}),
+        )  # fmt: skip
+        if result.s is not None and result.n_iter != looked_at:
+            take(result.theta, result.s)
+            fit.passes = before + result.passes
+        if result.status == "interrupted":
+            raise KeyboardInterrupt
+        return stop

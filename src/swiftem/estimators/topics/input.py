@@ -16,12 +16,11 @@ from swiftem.data.documents.document_source import DocumentSource
 from swiftem.data.documents.open_documents import open_documents
 from swiftem.data.documents.sparse_structure import checked_sparse, is_sparse
 from swiftem.data.sample_weight import check_weights
-from swiftem.estimators.topics.documents import PIECES, Documents
+from swiftem.engine.documents import PIECES, Documents
+from swiftem.engine.streamed_documents import StreamedDocuments
 from swiftem.estimators.topics.first_topics import CLUSTERED, FEW, clustered_topics, random_topics
-from swiftem.estimators.topics.fit import MakeArray
 from swiftem.estimators.topics.plan import SMALL, TopicPlan, starts_for
 from swiftem.estimators.topics.queries import as_strength
-from swiftem.estimators.topics.streamed_documents import StreamedDocuments
 from swiftem.estimators.validated import read_weights, validated
 from swiftem.files.scratch import in_words, scratch_array
 
@@ -80,23 +79,23 @@ class TopicInput:
             documents = Documents(counts, weight)
             if reset and weight is not None and not (weight > 0).all():
                 there = np.flatnonzero(weight > 0)
-                documents = documents.take(there)
+                documents = documents.some(there)
         if reset and not documents.total > 0:
             raise ValueError("X must have at least one token in a document of positive weight, got none.")
         return documents, there
 
-    def _allocator(self, documents: Documents | StreamedDocuments, plan: TopicPlan) -> MakeArray:
-        """Return what makes arrays of the documents' topics; refuse what cannot be done."""
+    def _check_memory(self, documents: Documents | StreamedDocuments, plan: TopicPlan) -> None:
+        """Have documents' topics in a scratch file where they do not fit; refuse what cannot be done."""
         limit = read_memory_limit(self.memory_limit)
         if not isinstance(documents, StreamedDocuments):
-            return np.empty
+            return
         if plan.by_tokens is not None:
             raise ValueError(
                 f"X can only be read in order, and {plan.name} draws tokens by number: use em, sem or sem-vr "
                 "with sampling='documents', or load the counts with read_corpus."
             )
         if limit is None:
-            return np.empty
+            return
         needed = (
             BASE + START + TABLES * 8 * documents.n_words * self.n_components + BLOCKS * documents.largest
             + 6 * 8 * documents.n
@@ -107,9 +106,8 @@ class TopicInput:
                 f"{documents.n_words:,} words, got {in_words(limit)}."
             )
         copies = 3 if plan.name == "sem-vr" else 2
-        if needed + copies * 8 * documents.n * self.n_components <= limit:
-            return np.empty
-        return lambda shape: scratch_array(shape, np.float64, self.scratch)
+        if needed + copies * 8 * documents.n * self.n_components > limit:
+            documents.allocate = lambda shape: scratch_array(shape, np.float64, self.scratch)
 
     def _counts(self, X: Any, *, reset: bool) -> Any:
         """Return counts as a CSR array of float64, checked."""

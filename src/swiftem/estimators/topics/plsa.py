@@ -22,11 +22,11 @@ from swiftem._typing import Array
 from swiftem._warn import warn
 from swiftem.certificate import relative_change
 from swiftem.checkpoints.check_position import check_form
+from swiftem.engine.documents import Documents
 from swiftem.estimators.fit_checkpoint import NoStart, open_fit
 from swiftem.estimators.history import History
 from swiftem.estimators.mixture.plan import METHOD_NAMES, MOST_PASSES
 from swiftem.estimators.persistence import Persistent
-from swiftem.estimators.topics.documents import Documents
 from swiftem.estimators.topics.file import TopicFile
 from swiftem.estimators.topics.first_topics import INITS
 from swiftem.estimators.topics.fit import TopicFit, TopicFitting
@@ -246,7 +246,7 @@ class PLSA(
         plan = plan_topics(
             self.method, self.sampling, self.batch_size, self.step_size, n_documents=documents.n
         )
-        allocate = self._allocator(documents, plan)
+        self._check_memory(documents, plan)
         if plan.by_tokens is not None and (np.ptp(alpha) or np.ptp(beta)):
             raise ValueError(
                 "alpha and beta must be numbers where tokens are drawn: use sampling='documents' or em."
@@ -258,7 +258,7 @@ class PLSA(
             )
         passes = min(int(self.max_iter), MOST_PASSES)
         tol = check_real("tol", self.tol, minimum=0.0)
-        fitting = TopicFitting(documents, alpha, beta, plan, passes, tol, leave_one_out, allocate)
+        fitting = TopicFitting(documents, alpha, beta, plan, passes, tol, leave_one_out)
 
         def make() -> tuple[list[Array], int]:
             random_state = check_random_state(self.random_state)
@@ -291,7 +291,7 @@ class PLSA(
         self.method_, self.history_ = fitting.plan.name, History(fit.moments)
         self.converged_, self.n_iter_ = fit.converged, int(np.ceil(fit.passes - fit.tried - 1e-9))
         self.components_ = np.ascontiguousarray(fit.topics)
-        ahead = fitting.allocate(fit.doc_topic.shape)
+        ahead = documents.allocate(fit.doc_topic.shape)
         ahead[:] = fit.doc_topic
         after, value = fitting.e_step(fit, ahead)
         # Batches leave documents where they were when they were last read.

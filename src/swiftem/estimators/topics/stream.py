@@ -12,8 +12,9 @@ from sklearn.utils import check_random_state
 
 from swiftem._checks import check_int, shown
 from swiftem._typing import Array
-from swiftem.estimators.topics.documents import Documents
-from swiftem.estimators.topics.running_counts import RunningCounts, m_step
+from swiftem.engine.document_lane import RunningCounts
+from swiftem.engine.documents import Documents
+from swiftem.models.documents import m_step
 
 __all__ = ["TopicStream"]
 
@@ -60,19 +61,18 @@ class TopicStream:
         if first:
             (topics,) = self._starts(documents, beta, check_random_state(self.random_state))[:1]
             self._word_counts, self.n_iter_ = topics * (STREAM_START / len(topics)), 0
-        seen = float(self._word_counts.sum())
-        running = RunningCounts(self._word_counts, beta)
+        seen = first_seen = float(self._word_counts.sum())
+        running = RunningCounts(self._word_counts.T, beta, seen)
         for start in range(0, documents.n, STREAM_BATCH):
-            batch, words = documents.batch(np.arange(start, min(start + STREAM_BATCH, documents.n)))
+            batch: Any = documents.take(np.arange(start, min(start + STREAM_BATCH, documents.n))).y
             if batch.total > 0:
                 uniform = np.full((batch.n, len(alpha)), 1.0 / len(alpha))
-                change, _ = batch.sums(running.topics_at(words), alpha, uniform, *STREAM_ROUNDS)
+                change, _ = batch.sums(uniform, running.topics_at(batch.words), alpha, *STREAM_ROUNDS)
                 gamma = 1.0 - (seen / (seen + batch.total)) ** STREAM_POWER
-                running.step(words, change * (seen / batch.total), gamma)
-                grown = (seen + batch.total) / seen
-                running.grow(grown)
+                running.step(batch.words, change * (first_seen / batch.total), gamma)
                 seen += batch.total
-        self._word_counts = np.ascontiguousarray(running.counts())
+                running.tokens = seen
+        self._word_counts = np.ascontiguousarray(running.counts().T) * (seen / first_seen)
         self.components_ = np.ascontiguousarray(m_step(self._word_counts, beta))
         self.doc_topic_ = documents.fold_in(self.components_, alpha)[0]
         self.topic_counts_ = self._word_counts.sum(axis=1)

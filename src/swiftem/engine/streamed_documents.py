@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -11,11 +11,12 @@ from numpy.typing import ArrayLike
 from swiftem._typing import Array, Index
 from swiftem.data.documents.document_source import DocumentSource
 from swiftem.data.documents.sparse_structure import checked_sparse
-from swiftem.data.draws import BlockDraws, Draws, Entropy
 from swiftem.data.fingerprint import fingerprint
 from swiftem.data.rows.read_ahead import read_ahead
+from swiftem.data.rows.stored_source import Layout
 from swiftem.data.sample_weight import check_weights, read_sample_weight
-from swiftem.estimators.topics.documents import Documents
+from swiftem.data.source import Access, Batch
+from swiftem.engine.documents import Documents
 
 __all__ = ["BLOCK", "StreamedDocuments"]
 
@@ -24,7 +25,7 @@ BLOCK = 4096
 
 
 class StreamedDocuments:
-    """What :class:`~swiftem.estimators.topics.documents.Documents` does, over blocks of a source.
+    """What :class:`~swiftem.engine.documents.Documents` does, over blocks of a source.
 
     Blocks come in the order of the source, the next ones read while one is worked on. Sums over documents
     are those of the blocks, added in order. Batches are drawn from one block after the other, shuffled
@@ -47,16 +48,22 @@ class StreamedDocuments:
         Tokens, weighted.
     largest : int
         Bytes of the largest block.
+    doc_topic, allocate
+        As of :class:`~swiftem.engine.documents.Documents`.
 
     Examples
     --------
     >>> import scipy.sparse as sp
     >>> from swiftem.data import CsrDocuments
-    >>> from swiftem.estimators.topics.streamed_documents import StreamedDocuments
+    >>> from swiftem.engine.streamed_documents import StreamedDocuments
     >>> documents = StreamedDocuments(CsrDocuments(sp.csr_array([[2, 0], [0, 0], [1, 1]])))
     >>> documents.n, documents.n_entries, documents.total, documents.length
     (3, 3, 4.0, array([2., 0., 2.]))
     """
+
+    access: ClassVar[Access] = "sequential"
+    doc_topic: Array | None = None
+    allocate: Callable[[tuple[int, int]], Array] = staticmethod(np.empty)  # type: ignore[assignment]
 
     def __init__(self, source: DocumentSource, weight: ArrayLike | None = None) -> None:
         self._source, self.n_words = source, source.n_words
@@ -73,7 +80,7 @@ class StreamedDocuments:
             raise ValueError("X must have at least one document, got none.")
         given = read_sample_weight(weight, self.n, "document")
         self.weight: Array = np.ones(self.n) if given is None else given
-        self.total = float(self.weight @ self.length)
+        self.total, self.total_weight = float(self.weight @ self.length), float(self.weight.sum())
         self._held: dict[int, Documents] = {}
         self._coming: Generator[tuple[int, Any], None, None] | None = None
 
@@ -104,12 +111,12 @@ class StreamedDocuments:
             f"streamed documents of {self.n_words} words, {self._source.fingerprint()}", self.weight
         )
 
-    def draws(self, entropy: Entropy, batch_size: int) -> Draws:
-        """Return numbers of documents, shuffled within blocks that come in order."""
-        edges = np.append(np.arange(0, self.n, BLOCK), self.n)
-        return BlockDraws(entropy, edges, 1, True, batch_size=batch_size, streams=1)
+    @property
+    def layout(self) -> Layout:
+        """How documents are drawn: shuffled within blocks that come in order."""
+        return Layout(np.append(np.arange(0, self.n, BLOCK), self.n), 1, True)
 
-    def take(self, numbers: Index) -> Documents:
+    def some(self, numbers: Index) -> Documents:
         """Return some of the documents, numbers ascending, in memory; costs a reading."""
         import scipy.sparse as sp
 
@@ -120,16 +127,23 @@ class StreamedDocuments:
                 rows.append(block.matrix()[numbers[low:high] - part.start])
         return Documents(sp.csr_array(sp.vstack(rows, format="csr")), self.weight[numbers])
 
-    def batch(self, numbers: Index) -> tuple[Documents, Index]:
-        """Return documents of one block or two that follow each other, and the numbers of their words."""
+    def take(self, index: Index) -> Batch:
+        """As :meth:`Documents.take`, of one block or two that follow each other."""
         import scipy.sparse as sp
 
-        of = numbers // BLOCK
+        of = index // BLOCK
         order = np.argsort(of, kind="stable")
         self._hold(set(of.tolist()))
-        rows = [self._held[b].matrix()[numbers[of == b] % BLOCK] for b in sorted(self._held)]
+        rows = [self._held[b].matrix()[index[of == b] % BLOCK] for b in sorted(self._held)]
         counts = sp.csr_array(sp.vstack(rows, format="csr"))[np.argsort(order, kind="stable")]
-        return Documents(counts, self.weight[numbers]).batch(np.arange(len(numbers)))
+        found = Documents(counts, self.weight[index]).take(np.arange(len(index)))
+        return found._replace(index=index)
+
+    def blocks(self, rows: int) -> Iterator[Batch]:
+        """Yield all documents in order, a block of the source at a time."""
+        for part, block in self._blocks():
+            found = block.take(np.arange(block.n))
+            yield found._replace(index=found.index + part.start)
 
     def _hold(self, wanted: set[int]) -> None:
         """Have these blocks at hand, and no others; where reading comes to its end, it begins anew."""
@@ -149,38 +163,26 @@ class StreamedDocuments:
             self._coming.close()
             self._coming = None
 
-    def em_pass(
-        self, doc_topic: Array, topics: Array, alpha: Array, between: Callable[[], None] = lambda: None
-    ) -> tuple[Array, float]:
+    def em_pass(self, doc_topic: Array, *given: Any) -> tuple[Array, float]:
         """As :meth:`Documents.em_pass`."""
-        return self._summed(lambda block, part: block.em_pass(doc_topic[part], topics, alpha, between))
+        return self._summed(Documents.em_pass, doc_topic, given)
 
-    def leave_one_out_pass(
-        self, doc_topic: Array, topics: Array, totals: Array, alpha: Array, beta: Array,
-        between: Callable[[], None] = lambda: None,
-    ) -> tuple[Array, float]:  # fmt: skip
+    def leave_one_out_pass(self, doc_topic: Array, *given: Any) -> tuple[Array, float]:
         """As :meth:`Documents.leave_one_out_pass`."""
-        return self._summed(
-            lambda block, part: block.leave_one_out_pass(
-                doc_topic[part], topics, totals, alpha, beta, between
-            )
-        )
+        return self._summed(Documents.leave_one_out_pass, doc_topic, given)
 
-    def sums(
-        self, word_topic: Array, alpha: Array, doc_topic: Array, max_iter: int, tol: float,
-        between: Callable[[], None] = lambda: None,
-    ) -> tuple[Array, int]:  # fmt: skip
+    def sums(self, doc_topic: Array, *given: Any) -> tuple[Array, int]:
         """As :meth:`Documents.sums`."""
-        by_word, evaluations = self._summed(
-            lambda block, part: block.sums(word_topic, alpha, doc_topic[part], max_iter, tol, between)
-        )
-        return by_word, int(evaluations)
+        return self._summed(Documents.sums, doc_topic, given)
 
-    def _summed(self, work: Callable[[Documents, slice], tuple[Array, float]]) -> tuple[Array, float]:
+    def _summed(
+        self, work: Callable[..., tuple[Array, Any]], doc_topic: Array, given: tuple[Any, ...]
+    ) -> tuple[Array, Any]:
+        """Return what ``work`` returns of each block, added up."""
         total: Array | None = None
-        value = 0.0
+        value = 0
         for part, block in self._blocks():
-            found, here = work(block, part)
+            found, here = work(block, doc_topic[part], *given)
             total = found if total is None else total.__iadd__(found)
             value += here
         assert total is not None, "there is at least one document"

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterator
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from swiftem._typing import Array, Index
-from swiftem.data.draws import Draws, Entropy, SeededDraws
 from swiftem.data.fingerprint import fingerprint
+from swiftem.data.rows.stored_source import Layout
+from swiftem.data.source import Access, Batch
 from swiftem.engine.threads import in_order
-from swiftem.estimators.topics.running_counts import by_rows
+from swiftem.models.documents import by_rows
 
 __all__ = ["Documents"]
 
@@ -60,7 +61,7 @@ class _Rows(NamedTuple):
 
 
 class Documents:
-    """A corpus of counts.
+    """A corpus of counts: a source whose samples are documents.
 
     What is summed up over documents is summed by pieces that depend on the data alone, and the pieces are
     added in order: the number of threads changes no bit.
@@ -76,16 +77,27 @@ class Documents:
     ----------
     total : float
         Tokens, weighted.
+    words : ndarray of int, shape (V,), or None
+        The words' numbers where the documents were taken from others; None: they are 0, 1, ...
+    doc_topic : ndarray, shape (D, K), or None
+        Where the documents' E-steps have led, and the next ones begin; None: uniform.
+    allocate : callable
+        Makes arrays of that shape.
 
     Examples
     --------
     >>> import numpy as np, scipy.sparse as sp
-    >>> from swiftem.estimators.topics.documents import Documents
+    >>> from swiftem.engine.documents import Documents
     >>> documents = Documents(sp.csr_array([[2, 1, 0], [0, 1, 1]]))
     >>> topics = np.array([[0.6, 0.3, 0.1], [0.1, 0.3, 0.6]])
     >>> documents.fold_in(topics, np.full(2, 0.1))[0].argmax(axis=1)
     array([0, 1])
     """
+
+    access: ClassVar[Access] = "random"
+    words: Index | None = None
+    doc_topic: Array | None = None
+    allocate: Callable[[tuple[int, int]], Array] = staticmethod(np.empty)  # type: ignore[assignment]
 
     def __init__(self, X: Any, weight: Array | None = None) -> None:
         self.n, self.n_words = X.shape
@@ -110,9 +122,15 @@ class Documents:
             f"documents of {self.n_words} words", self.begin, self.word, self.count, self.weight
         )
 
-    def draws(self, entropy: Entropy, batch_size: int) -> Draws:
-        """Return numbers of documents, in random order, each once an epoch."""
-        return SeededDraws(entropy, self.n, batch_size, ["shuffled"])
+    @property
+    def total_weight(self) -> float:
+        """Sum of the documents' weights."""
+        return float(self.weight.sum())
+
+    @property
+    def layout(self) -> Layout:
+        """How documents are drawn: in random order, each once an epoch."""
+        return Layout(np.array([0, self.n]), 1, True)
 
     def matrix(self) -> Any:
         """Return the counts as a CSR array, shape (D, V)."""
@@ -120,27 +138,28 @@ class Documents:
 
         return csr_array((self.count, self.word, self.begin), shape=(self.n, self.n_words))
 
-    def take(self, numbers: Index) -> Documents:
+    def some(self, numbers: Index) -> Documents:
         """Return some of the documents, with all words."""
         return Documents(self.matrix()[numbers], self.weight[numbers])
 
-    def batch(self, numbers: Index) -> tuple[Documents, Index]:
-        """Return some of the documents, with the words that they have, and the numbers of those words."""
+    def take(self, index: Index) -> Batch:
+        """Return the documents with these numbers, as :class:`Documents` of the words that they have."""
         from swiftem.engine.numba.plsa_documents import gather
 
         if self._place is None:
             self._place = np.full(self.n_words, -1, dtype=np.int32)
-        entries = int((self.begin[numbers + 1] - self.begin[numbers]).sum())
-        begin, word, count = (
-            np.empty(len(numbers) + 1, np.int64),
-            np.empty(entries, np.int32),
-            np.empty(entries),
-        )
-        words = np.empty(min(entries, self.n_words), dtype=np.int64)
-        found = gather(numbers, self.begin, self.word, self.count, self._place, begin, word, count, words)
-        return Documents(_Rows(begin, word, count, (len(numbers), found)), self.weight[numbers]), words[
-            :found
-        ]
+        entries = int((self.begin[index + 1] - self.begin[index]).sum())
+        begin, word = np.empty(len(index) + 1, np.int64), np.empty(entries, np.int32)
+        count, words = np.empty(entries), np.empty(min(entries, self.n_words), dtype=np.int64)
+        found = gather(index, self.begin, self.word, self.count, self._place, begin, word, count, words)
+        taken = Documents(_Rows(begin, word, count, (len(index), found)), self.weight[index])
+        taken.words = words[:found]
+        return Batch(taken, taken.weight, index)  # type: ignore[arg-type]
+
+    def blocks(self, rows: int) -> Iterator[Batch]:
+        """Yield all documents in order, at most ``rows`` at a time."""
+        for start in range(0, self.n, rows):
+            yield self.take(np.arange(start, min(start + rows, self.n)))
 
     def pieces(self, most: int = PIECES, least_entries: int = LEAST_ENTRIES) -> list[tuple[int, int]]:
         """Return at most so many ranges of documents, with about as many entries each."""
@@ -158,6 +177,40 @@ class Documents:
         most = min(PIECES, room, self.n_entries // max(1, least))
         # A power of two: so many threads have about as much to do each.
         return self.pieces(1 << max(0, most.bit_length() - 1), 1)
+
+    @property
+    def _entries(self) -> tuple[Any, ...]:
+        return self.begin, self.word, self.count, self.weight
+
+    def _over(
+        self, work: Callable[..., float], shape: tuple[int, ...], between: Callable[[], None], rounds: int = 1
+    ) -> tuple[Array, float]:
+        """Return the sums over pieces, (V, K), and of their values; ranges of words are added up by threads.
+
+        ``work(sums, first, last)`` adds those of a piece to ``sums``.
+        """
+
+        def piece(first: int, last: int) -> tuple[Array, float]:
+            by_word = self._spare.zeros(shape)
+            return by_word, work(by_word, first, last)
+
+        sums, total = [], 0.0
+        for part, value in in_order(piece, self._summed(shape[1], rounds)):
+            between()
+            sums.append(part)
+            total += value
+
+        def add(first: int, last: int) -> None:
+            for part in sums[1:]:
+                sums[0][first:last] += part[first:last]
+
+        ranges = [(0, len(sums[0]))]
+        if len(sums) > 1 and sums[0].size > LEAST_ENTRIES:
+            ranges = list(pairwise(np.linspace(0, len(sums[0]), PIECES + 1).astype(int).tolist()))
+        for _ in in_order(add, ranges):
+            pass
+        self._spare.keep(sums[1:])
+        return sums[0], total
 
     def em_pass(
         self, doc_topic: Array, topics: Array, alpha: Array, between: Callable[[], None] = lambda: None
@@ -184,17 +237,11 @@ class Documents:
         """
         from swiftem.engine.numba.plsa_documents import pass_over
 
-        word_topic = np.ascontiguousarray(topics.T)
-
-        def piece(first: int, last: int) -> tuple[Array, float]:
-            by_word = self._spare.zeros(word_topic.shape)
-            value = pass_over(
-                self.begin, self.word, self.count, self.weight, doc_topic, word_topic, alpha, by_word,
-                first, last,
-            )  # fmt: skip
-            return by_word, value
-
-        by_word, value = _added(in_order(piece, self._summed(len(alpha))), between, self._spare)
+        word_topic, entries = np.ascontiguousarray(topics.T), self._entries
+        by_word, value = self._over(
+            lambda sums, *piece: pass_over(*entries, doc_topic, word_topic, alpha, sums, *piece),
+            word_topic.shape, between,
+        )  # fmt: skip
         return by_word.T, value
 
     def leave_one_out_pass(
@@ -212,18 +259,11 @@ class Documents:
         """
         from swiftem.engine.numba.plsa_leave_one_out import leave_one_out_pass
 
-        word_topic = np.ascontiguousarray(topics.T)
-        floor = by_rows(beta, len(alpha))
-
-        def piece(first: int, last: int) -> tuple[Array, float]:
-            by_word = self._spare.zeros(word_topic.shape)
-            value = leave_one_out_pass(
-                self.begin, self.word, self.count, self.weight, self.length, doc_topic, word_topic, totals,
-                alpha, floor, by_word, first, last,
-            )  # fmt: skip
-            return by_word, value
-
-        by_word, value = _added(in_order(piece, self._summed(len(alpha))), between, self._spare)
+        word_topic, floor = np.ascontiguousarray(topics.T), by_rows(beta, len(alpha))
+        given = (*self._entries, self.length, doc_topic, word_topic, totals, alpha, floor)
+        by_word, value = self._over(
+            lambda sums, *piece: leave_one_out_pass(*given, sums, *piece), word_topic.shape, between
+        )
         return by_word.T, value
 
     def fold_in(
@@ -252,19 +292,19 @@ class Documents:
         return found, log_likelihood
 
     def sums(
-        self, word_topic: Array, alpha: Array, doc_topic: Array, max_iter: int, tol: float,
+        self, doc_topic: Array, word_topic: Array, alpha: Array, max_iter: int, tol: float,
         between: Callable[[], None] = lambda: None,
     ) -> tuple[Array, int]:  # fmt: skip
         """Fold all documents in by plain iterations, and sum up their words.
 
         Parameters
         ----------
+        doc_topic : ndarray, shape (D, K)
+            Topics to start from, replaced by those found.
         word_topic : ndarray, shape (V, K)
             Words of the topics.
         alpha : ndarray, shape (K,)
             Added to the documents' counts of topics.
-        doc_topic : ndarray, shape (D, K)
-            Topics to start from, replaced by those found.
         max_iter, tol
             When a document stops.
 
@@ -277,38 +317,8 @@ class Documents:
         """
         from swiftem.engine.numba.plsa_documents import sums_of
 
-        def piece(first: int, last: int) -> tuple[Array, int]:
-            by_word = self._spare.zeros(word_topic.shape)
-            evaluations = sums_of(
-                self.begin, self.word, self.count, self.weight, word_topic, alpha, max_iter, tol, by_word,
-                doc_topic, first, last,
-            )  # fmt: skip
-            return by_word, evaluations
-
-        by_word, evaluations = _added(in_order(piece, self._summed(len(alpha), INNER)), between, self._spare)
+        given = (*self._entries, word_topic, alpha, max_iter, tol)
+        by_word, evaluations = self._over(
+            lambda sums, *piece: sums_of(*given, sums, doc_topic, *piece), word_topic.shape, between, INNER
+        )
         return by_word, int(evaluations)
-
-
-def _added(
-    parts: Iterable[tuple[Array, float]], between: Callable[[], None], spare: Spare
-) -> tuple[Array, float]:
-    """Return the sum over pieces, (V, K), and of their values; ranges of words are added up by threads."""
-    sums, total = [], 0.0
-    for part, value in parts:
-        between()
-        sums.append(part)
-        total += value
-
-    def add(first: int, last: int) -> None:
-        for part in sums[1:]:
-            sums[0][first:last] += part[first:last]
-
-    n_words = len(sums[0])
-    ranges = [(0, n_words)]
-    if len(sums) > 1 and sums[0].size > LEAST_ENTRIES:
-        bounds = np.linspace(0, n_words, PIECES + 1).astype(int).tolist()
-        ranges = list(pairwise(bounds))
-    for _ in in_order(add, ranges):
-        pass
-    spare.keep(sums[1:])
-    return sums[0], total

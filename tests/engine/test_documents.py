@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from swiftem.estimators.topics.documents import PIECES, Documents
+from swiftem.engine.documents import PIECES, Documents
 
 
 def test_lengths_and_total():
@@ -15,7 +15,7 @@ def test_lengths_and_total():
     np.testing.assert_array_equal(documents.length, [0, 3.5, 0, 3, 0])
     assert documents.total == 10.0
     np.testing.assert_array_equal(documents.matrix().toarray(), X.toarray())
-    np.testing.assert_array_equal(documents.take(np.array([3, 1])).length, [3, 3.5])
+    np.testing.assert_array_equal(documents.some(np.array([3, 1])).length, [3, 3.5])
 
 
 @pytest.mark.parametrize("lengths", [[200_000], [0, 100_000, 0, 0, 100_000], [50] * 4000, [0]])
