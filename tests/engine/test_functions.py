@@ -10,7 +10,7 @@ from compiled_models import compare, in_domain, own, some
 from helpers import STOCHASTIC, assert_close, leaves
 
 pytestmark = pytest.mark.usefixtures("taken")
-every_method = pytest.mark.parametrize("name", STOCHASTIC)
+every_method = pytest.mark.parametrize("name", [*STOCHASTIC, "spider"])
 
 
 @every_method

@@ -10,8 +10,8 @@ import numpy as np
 from swiftem._typing import Array
 from swiftem.engine.compiled_lane import CompiledLane
 from swiftem.engine.lane import Current, Lane, Task, step_sizes
-from swiftem.engine.parts import Drawn, Samples
-from swiftem.engine.plsa_expectation import MOST_TOKENS, PLSAExpectation, Tokens, read_tokens
+from swiftem.engine.parts import Drawn, Whole
+from swiftem.engine.plsa_expectation import MOST_TOKENS, PLSAExpectation, read_tokens
 from swiftem.methods.update import Update, declared
 from swiftem.models.plsa import BoundPLSA, PLSAModel, PLSATheta
 from swiftem.schedules import constant
@@ -42,14 +42,6 @@ class PLSASnapshot(NamedTuple):
     before: Before | None
 
 
-class AllTokens(Samples):
-    """The tokens of a source, written out."""
-
-    def __init__(self, tokens: Tokens) -> None:
-        self.y, self.weight = tokens
-        self._source, self.most_rows = None, None  # type: ignore[assignment]
-
-
 class PLSALane(CompiledLane):
     r"""Statistics as p·B + scale·u, by documents and by words: :mod:`swiftem.engine.numba.plsa`.
 
@@ -71,7 +63,7 @@ class PLSALane(CompiledLane):
         from swiftem.engine.numba import plsa, plsa_batch
 
         known = task.e_step.tokens if isinstance(task.e_step, PLSAExpectation) else read_tokens(task.source)
-        super().__init__(task, update, AllTokens(known))
+        super().__init__(task, update, Whole(*known))
         self.model: BoundPLSA = task.model  # type: ignore[assignment]
         n, w, b = task.source.n, task.source.total_weight, task.method.batch_size
         sizes, n_topics = (self.model.n_documents, self.model.n_words), self.model.model.n_topics
@@ -219,7 +211,10 @@ class PLSALane(CompiledLane):
 
     def _belongs(self, now: Current, before: Before | None) -> bool:
         """Tell whether the tables stand for ``now``: it may have been put together from several results."""
-        pairs = [*zip(now.theta, self.theta_of(now.s), strict=True), (flat(*self._statistics()), now.s)]
+        s, rounding = flat(*self._statistics()), 1e-14 * np.abs(now.s).max()  # p·C + (s − p·C) is all but s
+        if not np.allclose(s, now.s, rtol=0.0, atol=rounding):
+            return False
+        pairs = [*zip(now.theta, self.theta_of(now.s), strict=True)]
         if self.update.centre != "zero":
             pairs.append((flat(*self._centre()), now.state.centre))
         if self.update.reference == "anchor":
@@ -258,14 +253,14 @@ def flat(by_document: Array, by_word: Array) -> Array:
 def is_served(update: Update) -> bool:
     """Tell whether the loops can do this update.
 
-    >>> is_served(Update()), is_served(Update(reference="previous"))
+    >>> is_served(Update()), is_served(Update(reference="anchor", centre="memory", renewed_by="other"))
     (True, False)
     """
     if update.renewed_by != "none":
-        return update.centre == "memory" and update.reference in ("none", "memory")
-    if update.reference == "previous" and update.centre == "proxy":
+        return update.reference in ("none", "memory")
+    if update.centre == "proxy":
         return update.correction > 0.0
-    return update.reference in ("none", "anchor") and update.centre in ("zero", "anchor")
+    return "memory" not in (update.reference, update.centre)
 
 
 def plsa_lane(task: Task) -> Lane | None:
