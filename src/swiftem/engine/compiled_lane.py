@@ -116,7 +116,8 @@ class CompiledLane(FusedLane):
         """Take θ for the anchor, and the full pass there for the centre."""
         self.store(now)
         now.state = now.state._replace(anchor=now.theta, centre=self.task.e_step.full(now.theta))
-        self.centre = now.state.centre.copy()
+        if self.update.centre != "zero":
+            self.centre = now.state.centre.copy()
         self._loaded, self._moved, self._renewed = now.theta, False, now.k
         self._followed, self._anchor_theta = now.theta, None
 

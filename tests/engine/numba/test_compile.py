@@ -110,7 +110,7 @@ def copy_package(folder):
         target = folder / "swiftem" / path.relative_to(SOURCE)
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(path.read_bytes())
-    kernels = folder / "swiftem" / "kernels" / "numba"
+    kernels = folder / "swiftem" / "engine" / "numba"
     (kernels / "one_helper.py").write_text(
         "from swiftem.engine.numba.compile import inlined\n\n\n@inlined\ndef helper(x):\n    return 10 * x\n"
     )
