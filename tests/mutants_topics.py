@@ -129,7 +129,7 @@ MUTANTS = [
     (
         "batches of tokens: the centre's totals stay",
         "engine/numba/plsa_batch.py",
-        "totals[1, k] += change if rates is None else rates[2] * change",
+        "totals[1, k] += change if rates.ndim == 0 else rates[2] * change",
         "totals[1, k] += 0.0",
         f"'{TOKENS}::test_same_trajectory[fiem-three in a batch]'",
     ),

@@ -22,6 +22,10 @@ RENEW_TOTALS = 1 << 20
 """Iterations after which the topics' totals are added up anew, so that rounding does not pile up in them."""
 
 
+NOTHING = np.zeros(())
+"""What kernels take for an array that the method does not have."""
+
+
 class Before(NamedTuple):
     """θ of the iteration before: ``documents`` (D, K), ``words`` (V, K), ``norm`` (K,), ``prior`` (2,)."""
 
@@ -169,8 +173,9 @@ class PLSALane(CompiledLane):
         done, rejected, self.u_scale = self._loop(
             drawn.y, drawn.weight, self.mean_scale, self.share_scale,
             0.0 if update.reference == "none" else update.correction, steps, drawn.index[0],
-            drawn.index[1] if update.renewed_by == "other" else None, self.documents, self.words, self.totals,
-            self.u_scale, drawn.memory, self._before, self.rates, model.alpha, model.beta, self.work,
+            drawn.index[1] if update.renewed_by == "other" else NOTHING, self.documents, self.words,
+            self.totals, self.u_scale, NOTHING if drawn.memory is None else drawn.memory, self._before or (),
+            NOTHING if self.rates is None else self.rates, model.alpha, model.beta, self.work,
         )  # fmt: skip
         self.undone = len(steps) - done
         return rejected, 1

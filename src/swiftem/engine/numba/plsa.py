@@ -29,24 +29,24 @@ written out whole (``before``): it is the method's state, and the first tokens o
 The M-step, equation (mstep_plsa), is evaluated where the next tokens need it:
 r_k ∝ (max(s_dk, 0) + α') · (max(s_kv, 0) + β') / (Σ_v s_kv + β'V).
 
-Arguments of both loops, :func:`iterate` here and in :mod:`swiftem.engine.numba.plsa_batch`. Those that may be
-None are so at compile time: what they are for is then not compiled.
+Arguments of both loops, :func:`iterate` here and in :mod:`swiftem.engine.numba.plsa_batch`. What a method
+does not have is an array without dimensions, or, ``before``, an empty tuple: its code is then not compiled.
 
 - tokens (n, 2), uint32: document and word of each token.
 - sample_weight (n,), or (0,) when all tokens count alike; mean_scale = n / (W·b) and share_scale = 1 / W,
   W the sum of weights.
 - correction: λ, or 0 where nothing is taken off.
 - steps (T,): γ of each iteration. index, other (T, b): token numbers of each iteration, and of the second
-  stream, or None.
+  stream, if any.
 - documents (D, K), words (V, K): the one table; or (D, C, K) and (V, C, K), so that a token costs one place
   in memory for each. C = 2: B, u. C = 3: B, u, and the anchor's θ (topics of documents, words of topics times
   topic_scale).
 - totals (2, K): Σ_v s_kv, and λ Σ_v C_kv.
 - scale: as above.
-- memory (n, K) or None: responsibilities when last drawn; float64 or float32, and what it holds counts.
-- before or None: θ of the iteration before the first, as statistics (D, K), (V, K), 1 / (Σ_v s_kv + β'V), and
+- memory (n, K), if any: responsibilities when last drawn; float64 or float32, and what it holds counts.
+- before, if any: θ of the iteration before the first, as statistics (D, K), (V, K), 1 / (Σ_v s_kv + β'V), and
   α', β'. In the end that of the iteration before the next.
-- rates (3,) or None: p, c and λ; None: ones.
+- rates (3,): p, c and λ, unless they are ones.
 - alpha, beta: α', β'.
 - work (2b + 2, K): numbers that live for an iteration, and 1 / (Σ_v s_kv + β'V) in its last row.
 
@@ -112,7 +112,7 @@ def statistic(table: Any, row: int, k: int, scale: float, rates: Any) -> Any:
     """Return s of topic k: scale · u, or p · B + scale · u."""
     if table.ndim == 2:  # known when it compiles, as the next one: no test is left
         return scale * table[row, k]
-    if rates is None:
+    if rates.ndim == 0:
         return table[row, 0, k] + scale * table[row, 1, k]
     return rates[0] * table[row, 0, k] + scale * table[row, 1, k]
 
@@ -221,7 +221,7 @@ def iterate(
     tokens, sample_weight, mean_scale, share_scale, correction, steps, index, other,
     documents, words, totals, scale, memory, before, rates, alpha, beta, work
 ):  # fmt: skip
-    """Do iterations of one token each: sem, sem-vr and fiem, and iem where γ = 1; ``before`` is None.
+    """Do iterations of one token each: sem, sem-vr and fiem, and iem where γ = 1; there is no ``before``.
 
     Δ_i is taken before the row of the memory is written, also where i and j coincide.
     """
@@ -229,27 +229,27 @@ def iterate(
     row, row_other, norm = work[0], work[1], work[3]
     low, low_centre = norms(totals, prior, norm), totals[1].min() + prior
     order, rejected = index.reshape(index.size), 0
-    if other is not None:
+    if other.ndim == 2:
         order_j = other.reshape(other.size)
     for t in range(order.shape[0]):
         read_ahead(t, order, tokens, documents, words)
-        if memory is not None:
+        if memory.ndim == 2:
             read_memory_ahead(t, order, memory)
-        if other is not None:
+        if other.ndim == 2:
             read_ahead(t, order_j, tokens, documents, words)
             read_memory_ahead(t, order_j, memory)
         i, gamma = order[t], steps[t]
         keep = 1.0 - gamma
         d, v = tokens[i, 0], tokens[i, 1]
         total = total_other = 0.0
-        if other is not None:
+        if other.ndim == 2:
             j = order_j[t]
             d_j, v_j = tokens[j, 0], tokens[j, 1]
         for k in range(n_topics):  # one loop for both E-steps: neither waits for the other's sum
             value = entry(documents, d, k, scale, rates, alpha) * entry(words, v, k, scale, rates, beta)
             row[k] = value * norm[k]
             total += row[k]
-            if other is not None:
+            if other.ndim == 2:
                 value = entry(documents, d_j, k, scale, rates, alpha) * entry(
                     words, v_j, k, scale, rates, beta
                 )
@@ -260,7 +260,7 @@ def iterate(
                 total_other += row_other[k]
         if not total > SMALLEST:
             total = careful(documents, words, d, v, scale, rates, alpha, beta, norm, row)
-        if memory is not None and other is None:
+        if memory.ndim == 2 and other.ndim == 0:
             share, factor = weighted(sample_weight, i, share_scale), 1.0 / total
             bound = low - share * (1.0 + SLACK)
             if not bound > SMALLEST:
@@ -285,7 +285,7 @@ def iterate(
             bound = keep * low
         else:
             bound = keep * low + gamma * low_centre - weight * (1.0 + SLACK)
-        if other is not None:
+        if other.ndim == 2:
             if not total_other > SMALLEST:
                 total_other = careful(documents, words, d_j, v_j, scale, rates, alpha, beta, norm, row_other)
             share, factor_j = weighted(sample_weight, j, share_scale), 1.0 / total_other
@@ -295,7 +295,7 @@ def iterate(
             low_centre = totals[1].min() + prior
             if documents.ndim == 2:
                 bound = least(totals, gamma, row, factor, row, 0.0, prior)
-            elif memory is None:
+            elif memory.ndim == 0:
                 bound = least(totals, gamma, row, factor, row_other, taken, prior)
             else:
                 bound = least(totals, gamma, row, factor, memory[i], taken, prior)
@@ -306,14 +306,14 @@ def iterate(
         low = bound
         scale = shrink(documents, words, scale, keep)
         inverse = 1.0 / scale
-        if other is not None:
+        if other.ndim == 2:
             low_centre -= share * (1.0 + SLACK)
         for k in range(n_topics):
             change = factor * row[k]
             if documents.ndim == 2:
                 s = keep * totals[0, k] + change
             else:
-                if memory is None:
+                if memory.ndim == 0:
                     change -= taken * row_other[k]
                 else:
                     change -= taken * memory[i, k]
@@ -327,13 +327,13 @@ def iterate(
             else:
                 documents[d, 1, k] += change
                 words[v, 1, k] += change
-            if other is not None:
+            if other.ndim == 2:
                 old = np.float64(memory[j, k])
                 memory[j, k] = factor_j * row_other[k]
                 drift = share * (memory[j, k] - old)
                 documents[d_j, 0, k] += drift
                 words[v_j, 0, k] += drift
-                if rates is None:
+                if rates.ndim == 0:
                     totals[1, k] += drift
                     drift *= inverse
                 else:

@@ -85,17 +85,17 @@ def iterate(
     norm, candidate = work[2 * batch + 1], work[2 * batch]
     norms(totals, prior, norm)
     order, rejected, is_flat = index.reshape(index.size), 0, False
-    if other is not None:
+    if other.ndim == 2:
         order_j = other.reshape(other.size)
-    if before is not None:
+    if len(before) > 0:
         old_documents, old_words, old_norm, old_prior = before
         _look_up(
-            tokens, index[0], old_documents, old_words, 1.0, None, old_prior[0], old_prior[1], old_norm,
+            tokens, index[0], old_documents, old_words, 1.0, rates, old_prior[0], old_prior[1], old_norm,
             work[batch : 2 * batch],
         )  # fmt: skip
     for t in range(index.shape[0]):
         keep, gamma = 1.0 - steps[t], steps[t]
-        if documents.ndim == 2 and memory is not None:
+        if documents.ndim == 2 and memory.ndim == 2:
             keep = 1.0  # s = C
         for k in range(n_topics):
             if documents.ndim == 2:
@@ -104,12 +104,12 @@ def iterate(
                 candidate[k] = totals[0, k] + gamma * (totals[1, k] - totals[0, k])
         for p in range(batch):
             read_ahead(t * batch + p, order, tokens, documents, words)
-            if memory is not None:
+            if memory.ndim == 2:
                 read_memory_ahead(t * batch + p, order, memory)
             i = index[t, p]
             d, v = tokens[i, 0], tokens[i, 1]
             total = joint(documents, words, d, v, scale, rates, alpha, beta, norm, work[p])
-            if memory is not None and other is None:
+            if memory.ndim == 2 and other.ndim == 0:
                 share, factor = weighted(sample_weight, i, share_scale), 1.0 / total
                 for k in range(n_topics):
                     old = np.float64(memory[i, k])
@@ -118,14 +118,14 @@ def iterate(
                     work[batch + p, k] = old
                     work[p, k] = change
                     candidate[k] += change if documents.ndim == 2 else gamma * change
-            elif before is not None:
+            elif len(before) > 0:
                 weight = weighted(sample_weight, i, mean_scale)
                 factor, taken = weight / total, correction * weight
                 for k in range(n_topics):
                     change = factor * work[p, k] - taken * work[batch + p, k]
                     work[p, k] = change
                     candidate[k] += gamma * change
-            elif memory is not None:
+            elif memory.ndim == 2:
                 weight, factor = gamma * weighted(sample_weight, i, mean_scale), 1.0 / total
                 for k in range(n_topics):
                     change = weight * (factor * work[p, k] - correction * memory[i, k])
@@ -147,14 +147,14 @@ def iterate(
             low = min(low, candidate[k])
         accepted = low + prior > 0.0
         if not accepted:
-            if documents.ndim == 2 and memory is not None:
+            if documents.ndim == 2 and memory.ndim == 2:
                 for p in range(batch - 1, -1, -1):
                     for k in range(n_topics):
                         memory[index[t, p], k] = work[batch + p, k]
                 return t, rejected, scale
             rejected += 1
             keep, gamma = 1.0, 0.0
-        if other is not None:
+        if other.ndim == 2:
             for p in range(batch):
                 read_ahead(t * batch + p, order_j, tokens, documents, words)
                 read_memory_ahead(t * batch + p, order_j, memory)
@@ -167,10 +167,10 @@ def iterate(
                     memory[j, k] = factor * work[batch + p, k]
                     change = share * (memory[j, k] - old)
                     work[batch + p, k] = change
-                    totals[1, k] += change if rates is None else rates[2] * change
+                    totals[1, k] += change if rates.ndim == 0 else rates[2] * change
         base, centre, is_last = 1.0, 1.0, t + 1 == index.shape[0]  # p and c, as they are after the iteration
-        if before is not None:
-            if rates is not None:
+        if len(before) > 0:
+            if rates.ndim == 1:
                 centre = rates[2] * rates[1]
                 base = keep * rates[0] + gamma * centre
                 is_last |= abs(base) > FAR * centre or centre < LEAST_SCALE
@@ -191,7 +191,7 @@ def iterate(
             i = index[t, p]
             d, v = tokens[i, 0], tokens[i, 1]
             if documents.ndim == 3:
-                if before is not None or (memory is not None and other is None):
+                if len(before) > 0 or (memory.ndim == 2 and other.ndim == 0):
                     _move(documents, words, d, v, work[p], 1.0 / centre, (gamma - base / centre) * inverse)
                     for k in range(n_topics):
                         totals[1, k] += work[p, k]
@@ -205,9 +205,9 @@ def iterate(
                     change = inverse * work[p, k]
                     documents[d, k] += change
                     words[v, k] += change
-        if before is not None:
+        if len(before) > 0:
             is_flat = keep == 0.0  # u is zero, and what S and C have in common does not change it
-            if rates is not None:
+            if rates.ndim == 1:
                 rates[0], rates[1] = base, centre
                 for k in range(n_topics):
                     totals[1, k] *= rates[2]
@@ -215,8 +215,8 @@ def iterate(
             for k in range(n_topics):
                 totals[0, k] = candidate[k]
                 norm[k] = 1.0 / (candidate[k] + prior)
-        if other is not None:
-            drift = inverse if rates is None else rates[0] * inverse
+        if other.ndim == 2:
+            drift = inverse if rates.ndim == 0 else rates[0] * inverse
             for p in range(batch):
                 j = other[t, p]
                 _move(documents, words, tokens[j, 0], tokens[j, 1], work[batch + p], 1.0, -drift)
