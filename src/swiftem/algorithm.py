@@ -78,8 +78,8 @@ class Algorithm1:
 class Records:
     """What a run records, and tells its callback: ``every`` so many iterations, by default once an epoch.
 
-    ``path`` is what was recorded, ``last`` the k of the last record (−1 before the first), ``stopped`` whether
-    the callback has ended the run, and ``per_pass`` how many evaluations a pass has.
+    ``path`` is what was recorded, ``last`` the k of the last record (−1 before the first), ``stopped``
+    whether the callback has ended the run, and ``per_pass`` how many evaluations a pass has.
     """
 
     def __init__(

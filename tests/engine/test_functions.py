@@ -5,12 +5,13 @@ from dataclasses import replace
 import helpers
 import numba
 import numpy as np
+import own_method
 import pytest
 from compiled_models import compare, in_domain, own, some
 from helpers import STOCHASTIC, assert_close, leaves
 
 pytestmark = pytest.mark.usefixtures("taken")
-every_method = pytest.mark.parametrize("name", STOCHASTIC)
+every_method = pytest.mark.parametrize("name", [*STOCHASTIC, "spider"])
 
 
 @every_method
@@ -18,6 +19,15 @@ every_method = pytest.mark.parametrize("name", STOCHASTIC)
 def test_batches(name, b, taken):
     draws = helpers.random_draws(name, 31, 60, b)
     compare(own(draws=draws), some(name, batch_size=b))
+    assert taken == ["FunctionsLane"]
+
+
+@pytest.mark.parametrize("update", own_method.UPDATES.values(), ids=own_method.UPDATES)
+@pytest.mark.parametrize("b", [1, 3])
+@pytest.mark.parametrize("step", [0.2, 1.0])
+def test_any_update(update, b, step, taken):
+    problem = own(sample_weight=np.linspace(0.5, 2.0, 31), guard=in_domain)
+    compare(problem, own_method.own(update, batch_size=b, step_size=step), n_iter=80)
     assert taken == ["FunctionsLane"]
 
 
@@ -29,16 +39,12 @@ def test_weights(name, b, taken):
     assert taken == ["FunctionsLane"]
 
 
-# Every pair of a method and a type is a loop to compile, half a second each.
+# Every type is a loop to compile.
 @pytest.mark.parametrize(
     ("kind", "name"),
     [
         *(("NamedTuple", name) for name in STOCHASTIC),
-        *(("array", "fiem"), ("float", "sem-vr"), ("views", "sem")),
-        *(
-            pytest.param(*case, marks=pytest.mark.slow)
-            for case in (("array", "sem-vr"), ("float", "fiem"), ("views", "sem-vr"))
-        ),
+        *((kind, name) for kind in ("array", "float", "views") for name in ("sem-vr", "fiem", "spider")),
     ],
 )
 def test_kinds_of_theta(name, kind, taken):

@@ -99,7 +99,7 @@ def fallbacks():
     yield "M-step in Python", replace(plain, m_step=tuple_m_step.py_func), methods.OnlineEM()
     yield "domain in Python", replace(plain, in_domain=lambda s: True), methods.OnlineEM()
     yield "em", plain, methods.EM()
-    yield "a method of one's own", plain, type("Mine", (methods.OnlineEM,), {})()
+    yield "a method of one's own", plain, type("Mine", (methods.OnlineEM,), {"update": None})()
 
 
 @pytest.mark.parametrize(("model", "method"), [pytest.param(*rest, id=name) for name, *rest in fallbacks()])
@@ -125,7 +125,7 @@ def test_what_numba_cannot_compile_falls_back(taken, caplog):
         with pytest.raises(TypeError, match=r"^expected_statistics must compile for parameters that are"):
             problem.run(methods.OnlineEM())
     assert taken == ["NoneType", "NoneType"]
-    assert [r.message.startswith("sem goes iteration by iteration") for r in caplog.records].count(True) == 1
+    assert [r.message.startswith("runs go iteration by iteration") for r in caplog.records].count(True) == 1
 
 
 def test_statistics_of_the_wrong_shape(taken):

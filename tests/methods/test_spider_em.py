@@ -206,6 +206,11 @@ def test_bad_updates():
         Update(reference="old")
     with pytest.raises(ValueError, match="correction must be finite"):
         Update(correction=float("nan"))
+    with pytest.raises(ValueError, match="centre must be 'memory' where a memory is renewed"):
+        Update(reference="memory", renewed_by="other")
+    for given in ({"reference": "previous"}, {"reference": "anchor", "centre": "proxy"}):
+        with pytest.raises(ValueError, match="reference must be 'previous' where centre is 'proxy'"):
+            Update(**given)
 
 
 def test_a_checkpoint_holds_all_there_is(tmp_path):

@@ -39,12 +39,16 @@ class CompiledLane(FusedLane):
         Whether the next iterations have to write the anchor as θ̄(before) first.
     scale, share : float
         n / W and 1 / W, W the sum of weights.
+    undone : int
+        Iterations that the last call of :meth:`iterate` left to be done.
     """
 
-    def __init__(self, task: Task, update: Update) -> None:
+    undone = 0
+
+    def __init__(self, task: Task, update: Update, samples: Samples | None = None) -> None:
         super().__init__(task)
         self.update, source = update, task.source
-        self.samples = Samples(source, streams=task.method.index_streams)
+        self.samples = samples or Samples(source, streams=task.method.index_streams)
         self.scale = source.n / source.total_weight
         self.share = self.scale / source.n
         self.anchor: Any = None
@@ -100,6 +104,7 @@ class CompiledLane(FusedLane):
         drawn = self.samples.drawn(self.task.draws.block(now.k, stop), memory)
         rejected, moved = self.iterate(step_sizes(self.task.gamma, now.k, stop), drawn)
         self.samples.remember(drawn, memory)
+        stop -= self.undone
         if update.reference == "previous":
             self._followed = None if self._moved or moved else self._loaded
         self._moved |= stop - now.k > rejected
@@ -111,7 +116,8 @@ class CompiledLane(FusedLane):
         """Take θ for the anchor, and the full pass there for the centre."""
         self.store(now)
         now.state = now.state._replace(anchor=now.theta, centre=self.task.e_step.full(now.theta))
-        self.centre = now.state.centre.copy()
+        if self.update.centre != "zero":
+            self.centre = now.state.centre.copy()
         self._loaded, self._moved, self._renewed = now.theta, False, now.k
         self._followed, self._anchor_theta = now.theta, None
 
@@ -127,7 +133,7 @@ class CompiledLane(FusedLane):
             now.state = now.state._replace(anchor=anchor)
             self._anchor_theta = anchor
 
-    def snapshot(self) -> Followed | None:
+    def snapshot(self) -> Any:
         """Return the statistics that the anchor is θ̄ of, where it follows θ."""
         is_of = self.update.reference == "previous" and self._followed is None
         return Followed(self.before.copy()) if is_of else None

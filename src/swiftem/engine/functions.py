@@ -9,8 +9,10 @@ import numpy as np
 
 from swiftem._typing import Array, Theta
 from swiftem.data.rows.array_source import ArraySource
-from swiftem.engine.lane import Current, FusedLane, Lane, Task, step_sizes
-from swiftem.methods import FastIncrementalEM, IncrementalEM, OnlineEM, VarianceReducedEM
+from swiftem.engine.compiled_lane import CompiledLane
+from swiftem.engine.lane import Current, Lane, Task
+from swiftem.engine.parts import Drawn, Whole
+from swiftem.methods.update import Update, declared
 from swiftem.models.exponential_family import BoundExponentialFamily, ExponentialFamilyModel, is_finite
 
 if TYPE_CHECKING:
@@ -18,25 +20,21 @@ if TYPE_CHECKING:
 
 __all__ = ["FunctionsLane", "functions_lane"]
 
-METHODS = (OnlineEM, IncrementalEM, VarianceReducedEM, FastIncrementalEM)
-
 
 def functions_lane(task: Task) -> Lane | None:
     """Return the lane, or None where model, method or data do not allow it."""
     if type(task.model) is not BoundExponentialFamily or type(task.source) is not ArraySource:
         return None
-    if type(task.method) not in METHODS:
-        return None
-    functions = _compiled_functions(task.model.model)
-    if functions is None:
+    update, functions = declared(task.method), _compiled_functions(task.model.model)
+    if update is None or functions is None:
         return None
     from swiftem.engine.numba.compile import say_when_compiling
     from swiftem.engine.numba.compose import compose
 
     say_when_compiling()
     y, remembered = task.source.y, task.e_step.memory_dtype
-    loop = compose(task.method.name, functions, y.dtype, y.ndim, remembered)
-    return None if loop is None else FunctionsLane(task, loop)
+    loop = compose(functions, y.dtype, y.ndim, remembered)
+    return None if loop is None else FunctionsLane(task, update, loop)
 
 
 def _compiled_functions(model: Any) -> tuple[Any, Any, Any] | None:
@@ -60,20 +58,18 @@ def _compiled_functions(model: Any) -> tuple[Any, Any, Any] | None:
     return expected_statistics, m_step, in_domain
 
 
-class FunctionsLane(FusedLane):
-    """Stretches of sem, iem, sem-vr or fiem in compiled code that calls the user's compiled functions."""
+class FunctionsLane(CompiledLane):
+    """Stretches in compiled code that calls the user's compiled functions; θ is kept as they return it."""
 
-    def __init__(self, task: Task, loop: Loop) -> None:
-        super().__init__(task)
+    def __init__(self, task: Task, update: Update, loop: Loop) -> None:
         assert isinstance(task.source, ArraySource)
-        self._loop, b = loop, task.method.batch_size
-        self._length = max(1, self.FIRST // b)
-        y = np.require(task.source.y, requirements="A")
+        y, weight, b = np.require(task.source.y, requirements="A"), task.source.weight, task.method.batch_size
+        weight = np.empty(0) if weight is None else np.ascontiguousarray(weight)
+        super().__init__(task, update, Whole(y.reshape(len(y), -1), weight))
+        self._loop, self._length = loop, max(1, self.FIRST // b)
         batch = np.empty((b, *y.shape[1:]), dtype=y.dtype)
-        weight = np.empty(0) if task.source.weight is None else np.ascontiguousarray(task.source.weight)
-        self._data = (y.reshape(len(y), -1), batch, batch.reshape(b, -1), weight)
-        n, total = task.source.n, task.source.total_weight
-        self._mean, self._share = n / (total * b), 1 / total
+        self._batch = batch, batch.reshape(b, -1)
+        self._mean, self._share = task.source.n / (task.source.total_weight * b), 1 / task.source.total_weight
         self._known: list[tuple[Theta, Any]] = []
 
     def advance(self, now: Current, stop: int) -> None:
@@ -83,73 +79,64 @@ class FunctionsLane(FusedLane):
         if now.k < stop:
             super().advance(now, stop)
 
-    def load(self, now: Current) -> None:
-        """Take over from ``now``."""
-        self._s, self._theta = now.s, now.theta
-        self._state = now.state
-        if hasattr(now.state, "memory"):
-            # Before the first iteration, centre and s are one array.
-            self._state = now.state._replace(centre=now.state.centre.copy())
+    def load_theta(self, now: Current) -> None:
+        """Take θ over."""
+        self._theta = self.prepared(now.theta)
 
-    def stretch(self, now: Current, stop: int) -> int:
-        """Do iterations to ``stop`` − 1, or until sem-vr renews its anchor."""
-        method, e_step, first = self.task.method, self.task.e_step, now.k
-        evaluations = method.batch_size * (stop - first)
-        own: tuple[Any, ...]
-        if isinstance(method, OnlineEM):
-            own = (self._mean,)
-        elif isinstance(method, IncrementalEM):
-            own = (self._share, self._state.centre, self._state.memory)
-        elif isinstance(method, VarianceReducedEM):
-            length = method.epoch_length or method.epoch(e_step.n)
-            if first % length == 0:
-                centre = e_step.full(self._theta)
-                self._state = self._state._replace(anchor=self._theta, centre=centre)
-            stop = min(stop, (first // length + 1) * length)
-            evaluations = 2 * method.batch_size * (stop - first)
-            anchor = self._plain(self._state.anchor)
-            own = (self._mean, anchor, self._state.centre)
-        else:
-            evaluations *= 2
-            own = (self._mean, self._share, self._state.centre, self._state.memory)
-        gamma = step_sizes(self.task.gamma, first, stop)
-        drawn = (np.ascontiguousarray(part, np.intp) for part in self.task.draws.block(first, stop))
-        s, theta, rejected = self._loop.run(
-            *self._data, gamma, self._s, self._plain(self._theta), *drawn, *own
-        )
-        self._s, self._theta = s, theta if self._loop.names is None else self._loop.names(*theta)
-        self._known = [(self._theta, theta)]
-        if isinstance(method, VarianceReducedEM):
-            self._known.append((self._state.anchor, anchor))
-        now.rejected += rejected
-        e_step.evaluations += evaluations
-        return stop
-
-    def store(self, now: Current) -> None:
-        """Put s, θ and the method's state into ``now``: the loops return new arrays at each stretch."""
-        now.s, now.theta, now.state = self._s, self._theta, self._state
-
-    def _plain(self, theta: Theta) -> Any:
-        for known, plain in self._known:  # fitting takes as long as an iteration in Python
+    def prepared(self, theta: Theta) -> Any:
+        """Return θ as compiled code takes it."""
+        for known, plain in self._known:
             if theta is known:
-                return plain
-        return fit(theta, self._loop.theta)
+                return self._remember(theta, plain)
+        return self._remember(theta, fit(theta, self._loop.theta))
+
+    def _remember(self, theta: Theta, plain: Any) -> Any:
+        """Keep what the last few θ are in compiled code: fitting takes as long as an iteration in Python."""
+        self._known = [(theta, plain), *(pair for pair in self._known if pair[0] is not theta)][:4]
+        return plain
+
+    def theta_of(self, s: Array) -> Theta:
+        """Return θ̄(s)."""
+        plain = self._loop.m_step(s)
+        theta = plain if self._loop.names is None else self._loop.names(*plain)
+        self._remember(theta, plain)
+        return theta
+
+    def iterate(self, steps: Array, drawn: Drawn) -> tuple[int, int]:
+        """Run the loop."""
+        update, memory = self.update, drawn.memory
+        if memory is None:
+            memory = np.empty((0, 0), dtype=self.task.e_step.memory_dtype)
+        self.s, self._theta, self.anchor, self.before, rejected, moved = self._loop.run(
+            drawn.y, *self._batch, drawn.weight, self._mean, self._share,
+            update.reference in ("anchor", "previous"), update.reference == "memory", update.correction,
+            update.renewed_by != "drawn", update.renewed_by != "none", update.centre == "proxy",
+            steps, drawn.index[0], drawn.index[-1], self.s, self._theta,
+            self._theta if self.anchor is None else self.anchor, self.centre, memory,
+        )  # fmt: skip
+        return rejected, moved
+
+    def snapshot(self) -> None:
+        """Return None: all there is is in ``now``."""
+
+    def restore(self, snapshot: Any, now: Current) -> None:
+        """Do nothing: all there is is in ``now``."""
 
     def _fits(self, now: Current) -> bool:
         """Tell whether the compiled loop, which trusts types and shapes, can go on from here."""
-        state, q = now.state, len(now.s)
+        update, state, q = self.update, now.state, len(now.s)
         try:
-            self._plain(now.theta)
-            if isinstance(self.task.method, VarianceReducedEM):
-                self._plain(state.anchor)
+            self.prepared(now.theta)
+            if update.reference in ("anchor", "previous"):
+                self.prepared(state.anchor)
         except TypeError:
             return False
-        if hasattr(state, "memory"):
+        if update.renewed_by != "none":
             kind, shape = self.task.e_step.memory_dtype, (self.task.source.n, q)
             memory: Array = state.memory
             if memory.dtype != kind or memory.shape != shape or not memory.flags.carray:
                 return False
-        return not hasattr(state, "centre") or state.centre.shape == (q,)
+        return update.centre == "zero" or state.centre.shape == (q,)
 
 
 def fit(theta: Theta, kind: Any) -> Any:

@@ -14,7 +14,7 @@ from swiftem.data.rows.stored_source import StoredSource
 from swiftem.data.source import Source
 from swiftem.engine.threads import pieces
 
-__all__ = ["Drawn", "Part", "Samples", "chunks", "is_served", "parts", "plain"]
+__all__ = ["Drawn", "Part", "Samples", "Whole", "chunks", "is_served", "parts", "plain"]
 
 BLOCKS = 64
 """Blocks that are converted at a time where samples are not as kernels take them."""
@@ -128,7 +128,8 @@ class Samples:
     """
 
     def __init__(self, source: Source, dtype: Any = None, streams: int = 1) -> None:
-        self._dtype, self._source = dtype, source
+        self._dtype = dtype
+        self._source: Source | None = source
         self.most_rows: int | None = None
         if isinstance(source, StoredSource):
             self._reader = source.reader()
@@ -172,3 +173,11 @@ class Samples:
         """Write what the loops changed of the memory back."""
         if drawn.numbers is not None and memory is not None:
             memory[drawn.numbers] = drawn.memory
+
+
+class Whole(Samples):
+    """Samples that are in memory, in arrays as they are: ``y`` (n, ...) and ``weight`` (n,) or (0,)."""
+
+    def __init__(self, y: NDArray[Any], weight: Array) -> None:
+        self.y, self.weight = y, weight
+        self._source, self.most_rows = None, None

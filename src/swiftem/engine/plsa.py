@@ -1,20 +1,20 @@
-"""pLSA token by token, in compiled code that costs O(b·K) an iteration."""
+"""pLSA by tokens, in compiled code that costs O(b·K) an iteration."""
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from copy import deepcopy
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from swiftem._typing import Array
-from swiftem.engine.lane import Current, FusedLane, Lane, Task, step_sizes
+from swiftem.engine.compiled_lane import CompiledLane
+from swiftem.engine.lane import Current, Lane, Task, step_sizes
+from swiftem.engine.parts import Drawn, Whole
 from swiftem.engine.plsa_expectation import MOST_TOKENS, PLSAExpectation, read_tokens
-from swiftem.methods import FastIncrementalEM, IncrementalEM, OnlineEM, VarianceReducedEM
-from swiftem.methods.fast_incremental_em import FastIncrementalEMState
-from swiftem.methods.incremental_em import IncrementalEMState
-from swiftem.methods.variance_reduced_em import VarianceReducedEMState
-from swiftem.models.plsa import BoundPLSA, PLSAModel
+from swiftem.methods.update import Update, declared
+from swiftem.models.plsa import BoundPLSA, PLSAModel, PLSATheta
+from swiftem.schedules import constant
 
 __all__ = ["PLSALane", "plsa_lane"]
 
@@ -22,143 +22,232 @@ RENEW_TOTALS = 1 << 20
 """Iterations after which the topics' totals are added up anew, so that rounding does not pile up in them."""
 
 
+NOTHING = np.zeros(())
+"""What kernels take for an array that the method does not have."""
+
+
+class Before(NamedTuple):
+    """θ of the iteration before: ``documents`` (D, K), ``words`` (V, K), ``norm`` (K,), ``prior`` (2,)."""
+
+    documents: Array
+    words: Array
+    norm: Array
+    prior: Array
+
+
 class PLSASnapshot(NamedTuple):
-    """``documents`` (D, C, K) or (D, K), ``words`` (V, C, K) or (V, K), ``totals`` (2, K) and ``scale``."""
+    """How the statistics are held, as :mod:`swiftem.engine.numba.plsa` takes them."""
 
     documents: Array
     words: Array
     totals: Array
     scale: float
+    rates: Array | None
+    before: Before | None
 
 
-class PLSALane(FusedLane):
-    r"""Statistics as centre + scale · u, by documents and by words: :mod:`swiftem.engine.numba.plsa`.
+class PLSALane(CompiledLane):
+    r"""Statistics as p·B + scale·u, by documents and by words: :mod:`swiftem.engine.numba.plsa`.
 
     The compiled loops need θ = θ̄(s). That holds after every accepted step; before the first one, and where a
     run goes on from arrays that this lane did not make, iterations are done one by one as Algorithm 1 has
     them.
 
     What later iterations compute does not depend on where stretches end or what is recorded.
+
+    Attributes
+    ----------
+    parts : int
+        C, the arrays that lie side by side for each document and word: B, u, and the anchor's θ; or 1.
     """
 
     MOST = 1 << 14  # more gain nothing, and the arrays of a stretch then stay in the cache
 
-    parts = 2
-    """C, the arrays that lie side by side for each document and word: centre, u, and the anchor's θ."""
-
-    def __init__(self, task: Task) -> None:
+    def __init__(self, task: Task, update: Update) -> None:
         from swiftem.engine.numba import plsa, plsa_batch
 
-        super().__init__(task)
+        known = task.e_step.tokens if isinstance(task.e_step, PLSAExpectation) else read_tokens(task.source)
+        super().__init__(task, update, Whole(*known))
         self.model: BoundPLSA = task.model  # type: ignore[assignment]
         n, w, b = task.source.n, task.source.total_weight, task.method.batch_size
-        shape = (self.parts, self.model.model.n_topics) if self.parts > 1 else (self.model.model.n_topics,)
-        self.documents = np.empty((self.model.n_documents, *shape))
-        self.words = np.empty((self.model.n_words, *shape))
-        self.totals = np.empty((2, self.model.model.n_topics))
-        self.work = np.empty((2 * b + 2, self.model.model.n_topics))
-        self.scale = 1.0
+        sizes, n_topics = (self.model.n_documents, self.model.n_words), self.model.model.n_topics
+        is_drawn, follows = update.renewed_by == "drawn", update.reference == "previous"
+        is_one = isinstance(task.gamma, constant) and task.gamma.g == 1.0
+        is_single = is_one if is_drawn else update == Update(correction=update.correction)
+        self.parts = 1 if is_single else 2 if follows or update.centre == "memory" else 3
+        shape = (self.parts, n_topics) if self.parts > 1 else (n_topics,)
+        self.documents, self.words = (np.zeros((size, *shape)) for size in sizes)
+        self.totals, self.work = np.empty((2, n_topics)), np.empty((2 * b + 2, n_topics))
+        self.u_scale, self.rates = 1.0, None
+        if update.correction != 1.0 and not (is_single or is_drawn):
+            self.rates = np.full(3, update.correction)
+        self._before: Before | None = None
+        if follows:
+            by_document, by_word = (np.empty((size, n_topics)) for size in sizes)
+            self._before = Before(by_document, by_word, np.empty(n_topics), np.empty(2))
         self.mean_scale, self.share_scale = n / (w * b), 1.0 / w
-        self.tokens, self.weight = (
-            task.e_step.tokens if isinstance(task.e_step, PLSAExpectation) else read_tokens(task.source)
-        )
-        self.loops: Any = plsa if b == 1 else plsa_batch
+        is_simple = b == 1 and not follows and (is_single or not is_drawn)
+        self._loop = (plsa if is_simple else plsa_batch).iterate
+        self._limits = plsa.FAR, plsa.LEAST_SCALE
         self._stored: Array | None = None  # the statistics that the arrays above stand for, in ``now``
-        self._loaded = self._changed = False
+        self._held = self._moved = False
 
-    # What the methods differ in.
+    def load_theta(self, now: Current) -> None:
+        """Write the tables from :attr:`s` and the centre, where θ = θ̄(s)."""
+        split = [self.model.unpack(values) for values in (self.s, self.centre)]
+        for part, table in enumerate((self.documents, self.words)):
+            s, centre = (values[part].T if part else values[part] for values in split)
+            if self.parts == 1:
+                table[:] = s
+            else:
+                table[:, 0], table[:, 1] = centre, s - centre * self._weight_of_centre(now.k)
+        self.u_scale = 1.0
+        if self.rates is not None:
+            self.rates[:2] = self._weight_of_centre(now.k), 1.0
+        self._add_up()
+        if self.update.reference in ("anchor", "previous"):
+            self._anchor_theta = now.state.anchor
+            self.prepared(self._anchor_theta)
+        self._stored, self._held = now.s, True
 
-    @abstractmethod
-    def iterate(self, now: Current, steps: Array, draws: tuple[Any, ...]) -> int:
-        """Do iterations ``now.k``, ... in compiled code and return how many were done."""
+    def _weight_of_centre(self, k: int) -> float:
+        """Return p before iteration k, c being 1: what steps like the last one keep, where they keep any."""
+        if self.rates is None:
+            return 1.0
+        kept = self.update.correction
+        if self._before is not None:
+            gamma = step_sizes(self.task.gamma, k - 1, k)[0]
+            gap = kept - 1.0 + gamma
+            kept = gamma * kept / gap if abs(gap) > 0.1 * gamma else 1.0
+        return float(kept)
 
-    @abstractmethod
-    def take(self, now: Current) -> None:
-        """Write the arrays from ``now``, where θ = θ̄(s)."""
+    def prepared(self, theta: PLSATheta) -> None:
+        """Write the anchor's θ beside the statistics, or as that of the iteration before."""
+        if self._before is not None:
+            working = theta.doc_topic, theta.topic_word.T, theta.topic_scale, np.zeros(2)
+            for part, of in zip(self._before, working, strict=True):
+                part[:] = of
+        else:
+            self.documents[:, 2] = theta.doc_topic
+            self.words[:, 2] = (theta.topic_word * theta.topic_scale[:, None]).T
 
-    @abstractmethod
-    def statistics(self) -> tuple[Array, Array]:
-        """Return s by documents (D, K) and by words (V, K)."""
-
-    def put(self, now: Current) -> None:
-        """Put the method's state into ``now``, whose s is already there."""
-
-    def renew(self, now: Current) -> None:
-        """Do what an iteration does first; it may write to ``now``."""
-
-    def last(self, k: int) -> int:
-        """Return the k before which the stretch that begins at ``k`` must end."""
-        return (k // RENEW_TOTALS + 1) * RENEW_TOTALS
-
-    # What they share.
+    def theta_of(self, s: Array) -> PLSATheta:
+        """Return θ̄(s)."""
+        return self.model.m_step(s)
 
     def load(self, now: Current) -> None:
         """Take over from ``now``: nothing to do where it is what :meth:`store` left there."""
-        self._loaded = self._loaded and now.s is self._stored
+        self._held, self._moved = self._held and now.s is self._stored, False
 
     def stretch(self, now: Current, stop: int) -> int:
         """Do iterations from ``now.k``, in compiled code where θ = θ̄(s)."""
-        if not self._loaded:
+        if not self._held:
             rejected = now.rejected
             self.task.plain(self.task).advance(now, now.k + 1)
-            self._loaded = now.rejected == rejected
-            if self._loaded:
-                self.take(now)
-                self._add_up()
-                self._stored, self._changed = now.s, False
+            if now.rejected == rejected:
+                super().load(now)
             return now.k
-        self.renew(now)
         if now.k % RENEW_TOTALS == 0:
             self._add_up()
-        stop = min(stop, self.last(now.k))
-        done = self.iterate(now, step_sizes(self.task.gamma, now.k, stop), self.task.draws.block(now.k, stop))
-        self._changed = self._changed or done > 0
-        if now.k + done < stop and self._loaded:  # the next step is rejected, which the loop cannot do
-            now.k += done
+        reached = super().stretch(now, min(stop, (now.k // RENEW_TOTALS + 1) * RENEW_TOTALS))
+        self._moved |= reached > now.k
+        if self.undone and self.parts == 1:  # the next step is rejected, which the loop cannot do
             self.store(now)
-            self._loaded = False
-            return self.stretch(now, stop)
-        return now.k + done
+            self._held = False
+        elif self.rates is not None and (
+            abs(self.rates[0]) > self._limits[0] * self.rates[1] or self.rates[1] < self._limits[1]
+        ):
+            now.k = reached
+            self.store(now)
+            super().load(now)
+        return reached
+
+    def _renew(self, now: Current) -> None:
+        """Take θ for the anchor, and the full pass there for the centre, and write the tables anew."""
+        super()._renew(now)
+        super().load(now)
+
+    def iterate(self, steps: Array, drawn: Drawn) -> tuple[int, int]:
+        """Run the kernel."""
+        update, model = self.update, self.model.model
+        done, rejected, self.u_scale = self._loop(
+            drawn.y, drawn.weight, self.mean_scale, self.share_scale,
+            0.0 if update.reference == "none" else update.correction, steps, drawn.index[0],
+            drawn.index[1] if update.renewed_by == "other" else NOTHING, self.documents, self.words,
+            self.totals, self.u_scale, NOTHING if drawn.memory is None else drawn.memory, self._before or (),
+            NOTHING if self.rates is None else self.rates, model.alpha, model.beta, self.work,
+        )  # fmt: skip
+        self.undone = len(steps) - done
+        return rejected, 1
 
     def store(self, now: Current) -> None:
         """Put s, θ and the method's state into ``now``."""
-        if self._loaded and self._changed:
-            by_document, by_word = self.statistics()
-            now.s = self._stored = flat(by_document, by_word)
-            now.theta = self.model.m_step(now.s)
-            self.put(now)
-            self._changed = False
+        if self._held and self._moved:
+            self.s = flat(*self._statistics())
+            if self.update.centre in ("memory", "proxy"):
+                self.centre = flat(*self._centre())
+            if self._before is not None:
+                self.before = flat(*self._before[:2])
+            super().store(now)
+            self._stored, self._moved = now.s, False
 
     def snapshot(self) -> PLSASnapshot | None:
         """Return how the statistics are held: with the state it gives the same iterations to the last bit."""
-        if not self._loaded:
+        if not self._held:
             return None
-        return PLSASnapshot(self.documents.copy(), self.words.copy(), self.totals.copy(), self.scale)
+        before = None if self._before is None or self._followed is not None else self._before
+        held = (self.documents, self.words, self.totals, self.u_scale, self.rates, before)
+        return deepcopy(PLSASnapshot(*held))
 
     def restore(self, snapshot: Any, now: Current) -> None:
         """Go on from a snapshot of this lane, if ``now`` is where it was taken."""
-        if not isinstance(snapshot, PLSASnapshot):
+        if not isinstance(snapshot, PLSASnapshot) or (snapshot.rates is None) != (self.rates is None):
             return
         if snapshot.documents.shape != self.documents.shape or snapshot.words.shape != self.words.shape:
             return
-        self.documents[:], self.words[:], self.totals[:], self.scale = snapshot
-        self._loaded = self.belongs(now)
-        self._stored, self._changed = now.s, False
+        self.documents[:], self.words[:], self.totals[:], self.u_scale, rates, before = snapshot
+        if self.rates is not None:
+            self.rates[:] = rates
+        if self._before is not None and before is not None:
+            for part, of in zip(self._before, before, strict=True):
+                part[:] = of
+            self._anchor_theta, self._followed = now.state.anchor, None
+        self._held, self._stored = self._belongs(now, before), now.s
 
-    def belongs(self, now: Current) -> bool:
-        """Tell whether the arrays stand for ``now``: it may have been put together from several results."""
-        same_theta = all(map(np.array_equal, now.theta, self.model.m_step(now.s)))
-        return same_theta and np.array_equal(flat(*self.statistics()), now.s)
+    def _belongs(self, now: Current, before: Before | None) -> bool:
+        """Tell whether the tables stand for ``now``: it may have been put together from several results."""
+        s, rounding = flat(*self._statistics()), 1e-14 * np.abs(now.s).max()  # p·C + (s − p·C) is all but s
+        if not np.allclose(s, now.s, rtol=0.0, atol=rounding):
+            return False
+        pairs = [*zip(now.theta, self.theta_of(now.s), strict=True)]
+        if self.update.centre != "zero":
+            pairs.append((flat(*self._centre()), now.state.centre))
+        if self.update.reference == "anchor":
+            pairs.append((self.documents[:, 2], now.state.anchor.doc_topic))
+        if before is not None:
+            pairs.extend(zip(self.theta_of(flat(*before[:2])), now.state.anchor, strict=True))
+        return all(np.array_equal(*pair) for pair in pairs)
+
+    def _statistics(self) -> tuple[Array, Array]:
+        """Return s by documents (D, K) and by words (V, K)."""
+        tables, p = (self.documents, self.words), 1.0 if self.rates is None else self.rates[0]
+        if self.parts == 1:
+            return self.u_scale * tables[0], self.u_scale * tables[1]
+        by_document, by_word = (p * table[:, 0] + self.u_scale * table[:, 1] for table in tables)
+        return by_document, by_word
+
+    def _centre(self) -> tuple[Array, Array]:
+        """Return C likewise; where there is one table, it is s."""
+        if self.parts == 1:
+            return self._statistics()
+        c = 1.0 if self.rates is None else self.rates[1]
+        return c * self.documents[:, 0], c * self.words[:, 0]
 
     def _add_up(self) -> None:
-        """Compute the totals Σ_v s_kv and Σ_v centre_kv."""
-        self.totals[0] = self.statistics()[1].sum(axis=0)
-        self.totals[1] = self.words[:, 0].sum(axis=0) if self.parts > 1 else 0.0
-
-    def split(self, s: Array) -> tuple[Array, Array]:
-        """Return views of flat statistics by documents (D, K) and by words (V, K)."""
-        by_document, by_topic = self.model.unpack(s)
-        return by_document, by_topic.T
+        """Compute the totals Σ_v s_kv and λ Σ_v C_kv."""
+        correction = 1.0 if self.rates is None else self.rates[2]
+        self.totals[0] = self._statistics()[1].sum(axis=0)
+        self.totals[1] = correction * self._centre()[1].sum(axis=0) if self.parts > 1 else 0.0
 
 
 def flat(by_document: Array, by_word: Array) -> Array:
@@ -166,145 +255,29 @@ def flat(by_document: Array, by_word: Array) -> Array:
     return np.concatenate([by_document.ravel(), by_word.T.ravel()])
 
 
-class _OnlineLane(PLSALane):
-    """sem."""
+def is_served(update: Update) -> bool:
+    """Tell whether the loops can do this update.
 
-    parts = 1
-
-    def take(self, now: Current) -> None:
-        self.documents[:], self.words[:] = self.split(now.s)
-        self.scale = 1.0
-
-    def statistics(self) -> tuple[Array, Array]:
-        return self.scale * self.documents, self.scale * self.words
-
-    def iterate(self, now: Current, steps: Array, draws: tuple[Any, ...]) -> int:
-        done, rejected, self.scale = self.loops.online_em(
-            self.tokens, self.weight, self.mean_scale, steps, *draws, self.documents, self.words, self.totals,
-            self.scale, self.model.model.alpha, self.model.model.beta, self.work,
-        )  # fmt: skip
-        now.rejected += rejected
-        self.task.e_step.evaluations += done * draws[0].shape[1]
-        return int(done)
-
-
-class _IncrementalLane(PLSALane):
-    """iem: s is the centre, except after a rejected step, which is done one by one."""
-
-    parts = 1
-
-    def take(self, now: Current) -> None:
-        self.documents[:], self.words[:] = self.split(now.s)
-
-    def statistics(self) -> tuple[Array, Array]:
-        return self.documents, self.words
-
-    def put(self, now: Current) -> None:
-        now.state = IncrementalEMState(now.s, now.state.memory)
-
-    def iterate(self, now: Current, steps: Array, draws: tuple[Any, ...]) -> int:
-        done = self.loops.incremental_em(
-            self.tokens, self.weight, self.share_scale, *draws, self.documents, self.words, self.totals,
-            now.state.memory, self.model.model.alpha, self.model.model.beta, self.work,
-        )  # fmt: skip
-        self.task.e_step.evaluations += done * draws[0].shape[1]
-        return int(done)
-
-
-class _CentredLane(PLSALane):
-    """What sem-vr and fiem share."""
-
-    def take(self, now: Current) -> None:
-        for table, s, centre in zip(
-            (self.documents, self.words), self.split(now.s), self.split(now.state.centre), strict=True
-        ):
-            table[:, 0], table[:, 1] = centre, s - centre
-        self.scale = 1.0
-
-    def belongs(self, now: Current) -> bool:
-        centre = flat(self.documents[:, 0], self.words[:, 0])
-        return super().belongs(now) and np.array_equal(centre, now.state.centre)
-
-    def statistics(self) -> tuple[Array, Array]:
-        return (
-            self.documents[:, 0] + self.scale * self.documents[:, 1],
-            self.words[:, 0] + self.scale * self.words[:, 1],
-        )
-
-
-class _VarianceReducedLane(_CentredLane):
-    """sem-vr; its anchor is renewed before iterations 0, m, 2m, ..., at which stretches begin."""
-
-    parts = 3
-
-    def __init__(self, task: Task) -> None:
-        super().__init__(task)
-        method: VarianceReducedEM = task.method  # type: ignore[assignment]
-        self.epoch = method.epoch_length or method.epoch(task.source.n)
-
-    def last(self, k: int) -> int:
-        return min(super().last(k), (k // self.epoch + 1) * self.epoch)
-
-    def take(self, now: Current) -> None:
-        super().take(now)
-        anchor = now.state.anchor
-        self.documents[:, 2] = anchor.doc_topic
-        self.words[:, 2] = (anchor.topic_word * anchor.topic_scale[:, None]).T
-
-    def belongs(self, now: Current) -> bool:
-        return super().belongs(now) and np.array_equal(self.documents[:, 2], now.state.anchor.doc_topic)
-
-    def renew(self, now: Current) -> None:
-        if now.k % self.epoch == 0:
-            self.store(now)
-            now.state = VarianceReducedEMState(now.theta, self.task.e_step.full(now.theta))
-            self.take(now)
-            self._add_up()
-
-    def iterate(self, now: Current, steps: Array, draws: tuple[Any, ...]) -> int:
-        done, rejected, self.scale = self.loops.variance_reduced_em(
-            self.tokens, self.weight, self.mean_scale, steps, *draws, self.documents, self.words, self.totals,
-            self.scale, self.model.model.alpha, self.model.model.beta, self.work,
-        )  # fmt: skip
-        now.rejected += rejected
-        self.task.e_step.evaluations += 2 * done * draws[0].shape[1]
-        return int(done)
-
-
-class _FastIncrementalLane(_CentredLane):
-    """fiem."""
-
-    def put(self, now: Current) -> None:
-        centre = flat(self.documents[:, 0], self.words[:, 0])
-        now.state = FastIncrementalEMState(centre, now.state.memory)
-
-    def iterate(self, now: Current, steps: Array, draws: tuple[Any, ...]) -> int:
-        done, rejected, self.scale = self.loops.fast_incremental_em(
-            self.tokens, self.weight, self.mean_scale, self.share_scale, steps, *draws,
-            self.documents, self.words, self.totals, self.scale, now.state.memory,
-            self.model.model.alpha, self.model.model.beta, self.work,
-        )  # fmt: skip
-        now.rejected += rejected
-        self.task.e_step.evaluations += 2 * done * draws[0].shape[1]
-        return int(done)
-
-
-LANES: dict[type, type[PLSALane]] = {
-    OnlineEM: _OnlineLane,
-    IncrementalEM: _IncrementalLane,
-    VarianceReducedEM: _VarianceReducedLane,
-    FastIncrementalEM: _FastIncrementalLane,
-}
+    >>> is_served(Update()), is_served(Update(reference="anchor", centre="memory", renewed_by="other"))
+    (True, False)
+    """
+    if update.renewed_by != "none":
+        return update.reference in ("none", "memory")
+    if update.centre == "proxy":
+        return update.correction > 0.0
+    return "memory" not in (update.reference, update.centre)
 
 
 def plsa_lane(task: Task) -> Lane | None:
     """Return the lane for this method on pLSA, or None where there is none.
 
-    A class derived from the model or from a method may do something else, so types are compared exactly.
+    A class derived from the model may do something else, so its type is compared exactly.
     """
-    lane = LANES.get(type(task.method))
-    if lane is None or type(task.model) is not BoundPLSA or type(task.model.model) is not PLSAModel:
+    update = declared(task.method)
+    if update is None or not is_served(update):
+        return None
+    if type(task.model) is not BoundPLSA or type(task.model.model) is not PLSAModel:
         return None
     if task.source.access != "random" or task.source.n > MOST_TOKENS:
         return None
-    return lane(task)
+    return PLSALane(task, update)

@@ -48,6 +48,10 @@ class Update:
         check_choice("centre", self.centre, ("zero", "anchor", "proxy", "memory"))
         check_choice("renewed_by", self.renewed_by, ("none", "drawn", "other"))
         check_real("correction", self.correction, minimum=0.0, maximum=1.0)
+        if self.renewed_by != "none" and self.centre != "memory":
+            raise ValueError("centre must be 'memory' where a memory is renewed.")
+        if (self.reference == "previous") != (self.centre == "proxy"):
+            raise ValueError("reference must be 'previous' where centre is 'proxy', and only there.")
 
     @property
     def evaluations(self) -> int:

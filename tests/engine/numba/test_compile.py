@@ -55,7 +55,7 @@ for factor in map(float, sys.argv[1:]):
     model = models.FunctionModel(lambda y, rng: 0.0, e_step, m_step, lambda theta: 0.0)
     method = methods.OnlineEM(step_size=1.0)
     results.append(swiftem.run(model, [1.0, 2.0], method, draws=[0, 1], n_iter=2).theta)
-stats = functions.sem.stats
+stats = functions.iterate.stats
 print(json.dumps({
     "results": results,
     "hits": sum(stats.cache_hits.values()),
@@ -110,7 +110,7 @@ def copy_package(folder):
         target = folder / "swiftem" / path.relative_to(SOURCE)
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(path.read_bytes())
-    kernels = folder / "swiftem" / "kernels" / "numba"
+    kernels = folder / "swiftem" / "engine" / "numba"
     (kernels / "one_helper.py").write_text(
         "from swiftem.engine.numba.compile import inlined\n\n\n@inlined\ndef helper(x):\n    return 10 * x\n"
     )

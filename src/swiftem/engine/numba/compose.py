@@ -1,4 +1,4 @@
-"""A user's compiled functions and the loops of :mod:`swiftem.engine.numba.functions`, put together.
+"""A user's compiled functions and the loop of :mod:`swiftem.engine.numba.functions`, put together.
 
 No class of the user's may be part of a loop's signature: Numba would import the user's module whenever it
 reads the disk cache. Parameters that are a NamedTuple therefore travel as a plain tuple.
@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numba
 import numpy as np
 
-from swiftem.engine.numba.functions import LOOPS
+from swiftem.engine.numba.functions import iterate
 from swiftem.engine.numba.pointer import Pointer, address, compiled, types
 
 __all__ = ["Loop", "compose"]
@@ -27,7 +27,7 @@ _INDEX = types.Array(types.intp, 2, "C", readonly=True)
 
 
 class Loop(NamedTuple):
-    """A compiled loop of one method for one user's functions.
+    """The compiled loop for one user's functions.
 
     Attributes
     ----------
@@ -37,42 +37,43 @@ class Loop(NamedTuple):
         Of the parameters that it takes and returns.
     names : type or None
         The NamedTuple class of the user's parameters, where they are one.
+    m_step : callable
+        The user's, whose parameters are of type ``theta``.
     functions : tuple
         Kept alive, as ``run`` knows their addresses only.
     """
 
-    run: Callable[..., tuple[Any, Any, int]]
+    run: Callable[..., tuple[Any, ...]]
     theta: Any
     names: Any
+    m_step: Any
     functions: tuple[Any, ...]
 
 
 @lru_cache(maxsize=64)
 def compose(
-    name: str, functions: tuple[Any, Any, Any], dtype: np.dtype[Any], ndim: int, memory_dtype: np.dtype[Any]
+    functions: tuple[Any, Any, Any], dtype: np.dtype[Any], ndim: int, memory_dtype: np.dtype[Any]
 ) -> Loop | None:
-    """Compile the loop of method ``name``, or return None where Numba cannot.
+    """Compile the loop, or return None where Numba cannot.
 
     Parameters
     ----------
-    name : str
-        Of the method.
     functions : tuple of numba functions
         (expected_statistics, m_step, in_domain).
     dtype, ndim
         Of the data.
     memory_dtype
-        Of the memory, where the method has one.
+        Of the memory.
     """
     try:
         numbers = numba.from_dtype(dtype), numba.from_dtype(memory_dtype)
-        return _compose(name, functions, *numbers, ndim)
+        return _compose(functions, *numbers, ndim)
     except Exception as error:  # Numba refuses in many ways; none of them may stop what NumPy can do
-        log.debug("%s goes iteration by iteration, as its model does not compile: %s", name, error)
+        log.debug("runs go iteration by iteration, as the model does not compile: %s", error)
         return None
 
 
-def _compose(name: str, functions: tuple[Any, Any, Any], number: Any, remembered: Any, ndim: int) -> Loop:
+def _compose(functions: tuple[Any, Any, Any], number: Any, remembered: Any, ndim: int) -> Loop:
     expected_statistics, m_step, in_domain = functions
     batch = types.Array(number, ndim, "C")
     theta = compiled(m_step, _VECTOR).return_type
@@ -91,22 +92,20 @@ def _compose(name: str, functions: tuple[Any, Any, Any], number: Any, remembered
     )
     _check_types(signatures[0].return_type, signatures[2].return_type)
     rows = types.Array(number, 2, "A", readonly=True)
-    common = (rows, batch, types.Array(number, 2, "C"), _READ, _READ, _READ, theta, _INDEX)
-    memory = types.Array(remembered, 2, "C")
-    own = {
-        "sem": (types.float64,),
-        "iem": (types.float64, _VECTOR, memory),
-        "sem-vr": (types.float64, theta, _READ),
-        "fiem": (_INDEX, types.float64, types.float64, _VECTOR, memory),
-    }[name]
-    loop = LOOPS[name].compile((*map(Pointer, signatures), *common, *own))
+    samples = (rows, batch, types.Array(number, 2, "C"), _READ)
+    numbers, flags = (types.float64,) * 2, (types.boolean,) * 2
+    update = (*flags, types.float64, *flags, types.boolean)
+    state = (_READ, theta, theta, _VECTOR, types.Array(remembered, 2, "C"))
+    loop = iterate.compile((
+        *map(Pointer, signatures), *samples, *numbers, *update, _READ, _INDEX, _INDEX, *state
+    ))  # fmt: skip
     begin = tuple(map(address, chosen, signatures))
 
-    def run(*arguments: Any) -> tuple[Any, Any, int]:
-        result: tuple[Any, Any, int] = loop(*begin, *arguments)
+    def run(*arguments: Any) -> tuple[Any, ...]:
+        result: tuple[Any, ...] = loop(*begin, *arguments)
         return result
 
-    return Loop(run, theta, names, chosen)
+    return Loop(run, theta, names, m_step, chosen)
 
 
 @lru_cache(maxsize=64)

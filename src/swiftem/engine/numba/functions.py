@@ -1,43 +1,17 @@
-"""Loops over iterations for a user's model that is given by compiled functions.
+"""The loop over iterations for a user's model that is given by compiled functions.
 
 The functions are arguments whose type is their signature: the disk cache knows them by their types alone, so
 one compiled loop serves every model with the same types and never holds another model's code.
-:func:`swiftem.engine.numba.compose.compose` puts loops and functions together.
-
-Arguments of all loops
-----------------------
-expected_statistics, m_step, in_domain : functions
-    (y, θ) → (rows (b, q), log-likelihood (b,)); s → θ; s → bool.
-y : ndarray, shape (n, d)
-    The samples, in any layout.
-batch, flat : ndarray, shape (b,) or (b, d), and (b, d)
-    The same memory twice, for drawn samples: in the shape that the user's functions see, and as rows.
-weight : ndarray, shape (n,), or (0,) when all are one
-    Sample weights.
-gamma : ndarray, shape (K,)
-    Step sizes; K is the number of iterations to do.
-i, j : ndarray of int, shape (K, b)
-    Sample numbers.
-mean, share : float
-    n / (W·b) and 1 / W: what a weight is multiplied by in a mean over the batch, and over all samples.
-s, theta : ndarray of shape (q,), and parameters
-    Where to start; not written to.
-centre, memory : ndarray, shapes (q,) and (n, q)
-    As in the method's state; written to where the method renews them.
-
-They return s, θ and the number of rejected steps. M-steps may return views of ``s``: the two buffers change
-places only when a step is accepted, so a θ in use is never overwritten.
+:func:`swiftem.engine.numba.compose.compose` puts loop and functions together.
 """
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 
 from swiftem.engine.numba.compile import inlined, kernel
 
-__all__ = ["LOOPS", "fiem", "iem", "is_finite", "sem", "sem_vr"]
+__all__ = ["is_finite", "iterate"]
 
 WRONG_SHAPE = "expected_statistics must return arrays of shape (b, q) and (b,) for b samples."
 
@@ -72,13 +46,6 @@ def _weight(weight, i):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _blend(gamma, s, proxy, new):  # type: ignore[no-untyped-def]
-    """(sestep)."""
-    for c in range(len(s)):
-        new[c] = s[c] + gamma * (proxy[c] - s[c]) if gamma < 1.0 else proxy[c]
-
-
-@inlined
 def _renew(rows, index, weight, share, memory, change, centre):  # type: ignore[no-untyped-def]
     """Add to ``centre`` what the drawn samples changed of the mean over the memory, and write them there.
 
@@ -95,128 +62,100 @@ def _renew(rows, index, weight, share, memory, change, centre):  # type: ignore[
         centre[c] += change[c]
 
 
+@inlined
+def _mean(rows, index, weight, mean, correction, reference, places, proxy):  # type: ignore[no-untyped-def]
+    """Write the mean of ``rows``, less ``correction`` times ``reference[places]``, into ``proxy``."""
+    proxy[:] = 0.0
+    for a in range(len(index)):
+        w = mean * _weight(weight, index[a])
+        for c in range(len(proxy)):
+            taken = correction * np.float64(reference[places[a], c]) if correction > 0.0 else 0.0
+            proxy[c] += w * (np.float64(rows[a, c]) - taken)
+
+
 @kernel
-def sem(expected_statistics, m_step, in_domain, y, batch, flat, weight, gamma, s, theta, i, mean):  # type: ignore[no-untyped-def]
-    """Online EM."""
-    b, q = i.shape[1], len(s)
-    s, new, proxy = s.copy(), np.empty(q), np.empty(q)
-    rejected = 0
+def iterate(  # type: ignore[no-untyped-def]
+    expected_statistics, m_step, in_domain, y, batch, flat, weight, mean, share,
+    at_anchor, in_memory, correction, reads, renews, follows,
+    gamma, index, other, s, theta, anchor, centre, memory,
+):  # fmt: skip
+    """Do iterations of S = λC + mean_I(s_i(θ) − λ·ref_i), ŝ ← ŝ + γ(S − ŝ), θ ← θ̄(ŝ).
+
+    Parameters
+    ----------
+    expected_statistics, m_step, in_domain : functions
+        (y, θ) → (rows (b, q), log-likelihood (b,)); s → θ; s → bool.
+    y : ndarray, shape (n, d)
+        The samples, in any layout.
+    batch, flat : ndarray, shape (b,) or (b, d), and (b, d)
+        The same memory twice, for drawn samples: in the shape that the user's functions see, and as rows.
+    weight : ndarray, shape (n,), or (0,) when all are one
+        Sample weights.
+    mean, share : float
+        n / (W·b) and 1 / W: what a weight is multiplied by in a mean over the batch, and over all samples.
+    at_anchor, in_memory : bool
+        Where ref is; nothing is taken off where it is neither.
+    correction : float
+        λ.
+    reads, renews, follows : bool
+        Whether S is read from samples ``index`` (otherwise it is the centre, renewed); whether the memory of
+        samples ``other`` is renewed; whether centre and anchor follow S and θ.
+    gamma : ndarray, shape (K,)
+        Step sizes; K is the number of iterations to do.
+    index, other : ndarray of int, shape (K, b)
+        Sample numbers.
+    s, theta, anchor : ndarray of shape (q,), and parameters
+        Where to start; not written to.
+    centre, memory : ndarray, shapes (q,) and (n, q)
+        As in the method's state; written to where the method renews them.
+
+    Returns
+    -------
+    s, theta, anchor
+        As they are after the iterations.
+    before : ndarray, shape (q,)
+        Where the anchor follows: ŝ that it is θ̄ of.
+    rejected, moved : int
+        Steps that were rejected, and those before the last iteration that were not.
+
+    M-steps may return views of ``s``: three buffers change places when a step is accepted, so that neither θ
+    nor the one before it is overwritten.
+    """
+    b, q = index.shape[1], len(s)
+    s, new, spare, proxy = s.copy(), np.empty(q), np.empty(q), np.empty(q)
+    before, order, rejected, moved = s, np.arange(b), 0, 0
     for k in range(len(gamma)):
-        _gather(y, i[k], flat)
-        rows = expected_statistics(batch, theta)[0]
-        _check(rows, b, q)
-        proxy[:] = 0.0
-        for a in range(b):  # (oem)
-            w = mean * _weight(weight, i[k, a])
+        moved = k - rejected
+        for renew in (False, True):  # one place for both: it is what takes long to compile
+            if not (renews if renew else reads):
+                continue
+            here = other[k] if renew else index[k]
+            _gather(y, here, flat)
+            rows = expected_statistics(batch, theta)[0]
+            _check(rows, b, q)
+            if renew:
+                _renew(rows, here, weight, share, memory, new, centre)
+                continue
+            if at_anchor:
+                reference = expected_statistics(batch, anchor)[0]
+                _check(reference, b, q)
+                _mean(rows, here, weight, mean, correction, reference, order, proxy)
+            elif in_memory:
+                _mean(rows, here, weight, mean, correction, memory, here, proxy)
+            else:
+                _mean(rows, here, weight, mean, 0.0, rows, order, proxy)
             for c in range(q):
-                proxy[c] += w * np.float64(rows[a, c])
-        _blend(gamma[k], s, proxy, new)
-        if in_domain(new):
-            s, new = new, s
-            theta = m_step(s)  # (mstep)
-        else:
-            rejected += 1
-    return s, theta, rejected
-
-
-@kernel
-def iem(  # type: ignore[no-untyped-def]
-    expected_statistics, m_step, in_domain, y, batch, flat, weight, gamma, s, theta, i, share, centre, memory
-):
-    """Incremental EM."""
-    b, q = i.shape[1], len(s)
-    s, new, change = s.copy(), np.empty(q), np.empty(q)
-    rejected = 0
-    for k in range(len(gamma)):
-        _gather(y, i[k], flat)
-        rows = expected_statistics(batch, theta)[0]
-        _check(rows, b, q)
-        _renew(rows, i[k], weight, share, memory, change, centre)  # (iem)
-        _blend(gamma[k], s, centre, new)
-        if in_domain(new):
-            s, new = new, s
-            theta = m_step(s)  # (mstep)
-        else:
-            rejected += 1
-    return s, theta, rejected
-
-
-@kernel
-def sem_vr(  # type: ignore[no-untyped-def]
-    expected_statistics, m_step, in_domain, y, batch, flat, weight, gamma, s, theta, i, mean, anchor, centre
-):
-    """Variance-reduced EM between two renewals of the anchor."""
-    b, q = i.shape[1], len(s)
-    s, new, proxy = s.copy(), np.empty(q), np.empty(q)
-    rejected = 0
-    for k in range(len(gamma)):
-        _gather(y, i[k], flat)
-        rows = expected_statistics(batch, theta)[0]
-        old = expected_statistics(batch, anchor)[0]
-        _check(rows, b, q)
-        _check(old, b, q)
-        proxy[:] = 0.0
-        for a in range(b):  # (svrgem)
-            w = mean * _weight(weight, i[k, a])
-            for c in range(q):
-                proxy[c] += w * (np.float64(rows[a, c]) - np.float64(old[a, c]))
+                proxy[c] += correction * centre[c]
+        if not reads:
+            proxy[:] = centre
+        if follows:
+            centre[:] = proxy
+            before, anchor = s, theta
         for c in range(q):
-            proxy[c] += centre[c]
-        _blend(gamma[k], s, proxy, new)
+            new[c] = s[c] + gamma[k] * (proxy[c] - s[c]) if gamma[k] < 1.0 else proxy[c]  # (sestep)
         if in_domain(new):
-            s, new = new, s
+            s, new, spare = new, spare, s
             theta = m_step(s)  # (mstep)
         else:
             rejected += 1
-    return s, theta, rejected
-
-
-@kernel
-def fiem(  # type: ignore[no-untyped-def]
-    expected_statistics,
-    m_step,
-    in_domain,
-    y,
-    batch,
-    flat,
-    weight,
-    gamma,
-    s,
-    theta,
-    i,
-    j,
-    mean,
-    share,
-    centre,
-    memory,
-):
-    """Fast incremental EM."""
-    b, q = i.shape[1], len(s)
-    s, new, proxy, change = s.copy(), np.empty(q), np.empty(q), np.empty(q)
-    rejected = 0
-    for k in range(len(gamma)):
-        _gather(y, i[k], flat)
-        rows = expected_statistics(batch, theta)[0]
-        _check(rows, b, q)
-        proxy[:] = 0.0
-        for a in range(b):  # (sagaem), first half
-            w = mean * _weight(weight, i[k, a])
-            for c in range(q):
-                proxy[c] += w * (np.float64(rows[a, c]) - np.float64(memory[i[k, a], c]))
-        for c in range(q):
-            proxy[c] += centre[c]
-        _gather(y, j[k], flat)
-        rows = expected_statistics(batch, theta)[0]
-        _check(rows, b, q)
-        _renew(rows, j[k], weight, share, memory, change, centre)  # (sagaem), second half
-        _blend(gamma[k], s, proxy, new)
-        if in_domain(new):
-            s, new = new, s
-            theta = m_step(s)  # (mstep)
-        else:
-            rejected += 1
-    return s, theta, rejected
-
-
-LOOPS: dict[str, Any] = {"sem": sem, "iem": iem, "sem-vr": sem_vr, "fiem": fiem}
-"""The loops by their method's name."""
+    return s, theta, anchor, before, rejected, moved

@@ -1,21 +1,58 @@
-"""pLSA one token an iteration: whole stretches of iterations, O(K) each, whatever D and V.
+r"""pLSA by tokens: whole stretches of iterations, O(b·K) each, whatever D and V.
 
-The statistics are s = centre + scale · u with one number ``scale``, so that an iteration touches the rows of
-the drawn tokens alone. The M-step, equation (mstep_plsa), is evaluated where the next tokens need it:
+A method declares S = λC + Δ with Δ = mean_I(s̄_i(θ) − λ·ref_i), which touches the rows of the drawn tokens
+alone; s ← s + γ(S − s) touches all. So statistics and centre are kept as
+
+    s = p·B + scale·u,    C = c·B,
+
+with tables B and u, and three numbers. An iteration is, with c' = ρc,
+
+    p ← (1−γ)p + γλc,    scale ← (1−γ)·scale,    u ← u + γΔ / scale,
+
+and where the centre changes by δ, B ← B + δ/c' and u ← u − p·δ / (c'·scale), so that s stays. It changes by:
+
+- memory: δ = (1/n) Σ_J (s̄_j(θ) − ref_j) of the second stream's tokens, and ρ = 1. p = λ stays what it is.
+- renewed by the drawn: S = C + δ. That is Δ = δ, λ = 1, and the centre follows.
+- anchor: nothing, between two full passes; ρ = 1 and p = λ.
+- proxy: C ← S = λC + Δ, that is ρ = λ and δ = Δ. With λ = 1, p = c = 1 stay. With λ < 1 the lane begins
+  with the p that keeps p/c, γλ / (λ − 1 + γ). Rounding or a γ that varies may let p/c grow, and with it what
+  cancels in p·B + scale·u. Beyond ``FAR`` the loop returns, and the lane writes B and u anew from C and s.
+
+With γ = 1 the scale vanishes, and u is set to zero, once for all steps of one that leave it there.
+
+Two forms need one table: without a centre s = scale·u, and where S = C and γ = 1 always, s = C.
+
+The reference of SPIDER-EM is θ of the iteration before, of which nothing is left once s has changed. But the
+next iteration's tokens are known, and are looked up before that. Only the last θ but one of a stretch is
+written out whole (``before``): it is the method's state, and the first tokens of the next stretch need it.
+
+The M-step, equation (mstep_plsa), is evaluated where the next tokens need it:
 r_k ∝ (max(s_dk, 0) + α') · (max(s_kv, 0) + β') / (Σ_v s_kv + β'V).
 
-Arrays that all loops share, here and in :mod:`swiftem.engine.numba.plsa_batch`:
+Arguments of both loops, :func:`iterate` here and in :mod:`swiftem.engine.numba.plsa_batch`. What a method
+does not have is an array without dimensions, or, ``before``, an empty tuple: its code is then not compiled.
 
 - tokens (n, 2), uint32: document and word of each token.
 - sample_weight (n,), or (0,) when all tokens count alike; mean_scale = n / (W·b) and share_scale = 1 / W,
   W the sum of weights.
-- steps (T,): γ of each iteration. index, or index_i and index_j (T, b): token numbers of each iteration.
-- documents (D, K), words (V, K): u, or the statistics; where there is a centre (D, C, K) and (V, C, K), so
-  that a token costs one place in memory for each. C = 2: centre, u. C = 3: centre, u, and the anchor's θ
-  (topics of documents, words of topics times topic_scale).
-- totals (2, K): Σ_v s_kv, Σ_v centre_kv.
-- memory (n, K): responsibilities when last drawn; float64 or float32, and what it holds is what counts.
+- correction: λ, or 0 where nothing is taken off.
+- steps (T,): γ of each iteration. index, other (T, b): token numbers of each iteration, and of the second
+  stream, if any.
+- documents (D, K), words (V, K): the one table; or (D, C, K) and (V, C, K), so that a token costs one place
+  in memory for each. C = 2: B, u. C = 3: B, u, and the anchor's θ (topics of documents, words of topics times
+  topic_scale).
+- totals (2, K): Σ_v s_kv, and λ Σ_v C_kv.
+- scale: as above.
+- memory (n, K), if any: responsibilities when last drawn; float64 or float32, and what it holds counts.
+- before, if any: θ of the iteration before the first, as statistics (D, K), (V, K), 1 / (Σ_v s_kv + β'V), and
+  α', β'. In the end that of the iteration before the next.
+- rates (3,): p, c and λ, unless they are ones.
+- alpha, beta: α', β'.
 - work (2b + 2, K): numbers that live for an iteration, and 1 / (Σ_v s_kv + β'V) in its last row.
+
+They return how many iterations were done, how many of their steps were rejected, and the scale. They do fewer
+than asked for where p/c is far, and where s = C and the step would be rejected: nothing of it is then left in
+any array.
 
 A step whose Σ_v s_kv + β'V is not positive for every topic is rejected before anything of it is written. Most
 steps are too small for that: ``low`` is a lower bound of the K numbers, from which each step takes the most
@@ -33,7 +70,7 @@ import numpy as np
 from swiftem.engine.numba.compile import helper, inlined, kernel
 from swiftem.engine.numba.prefetch import prefetch, prefetch_row
 
-__all__ = ["fast_incremental_em", "incremental_em", "online_em", "variance_reduced_em"]
+__all__ = ["FAR", "iterate"]
 
 SMALLEST = 1e-250
 """Below this sum of joint probabilities the document's row is scaled up first: it may be all but zero."""
@@ -43,6 +80,9 @@ LEAST_SCALE = 1e-100
 
 AHEAD = 6
 """Iterations by which a token's rows are asked for before they are needed."""
+
+FAR = 1e3
+"""Beyond this p/c costs more digits than rounding does otherwise."""
 
 SLACK = 1e-6
 """Part by which that is more than the token can take away: rounding is far less."""
@@ -68,17 +108,24 @@ def read_memory_ahead(place, order, memory):
 
 
 @inlined
-def entry(table: Any, row: int, k: int, scale: float, prior: float) -> float:
-    """Return the working entry max(s, 0) + prior of topic k, with s = scale · u or centre + scale · u."""
-    if table.ndim == 2:  # known when it compiles: no test is left
-        s = scale * table[row, k]
-    else:
-        s = table[row, 0, k] + scale * table[row, 1, k]
+def statistic(table: Any, row: int, k: int, scale: float, rates: Any) -> Any:
+    """Return s of topic k: scale · u, or p · B + scale · u."""
+    if table.ndim == 2:  # known when it compiles, as the next one: no test is left
+        return scale * table[row, k]
+    if rates.ndim == 0:
+        return table[row, 0, k] + scale * table[row, 1, k]
+    return rates[0] * table[row, 0, k] + scale * table[row, 1, k]
+
+
+@inlined
+def entry(table: Any, row: int, k: int, scale: float, rates: Any, prior: float) -> Any:
+    """Return the working entry max(s, 0) + prior of topic k."""
+    s = statistic(table, row, k, scale, rates)
     return (s if s > 0.0 else 0.0) + prior
 
 
 @helper
-def careful(documents, words, d, v, scale, alpha, beta, norm, row):
+def careful(documents, words, d, v, scale, rates, alpha, beta, norm, row):
     """Write joint probabilities into ``row`` (K,) and return their sum; for tokens of probability near zero.
 
     As θ̄ has it: a document whose row is zero has uniform topics; if a token's probability is zero even so,
@@ -87,11 +134,11 @@ def careful(documents, words, d, v, scale, alpha, beta, norm, row):
     n_topics = norm.shape[0]
     largest = 0.0
     for k in range(n_topics):
-        largest = max(largest, entry(documents, d, k, scale, alpha))
+        largest = max(largest, entry(documents, d, k, scale, rates, alpha))
     total = 0.0
     for k in range(n_topics):
-        of_document = entry(documents, d, k, scale, alpha) / largest if largest > 0.0 else 1.0
-        row[k] = of_document * entry(words, v, k, scale, beta) * norm[k]
+        of_document = entry(documents, d, k, scale, rates, alpha) / largest if largest > 0.0 else 1.0
+        row[k] = of_document * entry(words, v, k, scale, rates, beta) * norm[k]
         total += row[k]
     if not total > 0.0:
         row[:] = 1.0
@@ -100,15 +147,15 @@ def careful(documents, words, d, v, scale, alpha, beta, norm, row):
 
 
 @inlined
-def joint(documents, words, d, v, scale, alpha, beta, norm, row):
+def joint(documents, words, d, v, scale, rates, alpha, beta, norm, row):
     """Write the token's (condexp_plsa) into ``row`` (K,), not yet divided by the sum; return the sum."""
     total = 0.0
     for k in range(norm.shape[0]):
-        value = entry(documents, d, k, scale, alpha) * entry(words, v, k, scale, beta) * norm[k]
+        value = entry(documents, d, k, scale, rates, alpha) * entry(words, v, k, scale, rates, beta) * norm[k]
         row[k] = value
         total += value
     if not total > SMALLEST:
-        total = careful(documents, words, d, v, scale, alpha, beta, norm, row)
+        total = careful(documents, words, d, v, scale, rates, alpha, beta, norm, row)
     return total
 
 
@@ -170,213 +217,128 @@ def least(totals, gamma, row, factor, other, other_factor, prior):
 
 
 @kernel
-def online_em(
-    tokens, sample_weight, mean_scale, steps, index, documents, words, totals, scale, alpha, beta, work
+def iterate(
+    tokens, sample_weight, mean_scale, share_scale, correction, steps, index, other,
+    documents, words, totals, scale, memory, before, rates, alpha, beta, work
 ):  # fmt: skip
-    """sem, equation (oem): s ← (1−γ) s + γ · s̄_i(θ). There is no centre.
+    """Do iterations of one token each: sem, sem-vr and fiem, and iem where γ = 1; there is no ``before``.
 
-    Returns
-    -------
-    done, rejected : int
-        Iterations, and how many of their steps were rejected.
-    scale : float
-        As it is after them.
+    Δ_i is taken before the row of the memory is written, also where i and j coincide.
     """
     n_topics, prior = totals.shape[1], beta * words.shape[0]
-    row, norm = work[0], work[3]
-    low = norms(totals, prior, norm)
-    order, rejected = index.reshape(index.size), 0
-    for t in range(index.shape[0]):
-        read_ahead(t, order, tokens, documents, words)
-        i, gamma = order[t], steps[t]
-        keep = 1.0 - gamma
-        d, v = tokens[i, 0], tokens[i, 1]
-        total = joint(documents, words, d, v, scale, alpha, beta, norm, row)
-        factor = gamma * weighted(sample_weight, i, mean_scale) / total
-        # A token takes nothing away: only γ = 1, or a topic that has died out, brings a total to zero.
-        bound = keep * low
-        if not bound > SMALLEST:
-            bound = least(totals, gamma, row, factor, row, 0.0, prior)
-            if not bound > 0.0:
-                rejected += 1
-                continue
-        low = bound
-        scale = shrink(documents, words, scale, keep)
-        inverse = 1.0 / scale
-        for k in range(n_topics):
-            change = factor * row[k]
-            s = keep * totals[0, k] + change
-            totals[0, k] = s
-            norm[k] = 1.0 / (s + prior)
-            change *= inverse
-            documents[d, k] += change
-            words[v, k] += change
-    return index.shape[0], rejected, scale
-
-
-@kernel
-def incremental_em(
-    tokens, sample_weight, share_scale, index, documents, words, totals, memory, alpha, beta, work
-):  # fmt: skip
-    """iem, equation (iem): s = centre ← centre + (1/n) Δ_i. There is no deviation.
-
-    Returns
-    -------
-    done : int
-        Iterations; fewer than asked for when the step of the next would be rejected, of which nothing is
-        left in any array.
-    """
-    n_topics, prior = totals.shape[1], beta * words.shape[0]
-    row, norm = work[0], work[3]
-    low = norms(totals, prior, norm)
-    order = index.reshape(index.size)
-    for t in range(index.shape[0]):
-        read_ahead(t, order, tokens, documents, words)
-        read_memory_ahead(t, order, memory)
-        i = order[t]
-        d, v = tokens[i, 0], tokens[i, 1]
-        total = joint(documents, words, d, v, 1.0, alpha, beta, norm, row)
-        share, factor = weighted(sample_weight, i, share_scale), 1.0 / total
-        bound = low - share * (1.0 + SLACK)
-        if not bound > SMALLEST:
-            bound = least(totals, 0.0, row, share * factor, memory[i], share, prior)
-            if not bound > 0.0:
-                return t
-        low = bound
-        for k in range(n_topics):
-            before = np.float64(memory[i, k])
-            memory[i, k] = factor * row[k]
-            change = share * (memory[i, k] - before)
-            s = totals[0, k] + change
-            totals[0, k] = s
-            norm[k] = 1.0 / (s + prior)
-            documents[d, k] += change
-            words[v, k] += change
-    return index.shape[0]
-
-
-@kernel
-def variance_reduced_em(
-    tokens, sample_weight, mean_scale, steps, index, documents, words, totals, scale, alpha, beta, work
-):  # fmt: skip
-    """sem-vr, equation (svrgem), between two renewals: deviation ← (1−γ) deviation + γ Δ_i. C = 3.
-
-    Returns
-    -------
-    done, rejected : int
-        Iterations, and how many of their steps were rejected.
-    scale : float
-        As it is after them.
-    """
-    n_topics, prior = totals.shape[1], beta * words.shape[0]
-    row, row_anchor, norm = work[0], work[1], work[3]
+    row, row_other, norm = work[0], work[1], work[3]
     low, low_centre = norms(totals, prior, norm), totals[1].min() + prior
     order, rejected = index.reshape(index.size), 0
-    for t in range(index.shape[0]):
+    if other.ndim == 2:
+        order_j = other.reshape(other.size)
+    for t in range(order.shape[0]):
         read_ahead(t, order, tokens, documents, words)
+        if memory.ndim == 2:
+            read_memory_ahead(t, order, memory)
+        if other.ndim == 2:
+            read_ahead(t, order_j, tokens, documents, words)
+            read_memory_ahead(t, order_j, memory)
         i, gamma = order[t], steps[t]
         keep = 1.0 - gamma
         d, v = tokens[i, 0], tokens[i, 1]
-        total = total_anchor = 0.0
-        for k in range(n_topics):
-            value = entry(documents, d, k, scale, alpha) * entry(words, v, k, scale, beta) * norm[k]
-            at_anchor = documents[d, 2, k] * words[v, 2, k]
-            row[k], row_anchor[k] = value, at_anchor
-            total += value
-            total_anchor += at_anchor
+        total = total_other = 0.0
+        if other.ndim == 2:
+            j = order_j[t]
+            d_j, v_j = tokens[j, 0], tokens[j, 1]
+        for k in range(n_topics):  # one loop for both E-steps: neither waits for the other's sum
+            value = entry(documents, d, k, scale, rates, alpha) * entry(words, v, k, scale, rates, beta)
+            row[k] = value * norm[k]
+            total += row[k]
+            if other.ndim == 2:
+                value = entry(documents, d_j, k, scale, rates, alpha) * entry(
+                    words, v_j, k, scale, rates, beta
+                )
+                row_other[k] = value * norm[k]
+                total_other += row_other[k]
+            elif documents.ndim == 3:
+                row_other[k] = documents[d, 2, k] * words[v, 2, k]
+                total_other += row_other[k]
         if not total > SMALLEST:
-            total = careful(documents, words, d, v, scale, alpha, beta, norm, row)
-        total_anchor = uniform(row_anchor, total_anchor)
+            total = careful(documents, words, d, v, scale, rates, alpha, beta, norm, row)
+        if memory.ndim == 2 and other.ndim == 0:
+            share, factor = weighted(sample_weight, i, share_scale), 1.0 / total
+            bound = low - share * (1.0 + SLACK)
+            if not bound > SMALLEST:
+                bound = least(totals, 0.0, row, share * factor, memory[i], share, prior)
+                if not bound > 0.0:
+                    return t, rejected, scale
+            low = bound
+            for k in range(n_topics):
+                old = np.float64(memory[i, k])
+                memory[i, k] = factor * row[k]
+                change = share * (memory[i, k] - old)
+                s = totals[0, k] + change
+                totals[0, k] = s
+                norm[k] = 1.0 / (s + prior)
+                documents[d, k] += change
+                words[v, k] += change
+            continue
         weight = gamma * weighted(sample_weight, i, mean_scale)
-        factor, factor_anchor = weight / total, weight / total_anchor
-        bound = keep * low + gamma * low_centre - weight * (1.0 + SLACK)
-        if not bound > SMALLEST:
-            bound = least(totals, gamma, row, factor, row_anchor, factor_anchor, prior)
-            if not bound > 0.0:
-                rejected += 1
-                continue
-        low = bound
-        scale = shrink(documents, words, scale, keep)
-        inverse = 1.0 / scale
-        for k in range(n_topics):
-            change = factor * row[k] - factor_anchor * row_anchor[k]
-            s = totals[0, k] + (gamma * (totals[1, k] - totals[0, k]) + change)
-            totals[0, k] = s
-            norm[k] = 1.0 / (s + prior)
-            change *= inverse
-            documents[d, 1, k] += change
-            words[v, 1, k] += change
-    return index.shape[0], rejected, scale
-
-
-@kernel
-def fast_incremental_em(
-    tokens, sample_weight, mean_scale, share_scale, steps, index_i, index_j,
-    documents, words, totals, scale, memory, alpha, beta, work
-):  # fmt: skip
-    """fiem, equation (sagaem): deviation ← (1−γ) deviation + γ Δ_i − δ, centre ← centre + δ. C = 2.
-
-    δ = (1/n) Δ_j. Δ_i is taken before the row of the memory is written, also where i and j coincide.
-
-    Returns
-    -------
-    done, rejected : int
-        Iterations, and how many of their steps were rejected.
-    scale : float
-        As it is after them.
-    """
-    n_topics, prior = totals.shape[1], beta * words.shape[0]
-    row_i, row_j, norm = work[0], work[1], work[3]
-    low, low_centre = norms(totals, prior, norm), totals[1].min() + prior
-    order_i, order_j, rejected = index_i.reshape(index_i.size), index_j.reshape(index_j.size), 0
-    for t in range(index_i.shape[0]):
-        read_ahead(t, order_i, tokens, documents, words)
-        read_ahead(t, order_j, tokens, documents, words)
-        read_memory_ahead(t, order_i, memory)
-        read_memory_ahead(t, order_j, memory)
-        i, j, gamma = order_i[t], order_j[t], steps[t]
-        d, v, d_j, v_j = tokens[i, 0], tokens[i, 1], tokens[j, 0], tokens[j, 1]
-        total_i = total_j = 0.0
-        for k in range(n_topics):
-            value = entry(documents, d, k, scale, alpha) * entry(words, v, k, scale, beta) * norm[k]
-            value_j = entry(documents, d_j, k, scale, alpha) * entry(words, v_j, k, scale, beta) * norm[k]
-            row_i[k], row_j[k] = value, value_j
-            total_i += value
-            total_j += value_j
-        if not total_i > SMALLEST:
-            total_i = careful(documents, words, d, v, scale, alpha, beta, norm, row_i)
-        if not total_j > SMALLEST:
-            total_j = careful(documents, words, d_j, v_j, scale, alpha, beta, norm, row_j)
-        weight = gamma * weighted(sample_weight, i, mean_scale)
-        share = weighted(sample_weight, j, share_scale)
-        factor, factor_j, keep = weight / total_i, 1.0 / total_j, 1.0 - gamma
-        bound = keep * low + gamma * low_centre - weight * (1.0 + SLACK)
+        factor, taken = weight / total, correction * weight
+        if documents.ndim == 2:
+            # A token takes nothing away: only γ = 1, or a topic that has died out, brings a total to zero.
+            bound = keep * low
+        else:
+            bound = keep * low + gamma * low_centre - weight * (1.0 + SLACK)
+        if other.ndim == 2:
+            if not total_other > SMALLEST:
+                total_other = careful(documents, words, d_j, v_j, scale, rates, alpha, beta, norm, row_other)
+            share, factor_j = weighted(sample_weight, j, share_scale), 1.0 / total_other
+        elif documents.ndim == 3:
+            taken /= uniform(row_other, total_other)
         if not bound > SMALLEST:
             low_centre = totals[1].min() + prior
-            bound = least(totals, gamma, row_i, factor, memory[i], weight, prior)
+            if documents.ndim == 2:
+                bound = least(totals, gamma, row, factor, row, 0.0, prior)
+            elif memory.ndim == 0:
+                bound = least(totals, gamma, row, factor, row_other, taken, prior)
+            else:
+                bound = least(totals, gamma, row, factor, memory[i], taken, prior)
             if not bound > 0.0:
                 rejected += 1
                 bound = low
-                keep, gamma, factor, weight = 1.0, 0.0, 0.0, 0.0  # s stays; what j changes is the same
+                keep, gamma, factor, taken = 1.0, 0.0, 0.0, 0.0  # s stays; what j changes is the same
         low = bound
-        low_centre -= share * (1.0 + SLACK)
         scale = shrink(documents, words, scale, keep)
         inverse = 1.0 / scale
+        if other.ndim == 2:
+            low_centre -= share * (1.0 + SLACK)
         for k in range(n_topics):
-            change = factor * row_i[k] - weight * memory[i, k]
-            s = totals[0, k] + (gamma * (totals[1, k] - totals[0, k]) + change)
+            change = factor * row[k]
+            if documents.ndim == 2:
+                s = keep * totals[0, k] + change
+            else:
+                if memory.ndim == 0:
+                    change -= taken * row_other[k]
+                else:
+                    change -= taken * memory[i, k]
+                s = totals[0, k] + (gamma * (totals[1, k] - totals[0, k]) + change)
             totals[0, k] = s
             norm[k] = 1.0 / (s + prior)
-            before = np.float64(memory[j, k])
-            memory[j, k] = factor_j * row_j[k]
-            drift = share * (memory[j, k] - before)
-            totals[1, k] += drift
             change *= inverse
-            documents[d, 1, k] += change
-            words[v, 1, k] += change
-            documents[d_j, 0, k] += drift
-            words[v_j, 0, k] += drift
-            drift *= inverse
-            documents[d_j, 1, k] -= drift
-            words[v_j, 1, k] -= drift
-    return index_i.shape[0], rejected, scale
+            if documents.ndim == 2:
+                documents[d, k] += change
+                words[v, k] += change
+            else:
+                documents[d, 1, k] += change
+                words[v, 1, k] += change
+            if other.ndim == 2:
+                old = np.float64(memory[j, k])
+                memory[j, k] = factor_j * row_other[k]
+                drift = share * (memory[j, k] - old)
+                documents[d_j, 0, k] += drift
+                words[v_j, 0, k] += drift
+                if rates.ndim == 0:
+                    totals[1, k] += drift
+                    drift *= inverse
+                else:
+                    totals[1, k] += rates[2] * drift
+                    drift *= rates[0] * inverse
+                documents[d_j, 1, k] -= drift
+                words[v_j, 1, k] -= drift
+    return order.shape[0], rejected, scale

@@ -1,7 +1,8 @@
-"""pLSA with several tokens an iteration: whole stretches of iterations, O(b·K) each, whatever D and V.
+"""pLSA with several tokens an iteration, or where the centre follows the drawn ones: O(b·K) each.
 
-Arrays and statistics are those of :mod:`swiftem.engine.numba.plsa`, which does the same one token at a time
-and faster. All E-steps of an iteration use the same θ: nothing that they read is written before the last one.
+Arguments, statistics and results are those of :mod:`swiftem.engine.numba.plsa`, which does the same one token
+at a time and faster. All E-steps of an iteration use the same θ: nothing that they read is written before the
+last one.
 """
 
 # mypy: allow-untyped-defs, allow-untyped-calls
@@ -10,23 +11,26 @@ from __future__ import annotations
 
 import numpy as np
 
-from swiftem.engine.numba.compile import inlined, kernel
+from swiftem.engine.numba.compile import helper, inlined, kernel
 from swiftem.engine.numba.plsa import (
+    FAR,
+    LEAST_SCALE,
     joint,
     norms,
     read_ahead,
     read_memory_ahead,
     shrink,
+    statistic,
     uniform,
     weighted,
 )
 
-__all__ = ["fast_incremental_em", "incremental_em", "online_em", "variance_reduced_em"]
+__all__ = ["iterate"]
 
 
 @inlined
 def _joint_at_anchor(documents, words, d, v, row):
-    """As ``_joint``, with the anchor's θ in place of θ̄(s)."""
+    """As ``joint``, with the anchor's θ in place of θ̄(s)."""
     total = 0.0
     for k in range(row.shape[0]):
         row[k] = documents[d, 2, k] * words[v, 2, k]
@@ -34,244 +38,188 @@ def _joint_at_anchor(documents, words, d, v, row):
     return uniform(row, total)
 
 
-@kernel
-def online_em(
-    tokens, sample_weight, mean_scale, steps, index, documents, words, totals, scale, alpha, beta, work
-):  # fmt: skip
-    """sem, equation (oem): s ← (1−γ) s + γ · mean_I s̄_i(θ). There is no centre.
+@helper
+def _look_up(tokens, index, documents, words, scale, rates, alpha, beta, norm, rows):
+    """Write the responsibilities of tokens ``index`` (b,) into ``rows`` (b, K)."""
+    for p in range(index.shape[0]):
+        i = index[p]
+        row = rows[p]
+        total = joint(documents, words, tokens[i, 0], tokens[i, 1], scale, rates, alpha, beta, norm, row)
+        factor = 1.0 / total
+        for k in range(row.shape[0]):
+            row[k] *= factor
 
-    Returns
-    -------
-    done, rejected : int
-        Iterations, and how many of their steps were rejected.
-    scale : float
-        As it is after them.
+
+@helper
+def _write_out(table, scale, rates, into):
+    """Write all statistics of a table into ``into`` (rows, K)."""
+    for row in range(into.shape[0]):
+        for k in range(into.shape[1]):
+            into[row, k] = statistic(table, row, k, scale, rates)
+
+
+@inlined
+def _move(documents, words, d, v, rows, centre_factor, factor):
+    """Add ``rows`` (K,), times the factors, to B and u of a token's document and word."""
+    for k in range(rows.shape[0]):
+        change = centre_factor * rows[k]
+        documents[d, 0, k] += change
+        words[v, 0, k] += change
+        change = factor * rows[k]
+        documents[d, 1, k] += change
+        words[v, 1, k] += change
+
+
+@kernel
+def iterate(
+    tokens, sample_weight, mean_scale, share_scale, correction, steps, index, other,
+    documents, words, totals, scale, memory, before, rates, alpha, beta, work
+):  # fmt: skip
+    """Do iterations of any method.
+
+    All Δ_i are taken before the first row of the memory is written. A token that is drawn twice to be renewed
+    finds its new row the second time: Δ is zero.
     """
     batch, n_topics = index.shape[1], totals.shape[1]
     prior = beta * words.shape[0]
     norm, candidate = work[2 * batch + 1], work[2 * batch]
     norms(totals, prior, norm)
-    order, rejected = index.reshape(index.size), 0
+    order, rejected, is_flat = index.reshape(index.size), 0, False
+    if other.ndim == 2:
+        order_j = other.reshape(other.size)
+    if len(before) > 0:
+        old_documents, old_words, old_norm, old_prior = before
+        _look_up(
+            tokens, index[0], old_documents, old_words, 1.0, rates, old_prior[0], old_prior[1], old_norm,
+            work[batch : 2 * batch],
+        )  # fmt: skip
     for t in range(index.shape[0]):
         keep, gamma = 1.0 - steps[t], steps[t]
+        if documents.ndim == 2 and memory.ndim == 2:
+            keep = 1.0  # s = C
         for k in range(n_topics):
-            candidate[k] = keep * totals[0, k]
+            if documents.ndim == 2:
+                candidate[k] = keep * totals[0, k]
+            else:
+                candidate[k] = totals[0, k] + gamma * (totals[1, k] - totals[0, k])
         for p in range(batch):
             read_ahead(t * batch + p, order, tokens, documents, words)
-            i = index[t, p]
-            total = joint(documents, words, tokens[i, 0], tokens[i, 1], scale, alpha, beta, norm, work[p])
-            factor = gamma * weighted(sample_weight, i, mean_scale) / total
-            for k in range(n_topics):
-                change = factor * work[p, k]
-                work[p, k] = change
-                candidate[k] += change
-        low = np.inf
-        for k in range(n_topics):
-            low = min(low, candidate[k])
-        if not low + prior > 0.0:
-            rejected += 1
-            continue
-        scale = shrink(documents, words, scale, keep)
-        inverse = 1.0 / scale
-        for p in range(batch):
+            if memory.ndim == 2:
+                read_memory_ahead(t * batch + p, order, memory)
             i = index[t, p]
             d, v = tokens[i, 0], tokens[i, 1]
-            for k in range(n_topics):
-                change = inverse * work[p, k]
-                documents[d, k] += change
-                words[v, k] += change
-        for k in range(n_topics):
-            totals[0, k] = candidate[k]
-            norm[k] = 1.0 / (candidate[k] + prior)
-    return index.shape[0], rejected, scale
-
-
-@kernel
-def incremental_em(
-    tokens, sample_weight, share_scale, index, documents, words, totals, memory, alpha, beta, work
-):  # fmt: skip
-    """iem, equation (iem): s = centre ← centre + (1/n) Σ_I Δ_i. There is no deviation.
-
-    A token drawn twice in an iteration finds its new row in the memory the second time: Δ is zero.
-
-    Returns
-    -------
-    done : int
-        Iterations; fewer than asked for when the step of the next would be rejected, of which nothing is
-        left in any array.
-    """
-    batch, n_topics = index.shape[1], totals.shape[1]
-    prior = beta * words.shape[0]
-    norm, candidate = work[2 * batch + 1], work[2 * batch]
-    norms(totals, prior, norm)
-    order = index.reshape(index.size)
-    for t in range(index.shape[0]):
-        for k in range(n_topics):
-            candidate[k] = totals[0, k]
-        for p in range(batch):
-            read_ahead(t * batch + p, order, tokens, documents, words)
-            read_memory_ahead(t * batch + p, order, memory)
-            i = index[t, p]
-            total = joint(documents, words, tokens[i, 0], tokens[i, 1], 1.0, alpha, beta, norm, work[p])
-            share, factor = weighted(sample_weight, i, share_scale), 1.0 / total
-            for k in range(n_topics):
-                before = np.float64(memory[i, k])
-                memory[i, k] = factor * work[p, k]
-                change = share * (memory[i, k] - before)
-                work[batch + p, k] = before
-                work[p, k] = change
-                candidate[k] += change
-        low = np.inf
-        for k in range(n_topics):
-            low = min(low, candidate[k])
-        if not low + prior > 0.0:
-            for p in range(batch - 1, -1, -1):
+            total = joint(documents, words, d, v, scale, rates, alpha, beta, norm, work[p])
+            if memory.ndim == 2 and other.ndim == 0:
+                share, factor = weighted(sample_weight, i, share_scale), 1.0 / total
                 for k in range(n_topics):
-                    memory[index[t, p], k] = work[batch + p, k]
-            return t
-        for p in range(batch):
-            i = index[t, p]
-            d, v = tokens[i, 0], tokens[i, 1]
-            for k in range(n_topics):
-                documents[d, k] += work[p, k]
-                words[v, k] += work[p, k]
-        for k in range(n_topics):
-            totals[0, k] = candidate[k]
-            norm[k] = 1.0 / (candidate[k] + prior)
-    return index.shape[0]
-
-
-@kernel
-def variance_reduced_em(
-    tokens, sample_weight, mean_scale, steps, index, documents, words, totals, scale, alpha, beta, work
-):  # fmt: skip
-    """sem-vr, equation (svrgem), between two renewals: deviation ← (1−γ) deviation + γ · mean_I Δ_i. C = 3.
-
-    Returns
-    -------
-    done, rejected : int
-        Iterations, and how many of their steps were rejected.
-    scale : float
-        As it is after them.
-    """
-    batch, n_topics = index.shape[1], totals.shape[1]
-    prior = beta * words.shape[0]
-    norm, candidate = work[2 * batch + 1], work[2 * batch]
-    norms(totals, prior, norm)
-    order, rejected = index.reshape(index.size), 0
-    for t in range(index.shape[0]):
-        keep, gamma = 1.0 - steps[t], steps[t]
-        for k in range(n_topics):
-            candidate[k] = totals[0, k] + gamma * (totals[1, k] - totals[0, k])
-        for p in range(batch):
-            read_ahead(t * batch + p, order, tokens, documents, words)
-            i = index[t, p]
-            d, v = tokens[i, 0], tokens[i, 1]
-            total = joint(documents, words, d, v, scale, alpha, beta, norm, work[p])
-            at_anchor = _joint_at_anchor(documents, words, d, v, work[batch + p])
-            weight = gamma * weighted(sample_weight, i, mean_scale)
-            factor, factor_at_anchor = weight / total, weight / at_anchor
-            for k in range(n_topics):
-                change = factor * work[p, k] - factor_at_anchor * work[batch + p, k]
-                work[p, k] = change
-                candidate[k] += change
+                    old = np.float64(memory[i, k])
+                    memory[i, k] = factor * work[p, k]
+                    change = share * (memory[i, k] - old)
+                    work[batch + p, k] = old
+                    work[p, k] = change
+                    candidate[k] += change if documents.ndim == 2 else gamma * change
+            elif len(before) > 0:
+                weight = weighted(sample_weight, i, mean_scale)
+                factor, taken = weight / total, correction * weight
+                for k in range(n_topics):
+                    change = factor * work[p, k] - taken * work[batch + p, k]
+                    work[p, k] = change
+                    candidate[k] += gamma * change
+            elif memory.ndim == 2:
+                weight, factor = gamma * weighted(sample_weight, i, mean_scale), 1.0 / total
+                for k in range(n_topics):
+                    change = weight * (factor * work[p, k] - correction * memory[i, k])
+                    work[p, k] = change
+                    candidate[k] += change
+            else:
+                weight = gamma * weighted(sample_weight, i, mean_scale)
+                factor = weight / total
+                if documents.ndim == 3:
+                    taken = correction * weight / _joint_at_anchor(documents, words, d, v, work[batch + p])
+                for k in range(n_topics):
+                    change = factor * work[p, k]
+                    if documents.ndim == 3:
+                        change -= taken * work[batch + p, k]
+                    work[p, k] = change
+                    candidate[k] += change
         low = np.inf
         for k in range(n_topics):
             low = min(low, candidate[k])
-        if not low + prior > 0.0:
+        accepted = low + prior > 0.0
+        if not accepted:
+            if documents.ndim == 2 and memory.ndim == 2:
+                for p in range(batch - 1, -1, -1):
+                    for k in range(n_topics):
+                        memory[index[t, p], k] = work[batch + p, k]
+                return t, rejected, scale
             rejected += 1
-            continue
-        scale = shrink(documents, words, scale, keep)
+            keep, gamma = 1.0, 0.0
+        if other.ndim == 2:
+            for p in range(batch):
+                read_ahead(t * batch + p, order_j, tokens, documents, words)
+                read_memory_ahead(t * batch + p, order_j, memory)
+                j = other[t, p]
+                d, v = tokens[j, 0], tokens[j, 1]
+                total = joint(documents, words, d, v, scale, rates, alpha, beta, norm, work[batch + p])
+                share, factor = weighted(sample_weight, j, share_scale), 1.0 / total
+                for k in range(n_topics):
+                    old = np.float64(memory[j, k])
+                    memory[j, k] = factor * work[batch + p, k]
+                    change = share * (memory[j, k] - old)
+                    work[batch + p, k] = change
+                    totals[1, k] += change if rates.ndim == 0 else rates[2] * change
+        base, centre, is_last = 1.0, 1.0, t + 1 == index.shape[0]  # p and c, as they are after the iteration
+        if len(before) > 0:
+            if rates.ndim == 1:
+                centre = rates[2] * rates[1]
+                base = keep * rates[0] + gamma * centre
+                is_last |= abs(base) > FAR * centre or centre < LEAST_SCALE
+            if is_last:
+                _write_out(documents, scale, rates, old_documents)
+                _write_out(words, scale, rates, old_words)
+                old_norm[:] = norm
+                old_prior[0], old_prior[1] = alpha, beta
+            else:
+                _look_up(
+                    tokens, index[t + 1], documents, words, scale, rates, alpha, beta, norm,
+                    work[batch : 2 * batch],
+                )  # fmt: skip
+        if not (is_flat and keep == 0.0):
+            scale = shrink(documents, words, scale, keep)
         inverse = 1.0 / scale
         for p in range(batch):
             i = index[t, p]
             d, v = tokens[i, 0], tokens[i, 1]
-            for k in range(n_topics):
-                change = inverse * work[p, k]
-                documents[d, 1, k] += change
-                words[v, 1, k] += change
-        for k in range(n_topics):
-            totals[0, k] = candidate[k]
-            norm[k] = 1.0 / (candidate[k] + prior)
-    return index.shape[0], rejected, scale
-
-
-@kernel
-def fast_incremental_em(
-    tokens, sample_weight, mean_scale, share_scale, steps, index_i, index_j,
-    documents, words, totals, scale, memory, alpha, beta, work
-):  # fmt: skip
-    """fiem, equation (sagaem): deviation ← (1−γ) deviation + γ · mean_I Δ_i − δ, centre ← centre + δ. C = 2.
-
-    δ = (1/n) Σ_J Δ_j. All Δ_i are taken before the first row of the memory is written. A j drawn twice in an
-    iteration finds its new row the second time: Δ is zero.
-
-    Returns
-    -------
-    done, rejected : int
-        Iterations, and how many of their steps were rejected.
-    scale : float
-        As it is after them.
-    """
-    batch, n_topics = index_i.shape[1], totals.shape[1]
-    prior = beta * words.shape[0]
-    norm, candidate = work[2 * batch + 1], work[2 * batch]
-    norms(totals, prior, norm)
-    order_i, order_j, rejected = index_i.reshape(index_i.size), index_j.reshape(index_j.size), 0
-    for t in range(index_i.shape[0]):
-        keep, gamma = 1.0 - steps[t], steps[t]
-        for k in range(n_topics):
-            candidate[k] = totals[0, k] + gamma * (totals[1, k] - totals[0, k])
-        for p in range(batch):
-            read_ahead(t * batch + p, order_i, tokens, documents, words)
-            read_memory_ahead(t * batch + p, order_i, memory)
-            i = index_i[t, p]
-            total = joint(documents, words, tokens[i, 0], tokens[i, 1], scale, alpha, beta, norm, work[p])
-            weight, factor = gamma * weighted(sample_weight, i, mean_scale), 1.0 / total
-            for k in range(n_topics):
-                change = weight * (factor * work[p, k] - memory[i, k])
-                work[p, k] = change
-                candidate[k] += change
-        for p in range(batch):
-            read_ahead(t * batch + p, order_j, tokens, documents, words)
-            read_memory_ahead(t * batch + p, order_j, memory)
-            j = index_j[t, p]
-            total = joint(
-                documents, words, tokens[j, 0], tokens[j, 1], scale, alpha, beta, norm, work[batch + p]
-            )
-            share, factor = weighted(sample_weight, j, share_scale), 1.0 / total
-            for k in range(n_topics):
-                before = np.float64(memory[j, k])
-                memory[j, k] = factor * work[batch + p, k]
-                change = share * (memory[j, k] - before)
-                work[batch + p, k] = change
-                totals[1, k] += change
-        low = np.inf
-        for k in range(n_topics):
-            low = min(low, candidate[k])
-        if low + prior > 0.0:
-            scale = shrink(documents, words, scale, keep)
-            inverse = 1.0 / scale
-            for p in range(batch):
-                i = index_i[t, p]
-                d, v = tokens[i, 0], tokens[i, 1]
+            if documents.ndim == 3:
+                if len(before) > 0 or (memory.ndim == 2 and other.ndim == 0):
+                    _move(documents, words, d, v, work[p], 1.0 / centre, (gamma - base / centre) * inverse)
+                    for k in range(n_topics):
+                        totals[1, k] += work[p, k]
+                elif accepted:
+                    for k in range(n_topics):
+                        change = inverse * work[p, k]
+                        documents[d, 1, k] += change
+                        words[v, 1, k] += change
+            elif accepted:
                 for k in range(n_topics):
                     change = inverse * work[p, k]
-                    documents[d, 1, k] += change
-                    words[v, 1, k] += change
+                    documents[d, k] += change
+                    words[v, k] += change
+        if len(before) > 0:
+            is_flat = keep == 0.0  # u is zero, and what S and C have in common does not change it
+            if rates.ndim == 1:
+                rates[0], rates[1] = base, centre
+                for k in range(n_topics):
+                    totals[1, k] *= rates[2]
+        if accepted:
             for k in range(n_topics):
                 totals[0, k] = candidate[k]
                 norm[k] = 1.0 / (candidate[k] + prior)
-        else:
-            rejected += 1
-        inverse = 1.0 / scale
-        for p in range(batch):
-            j = index_j[t, p]
-            d, v = tokens[j, 0], tokens[j, 1]
-            for k in range(n_topics):
-                change = work[batch + p, k]
-                documents[d, 0, k] += change
-                words[v, 0, k] += change
-                documents[d, 1, k] -= inverse * change
-                words[v, 1, k] -= inverse * change
-    return index_i.shape[0], rejected, scale
+        if other.ndim == 2:
+            drift = inverse if rates.ndim == 0 else rates[0] * inverse
+            for p in range(batch):
+                j = other[t, p]
+                _move(documents, words, tokens[j, 0], tokens[j, 1], work[batch + p], 1.0, -drift)
+        if is_last:
+            return t + 1, rejected, scale
+    return index.shape[0], rejected, scale
