@@ -39,16 +39,19 @@ class CompiledLane(FusedLane):
         Whether the next iterations have to write the anchor as θ̄(before) first.
     scale, share : float
         n / W and 1 / W, W the sum of weights.
+
+    Samples are converted to ``dtype``, where one is given.
     """
 
-    def __init__(self, task: Task, update: Update) -> None:
+    def __init__(self, task: Task, update: Update, dtype: Any = None) -> None:
         super().__init__(task)
         self.update, source = update, task.source
-        self.samples = Samples(source, streams=task.method.index_streams)
+        self.samples = Samples(source, dtype, task.method.index_streams)
         self.scale = source.n / source.total_weight
         self.share = self.scale / source.n
         self.anchor: Any = None
         self._anchor_theta: Theta = None
+        self._followed: Theta = ()
         self._renewed = -1
         self.restates_anchor = False
         self._restored: Array | None = None
@@ -76,9 +79,9 @@ class CompiledLane(FusedLane):
         """Copy s, θ and the centre, which are changed in place."""
         self.s, self.before = now.s.copy(), now.s.copy()
         self._loaded, self._moved = now.theta, False
-        self._followed: Theta = getattr(now.state, "anchor", None)
+        self._followed = getattr(now.state, "anchor", None)
         self.centre = now.state.centre.copy() if self.update.centre != "zero" else np.zeros_like(now.s)
-        if self.update.renewed_by != "none" and not now.state.memory.flags.carray:
+        if self.update.centre == "memory" and not now.state.memory.flags.carray:
             now.state = now.state._replace(memory=np.require(now.state.memory, requirements=["C", "A", "W"]))
         self.load_theta(now)
 
@@ -96,7 +99,7 @@ class CompiledLane(FusedLane):
             self.restates_anchor = self._restored is not None
             if self._restored is not None:
                 self.before[:], self._restored = self._restored, None
-        memory = now.state.memory if update.renewed_by != "none" else None
+        memory = now.state.memory if update.centre == "memory" else None
         drawn = self.samples.drawn(self.task.draws.block(now.k, stop), memory)
         rejected, moved = self.iterate(step_sizes(self.task.gamma, now.k, stop), drawn)
         self.samples.remember(drawn, memory)
@@ -129,6 +132,8 @@ class CompiledLane(FusedLane):
 
     def snapshot(self) -> Followed | None:
         """Return the statistics that the anchor is θ̄ of, where it follows θ."""
+        if self._restored is not None:  # no iteration has been done since
+            return Followed(self._restored)
         is_of = self.update.reference == "previous" and self._followed is None
         return Followed(self.before.copy()) if is_of else None
 
