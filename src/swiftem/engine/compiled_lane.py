@@ -39,14 +39,12 @@ class CompiledLane(FusedLane):
         Whether the next iterations have to write the anchor as θ̄(before) first.
     scale, share : float
         n / W and 1 / W, W the sum of weights.
-
-    Samples are converted to ``dtype``, where one is given.
     """
 
-    def __init__(self, task: Task, update: Update, dtype: Any = None) -> None:
+    def __init__(self, task: Task, update: Update, samples: Samples | None = None) -> None:
         super().__init__(task)
         self.update, source = update, task.source
-        self.samples = Samples(source, dtype, task.method.index_streams)
+        self.samples = samples or Samples(source, streams=task.method.index_streams)
         self.scale = source.n / source.total_weight
         self.share = self.scale / source.n
         self.anchor: Any = None
@@ -130,7 +128,7 @@ class CompiledLane(FusedLane):
             now.state = now.state._replace(anchor=anchor)
             self._anchor_theta = anchor
 
-    def snapshot(self) -> Followed | None:
+    def snapshot(self) -> Any:
         """Return the statistics that the anchor is θ̄ of, where it follows θ."""
         if self._restored is not None:  # no iteration has been done since
             return Followed(self._restored)

@@ -9,7 +9,7 @@ import numpy as np
 from swiftem._typing import Array
 from swiftem.engine.compiled_lane import CompiledLane, Followed
 from swiftem.engine.lane import Current, Lane, Task
-from swiftem.engine.parts import Drawn, is_served
+from swiftem.engine.parts import Drawn, Samples, is_served
 from swiftem.methods.update import Update, declared
 from swiftem.models.gaussian_mixture import BoundGaussianMixture, GaussianMixtureTheta
 
@@ -37,7 +37,7 @@ class MixtureLane(CompiledLane):
     """Statistics and θ as plain arrays."""
 
     def __init__(self, task: Task, update: Update, dtype: Any = None) -> None:
-        super().__init__(task, update, dtype)
+        super().__init__(task, update, Samples(task.source, dtype, task.method.index_streams))
         assert isinstance(task.model, BoundGaussianMixture)
         self.bound, hyper = task.model, task.model.model
         self.penalty = (float(hyper.delta), float(hyper.epsilon), hyper.known_weights is not None)

@@ -32,8 +32,6 @@ __all__ = ["TopicFit", "TopicFitting"]
 
 CHOICE, READING, METHOD, OVER = range(4)
 """Phases of a fit."""
-COST = {"sem": 1.0, "iem": 1.0, "sem-vr": 3.0, "fiem": 2.0}
-"""Passes that n/b iterations by tokens cost."""
 
 Watch = Callable[[Moment, Any], bool]
 Allocator = Callable[[tuple[int, int]], Array]
@@ -285,7 +283,8 @@ class TopicFitting:
             return stop or fit.converged
 
         # One pass is for the statistics to start from; then n/b iterations cost so many.
-        epochs = max(1, int((self.max_passes - 1) / COST[method.name]))
+        cost = method.evaluations + (method.renewal(0, source.n) is not None)
+        epochs = max(1, int((self.max_passes - 1) / cost))
         theta0 = model.theta(doc_topic=fit.doc_topic, topic_word=fit.topics)
         result = run(
             model, source, method, theta0=theta0, n_iter=epochs * epoch, seed=seed, record_every=epoch,
