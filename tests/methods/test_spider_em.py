@@ -83,7 +83,7 @@ def test_compiled_stretches_do_the_same(kind, renewals, b, monkeypatch):
 
 @SIZES
 @pytest.mark.parametrize("kind", ["unit", "full"])
-@pytest.mark.parametrize("parts", [(1, 39), (9, 31), (13, 0, 27)], ids=str)
+@pytest.mark.parametrize("parts", [(1, 39), (9, 31), (13, 0, 27), (1,) * 40], ids=len)
 def test_a_run_in_parts_is_the_same_to_the_last_bit(parts, kind, b):
     y, model = rows(), models.GaussianMixtureModel(2, covariance=kind)
     method = spider(renewals="geometric", batch_size=b)

@@ -81,6 +81,12 @@ class CompiledLane(FusedLane):
         self.centre = now.state.centre.copy() if self.update.centre != "zero" else np.zeros_like(now.s)
         if self.update.centre == "memory" and not now.state.memory.flags.carray:
             now.state = now.state._replace(memory=np.require(now.state.memory, requirements=["C", "A", "W"]))
+        # Then it is the statistics that an anchor which follows θ is made of.
+        self._is_of_s = (
+            self.update.reference == "previous"
+            and self.task.model.in_domain(now.s)
+            and all(map(np.array_equal, now.theta, self.theta_of(now.s)))
+        )
         self.load_theta(now)
 
     def stretch(self, now: Current, stop: int) -> int:
@@ -102,7 +108,7 @@ class CompiledLane(FusedLane):
         rejected, moved = self.iterate(step_sizes(self.task.gamma, now.k, stop), drawn)
         self.samples.remember(drawn, memory)
         if update.reference == "previous":
-            self._followed = None if self._moved or moved else self._loaded
+            self._followed = None if self._moved or moved or self._is_of_s else self._loaded
         self._moved |= stop - now.k > rejected
         now.rejected += rejected
         self.task.e_step.evaluations += (stop - now.k) * method.batch_size * update.evaluations
@@ -113,8 +119,9 @@ class CompiledLane(FusedLane):
         self.store(now)
         now.state = now.state._replace(anchor=now.theta, centre=self.task.e_step.full(now.theta))
         self.centre = now.state.centre.copy()
+        self._is_of_s |= self._moved
         self._loaded, self._moved, self._renewed = now.theta, False, now.k
-        self._followed, self._anchor_theta = now.theta, None
+        self._followed, self._anchor_theta, self._restored = now.theta, None, None
 
     def store(self, now: Current) -> None:
         """Give s, θ = θ̄(s) and the method's state back; θ stays where every step was rejected."""

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from swiftem.engine.numba.compile import inlined, kernel
+from swiftem.engine.numba.compile import helper, inlined, kernel
 
 __all__ = ["add_centre", "advance_to", "copy", "few_samples"]
 
@@ -218,6 +218,21 @@ def _weight(sample_weight: Any, i: Any) -> Any:
     return sample_weight[i] if len(sample_weight) else 1.0
 
 
+@helper
+def _advance_by(
+    sum1: Any, sum2: Any, gamma: Any, correction: Any, follows: Any, anchor_weights: Any, anchor_means: Any,
+    before1: Any, before2: Any, centre1: Any, centre2: Any, s1: Any, s2: Any,
+    delta: Any, epsilon: Any, known: Any, weights: Any, means: Any,
+) -> Any:  # fmt: skip
+    """As :func:`advance_to` for S = correction · centre + (sum1, sum2); centre and anchor may follow."""
+    add_centre(correction, centre1, centre2, sum1, sum2)
+    if anchor_weights is not None and follows:
+        copy(sum1, sum2, centre1, centre2)
+        copy(s1, s2, before1, before2)
+        copy(weights, means, anchor_weights, anchor_means)
+    return advance_to(sum1, sum2, gamma, s1, s2, delta, epsilon, known, weights, means)
+
+
 @kernel
 def few_samples(
     y: Any, sample_weight: Any, scale: Any, share: Any, correction: Any, follows: Any, steps: Any, index: Any,
@@ -271,7 +286,6 @@ def few_samples(
         b = index.shape[1]
     if other is not None:
         b = other.shape[1]
-    one_by_one = b == 1 and not follows
     rows, new, news = np.empty(n_components), np.empty(n_components), np.empty((b, n_components))
     sum1, sum2 = np.empty(n_components), np.empty((n_components, d))
     rejected, moved, low, low_centre = 0, 0, _lowest(s1), _lowest(centre1)
@@ -310,12 +324,15 @@ def few_samples(
                 elif memory is not None:
                     for m in range(n_components):
                         rows[m] = rows[m] / total - correction * memory[i, m]
-                if not one_by_one:
+                if b > 1:
                     _add(y, i, rows, factor, place == 0, sum1, sum2)
-            if other is not None and not one_by_one:
+            if other is not None and b > 1:
                 for m in range(n_components):
                     news[place, m] = new[m] / total_new
-        if index is not None and one_by_one:
+        if index is not None and b == 1:
+            if anchor_weights is not None and follows:
+                copy(s1, s2, before1, before2)
+                copy(weights, means, anchor_weights, anchor_means)
             lowest = _advance(
                 y, i, rows, factor, most, steps[k], correction,
                 centre1, centre2, s1, s2, delta, epsilon, known, weights, means, low, low_centre,
@@ -324,14 +341,19 @@ def few_samples(
                 low = lowest
             else:
                 rejected += 1
-        elif index is not None:
-            add_centre(correction, centre1, centre2, sum1, sum2)
             if anchor_weights is not None and follows:
-                copy(sum1, sum2, centre1, centre2)
-                copy(s1, s2, before1, before2)
-                copy(weights, means, anchor_weights, anchor_means)
-            rejected += advance_to(sum1, sum2, steps[k], s1, s2, delta, epsilon, known, weights, means)
-        if other is not None and one_by_one:
+                for m in range(n_components):
+                    r = factor * rows[m]
+                    centre1[m] = correction * centre1[m] + r
+                    for c in range(d):
+                        centre2[m, c] = correction * centre2[m, c] + r * y[i, c]
+                low_centre = _lowest(centre1)
+        elif index is not None:
+            rejected += _advance_by(
+                sum1, sum2, steps[k], correction, follows, anchor_weights, anchor_means, before1, before2,
+                centre1, centre2, s1, s2, delta, epsilon, known, weights, means,
+            )  # fmt: skip
+        if other is not None and b == 1:
             low_centre = _remember(
                 y, j, new, total_new, share * _weight(sample_weight, j), memory, centre1, centre2
             )

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from swiftem.engine.numba.compile import helper, inlined, kernel
+from swiftem.engine.numba.compile import helper, kernel
 from swiftem.engine.numba.gaussian_batches import ANCHOR, MEMORY
 from swiftem.engine.numba.gaussian_mixture import add_centre, advance_to, copy
 from swiftem.engine.numba.prefetch import prefetch_row
@@ -68,7 +68,7 @@ def _weigh_change(
             sums[m] += rows[t, m]
 
 
-@inlined
+@helper
 def _responsibilities(samples: Any, expanded: Any, work: Any) -> None:
     """Write the responsibilities of ``samples`` (b, d) into ``work.rows``."""
     e_step(samples, work.rows, expanded, work)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from swiftem.engine.numba.compile import fused, helper, inlined, kernel, summed
+from swiftem.engine.numba.compile import fused, helper, kernel, summed
 
 __all__ = ["Work", "add_statistics", "begin", "e_step", "log_likelihood", "make_work", "normalise", "weigh"]
 
@@ -98,7 +98,7 @@ def exponentiate(values: Any) -> None:
         values[m] = (p * r + 1.0) * np.int64(bits).view(np.float64)
 
 
-@inlined
+@helper
 def begin(weights: Any, means: Any, centre: Any, expanded: Any, work: Any) -> None:
     """Prepare for the parameters θ; weights need not sum to 1.
 
@@ -140,7 +140,7 @@ def add_rows(rows: Any, sums: Any) -> None:
             sums[m] += rows[t, m]
 
 
-@inlined
+@helper
 def e_step(samples: Any, rows: Any, expanded: Any, work: Any) -> None:
     """Write exponentials, relative to each sample's largest, into ``rows`` (b, M), and the largest logits.
 
@@ -186,7 +186,7 @@ def weigh(rows: Any, sample_weight: Any, index: Any, factor: Any) -> None:
             rows[t, m] *= scale
 
 
-@inlined
+@helper
 def add_statistics(samples: Any, rows: Any, sums1: Any, sums2: Any) -> None:
     """Write Σ_t rows_t into ``sums1`` (M,), Σ_t rows_t ⊗ samples_t into ``sums2`` (M, d). (condexp_gmm)."""
     add_rows(rows, sums1)
