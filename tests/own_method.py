@@ -75,12 +75,9 @@ def own(update: Update, **options: Any) -> methods.Method:
 
 UPDATES = {
     "damped memory": Update("memory", "memory", "other", 0.7),
-    "memory, not taken off": Update("none", "memory", "other"),
     "memory, no correction": Update("memory", "memory", "other", 0.0),
     "memory of the drawn": Update("memory", "memory", "drawn"),
     "damped anchor": Update("anchor", "anchor", correction=0.7),
-    "anchor without centre": Update("anchor", correction=0.2),
-    "centre alone": Update("none", "anchor", correction=0.3),
     "proxy": Update("previous", "proxy"),
     "proxy that is forgotten soon": Update("previous", "proxy", correction=0.6),
     "proxy that is forgotten late": Update("previous", "proxy", correction=0.97),

@@ -8,7 +8,7 @@ from helpers import assert_close
 import swiftem
 from swiftem import methods, models
 
-every_method = pytest.mark.parametrize("name", helpers.STOCHASTIC)
+every_method = pytest.mark.parametrize("name", [*helpers.STOCHASTIC, "spider"])
 
 
 def both(model, y, method, **options):

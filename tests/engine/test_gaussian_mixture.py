@@ -7,8 +7,10 @@ import pytest
 import swiftem
 from swiftem import methods, models, schedules
 from swiftem.data import ArraySource
-from swiftem.engine import gaussian_mixture, mixture_batches
 from swiftem.engine.expectation import Expectation, choose_expectation
+from swiftem.engine.gaussian_mixture import FewSamplesLane
+from swiftem.engine.lane import FusedLane
+from swiftem.engine.mixture_batches import MixtureBatchesLane
 from swiftem.engine.mixture_expectation import MixtureExpectation
 from swiftem.engine.threads import set_threads
 
@@ -84,29 +86,20 @@ def test_some_cases_reject_steps():
     assert both("fiem", CASES["mini-batch, rejected"])[0].rejected > 0
 
 
-@pytest.mark.parametrize("name", ["rejected steps", "mini-batch"])
-def test_lanes_are_taken(name, monkeypatch):
+@pytest.mark.parametrize(
+    ("name", "lane"), [("rejected steps", FewSamplesLane), ("mini-batch", MixtureBatchesLane)]
+)
+def test_lanes_are_taken(name, lane, monkeypatch):
     """Without this, a lane that is never chosen would pass every other test."""
     taken = []
     monkeypatch.setattr(
-        gaussian_mixture.FusedLane,
-        "advance",
-        lambda self, now, stop: taken.append(type(self)) or setattr(now, "k", stop),
+        FusedLane, "advance", lambda self, now, stop: taken.append(type(self)) or setattr(now, "k", stop)
     )
     model, y, theta0, _ = make(**CASES[name])
-    for method in STOCHASTIC:
-        swiftem.run(
-            model,
-            y,
-            helpers.make_method(method, batch_size=CASES[name]["b"]),
-            theta0=theta0,
-            n_iter=1,
-            seed=0,
-        )
-    lanes = [lane for lane in mixture_batches.BATCH_LANES]
-    assert taken == (
-        lanes if name == "rejected steps" else [mixture_batches.BATCH_LANES[lane] for lane in lanes]
-    )
+    for method in ("sem", "iem", "sem-vr", "fiem", "spider"):
+        chosen = helpers.make_method(method, batch_size=CASES[name]["b"])
+        swiftem.run(model, y, chosen, theta0=theta0, n_iter=1, seed=0)
+    assert taken == [lane] * 5
 
 
 def test_an_empty_component_stays_empty():

@@ -13,7 +13,7 @@ from swiftem.data import ArraySource
 from swiftem.estimators.mixture import look
 from swiftem.estimators.mixture.look import Look
 from swiftem.estimators.mixture.plan import iterations_in
-from swiftem.methods import FastIncrementalEM, IncrementalEM, OnlineEM, VarianceReducedEM
+from swiftem.methods import FastIncrementalEM, IncrementalEM, OnlineEM, SpiderEM, VarianceReducedEM
 from swiftem.models import GaussianMixtureModel
 from swiftem.problem import Problem
 
@@ -101,7 +101,8 @@ def test_passes_are_those_of_the_library():
     s0 = swiftem.run(model, X[:n], OnlineEM(), theta0=theta0, n_iter=0).s
     for method in (
         OnlineEM(batch_size=33), IncrementalEM(batch_size=33, memory_dtype="float32"),
-        VarianceReducedEM(step_size=0.1, batch_size=33),
+        VarianceReducedEM(step_size=0.1, batch_size=33), SpiderEM(step_size=0.1, batch_size=33),
+        SpiderEM(step_size=0.1, batch_size=33, epoch_length=4, renewals="geometric"),
         FastIncrementalEM(step_size=0.1, batch_size=33, memory_dtype="float32"),
     ):  # fmt: skip
         for passes in (1.0, 2.0, 2.5, 3.0, 4.0, 7.0):

@@ -9,10 +9,11 @@ import pytest
 
 import swiftem
 from swiftem import methods, models
-from swiftem.engine.gaussian_batches import GaussianLane
+from swiftem.engine.compiled_lane import CompiledLane
 from swiftem.methods.update import Update, declared
 
-KINDS = ("full", "tied", "diag", "spherical")
+KINDS = ("unit", "full", "tied", "diag", "spherical")
+SIZES = pytest.mark.parametrize("b", [1, 6, 1100])  # mixtures with unit variances have two kinds of loops
 
 
 def rows(n=120):
@@ -52,16 +53,22 @@ def test_the_equation():
     np.testing.assert_allclose(result.s, s, rtol=1e-11)
 
 
+def watched(monkeypatch):
+    """Return a list that grows with each stretch in compiled code."""
+    taken, stretch = [], CompiledLane.stretch
+    monkeypatch.setattr(CompiledLane, "stretch", lambda *given: taken.append(1) or stretch(*given))
+    return taken
+
+
+@SIZES
 @pytest.mark.parametrize("renewals", ["fixed", "geometric"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_compiled_stretches_do_the_same(kind, renewals, monkeypatch):
+def test_compiled_stretches_do_the_same(kind, renewals, b, monkeypatch):
     y, model = rows(), models.GaussianMixtureModel(2, covariance=kind)
+    taken = watched(monkeypatch)
     weight = np.random.default_rng(2).uniform(0.5, 2.0, size=len(y))
     options = {"n_iter": 60, "seed": 5, "sample_weight": weight, "record_every": 7}
-    taken = []
-    iterate = GaussianLane.iterate
-    monkeypatch.setattr(GaussianLane, "iterate", lambda *given: taken.append(1) or iterate(*given))
-    method = spider(renewals=renewals)
+    method = spider(renewals=renewals, batch_size=b)
     compiled, plain = (
         swiftem.run(model, y, method, kernels=kernels, **options) for kernels in ("auto", "reference")
     )
@@ -74,13 +81,18 @@ def test_compiled_stretches_do_the_same(kind, renewals, monkeypatch):
         helpers.assert_close(ours, theirs)
 
 
-@pytest.mark.parametrize("cut", [1, 9, 13])
-def test_a_run_in_two_parts_is_the_same_to_the_last_bit(cut):
-    y, model, method = rows(), models.GaussianMixtureModel(2, covariance="full"), spider(renewals="geometric")
+@SIZES
+@pytest.mark.parametrize("kind", ["unit", "full"])
+@pytest.mark.parametrize("parts", [(1, 39), (9, 31), (13, 0, 27), (1,) * 40], ids=len)
+def test_a_run_in_parts_is_the_same_to_the_last_bit(parts, kind, b):
+    y, model = rows(), models.GaussianMixtureModel(2, covariance=kind)
+    method = spider(renewals="geometric", batch_size=b)
     whole = swiftem.run(model, y, method, n_iter=40, seed=1)
-    first = swiftem.run(model, y, method, n_iter=cut, seed=1)
-    rest = swiftem.run(model, y, method, theta0=first.theta, s0=first.s, state=first.state, n_iter=40 - cut)
-    helpers.assert_same_result(rest, whole)
+    result = swiftem.run(model, y, method, n_iter=parts[0], seed=1)
+    for n_iter in parts[1:]:
+        start = {"theta0": result.theta, "s0": result.s, "state": result.state}
+        result = swiftem.run(model, y, method, n_iter=n_iter, **start)
+    helpers.assert_same_result(result, whole)
 
 
 def test_rejected_steps_leave_the_last_parameters():
@@ -155,19 +167,36 @@ class Damped(methods.Method):
         return proxy, state._replace(centre=centre)
 
 
+@SIZES
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_declared_method_of_ones_own_is_compiled(kind, monkeypatch):
-    y, model, method = rows(), models.GaussianMixtureModel(2, covariance=kind), Damped(batch_size=5)
+def test_a_declared_method_of_ones_own_is_compiled(kind, b, monkeypatch):
+    y, model, method = rows(), models.GaussianMixtureModel(2, covariance=kind), Damped(batch_size=b)
     swiftem.testing.check_method(method)
-    taken = []
-    iterate = GaussianLane.iterate
-    monkeypatch.setattr(GaussianLane, "iterate", lambda *given: taken.append(1) or iterate(*given))
+    taken = watched(monkeypatch)
     compiled, plain = (
         swiftem.run(model, y, method, n_iter=50, seed=2, kernels=kernels) for kernels in ("auto", "reference")
     )
     assert taken
     helpers.assert_close(compiled.s, plain.s)
     helpers.assert_close(compiled.state.method.memory, plain.state.method.memory)
+
+
+@dataclass(frozen=True)
+class Averaged(methods.IncrementalEM):
+    """iem with smaller steps."""
+
+    step_size: float = 0.3
+
+
+@SIZES
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_centre_that_is_the_proxy_and_smaller_steps(kind, b):
+    model = models.GaussianMixtureModel(2, covariance=kind)
+    compiled, plain = (
+        swiftem.run(model, rows(), Averaged(batch_size=b), n_iter=50, seed=2, kernels=kernels)
+        for kernels in ("auto", "reference")
+    )
+    helpers.assert_close(compiled.s, plain.s)
 
 
 def test_what_is_derived_declares_for_itself():
@@ -206,15 +235,15 @@ def test_bad_updates():
         Update(reference="old")
     with pytest.raises(ValueError, match="correction must be finite"):
         Update(correction=float("nan"))
-    with pytest.raises(ValueError, match="centre must be 'memory' where a memory is renewed"):
-        Update(reference="memory", renewed_by="other")
-    for given in ({"reference": "previous"}, {"reference": "anchor", "centre": "proxy"}):
-        with pytest.raises(ValueError, match="reference must be 'previous' where centre is 'proxy'"):
-            Update(**given)
+    with pytest.raises(ValueError, match="centre must be 'proxy' where reference is 'previous'"):
+        Update(reference="previous", centre="anchor")
+    with pytest.raises(ValueError, match="renewed_by must be 'none' where reference is 'anchor'"):
+        Update(reference="anchor", centre="anchor", renewed_by="other")
 
 
-def test_a_checkpoint_holds_all_there_is(tmp_path):
-    y, model = rows(), models.GaussianMixtureModel(2, covariance="tied")
+@pytest.mark.parametrize("kind", ["unit", "tied"])
+def test_a_checkpoint_holds_all_there_is(kind, tmp_path):
+    y, model = rows(), models.GaussianMixtureModel(2, covariance=kind)
     method = spider(renewals="geometric", epoch_length=30)
     whole = swiftem.run(model, y, method, n_iter=40, seed=1)
     options = {"seed": 1, "checkpoint": tmp_path / "run", "resume": "auto"}

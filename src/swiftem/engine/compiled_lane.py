@@ -53,6 +53,7 @@ class CompiledLane(FusedLane):
         self.share = self.scale / source.n
         self.anchor: Any = None
         self._anchor_theta: Theta = None
+        self._followed: Theta = ()
         self._renewed = -1
         self.restates_anchor = False
         self._restored: Array | None = None
@@ -80,10 +81,16 @@ class CompiledLane(FusedLane):
         """Copy s, θ and the centre, which are changed in place."""
         self.s, self.before = now.s.copy(), now.s.copy()
         self._loaded, self._moved = now.theta, False
-        self._followed: Theta = getattr(now.state, "anchor", None)
+        self._followed = getattr(now.state, "anchor", None)
         self.centre = now.state.centre.copy() if self.update.centre != "zero" else np.zeros_like(now.s)
-        if self.update.renewed_by != "none" and not now.state.memory.flags.carray:
+        if self.update.centre == "memory" and not now.state.memory.flags.carray:
             now.state = now.state._replace(memory=np.require(now.state.memory, requirements=["C", "A", "W"]))
+        # Then it is the statistics that an anchor which follows θ is made of.
+        self._is_of_s = (
+            self.update.reference == "previous"
+            and self.task.model.in_domain(now.s)
+            and all(map(np.array_equal, now.theta, self.theta_of(now.s)))
+        )
         self.load_theta(now)
 
     def stretch(self, now: Current, stop: int) -> int:
@@ -100,13 +107,13 @@ class CompiledLane(FusedLane):
             self.restates_anchor = self._restored is not None
             if self._restored is not None:
                 self.before[:], self._restored = self._restored, None
-        memory = now.state.memory if update.renewed_by != "none" else None
+        memory = now.state.memory if update.centre == "memory" else None
         drawn = self.samples.drawn(self.task.draws.block(now.k, stop), memory)
         rejected, moved = self.iterate(step_sizes(self.task.gamma, now.k, stop), drawn)
         self.samples.remember(drawn, memory)
         stop -= self.undone
         if update.reference == "previous":
-            self._followed = None if self._moved or moved else self._loaded
+            self._followed = None if self._moved or moved or self._is_of_s else self._loaded
         self._moved |= stop - now.k > rejected
         now.rejected += rejected
         self.task.e_step.evaluations += (stop - now.k) * method.batch_size * update.evaluations
@@ -116,10 +123,10 @@ class CompiledLane(FusedLane):
         """Take θ for the anchor, and the full pass there for the centre."""
         self.store(now)
         now.state = now.state._replace(anchor=now.theta, centre=self.task.e_step.full(now.theta))
-        if self.update.centre != "zero":
-            self.centre = now.state.centre.copy()
+        self.centre = now.state.centre.copy()
+        self._is_of_s |= self._moved
         self._loaded, self._moved, self._renewed = now.theta, False, now.k
-        self._followed, self._anchor_theta = now.theta, None
+        self._followed, self._anchor_theta, self._restored = now.theta, None, None
 
     def store(self, now: Current) -> None:
         """Give s, θ = θ̄(s) and the method's state back; θ stays where every step was rejected."""
@@ -135,6 +142,8 @@ class CompiledLane(FusedLane):
 
     def snapshot(self) -> Any:
         """Return the statistics that the anchor is θ̄ of, where it follows θ."""
+        if self._restored is not None:  # no iteration has been done since
+            return Followed(self._restored)
         is_of = self.update.reference == "previous" and self._followed is None
         return Followed(self.before.copy()) if is_of else None
 

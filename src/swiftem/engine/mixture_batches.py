@@ -2,91 +2,52 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from typing import Any
+import numpy as np
 
-from swiftem.engine.gaussian_mixture import (
-    FastIncrementalLane,
-    IncrementalLane,
-    MixtureLane,
-    OnlineLane,
-    VarianceReducedLane,
-)
-from swiftem.engine.lane import Current, Task, step_sizes
+from swiftem._typing import Array
+from swiftem.data.rows.array_source import ArraySource
+from swiftem.engine.gaussian_batches import REFERENCES
+from swiftem.engine.gaussian_mixture import MixtureLane
+from swiftem.engine.lane import Task
 from swiftem.engine.mixture_blocks import Geometry, geometry_of
-from swiftem.engine.numba import mixture_batches as kernels
+from swiftem.engine.numba.gaussian_blocks import twin
+from swiftem.engine.numba.mixture_batches import batches
 from swiftem.engine.numba.softmax import make_work
 from swiftem.engine.parts import Drawn
 from swiftem.engine.threads import one_thread_blas
+from swiftem.methods.update import Update
 
-__all__ = ["BATCH_LANES"]
+__all__ = ["MixtureBatchesLane"]
 
 
-class _BatchLane(MixtureLane):
-    """What the four methods share: draws and steps of a stretch, blocks, and one thread for products."""
+class MixtureBatchesLane(MixtureLane):
+    """Many samples at once."""
 
     FIRST = 16
 
-    def __init__(self, task: Task) -> None:
-        super().__init__(task)
+    def __init__(self, task: Task, update: Update) -> None:
+        y = task.source.y if isinstance(task.source, ArraySource) else None
+        dtype = None if y is None or y.dtype in (np.float32, np.float64) else np.float64
+        super().__init__(task, update, dtype)
         geometry: Geometry = getattr(task.e_step, "geometry", None) or geometry_of(task.source)
-        n_components: int = task.model.model.n_components  # type: ignore[attr-defined]
-        sizes = task.method.batch_size, n_components, len(geometry.centre)
-        self.blocks = (geometry.centre, geometry.near, make_work(*sizes))
-        self.blocks_too = (*self.blocks, make_work(*sizes))
+        sizes = task.method.batch_size, self.bound.model.n_components, self.bound.d
+        self._blocks = (
+            geometry.centre, geometry.near, np.empty(sizes[1]), np.empty(sizes[1:]),
+            make_work(*sizes), make_work(*sizes),
+        )  # fmt: skip
+        self._no_memory = np.empty((0, sizes[1]))
 
-    def compiled(self, now: Current, stop: int) -> tuple[int, int]:
+    def iterate(self, steps: Array, drawn: Drawn) -> tuple[int, int]:
         """Run the kernel."""
-        memory = getattr(now.state, "memory", None)
-        drawn = self.samples.drawn(self.task.draws.block(now.k, stop), memory)
-        steps = step_sizes(self.task.gamma, now.k, stop)
+        update, index = self.update, drawn.index
+        memory = self._no_memory if drawn.memory is None else drawn.memory
+        anchor = self.theta if self.anchor is None else self.anchor
+        arrays = self.arrays()
         with one_thread_blas():
-            rejected = self.batches(now, steps, drawn)
-        self.samples.remember(drawn, memory)
-        return stop - now.k, rejected
-
-    @abstractmethod
-    def batches(self, now: Current, steps: Any, drawn: Drawn) -> int:
-        """Do the iterations of a stretch; return how many steps were rejected."""
-
-
-class _OnlineBatches(_BatchLane, OnlineLane):
-    def batches(self, now: Current, steps: Any, drawn: Drawn) -> int:
-        return kernels.online_em(  # type: ignore[no-any-return]
-            drawn.y, drawn.weight, self.weight_scale, steps, *drawn.index,
-            *self.s_parts, *self.penalty, *self.theta, *self.blocks,
-        )  # fmt: skip
-
-
-class _IncrementalBatches(_BatchLane, IncrementalLane):
-    def batches(self, now: Current, steps: Any, drawn: Drawn) -> int:
-        return kernels.incremental_em(  # type: ignore[no-any-return]
-            drawn.y, drawn.weight, self.share, *drawn.index, drawn.memory,
-            *self.s_parts, *self.centre_parts, *self.penalty, *self.theta, *self.blocks,
-        )  # fmt: skip
-
-
-class _VarianceReducedBatches(_BatchLane, VarianceReducedLane):
-    def batches(self, now: Current, steps: Any, drawn: Drawn) -> int:
-        anchor, centre = now.state
-        return kernels.variance_reduced_em(  # type: ignore[no-any-return]
-            drawn.y, drawn.weight, self.weight_scale, steps, *drawn.index, *anchor,
-            *self.s_parts, *self.parts(centre), *self.penalty, *self.theta, *self.blocks_too,
-        )  # fmt: skip
-
-
-class _FastIncrementalBatches(_BatchLane, FastIncrementalLane):
-    def batches(self, now: Current, steps: Any, drawn: Drawn) -> int:
-        return kernels.fast_incremental_em(  # type: ignore[no-any-return]
-            drawn.y, drawn.weight, self.weight_scale, self.share, steps, *drawn.index, drawn.memory,
-            *self.s_parts, *self.centre_parts, *self.penalty, *self.theta, *self.blocks_too,
-        )  # fmt: skip
-
-
-BATCH_LANES: dict[type, Any] = {
-    OnlineLane: _OnlineBatches,
-    IncrementalLane: _IncrementalBatches,
-    VarianceReducedLane: _VarianceReducedBatches,
-    FastIncrementalLane: _FastIncrementalBatches,
-}
-"""For each fused lane the one that takes over where batches are large."""
+            found: tuple[int, int] = batches(
+                twin(drawn.y), drawn.weight, self.scale, self.share, REFERENCES[update.reference],
+                float(update.correction), update.renewed_by != "drawn", update.renewed_by != "none",
+                update.reference == "previous", steps, index[0], index[-1], twin(memory), *anchor,
+                *arrays, *self._blocks,
+            )  # fmt: skip
+        return found

@@ -258,14 +258,12 @@ def flat(by_document: Array, by_word: Array) -> Array:
 def is_served(update: Update) -> bool:
     """Tell whether the loops can do this update.
 
-    >>> is_served(Update()), is_served(Update(reference="anchor", centre="memory", renewed_by="other"))
+    >>> is_served(Update()), is_served(Update(reference="memory", centre="memory"))
     (True, False)
     """
-    if update.renewed_by != "none":
-        return update.reference in ("none", "memory")
     if update.centre == "proxy":
         return update.correction > 0.0
-    return "memory" not in (update.reference, update.centre)
+    return update.reference != "memory" or update.renewed_by != "none"
 
 
 def plsa_lane(task: Task) -> Lane | None:

@@ -81,6 +81,11 @@ class Method(ABC):
         """How each index stream is drawn: ``"iid"`` or ``"shuffled"``."""
         return ("iid",) * self.index_streams
 
+    @property
+    def evaluations(self) -> int:
+        """E-step evaluations of an iteration for each of its b samples, full passes apart."""
+        return self.index_streams if self.update is None else self.update.evaluations
+
     @abstractmethod
     def init(self, theta: Theta, s: Array, memory: Array | None) -> Any:
         r"""Return the state before iteration 0, a NamedTuple.

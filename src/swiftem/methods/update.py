@@ -12,6 +12,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Update", "declared"]
 
+CENTRES = {"none": "zero", "anchor": "anchor", "previous": "proxy", "memory": "memory"}
+"""Which centre goes with a reference."""
+
 
 @dataclass(frozen=True)
 class Update:
@@ -24,8 +27,9 @@ class Update:
         (which the state's ``anchor`` then is), or as its ``memory`` has them.
     centre : {"zero", "anchor", "proxy", "memory"}
         C: nothing, the full pass at the anchor, the proxy of the iteration before, or the mean of the memory.
-        All but the first are the state's ``centre``. The full passes of "anchor" and "proxy" are at the
-        iterations that :meth:`Method.renewal` names; the anchor is then θ.
+        All but the first are the state's ``centre``. It goes with the reference, whose mean it is: "zero"
+        with "none", "proxy" with "previous". The full passes of "anchor" and "proxy" are at the iterations
+        that :meth:`Method.renewal` names; the anchor is then θ.
     renewed_by : {"none", "drawn", "other"}
         Whose memory is renewed: nobody's; that of the samples I themselves, before S = C is read; or that of
         the samples J of a second stream, after S was made.
@@ -48,10 +52,12 @@ class Update:
         check_choice("centre", self.centre, ("zero", "anchor", "proxy", "memory"))
         check_choice("renewed_by", self.renewed_by, ("none", "drawn", "other"))
         check_real("correction", self.correction, minimum=0.0, maximum=1.0)
-        if self.renewed_by != "none" and self.centre != "memory":
-            raise ValueError("centre must be 'memory' where a memory is renewed.")
-        if (self.reference == "previous") != (self.centre == "proxy"):
-            raise ValueError("reference must be 'previous' where centre is 'proxy', and only there.")
+        if self.centre != CENTRES[self.reference]:
+            raise ValueError(
+                f"centre must be {CENTRES[self.reference]!r} where reference is {self.reference!r}."
+            )
+        if self.renewed_by != "none" and self.reference != "memory":
+            raise ValueError(f"renewed_by must be 'none' where reference is {self.reference!r}.")
 
     @property
     def evaluations(self) -> int:

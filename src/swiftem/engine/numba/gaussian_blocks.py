@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from swiftem.engine.numba.compile import helper
-from swiftem.engine.numba.softmax import CHUNK, LOWEST, NEGLIGIBLE, add_rows, exponentiate
+from swiftem.engine.numba.softmax import LOWEST, NEGLIGIBLE, add_rows, exponentiate
 
 __all__ = [
     "Work",
@@ -63,8 +63,6 @@ class Work(NamedTuple):
         What the likelihood needs: largest logit, and sum of exponentials relative to it.
     extent : ndarray, shape (d,)
         How far a block's samples, and the means, are from the centre.
-    bits, exponents : ndarray of int64 and float64, shape (CHUNK,)
-        The same memory, for powers of two.
     sums1, sums2, sums3 : ndarray, shapes (M,), (p, M), (d, d)
         A block's sums of r, r·T(y) and, for "tied", yyᵀ.
     """
@@ -79,8 +77,6 @@ class Work(NamedTuple):
     largest: Any
     totals: Any
     extent: Any
-    bits: Any
-    exponents: Any
     sums1: Any
     sums2: Any
     sums3: Any
@@ -106,11 +102,10 @@ def make_work(kind: int, n_components: int, d: int) -> Work:
     b = min(max(NUMBERS // (min(p, 192) + 2 * n_components) // 64 * 64, 128), 512) - 8
     parts = -(-p // max(PRODUCT // (n_components * b), 64))
     k = -(-p // parts)
-    bits = np.empty(CHUNK, dtype=np.int64)
     return Work(
         np.empty(d * b), np.empty(k * b), np.empty(n_components * b), np.empty(n_components * b),
         np.empty(n_components * b), np.empty(d * b), np.empty(d * b), np.empty(b), np.empty(b), np.empty(d),
-        bits, bits.view(np.float64), np.empty(n_components), np.empty((p, n_components)), np.empty((d, d)),
+        np.empty(n_components), np.empty((p, n_components)), np.empty((d, d)),
     )  # fmt: skip
 
 
@@ -268,7 +263,7 @@ def _softmax(logits: Any, constant: Any, work: Any, rows: Any) -> None:
         for t in range(b):
             value = line[t] - largest[t]
             line[t] = value if value > LOWEST else LOWEST
-    exponentiate(logits.reshape(logits.size), work.bits, work.exponents)
+    exponentiate(logits.reshape(logits.size))
     totals[:] = 0.0
     for m in range(n_components):
         line = logits[m]

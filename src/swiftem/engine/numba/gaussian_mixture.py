@@ -1,22 +1,7 @@
-"""Gaussian mixture with unit variances: whole stretches of iterations, a few samples each.
+"""Gaussian mixture with unit variances: whole stretches of iterations, a few samples each, of any method.
 
-Arrays that all loops share:
-
-- y (n, d): samples, C-contiguous, maybe read-only.
-- sample_weight (n,), or (0,) when all samples count alike; weight_scale = n / W, W the sum of the weights;
-  share = 1 / W. Where data are on disk, y, weights and memory are of the samples of the stretch alone.
-- steps (K,): γ of each iteration. index (K, b): sample numbers of each iteration.
-- s1 (M,), s2 (M, d): the running statistics; they change in place.
-- weights (M,), means (M, d): the working parameters; they change in place. Weights need not sum to 1: the
-  E-step does not ask for it, and a division less in the chain of dependent operations is time.
-- centre1 (M,), centre2 (M, d): mean of what is remembered, or the anchor's statistics.
-- memory (n, M): responsibilities when last drawn; float64, or float32: what is stored is what counts.
-- known: whether the weights are known and stay.
-- far: None, or anything where samples may lie so far from all means that densities vanish. It costs a
-  third of the speed, and is decided when a kernel is compiled.
-
-Every loop returns how many iterations it did and how many steps of them were rejected. It ends early, with
-nothing of the iteration done, where densities vanish all the same.
+One loop does what a :class:`swiftem.methods.Update` declares. It is compiled for the kinds of its arguments:
+what is None has no code in it, as every nanosecond counts here.
 """
 
 from __future__ import annotations
@@ -26,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from swiftem.engine.numba.compile import inlined, kernel
+from swiftem.engine.numba.compile import helper, inlined, kernel
 
-__all__ = ["fast_incremental_em", "incremental_em", "online_em", "variance_reduced_em"]
+__all__ = ["add_centre", "advance_to", "copy", "few_samples"]
 
 SLACK = 1.000001
 
@@ -114,70 +99,96 @@ def _lowest(values: Any) -> Any:
 
 @inlined
 def _advance(
-    y: Any, i: Any, change: Any, factor: Any, gamma: Any, centre1: Any, centre2: Any, s1: Any, s2: Any,
-    delta: Any, epsilon: Any, known: Any, weights: Any, means: Any, low: Any, low_centre: Any,
+    y: Any, i: Any, change: Any, factor: Any, most: Any, gamma: Any, correction: Any, centre1: Any,
+    centre2: Any, s1: Any, s2: Any, delta: Any, epsilon: Any, known: Any, weights: Any, means: Any, low: Any,
+    low_centre: Any,
 ) -> Any:  # fmt: skip
-    """sE-step and M-step for S = centre + factor · change ⊗ (1, y_i).
+    """sE-step and M-step for S = correction · centre + factor · change ⊗ (1, y_i).
 
     Return the lowest of the new ``s1``, or −∞ where the step is rejected. ``low`` and ``low_centre``, the
     lowest of ``s1`` and ``centre1``, mostly tell without a look at the new ones that they are in the domain:
-    no change is below −1, but for rounding.
+    the change takes away no more than ``most``.
     """
     n_components, d = means.shape
-    if not low + gamma * (low_centre - low - SLACK * factor) > 0.0:
+    if not low + gamma * (correction * low_centre - low - most) > 0.0:
         lowest = math.inf
         for m in range(n_components):
-            lowest = min(lowest, s1[m] + gamma * (centre1[m] - s1[m] + factor * change[m]))
+            lowest = min(lowest, s1[m] + gamma * (correction * centre1[m] - s1[m] + factor * change[m]))
         if not (lowest + epsilon > 0.0 and lowest + delta > 0.0):
             return -math.inf
     lowest = math.inf
     for m in range(n_components):
         r = factor * change[m]
-        s = s1[m] + gamma * (centre1[m] - s1[m] + r)  # (sestep)
+        s = s1[m] + gamma * (correction * centre1[m] - s1[m] + r)  # (sestep)
         s1[m] = s
         lowest = min(lowest, s)
         if not known:
             weights[m] = s + epsilon  # (mstep_gmm0)
         for c in range(d):
-            t = s2[m, c] + gamma * (centre2[m, c] - s2[m, c] + r * y[i, c])
+            t = s2[m, c] + gamma * (correction * centre2[m, c] - s2[m, c] + r * y[i, c])
             s2[m, c] = t
             means[m, c] = t / (s + delta)
     return lowest
 
 
 @inlined
-def _advance_by(
-    sum1: Any, sum2: Any, gamma: Any, centre1: Any, centre2: Any, s1: Any, s2: Any,
+def _towards(s: Any, gamma: Any, proxy: Any) -> Any:
+    return s + gamma * (proxy - s) if gamma < 1.0 else proxy  # (sestep)
+
+
+@inlined
+def advance_to(
+    proxy1: Any, proxy2: Any, gamma: Any, s1: Any, s2: Any,
     delta: Any, epsilon: Any, known: Any, weights: Any, means: Any,
 ) -> Any:  # fmt: skip
-    """sE-step and M-step for S = centre + (sum1, sum2); return 1 where it is rejected, else 0."""
+    """sE-step and M-step for S = (proxy1, proxy2); return 1 where it is rejected, else 0."""
     n_components, d = means.shape
-    lowest = np.inf
+    lowest = math.inf
     for m in range(n_components):
-        lowest = min(lowest, s1[m] + gamma * (centre1[m] - s1[m] + sum1[m]))
+        lowest = min(lowest, _towards(s1[m], gamma, proxy1[m]))
     if not (lowest + epsilon > 0.0 and lowest + delta > 0.0):
         return 1
     for m in range(n_components):
-        s = s1[m] + gamma * (centre1[m] - s1[m] + sum1[m])
+        s = _towards(s1[m], gamma, proxy1[m])
         s1[m] = s
         if not known:
-            weights[m] = s + epsilon
+            weights[m] = s + epsilon  # (mstep_gmm0), up to the sum, which no E-step needs
         for c in range(d):
-            t = s2[m, c] + gamma * (centre2[m, c] - s2[m, c] + sum2[m, c])
+            t = _towards(s2[m, c], gamma, proxy2[m, c])
             s2[m, c] = t
             means[m, c] = t / (s + delta)
     return 0
 
 
 @inlined
-def _add(y: Any, i: Any, change: Any, factor: Any, sum1: Any, sum2: Any) -> None:
-    """Add factor · (change_m, change_m · y_i) to the statistics ``sum1`` (M,), ``sum2`` (M, d)."""
+def add_centre(correction: Any, centre1: Any, centre2: Any, sum1: Any, sum2: Any) -> None:
+    """Add correction · centre to ``sum1`` (M,) and ``sum2`` (M, d)."""
+    n_components, d = sum2.shape
+    for m in range(n_components):
+        sum1[m] += correction * centre1[m]
+        for c in range(d):
+            sum2[m, c] += correction * centre2[m, c]
+
+
+@inlined
+def _add(y: Any, i: Any, change: Any, factor: Any, first: Any, sum1: Any, sum2: Any) -> None:
+    """Add factor · (change_m, change_m · y_i) to ``sum1`` (M,), ``sum2`` (M, d), which ``first`` writes."""
     n_components, d = sum2.shape
     for m in range(n_components):
         r = factor * change[m]
-        sum1[m] += r
+        sum1[m] = r if first else sum1[m] + r
         for c in range(d):
-            sum2[m, c] += r * y[i, c]
+            sum2[m, c] = r * y[i, c] if first else sum2[m, c] + r * y[i, c]
+
+
+@inlined
+def copy(vector: Any, matrix: Any, to_vector: Any, to_matrix: Any) -> None:
+    """Copy both, (M,) and (M, d)."""
+    n_components, d = matrix.shape
+    for m in range(n_components):
+        to_vector[m] = vector[m]
+        for c in range(d):
+            to_matrix[m, c] = matrix[m, c]
 
 
 @inlined
@@ -186,7 +197,8 @@ def _remember(
 ) -> Any:
     """Write ``new`` (M,) / total into the memory of sample i; add factor times the change to the centre.
 
-    Return the lowest of the new ``centre1``.
+    Return the lowest of the new ``centre1``. A sample that is repeated in a batch changes nothing from the
+    second time on.
     """
     n_components, d = centre2.shape
     lowest = math.inf
@@ -206,191 +218,153 @@ def _weight(sample_weight: Any, i: Any) -> Any:
     return sample_weight[i] if len(sample_weight) else 1.0
 
 
-@inlined
-def _is_first(index: Any, k: Any, place: Any) -> Any:
-    """Tell whether the sample at ``place`` of batch k does not stand before in it."""
-    for before in range(place):
-        if index[k, before] == index[k, place]:
-            return False
-    return True
+@helper
+def _advance_by(
+    sum1: Any, sum2: Any, gamma: Any, correction: Any, follows: Any, anchor_weights: Any, anchor_means: Any,
+    before1: Any, before2: Any, centre1: Any, centre2: Any, s1: Any, s2: Any,
+    delta: Any, epsilon: Any, known: Any, weights: Any, means: Any,
+) -> Any:  # fmt: skip
+    """As :func:`advance_to` for S = correction · centre + (sum1, sum2); centre and anchor may follow."""
+    add_centre(correction, centre1, centre2, sum1, sum2)
+    if anchor_weights is not None and follows:
+        copy(sum1, sum2, centre1, centre2)
+        copy(s1, s2, before1, before2)
+        copy(weights, means, anchor_weights, anchor_means)
+    return advance_to(sum1, sum2, gamma, s1, s2, delta, epsilon, known, weights, means)
 
 
 @kernel
-def online_em(
-    y: Any, sample_weight: Any, weight_scale: Any, steps: Any, index: Any, s1: Any, s2: Any,
-    delta: Any, epsilon: Any, known: Any, weights: Any, means: Any, far: Any,
+def few_samples(
+    y: Any, sample_weight: Any, scale: Any, share: Any, correction: Any, follows: Any, steps: Any, index: Any,
+    other: Any, memory: Any, anchor_weights: Any, anchor_means: Any, before1: Any, before2: Any,
+    centre1: Any, centre2: Any, s1: Any, s2: Any, delta: Any, epsilon: Any, known: Any,
+    weights: Any, means: Any, far: Any,
 ) -> Any:  # fmt: skip
-    """sem, equation (oem): S is the mean over the batch."""
+    """Do iterations of S = λC + mean_I(s_i(θ) − λ·ref_i), ŝ ← ŝ + γ(S − ŝ), θ ← θ̄(ŝ).
+
+    It ends early, with nothing of the iteration done, where densities vanish.
+
+    Parameters
+    ----------
+    y : ndarray, shape (n, d)
+        Samples. Where data are on disk, these, weights and memory are of the samples of the stretch alone.
+    sample_weight : ndarray, shape (n,), or (0,) for ones
+    scale, share : float
+        n / W and 1 / W, W the sum of weights.
+    correction : float
+        λ.
+    follows : bool
+        Whether centre and anchor follow S and θ.
+    steps : ndarray, shape (iterations,)
+        γ.
+    index, other : ndarray, shape (iterations, b), or None
+        The samples I; None where S is the centre, renewed. Those whose memory is renewed; None for nobody's.
+    memory : ndarray, shape (n, M), or None
+        Responsibilities when last drawn; float64, or float32: what is stored is what counts.
+    anchor_weights, anchor_means : ndarray, shapes (M,) and (M, d), or None
+        Where the reference is an anchor.
+    before1, before2 : ndarray, shapes (M,) and (M, d)
+        Where the anchor follows: ŝ that it is θ̄ of.
+    centre1, centre2, s1, s2 : ndarray, shapes (M,) and (M, d)
+        C, zeros where there is none, and ŝ, changed in place.
+    delta, epsilon, known : float, float and bool
+        Penalty; whether the weights are known and stay.
+    weights, means : ndarray, shapes (M,) and (M, d)
+        θ, changed in place. Weights need not sum to 1: the E-step does not ask for it, and a division less
+        in the chain of dependent operations is time.
+    far : None or anything
+        Not None where samples may lie so far from all means that densities vanish: a third slower.
+
+    Returns
+    -------
+    done, rejected, moved : int
+        Iterations done, steps of them that were rejected, and those before the last that were not.
+    """
     n_components, d = means.shape
-    b = index.shape[1]
-    rows, zero1, zero2 = np.empty(n_components), np.zeros(n_components), np.zeros((n_components, d))
+    b = 0
+    if index is not None:  # "is not None" alone leaves out what has no types
+        b = index.shape[1]
+    if other is not None:
+        b = other.shape[1]
+    rows, new, news = np.empty(n_components), np.empty(n_components), np.empty((b, n_components))
     sum1, sum2 = np.empty(n_components), np.empty((n_components, d))
-    rejected, low = 0, _lowest(s1)
+    rejected, moved, low, low_centre = 0, 0, _lowest(s1), _lowest(centre1)
     for k in range(len(steps)):
-        if b == 1:
-            i = index[k, 0]
-            total = _density(y, i, weights, means, rows, far)
-            if _vanished(total, far):
-                return k, rejected
-            factor = weight_scale * _weight(sample_weight, i) / total
+        moved = k - rejected
+        for place in range(b):  # first all E-steps of the batch, at the same θ
+            if other is not None:
+                j = other[k, place]
+            if index is not None:
+                i = index[k, place]
+                if anchor_weights is not None:
+                    total, total_new = _two_densities(
+                        y, i, weights, means, rows, i, anchor_weights, anchor_means, new, far
+                    )
+                    least = min(total, total_new)
+                elif other is not None:
+                    total, total_new = _two_densities(y, i, weights, means, rows, j, weights, means, new, far)
+                    least = min(total, total_new)
+                else:
+                    total = least = _density(y, i, weights, means, rows, far)
+            elif other is not None:
+                total_new = least = _density(y, j, weights, means, new, far)
+            if _vanished(least, far):
+                return k, rejected, moved
+            if index is not None:
+                factor = scale * _weight(sample_weight, i)
+                most = SLACK * factor
+                if anchor_weights is None and memory is None:
+                    factor /= total if b == 1 else b * total
+                    most = 0.0
+                elif b > 1:
+                    factor /= b
+                if anchor_weights is not None:
+                    for m in range(n_components):
+                        rows[m] = rows[m] / total - correction * (new[m] / total_new)
+                elif memory is not None:
+                    for m in range(n_components):
+                        rows[m] = rows[m] / total - correction * memory[i, m]
+                if b > 1:
+                    _add(y, i, rows, factor, place == 0, sum1, sum2)
+            if other is not None and b > 1:
+                for m in range(n_components):
+                    news[place, m] = new[m] / total_new
+        if index is not None and b == 1:
+            if anchor_weights is not None and follows:
+                copy(s1, s2, before1, before2)
+                copy(weights, means, anchor_weights, anchor_means)
             lowest = _advance(
-                y, i, rows, factor, steps[k],
-                # No change is below 0 here.
-                zero1, zero2, s1, s2, delta, epsilon, known, weights, means, low, SLACK * factor,
+                y, i, rows, factor, most, steps[k], correction,
+                centre1, centre2, s1, s2, delta, epsilon, known, weights, means, low, low_centre,
             )  # fmt: skip
             if lowest > -math.inf:
                 low = lowest
             else:
                 rejected += 1
-            continue
-        sum1[:] = 0.0
-        sum2[:] = 0.0
-        for place in range(b):
-            i = index[k, place]
-            total = _density(y, i, weights, means, rows, far)
-            if _vanished(total, far):
-                return k, rejected
-            _add(y, i, rows, weight_scale * _weight(sample_weight, i) / (b * total), sum1, sum2)
-        rejected += _advance_by(
-            sum1, sum2, steps[k], zero1, zero2, s1, s2, delta, epsilon, known, weights, means
-        )
-    return len(steps), rejected
-
-
-@kernel
-def incremental_em(
-    y: Any, sample_weight: Any, share: Any, index: Any, memory: Any, s1: Any, s2: Any,
-    centre1: Any, centre2: Any, delta: Any, epsilon: Any, known: Any, weights: Any, means: Any, far: Any,
-) -> Any:  # fmt: skip
-    """iem, equation (iem): the centre is the proxy, and γ = 1."""
-    n_components, d = means.shape
-    b = index.shape[1]
-    rows, news = np.empty(n_components), np.empty((b, n_components))
-    rejected = 0
-    for k in range(len(index)):
-        for place in range(b):  # first all E-steps of the batch, at the same θ
-            total = _density(y, index[k, place], weights, means, rows, far)
-            if _vanished(total, far):
-                return k, rejected
-            for m in range(n_components):
-                news[place, m] = rows[m] / total
-        for place in range(b):
-            if b == 1 or _is_first(index, k, place):
-                i = index[k, place]
+            if anchor_weights is not None and follows:
                 for m in range(n_components):
-                    rows[m] = news[place, m]
-                _remember(y, i, rows, 1.0, share * _weight(sample_weight, i), memory, centre1, centre2)
-        lowest = np.inf
-        for m in range(n_components):
-            lowest = min(lowest, centre1[m])
-        if not (lowest + epsilon > 0.0 and lowest + delta > 0.0):
-            rejected += 1
-            continue
-        for m in range(n_components):
-            s = centre1[m]
-            s1[m] = s
-            if not known:
-                weights[m] = s + epsilon
-            for c in range(d):
-                s2[m, c] = centre2[m, c]
-                means[m, c] = centre2[m, c] / (s + delta)
-    return len(index), rejected
-
-
-@kernel
-def variance_reduced_em(
-    y: Any, sample_weight: Any, weight_scale: Any, steps: Any, index: Any, anchor_weights: Any,
-    anchor_means: Any, s1: Any, s2: Any, centre1: Any, centre2: Any,
-    delta: Any, epsilon: Any, known: Any, weights: Any, means: Any, far: Any,
-) -> Any:  # fmt: skip
-    """sem-vr, equation (svrgem), between two renewals of the anchor."""
-    n_components, d = means.shape
-    b = index.shape[1]
-    rows, olds = np.empty(n_components), np.empty(n_components)
-    sum1, sum2 = np.empty(n_components), np.empty((n_components, d))
-    rejected, low, low_centre = 0, _lowest(s1), _lowest(centre1)
-    for k in range(len(steps)):
-        if b > 1:
-            sum1[:] = 0.0
-            sum2[:] = 0.0
-        for place in range(b):
-            i = index[k, place]
-            total, total_old = _two_densities(
-                y, i, weights, means, rows, i, anchor_weights, anchor_means, olds, far
-            )
-            if _vanished(min(total, total_old), far):
-                return k, rejected
-            for m in range(n_components):
-                rows[m] = rows[m] / total - olds[m] / total_old
-            factor = weight_scale * _weight(sample_weight, i)
-            if b == 1:
-                lowest = _advance(
-                    y, i, rows, factor, steps[k],
-                    centre1, centre2, s1, s2, delta, epsilon, known, weights, means, low, low_centre,
-                )  # fmt: skip
-                if lowest > -math.inf:
-                    low = lowest
-                else:
-                    rejected += 1
-            else:
-                _add(y, i, rows, factor / b, sum1, sum2)
-        if b > 1:
+                    r = factor * rows[m]
+                    centre1[m] = correction * centre1[m] + r
+                    for c in range(d):
+                        centre2[m, c] = correction * centre2[m, c] + r * y[i, c]
+                low_centre = _lowest(centre1)
+        elif index is not None:
             rejected += _advance_by(
-                sum1, sum2, steps[k], centre1, centre2, s1, s2, delta, epsilon, known, weights, means
+                sum1, sum2, steps[k], correction, follows, anchor_weights, anchor_means, before1, before2,
+                centre1, centre2, s1, s2, delta, epsilon, known, weights, means,
+            )  # fmt: skip
+        if other is not None and b == 1:
+            low_centre = _remember(
+                y, j, new, total_new, share * _weight(sample_weight, j), memory, centre1, centre2
             )
-    return len(steps), rejected
-
-
-@kernel
-def fast_incremental_em(
-    y: Any, sample_weight: Any, weight_scale: Any, share: Any, steps: Any, index_i: Any, index_j: Any,
-    memory: Any,
-    s1: Any, s2: Any, centre1: Any, centre2: Any,
-    delta: Any, epsilon: Any, known: Any, weights: Any, means: Any, far: Any,
-) -> Any:  # fmt: skip
-    """fiem, equation (sagaem): i moves s; j renews memory and centre, after it."""
-    n_components, d = means.shape
-    b = index_i.shape[1]
-    rows, new, news = np.empty(n_components), np.empty(n_components), np.empty((b, n_components))
-    sum1, sum2 = np.empty(n_components), np.empty((n_components, d))
-    rejected, low, low_centre = 0, _lowest(s1), _lowest(centre1)
-    for k in range(len(steps)):
-        if b > 1:
-            sum1[:] = 0.0
-            sum2[:] = 0.0
-        for place in range(b):
-            i, j = index_i[k, place], index_j[k, place]
-            total, total_new = _two_densities(y, i, weights, means, rows, j, weights, means, new, far)
-            if _vanished(min(total, total_new), far):
-                return k, rejected
-            for m in range(n_components):
-                rows[m] = rows[m] / total - memory[i, m]
-            factor = weight_scale * _weight(sample_weight, i)
-            if b == 1:
-                lowest = _advance(
-                    y, i, rows, factor, steps[k],
-                    centre1, centre2, s1, s2, delta, epsilon, known, weights, means, low, low_centre,
-                )  # fmt: skip
-                if lowest > -math.inf:
-                    low = lowest
-                else:
-                    rejected += 1
-                low_centre = _remember(
-                    y, j, new, total_new, share * _weight(sample_weight, j), memory, centre1, centre2
-                )
-            else:
-                _add(y, i, rows, factor / b, sum1, sum2)
-                for m in range(n_components):
-                    news[place, m] = new[m] / total_new
-        if b == 1:
-            continue
-        rejected += _advance_by(
-            sum1, sum2, steps[k], centre1, centre2, s1, s2, delta, epsilon, known, weights, means
-        )
-        for place in range(b):
-            if _is_first(index_j, k, place):
-                j = index_j[k, place]
+        elif other is not None:
+            for place in range(b):
+                j = other[k, place]
                 for m in range(n_components):
                     new[m] = news[place, m]
                 _remember(y, j, new, 1.0, share * _weight(sample_weight, j), memory, centre1, centre2)
-    return len(steps), rejected
+        if index is None and steps[k] < 1.0:
+            rejected += advance_to(centre1, centre2, steps[k], s1, s2, delta, epsilon, known, weights, means)
+        elif index is None:  # γ as a constant is not in the chain of operations
+            rejected += advance_to(centre1, centre2, 1.0, s1, s2, delta, epsilon, known, weights, means)
+    return len(steps), rejected, moved

@@ -1,189 +1,163 @@
-"""Gaussian mixture with unit variances: whole stretches of iterations on mini-batches.
+"""Gaussian mixture with unit variances: whole stretches of iterations on mini-batches, of any method.
 
-Arrays as in :mod:`swiftem.engine.numba.gaussian_mixture`; ``work`` and ``work_too`` are two
-:class:`swiftem.engine.numba.softmax.Work`, ``offset`` (d,) is the centre that samples are taken relative to.
-Every loop returns the number of rejected steps.
+One loop does what a :class:`swiftem.methods.Update` declares, and is compiled once: rows and memory are given
+as two arrays each, float64 and float32, of which one is empty.
 """
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 
-from swiftem.engine.numba.compile import helper, inlined, kernel
-from swiftem.engine.numba.softmax import add_statistics, begin, e_step, normalise, weigh
+from swiftem.engine.numba.compile import helper, kernel
+from swiftem.engine.numba.gaussian_batches import ANCHOR, MEMORY
+from swiftem.engine.numba.gaussian_mixture import add_centre, advance_to, copy
+from swiftem.engine.numba.prefetch import prefetch_row
+from swiftem.engine.numba.softmax import begin, e_step, normalise
 
-__all__ = ["fast_incremental_em", "incremental_em", "online_em", "variance_reduced_em"]
+__all__ = ["batches"]
 
 
 @helper
 def _take(y: Any, index: Any, offset: Any, samples: Any) -> None:
     """Write samples ``index`` (b,) of ``y`` (n, d), minus the offset, into ``samples`` (b, d)."""
     for t in range(len(index)):
-        i = np.uintp(index[t])
+        i = np.uintp(index[t])  # without a sign there is no look at it, and the loop vectorises
         for c in range(y.shape[1]):
             samples[t, c] = y[i, c] - offset[c]
 
 
-@inlined
-def _responsibilities(
-    y: Any, index: Any, weights: Any, means: Any, offset: Any, expanded: Any, work: Any
-) -> None:
-    """Write the responsibilities of samples ``index`` into ``work.rows``."""
-    begin(weights, means, offset, expanded, work)
-    _take(y, index, offset, work.samples)
-    e_step(work.samples, work.rows, expanded, work)
+@helper
+def _ask_for(table: Any, index: Any) -> None:
+    """Ask for rows ``index`` (b,) of a table before they are needed."""
+    if len(table):
+        for t in range(len(index)):
+            prefetch_row(table, index[t])
+
+
+@helper
+def _weigh_change(
+    rows: Any, olds: Any, index: Any, memory: Any, reference: Any, renew: Any, correction: Any,
+    sample_weight: Any, factor: Any, sums: Any,
+) -> None:  # fmt: skip
+    """Take the reference off ``rows`` (b, M), times ``correction``, multiply by weights, add up into (M,).
+
+    The reference is ``olds`` (b, M), or rows ``index`` of the memory (n, M). Where ``renew``, the rows are
+    written into the memory, and replaced by the change of what is stored: a sample that is repeated changes
+    nothing from the second time on, without a search.
+    """
+    n_components = rows.shape[1]
+    sums[:] = 0.0
+    for t in range(len(rows)):
+        i = np.uintp(index[t])
+        if renew:
+            for m in range(n_components):
+                old = np.float64(memory[i, m])
+                memory[i, m] = rows[t, m]
+                rows[t, m] = np.float64(memory[i, m]) - old
+        elif reference == MEMORY:
+            for m in range(n_components):
+                rows[t, m] -= correction * memory[i, m]
+        elif reference == ANCHOR:
+            for m in range(n_components):
+                rows[t, m] -= correction * olds[t, m]
+        weight = factor * sample_weight[i] if len(sample_weight) else factor
+        for m in range(n_components):
+            rows[t, m] *= weight
+            sums[m] += rows[t, m]
+
+
+@helper
+def _responsibilities(samples: Any, expanded: Any, work: Any) -> None:
+    """Write the responsibilities of ``samples`` (b, d) into ``work.rows``."""
+    e_step(samples, work.rows, expanded, work)
     normalise(work.rows, work.totals)
 
 
-@helper
-def _take_off(rows: Any, index: Any, memory: Any) -> None:
-    """Subtract rows ``index`` (b,) of the memory (n, M) from ``rows`` (b, M)."""
-    for t in range(len(rows)):
-        i = np.uintp(index[t])
-        for m in range(rows.shape[1]):
-            rows[t, m] -= memory[i, m]
+@kernel
+def batches(
+    y: Any, sample_weight: Any, scale: Any, share: Any, reference: Any, correction: Any,
+    reads: Any, renews: Any, follows: Any, steps: Any, index: Any, other: Any, memory: Any,
+    anchor_weights: Any, anchor_means: Any, before1: Any, before2: Any, centre1: Any, centre2: Any,
+    s1: Any, s2: Any, delta: Any, epsilon: Any, known: Any, weights: Any, means: Any,
+    offset: Any, expanded: Any, proxy1: Any, proxy2: Any, work: Any, work_too: Any,
+) -> Any:  # fmt: skip
+    """Do iterations of S = λC + mean_I(s_i(θ) − λ·ref_i), ŝ ← ŝ + γ(S − ŝ), θ ← θ̄(ŝ).
 
+    Parameters
+    ----------
+    y, memory : Twin, shapes (n, d) and (n, M) or (0, M)
+    reference : int
+        NOTHING, ANCHOR or MEMORY.
+    reads, renews, follows : bool
+        Whether S is read from samples ``index`` (otherwise it is the centre, renewed); whether the memory of
+        samples ``other`` is renewed; whether centre and anchor follow S and θ.
+    index, other : ndarray, shape (iterations, b)
+        Samples.
+    offset, expanded : ndarray, shape (d,), and bool
+        What samples are taken relative to, and whether they are near enough for expanded squares.
+    proxy1, proxy2 : ndarray, shapes (M,) and (M, d)
+        Where S is written.
+    work, work_too : Work
+        For θ, and for the anchor.
+    others
+        As in :func:`swiftem.engine.numba.gaussian_mixture.few_samples`.
 
-@helper
-def _swap(rows: Any, index: Any, memory: Any) -> None:
-    """Write ``rows`` (b, M) into the memory (n, M) and replace them by the change of what is stored.
-
-    A sample that is repeated changes nothing from the second time on, without a search.
+    Returns
+    -------
+    rejected, moved : int
+        Steps that were rejected, and those before the last iteration that were not.
     """
-    for t in range(len(rows)):
-        i = np.uintp(index[t])  # without a sign there is no look at it, and the loop vectorises
-        for m in range(rows.shape[1]):
-            old = np.float64(memory[i, m])
-            memory[i, m] = rows[t, m]
-            rows[t, m] = np.float64(memory[i, m]) - old
-
-
-@inlined
-def _renew_centre(
-    index: Any,
-    sample_weight: Any,
-    share: Any,
-    memory: Any,
-    offset: Any,
-    work: Any,
-    centre1: Any,
-    centre2: Any,
-) -> None:
-    """Write ``work.rows`` into the memory, and add the change to the centre."""
-    _swap(work.rows, index, memory)
-    weigh(work.rows, sample_weight, index, share)
-    add_statistics(work.samples, work.rows, work.sums1, work.sums2)
-    for m in range(len(centre1)):
-        centre1[m] += work.sums1[m]
-        for c in range(len(offset)):
-            centre2[m, c] += work.sums2[m, c] + work.sums1[m] * offset[c]
-
-
-@inlined
-def _advance(
-    centre1: Any, centre2: Any, work: Any, offset: Any, gamma: Any, s1: Any, s2: Any,
-    delta: Any, epsilon: Any, known: Any, weights: Any, means: Any,
-) -> Any:  # fmt: skip
-    """sE-step and M-step for S = centre + the statistics in ``work``; return 1 where rejected, else 0."""
-    n_components, d = means.shape
-    lowest = math.inf
-    for m in range(n_components):
-        lowest = min(lowest, s1[m] + gamma * (centre1[m] - s1[m] + work.sums1[m]))
-    if not (lowest + epsilon > 0.0 and lowest + delta > 0.0):
-        return 1
-    for m in range(n_components):
-        s = s1[m] + gamma * (centre1[m] - s1[m] + work.sums1[m])  # (sestep)
-        s1[m] = s
-        if not known:
-            weights[m] = s + epsilon  # (mstep_gmm0), up to the sum, which no E-step needs
-        for c in range(d):
-            change = work.sums2[m, c] + work.sums1[m] * offset[c]
-            t = s2[m, c] + gamma * (centre2[m, c] - s2[m, c] + change)
-            s2[m, c] = t
-            means[m, c] = t / (s + delta)
-    return 0
-
-
-@kernel
-def online_em(
-    y: Any, sample_weight: Any, weight_scale: Any, steps: Any, index: Any, s1: Any, s2: Any,
-    delta: Any, epsilon: Any, known: Any, weights: Any, means: Any, offset: Any, expanded: Any, work: Any,
-) -> Any:  # fmt: skip
-    """sem, equation (oem)."""
-    zero1, zero2 = np.zeros(s1.shape), np.zeros(s2.shape)
-    rejected = 0
+    rejected, moved = 0, 0
+    samples, rows, sums1, sums2 = work.samples, work.rows, work.sums1, work.sums2
     for k in range(len(steps)):
-        _responsibilities(y, index[k], weights, means, offset, expanded, work)
-        weigh(work.rows, sample_weight, index[k], weight_scale / index.shape[1])
-        add_statistics(work.samples, work.rows, work.sums1, work.sums2)
-        rejected += _advance(
-            zero1, zero2, work, offset, steps[k], s1, s2, delta, epsilon, known, weights, means
-        )
-    return rejected
-
-
-@kernel
-def incremental_em(
-    y: Any, sample_weight: Any, share: Any, index: Any, memory: Any, s1: Any, s2: Any,
-    centre1: Any, centre2: Any, delta: Any, epsilon: Any, known: Any, weights: Any, means: Any,
-    offset: Any, expanded: Any, work: Any,
-) -> Any:  # fmt: skip
-    """iem, equation (iem): the centre is the proxy, and γ = 1."""
-    rejected = 0
-    for k in range(len(index)):
-        _responsibilities(y, index[k], weights, means, offset, expanded, work)
-        _renew_centre(index[k], sample_weight, share, memory, offset, work, centre1, centre2)
-        work.sums1[:] = 0.0
-        work.sums2[:] = 0.0
-        rejected += _advance(
-            centre1, centre2, work, offset, 1.0, s1, s2, delta, epsilon, known, weights, means
-        )
-    return rejected
-
-
-@kernel
-def variance_reduced_em(
-    y: Any, sample_weight: Any, weight_scale: Any, steps: Any, index: Any, anchor_weights: Any,
-    anchor_means: Any, s1: Any, s2: Any, centre1: Any, centre2: Any, delta: Any, epsilon: Any, known: Any,
-    weights: Any, means: Any, offset: Any, expanded: Any, work: Any, work_too: Any,
-) -> Any:  # fmt: skip
-    """sem-vr, equation (svrgem), between two renewals of the anchor."""
-    rejected, every = 0, np.arange(index.shape[1])
-    begin(anchor_weights, anchor_means, offset, expanded, work_too)
-    for k in range(len(steps)):
-        _responsibilities(y, index[k], weights, means, offset, expanded, work)
-        e_step(work.samples, work_too.rows, expanded, work_too)
-        normalise(work_too.rows, work_too.totals)
-        _take_off(work.rows, every, work_too.rows)
-        weigh(work.rows, sample_weight, index[k], weight_scale / index.shape[1])
-        add_statistics(work.samples, work.rows, work.sums1, work.sums2)
-        rejected += _advance(
-            centre1, centre2, work, offset, steps[k], s1, s2, delta, epsilon, known, weights, means
-        )
-    return rejected
-
-
-@kernel
-def fast_incremental_em(
-    y: Any, sample_weight: Any, weight_scale: Any, share: Any, steps: Any, index_i: Any, index_j: Any,
-    memory: Any,
-    s1: Any, s2: Any, centre1: Any, centre2: Any, delta: Any, epsilon: Any, known: Any,
-    weights: Any, means: Any, offset: Any, expanded: Any, work: Any, work_too: Any,
-) -> Any:  # fmt: skip
-    """fiem, equation (sagaem): i moves s; j renews memory and centre, after it."""
-    rejected = 0
-    for k in range(len(steps)):
-        i, j = index_i[k], index_j[k]
-        _responsibilities(y, j, weights, means, offset, expanded, work_too)
-        _responsibilities(y, i, weights, means, offset, expanded, work)
-        _take_off(work.rows, i, memory)
-        weigh(work.rows, sample_weight, i, weight_scale / len(i))
-        add_statistics(work.samples, work.rows, work.sums1, work.sums2)
-        rejected += _advance(
-            centre1, centre2, work, offset, steps[k], s1, s2, delta, epsilon, known, weights, means
-        )
-        _renew_centre(j, sample_weight, share, memory, offset, work_too, centre1, centre2)
-    return rejected
+        moved = k - rejected
+        begin(weights, means, offset, expanded, work)
+        if reference == ANCHOR and (follows or k == 0):
+            begin(anchor_weights, anchor_means, offset, expanded, work_too)
+        for renew in (False, True):  # one place for both: it is what takes long to compile
+            if not (renews if renew else reads):
+                continue
+            here = other[k] if renew else index[k]
+            if len(y.double):
+                _take(y.double, here, offset, samples)
+            else:
+                _take(y.single, here, offset, samples)
+            if renew or reference == MEMORY:
+                _ask_for(memory.double, here)
+                _ask_for(memory.single, here)
+            if k + 1 < len(steps):
+                _ask_for(y.double, (other if renew else index)[k + 1])
+                _ask_for(y.single, (other if renew else index)[k + 1])
+            _responsibilities(samples, expanded, work)
+            if reference == ANCHOR:
+                _responsibilities(samples, expanded, work_too)
+            factor = share if renew else scale / len(here)
+            if len(memory.double):
+                _weigh_change(
+                    rows, work_too.rows, here, memory.double, reference, renew, correction,
+                    sample_weight, factor, sums1,
+                )  # fmt: skip
+            else:
+                _weigh_change(
+                    rows, work_too.rows, here, memory.single, reference, renew, correction,
+                    sample_weight, factor, sums1,
+                )  # fmt: skip
+            np.dot(rows.T, samples, sums2)
+            for m in range(len(sums1)):
+                for c in range(len(offset)):
+                    sums2[m, c] += sums1[m] * offset[c]
+            if renew:
+                add_centre(1.0, sums1, sums2, centre1, centre2)
+            else:
+                copy(sums1, sums2, proxy1, proxy2)
+                add_centre(correction, centre1, centre2, proxy1, proxy2)
+        if not reads:
+            copy(centre1, centre2, proxy1, proxy2)
+        if follows:
+            copy(proxy1, proxy2, centre1, centre2)
+            copy(s1, s2, before1, before2)
+            copy(weights, means, anchor_weights, anchor_means)
+        rejected += advance_to(proxy1, proxy2, steps[k], s1, s2, delta, epsilon, known, weights, means)
+    return rejected, moved

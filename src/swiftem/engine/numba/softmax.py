@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from swiftem.engine.numba.compile import helper, inlined, kernel
+from swiftem.engine.numba.compile import fused, helper, kernel, summed
 
 __all__ = ["Work", "add_statistics", "begin", "e_step", "log_likelihood", "make_work", "normalise", "weigh"]
 
@@ -20,9 +20,6 @@ LOWEST = -100.0
 
 NEGLIGIBLE = 1e-20
 """Smaller responsibilities are set to zero: subnormal numbers, in float32 too, slow matrix products down."""
-
-CHUNK = 512
-"""Exponentials that are computed together."""
 
 LOG2_E, LN2_HIGH, LN2_LOW = 1.4426950408889634, 6.93147180369123816490e-01, 1.90821492927058770002e-10
 
@@ -45,8 +42,6 @@ class Work(NamedTuple):
         Logits, then exponentials, then responsibilities.
     largest, totals : ndarray, shape (b,)
         What the likelihood needs: largest logit, and sum of exponentials relative to it.
-    bits, powers : ndarray of int64 and float64, shape (CHUNK,)
-        The same memory, for powers of two.
     sums1, sums2 : ndarray, shapes (M,) and (M, d)
         Statistics.
     """
@@ -58,8 +53,6 @@ class Work(NamedTuple):
     rows: Any
     largest: Any
     totals: Any
-    bits: Any
-    powers: Any
     sums1: Any
     sums2: Any
 
@@ -70,49 +63,42 @@ def make_work(b: int, n_components: int, d: int) -> Work:
     >>> make_work(8, n_components=3, d=2).rows.shape
     (8, 3)
     """
-    bits = np.empty(CHUNK, dtype=np.int64)
     return Work(
         np.empty((n_components, d)), np.empty((d, n_components)), np.empty(n_components),
         np.empty((b, d)), np.empty((b, n_components)), np.empty(b), np.empty(b),
-        bits, bits.view(np.float64), np.empty(n_components), np.empty((n_components, d)),
+        np.empty(n_components), np.empty((n_components, d)),
     )  # fmt: skip
 
 
-@helper
-def exponentiate(values: Any, bits: Any, powers: Any) -> None:
+@fused
+def exponentiate(values: Any) -> None:
     """Replace ``values`` (N,), from −100 to 0, by their exponentials, to 2 units in the last place.
 
     Plain arithmetic without a branch, which compiles to vector instructions; the exponential of the C
     library does not. exp(x) = 2^k exp(r) with |r| ≤ ln 2 / 2; a polynomial gives exp(r).
     """
-    for first in range(0, len(values), CHUNK):
-        part = values[first : first + CHUNK]  # an index of 0 and more is what vectorises
-        for m in range(len(part)):
-            x = part[m]
-            k = x * LOG2_E + ROUND
-            powers[m] = k
-            k -= ROUND
-            r = (x - k * LN2_HIGH) - k * LN2_LOW
-            p = 1.0 / 479001600.0
-            p = p * r + 1.0 / 39916800.0
-            p = p * r + 1.0 / 3628800.0
-            p = p * r + 1.0 / 362880.0
-            p = p * r + 1.0 / 40320.0
-            p = p * r + 1.0 / 5040.0
-            p = p * r + 1.0 / 720.0
-            p = p * r + 1.0 / 120.0
-            p = p * r + 1.0 / 24.0
-            p = p * r + 1.0 / 6.0
-            p = p * r + 0.5
-            p = p * r + 1.0
-            part[m] = p * r + 1.0
-        for m in range(len(part)):
-            bits[m] = (bits[m] + 1023) << 52  # the integer k as the exponent of a float64
-        for m in range(len(part)):
-            part[m] *= powers[m]
+    for m in range(len(values)):
+        x = values[m]
+        k = x * LOG2_E + ROUND
+        bits = (np.float64(k).view(np.int64) + 1023) << 52  # the integer k as the exponent of a float64
+        k -= ROUND
+        r = (x - k * LN2_HIGH) - k * LN2_LOW
+        p = 1.0 / 479001600.0
+        p = p * r + 1.0 / 39916800.0
+        p = p * r + 1.0 / 3628800.0
+        p = p * r + 1.0 / 362880.0
+        p = p * r + 1.0 / 40320.0
+        p = p * r + 1.0 / 5040.0
+        p = p * r + 1.0 / 720.0
+        p = p * r + 1.0 / 120.0
+        p = p * r + 1.0 / 24.0
+        p = p * r + 1.0 / 6.0
+        p = p * r + 0.5
+        p = p * r + 1.0
+        values[m] = (p * r + 1.0) * np.int64(bits).view(np.float64)
 
 
-@inlined
+@helper
 def begin(weights: Any, means: Any, centre: Any, expanded: Any, work: Any) -> None:
     """Prepare for the parameters θ; weights need not sum to 1.
 
@@ -154,7 +140,7 @@ def add_rows(rows: Any, sums: Any) -> None:
             sums[m] += rows[t, m]
 
 
-@inlined
+@helper
 def e_step(samples: Any, rows: Any, expanded: Any, work: Any) -> None:
     """Write exponentials, relative to each sample's largest, into ``rows`` (b, M), and the largest logits.
 
@@ -174,10 +160,10 @@ def e_step(samples: Any, rows: Any, expanded: Any, work: Any) -> None:
                     square += difference * difference
                 rows[t, m] = -0.5 * square
     shift(rows, work.constant, work.largest)
-    exponentiate(rows.reshape(rows.size), work.bits, work.powers)
+    exponentiate(rows.reshape(rows.size))
 
 
-@helper
+@summed
 def normalise(rows: Any, totals: Any) -> None:
     """Divide the rows of ``rows`` (b, M) by their sums, which go to ``totals`` (b,)."""
     for t in range(len(rows)):
@@ -200,7 +186,7 @@ def weigh(rows: Any, sample_weight: Any, index: Any, factor: Any) -> None:
             rows[t, m] *= scale
 
 
-@inlined
+@helper
 def add_statistics(samples: Any, rows: Any, sums1: Any, sums2: Any) -> None:
     """Write Σ_t rows_t into ``sums1`` (M,), Σ_t rows_t ⊗ samples_t into ``sums2`` (M, d). (condexp_gmm)."""
     add_rows(rows, sums1)

@@ -10,9 +10,10 @@ follows does not have to cope with a poor start.
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from itertools import pairwise
 from typing import Any
 
-from swiftem.methods import EM, METHODS, Method, OnlineEM, VarianceReducedEM
+from swiftem.methods import EM, METHODS, Method, OnlineEM
 from swiftem.schedules import StepSize, power
 
 __all__ = ["METHOD_NAMES", "MOST_PASSES", "Plan", "iterations_in", "make_plan"]
@@ -30,6 +31,8 @@ LEAST_ITERATIONS = 200
 LEAST_BATCH, LARGEST_BATCH = 16, 1024
 FIRST_STEP = power(1.0, 0.6, 30.0)
 FIRST_BATCH = 512
+EPOCHS = 64
+"""Epochs between full passes that are looked at one by one; those that follow are taken to be like them."""
 
 
 @dataclass(frozen=True)
@@ -103,9 +106,16 @@ def iterations_in(method: Method, n: int, passes: float, s_is_given: bool) -> in
     >>> iterations_in(method, 1000, 3.0, s_is_given=True), iterations_in(method, 1000, 3.0, s_is_given=False)
     (100, 50)
     """
-    left = round(passes * n) - (0 if s_is_given and not method.remembers else n)
-    if isinstance(method, VarianceReducedEM):
-        per_epoch = n + 2 * method.batch_size * method.epoch(n)
-        epochs, left = divmod(left, per_epoch)
-        return max(0, epochs * method.epoch(n) + max(0, left - n) // (2 * method.batch_size))
-    return max(0, left // (method.batch_size * method.index_streams))
+    left = max(0, round(passes * n) - (0 if s_is_given and not method.remembers else n))
+    each = method.batch_size * method.evaluations
+    if method.renewal(0, n) is None:
+        return left // each
+    begins = [0]
+    for _ in range(EPOCHS):
+        begins.append(method.renewal(begins[-1] + 1, n))  # type: ignore[arg-type]  # there is always a next
+    times, left = divmod(left, EPOCHS * n + each * begins[-1])
+    done = times * begins[-1]
+    for begin, end in pairwise(begins):
+        more = min(max(0, left - n) // each, end - begin)
+        done, left = done + more, left - n - each * more
+    return done

@@ -32,8 +32,6 @@ __all__ = ["TopicFit", "TopicFitting", "TopicLook"]
 
 CHOICE, READING, METHOD, OVER = range(4)
 """Phases of a fit."""
-COST = {"sem": 1.0, "iem": 1.0, "sem-vr": 3.0, "fiem": 2.0}
-"""Passes that n/b iterations by tokens cost."""
 LOOKED_AT = 500
 """Documents on which the likelihood of a stochastic method is followed: always the same."""
 ROUNDS, TOLERANCE = 20, 1e-2
@@ -294,7 +292,8 @@ class TopicFitting:
             fit.counts = model.unpack(s, n_words=documents.n_words).topic_word * source.total_weight
 
         # One pass is for the statistics to start from; then n/b iterations cost so many.
-        epochs = max(1, int((self.max_passes - 1) / COST[method.name]))
+        cost = method.evaluations + (method.renewal(0, source.n) is not None)
+        epochs = max(1, int((self.max_passes - 1) / cost))
         self._by_run(
             fit, clock, keeper, take, model, source, method, seed=seed,
             n_iter=epochs * method.epoch(source.n),
