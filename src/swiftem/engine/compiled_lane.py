@@ -54,7 +54,7 @@ class CompiledLane(FusedLane):
         self.anchor: Any = None
         self._anchor_theta: Theta = None
         self._followed: Theta = ()
-        self._renewed = -1
+        self._renewed, self._is_of_s = -1, False
         self.restates_anchor = False
         self._restored: Array | None = None
 
@@ -89,7 +89,7 @@ class CompiledLane(FusedLane):
         self._is_of_s = (
             self.update.reference == "previous"
             and self.task.model.in_domain(now.s)
-            and all(map(np.array_equal, now.theta, self.theta_of(now.s)))
+            and _is_same(now.theta, self.theta_of(now.s))
         )
         self.load_theta(now)
 
@@ -151,5 +151,12 @@ class CompiledLane(FusedLane):
         """Take them over, where they are those of the anchor."""
         if isinstance(snapshot, Followed) and self.update.reference == "previous":
             theta = self.theta_of(snapshot.before.copy())
-            if all(map(np.array_equal, theta, now.state.anchor)):
+            if _is_same(theta, now.state.anchor):
                 self._restored = snapshot.before
+
+
+def _is_same(theta: Theta, other: Theta) -> bool:
+    """Tell whether parameters, arrays or numbers in nested tuples, are the same to the last bit."""
+    if isinstance(theta, tuple):
+        return len(theta) == len(other) and all(map(_is_same, theta, other))
+    return bool(np.array_equal(theta, other))
