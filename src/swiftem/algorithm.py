@@ -53,7 +53,11 @@ class Algorithm1:
         self.task = task
 
     def advance(self, now: Current, stop: int) -> None:
-        """Stochastic EM, iterations ``now.k`` to ``stop`` − 1 (Algorithm 1, the loop)."""
+        """Stochastic EM, iterations ``now.k`` to ``stop`` − 1 (Algorithm 1, the loop).
+
+        The sE-step is s + γ(S − s), as in the paper: (1 − γ)s + γS drifts, as the two factors do not add up
+        to 1 in floating point.
+        """
         model, method, _, gamma, draws, e_step, interrupt, _ = self.task
         for k in range(now.k, stop):
             interrupt.check()
@@ -157,7 +161,8 @@ def run(
         :math:`\theta^{(0)}`, made by ``model.theta``;
         by default drawn from the seed, or the M-step of ``s0``.
     s0 : array-like, shape (q,), optional
-        :math:`\hat s^{(0)}`. By default :math:`\bar s(\theta^{(0)})`, by a full pass.
+        :math:`\hat s^{(0)}`. By default :math:`\bar s(\theta^{(0)})`, by a full pass, which no method shares
+        with its own first pass at :math:`\theta^{(0)}`.
     sample_weight : array-like, optional
         Weights of rows, documents or tokens, zero or from 1e-100 to 1e100: the objective is penalty +
         Σ w_i (−log g(y_i; θ)) / Σ w_i. Samples of weight zero are as if absent.

@@ -1,4 +1,8 @@
-"""The computer's memory that a run may take: its budget, and what it needs of it."""
+"""The computer's memory that a run may take: its budget, and what it needs of it.
+
+A limit changes no result: windows and parts have fixed sizes, and what does not fit is refused, with what it
+needs. That is an upper bound by formula with measured constants, as the allocator cannot be asked beforehand.
+"""
 
 from __future__ import annotations
 

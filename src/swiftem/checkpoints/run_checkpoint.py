@@ -1,4 +1,8 @@
-"""The checkpoints of one run of Algorithm 1."""
+"""The checkpoints of one run of Algorithm 1.
+
+A checkpoint is a position, not a history: with θ, s and :class:`swiftem.result.State` everything else
+follows, as draws are a function of k. Only what was recorded grows, and it is appended, never written again.
+"""
 
 from __future__ import annotations
 

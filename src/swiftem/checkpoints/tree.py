@@ -131,6 +131,8 @@ def _from_json(found: Any, arrays: list[NDArray[Any]]) -> Any:
 def find_type(name: str) -> Any:
     """Return the named tuple ``module:name`` of a module that has been imported, or None.
 
+    Nothing is imported or called because a file says so.
+
     >>> find_type("swiftem.result:State").__name__
     'State'
     >>> find_type("os:system") is None

@@ -62,7 +62,11 @@ COLOURS = {"agrees": "green", "disagrees": "red"}
 
 @dataclass(frozen=True)
 class Request:
-    """What was asked for: names of experiments, whether quickly, runs (None: the experiment's own), ..."""
+    """What was asked for: names of experiments, whether quickly, runs (None: the experiment's own), ...
+
+    Quick is not another experiment: samples are smaller and runs fewer, but they go to the epochs at which
+    the report compares.
+    """
 
     names: Sequence[str]
     quick: bool

@@ -40,6 +40,8 @@ def fingerprint(kind: str, *arrays: NDArray[Any] | None) -> str:
 def file_hash(kind: str, files: Sequence[Path]) -> str:
     """Return a hash of the bytes of ``files``, one after the other, whatever their names.
 
+    Files are hashed whole: dates change when a file is copied, and date and size may stay when it is edited.
+
     >>> import pathlib, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     files = [pathlib.Path(folder, name) for name in "ab"]

@@ -1,4 +1,9 @@
-"""Weights of samples: which can be used, and the reading of ``sample_weight``, the same for all sources."""
+"""Weights of samples: which can be used, and the reading of ``sample_weight``, the same for all sources.
+
+Weights weight statistics, not draws: a proxy's mean is that of n·w_i/W times a sample's statistics, W the sum
+of weights, under uniform draws. Draws in proportion to the weights would have less variance, but seeded draws
+would depend on the weights.
+"""
 
 from __future__ import annotations
 

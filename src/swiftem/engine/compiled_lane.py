@@ -60,7 +60,11 @@ class CompiledLane(FusedLane):
 
     @abstractmethod
     def load_theta(self, now: Current) -> None:
-        """Take θ over, into arrays of its own; :attr:`s` is there already."""
+        """Take θ over, into arrays of its own; :attr:`s` is there already.
+
+        Where θ is θ̄(s) it is taken as the kernels write it, not as it is reported. A stretch can then begin
+        anywhere: records, callbacks and interruptions change no bit of a trajectory.
+        """
 
     @abstractmethod
     def prepared(self, theta: Theta) -> Any:

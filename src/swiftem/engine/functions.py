@@ -1,4 +1,9 @@
-"""The fused lane of a user's own model, where its functions are compiled by Numba."""
+"""The fused lane of a user's own model, where its functions are compiled by Numba.
+
+All such models share one loop, which calls their functions by address. At one sample an iteration that takes
+1.6 to 2.4 times as long as a loop written for the model (measured): the library's models have loops of their
+own, with helpers forced inline.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,10 @@
-"""The lane of Gaussian mixtures with covariances: batches of all sizes, in compiled stretches."""
+"""The lane of Gaussian mixtures with covariances: batches of all sizes, in compiled stretches.
+
+One loop for all methods and both precisions takes 20 s to compile; 18 loops, one for each case, take 160 s.
+E-steps and M-steps are compiled into it: calling them by address would compile faster still, but cost 40 % at
+one sample an iteration. θ is reported as θ̄(s) by the model's own M-step in NumPy, not by the loop's, so that
+it leaves no trace where a stretch ends.
+"""
 
 from __future__ import annotations
 

@@ -87,7 +87,11 @@ class Far(NamedTuple):
 
 
 class FewSamplesLane(MixtureLane):
-    """One sample after the other."""
+    """One sample after the other.
+
+    The fast loop computes plain densities, and returns where all of them vanish; from there on the lane uses
+    the same loop compiled with densities relative to the largest.
+    """
 
     far: int | None = None
 

@@ -23,6 +23,8 @@ BLOCKS = 64
 def read_only(array: NDArray[Any]) -> NDArray[Any]:
     """Return a view that cannot be written to: kernels are compiled for such arrays alone.
 
+    Numba would compile them again for an array that may be written to.
+
     >>> read_only(np.ones(2)).flags.writeable
     False
     """
@@ -75,7 +77,8 @@ def is_served(source: Source) -> bool:
 def parts(source: Source, least_rows: int) -> list[Part] | Iterator[Part]:
     """Return the parts of a full pass, which depend on the source alone, not on the number of threads.
 
-    Of an array they are views, all at once; of what is stored, they are read one after the other.
+    Of an array they are views, all at once; of what is stored, they are a mebibyte each, read one after the
+    other by a thread that is a few ahead of those that compute.
     """
     if isinstance(source, StoredSource):
         return _read(source, source.chunk_rows)
@@ -118,6 +121,9 @@ class Drawn(NamedTuple):
 
 class Samples:
     """Gives compiled loops the samples of a stretch: all there are where they are an array, else the drawn.
+
+    The drawn ones are read into an array, with what is remembered of them. So arrays and files share one set
+    of kernels, and a memory that is in a file is touched in order.
 
     Parameters
     ----------

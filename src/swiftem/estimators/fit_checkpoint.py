@@ -42,7 +42,10 @@ class NoStart:
         """Keep where a fit stands between two passes, where it is time or the end."""
 
     def of_run(self, method: Method, n: int, place: Callable[[], Any]) -> NoCheckpoint | None:
-        """Return the checkpoints of a run; with each of them ``place()`` is kept."""
+        """Return the checkpoints of a run; with each of them ``place()`` is kept.
+
+        It is in the same file, so that the run and the fit around it cannot be of different moments.
+        """
         return None
 
     def __enter__(self) -> NoStart:

@@ -1,4 +1,11 @@
-"""Gaussian mixtures whose covariances are estimated: what is common to all kinds of them."""
+"""Gaussian mixtures whose covariances are estimated: what is common to all kinds of them.
+
+Statistics are sums of r, r·y and r·yyᵀ of samples minus the mean of the data, which ``bind`` finds in one
+pass. Sums are additive, so that every method works, and an offset of the data costs no digits. The spread
+does: clusters 10⁶ standard deviations apart leave their covariances four digits, and where rounding is all
+that is left of a variance, the statistics are outside the domain. E-steps lose none: a block whose samples
+are too far for expanded squares is done from whitened differences.
+"""
 
 from __future__ import annotations
 

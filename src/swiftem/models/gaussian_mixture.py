@@ -253,7 +253,10 @@ class BoundGaussianMixture:
         return kernel.statistics(two_dimensional(batch.y), rows, weight)
 
     def m_step(self, s: Array) -> GaussianMixtureTheta:
-        """Equation (mstep_gmm0). The weights' sum is 1 + εM but for rounding and sample weights."""
+        """Equation (mstep_gmm0). The weights' sum is 1 + εM but for rounding and sample weights.
+
+        With these it fluctuates under sem; divided by it, the M-step stays exact.
+        """
         s1, s2 = s[: self.model.n_components], s[self.model.n_components :].reshape(-1, self.d)
         means = s2 / (s1 + self.model.delta)[:, None]
         if self.model.known_weights is not None:

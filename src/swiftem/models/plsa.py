@@ -27,7 +27,8 @@ class PLSATheta(NamedTuple):
         Word probabilities of each topic.
     topic_scale : ndarray, shape (K,)
         E-steps use ``topic_word`` times this. It is 1, except after sem-vr or fiem took an entry of the
-        statistics below zero: topics are then reported over Σ_v max(s_kv, 0), but work with Σ_v s_kv.
+        statistics below zero: topics are then reported over Σ_v max(s_kv, 0), but work with Σ_v s_kv. With
+        it θ is complete: E-steps, anchors and resumed runs need nothing else.
     """
 
     doc_topic: Array

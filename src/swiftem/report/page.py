@@ -1,4 +1,7 @@
-"""A report as one HTML file that needs nothing else: no network, no other file, any screen."""
+"""A report as one HTML file that needs nothing else: no network, no other file, any screen.
+
+Figures are SVG inside the page.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""The constants of H1 to H5 and of the lemmas, each a proven bound or an estimate."""
+"""The constants of H1 to H5 and of the lemmas, each a proven bound or an estimate.
+
+Bounds and estimates are two functions with one result type. Each constant carries its label, so that none can
+be taken for the other.
+"""
 
 from __future__ import annotations
 

@@ -23,7 +23,8 @@ class MixtureFamily:
     :math:`(\omega_1, ..., \omega_{M-1}, \mu_1, ..., \mu_M)`, or the means alone where weights are known.
 
     All formulas follow from those of all M components, which do not mix: their statistics are E·s plus a
-    constant, where E fills in :math:`s^1_M = 1 - \sum s^1_m` and :math:`s^2_M = s^3 - \sum s^2_m`.
+    constant, where E fills in :math:`s^1_M = 1 - \sum s^1_m` and :math:`s^2_M = s^3 - \sum s^2_m`. Runs have
+    all M; there B is singular, and its eigenvalues would mean nothing.
 
     Parameters
     ----------

@@ -21,6 +21,9 @@ CELLS = 2048
 class Cells(NamedTuple):
     r"""Where one component's statistics can be on S_ρ, cut by its weight into cells; arrays (CELLS,).
 
+    Bounds are of what is monotone in weight and mean, cell by cell: the corner of an empty component with a
+    far mean, which does not exist, is not in them.
+
     Attributes
     ----------
     a, a_high : ndarray

@@ -24,7 +24,8 @@ class CountSource:
 
     Token number i is the i-th when rows are read in order, columns ascending within the row, each entry
     repeated as often as it counts. Where a count is not a whole number there are no single tokens: each
-    non-zero entry is then one sample, with its count as weight. The objective is the same.
+    non-zero entry is then one sample, with its count as weight. The objective is the same, and draws do not
+    depend on the counts.
 
     Parameters
     ----------

@@ -1,4 +1,9 @@
-"""From texts to a matrix of word counts: of the most frequent words, or of a vocabulary that is given."""
+"""From texts to a matrix of word counts: of the most frequent words, or of a vocabulary that is given.
+
+Words are found and chosen here, and counted by scikit-learn's ``CountVectorizer``. Its ``max_features`` takes
+any of equally frequent words, and its own check of stop words warns of lists that the user cannot know to be
+wrong.
+"""
 
 from __future__ import annotations
 

@@ -137,7 +137,10 @@ def _decimal(delimiter: str, peeked: list[list[str]]) -> str:
 
 
 def _unfit(rows: list[list[str]], number: int, decimal: str) -> str:
-    """Return why a column cannot be data: its first value decides; another later is a mistake in the file."""
+    """Return why a column cannot be data: its first value decides.
+
+    Text further down is a mistake in the file, which is named: to leave the column out would hide it.
+    """
     cells = (cells[number] for cells in rows if number < len(cells))
     first = next((cell for cell in cells if not is_missing(cell)), None)
     if first is None:

@@ -1,6 +1,8 @@
 """Tables in CSV files, as samples that are read in order, or at once.
 
-They are read by pyarrow where it is installed, else by Python's reader, with the same result.
+They are read by pyarrow where it is installed, else by Python's reader, with the same result
+(``tests/data/test_tables.py``). Pyarrow is fast and does not know lines; Python's is slow and does. Whatever
+pyarrow stumbles over, or finds not finite, is read again by Python's, which says where it is.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ BLOCK_BYTES = 128 * 2**10
 """Size of a block of draws: large enough for a disk to read at one go, small enough for many in a window."""
 WINDOW_BLOCKS, FILE_BLOCKS = 128, 4096
 """Blocks that a window and a file have at least, if rows are enough: the more, the less it matters that rows
-are sorted (``benchmarks/sorted_draws.py``)."""
+are sorted. A large window of few blocks does not help (``benchmarks/sorted_draws.py``)."""
 MOST_AXES = 10
 """Sentences show no longer shapes."""
 

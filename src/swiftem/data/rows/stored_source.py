@@ -105,7 +105,7 @@ class StoredSource(ABC):
 
     @abstractmethod
     def fingerprint(self) -> str:
-        """Return a text that changes when the samples, their weights or the layout do."""
+        """Return a text that changes when the samples, their weights or the layout, and so the draws, do."""
 
     @property
     def row_bytes(self) -> int:

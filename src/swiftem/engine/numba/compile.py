@@ -1,9 +1,9 @@
 """The one place where kernels are compiled: options, disk cache, and the line that says so.
 
 A kernel's cache lies in a folder named after the content of all kernel files, so that a change of any of
-them, also of a helper that another file imports, can never run stale code. Where that folder cannot be
-written to, kernels compile in memory: Numba's own second choice, a folder that all versions share, could
-hold stale code.
+them, also of a helper that another file imports, can never run stale code. Numba's own key, date and size of
+the kernel's file, does not see such a change. Where that folder cannot be written to, kernels compile in
+memory: Numba's own second choice, a folder that all versions share, could hold stale code.
 """
 
 from __future__ import annotations
@@ -82,7 +82,11 @@ def inlined(function: Callable[..., Any]) -> Any:
 
 
 def helper(function: Callable[..., Any], **more: Any) -> Any:
-    """Compile a helper that kernels call: for what happens seldom and would only be in the way inside."""
+    """Compile a helper that kernels call: for what happens seldom and would only be in the way inside.
+
+    Helpers that work on blocks are called, too: with plain arrays as arguments their loops vectorise. Indices
+    without a sign (``np.uintp``) help there.
+    """
     return numba.njit(**OPTIONS, **more)(function)
 
 

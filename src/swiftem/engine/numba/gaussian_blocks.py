@@ -41,7 +41,8 @@ NUMBERS = 49_152
 """Numbers of a block that go through the second-level cache."""
 
 PRODUCT = 1_000_000
-"""Up to so many multiplications OpenBLAS does without copying its arguments, a third faster."""
+"""Up to so many multiplications OpenBLAS does without copying its arguments: 57 instead of 42 GFlop/s
+(measured)."""
 
 
 class Work(NamedTuple):
@@ -93,6 +94,9 @@ def columns(kind: int, d: int) -> int:
 
 def make_work(kind: int, n_components: int, d: int) -> Work:
     """Return buffers for blocks of the size that suits these numbers.
+
+    The lines of a block are not a power of two of bytes: the transposed write of responsibilities takes three
+    times as long at 4096.
 
     >>> len(make_work(FULL, n_components=20, d=16).largest)
     248

@@ -1,4 +1,8 @@
-"""``swiftem.GaussianMixture``: scikit-learn's estimator, fitted by any method of the paper."""
+"""``swiftem.GaussianMixture``: scikit-learn's estimator, fitted by any method of the paper.
+
+It derives from scikit-learn's class for its conventions: validation, messages, tags, cloning, metadata, and
+private methods that scikit-learn's own tests call, which run on it. Everything that computes is replaced.
+"""
 
 from __future__ import annotations
 

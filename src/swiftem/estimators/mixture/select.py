@@ -159,7 +159,11 @@ def select(
 
 
 def _in_threads(chain: Callable[[str], None], kinds: Sequence[str], threads: int, stop: Event) -> bool:
-    """Run the chains, and return whether Ctrl-C ended them: it reaches this thread, which only waits."""
+    """Run the chains, and return whether Ctrl-C ended them: it reaches this thread, which only waits.
+
+    No fit is broken off, so that a single chain has a thread of its own, too. Seeds depend on the kind and
+    the number of components alone, and BLAS and k-means use one thread each: threads change no bit.
+    """
     interrupted = False
     with warnings.catch_warnings():
         # Of single fits; the table says which did not converge.

@@ -10,7 +10,8 @@ price of two labels stands against covariances that shrink. Along one axis all o
 are standardised by their component and projected, and a mixture of two is fitted to the projections. No
 covariance matrix is estimated, so that a sample of the rows is enough in many dimensions, too.
 
-The component, and its axis, with the largest bound is split.
+The component, and its axis, with the largest bound is split. On 2,000 rows that takes milliseconds; to try
+every split by em would take fits.
 """
 
 from __future__ import annotations

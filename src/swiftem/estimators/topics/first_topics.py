@@ -1,4 +1,8 @@
-"""Where topics start: at random, or from clusters of documents; the best of several starts."""
+"""Where topics start: at random, or from clusters of documents; the best of several starts.
+
+From random topics em spends its first passes on topics that are alike. k-means on at most 5,000 documents
+takes as long as a few passes and saves dozens. Starts are compared because they end up to 4 % apart.
+"""
 
 from __future__ import annotations
 

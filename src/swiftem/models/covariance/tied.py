@@ -3,7 +3,7 @@ r"""One covariance matrix for all components.
 T(y) = [1, y, vech(yyᵀ)], but :math:`-\frac12 y^T P y` is the same for all components and cancels in the
 softmax: φ needs only :math:`P \mu_m` for y and the constant :math:`\log \omega_m + \frac12 \log|P| -
 \frac12 \mu_m^T P \mu_m - \frac d2 \log 2\pi`. In the statistics the products are needed once, summed over
-the components.
+the components: :math:`\sum_i w_i y_i y_i^T` is the same for every θ, and full passes compute it once.
 
 M-step: the sum over m of the loss in :mod:`swiftem.models.covariance.kind` with one Ψ gives :math:`\Sigma =
 (s^3 + \sum_m [\kappa m_0 m_0^T - (N_m + \kappa) \mu_m \mu_m^T] + \Psi) / (\sum_m N_m + \tilde\nu)`. The

@@ -28,7 +28,8 @@ ITERATIONS = 60_000
 EPOCHS = 20
 """K_max of iem is so many times n; runs with the default step take as many iterations."""
 K_DRAWS = 16
-"""Draws of K in a run, at each of which the gradient is measured."""
+"""Draws of K in a run, at each of which the gradient is measured: the mean over a uniform K is that over all
+iterations."""
 ROUNDING = 1e-9
 CHECKS = 64
 """How often, besides, a run is checked to be where the theorem speaks."""

@@ -97,7 +97,11 @@ def _comparison(gains: Array) -> str:
 
 
 def _compared(claim: str, when: str, values: dict[str, Array]) -> Finding:
-    """Return whether sEM-VR and fiEM are ahead; ``values`` are the errors of each method, run by run."""
+    """Return whether sEM-VR and fiEM are ahead; ``values`` are the errors of each method, run by run.
+
+    A run is compared with itself: each has a sample of its own, and the easiest sample's EM may be ahead of
+    the hardest's fiEM.
+    """
     gains, medians = _gains(values), _list({m: float(np.median(value)) for m, value in values.items()})
     return Finding(
         claim,

@@ -1,4 +1,7 @@
-"""The docstrings of a package, kept on disk: they load in a fraction of the time it takes to parse it."""
+"""The docstrings of a package, kept on disk: they load in a fraction of the time it takes to parse it.
+
+They are kept by package and of any length: one file serves every choice of packages and lengths.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,8 @@ FORMAT = 1
 def cache_file(folder: Path, package: InstalledPackage) -> Path:
     """Return the file for this package: one for each version, place of installation and format.
 
-    The place counts because distributors leave out, or change, parts of the standard library.
+    The place counts because distributors leave out, or change, parts of the standard library. Source files
+    that change without either, as in a checkout, are not noticed.
     """
     digest = hashlib.blake2b(repr(_key(package)).encode(), digest_size=8).hexdigest()
     return folder / f"{package.name}-{package.version}-{digest}.json.gz"

@@ -38,7 +38,7 @@ def docstring_corpus(
     cache : bool, path or None
         The first time takes a few seconds. True keeps what was read where compiled kernels are kept, too;
         a path, in that folder; False or None, not at all. Packages whose version is not known are read each
-        time.
+        time; source files that change while version and place stay, as in a checkout, only with False.
 
     Returns
     -------

@@ -2,7 +2,8 @@
 
 The lines are parsed by SciPy's compiled reader of MatrixMarket. That one ends the process on bytes that it
 does not expect (a NUL, a blank at the very end), takes 1 for 1.5, and makes arrays of whatever size a file
-says: so everything that it is given was looked at here.
+says: so everything that it is given was looked at here, by one pattern for all lines. Python goes line by
+line only to name the one that is wrong.
 """
 
 from __future__ import annotations

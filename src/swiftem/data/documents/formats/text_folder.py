@@ -20,7 +20,8 @@ def read_folder(path: str | os.PathLike[str], leave_out: str | os.PathLike[str] 
 
     Files of any ending are read, also those compressed with gzip, except hidden ones. Text is UTF-8, or
     UTF-16 where a byte order mark says so. Files that are neither are read as Windows-1252 (Latin-1), which
-    reads any bytes; binary and empty ones are left out. The notes name the files.
+    reads any bytes: a collection of old mail has some, and one of them should not end the whole. (A single
+    text file is refused, with the line.) Binary and empty ones are left out. The notes name the files.
 
     Parameters
     ----------
