@@ -118,8 +118,8 @@ def iterate(  # type: ignore[no-untyped-def]
     rejected, moved : int
         Steps that were rejected, and those before the last iteration that were not.
 
-    M-steps may return views of ``s``: the two buffers change places only when a step is accepted, so that θ is
-    never overwritten, and the θ before it not before it was used.
+    M-steps may return views of ``s``: the two buffers change places only when a step is accepted, so that θ
+    is never overwritten, and the one before it only after its last use.
     """
     b, q = index.shape[1], len(s)
     s, new, proxy = s.copy(), np.empty(q), np.empty(q)
