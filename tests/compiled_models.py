@@ -103,6 +103,12 @@ def view_m_step(s):
     return s[:1]
 
 
+@numba.njit
+def half_e_step(y, theta):
+    """As ``float_e_step``, for parameters that are views of the statistics."""
+    return (0.5 * (y + theta[0])).reshape(-1, 1), -0.5 * (y - theta[0]) ** 2
+
+
 START = np.array([0.4, 0.6]), np.array([0.5, 2.0])
 MODELS = {
     "NamedTuple": (named_e_step, named_m_step, Theta(*START)),
@@ -110,6 +116,7 @@ MODELS = {
     "array": (array_e_step, array_m_step, np.array(START)),
     "float": (float_e_step, float_m_step, 3.0),
     "views": (view_e_step, view_m_step, np.array([3.0])),
+    "theta a view": (half_e_step, view_m_step, np.array([3.0])),
 }
 
 

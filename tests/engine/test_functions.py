@@ -45,6 +45,7 @@ def test_weights(name, b, taken):
     [
         *(("NamedTuple", name) for name in STOCHASTIC),
         *((kind, name) for kind in ("array", "float", "views") for name in ("sem-vr", "fiem", "spider")),
+        ("theta a view", "spider"),
     ],
 )
 def test_kinds_of_theta(name, kind, taken):

@@ -222,8 +222,6 @@ class PLSALane(CompiledLane):
         pairs = [*zip(now.theta, self.theta_of(now.s), strict=True)]
         if self.update.centre != "zero":
             pairs.append((flat(*self._centre()), now.state.centre))
-        if self.update.reference == "anchor":
-            pairs.append((self.documents[:, 2], now.state.anchor.doc_topic))
         if before is not None:
             pairs.extend(zip(self.theta_of(flat(*before[:2])), now.state.anchor, strict=True))
         return all(np.array_equal(*pair) for pair in pairs)

@@ -118,11 +118,11 @@ def iterate(  # type: ignore[no-untyped-def]
     rejected, moved : int
         Steps that were rejected, and those before the last iteration that were not.
 
-    M-steps may return views of ``s``: three buffers change places when a step is accepted, so that neither θ
-    nor the one before it is overwritten.
+    M-steps may return views of ``s``: the two buffers change places only when a step is accepted, so that θ
+    is never overwritten, and the one before it only after its last use.
     """
     b, q = index.shape[1], len(s)
-    s, new, spare, proxy = s.copy(), np.empty(q), np.empty(q), np.empty(q)
+    s, new, proxy = s.copy(), np.empty(q), np.empty(q)
     before, order, rejected, moved = s, np.arange(b), 0, 0
     for k in range(len(gamma)):
         moved = k - rejected
@@ -154,7 +154,7 @@ def iterate(  # type: ignore[no-untyped-def]
         for c in range(q):
             new[c] = s[c] + gamma[k] * (proxy[c] - s[c]) if gamma[k] < 1.0 else proxy[c]  # (sestep)
         if in_domain(new):
-            s, new, spare = new, spare, s
+            s, new = new, s
             theta = m_step(s)  # (mstep)
         else:
             rejected += 1

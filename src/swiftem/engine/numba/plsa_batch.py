@@ -15,6 +15,9 @@ from swiftem.engine.numba.compile import helper, inlined, kernel
 from swiftem.engine.numba.plsa import (
     FAR,
     LEAST_SCALE,
+    SMALLEST,
+    careful,
+    entry,
     joint,
     norms,
     read_ahead,
@@ -108,7 +111,13 @@ def iterate(
                 read_memory_ahead(t * batch + p, order, memory)
             i = index[t, p]
             d, v = tokens[i, 0], tokens[i, 1]
-            total = joint(documents, words, d, v, scale, rates, alpha, beta, norm, work[p])
+            row, total = work[p], 0.0
+            for k in range(n_topics):  # as ``joint`` does, which costs a quarter more here
+                value = entry(documents, d, k, scale, rates, alpha) * entry(words, v, k, scale, rates, beta)
+                row[k] = value * norm[k]
+                total += row[k]
+            if not total > SMALLEST:
+                total = careful(documents, words, d, v, scale, rates, alpha, beta, norm, row)
             if memory.ndim == 2 and other.ndim == 0:
                 share, factor = weighted(sample_weight, i, share_scale), 1.0 / total
                 for k in range(n_topics):
@@ -154,6 +163,8 @@ def iterate(
                 return t, rejected, scale
             rejected += 1
             keep, gamma = 1.0, 0.0
+            if memory.ndim == 0 and len(before) == 0:
+                continue
         if other.ndim == 2:
             for p in range(batch):
                 read_ahead(t * batch + p, order_j, tokens, documents, words)
@@ -184,7 +195,7 @@ def iterate(
                     tokens, index[t + 1], documents, words, scale, rates, alpha, beta, norm,
                     work[batch : 2 * batch],
                 )  # fmt: skip
-        if not (is_flat and keep == 0.0):
+        if len(before) == 0 or not is_flat or keep > 0.0:
             scale = shrink(documents, words, scale, keep)
         inverse = 1.0 / scale
         for p in range(batch):
@@ -200,7 +211,7 @@ def iterate(
                         change = inverse * work[p, k]
                         documents[d, 1, k] += change
                         words[v, 1, k] += change
-            elif accepted:
+            else:
                 for k in range(n_topics):
                     change = inverse * work[p, k]
                     documents[d, k] += change
@@ -220,6 +231,6 @@ def iterate(
             for p in range(batch):
                 j = other[t, p]
                 _move(documents, words, tokens[j, 0], tokens[j, 1], work[batch + p], 1.0, -drift)
-        if is_last:
+        if len(before) > 0 and is_last:
             return t + 1, rejected, scale
     return index.shape[0], rejected, scale
