@@ -75,9 +75,9 @@ def recorded_calls(function: Callable[[], Any], patch: pytest.MonkeyPatch) -> li
 def _recording_compose(compose: Callable[..., Any], calls: dict[Any, list[Call]]) -> Callable[..., Any]:
     """Return ``compose`` with loops that are recorded: users' functions are called by address there."""
 
-    def recording(name: str, *more: Any) -> Any:
-        loop = compose(name, *more)
-        return loop and loop._replace(run=_Recorder(f"functions.{name}", loop.run, calls))
+    def recording(*given: Any) -> Any:
+        loop = compose(*given)
+        return loop and loop._replace(run=_Recorder("functions.iterate", loop.run, calls))
 
     return recording
 

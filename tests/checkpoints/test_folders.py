@@ -248,7 +248,7 @@ PATCH = f"{platform.python_version()}9"
 VERSIONS = {
     "numba": (metadata, "version", lambda of: "99.0.1" if of == "numba" else version(of)),
     "swiftem": (metadata, "version", lambda of: "99.0.1" if of == "swiftem" else version(of)),
-    "numpy": (np, "__version__", "99.0.1"),
+    "numpy": (metadata, "version", lambda of: "99.0.1" if of == "numpy" else version(of)),
     "python": (platform, "python_version", lambda: "3.99.0"),
     "python, patch": (platform, "python_version", lambda: PATCH),
 }

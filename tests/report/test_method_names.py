@@ -1,6 +1,5 @@
 """Every method has a name and a look of its own."""
 
-from swiftem.methods import METHODS
 from swiftem.report.method_names import OTHER, STYLES, style_of
 from swiftem.theory.experiments.gmm_precision import precision_methods
 from swiftem.theory.experiments.gmm_scaling import SETTINGS
@@ -8,7 +7,6 @@ from swiftem.theory.experiments.gmm_scaling import SETTINGS
 
 def test_all_methods_of_the_experiments_have_a_style():
     shown = {
-        *METHODS,
         *precision_methods(),
         *(name for setting in SETTINGS.values() for name in setting.methods),
     }
