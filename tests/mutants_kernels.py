@@ -217,7 +217,7 @@ MUTANTS = [
     ),
     (
         "batches: weights of the first samples",
-        "engine/numba/gaussian_batches.py",
+        "engine/numba/softmax.py",
         "factor * sample_weight[index[t]] if",
         "factor * sample_weight[t] if",
         f"'{GAUSS}::test_same_trajectory[iem-larger than data-full]'",

@@ -7,6 +7,7 @@ from scipy import optimize, stats
 import swiftem
 from swiftem import methods, models
 from swiftem.data import ArraySource
+from swiftem.engine.expectation import choose_expectation
 from swiftem.models.families import FAMILIES, Bernoulli, Family, Poisson, find_family, read_family
 
 RNG = np.random.default_rng(3)
@@ -76,6 +77,9 @@ def test_compiled_runs_are_the_references(name, method):
     assert np.abs(ours.s - theirs.s).max() < 1e-11
     value = swiftem.objective(model, y, ours.theta, sample_weight=weight)
     bound = model.bind(ArraySource(y, weight))
+    e_step = choose_expectation("auto", bound, bound.source)
+    e_step.full(ours.theta)  # which leaves the likelihood behind
+    assert e_step.objective(ours.theta) == pytest.approx(value, rel=1e-12)
     loss = -weight @ bound.posterior(next(ArraySource(y, weight).blocks(500)), ours.theta)[1] / weight.sum()
     assert value == pytest.approx(bound.penalty(ours.theta) + loss, rel=1e-12)
 
@@ -117,11 +121,24 @@ def test_a_column_of_zeros_and_parameters_at_the_bound():
 
 
 def test_noise_below_the_bound_is_no_reason_to_reject_a_step():
-    y = np.zeros((400, 2))
-    y[:3] = 50.0
-    method = methods.VarianceReducedEM(step_size=0.3, batch_size=5)
-    result = swiftem.run(models.MixtureModel(2, "poisson"), y, method, n_iter=400, seed=0)
-    assert (result.theta.params["rates"] > 0).all()
+    """The statistics are taken as at the bound, and the prior is what is left."""
+    y = rows_of("poisson")
+    bound = models.MixtureModel(2, "poisson", smoothing=5.0).bind(ArraySource(y))
+    s = np.array([0.4, 0.6, -1e-3, 1.0, 2.0, 3.0, 1.0, -0.2])
+    assert bound.in_domain(s)
+    rates = bound.m_step(s).params["rates"]
+    kappa = 5.0 / len(y)
+    assert rates[0, 0] == pytest.approx(kappa * y.mean(axis=0)[0] / (0.4 + kappa), rel=1e-12)
+    assert rates[1, 0] == pytest.approx((3.0 + kappa * y.mean(axis=0)[0]) / (0.6 + kappa), rel=1e-12)
+    assert rates[1, 2] == pytest.approx(kappa * y.mean(axis=0)[2] / (0.6 + kappa), rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("given", "held"), [({}, False), ({"smoothing": 1.0}, True), ({"concentration": 2.0}, True)]
+)
+def test_a_prior_of_a_row_holds_components_without_rows(given, held):
+    model = models.MixtureModel(2, "poisson", **given)
+    assert model.bind(ArraySource(rows_of("poisson"))).is_held is held
 
 
 @pytest.mark.parametrize(

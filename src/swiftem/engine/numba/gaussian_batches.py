@@ -25,6 +25,7 @@ from swiftem.engine.numba.gaussian_blocks import (
 )
 from swiftem.engine.numba.gaussian_m_step import m_step
 from swiftem.engine.numba.pointer import types
+from swiftem.engine.numba.softmax import weigh
 
 __all__ = ["ANCHOR", "MEMORY", "NOTHING", "Tools", "loop_for"]
 
@@ -111,15 +112,6 @@ def _add_sums(samples: Any, rows: Any, near: Any, tools: Any) -> None:
 
 
 @helper
-def _weigh(rows: Any, sample_weight: Any, index: Any, factor: Any) -> None:
-    """Multiply row t by factor times the weight of sample ``index[t]``; ``sample_weight`` (0,): ones."""
-    for t in range(len(rows)):
-        scale = factor * sample_weight[index[t]] if len(sample_weight) else factor
-        for m in range(rows.shape[1]):
-            rows[t, m] *= scale
-
-
-@helper
 def _swap(rows: Any, index: Any, memory: Any) -> None:
     """Write ``rows`` (b, M) into the memory (n, M) and replace them by the change of what is stored."""
     for t in range(len(rows)):
@@ -180,7 +172,7 @@ def _statistics(
             _take_off(rows, here, memory.double, correction)
         elif reference == MEMORY:
             _take_off(rows, here, memory.single, correction)
-        _weigh(rows, sample_weight, here, factor)
+        weigh(rows, sample_weight, here, factor)
         _add_sums(samples, rows, near, tools)
 
 

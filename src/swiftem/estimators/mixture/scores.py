@@ -177,10 +177,8 @@ class MixtureScores(MixtureBase):
 
         Parameters
         ----------
-        X : array-like, shape (n, d), path or source
-            The rows.
-        sample_weight : array-like, shape (n,), optional
-            Non-negative weights.
+        X, sample_weight
+            As in :meth:`bic`.
         """
         return criteria(*self._total(self._rows(X), sample_weight), self._n_parameters())["aic"]
 
@@ -192,10 +190,8 @@ class MixtureScores(MixtureBase):
 
         Parameters
         ----------
-        X : array-like, shape (n, d), path or source
-            The rows.
-        sample_weight : array-like, shape (n,), optional
-            Non-negative weights.
+        X, sample_weight
+            As in :meth:`bic`.
         """
         rows = self._rows(X)
         given = None
