@@ -36,6 +36,9 @@ def one_sentence(interrupted: str = "Interrupted; nothing was written.") -> Iter
         tell(f"There is not enough memory ({error})." if str(error) else "There is not enough memory.")
         raise typer.Exit(FAILED) from None
     except (OSError, ValueError, ImportError) as error:
+        if isinstance(error, ImportError) and isinstance(error.__cause__, KeyboardInterrupt):
+            tell(interrupted)  # Ctrl-C while an extension module was made
+            raise typer.Exit(INTERRUPTED) from None
         sentence = str(error)
         if isinstance(error, OSError) and error.strerror and error.filename is not None:
             sentence = f"{error.filename} cannot be read: {error.strerror.lower()}."
