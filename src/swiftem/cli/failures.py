@@ -10,7 +10,7 @@ import typer
 
 from swiftem.data import UnknownColumnError
 
-__all__ = ["FAILED", "INTERRUPTED", "one_sentence", "tell", "writing"]
+__all__ = ["FAILED", "INTERRUPTED", "is_interrupt", "one_sentence", "tell", "writing"]
 
 FAILED = 1
 """Exit code where data or a model cannot be used."""
@@ -21,6 +21,12 @@ INTERRUPTED = 130
 def tell(sentence: str) -> None:
     """Say something that is no result: to standard error, so that results can go to a pipe."""
     typer.echo(sentence, err=True)
+
+
+def is_interrupt(error: BaseException) -> bool:
+    """Tell whether Ctrl-C is behind an error: within the import of an extension module it becomes another."""
+    pressed = isinstance(error, ImportError) and isinstance(error.__cause__, KeyboardInterrupt)
+    return pressed or isinstance(error, KeyboardInterrupt)
 
 
 @contextmanager
@@ -36,8 +42,8 @@ def one_sentence(interrupted: str = "Interrupted; nothing was written.") -> Iter
         tell(f"There is not enough memory ({error})." if str(error) else "There is not enough memory.")
         raise typer.Exit(FAILED) from None
     except (OSError, ValueError, ImportError) as error:
-        if isinstance(error, ImportError) and isinstance(error.__cause__, KeyboardInterrupt):
-            tell(interrupted)  # Ctrl-C while an extension module was made
+        if is_interrupt(error):
+            tell(interrupted)
             raise typer.Exit(INTERRUPTED) from None
         sentence = str(error)
         if isinstance(error, OSError) and error.strerror and error.filename is not None:

@@ -21,7 +21,7 @@ from rich.table import Table
 from rich.text import Text
 
 from swiftem._typing import Array
-from swiftem.cli.failures import FAILED, INTERRUPTED, one_sentence, tell
+from swiftem.cli.failures import FAILED, INTERRUPTED, is_interrupt, one_sentence, tell
 from swiftem.data.documents.corpus_counts import CorpusCounts, Texts
 from swiftem.data.documents.docstrings.corpus import docstring_corpus
 from swiftem.data.documents.read_corpus import count_texts, read_corpus
@@ -104,7 +104,9 @@ def topics(request: TopicsRequest, console: Console | None = None) -> int:
         console.print(_table(summary, console.width))
         say(ending)
         _write(request, corpus, model, shares, summary, ending, written)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, ImportError) as error:
+        if not is_interrupt(error):
+            raise
         interrupted = True
     except OSError as error:
         tell(f"The results could not be written to {request.out}: {error.strerror or error}.")
