@@ -36,7 +36,7 @@ MUTANTS = [
     ),
     (
         "families: a row that cannot be is the first of its block",
-        MODEL,
+        "models/families/family.py",
         "said, row = str(one), first + place",
         "said, row = str(one), first",
         f"{MODELS}::test_rows_that_cannot_be",

@@ -185,7 +185,7 @@ MUTANTS = [
         "engine/numba/gaussian_passes.py",
         "given[first + t, m] * weight[first + t]",
         "given[first + t, m] * weight[t]",
-        f"{GAUSS}::test_a_start_by_responsibilities_or_labels[full]",
+        f"{GAUSS}::test_a_start_by_responsibilities[full]",
     ),
     (
         "batches: float32 memory is not what counts",

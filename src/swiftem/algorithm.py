@@ -165,7 +165,7 @@ def run(
         with its own first pass at :math:`\theta^{(0)}`.
     sample_weight : array-like, optional
         Weights of rows, documents or tokens, zero or from 1e-100 to 1e100: the objective is penalty +
-        Σ w_i (−log g(y_i; θ)) / Σ w_i. Samples of weight zero are as if absent.
+        Σ w_i (−log g(y_i; θ)) / Σ w_i. Samples of weight zero are ignored.
     seed : int, Generator or None
         For ``theta0`` and draws. The draws depend on seed, method, n and batch size alone.
     draws : array-like of int, shape (n_iter,) or (n_iter, b), or a pair of them, optional

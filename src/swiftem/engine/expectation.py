@@ -156,33 +156,6 @@ class Expectation:
     def restore(self, snapshot: Any) -> None:
         """Go on from a snapshot of these E-steps; anything else is not theirs."""
 
-    def statistics_of(self, rows: Any, columns: int | None = None) -> Array:
-        """Return the mean statistics of given rows (n, R), one for each sample: what a start by them needs.
-
-        Labels (n,) of integers stand for rows of so many ``columns`` that are one there and zero elsewhere;
-        these are not made for all samples at once. Nothing is counted.
-        """
-        rows = np.asarray(rows)
-        if len(rows) != self.n:
-            raise ValueError(
-                f"rows must have as many entries as there are samples, {self.n}, got {len(rows)}."
-            )
-        if (rows.ndim == 1) != (columns is not None) or (
-            columns is not None and not (rows.min() >= 0 and rows.max() < columns)
-        ):
-            raise ValueError(f"rows must be labels from 0 to columns - 1, or rows without columns={columns}.")
-        s: Array | None = None
-        for batch in self._source.blocks(BLOCK):
-            self._between_blocks()
-            here = rows[batch.index]
-            if columns is not None:
-                here = here[:, None] == np.arange(columns)
-            here = np.asarray(here, dtype=np.float64)
-            part = self._statistics(batch, here, batch.weight / self._source.total_weight)
-            s = part if s is None else s + part
-        assert s is not None, "a source has at least one sample"
-        return s
-
     def objective(self, theta: Theta) -> float:
         r"""Return :math:`\overline{\mathcal{L}}(\theta)`, equation (em_motivate); nothing is counted."""
         loss = 0.0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,8 +54,12 @@ class BoundComponents(ABC):
         The data.
     centre : ndarray, shape (p,)
         What is taken off the features before their statistics are taken.
+    ILL_DEFINED, REMEDY : str
+        The sentence for data that allow for no such components, and what would hold components that die.
     """
 
+    ILL_DEFINED: ClassVar[str]
+    REMEDY: ClassVar[str]
     model: Any
     source: Source
     centre: Array

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -87,6 +87,13 @@ class BoundGaussians(BoundComponents):
     epsilon : float
         Penalty on the weights, for means of samples.
     """
+
+    ILL_DEFINED: ClassVar[str] = (
+        "Fitting the mixture model failed because some components have ill-defined empirical covariance (for "
+        "instance caused by singleton or collapsed samples). Try to decrease the number of components, "
+        "increase reg_covar, or scale the input data."
+    )
+    REMEDY: ClassVar[str] = "fewer components, a larger reg_covar or a prior"
 
     model: GaussianMixtureModel
     source: Source

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,6 +18,10 @@ from swiftem.models.families import Family, Params, read_family
 from swiftem.models.rows import BLOCK, check_rows, different_rows, two_dimensional
 
 __all__ = ["BoundMixture", "MixtureModel", "MixtureStatistics", "MixtureTheta"]
+
+
+LINEAR = 4
+"""Number of such features in compiled code, beside those of the kinds of covariance."""
 
 
 class MixtureTheta(NamedTuple):
@@ -151,28 +155,12 @@ def _moments(family: Family, source: Source) -> tuple[Array, Array]:
     if key not in found:
         total, squares = np.zeros(1), np.zeros(1)
         for batch in source.blocks(BLOCK):
-            features = _checked(family, two_dimensional(batch.y), int(batch.index[0])).astype(np.float64)
+            features = family.checked(two_dimensional(batch.y), int(batch.index[0])).astype(np.float64)
             total = total + batch.weight @ features
             squares = squares + batch.weight @ (features * features)
         found[key] = total / source.total_weight, np.sqrt(squares / source.total_weight)
     mean, spread = found[key]
     return np.array(mean), np.array(spread)
-
-
-def _checked(family: Family, y: NDArray[Any], first: int) -> NDArray[Any]:
-    """Return the features of rows, of which the first has number ``first``, or name a row that cannot be."""
-    try:
-        family.check_rows(y)
-    except ValueError as error:
-        said, row = str(error), first
-        for place in range(len(y)):
-            try:
-                family.check_rows(y[place : place + 1])
-            except ValueError as one:
-                said, row = str(one), first + place
-                break
-        raise ValueError(f"data {said} in row {row} (family {family.name!r}).") from None
-    return family.features(y)
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,6 +175,12 @@ class BoundMixture(BoundComponents):
         Strength of the priors, for means of samples.
     """
 
+    ILL_DEFINED: ClassVar[str] = (
+        "Fitting the mixture failed because some components have no parameters of largest likelihood: take "
+        "fewer components or more smoothing."
+    )
+    REMEDY: ClassVar[str] = "fewer components or more smoothing"
+
     model: MixtureModel
     source: Source
     centre: Array
@@ -198,8 +192,8 @@ class BoundMixture(BoundComponents):
 
     @property
     def code(self) -> int:
-        """Features are what they are given as."""
-        return 4
+        """Features as they are given."""
+        return LINEAR
 
     @property
     def is_held(self) -> bool:
@@ -268,7 +262,7 @@ class BoundMixture(BoundComponents):
 
     def log_base(self, y: NDArray[Any], first: int) -> Array | None:
         """Return log h(y) of rows, which are checked."""
-        _checked(self.model.kind, y, first)
+        self.model.kind.checked(y, first)
         return self.model.kind.log_base(y)
 
     def coefficients(self, theta: MixtureTheta) -> Coefficients:

@@ -28,7 +28,7 @@ def two_dimensional(y: NDArray[Any]) -> NDArray[Any]:
 def check_rows(source: Source, least: int) -> int:
     """Return the number of columns, or refuse data that are no rows or fewer than ``least``."""
     if hasattr(source, "n_words"):
-        raise TypeError("data must be rows of numbers for a Gaussian mixture, got word counts or tokens.")
+        raise TypeError("data must be rows of numbers for a mixture, got word counts or tokens.")
     if source.n < least:
         raise ValueError(f"data must have at least n_components={least} rows, got {source.n}.")
     if isinstance(source, ArraySource):

@@ -24,7 +24,7 @@ class TokenSource(ArraySource):
     n_documents, n_words : int, optional
         D and V. By default one more than the largest number that occurs.
     sample_weight : array-like, shape (n,), optional
-        Non-negative weights of the tokens. Tokens of weight zero are as if absent.
+        Non-negative weights of the tokens. Tokens of weight zero are ignored.
 
     Examples
     --------

@@ -26,7 +26,7 @@ class ArraySource:
     y : array-like, shape (n,) or (n, d)
         Real numbers, finite.
     sample_weight : array-like, shape (n,), optional
-        Non-negative weights. Rows of weight zero are as if absent: the others are numbered without them.
+        Non-negative weights. Rows of weight zero are ignored: the others are numbered without them.
 
     Examples
     --------

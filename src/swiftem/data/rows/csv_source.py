@@ -57,7 +57,7 @@ class CsvSource(FileSource):
     columns : sequence of names or numbers, optional
         Columns to take; by default all that are numeric.
     weight : name or number, optional
-        The column of weights; rows of weight zero are as if absent.
+        The column of weights; rows of weight zero are ignored.
     window : int, optional
         Rows within which draws are shuffled; by default as many as 16 MiB hold.
 

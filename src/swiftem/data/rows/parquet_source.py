@@ -47,7 +47,7 @@ class ParquetSource(FileSource):
     columns : sequence of names or numbers, optional
         Columns to take; by default all that are numeric.
     weight : name or number, optional
-        The column of weights; rows of weight zero are as if absent.
+        The column of weights; rows of weight zero are ignored.
     window : int, optional
         Rows within which draws are shuffled, rounded up to whole row groups; by default as many as 16 MiB
         hold.

@@ -62,7 +62,7 @@ class MixtureEstimator(MixtureScores, Persistent, CallbackSupportMixin):  # type
         y : ignored
             For scikit-learn's conventions.
         sample_weight : array-like, shape (n,), optional
-            Non-negative weights; a row of weight zero is as if absent. Those of files are a column of
+            Non-negative weights; a row of weight zero is ignored. Those of files are a column of
             theirs: ``fit(open_source(path, weight="w"))``.
 
         Returns
@@ -173,7 +173,7 @@ class MixtureEstimator(MixtureScores, Persistent, CallbackSupportMixin):  # type
         if fit.reseeded:
             warn(
                 f"Components died, collapsed or had no rows, and were set to other rows, {fit.reseeded} "
-                "times in all: fewer components, a larger reg_covar or a prior would hold them.",
+                f"times in all: {fitting.problem.bound.REMEDY} would hold them.",
                 DegenerateComponentWarning,
             )
         if fit.interrupted:

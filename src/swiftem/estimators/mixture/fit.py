@@ -16,7 +16,6 @@ from swiftem.data.draws import Seed
 from swiftem.estimators.fit_checkpoint import NoStart
 from swiftem.estimators.history import Moment
 from swiftem.estimators.mixture.initial import (
-    ILL_DEFINED,
     DegenerateComponentWarning,
     Start,
     check_start,
@@ -263,7 +262,7 @@ class _OneFit:
         if fit.reseeded + len(gone) > MOST_RESEEDS * self._bound.n_components:
             if exists:  # of no use, but of no harm either
                 return False
-            raise ValueError(ILL_DEFINED)
+            raise ValueError(self._bound.ILL_DEFINED)
         fit.reseeded += len(gone)
         if not is_last:  # what would be set anew now would stay as it was set
             fit.theta, fit.s = reseed(self._bound, self._source, fit.theta, s, gone, self._rng), None

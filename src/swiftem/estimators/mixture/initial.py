@@ -22,7 +22,6 @@ from swiftem.models.components import BoundComponents
 from swiftem.problem import Problem
 
 __all__ = [
-    "ILL_DEFINED",
     "DegenerateComponentWarning",
     "Start",
     "check_start",
@@ -40,12 +39,6 @@ DEAD = 1e-6
 """A component with fewer rows, counted by responsibilities and by weights of mean 1, is dead."""
 CANDIDATES = 1000
 """Rows among which those are looked for that are explained worst."""
-
-ILL_DEFINED = (
-    "Fitting the mixture model failed because some components have ill-defined empirical covariance (for "
-    "instance caused by singleton or collapsed samples). Try to decrease the number of components, increase "
-    "reg_covar, or scale the input data."
-)
 
 Rows = Callable[[int, int], Array]
 """Gives the responsibilities of rows ``start`` to ``stop`` − 1, shape (., M)."""
@@ -265,7 +258,7 @@ def mended(bound: BoundComponents, s: Array, rows: Array, rng: np.random.Generat
     try:
         return bound.mended(s, rows, rng)
     except ValueError:
-        raise ValueError(ILL_DEFINED) from None
+        raise ValueError(bound.ILL_DEFINED) from None
 
 
 def reseed(
@@ -278,4 +271,4 @@ def reseed(
     try:
         return bound.reset(theta, s, gone, rows, rng)
     except ValueError:
-        raise ValueError(ILL_DEFINED) from None
+        raise ValueError(bound.ILL_DEFINED) from None

@@ -50,7 +50,7 @@ def open_rows(X: Any, sample_weight: ArrayLike | None = None) -> StoredSource:
     source = as_source(X, sample_weight)
     if not isinstance(source, StoredSource):  # a user's own
         if hasattr(source, "n_words"):
-            raise TypeError("data must be rows of numbers for a Gaussian mixture, got word counts or tokens.")
+            raise TypeError("data must be rows of numbers for a mixture, got word counts or tokens.")
         source = BlockSource(_Again(source))
     if not source.tail:
         raise ValueError("Expected 2D array, got 1D array instead: rows must have columns, (n, d).")

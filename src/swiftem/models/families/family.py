@@ -108,6 +108,21 @@ class Family(ABC):
         """Return T(y), shape (b, p), of rows (b, d); by default the rows themselves."""
         return y
 
+    def checked(self, y: NDArray[Any], first: int) -> NDArray[Any]:
+        """Return the features of rows whose first has number ``first``, or name a row that cannot be."""
+        try:
+            self.check_rows(y)
+        except ValueError as error:
+            said, row = str(error), first
+            for place in range(len(y)):
+                try:
+                    self.check_rows(y[place : place + 1])
+                except ValueError as one:
+                    said, row = str(one), first + place
+                    break
+            raise ValueError(f"data {said} in row {row} (family {self.name!r}).") from None
+        return self.features(y)
+
     def log_base(self, y: NDArray[Any]) -> Array | None:
         """Return log h(y), shape (b,), of rows (b, d); None, the default, for zeros."""
         return None
