@@ -186,6 +186,10 @@ def test_select_finds_the_number_of_components():
     values = [row.log_likelihood for row in found.table]
     assert values == sorted(values)
     assert "BIC is lowest for poisson mixtures, 3 components" in repr(found)
+    assert "family" in repr(found)
+    assert "covariances" not in repr(found)
+    pytest.importorskip("matplotlib")
+    assert found.plot().get_legend().get_title().get_text() == "family"
     with pytest.raises(ValueError, match="covariance_types must be left out for family='poisson'"):
         swiftem.select(rows_of("poisson"), 2, "full", family="poisson")
     with pytest.raises(TypeError, match="those of Mixture are passed on"):

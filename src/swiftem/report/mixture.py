@@ -255,5 +255,5 @@ def draw_criterion(
     )  # fmt: skip
     axes.margins(y=0.14)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    axes.legend(title="covariances", frameon=False)
+    axes.legend(title="covariances" if set(values) <= set(KINDS) else "family", frameon=False)
     return axes

@@ -18,7 +18,7 @@ __all__ = ["Candidate", "Selection", "components"]
 
 SHOWN = 10
 """Rows of the ranking that a printed selection has."""
-HEAD = ("", "covariances", "components", "log-likelihood", "parameters", "passes", "converged")
+HEAD = ("log-likelihood", "parameters", "passes", "converged")
 GOOD = "background: rgba(0, 114, 178, .15); font-weight: bold"
 
 
@@ -111,10 +111,13 @@ class Selection:
                 values.setdefault(row.covariance_type, {})[row.n_components] = row.value
         return draw_criterion(values, self.ranking[0].key, self.criterion, axes)
 
+    @property
+    def _is_gaussian(self) -> bool:
+        return self.table[0].covariance_type in COVARIANCES
+
     def _headline(self) -> str:
         first = self.ranking[0]
-        is_gaussian = first.covariance_type in COVARIANCES
-        what = "covariances" if is_gaussian else "mixtures"
+        what = "covariances" if self._is_gaussian else "mixtures"
         said = f"{first.covariance_type} {what}, {components(first.n_components)}"
         failed = sum(bool(row.failed) for row in self.table)
         fits = f"{len(self.table)} fits" + (f", {failed} of them failed" if failed else "")
@@ -123,7 +126,8 @@ class Selection:
     def _cells(self) -> tuple[list[str], list[list[str]]]:
         """Return the head and the best rows of the ranking, as text."""
         ranking = [row for row in self.ranking if not row.failed][:SHOWN]
-        head = [*HEAD[:3], self.criterion, "above the best", *HEAD[3:]]
+        kind = "covariances" if self._is_gaussian else "family"
+        head = ["", kind, "components", self.criterion, "above the best", *HEAD]
         largest = max(abs(row.value) for row in ranking)
         decimals = min(max(6 - len(f"{largest:.0f}"), 1), 5)
         rows = [
