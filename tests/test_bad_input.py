@@ -81,12 +81,12 @@ DATA = {
     "sparse for a mixture": (
         lambda: mixture(data=TOPICS.data),
         "data",
-        "rows of numbers for a Gaussian mixture",
+        "rows of numbers for a mixture",
     ),
     "tokens for a mixture": (
         lambda: mixture(data=([0, 1], [1, 0])),
         "data",
-        "rows of numbers for a Gaussian mixture",
+        "rows of numbers for a mixture",
     ),
     "dense for pLSA": (lambda: topics(data=COUNTS), "data", "sparse matrix of counts"),
     "negative count": (lambda: topics(data=sparse((0, 1, -2))), "data", "not negative, got -2"),
