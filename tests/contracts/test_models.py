@@ -13,6 +13,7 @@ RNG = np.random.default_rng(5)
 POINTS = RNG.normal(size=(41, 3)) * 2
 FAMILY_ROWS = {
     "bernoulli": (RNG.random((41, 3)) < RNG.choice([0.2, 0.8], size=(41, 1))).astype(float),
+    "gaussian": POINTS,
     "poisson": RNG.poisson(RNG.choice([2.0, 9.0], size=(41, 3))).astype(float),
 }
 """Rows for each family of the library."""

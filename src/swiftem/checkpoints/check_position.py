@@ -59,7 +59,9 @@ def check_position(
 
 def _row_length(model: BoundModel) -> int | None:
     """Return how many numbers are remembered of a sample, None where only an E-step could tell."""
-    if isinstance(model, BoundComponents | BoundGaussianMixture):
+    if isinstance(model, BoundComponents):
+        return model.row_length
+    if isinstance(model, BoundGaussianMixture):
         return model.model.n_components
     return model.model.n_topics if isinstance(model, BoundPLSA) else None
 

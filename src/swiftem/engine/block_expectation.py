@@ -282,9 +282,9 @@ class BlockExpectation(Expectation):
 
     def _prepared(self, theta: Theta) -> Coefficients:
         """Return φ(θ); of the last two θ it is kept: a method's current one and its anchor."""
-        for known, coefficients in self._coefficients:
+        for known, found in self._coefficients:
             if known is theta:
-                return coefficients
-        coefficients = self.bound.coefficients(theta)
+                return found
+        coefficients: Coefficients = self.bound.coefficients(theta)
         self._coefficients = [(theta, coefficients), *self._coefficients[:1]]
         return coefficients

@@ -139,21 +139,29 @@ class MixtureBase(BaseEstimator, ABC):  # type: ignore[misc]
     def _model(self) -> Any:
         """Return the model that the parameters name."""
 
+    def _learnt(self, model: Any, source: Source) -> Any:
+        """Return a model with what it has to know of the data before their statistics have a size."""
+        return model
+
+    def _fitted_model(self) -> Any:
+        """Return the model as fitted, with what it has learnt of the data."""
+        return self._model()
+
     @abstractmethod
     def _check_parameters(self, X: Any, xp: Any = np) -> None:
         """Refuse parameters that do not go with the rows ``X`` (n, d)."""
 
     @abstractmethod
-    def _given_start(self, d: int) -> dict[str, Any]:
-        """Return the parts of θ, of ``d`` columns, that the user gave for a start, by name."""
+    def _given_start(self, model: Any, d: int) -> dict[str, Any]:
+        """Return the parts of θ, of a model of ``d`` columns, that the user gave for a start, by name."""
 
     @abstractmethod
     def _theta(self, d: int | None = None) -> Any:
         """Return the parameters as they are now, of ``d`` columns: a user may have set them."""
 
     @abstractmethod
-    def _set_theta(self, theta: Any, dtype: Any) -> None:
-        """Take parameters for the fitted ones, in the precision of the rows."""
+    def _set_theta(self, theta: Any, dtype: Any, model: Any) -> None:
+        """Take parameters, of a model as fitted, for the fitted ones, in the precision of the rows."""
 
     @abstractmethod
     def _middle(self) -> Array:
@@ -167,9 +175,9 @@ class MixtureBase(BaseEstimator, ABC):  # type: ignore[misc]
     def _read_fitted(self, content: ModelContent, d: int) -> None:
         """Take the fitted parameters from a file, checked."""
 
-    def _become(self, theta: Theta, d: int) -> None:
-        """Take parameters, of ``d`` columns, as if they had been fitted."""
-        self._set_theta(theta, np.float64)
+    def _become(self, theta: Theta, d: int, model: Any) -> None:
+        """Take parameters, of a model of ``d`` columns, as if they had been fitted."""
+        self._set_theta(theta, np.float64, model)
         self.n_features_in_ = d
         self.converged_, self.n_iter_, self.lower_bound_ = True, 0, -inf
         self.lower_bounds_ = []
@@ -177,7 +185,7 @@ class MixtureBase(BaseEstimator, ABC):  # type: ignore[misc]
 
     def _bind(self, source: Source) -> BoundComponents:
         """Return the model for rows that are not to be fitted."""
-        bound: BoundComponents = self._model().bind(source, centre=self._middle())
+        bound: BoundComponents = self._fitted_model().bind(source, centre=self._middle())
         return bound
 
     def _goes_on(self) -> bool:
@@ -185,12 +193,7 @@ class MixtureBase(BaseEstimator, ABC):  # type: ignore[misc]
 
     def _n_parameters(self) -> int:
         """Return how many parameters are free."""
-        return self._n_free(self.n_features_in_)
-
-    def _n_free(self, d: int) -> int:
-        """Return how many parameters are free where rows have ``d`` columns."""
-        model = self._model()
-        return int(model.bind(ArraySource(np.zeros((1, d))), centre=np.zeros(model.width(d))).n_free)
+        return int(self._bind(ArraySource(np.zeros((1, self.n_features_in_)))).n_free)
 
     def _read(
         self,

@@ -85,11 +85,16 @@ class MixtureEstimator(MixtureScores, Persistent, CallbackSupportMixin):  # type
         return self
 
     def _prepare(
-        self, read: Read, kept: FitCheckpoint | None = None
+        self, read: Read, kept: FitCheckpoint | None = None, model: Any = None
     ) -> tuple[Fitting, list[Start], list[int]]:
-        """Return what the fits share, where they start, and their seeds: as ``kept`` has them, if it does."""
+        """Return what the fits share, where they start, and their seeds: as ``kept`` has them, if it does.
+
+        The ``model`` is by default what the parameters name, or what was fitted if the fit resumes from it.
+        """
         source = read.source
-        model = self._model()
+        if model is None:
+            model = self._fitted_model() if self._goes_on() else self._model()
+        model = self._learnt(model, source)
         budget = Budget(read_memory_limit(self.memory_limit), self.scratch)
         size = model.size(read.X.shape[1])
         plan = make_plan(
@@ -161,7 +166,7 @@ class MixtureEstimator(MixtureScores, Persistent, CallbackSupportMixin):  # type
         self.n_iter_ = int(np.ceil(fit.passes - 1e-9))
         self.lower_bound_, self.lower_bounds_ = fit.bound, list(fit.bounds)
         self.method_, self.history_ = fitting.plan.name, History(fit.moments)
-        self._set_theta(fit.theta, read.X.dtype)
+        self._set_theta(fit.theta, read.X.dtype, fitting.problem.bound.model)
         self.__dict__.pop("_online", None)
         self._past = Past(fit.s, fitting.problem.bound.about, read.total_weight)
         if fitting.plan.method is None:
@@ -228,7 +233,7 @@ class MixtureEstimator(MixtureScores, Persistent, CallbackSupportMixin):  # type
             return self
         is_first = not hasattr(self, "weights_")
         read = self._read(X, sample_weight, reset=is_first, least=1, in_batches=True)
-        model, source = self._model(), read.source
+        model, source = self._model() if is_first else self._fitted_model(), read.source
         assert isinstance(source, ArraySource)
         online: OnlineMixture | None = self.__dict__.get("_online")
         if online is None:
@@ -246,7 +251,7 @@ class MixtureEstimator(MixtureScores, Persistent, CallbackSupportMixin):  # type
             online, theta = replace(online, model=model).add(source, theta, self._fit_rows)
         self._online = online
         self.__dict__.pop("_past", None)
-        self._set_theta(theta, read.X.dtype)
+        self._set_theta(theta, read.X.dtype, online.model)
         self.converged_, self.method_, self.n_iter_ = False, "sem", online.n_batches
         self.lower_bound_, self.lower_bounds_ = online.bound, []
         self.history_, self.stationarity_ = History([]), np.nan
@@ -254,7 +259,8 @@ class MixtureEstimator(MixtureScores, Persistent, CallbackSupportMixin):  # type
 
     def _fit_first(self, source: ArraySource, theta: Theta | None) -> Theta:
         """Return θ of a fit to a first batch: as ``fit`` would, without a word."""
-        return self._quietly(source, self.get_params(deep=False) | {"warm_start": False, "verbose": 0}, None)
+        parameters = self.get_params(deep=False) | {"warm_start": False, "verbose": 0}
+        return self._quietly(self._model(), source, parameters, None)
 
     def _fit_rows(self, source: ArraySource, theta: Theta | None) -> Theta:
         """Return θ of a few passes of em on a sample: afresh, or from given parameters."""
@@ -267,13 +273,17 @@ class MixtureEstimator(MixtureScores, Persistent, CallbackSupportMixin):  # type
         }
         if not (isinstance(self.init_params, str) or callable(self.init_params)):
             parameters["init_params"] = "kmeans"  # what was given is for other rows
-        return self._quietly(source, parameters, theta)
+        return self._quietly(self._fitted_model(), source, parameters, theta)
 
-    def _quietly(self, source: ArraySource, parameters: dict[str, Any], theta: Theta | None) -> Theta:
+    def _quietly(
+        self, model: Any, source: ArraySource, parameters: dict[str, Any], theta: Theta | None
+    ) -> Theta:
         made = type(self)(**parameters)
+        if hasattr(self, "feature_names_in_"):
+            made.feature_names_in_ = self.feature_names_in_
         if theta is not None:
-            made._become(theta, source.y.reshape(source.n, -1).shape[1])
-        fitting, starts, seeds = made._prepare(Read(source.y, source.weight, None, source))
+            made._become(theta, source.y.reshape(source.n, -1).shape[1], model)
+        fitting, starts, seeds = made._prepare(Read(source.y, source.weight, None, source), model=model)
         fit = made._best(fitting, starts, seeds, Watcher(made, len(starts), source.y))
         if fit.interrupted:
             raise KeyboardInterrupt

@@ -154,8 +154,8 @@ class OnlineMixture:
         bound, e_step = problem.bound, problem.e_step
         s = e_step.full(theta)
         online = cls(
-            model, bound.about, s, source.total_weight,
-            Reservoir.empty(_kept(model, bound.d), bound.d).add(_rows(source), _weights(source), rng),
+            bound.model, bound.about, s, source.total_weight,
+            Reservoir.empty(_kept(bound.model, bound.d), bound.d).add(_rows(source), _weights(source), rng),
             rng, 2.0 * source.total_weight, -e_step.objective(theta), 1,
         )  # fmt: skip
         return online, theta

@@ -55,7 +55,8 @@ class MixtureScores(MixtureBase):
     def _e_step(self, X: Any) -> tuple[Any, Any, Expectation]:
         """Return rows as a source, the model for them, and its E-step."""
         source = X if isinstance(X, StoredSource) else ArraySource(X)
-        problem = Problem(self._model(), source, bound=self._bind(source))
+        bound = self._bind(source)
+        problem = Problem(bound.model, source, bound=bound)
         return source, problem.bound, problem.e_step
 
     def _evaluate(self, X: Any, **wanted: bool) -> Evaluation:

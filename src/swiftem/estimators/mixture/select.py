@@ -28,7 +28,7 @@ from swiftem.estimators.mixture.gaussian_mixture import GaussianMixture
 from swiftem.estimators.mixture.initial import DegenerateComponentWarning
 from swiftem.estimators.mixture.mixture import Mixture
 from swiftem.estimators.mixture.selection import Candidate, Selection, components
-from swiftem.models.families import Family, read_family
+from swiftem.models.families import Given, read_family
 
 __all__ = ["select"]
 
@@ -51,7 +51,7 @@ def select(
     covariance_types: str | Sequence[str] = KINDS,
     criterion: Criterion = "bic",
     *,
-    family: str | Family = GAUSSIAN,
+    family: Given = GAUSSIAN,
     sample_weight: ArrayLike | None = None,
     n_init: int = 1,
     n_jobs: int | None = None,
@@ -77,9 +77,10 @@ def select(
     criterion : {"bic", "aic", "icl"} or callable
         What to choose by; the lower the better. A callable is given (mixture, X, sample_weight), as
         ``swiftem.GaussianMixture.bic`` is, and returns a number.
-    family : str or Family
-        Of the components: "gaussian", or what :class:`swiftem.Mixture` takes; ``covariance_types`` are then
-        left out, and ``covariance_type`` in the table is the family's name.
+    family : str, Family or dict
+        Of the components: "gaussian", for :class:`swiftem.GaussianMixture`, or what
+        :class:`swiftem.Mixture` takes; ``covariance_types`` are then left out, and ``covariance_type`` in the
+        table is the family's name.
     sample_weight : array-like, shape (n,), optional
         Non-negative weights, for fits and criteria.
     n_init : int
