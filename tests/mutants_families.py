@@ -10,6 +10,8 @@ MODEL, POISSON, BERNOULLI = (
 BLOCKS, GAUSSIAN = "models/families/blocks.py", "models/families/gaussian.py"
 OF_BLOCKS = "tests/models/test_blocks.py"
 MIXED = "tests/estimators/test_mixed_columns.py"
+CODED = "tests/models/test_codes_and_channels.py"
+OF_FAMILIES = "tests/estimators/test_mixture_families.py"
 PASS = "engine/block_expectation.py"
 
 MUTANTS = [
@@ -145,6 +147,90 @@ MUTANTS = [
         'header["family_"] = _family_header(estimator.family_)',
         "pass",
         f"{MIXED}::test_files_of_models",
+    ),
+    (
+        "codes: the second of four columns twice",
+        "engine/numba/code_passes.py",
+        "np.uintp(codes[j + 1, i])",
+        "np.uintp(codes[j, i])",
+        f"{CODED}::test_fast_passes_are_the_plain_ones",
+    ),
+    (
+        "codes: the columns after the last four are not gathered",
+        "engine/numba/code_passes.py",
+        "for j in range(fours, len(codes)):",
+        "for j in range(fours, fours):",
+        f"{CODED}::test_fast_passes_are_the_plain_ones",
+    ),
+    (
+        "codes: responsibilities are scattered to the first column alone",
+        "engine/numba/code_passes.py",
+        "    for j in range(len(codes)):",
+        "    for j in range(1):",
+        f"{CODED}::test_fast_passes_are_the_plain_ones",
+    ),
+    (
+        "codes: what is remembered is not what counts",
+        "engine/numba/code_passes.py",
+        "            rows[t, m] = memory[first + t, m]\n",
+        "",
+        f"{CODED}::test_what_is_remembered_is_what_counts",
+    ),
+    (
+        "codes: codes beyond the levels reach compiled code",
+        "models/families/family.py",
+        "(found.max(axis=0) >= levels).any() or found.min() < 0",
+        "found.min() < 0",
+        f"{OF_FAMILIES}::test_a_code_that_was_not_in_the_fit",
+    ),
+    (
+        "codes: the indicators of two blocks are the same",
+        BLOCKS,
+        "before += family.n_codes",
+        "before += 0",
+        f"{CODED}::test_two_families_of_codes",
+    ),
+    (
+        "categorical: one parameter a level",
+        "models/families/categorical.py",
+        "return n_components * (self.n_codes - d)",
+        "return n_components * self.n_codes",
+        f"{OF_FAMILIES}::test_queries",
+    ),
+    (
+        "channels: rows are remembered without their factors",
+        "estimators/mixture/initial.py",
+        "bound.start_rows(found)",
+        "found",
+        f"{OF_FAMILIES}::test_queries",
+    ),
+    (
+        "channels: features of one channel for those of another",
+        MODEL,
+        "weighted[:, channel * n_components : (channel + 1) * n_components]",
+        "weighted[:, :n_components]",
+        f"{CODED}::test_em_of_student_t_by_hand",
+    ),
+    (
+        "channels: rows of a start have the factor one",
+        MODEL,
+        "*(value * responsibilities for value in self.kind.channels)",
+        "*(responsibilities for value in self.kind.channels)",
+        f"{CODED}::test_the_prior_and_the_start_have_ten_degrees_of_freedom",
+    ),
+    (
+        "student-t: the weight of a normal row",
+        "models/families/student_t.py",
+        "u = (nu + d) / (nu + square)",
+        "u = np.ones_like(square)",
+        f"{CODED}::test_em_of_student_t_by_hand",
+    ),
+    (
+        "student-t: no floor of eigenvalues",
+        "models/families/student_t.py",
+        "np.maximum(values, floor)",
+        "np.maximum(values, 0.1 * floor)",
+        f"{CODED}::test_scales_have_a_floor",
     ),
     (
         "mixture: log h(y) is not in the objective",

@@ -203,7 +203,7 @@ def test_select_finds_the_number_of_components():
             {"family": "poison"},
             None,
             ValueError,
-            "family must be 'bernoulli' or .*'poisson', got 'poison'",
+            "family must be 'bernoulli' or .*, got 'poison'",
         ),
         ({"family": 3}, None, ValueError, "The 'family' parameter of Mixture must be"),
         ({"smoothing": -1.0}, None, ValueError, "The 'smoothing' parameter of Mixture must be"),

@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from swiftem._typing import Array
-from swiftem.models.families import Blocks
+from swiftem.models.families import Blocks, Family
 
 if TYPE_CHECKING:
     from swiftem.estimators import GaussianMixture, Mixture
@@ -107,17 +107,23 @@ def _cells(mixture: GaussianMixture | Mixture, sign: str) -> list[list[str]]:
         return [numbers(means[:, j], spreads[:, j], sign) for j in range(means.shape[1])]
     family = mixture.family_
     if not isinstance(family, Blocks):
-        return _of_family(mixture.params_, mixture.n_components, mixture.n_features_in_)
+        return _of_family(family, mixture.params_, mixture.n_components, mixture.n_features_in_)
     found: list[list[str]] = [[""] * mixture.n_components for _ in range(mixture.n_features_in_)]
-    for name, columns in zip(mixture.params_, family.columns, strict=True):
-        cells = _of_family(mixture.params_[name], mixture.n_components, len(columns))
+    for part, columns in zip(family.families, family.columns, strict=True):
+        cells = _of_family(part, mixture.params_[part.name], mixture.n_components, len(columns))
         for column, cell in zip(columns, cells, strict=False):
             found[int(column)] = cell
     return found
 
 
-def _of_family(params: Any, n_components: int, d: int) -> list[list[str]]:
-    """Return the parameters of each column and component, of those that are by column."""
+def _of_family(family: Family, params: Any, n_components: int, d: int) -> list[list[str]]:
+    """Return the parameters of each column and component, of those that are by column.
+
+    Of codes it is the likeliest, and its probability.
+    """
+    if family.is_coded:
+        (chances,) = params.values()
+        return [[f"{part.argmax()}: {part.max():.2f}" for part in chances[:, j]] for j in range(d)]
     by_column = [part for part in params.values() if part.shape[:2] == (n_components, d) and part.ndim == 2]
     return [
         [", ".join(f"{part[m, j]:.4g}" for part in by_column) for m in range(n_components)]

@@ -173,6 +173,8 @@ class Expectation:
         for batch in self._source.blocks(BLOCK):
             self._between_blocks()
             posterior, log_likelihood[batch.index] = self._model.posterior(batch, theta)
+            if isinstance(self._model, BoundComponents):  # what else is in a row is the family's own
+                posterior = posterior[:, : self._model.n_components]
             if responsibilities:
                 rows.append(posterior)
             largest[batch.index] = posterior.argmax(axis=1)

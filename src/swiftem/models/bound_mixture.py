@@ -168,9 +168,9 @@ class BoundMixture(BoundComponents):
         self.kind.checked(y, first)
         return self.kind.log_base(y)
 
-    def codes(self, y: NDArray[Any]) -> NDArray[Any]:
-        """Return which indicators are one."""
-        return self.kind.codes(y)
+    def codes(self, y: NDArray[Any], first: int = 0) -> NDArray[Any]:
+        """Return which indicators are one in rows whose first has number ``first``."""
+        return self.kind.codes(y, first)
 
     def coefficients(self, theta: MixtureTheta) -> Any:
         """Return φ(θ); θ itself where E-steps are the family's own."""
@@ -191,20 +191,21 @@ class BoundMixture(BoundComponents):
 
     def posterior(self, batch: Batch, theta: MixtureTheta) -> tuple[Array, Array]:
         """E-step: rows (b, R), responsibilities first, and log-likelihood (b,)."""
-        y = two_dimensional(batch.y)
+        rows, log_likelihood = self.e_step(two_dimensional(batch.y), theta)
+        base = self.kind.log_base(two_dimensional(batch.y))
+        return rows, log_likelihood if base is None else log_likelihood + base
+
+    def e_step(self, y: NDArray[Any], theta: MixtureTheta) -> tuple[Array, Array]:
+        """Return rows (b, R) of samples (b, d), and their log-likelihood without log h(y), (b,)."""
         logits, factors = self.kind.e_step(y, theta.params)
         with np.errstate(divide="ignore"):
             logits = logits + np.log(theta.weights)
         largest = logits.max(axis=1, keepdims=True)
         rows = np.exp(logits - largest)
         totals = rows.sum(axis=1, keepdims=True)
-        log_likelihood = (largest + np.log(totals))[:, 0]
-        base = self.kind.log_base(y)
         rows /= totals
-        return (
-            np.hstack([rows, *(rows * factor for factor in factors)]),
-            log_likelihood if base is None else log_likelihood + base,
-        )
+        log_likelihood = (largest + np.log(totals))[:, 0]
+        return np.hstack([rows, *(rows * factor for factor in factors)]), log_likelihood
 
     def statistics(self, batch: Batch, rows: Array, weight: Array) -> Array:
         """Return the weighted sum of the samples' statistics, flat."""

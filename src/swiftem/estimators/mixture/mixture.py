@@ -36,7 +36,7 @@ class Mixture(MixtureEstimator, DensityMixin):  # type: ignore[misc]
     ----------
     n_components : int
         Number of components.
-    family : {"bernoulli", "gaussian", "poisson"}, Family or dict
+    family : {"bernoulli", "categorical", "gaussian", "poisson", "student-t"}, Family or dict
         What the components are: a name, or a family (see :mod:`swiftem.models.families`), such as your own.
         Columns of several kinds are a dict of these and lists of columns, by name if the input has column
         names, else by number: ``{"poisson": ["visits"], "bernoulli": ["yes", "member"]}``. Every column is in
@@ -79,9 +79,9 @@ class Mixture(MixtureEstimator, DensityMixin):  # type: ignore[misc]
     weights_ : ndarray, shape (M,)
         Mixing weights.
     params_ : dict of ndarray
-        Parameters of the components by name, those of "poisson" ``rates`` (M, d), those of "bernoulli"
-        ``probabilities`` (M, d). If ``family`` is a dict, a dict of such dicts by family, where d is the
-        number of the family's columns, in the order given: ``params_["poisson"]["rates"]``.
+        Parameters of the components by name, such as those of "poisson" ``rates`` (M, d), those of
+        "bernoulli" ``probabilities`` (M, d). If ``family`` is a dict, a dict of such dicts by family, where d
+        is the number of the family's columns, in the order given: ``params_["poisson"]["rates"]``.
     family_ : Family
         The family, with what it has learnt of the data.
     converged_, n_iter_, lower_bound_, lower_bounds_, method_, history_, stationarity_, n_features_in_, \

@@ -6,20 +6,24 @@ from typing import Any
 from swiftem._checks import check_choice, shown
 from swiftem.models.families.bernoulli import Bernoulli
 from swiftem.models.families.blocks import Blocks
+from swiftem.models.families.categorical import Categorical
 from swiftem.models.families.family import Columns, Family, Params
 from swiftem.models.families.gaussian import Gaussian
 from swiftem.models.families.poisson import Poisson
+from swiftem.models.families.student_t import StudentT
 
 __all__ = [
     "FAMILIES",
     "Bernoulli",
     "Blocks",
+    "Categorical",
     "Columns",
     "Family",
     "Gaussian",
     "Given",
     "Params",
     "Poisson",
+    "StudentT",
     "find_family",
     "read_family",
 ]
@@ -27,7 +31,9 @@ __all__ = [
 Given = str | Family | Mapping[Any, Any]
 """How users say what components are: a name, a family, or a dict of these with the columns of each."""
 
-FAMILIES: dict[str, type[Family]] = {kind.name: kind for kind in (Bernoulli, Gaussian, Poisson)}
+FAMILIES: dict[str, type[Family]] = {
+    kind.name: kind for kind in (Bernoulli, Categorical, Gaussian, Poisson, StudentT)
+}
 """The library's families by name."""
 
 

@@ -7,6 +7,7 @@ then the indicators of codes.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -192,8 +193,12 @@ class Blocks(Family):
 
     def checked(self, y: NDArray[Any], first: int) -> NDArray[Any]:
         """Return the features, or name a row and the family that it cannot be of."""
-        for family, here in self._parts:
-            family.checked(y[:, here], first)
+        for family, columns, here in zip(self.families, self.columns, self._slices, strict=True):
+            try:
+                family.checked(y[:, here], first)
+            except ValueError as error:  # which counts the columns of its block
+                said = re.sub(r"in column (\d+)", lambda at: f"in column {columns[int(at[1])]}", str(error))  # noqa: B023
+                raise ValueError(said) from None
         return self.features(y)
 
     def features(self, y: NDArray[Any]) -> NDArray[Any]:
@@ -216,14 +221,15 @@ class Blocks(Family):
         """Indicators of all blocks."""
         return sum(family.n_codes for family in self.families)
 
-    def codes(self, y: NDArray[Any]) -> NDArray[np.int32]:
+    def codes(self, y: NDArray[Any], first: int = 0) -> NDArray[np.int32]:
         """Return which indicators are one, those of one block after those of another."""
-        found, first = [], 0
+        found, before = [], 0
         for family, here in self._parts:
             if family.is_coded:
-                found.append(family.codes(y[:, here]) + np.int32(first))
-                first += family.n_codes
-        return np.concatenate(found, axis=1) if found else np.empty((len(y), 0), dtype=np.int32)
+                found.append(family.codes(y[:, here], first) + np.int32(before))
+                before += family.n_codes
+        columns = [part.T for part in found]
+        return np.concatenate(columns).T if found else np.empty((len(y), 0), dtype=np.int32)
 
     def natural(self, params: Params) -> tuple[Array, Array]:
         """Return φ of all features, and the sum of the constants."""

@@ -167,15 +167,18 @@ class Family(ABC):
         """Σ levels: how many of the features are indicators."""
         return sum(self._levels()) if self.is_coded else 0
 
-    def codes(self, y: NDArray[Any]) -> NDArray[np.int32]:
-        """Return which indicators are one, shape (b, k), in rows (b, d); what cannot be raises ValueError."""
+    def codes(self, y: NDArray[Any], first: int = 0) -> NDArray[np.int32]:
+        """Return which indicators are one, shape (b, k), of rows (b, d) whose first has number ``first``.
+
+        Compiled code trusts them: codes beyond the levels raise ValueError.
+        """
         if not self.is_coded:
             return np.empty((len(y), 0), dtype=np.int32)
         levels = np.array(self._levels())
         with np.errstate(invalid="ignore"):  # of numbers too large for an integer
-            found = y.astype(np.int32)
+            found = y.astype(np.int32, order="F")  # kernels take the codes of a column one after the other
         if len(found) and ((found.max(axis=0) >= levels).any() or found.min() < 0):
-            self.checked(y, 0)
+            self.checked(y, first)
             raise ValueError(f"data must be codes below {levels.max()} (family {self.name!r}).")
         found += np.concatenate([[0], np.cumsum(levels)[:-1]]).astype(np.int32)
         return found
