@@ -17,7 +17,8 @@ from swiftem.engine.numba.gaussian_blocks import DIAG, FULL, SPHERICAL, TIED
 __all__ = ["Hyper", "Scratch", "m_step", "make_scratch"]
 
 ROUNDING = 8.0 * float(np.finfo(np.float64).eps)
-"""Twice what the reference allows, so that it never refuses what was accepted here."""
+"""Twice what the reference allows, and in :func:`_scatter` more for each column that is eliminated, as
+each of them rounds: so the reference never refuses what was accepted here."""
 
 
 class Hyper(NamedTuple):
@@ -130,7 +131,7 @@ def _scatter(kind: Any, m: Any, s1: Any, s3: Any, hyper: Any, scratch: Any) -> A
             for c in range(len(line)):
                 line[c] -= factor * rest[c]
     for i in range(d):
-        floor[i] = ROUNDING * abs(products[i * (i + 1) // 2 + i]) * inverse
+        floor[i] = (1 + 4 * i) * ROUNDING * abs(products[i * (i + 1) // 2 + i]) * inverse
         matrix[i, i] += hyper.reg_covar
     return _cholesky(matrix, floor)
 
