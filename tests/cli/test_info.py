@@ -101,10 +101,10 @@ def test_what_is_no_model(tmp_path, model, call):
         (cut, "is no swiftem model, or damaged."),
         (zipped(tmp_path / "a.model", other="x"), "is no swiftem model: it has no header."),
         (zipped(tmp_path / "b.model", header__json="{"), "is no swiftem model, or damaged."),
-        (zipped(tmp_path / "c.model", header__json="[]"), "is no swiftem model: its header is another's."),
+        (zipped(tmp_path / "c.model", header__json="[]"), "is no swiftem model: its header is unknown."),
         (
             zipped(tmp_path / "d.model", header__json='{"a": 1}'),
-            "is no swiftem model: its header is another's.",
+            "is no swiftem model: its header is unknown.",
         ),
     ):
         code, stdout, stderr = call("info", path)

@@ -169,7 +169,8 @@ def test_weights_beside_a_file(tmp_path):
     for name in ("score", "bic", "aic", "icl"):
         call = getattr(mixture, name)
         assert_matches(
-            "to the source, not beside it", sentence_of(lambda call=call: call(file, sample_weight=[1] * 6))
+            "to the source, not as a separate argument",
+            sentence_of(lambda call=call: call(file, sample_weight=[1] * 6)),
         )
 
 

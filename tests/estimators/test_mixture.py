@@ -174,7 +174,7 @@ def test_components_without_rows_are_set_anew():
     X = rows_of("poisson")
     start = {"rates": np.vstack([TRUE["poisson"][:2], [500.0, 500.0, 500.0]])}
     with pytest.warns(
-        UserWarning, match="set to other rows.*: fewer components or more smoothing would hold them"
+        UserWarning, match="re-initialised.*: fewer components or more smoothing would prevent this"
     ):
         mixture = Mixture(3, params_init=start, weights_init=[0.4, 0.4, 0.2], method="em").fit(X)
     assert mixture.weights_.min() > 0.01

@@ -46,7 +46,7 @@ def as_source(data: Any, sample_weight: ArrayLike | None = None) -> Source:
     check_not_lazy("data", data)
     if isinstance(data, Source):
         if sample_weight is not None:
-            raise ValueError("sample_weight must be given to the source, not beside it.")
+            raise ValueError("sample_weight must be given to the source, not as a separate argument.")
         return data
     if are_paths(data) or is_blocks(data):
         if sample_weight is not None:
