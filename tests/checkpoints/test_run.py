@@ -141,7 +141,7 @@ def test_a_run_may_be_made_longer(tmp_path, name):
     go_on(problem, method, tmp_path, n_iter=20, resume=False)
     longer = go_on(problem, method, tmp_path)
     assert_same_result(longer, problem.run(method, n_iter=N_ITER, seed=3))
-    with pytest.raises(ValueError, match=r"^n_iter must be at least 48, what the checkpoint has done\.$"):
+    with pytest.raises(ValueError, match=r"^n_iter must be at least 48, the iterations of the checkpoint\.$"):
         go_on(problem, method, tmp_path, n_iter=20)
 
 

@@ -271,7 +271,7 @@ def test_new_words_with_names(tmp_path):
     assert again.components_.shape == (3, 42)
     for words, match in (
         (2, "words must be names"),
-        (["fish"], "words must be new and different, got 'fish'"),
+        (["fish"], "words must be new and distinct, got 'fish'"),
         (["a", "a"], "got 'a'"),
         ("salt", "words must be a positive number or a list of words"),
         ([], "words must be a positive number"),
