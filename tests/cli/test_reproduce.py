@@ -206,7 +206,7 @@ def test_ctrl_c_writes_what_is_done(tmp_path, chosen, monkeypatch, invoke):
     assert {row.method for row in rows if row.run == "1"} == {"em", "sem", "iem"}
     assert "gmm_scaling" not in chosen  # Ctrl-C ends all, not only the one experiment
     assert files(tmp_path) == {"gmm-precision.csv", "gmm-precision.png", "gmm-precision.svg", "report.html"}
-    assert "Interrupted: shown is what was complete." in (tmp_path / "report.html").read_text(
+    assert "Interrupted: only complete results are shown." in (tmp_path / "report.html").read_text(
         encoding="utf-8"
     )
 
@@ -223,7 +223,7 @@ def test_ctrl_c_in_a_later_experiment_keeps_the_earlier_ones(tmp_path, chosen, m
 
 
 def test_ctrl_c_before_the_first_result(tmp_path, chosen, monkeypatch, invoke):
-    press_ctrl_c(monkeypatch, "gmm_precision", "EM until it rests")
+    press_ctrl_c(monkeypatch, "gmm_precision", "EM until convergence")
     code, output = invoke("reproduce", "gmm-precision", "--out", tmp_path)
     assert code == 130
     assert "nothing was written" in output
