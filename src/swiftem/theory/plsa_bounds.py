@@ -23,9 +23,9 @@ def plsa_bounds(family: PLSAFamily, source: Source, rho: float) -> Constants:
 
     - **υ_max**: a block of B is at most Diag(1/a).
     - **υ_min**, on :math:`\{\sum_k x_{dk} = 0, \sum_v x_{kv} = \sum_d x_{dk}\}`: a document's block gives
-    :math:`\sum_k x_{dk}^2/a_{dk}`, at least :math:`\|x_d\|^2 / A` with A the largest a. A topic's gives
-    :math:`\sum_v u_v^2/a_{kv}` for :math:`u = x_k - (t_k/M_k) a_k`, :math:`t_k = \sum_v x_{kv}`, since B
-    removes the part parallel to a. As :math:`\|a_k\| \le M_k` and
+      :math:`\sum_k x_{dk}^2/a_{dk}`, at least :math:`\|x_d\|^2 / A` with A the largest a. A topic's gives
+      :math:`\sum_v u_v^2/a_{kv}` for :math:`u = x_k - (t_k/M_k) a_k`, :math:`t_k = \sum_v x_{kv}`, since B
+      removes the part parallel to a. As :math:`\|a_k\| \le M_k` and
       :math:`\sum_k t_k^2 \le D \sum_d \|x_d\|^2`, with p and w for the lengths of all x_d and all u together,
       :math:`\|x\|^2 \le p^2 + (w + \sqrt D p)^2`: the smallest quotient of two quadratic forms in (p, w).
     - **L_B**: :math:`1/a` changes by :math:`1/a^2`; :math:`11^\top / M_k`, of norm V/M_k, by
@@ -35,7 +35,7 @@ def plsa_bounds(family: PLSAFamily, source: Source, rho: float) -> Constants:
     - **C_φ**: a block of J_φ squared is at most :math:`K / \theta_{\min}^2`, or V in place of K. **L_φ**: its
       derivative along h has norm at most :math:`\sqrt{1 + (K-1)^2}\, \|h\| / \theta_{\min}^2`.
     - **L_p**: as for the mixture, a quarter of the largest gradient of a difference of two logits: the parts
-    of document and word are those of simplices of K and, for two topics, of V probabilities.
+      of document and word are those of simplices of K and, for two topics, of V probabilities.
     - **C_Z** = K√2 and **C_S** of a token, 2, are exact; the others follow as for the mixture.
     """
     K, D, V, alpha, beta = family.K, family.D, family.V, family.alpha, family.beta

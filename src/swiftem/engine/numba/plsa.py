@@ -15,9 +15,9 @@ and if the centre changes by δ, B ← B + δ/c' and u ← u − p·δ / (c'·sc
 - renewed by the drawn: S = C + δ. That is Δ = δ, λ = 1, and the centre follows.
 - anchor: nothing, between two full passes; ρ = 1 and p = λ.
 - proxy: C ← S = λC + Δ, that is ρ = λ and δ = Δ. With λ = 1, p = c = 1 are constant. With λ < 1 the lane
-begins with the p that preserves p/c, γλ / (λ − 1 + γ). Rounding or a varying γ may let p/c grow, and with it
-the cancellation in p·B + scale·u. Beyond ``FAR`` the loop returns, and the lane recomputes B and u from C and
-s.
+  begins with the p that preserves p/c, γλ / (λ − 1 + γ). Rounding or a varying γ may let p/c grow, and with
+  it the cancellation in p·B + scale·u. Beyond ``FAR`` the loop returns, and the lane recomputes B and u from
+  C and s.
 
 With γ = 1 the scale vanishes, and u is set to zero, once for all consecutive steps of one.
 
@@ -46,7 +46,7 @@ compiled.
 - totals (2, K): Σ_v s_kv, and λ Σ_v C_kv.
 - scale: as above.
 - memory (n, K), if any: responsibilities when last drawn; float64 or float32, and the rounded values are
-used.
+  used.
 - before, if any: θ of the iteration before the first, as statistics (D, K), (V, K), 1 / (Σ_v s_kv + β'V), and
   α', β'. At the end that of the iteration before the next.
 - rates (3,): p, c and λ, unless they are ones.
