@@ -85,7 +85,7 @@ def check_not_lazy(name: str, data: Any) -> None:
     >>> check_not_lazy("data", LazyFrame())
     Traceback (most recent call last):
     ...
-    TypeError: data must be rows of numbers, got a LazyFrame, which is only planned: give its collect().
+    TypeError: data must be rows of numbers, got a LazyFrame, which is lazy: pass its collect().
     """
     # Only the type is checked: an access to the object may compute something, or warn.
     kind = type(data)
@@ -93,8 +93,7 @@ def check_not_lazy(name: str, data: Any) -> None:
         hasattr(kind, "__array__") or hasattr(kind, "__len__")
     ):
         raise TypeError(
-            f"{name} must be rows of numbers, got a {kind.__name__}, which is only planned: give its "
-            "collect()."
+            f"{name} must be rows of numbers, got a {kind.__name__}, which is lazy: pass its collect()."
         )
 
 

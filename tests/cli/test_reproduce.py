@@ -320,7 +320,7 @@ def test_texts_of_the_users_own(tmp_path, chosen, invoke):
     [
         (None, "must be a text file, one document per line, but does not exist."),
         (b"", "must have at least one document, got an empty file."),
-        (b"the of and", "at least one word of three letters that is no stop word, got none."),
+        (b"the of and", "at least one word of three letters that is not a stop word, got none."),
         (b"apple", "data must have at least n_topics=10 tokens, got 1."),
     ],
     ids=["missing", "empty", "no words", "too few"],

@@ -53,7 +53,7 @@ def _directory_size(file: BinaryIO, size: int) -> int:
     if place < 0 or tail[place : place + 4] != b"PK\5\6" or tail[-2:] != b"\0\0":
         place = tail.rfind(b"PK\5\6")
     if place < 0 or place + END.size > len(tail):
-        raise ValueError("it is no zip")
+        raise ValueError("it is not a zip file")
     length = int(END.unpack_from(tail, place)[1])
     before = place - LOCATOR - END_64.size
     if before >= 0 and tail[place - LOCATOR : place - LOCATOR + 4] == b"PK\6\7":

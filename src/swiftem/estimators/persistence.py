@@ -101,7 +101,7 @@ def load_arrays(path: str | Path, kind: str) -> tuple[dict[str, Any], dict[str, 
     Raises
     ------
     FileNotFoundError, PermissionError, ValueError
-        If the file is missing, cannot be read, is damaged, is no swiftem model, is of another kind or of a
+        If the file is missing, cannot be read, is damaged, is not a swiftem model, is of another kind or of a
         later version; the message is one sentence.
     """
     target = Path(path)
@@ -115,7 +115,7 @@ def load_arrays(path: str | Path, kind: str) -> tuple[dict[str, Any], dict[str, 
     if full["kind"] != kind:
         raise ValueError(f"{target} holds a {shown(full['kind'])}, not a {kind}.")
     if not isinstance(full["header"], dict):
-        raise ValueError(f"{target} is no swiftem model, or damaged.")
+        raise ValueError(f"{target} is not a swiftem model, or is damaged.")
     arrays = {}
     try:
         for name in sorted(set(parts) - {HEADER}):
@@ -138,21 +138,21 @@ def _read(target: Path, only: str | None = None) -> dict[str, bytes]:
         raise MemoryError(f"{target} needs more memory than is available") from None
     except OSError as error:
         if error.errno is None:
-            raise ValueError(f"{target} is no swiftem model, or damaged.") from None
+            raise ValueError(f"{target} is not a swiftem model, or is damaged.") from None
         raise type(error)(f"{target} cannot be read ({(error.strerror or str(error)).lower()}).") from None
     except Exception:  # a damaged or foreign file may hold anything, and make the reader fail in any way
-        raise ValueError(f"{target} is no swiftem model, or damaged.") from None
+        raise ValueError(f"{target} is not a swiftem model, or is damaged.") from None
 
 
 def _header(target: Path, parts: dict[str, bytes]) -> dict[str, Any]:
     if HEADER not in parts:
-        raise ValueError(f"{target} is no swiftem model: it has no header.")
+        raise ValueError(f"{target} is not a swiftem model: it has no header.")
     try:
         full = json.loads(parts[HEADER])
     except (ValueError, RecursionError):
-        raise ValueError(f"{target} is no swiftem model, or damaged.") from None
+        raise ValueError(f"{target} is not a swiftem model, or is damaged.") from None
     if not isinstance(full, dict) or not {"format", "kind", "header"} <= set(full):
-        raise ValueError(f"{target} is no swiftem model: its header is unknown.")
+        raise ValueError(f"{target} is not a swiftem model: its header is unknown.")
     return full
 
 
@@ -202,7 +202,7 @@ class Persistent:
             raise MemoryError(f"{path} needs more memory than is available") from None
         except Exception as error:  # any failure here is the file's fault
             what = " ".join(str(error).split()).rstrip(".")
-            raise ValueError(f"{path} is no valid {cls.__name__}: {what[:300]}.") from None
+            raise ValueError(f"{path} is not a valid {cls.__name__}: {what[:300]}.") from None
 
     if TYPE_CHECKING:  # attributes of the estimator
 

@@ -119,7 +119,7 @@ def read_sealed(path: Path) -> bytes:
                 raise OtherFormatError(
                     f"it is in format {number}, and this version of swiftem reads {FORMAT}"
                 )
-            raise ValueError("it is no file of a checkpoint")
+            raise ValueError("it is not a file of a checkpoint")
         head = file.read(SEAL.size)
         # A damaged length must not lead to a larger allocation.
         if len(head) < SEAL.size or SEAL.unpack(head)[1] != os.fstat(file.fileno()).st_size - file.tell():

@@ -94,7 +94,7 @@ def count_words(
         every = sp.csr_array(vectorizer.fit_transform(texts))
     except ValueError:  # "empty vocabulary"
         raise ValueError(
-            "documents must have at least one word of three letters that is no stop word, got none."
+            "documents must have at least one word of three letters that is not a stop word, got none."
         ) from None
     alphabetical = vectorizer.get_feature_names_out()
     chosen = np.sort(np.argsort(-every.sum(axis=0), kind="stable")[:n_words])

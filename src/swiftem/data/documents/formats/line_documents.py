@@ -246,7 +246,7 @@ class TextDocuments(_LineDocuments):
         super().__init__(path)
         given = read_vocabulary(words) if isinstance(words, str | os.PathLike) else tuple(words)
         if not given:
-            raise ValueError("words must be at least one, got none.")
+            raise ValueError("words must have at least one word, got none.")
         self.words, self.n_words = given, len(given)
 
     def _counts(self, lines: list[tuple[int, str]]) -> Any:

@@ -162,7 +162,7 @@ class _Unpacking:
         self._done += len(found)
         if self._done > UNPACKED * self._raw.tell() + FREE:
             raise ValueError(
-                f"{self._file} must become at most {UNPACKED} times as large when it is unpacked, got more: "
+                f"{self._file} must be at most {UNPACKED} times as large when unpacked, got more: "
                 "unpack it first with gunzip if this is intended."
             )
         return found

@@ -53,7 +53,7 @@ def read_npz_matrix(file: Path) -> Any:
         if data.dtype.kind not in "biuf":
             raise ValueError(f"{file} must hold real numbers, got {data.dtype}.")
         if any(part.dtype.kind not in "iu" for part in parts):
-            raise ValueError("its places are not whole numbers")
+            raise ValueError("its indices are not whole numbers")
         return checked_sparse(f"{file}", _matrix(form, data, parts, (int(shape[0]), int(shape[1]))))
 
 
@@ -76,7 +76,7 @@ class _Members:
         """Raise ValueError if that much memory is needed for a much smaller file."""
         if size > UNPACKED * self._file.stat().st_size + FREE:
             raise ValueError(
-                f"{self._file} must become at most {UNPACKED} times as large when it is unpacked, got more: "
+                f"{self._file} must be at most {UNPACKED} times as large when unpacked, got more: "
                 "save it with compressed=False if this is intended."
             )
 
