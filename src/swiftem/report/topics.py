@@ -95,7 +95,7 @@ def topics_page(
     >>> topic = Topic(0, 1.0, 0.2, (TopicWord("rice", 0.5, 1.0, 1.0),), ())
     >>> html = topics_page(
     ...     TopicSummary((topic,), 3, 1, 9, 1.5), History([Moment(1.0, 0.1, 3.0, 1.0, 0, "em")]),
-    ...     corpus="<toy>", fit="It came to rest.", command="none", settings={}, facts={},
+    ...     corpus="<toy>", fit="It converged.", command="none", settings={}, facts={},
     ... )
     >>> "Topics of &lt;toy&gt;" in html, "<script" in html, "http" in html.replace("www.w3.org", "")
     (True, False, False)
