@@ -113,7 +113,7 @@ def layout_of(file: Path) -> CsvLayout:
 
 
 def _delimiter(file: Path) -> str:
-    """Return the delimiter that gives the first lines equally many cells, at least two; else the header's."""
+    """Return the delimiter with equally many cells, two or more, in the first lines; else the header's commonest."""
     sniffed = [line for line in islice(lines(file), SNIFFED) if line.strip()]
     widths: dict[str, list[int]] = {}
     for delimiter in DELIMITERS:

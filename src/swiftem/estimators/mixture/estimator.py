@@ -132,8 +132,8 @@ class MixtureEstimator(MixtureScores, Persistent, CallbackSupportMixin):  # type
         kept: FitCheckpoint | None = None,
     ) -> Fit:  # fmt: skip
         """Return the best fit; a failed fit is ignored unless all fail."""
-        # em's first bound is that of the parameters before its M-step; that of other methods is of the very
-        # start, where the gain of the first pass cannot be distinguished from convergence.
+        # em's last bound is that of the parameters before its last M-step. Another method's is that of this
+        # start itself: the first pass would gain nothing, as if it had converged.
         after_em = self._goes_on() and getattr(self, "method_", "em") == "em"
         last_bound = self.lower_bound_ if after_em else None
         failures: list[ValueError] = []

@@ -33,7 +33,7 @@ FIGURE, USUAL = 1.0, 1e-3
 MEANS, WEIGHTS = (2.0, -2.0), (0.3, 0.7)
 START_WEIGHTS, START_MEANS = (0.5, 0.5), ((1.0,), (-1.0,))
 MOST_ESTIMATED = 1_000
-"""Maximum size of the largest sample for which constants are also estimated: each point costs passes."""
+"""Constants are also estimated for the largest sample up to this size: each point costs passes."""
 
 
 def mixture_data(n: int, rng: np.random.Generator) -> Array:

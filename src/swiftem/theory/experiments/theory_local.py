@@ -64,8 +64,8 @@ class Limit(NamedTuple):
 def fit_rate(k: Array, error: Array) -> float:
     """Return δ of the (1 − δ)^k fitted to squared errors (·,) at iterations k (·,) by least squares of logs.
 
-    The first eighth, in which memories are as new as the start, and everything after the first rounding is
-    left out.
+    The first eighth, in which memories are as new as the start, and everything from where rounding dominates
+    are left out.
 
     >>> import numpy as np
     >>> k = np.arange(0, 1000, 10)
