@@ -113,7 +113,7 @@ def layout_of(file: Path) -> CsvLayout:
 
 
 def _delimiter(file: Path) -> str:
-    """Return the delimiter with equally many cells, two or more, in the first lines; else the header's commonest."""
+    """Return the delimiter that divides the first lines equally, in two or more cells; else the commonest."""
     sniffed = [line for line in islice(lines(file), SNIFFED) if line.strip()]
     widths: dict[str, list[int]] = {}
     for delimiter in DELIMITERS:
