@@ -143,8 +143,8 @@ class FitCheckpoint:
 
     Attributes
     ----------
-    Allocates the array that a memory is read into: ``allocate(shape, dtype)``.
-        Makes the array for a memory that is read: ``allocate(shape, dtype)``.
+    allocate : callable
+        Allocates the array that a memory is read into: ``allocate(shape, dtype)``.
     """
 
     def __init__(self, estimator: Any, data: Data, started_from: Any) -> None:
