@@ -99,7 +99,7 @@ def _to_json(value: Any, arrays: list[NDArray[Any]], what: str) -> Any:
     if kind is dict and all(type(key) is str for key in value):
         return {"dict": {key: _to_json(part, arrays, what) for key, part in value.items()}}
     raise TypeError(
-        f"{what} must be made of numbers, texts, arrays, tuples, lists and dicts for a checkpoint, "
+        f"{what} must be made of numbers, texts, arrays, tuples, lists and dicts in a checkpoint, "
         f"got {kind.__qualname__}."
     )
 
