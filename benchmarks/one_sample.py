@@ -17,7 +17,7 @@ from swiftem.theory.experiments.gmm_precision import MODEL, precision_methods
 
 __all__ = ["LEAD", "NOTE", "TITLE", "rows"]
 
-TITLE = "One sample an iteration, the paper's mixture"
+TITLE = "One sample per iteration, the paper's mixture"
 LEAD = ("method",)
 NOTE = """Numba loop: written by hand for that one model and method, same draws,
 results equal to 1e-9 (checked first). Iterations are after the first pass,

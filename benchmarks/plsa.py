@@ -16,7 +16,7 @@ from swiftem import models
 
 __all__ = ["LEAD", "NOTE", "TITLE", "rows"]
 
-TITLE = "pLSA, one token an iteration"
+TITLE = "pLSA, one token per iteration"
 LEAD = ("method",)
 NOTE = """Numba loop: written by hand in O(K) for that one method, same draws,
 results equal to 1e-9 (checked first). Iterations are after the first pass,
