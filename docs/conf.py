@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import shutil
 import sys
 import warnings
@@ -51,7 +52,8 @@ myst_heading_anchors = 3
 
 autosummary_generate = True
 autodoc_member_order = "bysource"
-autodoc_typehints = "signature"
+# Types are in the docstrings, in words.
+autodoc_typehints = "none"
 autodoc_preserve_defaults = True
 napoleon_google_docstring = False
 # Dataclass fields are documented by autodoc too; as ivars they are not indexed twice under -W.
@@ -103,6 +105,37 @@ def skip_foreign(app: Any, what: str, name: str, found: Any, skip: bool, options
     return True if foreign else None
 
 
+def list_attributes(app: Any, what: str, name: str, found: Any, options: Any, lines: list[str]) -> None:
+    """List the attributes that napoleon leaves as ``:ivar:`` fields, which cannot end in an underscore."""
+    rest: list[str] = []
+    kinds: dict[str, str] = {}
+    attributes: dict[str, list[str]] = {}
+    open_field: list[str] | None = None
+    for line in lines:
+        field = re.match(r":(ivar|vartype) (.+?): ?(.*)$", line)
+        if field and field[1] == "vartype":
+            kinds[field[2]] = field[3]
+            open_field = None
+        elif field:
+            open_field = attributes[field[2]] = [field[3]]
+        elif open_field is not None and (line.startswith(" ") or not line):
+            open_field.append(line.strip())
+        else:
+            open_field = None
+            rest.append(line)
+    if attributes:
+        listed = [".. rubric:: Attributes", ""]
+        for names, text in attributes.items():
+            shown = ", ".join(f"``{part.strip()}``" for part in names.replace("\\", "").split(","))
+            kind = f" (*{kinds[names]}*)" if kinds.get(names) else ""
+            listed.append(f"- {shown}{kind}: {' '.join(filter(None, text))}")
+        # Before the examples, which begin with a rubric too.
+        place = next((k for k, line in enumerate(rest) if line.startswith(".. rubric::")), len(rest))
+        rest[place:place] = ["", *listed, ""]
+        lines[:] = rest
+
+
 def setup(app: Any) -> None:
+    app.connect("autodoc-process-docstring", list_attributes, priority=600)
     app.connect("builder-inited", add_mathjax)
     app.connect("autodoc-skip-member", skip_foreign)

@@ -32,4 +32,4 @@ axes[1].set(title="sorted by class", xlabel="question", yticks=[])
 for weight, yes in zip(best.weights_, best.params_["probabilities"], strict=True):
     axes[2].plot(yes, "-o", label=f"{weight:.0%} of the people")
 axes[2].set(title="probability of yes", xlabel="question", ylim=(0, 1))
-axes[2].legend()
+axes[2].legend(loc="upper center", bbox_to_anchor=(0.5, -0.18))

@@ -12,8 +12,7 @@ import numpy as np
 import swiftem
 from swiftem.data import count_words, docstring_corpus
 
-corpus = docstring_corpus(["sklearn"])
-counts, words, _ = count_words(corpus.documents, n_words=1000)
+counts, words, _ = count_words(docstring_corpus(["scipy"]).documents, n_words=1000)
 new = np.random.default_rng(0).random(counts.shape[0]) < 0.2
 
 numbers = [2, 5, 10, 20, 40]

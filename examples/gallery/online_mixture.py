@@ -20,7 +20,7 @@ truth = swiftem.GaussianMixture.from_parameters(
 )
 X, component = truth.sample(6000)
 test, _ = truth.sample(2000)
-whole = swiftem.GaussianMixture(M, n_init=3, random_state=0).fit(X).score(test)
+whole = swiftem.GaussianMixture(M, n_init=10, random_state=0).fit(X).score(test)
 
 # %%
 # The mean log-likelihood of other rows after each batch.

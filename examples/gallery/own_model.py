@@ -49,12 +49,15 @@ def penalty(theta):
 model = models.FunctionModel(start, e_step, m_step, penalty)
 
 # %%
-# 2,000 directions, and 20 passes of variance-reduced EM.
+# 2,000 directions, and 20 passes of variance-reduced EM from each of four random starts. A start may
+# put the narrow bump on the wide one; the objective, which is minimised, tells which run is best.
 rng = np.random.default_rng(0)
 y = np.where(rng.random(2000) < 0.4, rng.vonmises(1.0, 8.0, 2000), rng.vonmises(-2.0, 1.5, 2000))
 method = methods.VarianceReducedEM(step_size=0.1, batch_size=50)
-result = swiftem.run(model, y, method, n_iter=20 * 40, seed=1)
-print(result.theta)
+runs = [swiftem.run(model, y, method, n_iter=20 * 40, seed=seed) for seed in range(4)]
+values = [swiftem.objective(model, y, result.theta) for result in runs]
+result = runs[int(np.argmin(values))]
+print(np.round(values, 3), result.theta)
 
 # %%
 grid = np.linspace(-np.pi, np.pi, 400)

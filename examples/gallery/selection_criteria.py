@@ -2,10 +2,9 @@
 BIC, AIC and ICL
 ================
 
-Criteria answer different questions. AIC looks for the best prediction and takes many components.
-BIC looks for the model that the data came from. ICL also charges for overlap, and counts clusters
-that can be told apart. Here two components of the truth overlap so much that they look like one
-cluster.
+Criteria answer different questions. AIC looks for the best prediction and takes the most components. BIC
+looks for the model that the data came from. ICL also charges for overlap, and counts clusters that can be
+told apart. Here two components of the truth share a centre and look like one cluster with long tails.
 """
 
 import matplotlib.pyplot as plt
@@ -13,8 +12,8 @@ import numpy as np
 
 import swiftem
 
-means = np.array([[0.0, 0.0], [1.2, 0.0], [6.0, 0.0]])
-covariances = np.array([np.diag([0.5, 4.0]), np.diag([0.5, 0.2]), np.eye(2)])
+means = np.array([[0.0, 0.0], [0.0, 0.0], [7.0, 0.0]])
+covariances = np.array([0.6 * np.eye(2), 4.0 * np.eye(2), np.eye(2)])
 truth = swiftem.GaussianMixture.from_parameters([0.3, 0.3, 0.4], means, covariances, random_state=0)
 X, _ = truth.sample(1500)
 

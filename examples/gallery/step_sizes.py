@@ -35,6 +35,6 @@ for name, method in cases.items():
         record=lambda now: ((now.theta.means - limit) ** 2).sum(),
     )  # fmt: skip
     ax.semilogy(np.arange(len(result.path)) / 10, result.path, label=name)
-ax.set(xlabel="epochs", ylabel="squared error of the means", ylim=(1e-14, 2))
+ax.set(xlabel="epochs", ylabel="squared error of the means", ylim=(1e-9, 2))
 ax.grid(color="#DDDDDD")
 ax.legend()

@@ -30,5 +30,7 @@ figure, axes = plt.subplots(1, 2, figsize=(10, 4.2), sharex=True, sharey=True, l
 rows.plot(X[::25], axes[0])
 weighted.plot(cells[:1], axes[1])
 axes[1].scatter(*cells.T, s=counts / 8, color="gray", zorder=0)
+for ax in axes:
+    ax.texts[-1].remove()  # the note on the ellipses
 axes[0].set_title("rows (one in 25 is drawn)", loc="left")
 axes[1].set_title("cells; size is the weight", loc="left")
