@@ -66,11 +66,12 @@ def _machine(row: Mapping[str, Any]) -> str:
     return f"Measured on {row['cores']} cores of {row['cpu']}, commit {row['commit']}; {versions}."
 
 
-FITS_NOTE = """Each package with its own start, one thread, compiled before; the least of three fits that take
-turns. CPU seconds include the Java process of Spark, whose first fit takes twice as long. Mixtures
-stop if a pass gains less than 1e-3 per row. Perplexity is of a tenth of the documents, which nobody
-was fitted on: half of their tokens are seen, the other half is predicted, by one evaluator for all,
-from the topics' words. Others used the machine at the same time."""
+FITS_NOTE = """Each package with its own start and defaults, on one thread, kernels compiled before. Minimum of
+three interleaved fits. CPU seconds include the Java process of Spark, whose first fit takes twice
+as long. tomotopy's include handing over the documents. Mixtures stop if a pass gains less than 1e-3
+per row. Perplexity is that of a tenth of the documents, which were not fitted: half of their tokens
+are seen and predict the other half, with one evaluator for all packages. Others used the machine at
+the same time."""
 
 
 def _whole_fits(found: dict[str, Any]) -> list[str]:

@@ -80,7 +80,7 @@ sphinx_gallery_conf: dict[str, Any] = {
     "write_computation_times": False,
     "image_scrapers": ("matplotlib",),
     "matplotlib_animations": False,
-    "capture_repr": ("_repr_html_", "__repr__"),
+    "capture_repr": ("_repr_html_",),
 }
 warnings.filterwarnings("ignore", message="FigureCanvasAgg is non-interactive")
 logging.getLogger("swiftem").setLevel(logging.WARNING)

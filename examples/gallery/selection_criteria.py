@@ -2,9 +2,10 @@
 BIC, AIC and ICL
 ================
 
-Criteria answer different questions. AIC looks for the best prediction and takes the most components. BIC
-looks for the model that the data came from. ICL also charges for overlap, and counts clusters that can be
-told apart. Here two components of the truth share a centre and look like one cluster with long tails.
+Criteria answer different questions. AIC looks for the best prediction and takes at least as many
+components as BIC. BIC looks for the model that the data came from. ICL also charges for overlap,
+and counts clusters that can be told apart. Here two components of the truth share a centre and look
+like one cluster with long tails.
 """
 
 import matplotlib.pyplot as plt
