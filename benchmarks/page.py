@@ -66,8 +66,8 @@ def _machine(row: Mapping[str, Any]) -> str:
     return f"Measured on {row['cores']} cores of {row['cpu']}, commit {row['commit']}; {versions}."
 
 
-FITS_NOTE = """Each package with its own start and defaults, on one thread, kernels compiled before. Minimum of
-three interleaved fits. CPU seconds include the Java process of Spark, whose first fit takes twice
+FITS_NOTE = """Each package with its own start and defaults, on one thread, kernels compiled before. Minimum
+of three interleaved fits. CPU seconds include the Java process of Spark, whose first fit takes twice
 as long. tomotopy's include handing over the documents. Mixtures stop if a pass gains less than 1e-3
 per row. Perplexity is that of a tenth of the documents, which were not fitted: half of their tokens
 are seen and predict the other half, with one evaluator for all packages. Others used the machine at
