@@ -35,8 +35,8 @@ class Problem:
         The data.
     bound : BoundModel, optional
         The model for these data, where it is bound already, about a centre that is known, say.
-    kernels : {"auto", "reference"}
-        As in :func:`swiftem.run`.
+    kernels : {"auto", "reference", "numpy"}
+        As in :func:`swiftem.run`; "numpy": passes of mixtures, which have to be small, compile nothing.
     budget : Budget
         What runs may take of the computer's memory.
 

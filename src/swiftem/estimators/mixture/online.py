@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from swiftem._typing import Array, Theta
 from swiftem.data.rows.array_source import ArraySource
+from swiftem.estimators.mixture.plan import kernels_for
 from swiftem.models.components import BoundComponents
 from swiftem.problem import Problem
 
@@ -150,7 +151,7 @@ class OnlineMixture:
     ) -> tuple[OnlineMixture, Theta]:
         """Return what follows from a first batch, which is fitted as a whole."""
         theta = fit_rows(source, None)
-        problem = Problem(model, source)
+        problem = _problem(model, source)
         bound, e_step = problem.bound, problem.e_step
         s = e_step.full(theta)
         online = cls(
@@ -183,7 +184,7 @@ class OnlineMixture:
         """Return what follows from one more batch; ``theta`` is the last."""
         seen = self.seen + source.total_weight
         bound = self._bind(source, seen)
-        e_step = Problem(self.model, source, bound=bound).e_step
+        e_step = _problem(self.model, source, bound).e_step
         proxy = e_step.full(theta)
         now = replace(
             self, seen=seen, bound=-e_step.objective(theta), n_batches=self.n_batches + 1,
@@ -203,7 +204,7 @@ class OnlineMixture:
         if rows.n < self.model.n_components:
             return now, theta
         bound = self._bind(rows, self.seen)
-        e_step = Problem(self.model, rows, bound=bound).e_step
+        e_step = _problem(self.model, rows, bound).e_step
         try:
             fresh, near = fit_rows(rows, None), fit_rows(rows, theta)
         except ValueError:  # of rows that are all alike, say: they tell of no better place
@@ -230,6 +231,12 @@ class OnlineMixture:
         """Return the model for a batch, its prior divided by the weight of all rows seen."""
         bound: BoundComponents = self.model.bind(source, centre=self.centre)
         return bound.with_share(source.total_weight / seen)
+
+
+def _problem(model: Any, source: ArraySource, bound: BoundComponents | None = None) -> Problem:
+    """Return the problem of a batch, with the kernels for its size."""
+    d = source.y.reshape(source.n, -1).shape[1]
+    return Problem(model, source, bound=bound, kernels=kernels_for(source.n, model.size(d)))
 
 
 def _kept(model: Any, d: int) -> int:
