@@ -20,6 +20,7 @@ from swiftem._warn import warn
 from swiftem.budget import Budget, read_memory_limit
 from swiftem.data.rows.array_source import ArraySource
 from swiftem.data.rows.stored_source import StoredSource
+from swiftem.engine.threads import one_thread
 from swiftem.estimators.fit_checkpoint import FitCheckpoint, open_fit
 from swiftem.estimators.history import History
 from swiftem.estimators.mixture.base import Past, Read
@@ -27,7 +28,7 @@ from swiftem.estimators.mixture.file import mixture_from_file, mixture_to_file
 from swiftem.estimators.mixture.fit import Fit, Fitting
 from swiftem.estimators.mixture.initial import DegenerateComponentWarning, Start, check_start, make_start
 from swiftem.estimators.mixture.online import OnlineMixture
-from swiftem.estimators.mixture.plan import MOST_PASSES, make_plan
+from swiftem.estimators.mixture.plan import MOST_PASSES, kernels_for, make_plan
 from swiftem.estimators.mixture.scores import MixtureScores
 from swiftem.estimators.mixture.stored_rows import blocks_of, is_stored
 from swiftem.estimators.model_content import ModelContent
@@ -101,14 +102,18 @@ class MixtureEstimator(MixtureScores, Persistent, CallbackSupportMixin):  # type
         reserved = budget.reserve(source, method, statistics=size, starts=True)
         if kept is not None:
             kept.allocate = reserved.make_memory
-        problem = Problem(model, source, budget=budget)
+        kernels = kernels_for(source.n, size)
+        starting = problem = Problem(model, source, kernels=kernels, budget=budget)
+        if plan.method is not None:
+            problem = Problem(model, source, bound=starting.bound, budget=budget)
 
         def make() -> tuple[list[Start], list[int]]:
             random_state = check_random_state(self.random_state)
             if self._goes_on():
                 starts = [Start(self._theta(problem.bound.d), None, 0)]
             else:
-                starts = [make_start(self, problem, random_state, read.kept) for _ in range(self.n_init)]
+                with one_thread() if kernels == "numpy" else nullcontext():  # as passes have
+                    starts = [make_start(self, starting, random_state, read.kept) for _ in range(self.n_init)]
             seeds = [0] * len(starts)
             if plan.method is not None:
                 seeds = random_state.randint(np.iinfo(np.int32).max, size=len(starts)).tolist()

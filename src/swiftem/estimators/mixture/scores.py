@@ -16,6 +16,7 @@ from swiftem.data.rows.array_source import ArraySource
 from swiftem.data.rows.stored_source import StoredSource
 from swiftem.engine.expectation import Evaluation, Expectation
 from swiftem.estimators.mixture.base import MixtureBase, check_columns, no_weights_beside
+from swiftem.estimators.mixture.plan import kernels_for
 from swiftem.estimators.mixture.stored_rows import is_stored, open_rows
 from swiftem.estimators.validated import read_weights, validated
 from swiftem.problem import Problem
@@ -55,8 +56,9 @@ class MixtureScores(MixtureBase):
     def _e_step(self, X: Any) -> tuple[Any, Any, Expectation]:
         """Return rows as a source, the model for them, and its E-step."""
         source = X if isinstance(X, StoredSource) else ArraySource(X)
-        problem = Problem(self._model(), source, bound=self._bind(source))
-        return source, problem.bound, problem.e_step
+        bound = self._bind(source)
+        problem = Problem(self._model(), source, bound=bound, kernels=kernels_for(source.n, bound.size))
+        return source, bound, problem.e_step
 
     def _evaluate(self, X: Any, **wanted: bool) -> Evaluation:
         return self._e_step(X)[2].evaluate(self._theta(), **wanted)
