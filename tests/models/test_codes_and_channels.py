@@ -205,7 +205,7 @@ def test_codes_that_cannot_be(family, value, sentence):
 def test_levels_that_cannot_be():
     with pytest.raises(ValueError, match="levels must be at least 1, got 0"):
         Categorical((2, 0))
-    with pytest.raises(ValueError, match=r"levels must be given where there are no data .* Categorical\("):
+    with pytest.raises(ValueError, match=r"levels must be given if there are no data .* Categorical\("):
         swiftem.Mixture.from_parameters([1.0], {"probabilities": [[[0.5, 0.5]]]}, family="categorical")
     given = swiftem.Mixture.from_parameters(
         [0.5, 0.5], {"probabilities": [[[0.9, 0.1]], [[0.2, 0.8]]]}, family=Categorical((2,))

@@ -203,7 +203,7 @@ def sums(given: Pass, part: Part, memory: Array | None = None) -> Sums:
 def _add(
     given: Pass, y: NDArray[Any], first: int, weight: Array, memory: Array, found: Sums
 ) -> tuple[float, bool]:
-    """Add the sums of some samples, of weight one where there are no weights, to the totals."""
+    """Add the sums of some samples, to the totals; without weights they are one."""
     bound: Any = given.bound
     if bound.code == CHANNELS:
         rows, values = bound.e_step(y, given.theta)

@@ -15,7 +15,15 @@ from swiftem.models.components import BoundComponents, Coefficients
 from swiftem.models.families import Family, Params
 from swiftem.models.rows import different_rows, two_dimensional
 
-__all__ = ["CHANNELS", "CODES", "BoundMixture", "CodeCoefficients", "MixtureStatistics", "MixtureTheta"]
+__all__ = [
+    "CHANNELS",
+    "CODES",
+    "LINEAR",
+    "BoundMixture",
+    "CodeCoefficients",
+    "MixtureStatistics",
+    "MixtureTheta",
+]
 
 LINEAR, CODES, CHANNELS = 4, 5, 6
 """Which E-steps do it, beside those of the kinds of covariance."""
@@ -192,7 +200,7 @@ class BoundMixture(BoundComponents):
     def posterior(self, batch: Batch, theta: MixtureTheta) -> tuple[Array, Array]:
         """E-step: rows (b, R), responsibilities first, and log-likelihood (b,)."""
         rows, log_likelihood = self.e_step(two_dimensional(batch.y), theta)
-        base = self.kind.log_base(two_dimensional(batch.y))
+        base = self.log_base(two_dimensional(batch.y), int(batch.index[0]))
         return rows, log_likelihood if base is None else log_likelihood + base
 
     def e_step(self, y: NDArray[Any], theta: MixtureTheta) -> tuple[Array, Array]:

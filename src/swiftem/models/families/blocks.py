@@ -251,7 +251,7 @@ class Blocks(Family):
         return np.sum(known, axis=0) if known else None
 
     def m_step(self, counts: Array, means: Array) -> Params | None:
-        """Return the parameters of each block, or None where one has none."""
+        """Return the parameters of each block, or None if one has none."""
         params: Params = {}
         for family, place in zip(self.families, self._places, strict=True):
             found = family.m_step(counts, means[:, place])

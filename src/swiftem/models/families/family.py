@@ -88,11 +88,11 @@ class Family(ABC):
     then taken as at the bound."""
 
     is_coded: ClassVar[bool] = False
-    """Whether the columns are codes 0, 1, ...; ``levels``, a field, then says how many each column has, and
-    features are the Σ levels indicators of them, column by column."""
+    """Whether the columns are codes 0, 1, ...; the field ``levels`` then has the number of levels of each column,
+    and features are the Σ levels indicators, column by column."""
 
     channels: ClassVar[tuple[float, ...]] = ()
-    """Channels besides r, as the values that their factors g_c have in rows of the prior and of a start."""
+    """Further channels: the values of their factors g_c in rows of the prior and of a start."""
 
     @abstractmethod
     def shapes(self, n_components: int, d: int) -> dict[str, Any]:
@@ -114,7 +114,7 @@ class Family(ABC):
 
     @abstractmethod
     def m_step(self, counts: Array, means: Array) -> Params | None:
-        """Return the parameters of the largest likelihood, or None where there are none.
+        """Return the maximum likelihood parameters, or None if there are none.
 
         Parameters
         ----------
@@ -187,7 +187,7 @@ class Family(ABC):
         found: tuple[int, ...] | None = getattr(self, "levels", None)
         if found is None:
             raise ValueError(
-                f"levels must be given where there are no data to count them in: {type(self).__name__}("
+                f"levels must be given if there are no data to count them in: {type(self).__name__}("
                 "levels=(3, 2, ...)), one number per column."
             )
         return found

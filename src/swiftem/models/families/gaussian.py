@@ -22,7 +22,7 @@ __all__ = ["Gaussian", "standard"]
 
 
 def standard(columns: Columns) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Return centres and scales of columns: mean and standard deviation, one for a column that is constant.
+    """Return centres and scales of columns: mean and standard deviation; the scale of a constant column is one.
 
     >>> one = np.ones(2)
     >>> standard(Columns(0 * one, one, np.array([2.0, 3.0]), np.array([4.0, 0.0])))

@@ -6,7 +6,7 @@ z = (y − centre) / scale, m and A for μ and Σ in these units, and P = A⁻¹
 .. math:: u \left(m^T P z - \tfrac12 z^T P z - \tfrac12 m^T P m\right) + \tfrac\nu2 (\log u - u)
    + \tfrac\nu2 \log\tfrac\nu2 - \log\Gamma(\tfrac\nu2) - \tfrac12 \log|2\pi\Sigma| + \log h(u),
 
-so that there are two channels besides r: r·u with features (1, z, products of z) and r·(log u − u) with the
+so that there are two channels in addition to r: r·u with features (1, z, products of z) and r·(log u − u) with the
 feature 1. E-step, δ = (z − m)ᵀP(z − m): E[u] = (ν + d) / (ν + δ), E[log u] = ψ((ν + d)/2) − log((ν + δ)/2).
 M-step, over the rows of a component: m = E[uz] / E[u], A = E[uzzᵀ] − E[u]·mmᵀ, and ν solves
 log(ν/2) − ψ(ν/2) + 1 + E[log u − u] = 0, by Newton's method.
@@ -171,7 +171,7 @@ class StudentT(Family):
         return constant - half * np.log1p(square / nu), [u, psi(half) - np.log(0.5 * (nu + square)) - u]
 
     def m_step(self, counts: Array, means: Array) -> Params | None:
-        """Return means, scales and degrees of freedom, or None where E[u] is not positive."""
+        """Return means, scales and degrees of freedom, or None if E[u] is not positive."""
         d = self._width(means.shape[1])
         centre, scale = self._unit(d)
         size, total, products, last = np.split(means, [1, 1 + d, means.shape[1] - 1], axis=1)
