@@ -19,10 +19,9 @@ from swiftem._typing import Theta
 from swiftem._warn import warn
 from swiftem.budget import Budget, read_memory_limit
 from swiftem.data.rows.array_source import ArraySource
-from swiftem.data.rows.stored_source import StoredSource
 from swiftem.estimators.fit_checkpoint import FitCheckpoint, open_fit
 from swiftem.estimators.history import History
-from swiftem.estimators.mixture.base import Past, Read
+from swiftem.estimators.mixture.base import Past, Read, rows_of
 from swiftem.estimators.mixture.file import mixture_from_file, mixture_to_file
 from swiftem.estimators.mixture.fit import Fit, Fitting
 from swiftem.estimators.mixture.initial import DegenerateComponentWarning, Start, check_start, make_start
@@ -76,7 +75,7 @@ class MixtureEstimator(MixtureScores, Persistent, CallbackSupportMixin):  # type
         with kept or nullcontext():
             fitting, starts, seeds = self._prepare(read, kept)
             looks = None if fitting.plan.method else self.max_iter
-            stored = isinstance(read.source, StoredSource)
+            stored = not isinstance(read.source, ArraySource)
             rows = X if stored else read.X
             with Watcher(self, len(starts), rows, y, read.weight, looks, at_once=not stored) as watcher:
                 best = self._best(fitting, starts, seeds, watcher, kept)
@@ -94,7 +93,7 @@ class MixtureEstimator(MixtureScores, Persistent, CallbackSupportMixin):  # type
         size = model.size(read.X.shape[1])
         plan = make_plan(
             self.method, self.batch_size, self.step_size, n=source.n,
-            n_components=self.n_components, size=size,
+            n_components=self.n_components, size=size, per_sample=rows_of(source) / source.n,
         )  # fmt: skip
         method = EM() if plan.method is None else plan.method
         check_access(method, source)

@@ -15,6 +15,7 @@ from swiftem.certificate import certify
 from swiftem.data.draws import Seed
 from swiftem.estimators.fit_checkpoint import NoStart
 from swiftem.estimators.history import Moment
+from swiftem.estimators.mixture.base import rows_of
 from swiftem.estimators.mixture.initial import (
     DegenerateComponentWarning,
     Start,
@@ -253,7 +254,7 @@ class _OneFit:
 
     def _mend(self, s: Array, *, is_last: bool) -> bool:
         """Set components anew that died, or collapsed where there is no M-step; return whether some did."""
-        gone = dead(self._bound, self._source.n, s)
+        gone = dead(self._bound, rows_of(self._source), s)
         exists = self._bound.in_domain(s)
         if exists and (not len(gone) or is_last):
             return False
@@ -321,7 +322,7 @@ class _OneFit:
             fit.rejected = rejected + iterate.rejected
             step = float(gamma(iterate.k))
             stop = self._note(spent + iterate.passes, look.objective, step, method.name, iterate.theta)
-            if len(dead(self._bound, n, iterate.s)):
+            if len(dead(self._bound, rows_of(self._source), iterate.s)):
                 ended = "in trouble"
             elif iterate.rejected - last[1] == iterate.k - last[0]:
                 ended = "all rejected"

@@ -17,6 +17,7 @@ from swiftem.data.rows.npy_source import NpySource
 from swiftem.data.rows.open_source import are_paths
 from swiftem.data.rows.stored_source import StoredSource
 from swiftem.data.source import Source
+from swiftem.data.units.unit_source import UnitSource
 
 __all__ = ["blocks_of", "in_memory", "is_stored", "open_rows", "some_rows"]
 
@@ -93,11 +94,15 @@ def in_memory(source: Source, index: Any) -> ArraySource:
     return ArraySource(batch.y, batch.weight if weighted else None)
 
 
-def some_rows(source: StoredSource, n_components: int, random_state: np.random.RandomState) -> ArraySource:
+def some_rows(
+    source: StoredSource | UnitSource, n_components: int, random_state: np.random.RandomState
+) -> ArraySource:
     """Return the rows that a start is found from: all of them if they are few, else a sample of them.
 
-    Where all are taken, ``random_state`` is not used, and the start is that of an array.
+    If all are taken, ``random_state`` is not used, and the start is that of an array. Units have one sample.
     """
+    if isinstance(source, UnitSource):
+        return source.some
     most = max(PER_COMPONENT * n_components, min(SAMPLE, SAMPLE_BYTES // source.row_bytes))
     if source.n <= most:
         return in_memory(source, np.arange(source.n))
