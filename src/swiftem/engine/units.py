@@ -78,7 +78,7 @@ def pairwise_sum(parts: Array) -> Array:
     while len(parts) > 1:
         odd = parts[-1:] if len(parts) % 2 else parts[:0]
         parts = np.concatenate([parts[:-1:2] + parts[1::2], odd])
-    return parts[0]
+    return np.asarray(parts[0])
 
 
 class UnitExpectation(Expectation):

@@ -6,13 +6,16 @@ from math import nan
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from swiftem.data.units.collections import parts_of
 
 __all__ = ["chunk_by_chunk"]
 
 
-def chunk_by_chunk(estimator: Any, method: str, X: Any, *, columns: int = 0, dtype: Any = None) -> Any:
+def chunk_by_chunk(
+    estimator: Any, method: str, X: Any, *, columns: int = 0, dtype: Any = None
+) -> NDArray[Any]:
     """Return a Dask array of what ``method`` returns for the rows of each chunk.
 
     Parameters
@@ -33,16 +36,17 @@ def chunk_by_chunk(estimator: Any, method: str, X: Any, *, columns: int = 0, dty
 
     kind = np.dtype(dtype or getattr(X, "dtype", np.float64))
     kind = kind if dtype or kind in (np.float32, np.float64) else np.dtype(np.float64)
-    found, tail = parts_of("X", X), (columns,) if columns else ()
-    lengths = X.chunks[0] if hasattr(X, "chunks") else [nan] * len(found)
+    parts, tail = parts_of("X", X), (columns,) if columns else ()
+    lengths = X.chunks[0] if hasattr(X, "chunks") else [nan] * len(parts)
     sent = delayed(estimator)
-    return da.concatenate(
+    found: NDArray[Any] = da.concatenate(
         [
             da.from_delayed(delayed(_call)(sent, method, part, columns, kind), (length, *tail), kind)
-            for part, length in zip(found, lengths, strict=True)
+            for part, length in zip(parts, lengths, strict=True)
         ],
         allow_unknown_chunksizes=True,
     )
+    return found
 
 
 def _call(estimator: Any, method: str, rows: Any, columns: int, dtype: Any) -> Any:

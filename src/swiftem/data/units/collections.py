@@ -131,6 +131,8 @@ def open_units(
     if source.access != "random":
         raise ValueError("path must name Parquet or .npy files for units, got text: convert it to Parquet.")
     units = [FileBlock(names, chosen, weight, number) for number in range(len(source.layout.edges) - 1)]
-    where = [f"block {number} of {names[0] if len(names) == 1 else 'the files'}" for number in range(len(units))]
+    where = [
+        f"block {number} of {names[0] if len(names) == 1 else 'the files'}" for number in range(len(units))
+    ]
     return UnitSource(units, pool=current_pool(client), token=repr((names, chosen, weight)),
                       where=where, names=source.names)  # fmt: skip

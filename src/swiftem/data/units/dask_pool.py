@@ -26,7 +26,9 @@ __all__ = ["ClusterError", "DaskPool"]
 log = logging.getLogger(__name__)
 
 NO_WORKER, NO_SCHEDULER = 10.0, 15.0
-"""Seconds without any worker after which a sentence says so; without the scheduler, after which a run ends."""
+"""Seconds without workers before a warning says so; without the scheduler before a run ends."""
+NOTICED = 2.0
+"""Seconds after which a client has noticed that its scheduler is gone."""
 SLOW = 2.0
 """A task that takes so many times the median is started again elsewhere."""
 LEAST_WAIT = 1.0
@@ -68,7 +70,9 @@ class DaskPool:
 
     def hold(self, work: list[tuple[Any, ...]], size: float | None) -> list[tuple[Any, ...]]:
         """Return the work with planned units kept in the memory of the workers, if half of it is enough."""
-        limits = [found["memory_limit"] for found in self.client.scheduler_info(n_workers=-1)["workers"].values()]
+        limits = [
+            found["memory_limit"] for found in self.client.scheduler_info(n_workers=-1)["workers"].values()
+        ]
         if size is None or not np.isfinite(size) or not limits or size > SHARE * sum(limits):
             return work
         planned = [item for parts in work for item in parts if _is_planned(item)]
@@ -85,14 +89,38 @@ class DaskPool:
         name: str, check: Callable[[], None] = lambda: None,
     ) -> list[Any]:  # fmt: skip
         """Return ``function(common, *item)`` of each item, in order; see :class:`Pool`."""
-        return _Map(self, function, common, work, name).results(check)
+        from distributed import CancelledError
+
+        try:
+            return _Map(self, function, common, work, name).results(check)
+        # What a client without its scheduler raises depends on what it was about to do.
+        except (OSError, TimeoutError, CancelledError, RuntimeError) as error:
+            if isinstance(error, ClusterError) or self._is_there():
+                raise
+            raise _lost(self.client) from error
+
+    def _is_there(self) -> bool:
+        """Tell whether the scheduler is there, or soon again: the client takes a moment to notice."""
+        began = running = perf_counter()
+        while self.client.status != "closed" and perf_counter() - began < NO_SCHEDULER:
+            sleep(0.1)
+            if self.client.status != "running":
+                running = perf_counter()
+            elif perf_counter() - running > NOTICED:
+                return True
+        return False
 
 
 class _Map:
     """One pass over units."""
 
     def __init__(
-        self, pool: DaskPool, function: Callable[..., Any], common: Any, work: Sequence[tuple[Any, ...]], name: str
+        self,
+        pool: DaskPool,
+        function: Callable[..., Any],
+        common: Any,
+        work: Sequence[tuple[Any, ...]],
+        name: str,
     ) -> None:
         self._pool, self._client, self._work, self._name = pool, pool.client, work, name
         self._token, self._function = uuid4().hex[:8], function
@@ -140,7 +168,9 @@ class _Map:
 
     def _submit(self, numbers: list[int], attempt: int) -> list[Any]:
         """Start tasks of units, with keys of their own."""
-        keys = [f"{self._name}-{self._token}-{number}" + (f"-{attempt}" if attempt else "") for number in numbers]
+        keys = [
+            f"{self._name}-{self._token}-{number}" + (f"-{attempt}" if attempt else "") for number in numbers
+        ]
         items = [self._work[number] for number in numbers]
         if any(_is_planned(part) for item in items for part in item):
             from dask import delayed
@@ -181,8 +211,8 @@ class _Map:
         self._deaths[number] += 1
         if self._deaths[number] > MOST_DEATHS:
             raise ClusterError(
-                f"Workers died {MOST_DEATHS} times at {self._work[number][-1]}: their memory may be too small "
-                "for it, give smaller chunks."
+                f"Workers died {MOST_DEATHS} times at {self._name} {number}: their memory may be too small "
+                "for a unit, give smaller chunks."
             )
         log.warning("%s %d: its worker died, it is started again", self._name, number)
         for again in self._submit([number], self._deaths[number]):
@@ -246,7 +276,8 @@ def _kind() -> tuple[str, ...]:
 
 
 def _lost(client: Any) -> ClusterError:
+    address = client.scheduler.address if client.scheduler else "of the client"
     return ClusterError(
-        f"The scheduler {client.scheduler.address if client.scheduler else ''} is lost: start a cluster, and resume "
-        "the run from its checkpoint if it has one."
+        f"The scheduler {address} is lost: start a cluster, and resume the run from its checkpoint if it has "
+        "one."
     )

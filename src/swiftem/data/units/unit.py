@@ -106,7 +106,7 @@ def _numbers(table: Any, where: str) -> NDArray[Any]:
     values = table.to_numpy() if hasattr(table, "to_numpy") else table
     found = as_numbers(where, values)
     rows = found if found.dtype in (np.float32, np.float64) else found.astype(np.float64)
-    bad = ~np.isfinite(rows).reshape(len(rows), -1).all(axis=1)
+    bad = ~np.isfinite(rows).all(axis=tuple(range(1, rows.ndim)))
     if bad.any():
         raise ValueError(f"{where} must have finite numbers, got NaN or infinity in its row "
                          f"{int(np.argmax(bad))}.")  # fmt: skip

@@ -92,7 +92,7 @@ class UnitSource:
         if not kept:
             raise ValueError("data must have at least one row of positive weight, got none.")
         for number in kept:
-            if np.shape(found[number].mean) != np.shape(found[kept[0]].mean):
+            if _columns(found[number]) != _columns(found[kept[0]]):
                 raise ValueError(
                     f"data must have the same columns in all units, got {_columns(found[number])} in "
                     f"{self.work[number][2]} and {_columns(found[kept[0]])} before."
