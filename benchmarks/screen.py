@@ -11,7 +11,7 @@ __all__ = ["sizes", "table"]
 
 
 def sizes(rows: list[Row]) -> list[str]:
-    """Return the sizes of each model in words, one line where all have the same."""
+    """Return the sizes of each model in words, one line if all are the same."""
     found = {row.model: _size(row) for row in rows if row.n}
     if len(set(found.values())) == 1:
         return [_size(rows[0])]
@@ -19,7 +19,7 @@ def sizes(rows: list[Row]) -> list[str]:
 
 
 def table(rows: list[Row], lead: tuple[str, ...]) -> Table:
-    """Return one figure; ``lead`` names the columns that tell its rows apart."""
+    """Return the table of one figure; ``lead`` names the columns that identify its rows."""
     peers = {row.peer for row in rows}
     names = [*lead, "swiftem", *(["peer"] if len(peers) > 1 else []), "peer's", "result", "goal", "reached"]
     headers = {"peer's": rows[0].peer} if len(peers) == 1 else {}
@@ -72,7 +72,7 @@ def _goal(row: Row) -> str:
 
 
 def _amount(value: float, unit: str) -> str:
-    """Return a value in a unit that suits its size, such as 1.23 ms."""
+    """Return a value with a suitable unit, such as 1.23 ms."""
     if unit == "s":
         return f"{value:.2f} s"
     if unit == "perplexity":

@@ -33,7 +33,7 @@ def main(folder: Path) -> Path:
     found = {method: fit(counted.counts, method) for method in ("em", "sem", "auto")}
     figure = Figure(figsize=(9.5, 4.4), layout="constrained")
     left, right = figure.subplots(1, 2)
-    plain_axes(left, x="passes", y="mean log-likelihood of a token")
+    plain_axes(left, x="passes", y="mean log-likelihood per token")
     for (method, topics), colour in zip(found.items(), ("black", "#0072B2", "#D55E00"), strict=True):
         history = topics.history_
         left.plot(history.passes, -history.objective, color=colour, linewidth=2, label=method)
