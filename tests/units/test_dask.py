@@ -142,6 +142,19 @@ def test_other_arguments_that_do_not_go_with_units():
         swiftem.run(models.PLSAModel(2), planned(), methods.EM(), n_iter=1)
 
 
+def test_partial_fit_takes_chunk_after_chunk():
+    ours = swiftem.GaussianMixture(2, random_state=0).partial_fit(planned())
+    theirs = swiftem.GaussianMixture(2, random_state=0).partial_fit(X[:1000])
+    for start in range(1000, len(X), 1000):
+        theirs.partial_fit(X[start : start + 1000])
+    assert np.array_equal(ours.means_, theirs.means_)
+
+
+def test_select_on_a_collection():
+    found = swiftem.select(planned(), n_components=[1, 2], covariance_types=["full"], random_state=0)
+    assert found.best.n_components == 2
+
+
 SCHEDULER = """
 import distributed, sys, time
 cluster = distributed.LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None, processes=False,

@@ -229,7 +229,7 @@ class _Map:
 
 
 class _Shared:
-    """What a task needs besides its unit: threads of its host, and what all tasks have in common."""
+    """What all tasks have in common, and the threads of each host."""
 
     def __init__(self, threads: dict[str, int], common: Any) -> None:
         self.threads, self.common = threads, common

@@ -19,6 +19,7 @@ from swiftem._typing import Theta
 from swiftem._warn import warn
 from swiftem.budget import Budget, read_memory_limit
 from swiftem.data.rows.array_source import ArraySource
+from swiftem.data.units.collections import is_planned
 from swiftem.estimators.fit_checkpoint import FitCheckpoint, open_fit
 from swiftem.estimators.history import History
 from swiftem.estimators.mixture.base import Past, Read, rows_of
@@ -220,7 +221,7 @@ class MixtureEstimator(MixtureScores, Persistent, CallbackSupportMixin):  # type
         sample_weight : array-like, shape (n,), optional
             Non-negative weights.
         """
-        if is_stored(X):
+        if is_stored(X) or is_planned(X):
             for rows, weights in blocks_of(X, sample_weight):
                 self.partial_fit(rows, sample_weight=weights)
             return self
