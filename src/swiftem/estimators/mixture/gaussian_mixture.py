@@ -7,12 +7,14 @@ private methods that scikit-learn's own tests call, which run on it. Everything 
 from __future__ import annotations
 
 import os
+from numbers import Integral
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn import mixture
 from sklearn.mixture._gaussian_mixture import _compute_precision_cholesky_from_precisions
+from sklearn.utils._param_validation import Interval, StrOptions
 
 from swiftem._checks import check_real
 from swiftem._typing import Array, Theta
@@ -40,19 +42,24 @@ class GaussianMixture(GaussianQueries, mixture.GaussianMixture):  # type: ignore
     covariance_type : {"full", "tied", "diag", "spherical"}
         Kind of the covariances.
     tol : float
-        A fit ends when a pass gains less in the mean log-likelihood. For stochastic methods that is the gain
-        over the passes of an epoch, told from its noise: see :class:`swiftem.estimators.mixture.look.Look`.
+        A fit converged if a pass of em gains less in the mean log-likelihood, and all further passes
+        together less than eight times ``tol``, by extrapolation: see
+        :mod:`swiftem.estimators.mixture.optima.remaining`. Stochastic methods end with passes of em that
+        decide it.
     reg_covar : float
         Added to the variances in the M-step.
     max_iter : int
         Most passes over the data: E-step evaluations divided by n. Looks at the objective and the pass that
         certifies the end are not counted.
     n_init : int
-        Starts; the best fit is kept. They run in parallel threads.
-    init_params : {"kmeans", "k-means++", "random", "random_from_data"}, callable or array-like
-        How a fit starts. A callable is given (X, n_components, random_state), with the rows that have weight,
-        and returns labels (n,) or responsibilities (n, M); an array holds one of these. "kmeans" is by
-        mini-batches from 100,000 rows on.
+        With ``init_params="race"`` each one beyond the first adds candidates to the race. Otherwise fits; the
+        best is kept. They run in parallel threads.
+    init_params : {"race", "kmeans", "k-means++", "random", "random_from_data"}, callable or array-like
+        How a fit starts. "race": from the best of several candidates of different kinds, compared on a sample
+        (:mod:`swiftem.estimators.mixture.optima.race`); with fewer than 1,000 rows, or 10 per component, or
+        if a part of the start is given, it is "kmeans". The other names are scikit-learn's; "kmeans" is by
+        mini-batches from 100,000 rows on. A callable is given (X, n_components, random_state), with the rows
+        that have weight, and returns labels (n,) or responsibilities (n, M); an array holds one of these.
     weights_init, means_init, precisions_init : array-like, optional
         Given starting values, as in scikit-learn.
     random_state : int, RandomState or None
@@ -69,6 +76,10 @@ class GaussianMixture(GaussianQueries, mixture.GaussianMixture):  # type: ignore
         Rows that a stochastic method draws an iteration.
     step_size : float, callable or "auto"
         Step γ of a stochastic method, or a schedule of :mod:`swiftem.schedules`.
+    moves : int or "auto"
+        Split-and-merge moves that a race may accept at its end, on the sample
+        (:mod:`swiftem.estimators.mixture.optima.moves`): by default 8; 0 is none. They are counted in
+        ``history_.moves``.
     concentration : float, optional
         α ≥ 1 of a symmetric Dirichlet prior on the weights.
     prior : NormalInverseWishart, optional
@@ -100,7 +111,8 @@ lower_bounds_, n_features_in_, feature_names_in_
     method_ : str
         The method that was used.
     history_ : History
-        Passes, seconds, objective, step and rejected steps, look by look.
+        Passes, seconds, objective, step and rejected steps, look by look; ``history_.moves`` is how many
+        split-and-merge moves were accepted before.
     stationarity_ : float
         Distance of the statistics from those of a further E-step, over their size, without a unit: 0 at a
         stationary point. From one pass at the end of the fit.
@@ -123,6 +135,7 @@ lower_bounds_, n_features_in_, feature_names_in_
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **mixture.GaussianMixture._parameter_constraints,
         **MixtureBase._shared_constraints,
+        "moves": [StrOptions({"auto"}), Interval(Integral, 0, None, closed="left")],
         "prior": [None, NormalInverseWishart],
     }
 
@@ -135,7 +148,7 @@ lower_bounds_, n_features_in_, feature_names_in_
         reg_covar: float = 1e-6,
         max_iter: int = 100,
         n_init: int = 1,
-        init_params: Any = "kmeans",
+        init_params: Any = "race",
         weights_init: ArrayLike | None = None,
         means_init: ArrayLike | None = None,
         precisions_init: ArrayLike | None = None,
@@ -146,6 +159,7 @@ lower_bounds_, n_features_in_, feature_names_in_
         method: str | Method = "auto",
         batch_size: int | str = "auto",
         step_size: Any = "auto",
+        moves: int | str = "auto",
         concentration: float | None = None,
         prior: NormalInverseWishart | None = None,
         memory_limit: int | str | None = None,
@@ -163,6 +177,7 @@ lower_bounds_, n_features_in_, feature_names_in_
         self.method = method
         self.batch_size = batch_size
         self.step_size = step_size
+        self.moves = moves
         self.concentration = concentration
         self.prior = prior
         self.memory_limit = memory_limit

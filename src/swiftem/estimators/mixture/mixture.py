@@ -37,16 +37,16 @@ class Mixture(MixtureEstimator, DensityMixin):  # type: ignore[misc]
     family : {"bernoulli", "poisson"} or Family
         What the components are: a name, or a family (see :mod:`swiftem.models.families`), such as your own.
     tol : float
-        A fit ends when a pass gains less in the mean log-likelihood. For stochastic methods that is the gain
-        over the passes of an epoch, told from its noise: see :class:`swiftem.estimators.mixture.look.Look`.
+        A fit converged if a pass of em gains less in the mean log-likelihood, and all further passes together
+        less than eight times ``tol``: see :class:`swiftem.GaussianMixture`.
     smoothing : float
         Rows of a conjugate prior for each component, whose features are the mean of all data. Zero is the
         maximum of the likelihood.
     max_iter : int
         Most passes over the data: E-step evaluations divided by n.
     n_init : int
-        Starts; the best fit is kept. They run in parallel threads.
-    init_params : {"kmeans", "k-means++", "random", "random_from_data"}, callable or array-like
+        Candidates in the race, or fits, as in :class:`swiftem.GaussianMixture`.
+    init_params : {"race", "kmeans", "k-means++", "random", "random_from_data"}, callable or array-like
         How a fit starts, as in :class:`swiftem.GaussianMixture`.
     weights_init : array-like, shape (M,), optional
         Weights to start from.
@@ -120,7 +120,7 @@ feature_names_in_
         smoothing: float = 1e-3,
         max_iter: int = 100,
         n_init: int = 1,
-        init_params: Any = "kmeans",
+        init_params: Any = "race",
         weights_init: ArrayLike | None = None,
         params_init: Mapping[str, ArrayLike] | None = None,
         random_state: Any = None,
