@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal
 
 __all__ = ["Row"]
@@ -83,6 +83,14 @@ class Row:
         found |= {"ratio": self.ratio, "compared": compared, "result": self.result}
         found |= {"goal": goal, "reached": self.reached}
         return {name: _short(value) for name, value in found.items()}
+
+    @classmethod
+    def read(cls, columns: dict[str, str]) -> Row:
+        """Return the row that a line of the CSV holds."""
+        kinds = {"int": int, "float": float, "float | None": lambda text: float(text) if text else None}
+        return cls(**{
+            field.name: kinds.get(str(field.type), str)(columns[field.name]) for field in fields(cls)
+        })  # fmt: skip
 
 
 def _short(value: Any) -> Any:

@@ -36,8 +36,8 @@ class Problem:
         The data.
     bound : BoundModel, optional
         The model for these data, if it is already bound, for example with a known centre.
-    kernels : {"auto", "reference"}
-        As in :func:`swiftem.run`.
+    kernels : {"auto", "reference", "numpy"}
+        As in :func:`swiftem.run`; "numpy": passes of mixtures, which have to be small, compile nothing.
     budget : Budget
         Memory budget of the runs.
 

@@ -184,7 +184,10 @@ class Expectation:
 def choose_expectation(
     kernels: str, model: BoundModel, source: Source, between_blocks: Callable[[], None] = lambda: None
 ) -> Expectation:
-    """Return E-steps with the fastest full passes available for this model and source."""
+    """Return E-steps with the fastest full passes available for this model and source.
+
+    ``kernels`` are as in :class:`swiftem.problem.Problem`.
+    """
     compiled: Expectation | None = None
     if isinstance(source, UnitSource):
         from swiftem.engine.units import UnitExpectation
@@ -203,6 +206,12 @@ def choose_expectation(
 
         compiled = MixtureExpectation.of(model, source, between_blocks)
     elif isinstance(model, BoundComponents):
+        if kernels == "numpy":
+            from swiftem.engine.small_expectation import SmallExpectation
+
+            small = SmallExpectation.of(model, source, between_blocks)
+            if small is not None:
+                return small
         from swiftem.engine.block_expectation import BlockExpectation
 
         compiled = BlockExpectation.of(model, source, between_blocks)

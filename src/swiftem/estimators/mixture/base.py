@@ -99,7 +99,7 @@ class MixtureBase(BaseEstimator, ABC):  # type: ignore[misc]
 
     _shared_constraints: ClassVar[dict[str, Any]] = {
         "init_params": [
-            StrOptions({"kmeans", "random", "random_from_data", "k-means++"}), callable, "array-like",
+            StrOptions({"race", "kmeans", "random", "random_from_data", "k-means++"}), callable, "array-like",
         ],
         "method": [StrOptions(set(METHOD_NAMES)), Method],
         "batch_size": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],

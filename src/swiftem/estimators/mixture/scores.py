@@ -17,7 +17,8 @@ from swiftem.data.rows.stored_source import StoredSource
 from swiftem.data.units.collections import is_planned, units_of
 from swiftem.data.units.unit_source import UnitSource
 from swiftem.engine.expectation import Evaluation, Expectation
-from swiftem.estimators.mixture.base import MixtureBase, check_columns, no_weights_beside
+from swiftem.estimators.mixture.base import MixtureBase, check_columns, no_weights_beside, rows_of
+from swiftem.estimators.mixture.plan import kernels_for
 from swiftem.estimators.mixture.stored_rows import is_stored, open_rows
 from swiftem.estimators.planned import chunk_by_chunk
 from swiftem.estimators.validated import read_weights, validated
@@ -62,9 +63,9 @@ class MixtureScores(MixtureBase):
     def _e_step(self, X: Any) -> tuple[Any, Any, Expectation]:
         """Return rows as a source, the model for them, and its E-step."""
         source = X if isinstance(X, StoredSource | UnitSource) else ArraySource(X)
-        rows = ArraySource(np.zeros((1, *X.tail))) if isinstance(X, UnitSource) else source
-        problem = Problem(self._model(), source, bound=self._bind(rows))
-        return source, problem.bound, problem.e_step
+        bound = self._bind(ArraySource(np.zeros((1, *X.tail))) if isinstance(X, UnitSource) else source)
+        kernels = kernels_for(rows_of(source), bound.size)
+        return source, bound, Problem(self._model(), source, bound=bound, kernels=kernels).e_step
 
     def _evaluate(self, X: Any, **wanted: bool) -> Evaluation:
         return self._e_step(X)[2].evaluate(self._theta(), **wanted)
