@@ -26,7 +26,7 @@ from swiftem.models.covariance import COVARIANCES
 __all__ = ["PlainExpectation", "SmallExpectation"]
 
 FULL, TIED, DIAG, SPHERICAL = (COVARIANCES[name].code for name in ("full", "tied", "diag", "spherical"))
-"""T(y) has, in addition to 1 and y, all products; none, as they are common to all components; squares; their sum."""
+"""T(y) has 1, y and all products; no more, as they are common to all components; squares; their sum."""
 
 NUMBERS = 65_536
 """Numbers of a block: entries of T(y), and logits."""

@@ -10,11 +10,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from swiftem._checks import STRONGEST, as_floats, check_int, check_real, check_simplex, shown
+from swiftem._typing import Array
 from swiftem.data.source import Source
 from swiftem.models.bound_mixture import BoundMixture, MixtureStatistics, MixtureTheta
 from swiftem.models.families import Blocks, Family, Given, Params, read_family
-from swiftem.models.moments import columns_of, moments_of
-from swiftem.models.rows import check_rows, two_dimensional
+from swiftem.models.moments import columns_of, moments_of, width_of
+from swiftem.models.rows import check_rows
 
 __all__ = ["BoundMixture", "MixtureModel", "MixtureStatistics", "MixtureTheta"]
 
@@ -117,18 +118,21 @@ class MixtureModel:
         return MixtureTheta(found, read)
 
     def learnt(self, source: Source) -> MixtureModel:
-        """Return the model with what its family has to know of the data; a pass over them if it is anything.
+        """Return the model with the fields of its family that depend on the data; they take a pass.
 
-        Names of columns become numbers, where the source has names.
+        Names of columns become numbers, if the source has names.
         """
         family = self.kind
-        d = int(two_dimensional(next(source.blocks(1)).y).shape[1])
         if isinstance(family, Blocks):
             family = family.named(getattr(source, "names", None))
-            family.check_columns(d)
+            family.check_columns(width_of(source))
         if family.needs_data:
             family = family.learn(columns_of(source))
         return self if family is self.kind else replace(self, family=family)
+
+    def middle(self, source: Source) -> Array:
+        """Return the mean of the features of all rows, (p,): what :meth:`bind` takes as ``centre``."""
+        return moments_of(self.kind, source)[0]
 
     def bind(self, source: Source, *, centre: ArrayLike | None = None) -> BoundMixture:
         """Return the model for these data; a pass checks them, and finds the mean of their features.

@@ -11,10 +11,12 @@ from swiftem._typing import Array
 from swiftem.data.rows.array_source import ArraySource
 from swiftem.data.rows.stored_source import StoredSource
 from swiftem.data.source import Source
+from swiftem.data.units.unit import read_unit
+from swiftem.data.units.unit_source import UnitSource
 from swiftem.models.families import Columns, Family
 from swiftem.models.rows import BLOCK, check_size, two_dimensional
 
-__all__ = ["columns_of", "moments_of"]
+__all__ = ["columns_of", "moments_of", "width_of"]
 
 
 def columns_of(source: Source) -> Columns:
@@ -25,6 +27,9 @@ def columns_of(source: Source) -> Columns:
     >>> found.highest, found.mean, found.variance
     (array([3., 6.]), array([2., 4.]), array([1., 4.]))
     """
+    if isinstance(source, UnitSource):
+        parts: list[Columns] = source.pool.map(_columns_of_unit, None, source.work, name="columns-of")
+        return _together(parts, source.weight)
     found = _found(source)
     if "columns" not in found:
         origin: Array | None = None
@@ -45,6 +50,34 @@ def columns_of(source: Source) -> Columns:
         found["columns"] = Columns(origin + lowest, origin + highest, origin + mean, variance)
     columns: Columns = found["columns"]
     return columns
+
+
+def _columns_of_unit(common: None, unit: Any, weight: Any, where: str) -> Columns:
+    source = read_unit(unit, weight, where)
+    assert source is not None, "units without rows were left out"
+    return columns_of(source)
+
+
+def _together(parts: list[Columns], weight: Array) -> Columns:
+    """Return the columns of all rows, of those of parts with a weight each.
+
+    >>> one = Columns(*(np.array([value]) for value in (0.0, 2.0, 1.0, 1.0)))
+    >>> [float(part[0]) for part in _together([one, one._replace(mean=one.mean + 2.0)], np.ones(2))]
+    [0.0, 2.0, 2.0, 2.0]
+    """
+    share = weight / weight.sum()
+    means = np.array([part.mean for part in parts])
+    mean = share @ means
+    variance = share @ (np.array([part.variance for part in parts]) + (means - mean) ** 2)
+    lowest = np.min([part.lowest for part in parts], axis=0)
+    return Columns(lowest, np.max([part.highest for part in parts], axis=0), mean, variance)
+
+
+def width_of(source: Source) -> int:
+    """Return the number of columns."""
+    if isinstance(source, UnitSource):
+        return int(source.tail[0])
+    return int(two_dimensional(next(source.blocks(1)).y).shape[1])
 
 
 def moments_of(family: Family, source: Source) -> tuple[Array, Array]:

@@ -88,8 +88,8 @@ class Family(ABC):
     then taken as at the bound."""
 
     is_coded: ClassVar[bool] = False
-    """Whether the columns are codes 0, 1, ...; the field ``levels`` then has the number of levels of each column,
-    and features are the Σ levels indicators, column by column."""
+    """Whether the columns are codes 0, 1, ...; the field ``levels`` then has the number of levels of each
+    column, and features are the Σ levels indicators, column by column."""
 
     channels: ClassVar[tuple[float, ...]] = ()
     """Further channels: the values of their factors g_c in rows of the prior and of a start."""

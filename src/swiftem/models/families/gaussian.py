@@ -22,7 +22,7 @@ __all__ = ["Gaussian", "standard"]
 
 
 def standard(columns: Columns) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Return centres and scales of columns: mean and standard deviation; the scale of a constant column is one.
+    """Return centres and scales of columns: means and standard deviations, or one for constant columns.
 
     >>> one = np.ones(2)
     >>> standard(Columns(0 * one, one, np.array([2.0, 3.0]), np.array([4.0, 0.0])))

@@ -6,7 +6,7 @@ z = (y − centre) / scale, m and A for μ and Σ in these units, and P = A⁻¹
 .. math:: u \left(m^T P z - \tfrac12 z^T P z - \tfrac12 m^T P m\right) + \tfrac\nu2 (\log u - u)
    + \tfrac\nu2 \log\tfrac\nu2 - \log\Gamma(\tfrac\nu2) - \tfrac12 \log|2\pi\Sigma| + \log h(u),
 
-so that there are two channels in addition to r: r·u with features (1, z, products of z) and r·(log u − u) with the
+so that there are two further channels: r·u with features (1, z, products of z) and r·(log u − u) with the
 feature 1. E-step, δ = (z − m)ᵀP(z − m): E[u] = (ν + d) / (ν + δ), E[log u] = ψ((ν + d)/2) − log((ν + δ)/2).
 M-step, over the rows of a component: m = E[uz] / E[u], A = E[uzzᵀ] − E[u]·mmᵀ, and ν solves
 log(ν/2) − ψ(ν/2) + 1 + E[log u − u] = 0, by Newton's method.
