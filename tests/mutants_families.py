@@ -181,7 +181,7 @@ MUTANTS = [
         "models/families/family.py",
         "(found.max(axis=0) >= levels).any() or found.min() < 0",
         "found.min() < 0",
-        f"{OF_FAMILIES}::test_a_code_that_was_not_in_the_fit",
+        f"{CODED}::test_compiled_code_sees_no_code_beyond_the_levels",
     ),
     (
         "codes: the indicators of two blocks are the same",

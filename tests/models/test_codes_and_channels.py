@@ -215,6 +215,21 @@ def test_codes_that_cannot_be(family, value, sentence):
         models.MixtureModel(2, family).bind(ArraySource(y))
 
 
+def test_compiled_code_sees_no_code_beyond_the_levels():
+    """Rows of a model that is bound without a pass are checked when they are read."""
+    model = models.MixtureModel(2, Categorical(LEVELS))
+    theta = model.bind(ArraySource(CODES)).initial_theta(np.random.default_rng(0))
+    y = CODES.copy()
+    y[1234, 2] = 7
+    bound = model.bind(ArraySource(y), centre=np.zeros(model.width(5)))
+    e_step = choose_expectation("auto", bound, bound.source)
+    for asked in (e_step.full, e_step.remember, e_step.objective, e_step.evaluate):
+        with pytest.raises(ValueError, match="codes from 0 to 6 in column 2, got 7 in row 1234"):
+            asked(theta)
+    with pytest.raises(ValueError, match="codes from 0 to 6 in column 2, got 7"):
+        e_step.rows(bound.source.take(np.arange(1230, 1240)), theta)
+
+
 def test_levels_that_cannot_be():
     with pytest.raises(ValueError, match="levels must be at least 1, got 0"):
         Categorical((2, 0))
