@@ -198,11 +198,11 @@ MUTANTS = [
         f"{OF_FAMILIES}::test_queries",
     ),
     (
-        "channels: rows are remembered without their factors",
+        "channels: a start by k-means without factors",
         "estimators/mixture/initial.py",
         "bound.start_rows(found)",
         "found",
-        f"{OF_FAMILIES}::test_queries",
+        f"{OF_FAMILIES}::test_starts_by_name",
     ),
     (
         "channels: features of one channel for those of another",

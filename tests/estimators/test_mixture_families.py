@@ -75,6 +75,14 @@ def test_queries(name):
 
 
 @every_family
+@pytest.mark.parametrize("init_params", ["kmeans", "k-means++", "random", "random_from_data"])
+def test_starts_by_name(name, init_params):
+    options = {"init_params": init_params, "random_state": 0, "max_iter": 300, "tol": 1e-5}
+    mixture = Mixture(2, family=FAMILIES[name], **options).fit(ROWS[name])
+    assert np.allclose(np.sort(mixture.weights_), [0.4, 0.6], atol=0.05)
+
+
+@every_family
 def test_files_and_streams(name, tmp_path):
     X = ROWS[name].astype(np.float32)
     mixture = Mixture(2, family=FAMILIES[name], random_state=0).fit(X)
