@@ -14,7 +14,7 @@ LEFT = ("model", "setting", "method", "peer")
 
 
 def sizes(rows: list[Row]) -> list[str]:
-    """Return the sizes of each model in words, one line where all have the same."""
+    """Return the sizes of each model in words, one line if all are the same."""
     found = {row.model: _size(row) for row in rows if row.n}
     if len(set(found.values())) == 1:
         return [_size(rows[0])]
@@ -22,7 +22,7 @@ def sizes(rows: list[Row]) -> list[str]:
 
 
 def table(rows: list[Row], lead: tuple[str, ...]) -> Table:
-    """Return one figure; ``lead`` names the columns that tell its rows apart."""
+    """Return the table of one figure; ``lead`` names the columns that identify its rows."""
     names, headers = _columns(rows, lead)
     found = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0))
     for name, header in zip(names, headers, strict=True):
@@ -88,7 +88,7 @@ def _goal(row: Row) -> str:
 
 
 def _amount(value: float, unit: str) -> str:
-    """Return a value in a unit that suits its size, such as 1.23 ms."""
+    """Return a value with a suitable unit, such as 1.23 ms."""
     if unit == "s":
         return f"{value:.2f} s"
     if unit == "perplexity":

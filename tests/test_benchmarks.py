@@ -128,7 +128,7 @@ def test_the_goal_of_a_mini_batch_is_for_one_e_step(done):
 @pytest.mark.slow
 def test_screen_says_what_is_where(done):
     output, _, file = done
-    for text in ("Ratio: swiftem's time over the peer's", "reached", "spherical", f"Results: {file}"):
+    for text in ("Ratio: swiftem's time divided by the peer's", "reached", "spherical", f"Results: {file}"):
         assert text in output
 
 
@@ -149,7 +149,7 @@ def test_unknown_figure_is_refused(tmp_path, monkeypatch):
     app.command()(import_module("benchmarks.__main__").main)
     done = CliRunner().invoke(app, ["--quick", "--only", "nothing", "--out", str(tmp_path / "bench.csv")])
     assert done.exit_code == 2
-    assert "no figure is called 'nothing'" in " ".join(done.stderr.replace("│", " ").split())
+    assert "there is no figure 'nothing'" in " ".join(done.stderr.replace("│", " ").split())
 
 
 def row(figure, ratio, method="sem"):

@@ -1,4 +1,4 @@
-"""Which lane a run takes."""
+"""The choice of a run's lane."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ __all__ = ["choose_lane"]
 
 
 def choose_lane(kernels: str, task: Task) -> Lane | None:
-    """Return the fused lane for this model and method, or None: then iteration by iteration.
+    """Return the fused lane for this model and method, or None: then the run goes iteration by iteration.
 
     Parameters
     ----------
     kernels : {"auto", "reference"}
-        As the user said.
+        As given by the user.
     task : Task
         Model, method and data.
     """

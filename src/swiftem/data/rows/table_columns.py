@@ -1,4 +1,4 @@
-"""Which columns of a table are data, weights, or left out; and the first cell that is no finite number."""
+"""The choice of columns for data and weights; the first cell that is not a finite number."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ __all__ = [
 ]  # fmt: skip
 
 Column = str | int
-"""A column by its name, or by its number from 0."""
+"""A column by its name, or by its index from 0."""
 LISTED = 10
-"""Sentences list no more columns than so many."""
+"""Maximum number of columns listed in a message."""
 CELLS = 1 << 20
-"""Looked at a time, so that a memory-mapped file of any size costs little memory."""
+"""Numbers checked at a time, so that a memory-mapped file of any size needs little memory."""
 
 
 class UnknownColumnError(ValueError):
-    """A column was asked for that the table does not have; ``argument`` is where: columns or weights."""
+    """A requested column does not exist; ``argument`` is its argument: columns or weights."""
 
     def __init__(self, sentence: str, argument: str) -> None:
         super().__init__(sentence)
@@ -41,13 +41,13 @@ class Columns:
     Attributes
     ----------
     data : tuple of int
-        Numbers of the columns that are data, in order.
+        Indices of the columns that are data, in order.
     names : tuple of str
-        Their names; empty where the table has no names.
+        Their names; empty if the table has no names.
     weights : int or None
-        Number of the column of weights.
+        Index of the column of weights.
     left_out : dict of str to str
-        Columns that were not asked for by name and cannot be data, with the reason.
+        Columns that were not requested by name and cannot be data, with the reason.
     """
 
     data: tuple[int, ...]
@@ -57,12 +57,12 @@ class Columns:
 
     @property
     def all(self) -> tuple[int, ...]:
-        """Numbers of all columns that have to be read, the weights last."""
+        """Indices of all columns that must be read, the weights last."""
         return self.data if self.weights is None else (*self.data, self.weights)
 
 
 def label(names: Sequence[str], number: int) -> str:
-    """Return what a column is called: its name, or its number where it has none.
+    """Return the label of a column: its name, or its number if it has none.
 
     >>> label(["a", ""], 0), label(["a", ""], 1)
     ('a', 'column 1')
@@ -71,7 +71,7 @@ def label(names: Sequence[str], number: int) -> str:
 
 
 def shortened(words: Sequence[str], most: int = LISTED) -> str:
-    """Return words with commas, the first ``most`` if there are more.
+    """Return words separated by commas, at most the first ``most``.
 
     >>> shortened([str(i) for i in range(12)])
     '0, 1, 2, 3, 4, 5, 6, 7, 8, 9 and 2 more'
@@ -81,7 +81,7 @@ def shortened(words: Sequence[str], most: int = LISTED) -> str:
 
 
 def left_out_of(files: Sequence[Path], choices: Sequence[Columns]) -> tuple[str, ...]:
-    """Return a note on what was left out of each file; where that is the same in all, on the first only.
+    """Return a note on what was left out of each file; if that is the same for all, only for the first.
 
     >>> from pathlib import Path
     >>> one, two = Columns((0,), ("a",), None, {"b": "text"}), Columns((0,), ("a",), None, {})
@@ -100,7 +100,7 @@ def left_out_of(files: Sequence[Path], choices: Sequence[Columns]) -> tuple[str,
 
 
 def check_same_columns(first: Path, columns: Sequence[str], file: Path, others: Sequence[str]) -> None:
-    """Refuse a file whose columns are not those of the first, in a sentence."""
+    """Raise ValueError for a file whose columns are not those of the first."""
     if tuple(columns) != tuple(others):
         raise ValueError(
             f"{file} must have the columns of {first}, {shortened(columns)}, got {shortened(others)}."
@@ -114,18 +114,18 @@ def choose_columns(
     columns: Sequence[Column] | None,
     weights: Column | None,
 ) -> Columns:
-    """Return the choice, or refuse it in a sentence.
+    """Return the choice, or raise an error.
 
     Parameters
     ----------
     file : Path
-        For the sentences.
+        For messages.
     names : sequence of str
-        Names of all columns, or empty where the table has none.
+        Names of all columns, or empty if the table has none.
     unfit : sequence of str, one for each column
-        Why a column cannot be data; empty where it can.
+        Why a column cannot be data; empty if it can.
     columns : sequence of names or numbers, optional
-        What to take; by default whatever is fit.
+        The columns to use; by default all that can be data.
     weights : name or number, optional
         The column of weights.
     """
@@ -137,7 +137,7 @@ def choose_columns(
         left_out = {label(names, number): unfit[number] for number in others if unfit[number]}
         if not data:
             found = shortened([f"{name} ({why})" for name, why in left_out.items()])
-            got = f"got {found}" if left_out else "got none besides the weights"
+            got = f"got {found}" if left_out else "got none except the weights"
             raise ValueError(f"{file} must have a numeric column, {got}.")
     else:
         data = [_find(file, names, len(unfit), column, "columns") for column in columns]
@@ -146,7 +146,7 @@ def choose_columns(
         if len(set(data)) < len(data):
             twice = next(number for number in data if data.count(number) > 1)
             raise UnknownColumnError(
-                f"columns must be different ones, got {label(names, twice)!r} twice.", "columns"
+                f"columns must be distinct, got {label(names, twice)!r} twice.", "columns"
             )
         if weight in data:
             raise UnknownColumnError(
@@ -157,13 +157,13 @@ def choose_columns(
     if len(set(labels)) < len(labels):
         twice_named = next(name for name in labels if labels.count(name) > 1)
         raise ValueError(
-            f"{file} must have different names for its columns, got {twice_named!r} twice: rename one."
+            f"{file} must have distinct names for its columns, got {twice_named!r} twice: rename one."
         )
     return Columns(tuple(data), labels if names else (), weight, left_out)
 
 
 def _find(file: Path, names: Sequence[str], width: int, column: Column, argument: str) -> int:
-    """Return a column's number; a string of digits is a number where no column has that name."""
+    """Return a column's index; a string of digits is an index if no column has that name."""
     if isinstance(column, str):
         found = [number for number in range(width) if names and label(names, number) == column]
         if len(found) > 1:

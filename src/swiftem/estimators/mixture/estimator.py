@@ -1,4 +1,4 @@
-"""Fits of mixtures as estimators: ``fit`` and ``partial_fit``, whatever the components are."""
+"""Fits of mixtures as estimators: ``fit`` and ``partial_fit``, for all kinds of components."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ NOT_CONVERGED = (
     "tol, or check for degenerate data."
 )
 REFIT_PASSES = 50
-"""Of the fits to a sample."""
+"""Settings of the fits to a sample."""
 
 
 class MixtureEstimator(MixtureScores, Persistent, CallbackSupportMixin):  # type: ignore[misc]
@@ -57,13 +57,13 @@ class MixtureEstimator(MixtureScores, Persistent, CallbackSupportMixin):  # type
         Parameters
         ----------
         X : array-like of shape (n, d), path, list of paths, source, or function that returns blocks
-            The rows; float32 stays float32. Files are read as they are needed, by
-            :func:`swiftem.data.open_source`; with a ``memory_limit``, so are memory maps.
+            The rows; float32 stays float32. Files are read on demand by
+            :func:`swiftem.data.open_source`; so are memory maps if there is a ``memory_limit``.
         y : ignored
             For scikit-learn's conventions.
         sample_weight : array-like, shape (n,), optional
-            Non-negative weights; a row of weight zero is ignored. Those of files are a column of
-            theirs: ``fit(open_source(path, weight="w"))``.
+            Non-negative weights; rows of weight zero are ignored. For files, the weights are a column:
+            ``fit(open_source(path, weight="w"))``.
 
         Returns
         -------
@@ -87,7 +87,7 @@ class MixtureEstimator(MixtureScores, Persistent, CallbackSupportMixin):  # type
     def _prepare(
         self, read: Read, kept: FitCheckpoint | None = None
     ) -> tuple[Fitting, list[Start], list[int]]:
-        """Return what the fits share, where they start, and their seeds: as ``kept`` has them, if it does."""
+        """Return the shared data of the fits, their starts and their seeds, from the checkpoint if saved."""
         source = read.source
         model = self._model()
         budget = Budget(read_memory_limit(self.memory_limit), self.scratch)
@@ -131,9 +131,9 @@ class MixtureEstimator(MixtureScores, Persistent, CallbackSupportMixin):  # type
         self, fitting: Fitting, starts: list[Start], seeds: list[int], watcher: Watcher,
         kept: FitCheckpoint | None = None,
     ) -> Fit:  # fmt: skip
-        """Return the best of the fits; one that fails counts only where all do."""
-        # That of em is of the parameters before its last M-step; another method's is of the very start, from
-        # which the first pass gains nothing that could be told from rest.
+        """Return the best fit; a failed fit is ignored unless all fail."""
+        # em's last bound is that of the parameters before its last M-step. Another method's is that of this
+        # start itself: the first pass would gain nothing, as if it had converged.
         after_em = self._goes_on() and getattr(self, "method_", "em") == "em"
         last_bound = self.lower_bound_ if after_em else None
         failures: list[ValueError] = []
@@ -152,11 +152,11 @@ class MixtureEstimator(MixtureScores, Persistent, CallbackSupportMixin):  # type
         if failures and len(failures) == len(fits):
             raise failures[0]
         if self.max_iter == 0:
-            return fits[-1]  # as scikit-learn does, where there is nothing to compare
+            return fits[-1]  # as in scikit-learn, if there is nothing to compare
         return max(fits, key=lambda fit: fit.bound if np.isfinite(fit.bound) else -inf)
 
     def _keep(self, fit: Fit, fitting: Fitting, read: Read) -> None:
-        """Set the attributes, and say what there is to say."""
+        """Set the attributes and issue the warnings."""
         self.converged_ = fit.converged
         self.n_iter_ = int(np.ceil(fit.passes - 1e-9))
         self.lower_bound_, self.lower_bounds_ = fit.bound, list(fit.bounds)
@@ -172,8 +172,8 @@ class MixtureEstimator(MixtureScores, Persistent, CallbackSupportMixin):  # type
         self.stationarity_ = fit.stationarity
         if fit.reseeded:
             warn(
-                f"Components died, collapsed or had no rows, and were set to other rows, {fit.reseeded} "
-                f"times in all: {fitting.problem.bound.REMEDY} would hold them.",
+                f"Components lost all rows or collapsed and were re-initialised, {fit.reseeded} "
+                f"times in all: {fitting.problem.bound.REMEDY} would prevent this.",
                 DegenerateComponentWarning,
             )
         if fit.interrupted:
@@ -187,7 +187,7 @@ class MixtureEstimator(MixtureScores, Persistent, CallbackSupportMixin):  # type
     def fit_predict(
         self, X: ArrayLike, y: Any = None, sample_weight: ArrayLike | None = None
     ) -> NDArray[Any]:
-        """Fit, and return the likeliest component of each row, those of weight zero included.
+        """Fit, and return the most likely component of each row, also for rows of weight zero.
 
         Parameters
         ----------
@@ -197,26 +197,25 @@ class MixtureEstimator(MixtureScores, Persistent, CallbackSupportMixin):  # type
         Returns
         -------
         ndarray of int, shape (n,)
-            Numbers of components.
+            Indices of components.
         """
         labels: NDArray[Any] = self.fit(X, y, sample_weight).predict(X)
         return labels
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def partial_fit(self, X: ArrayLike, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
-        """Go on fitting with more rows, by online EM; what is kept does not grow with the data.
+        """Update the model with more rows, by online EM; memory use does not grow with the data.
 
-        The first call fits its rows, unless the model has been fitted: then it goes on from there. One pass
-        depends on the order of the rows; after several passes sorted rows do about as well as shuffled
-        ones. See :class:`swiftem.estimators.mixture.online.OnlineMixture`. Where Ctrl-C ends it, the model is
-        as before.
+        The first call fits its rows, or continues from a fitted model. After one pass the result depends on
+        the order of the rows; after several passes sorted rows do about as well as shuffled ones. See
+        :class:`swiftem.estimators.mixture.online.OnlineMixture`. Ctrl-C leaves the model as it was.
 
         Parameters
         ----------
         X : array-like of shape (n, d), path, source, or generator of blocks
-            New rows; fewer than ``n_components`` are enough after the first call. Files, sources and blocks
-            are taken block by block, in one pass, as if in as many calls: this is what a generator, which
-            cannot be read again, is good for.
+            New rows; after the first call fewer than ``n_components`` are enough. Files, sources and blocks
+            are read block by block, in one pass, as if in separate calls. A generator, which cannot be read
+            twice, is allowed.
         y : ignored
             For scikit-learn's conventions.
         sample_weight : array-like, shape (n,), optional
@@ -253,11 +252,11 @@ class MixtureEstimator(MixtureScores, Persistent, CallbackSupportMixin):  # type
         return self
 
     def _fit_first(self, source: ArraySource, theta: Theta | None) -> Theta:
-        """Return θ of a fit to a first batch: as ``fit`` would, without a word."""
+        """Return θ of a fit to the first batch: like ``fit``, without warnings."""
         return self._quietly(source, self.get_params(deep=False) | {"warm_start": False, "verbose": 0}, None)
 
     def _fit_rows(self, source: ArraySource, theta: Theta | None) -> Theta:
-        """Return θ of a few passes of em on a sample: afresh, or from given parameters."""
+        """Return θ after a few passes of em on a sample: from a new start, or from given parameters."""
         parameters = self.get_params(deep=False)
         parameters |= {
             "method": "em",
@@ -266,7 +265,7 @@ class MixtureEstimator(MixtureScores, Persistent, CallbackSupportMixin):  # type
             "verbose": 0,
         }
         if not (isinstance(self.init_params, str) or callable(self.init_params)):
-            parameters["init_params"] = "kmeans"  # what was given is for other rows
+            parameters["init_params"] = "kmeans"  # a given array is for other rows
         return self._quietly(source, parameters, theta)
 
     def _quietly(self, source: ArraySource, parameters: dict[str, Any], theta: Theta | None) -> Theta:

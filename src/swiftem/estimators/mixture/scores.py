@@ -1,4 +1,4 @@
-"""What a fitted mixture says of rows: log-likelihood, components, and criteria for the choice of a model."""
+"""Methods of a fitted mixture for rows: log-likelihood, components, and model selection criteria."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from swiftem.problem import Problem
 __all__ = ["MixtureScores", "criteria"]
 
 NUMBERS = 1 << 22
-"""Responsibilities that are made at a time where they are not what is asked for."""
+"""Responsibilities computed at a time if they are not the result."""
 
 
 def criteria(total: float, weight: float, n_parameters: int, entropy: float = 0.0) -> dict[str, float]:
@@ -40,7 +40,7 @@ class MixtureScores(MixtureBase):
     """Methods that need a fitted model and rows."""
 
     def _rows(self, X: Any) -> Any:
-        """Return the rows as an array, or as a source where they are stored."""
+        """Return the rows as an array, or as a source if they are stored."""
         check_is_fitted(self)
         check_not_lazy("X", X)
         if type(X) is ArraySource:
@@ -64,7 +64,7 @@ class MixtureScores(MixtureBase):
     def _with_responsibilities(
         self, X: Any, weight: Array | None = None
     ) -> Iterator[tuple[slice, Array, Evaluation]]:
-        """Yield where rows are, their weights, and their E-step."""
+        """Yield positions of rows, their weights, and their E-step."""
         size = max(NUMBERS // self.n_components, 1)
         if isinstance(X, StoredSource):
             for batch in X.blocks(min(size, X.chunk_rows)):
@@ -93,7 +93,7 @@ class MixtureScores(MixtureBase):
         return self._evaluate(rows).log_likelihood.astype(rows.dtype, copy=False)
 
     def score(self, X: ArrayLike, y: Any = None, sample_weight: ArrayLike | None = None) -> float:
-        """Return the mean log-likelihood of the rows, weighted where weights are given.
+        """Return the mean log-likelihood of the rows, weighted if weights are given.
 
         Parameters
         ----------
@@ -123,7 +123,7 @@ class MixtureScores(MixtureBase):
         return float(weight @ found), float(weight.sum())
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """Return the likeliest component of each row.
+        """Return the most likely component of each row.
 
         Parameters
         ----------
@@ -133,14 +133,14 @@ class MixtureScores(MixtureBase):
         Returns
         -------
         ndarray of int, shape (n,)
-            Numbers of components.
+            Indices of components.
         """
         labels = self._evaluate(self._rows(X), labels=True).labels
         assert labels is not None
         return labels
 
     def predict_proba(self, X: ArrayLike) -> NDArray[Any]:
-        """Return the responsibilities: how likely each row is to come from each component.
+        """Return the responsibilities: the probability that each row comes from each component.
 
         Parameters
         ----------
@@ -161,7 +161,7 @@ class MixtureScores(MixtureBase):
         return found
 
     def bic(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
-        """Return the Bayesian information criterion, −2 Σ w log g + p log Σ w: the lower the better.
+        """Return the Bayesian information criterion, −2 Σ w log g + p log Σ w; lower is better.
 
         Parameters
         ----------
@@ -173,7 +173,7 @@ class MixtureScores(MixtureBase):
         return criteria(*self._total(self._rows(X), sample_weight), self._n_parameters())["bic"]
 
     def aic(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
-        """Return Akaike's information criterion, −2 Σ w log g + 2p: the lower the better.
+        """Return Akaike's information criterion, −2 Σ w log g + 2p; lower is better.
 
         Parameters
         ----------
@@ -183,9 +183,9 @@ class MixtureScores(MixtureBase):
         return criteria(*self._total(self._rows(X), sample_weight), self._n_parameters())["aic"]
 
     def icl(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
-        """Return the integrated completed likelihood criterion, BIC + 2·entropy: the lower the better.
+        """Return the integrated completed likelihood criterion, BIC + 2·entropy; lower is better.
 
-        The entropy of the responsibilities, −Σ w Σ_m r_m log r_m, makes it prefer components that are apart
+        The entropy of the responsibilities, −Σ w Σ_m r_m log r_m, favours well-separated components
         (Biernacki, Celeux and Govaert, 2000).
 
         Parameters
