@@ -14,7 +14,7 @@ LEFT = ("model", "setting", "method", "peer")
 
 
 def sizes(rows: list[Row]) -> list[str]:
-    """Return the sizes of each model in words, one line if all are the same."""
+    """Return the sizes of each model in words, one line where all have the same."""
     found = {row.model: _size(row) for row in rows if row.n}
     if len(set(found.values())) == 1:
         return [_size(rows[0])]
@@ -88,7 +88,7 @@ def _goal(row: Row) -> str:
 
 
 def _amount(value: float, unit: str) -> str:
-    """Return a value with a suitable unit, such as 1.23 ms."""
+    """Return a value in a unit that suits its size, such as 1.23 ms."""
     if unit == "s":
         return f"{value:.2f} s"
     if unit == "perplexity":

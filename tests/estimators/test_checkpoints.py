@@ -15,7 +15,9 @@ from swiftem.estimators.mixture.fit import DegenerateComponentWarning
 
 
 def make(**options):
-    options = {"n_components": 4, "tol": 1e-6, "max_iter": 20, "random_state": 0} | options
+    options = {
+        "n_components": 4, "tol": 1e-6, "max_iter": 20, "random_state": 0, "init_params": "kmeans",
+    } | options  # fmt: skip
     return swiftem.GaussianMixture(**options)
 
 

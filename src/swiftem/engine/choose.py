@@ -17,12 +17,12 @@ def choose_lane(kernels: str, task: Task) -> Lane | None:
 
     Parameters
     ----------
-    kernels : {"auto", "reference"}
-        As given by the user.
+    kernels : {"auto", "reference", "numpy"}
+        As in :class:`swiftem.problem.Problem`.
     task : Task
         Model, method and data.
     """
-    if kernels == "reference":
+    if kernels != "auto":
         return None
     lanes = (gaussian_mixture_lane, gaussian_components_lane, plsa_lane, document_lane, functions_lane)
     for lane_for in lanes:

@@ -11,6 +11,7 @@ import numpy as np
 from swiftem._typing import Array, Index, Theta
 from swiftem.data.rows.stored_source import StoredSource
 from swiftem.data.source import Batch, Source
+from swiftem.data.units.unit_source import UnitSource
 from swiftem.models.components import BoundComponents
 from swiftem.models.documents import BoundDocuments
 from swiftem.models.gaussian_mixture import BoundGaussianMixture
@@ -183,8 +184,15 @@ class Expectation:
 def choose_expectation(
     kernels: str, model: BoundModel, source: Source, between_blocks: Callable[[], None] = lambda: None
 ) -> Expectation:
-    """Return E-steps with the fastest full passes available for this model and source."""
+    """Return E-steps with the fastest full passes available for this model and source.
+
+    ``kernels`` are as in :class:`swiftem.problem.Problem`.
+    """
     compiled: Expectation | None = None
+    if isinstance(source, UnitSource):
+        from swiftem.engine.units import UnitExpectation
+
+        return UnitExpectation(model, source, between_blocks, kernels)
     if type(model) is BoundDocuments:
         from swiftem.engine.document_lane import CompiledDocuments, DocumentExpectation
 
@@ -198,6 +206,12 @@ def choose_expectation(
 
         compiled = MixtureExpectation.of(model, source, between_blocks)
     elif isinstance(model, BoundComponents):
+        if kernels == "numpy":
+            from swiftem.engine.small_expectation import SmallExpectation
+
+            small = SmallExpectation.of(model, source, between_blocks)
+            if small is not None:
+                return small
         from swiftem.engine.block_expectation import BlockExpectation
 
         compiled = BlockExpectation.of(model, source, between_blocks)

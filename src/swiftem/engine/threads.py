@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache
 from itertools import pairwise
 from threading import Lock
@@ -21,6 +21,7 @@ from swiftem._checks import check_int
 __all__ = [
     "get_threads",
     "in_order",
+    "one_thread",
     "one_thread_blas",
     "one_thread_openmp",
     "openmp_after_fork",
@@ -149,11 +150,29 @@ def one_thread_blas() -> AbstractContextManager[None]:
     return _one_thread_blas
 
 
+@cache
+def _openmp() -> Any:
+    """Return what sets the threads of scikit-learn's loops; to look for it takes milliseconds."""
+    import sklearn.utils._openmp_helpers  # noqa: F401
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController().select(user_api="openmp")
+
+
 def one_thread_openmp() -> AbstractContextManager[Any]:
     """Return a context in which scikit-learn's loops use one thread; it applies to the current thread."""
-    from threadpoolctl import threadpool_limits
+    return _openmp().limit(limits=1)  # type: ignore[no-any-return]
 
-    return threadpool_limits(limits=1, user_api="openmp")  # type: ignore[no-any-return]
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Return a context in which neither BLAS nor scikit-learn's loops use a second thread.
+
+    >>> with one_thread():
+    ...     pass
+    """
+    with one_thread_blas(), one_thread_openmp():
+        yield
 
 
 def openmp_after_fork() -> AbstractContextManager[Any]:

@@ -44,6 +44,13 @@ class Moment(NamedTuple):
 class History:
     """The records of a fit; columns are attributes.
 
+    Attributes
+    ----------
+    moments : list of Moment
+        Look by look.
+    moves : int
+        Split-and-merge moves that were accepted before the first of them.
+
     Examples
     --------
     >>> from swiftem.estimators.history import History, Moment
@@ -53,6 +60,7 @@ class History:
     """
 
     moments: list[Moment] = field(default_factory=list)
+    moves: int = 0
 
     def __len__(self) -> int:
         return len(self.moments)

@@ -130,7 +130,8 @@ class ModelContent:
             for value, kind in zip(moment, kinds, strict=True):
                 if type(value) not in kind or (type(value) is int and not is_integer(value)):
                     raise ValueError(f"history must hold numbers and names of methods, got {_short(value)}")
-        return History([Moment._make(moment) for moment in moments])
+        moves = self.integer("moves") if "moves" in self.header else 0
+        return History([Moment._make(moment) for moment in moments], moves)
 
     def parameters(self, left_out: tuple[str, ...] = ()) -> dict[str, Any]:
         """Return the estimator's parameters: numbers, texts and None; ``left_out`` are never in a file."""

@@ -364,7 +364,7 @@ class BoundGaussians(BoundComponents):
         elif kind == "diag":
             variance = squares.sum(axis=0)
         else:
-            row, column = np.tril_indices(self.d)
+            row, column = kernel.lower_triangle(self.d)
             total = squares if kind == "tied" else squares.sum(axis=0)
             variance = total[row == column]
         deviation = np.sqrt(np.where(variance > LEAST_VARIANCE, variance, 1.0))

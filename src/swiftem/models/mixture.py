@@ -17,7 +17,7 @@ from swiftem.models.components import BoundComponents, Coefficients
 from swiftem.models.families import Family, Params, read_family
 from swiftem.models.rows import BLOCK, check_rows, different_rows, two_dimensional
 
-__all__ = ["BoundMixture", "MixtureModel", "MixtureStatistics", "MixtureTheta"]
+__all__ = ["LINEAR", "BoundMixture", "MixtureModel", "MixtureStatistics", "MixtureTheta"]
 
 
 LINEAR = 4
@@ -129,6 +129,10 @@ class MixtureModel:
         }
         self.kind.check_params(read)
         return MixtureTheta(found, read)
+
+    def middle(self, source: Source) -> Array:
+        """Return the mean of the features of all rows, (p,): what :meth:`bind` takes as ``centre``."""
+        return _moments(self.kind, source)[0]
 
     def bind(self, source: Source, *, centre: ArrayLike | None = None) -> BoundMixture:
         """Return the model for these data; a pass checks them, and finds the mean of their features.

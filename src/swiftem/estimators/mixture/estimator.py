@@ -19,15 +19,17 @@ from swiftem._typing import Theta
 from swiftem._warn import warn
 from swiftem.budget import Budget, read_memory_limit
 from swiftem.data.rows.array_source import ArraySource
-from swiftem.data.rows.stored_source import StoredSource
+from swiftem.data.units.collections import is_planned
+from swiftem.engine.threads import one_thread
 from swiftem.estimators.fit_checkpoint import FitCheckpoint, open_fit
 from swiftem.estimators.history import History
-from swiftem.estimators.mixture.base import Past, Read
+from swiftem.estimators.mixture.base import Past, Read, rows_of
 from swiftem.estimators.mixture.file import mixture_from_file, mixture_to_file
 from swiftem.estimators.mixture.fit import Fit, Fitting
 from swiftem.estimators.mixture.initial import DegenerateComponentWarning, Start, check_start, make_start
 from swiftem.estimators.mixture.online import OnlineMixture
-from swiftem.estimators.mixture.plan import MOST_PASSES, make_plan
+from swiftem.estimators.mixture.optima.race import is_race, raced_start
+from swiftem.estimators.mixture.plan import MOST_PASSES, kernels_for, make_plan
 from swiftem.estimators.mixture.scores import MixtureScores
 from swiftem.estimators.mixture.stored_rows import blocks_of, is_stored
 from swiftem.estimators.model_content import ModelContent
@@ -76,7 +78,7 @@ class MixtureEstimator(MixtureScores, Persistent, CallbackSupportMixin):  # type
         with kept or nullcontext():
             fitting, starts, seeds = self._prepare(read, kept)
             looks = None if fitting.plan.method else self.max_iter
-            stored = isinstance(read.source, StoredSource)
+            stored = not isinstance(read.source, ArraySource)
             rows = X if stored else read.X
             with Watcher(self, len(starts), rows, y, read.weight, looks, at_once=not stored) as watcher:
                 best = self._best(fitting, starts, seeds, watcher, kept)
@@ -94,21 +96,31 @@ class MixtureEstimator(MixtureScores, Persistent, CallbackSupportMixin):  # type
         size = model.size(read.X.shape[1])
         plan = make_plan(
             self.method, self.batch_size, self.step_size, n=source.n,
-            n_components=self.n_components, size=size,
+            n_components=self.n_components, size=size, per_sample=rows_of(source) / source.n,
         )  # fmt: skip
         method = EM() if plan.method is None else plan.method
         check_access(method, source)
         reserved = budget.reserve(source, method, statistics=size, starts=True)
         if kept is not None:
             kept.allocate = reserved.make_memory
-        problem = Problem(model, source, budget=budget)
+        kernels = kernels_for(rows_of(source), size)
+        starting = problem = Problem(model, source, kernels=kernels, budget=budget)
+        if plan.method is not None:
+            problem = Problem(model, source, bound=starting.bound, budget=budget)
+        races = is_race(self, problem)
 
         def make() -> tuple[list[Start], list[int]]:
             random_state = check_random_state(self.random_state)
             if self._goes_on():
                 starts = [Start(self._theta(problem.bound.d), None, 0)]
             else:
-                starts = [make_start(self, problem, random_state, read.kept) for _ in range(self.n_init)]
+                with one_thread() if kernels == "numpy" else nullcontext():  # as passes have
+                    if races:
+                        starts = [raced_start(self, starting, random_state)]
+                    else:
+                        starts = [
+                            make_start(self, starting, random_state, read.kept) for _ in range(self.n_init)
+                        ]
             seeds = [0] * len(starts)
             if plan.method is not None:
                 seeds = random_state.randint(np.iinfo(np.int32).max, size=len(starts)).tolist()
@@ -116,7 +128,7 @@ class MixtureEstimator(MixtureScores, Persistent, CallbackSupportMixin):  # type
 
         def check(made: Any) -> None:
             found, seeds_of = made
-            if len(found) != len(seeds_of) or len(found) != (1 if self._goes_on() else self.n_init):
+            if len(found) != len(seeds_of) or len(found) != (1 if races or self._goes_on() else self.n_init):
                 raise ValueError("there are more starts, or fewer")
             for start, seed in zip(found, seeds_of, strict=True):
                 check_start(problem.bound, start.theta, start.s)
@@ -135,13 +147,13 @@ class MixtureEstimator(MixtureScores, Persistent, CallbackSupportMixin):  # type
         # em's last bound is that of the parameters before its last M-step. Another method's is that of this
         # start itself: the first pass would gain nothing, as if it had converged.
         after_em = self._goes_on() and getattr(self, "method_", "em") == "em"
-        last_bound = self.lower_bound_ if after_em else None
+        last = (self.lower_bound_, self.__dict__.get("_last_gain", inf)) if after_em else None
         failures: list[ValueError] = []
 
         def one(number: int, watch: StartWatch) -> Fit:
             try:
                 return fitting.fit(
-                    starts[number], seeds[number], watch, last_bound=last_bound,
+                    starts[number], seeds[number], watch, last=last,
                     keeper=None if kept is None else kept.of_start(number),
                 )  # fmt: skip
             except ValueError as error:
@@ -160,8 +172,9 @@ class MixtureEstimator(MixtureScores, Persistent, CallbackSupportMixin):  # type
         self.converged_ = fit.converged
         self.n_iter_ = int(np.ceil(fit.passes - 1e-9))
         self.lower_bound_, self.lower_bounds_ = fit.bound, list(fit.bounds)
-        self.method_, self.history_ = fitting.plan.name, History(fit.moments)
+        self.method_, self.history_ = fitting.plan.name, History(fit.moments, fit.moves)
         self._set_theta(fit.theta, read.X.dtype)
+        self._last_gain = fit.last_gain
         self.__dict__.pop("_online", None)
         self._past = Past(fit.s, fitting.problem.bound.about, read.total_weight)
         if fitting.plan.method is None:
@@ -221,7 +234,7 @@ class MixtureEstimator(MixtureScores, Persistent, CallbackSupportMixin):  # type
         sample_weight : array-like, shape (n,), optional
             Non-negative weights.
         """
-        if is_stored(X):
+        if is_stored(X) or is_planned(X):
             for rows, weights in blocks_of(X, sample_weight):
                 self.partial_fit(rows, sample_weight=weights)
             return self

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from swiftem.estimators.fit_checkpoint import KEEPING
+from swiftem.estimators.history import History
 from swiftem.estimators.mixture.base import MixtureBase, Past
 from swiftem.estimators.mixture.content import ONLINE, SAMPLE, read_online, read_past
 from swiftem.estimators.mixture.online import OnlineMixture
@@ -40,7 +41,8 @@ def mixture_to_file(estimator: MixtureBase) -> tuple[dict[str, Any], dict[str, N
         header[name] = plain(getattr(estimator, name, None))
     if hasattr(estimator, "feature_names_in_"):
         header["feature_names_in_"] = [str(name) for name in estimator.feature_names_in_]
-    header["history"] = [list(moment) for moment in getattr(estimator, "history_", [])]
+    history = getattr(estimator, "history_", History())
+    header["history"], header["moves"] = [list(moment) for moment in history], history.moves
     arrays |= estimator._fitted_arrays()
     arrays["lower_bounds_"] = np.asarray(getattr(estimator, "lower_bounds_", []), dtype=np.float64)
     past: Past | None = estimator.__dict__.get("_past")

@@ -7,12 +7,14 @@ the private methods that scikit-learn's own tests call. All computations are rep
 from __future__ import annotations
 
 import os
+from numbers import Integral
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn import mixture
 from sklearn.mixture._gaussian_mixture import _compute_precision_cholesky_from_precisions
+from sklearn.utils._param_validation import Interval, StrOptions
 
 from swiftem._checks import check_real
 from swiftem._typing import Array, Theta
@@ -40,20 +42,24 @@ class GaussianMixture(GaussianQueries, mixture.GaussianMixture):  # type: ignore
     covariance_type : {"full", "tied", "diag", "spherical"}
         Kind of the covariances.
     tol : float
-        A fit ends when the mean log-likelihood gains less than this per pass. For stochastic methods the gain
-        is averaged over an epoch and compared with its noise: see
-        :class:`swiftem.estimators.mixture.look.Look`.
+        A fit converged if a pass of em gains less in the mean log-likelihood, and all further passes
+        together less than eight times ``tol``, by extrapolation: see
+        :mod:`swiftem.estimators.mixture.optima.remaining`. Stochastic methods end with passes of em that
+        decide it.
     reg_covar : float
         Added to the variances in the M-step.
     max_iter : int
         Maximum number of passes over the data: E-step evaluations divided by n. Evaluations of the objective
         and the final pass that certifies convergence are not counted.
     n_init : int
-        Number of starts; the best fit is kept. They run in parallel threads.
-    init_params : {"kmeans", "k-means++", "random", "random_from_data"}, callable or array-like
-        How a fit starts. A callable gets (X, n_components, random_state), with the rows of positive weight,
-        and returns labels (n,) or responsibilities (n, M); an array holds one of these. "kmeans" uses
-        mini-batches from 100,000 rows.
+        With ``init_params="race"`` each one beyond the first adds candidates to the race. Otherwise fits; the
+        best is kept. They run in parallel threads.
+    init_params : {"race", "kmeans", "k-means++", "random", "random_from_data"}, callable or array-like
+        How a fit starts. "race": from the best of several candidates of different kinds, compared on a sample
+        (:mod:`swiftem.estimators.mixture.optima.race`); with fewer than 1,000 rows, or 10 per component, or
+        if a part of the start is given, it is "kmeans". The other names are scikit-learn's; "kmeans" is by
+        mini-batches from 100,000 rows on. A callable is given (X, n_components, random_state), with the rows
+        that have weight, and returns labels (n,) or responsibilities (n, M); an array holds one of these.
     weights_init, means_init, precisions_init : array-like, optional
         Initial values, as in scikit-learn.
     random_state : int, RandomState or None
@@ -70,6 +76,10 @@ class GaussianMixture(GaussianQueries, mixture.GaussianMixture):  # type: ignore
         Rows that a stochastic method draws per iteration.
     step_size : float, callable or "auto"
         Step γ of a stochastic method, or a schedule of :mod:`swiftem.schedules`.
+    moves : int or "auto"
+        Split-and-merge moves that a race may accept at its end, on the sample
+        (:mod:`swiftem.estimators.mixture.optima.moves`): by default 8; 0 is none. They are counted in
+        ``history_.moves``.
     concentration : float, optional
         α ≥ 1 of a symmetric Dirichlet prior on the weights.
     prior : NormalInverseWishart, optional
@@ -100,7 +110,8 @@ lower_bounds_, n_features_in_, feature_names_in_
     method_ : str
         The method that was used.
     history_ : History
-        Passes, seconds, objective, step size and rejected steps at each evaluation.
+        Passes, seconds, objective, step size and rejected steps at each evaluation; ``history_.moves`` is how
+        many split-and-merge moves were accepted before.
     stationarity_ : float
         Relative distance of the statistics from those of one more E-step, without a unit: 0 at a stationary
         point. Computed by one pass at the end of the fit.
@@ -123,6 +134,7 @@ lower_bounds_, n_features_in_, feature_names_in_
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **mixture.GaussianMixture._parameter_constraints,
         **MixtureBase._shared_constraints,
+        "moves": [StrOptions({"auto"}), Interval(Integral, 0, None, closed="left")],
         "prior": [None, NormalInverseWishart],
     }
 
@@ -135,7 +147,7 @@ lower_bounds_, n_features_in_, feature_names_in_
         reg_covar: float = 1e-6,
         max_iter: int = 100,
         n_init: int = 1,
-        init_params: Any = "kmeans",
+        init_params: Any = "race",
         weights_init: ArrayLike | None = None,
         means_init: ArrayLike | None = None,
         precisions_init: ArrayLike | None = None,
@@ -146,6 +158,7 @@ lower_bounds_, n_features_in_, feature_names_in_
         method: str | Method = "auto",
         batch_size: int | str = "auto",
         step_size: Any = "auto",
+        moves: int | str = "auto",
         concentration: float | None = None,
         prior: NormalInverseWishart | None = None,
         memory_limit: int | str | None = None,
@@ -163,6 +176,7 @@ lower_bounds_, n_features_in_, feature_names_in_
         self.method = method
         self.batch_size = batch_size
         self.step_size = step_size
+        self.moves = moves
         self.concentration = concentration
         self.prior = prior
         self.memory_limit = memory_limit

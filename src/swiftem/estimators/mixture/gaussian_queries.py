@@ -125,7 +125,7 @@ class GaussianQueries(MixtureEstimator):
         theirs = mixture.GaussianMixture()
         known = theirs.get_params()
         values = {name: value for name, value in self.get_params(deep=False).items() if name in known}
-        if not isinstance(values["init_params"], str):
+        if not isinstance(values["init_params"], str) or values["init_params"] == "race":
             values["init_params"] = "kmeans"
         theirs.set_params(**values)
         theirs._set_parameters(tuple(np.copy(getattr(self, name)) for name in FITTED))

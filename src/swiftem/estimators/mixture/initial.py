@@ -15,6 +15,7 @@ from swiftem.checkpoints.check_position import check_form
 from swiftem.data.rows.array_source import ArraySource
 from swiftem.data.rows.stored_source import StoredSource
 from swiftem.data.source import Source
+from swiftem.data.units.unit_source import UnitSource
 from swiftem.engine.expectation import BLOCK
 from swiftem.engine.threads import openmp_after_fork
 from swiftem.estimators.mixture.stored_rows import some_rows
@@ -55,11 +56,17 @@ class Start(NamedTuple):
         The statistics that they are the M-step of, where they are one.
     empty : int
         How many components had no row and were set to rows drawn at random.
+    raced : bool
+        Whether it has won a race, and so is close to an optimum.
+    moves : int
+        Split-and-merge moves that were accepted in it.
     """
 
     theta: Theta
     s: Array | None
     empty: int
+    raced: bool = False
+    moves: int = 0
 
 
 def check_start(bound: BoundComponents, theta: Any, s: Any) -> None:
@@ -84,7 +91,7 @@ def make_start(
     ``kept`` says which of the user's rows are those of the source, for arrays that are for all of them. Rows
     that are stored are not read for it as a whole: names and functions see a sample of them.
     """
-    bound, source = problem.bound, cast(ArraySource | StoredSource, problem.source)
+    bound, source = problem.bound, cast(ArraySource | StoredSource | UnitSource, problem.source)
     given: dict[str, Any] = estimator._given_start(bound.d)
     if len(given) == len(bound.like()):
         return Start(type(bound.like())(**given), None, 0)
@@ -92,7 +99,9 @@ def make_start(
     if kept is not None and not (isinstance(init_params, str) or callable(init_params)):
         given_rows = np.asarray(init_params)
         init_params = given_rows[kept] if len(given_rows) == len(kept) else given_rows
-    if isinstance(source, StoredSource) and (isinstance(init_params, str) or callable(init_params)):
+    if isinstance(source, UnitSource) and not (isinstance(init_params, str) or callable(init_params)):
+        raise TypeError("init_params must be a name or a function for a Dask collection, got an array.")
+    if not isinstance(source, ArraySource) and (isinstance(init_params, str) or callable(init_params)):
         source = some_rows(source, bound.model.n_components, random_state)
     s = start_statistics(init_params, problem.on(source), random_state)
     if bound.in_domain(s):
@@ -118,8 +127,8 @@ def start_statistics(
     Parameters
     ----------
     init_params : str, callable or array-like of shape (n,) or (n, M)
-        One of scikit-learn's four names; a function of (X, n_components, random_state) that returns labels
-        (n,) or responsibilities (n, M); or an array of these.
+        One of scikit-learn's four names, or "race", which is "kmeans" here; a function of (X, n_components,
+        random_state) that returns labels (n,) or responsibilities (n, M); or an array of these.
     problem : Problem
         Model and data; stored ones with an array of ``init_params`` alone.
     random_state : RandomState
@@ -147,7 +156,7 @@ def _responsibilities(
         return _given(init_params, n, n_components)
     X = source.y
     if isinstance(init_params, str):
-        if init_params == "kmeans":
+        if init_params in ("kmeans", "race"):
             return _of_labels(_kmeans(X, source.weight, n_components, random_state), n_components)
         if init_params == "random":
 
@@ -265,6 +274,7 @@ def reseed(
     bound: BoundComponents, source: Source, theta: Theta, s: Array, gone: Index, rng: np.random.Generator
 ) -> Theta:
     """Set components of θ, whose statistics are ``s``, to rows that the others explain worst."""
+    source = source.some if isinstance(source, UnitSource) else source
     batch = source.take(rng.choice(source.n, min(source.n, CANDIDATES), replace=False))
     worst = np.resize(np.argsort(bound.posterior(batch, theta)[1])[: len(gone)], len(gone))
     rows = np.asarray(batch.y, dtype=np.float64).reshape(len(batch.index), -1)[worst]

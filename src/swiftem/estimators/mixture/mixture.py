@@ -37,17 +37,16 @@ class Mixture(MixtureEstimator, DensityMixin):  # type: ignore[misc]
     family : {"bernoulli", "poisson"} or Family
         Distribution of the components: a name, or a family object (see :mod:`swiftem.models.families`).
     tol : float
-        A fit ends when the mean log-likelihood gains less than this per pass. For stochastic methods the gain
-        is averaged over an epoch and compared with its noise: see
-        :class:`swiftem.estimators.mixture.look.Look`.
+        A fit converged if a pass of em gains less in the mean log-likelihood, and all further passes together
+        less than eight times ``tol``: see :class:`swiftem.GaussianMixture`.
     smoothing : float
         Size of a conjugate prior, in rows per component; its features are the mean of all data. Zero gives
         the maximum likelihood estimate.
     max_iter : int
         Maximum number of passes over the data: E-step evaluations divided by n.
     n_init : int
-        Number of starts; the best fit is kept. They run in parallel threads.
-    init_params : {"kmeans", "k-means++", "random", "random_from_data"}, callable or array-like
+        Candidates in the race, or fits, as in :class:`swiftem.GaussianMixture`.
+    init_params : {"race", "kmeans", "k-means++", "random", "random_from_data"}, callable or array-like
         How a fit starts, as in :class:`swiftem.GaussianMixture`.
     weights_init : array-like, shape (M,), optional
         Weights to start from.
@@ -121,7 +120,7 @@ feature_names_in_
         smoothing: float = 1e-3,
         max_iter: int = 100,
         n_init: int = 1,
-        init_params: Any = "kmeans",
+        init_params: Any = "race",
         weights_init: ArrayLike | None = None,
         params_init: Mapping[str, ArrayLike] | None = None,
         random_state: Any = None,

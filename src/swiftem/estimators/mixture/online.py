@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from swiftem._typing import Array, Theta
 from swiftem.data.rows.array_source import ArraySource
+from swiftem.estimators.mixture.plan import kernels_for
 from swiftem.models.components import BoundComponents
 from swiftem.problem import Problem
 
@@ -149,7 +150,7 @@ class OnlineMixture:
     ) -> tuple[OnlineMixture, Theta]:
         """Return the state after a first batch, which is fitted as a whole."""
         theta = fit_rows(source, None)
-        problem = Problem(model, source)
+        problem = _problem(model, source)
         bound, e_step = problem.bound, problem.e_step
         s = e_step.full(theta)
         online = cls(
@@ -182,7 +183,7 @@ class OnlineMixture:
         """Return the state after one more batch; ``theta`` are the current parameters."""
         seen = self.seen + source.total_weight
         bound = self._bind(source, seen)
-        e_step = Problem(self.model, source, bound=bound).e_step
+        e_step = _problem(self.model, source, bound).e_step
         proxy = e_step.full(theta)
         now = replace(
             self, seen=seen, bound=-e_step.objective(theta), n_batches=self.n_batches + 1,
@@ -202,7 +203,7 @@ class OnlineMixture:
         if rows.n < self.model.n_components:
             return now, theta
         bound = self._bind(rows, self.seen)
-        e_step = Problem(self.model, rows, bound=bound).e_step
+        e_step = _problem(self.model, rows, bound).e_step
         try:
             fresh, near = fit_rows(rows, None), fit_rows(rows, theta)
         except ValueError:  # for example if all rows are equal: there is nothing better
@@ -229,6 +230,12 @@ class OnlineMixture:
         """Return the model for a batch, its prior divided by the weight of all rows seen."""
         bound: BoundComponents = self.model.bind(source, centre=self.centre)
         return bound.with_share(source.total_weight / seen)
+
+
+def _problem(model: Any, source: ArraySource, bound: BoundComponents | None = None) -> Problem:
+    """Return the problem of a batch, with the kernels for its size."""
+    d = source.y.reshape(source.n, -1).shape[1]
+    return Problem(model, source, bound=bound, kernels=kernels_for(source.n, model.size(d)))
 
 
 def _kept(model: Any, d: int) -> int:

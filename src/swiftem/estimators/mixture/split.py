@@ -22,7 +22,15 @@ import numpy as np
 
 from swiftem._typing import Array
 
-__all__ = ["double_component", "parameters_of", "split_component"]
+__all__ = [
+    "Gaussians",
+    "Split",
+    "apply_split",
+    "double_component",
+    "parameters_of",
+    "split_component",
+    "splits_of",
+]
 
 AXES = 2
 """Axes tried per component."""
@@ -67,21 +75,30 @@ class _Rows(NamedTuple):
 
 
 class _Parts(NamedTuple):
-    """Two parts of projections (n,) of zero mean and unit variance.
+    """Two parts of each of t projections (n,) of zero mean and unit variance.
 
-    ``share``, ``mean``, ``variance`` (2,) of the parts, ``label`` = Σ p log p + H, and ``first`` (n,), the
-    share π of the first part in each row.
+    ``share``, ``mean``, ``variance`` (2, t) of the parts, ``label`` (t,) = Σ p log p + H, and ``first``
+    (n, t), the share π of the first part in each row.
     """
 
     share: Array
     mean: Array
     variance: Array
-    label: float
+    label: Array
     first: Array
 
 
-class _Split(NamedTuple):
-    """The split of component ``k``: see :func:`_apply`."""
+class Gaussians(NamedTuple):
+    """Parameters of a mixture, by the names that an estimator has for them."""
+
+    covariance_type: str
+    weights_: Array
+    means_: Array
+    covariances_: Array
+
+
+class Split(NamedTuple):
+    """What to do to component ``k``, and the bound on what it ``gain`` s: see :func:`apply_split`."""
 
     k: int
     gain: float
@@ -117,26 +134,42 @@ def split_component(mixture: Any, X: Array, weight: Array | None = None) -> Para
     >>> np.sort(split_component(mixture, X)[1].ravel()).round() + 0.0
     array([ 0., 10., 16.])
     """
-    kind = mixture.covariance_type
     X = np.asarray(X, dtype=np.float64)
-    weight = np.ones(len(X)) if weight is None else weight
     r = np.asarray(mixture.predict_proba(X), dtype=np.float64)
+    found = splits_of(mixture, X, r, weight)
+    if not found:
+        return double_component(mixture)
+    return apply_split(mixture, max(found, key=lambda split: split.gain))
+
+
+def splits_of(mixture: Any, X: Array, r: Array, weight: Array | None = None) -> list[Split]:
+    """Return the best split of each component that has rows enough.
+
+    Parameters
+    ----------
+    mixture : GaussianMixture or Gaussians
+        The mixture.
+    X : ndarray, shape (n, d)
+        Rows.
+    r : ndarray, shape (n, M)
+        Their responsibilities.
+    weight : ndarray, shape (n,), optional
+        Their weights.
+    """
+    kind = mixture.covariance_type
+    weight = np.ones(len(X)) if weight is None else weight
     shares = (weight / weight.sum()) @ r
     scale = X.std(axis=0)
     scale[scale == 0] = 1.0
-    best: _Split | None = None
+    splits: list[Split] = []
     for k, share in enumerate(shares):
         own = np.flatnonzero(r[:, k] > SMALL)
         if len(own) < LEAST_ROWS:
             continue
         part = r[own, k] * weight[own]
         rows = _seen_by(mixture, k, X[own], part / part.sum())
-        for axis in _axes(kind, rows, scale).T:
-            for start in STARTS[: 2 if kind == "tied" else 3]:
-                found = _try(kind, k, float(share), rows, axis, start)
-                if best is None or found.gain > best.gain:
-                    best = found
-    return double_component(mixture) if best is None else _apply(mixture, best)
+        splits.append(_best_split(kind, k, float(share), rows, _axes(kind, rows, scale)))
+    return splits
 
 
 def double_component(mixture: Any) -> Parameters:
@@ -203,56 +236,69 @@ def _axes(kind: str, rows: _Rows, scale: Array) -> Array:
     return np.asarray(axes[:, np.argsort(-promise, kind="stable")[:AXES]])
 
 
-def _try(kind: str, k: int, share: float, rows: _Rows, axis: Array, start: Start) -> _Split:
-    """Return the split of a component with a share of all rows along an axis, and a bound on its gain."""
-    z = rows.whitened @ axis
-    mean = float(rows.weight @ z)
-    deviation = float(np.sqrt(rows.weight @ (z - mean) ** 2))
-    deviation = deviation if deviation > 0 else 1.0
-    z = (z - mean) / deviation
-    side = 1.0 if rows.weight @ z**3 >= 0 else -1.0
-    parts = _two_parts(z, rows.weight, (start[0], side * start[1], start[2]), shared=kind == "tied")
+def _best_split(kind: str, k: int, share: float, rows: _Rows, axes: Array) -> Split:
+    """Return the best split of a component with a share of all rows, along one of the axes (d, a)."""
+    starts = STARTS[: 2 if kind == "tied" else 3]
+    of = np.repeat(np.arange(axes.shape[1]), len(starts))  # every axis from every start: columns below
+    z = rows.whitened @ axes
+    mean = rows.weight @ z
+    z = z - mean
+    deviation = np.sqrt(rows.weight @ z**2)
+    deviation[deviation <= 0] = 1.0
+    z /= deviation
+    side = np.where(rows.weight @ z**3 >= 0, 1.0, -1.0)
+    first = [np.tile(np.array([start[part] for start in starts]).T, len(side)) for part in range(3)]
+    first[1] = first[1] * side[of]
+    parts = _two_parts(z[:, of], rows.weight, (first[0], first[1], first[2]), shared=kind == "tied")
+    deviation, mean = deviation[of], mean[of]
     if kind == "tied":
-        # The reduced spread of this component's rows is shared by all components.
-        between = share * deviation**2 * float(parts.share @ parts.mean**2)
-        spread = np.array([min(between, 0.99)])
+        # All components share what this one's rows are spread less by, once it is two.
+        between = share * deviation**2 * (parts.share * parts.mean**2).sum(axis=0)
+        spread = np.minimum(between, 0.99)[None]
         gain = share * parts.label - 0.5 * np.log(1.0 - spread[0])
     elif kind == "spherical":
-        d = len(axis)
+        d = len(axes)
         squares = ((rows.whitened - rows.weight @ rows.whitened) ** 2).sum(axis=1)
-        in_first = rows.weight * parts.first
-        of_parts = np.array([in_first @ squares, (rows.weight - in_first) @ squares]) / parts.share
+        whole = float(rows.weight @ squares)
+        in_first = (rows.weight * squares) @ parts.first
+        of_parts = np.array([in_first, whole - in_first]) / parts.share
         spread = np.maximum(of_parts - (deviation * parts.mean) ** 2, LEAST_VARIANCE * d) / d
-        whole = max(float(rows.weight @ squares) / d, LEAST_VARIANCE)
-        gain = share * (parts.label - 0.5 * d * float(parts.share @ np.log(spread / whole)))
+        whole = max(whole / d, LEAST_VARIANCE)
+        gain = share * (parts.label - 0.5 * d * (parts.share * np.log(spread / whole)).sum(axis=0))
     else:
         spread = parts.variance * deviation**2
-        gain = share * (parts.label - 0.5 * float(parts.share @ np.log(parts.variance)))
-    place = mean + deviation * parts.mean
-    return _Split(k, gain, parts.share, place, spread, rows.direction(axis))
+        gain = share * (parts.label - 0.5 * (parts.share * np.log(parts.variance)).sum(axis=0))
+    best = int(gain.argmax())
+    place = mean[best] + deviation[best] * parts.mean[:, best]
+    direction = rows.direction(axes[:, of[best]])
+    return Split(k, float(gain[best]), parts.share[:, best], place, spread[:, best], direction)
 
 
 def _two_parts(z: Array, weight: Array, start: Start, *, shared: bool) -> _Parts:
-    """Fit a mixture of two to projections of zero mean and unit variance, by a few iterations of em."""
+    """Fit a mixture of two to columns (n, t) of zero mean and unit variance, by a few iterations of em."""
     share, mean, variance = start
-    first = np.empty_like(z)
+    first, square = np.empty_like(z), z * z
     for _ in range(ITERATIONS):
-        log_density = np.log(share) - 0.5 * np.log(variance) - 0.5 * (z[:, None] - mean) ** 2 / variance
-        first = 1.0 / (1.0 + np.exp(np.clip(log_density[:, 1] - log_density[:, 0], -100.0, 100.0)))
-        r = weight * first
-        p = min(max(float(r.sum()), LEAST_SHARE), 1.0 - LEAST_SHARE)
+        # log p_2 − log p_1 of the densities is a polynomial of z.
+        half = 0.5 / variance
+        constant = np.log(share) - 0.5 * np.log(variance) - half * mean**2
+        slope = 2.0 * half * mean
+        logit = (constant[1] - constant[0]) + (slope[1] - slope[0]) * z + (half[0] - half[1]) * square
+        first = 1.0 / (1.0 + np.exp(np.clip(logit, -100.0, 100.0)))
+        r = weight[:, None] * first
+        p = np.clip(r.sum(axis=0), LEAST_SHARE, 1.0 - LEAST_SHARE)
         share = np.array([p, 1.0 - p])
-        total, square = float(r @ z), float(r @ z**2)
+        total, of_first = (r * z).sum(axis=0), (r * square).sum(axis=0)
         mean = np.array([total, -total]) / share
-        variance = np.maximum(np.array([square, 1.0 - square]) / share - mean**2, LEAST_VARIANCE)
+        variance = np.maximum(np.array([of_first, 1.0 - of_first]) / share - mean**2, LEAST_VARIANCE)
         if shared:
-            variance = np.full(2, share @ variance)
+            variance = np.repeat((share * variance).sum(axis=0)[None], 2, axis=0)
     inside = np.clip(first, 1e-300, 1.0 - 1e-16)
-    entropy = -float(weight @ (inside * np.log(inside) + (1.0 - inside) * np.log1p(-inside)))
-    return _Parts(share, mean, variance, float(share @ np.log(share)) + entropy, first)
+    entropy = -(weight @ (inside * np.log(inside) + (1.0 - inside) * np.log1p(-inside)))
+    return _Parts(share, mean, variance, (share * np.log(share)).sum(axis=0) + entropy, first)
 
 
-def _apply(mixture: Any, split: _Split) -> Parameters:
+def apply_split(mixture: Any, split: Split) -> Parameters:
     """Return the parameters after a split.
 
     Parts lie at ``place`` (2,) times the direction from the mean. For full and diag, ``spread`` (2,) is their

@@ -75,7 +75,7 @@ class Full(Covariance):
         d = means.shape[1]
         transposed = np.ascontiguousarray(np.swapaxes(factors, 1, 2))
         whitened = (transposed @ means[:, :, None])[:, :, 0]
-        row, column = np.tril_indices(d)
+        row, column = kernel.lower_triangle(d)
         precision = factors @ transposed
         products = precision[:, row, column] * np.where(row == column, -0.5, -1.0)
         phi = np.concatenate([(factors @ whitened[:, :, None])[:, :, 0], products], axis=1)

@@ -27,6 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from swiftem._typing import Array
+from swiftem.engine.reference.gaussian_components import lower_triangle
 from swiftem.models.components import Coefficients
 from swiftem.models.gaussian_theta import GaussianStatistics
 from swiftem.models.normal_inverse_wishart import BoundPrior
@@ -112,7 +113,7 @@ def vech_size(d: int) -> int:
 def _places(d: int) -> NDArray[np.intp]:
     """Return, for each entry of a symmetric d×d matrix, its index in the lower triangle, row by row."""
     places = np.empty((d, d), dtype=np.intp)
-    row, column = np.tril_indices(d)
+    row, column = lower_triangle(d)
     places[row, column] = places[column, row] = np.arange(len(row))
     return places
 
