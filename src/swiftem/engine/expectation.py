@@ -11,6 +11,7 @@ import numpy as np
 from swiftem._typing import Array, Index, Theta
 from swiftem.data.rows.stored_source import StoredSource
 from swiftem.data.source import Batch, Source
+from swiftem.data.units.unit_source import UnitSource
 from swiftem.models.components import BoundComponents
 from swiftem.models.documents import BoundDocuments
 from swiftem.models.gaussian_mixture import BoundGaussianMixture
@@ -188,6 +189,10 @@ def choose_expectation(
     ``kernels`` are as in :class:`swiftem.problem.Problem`.
     """
     compiled: Expectation | None = None
+    if isinstance(source, UnitSource):
+        from swiftem.engine.units import UnitExpectation
+
+        return UnitExpectation(model, source, between_blocks, kernels)
     if type(model) is BoundDocuments:
         from swiftem.engine.document_lane import CompiledDocuments, DocumentExpectation
 

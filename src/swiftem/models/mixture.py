@@ -130,6 +130,10 @@ class MixtureModel:
         self.kind.check_params(read)
         return MixtureTheta(found, read)
 
+    def middle(self, source: Source) -> Array:
+        """Return the mean of the features of all rows, (p,): what :meth:`bind` takes as ``centre``."""
+        return _moments(self.kind, source)[0]
+
     def bind(self, source: Source, *, centre: ArrayLike | None = None) -> BoundMixture:
         """Return the model for these data; a pass checks them, and finds the mean of their features.
 

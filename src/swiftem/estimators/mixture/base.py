@@ -19,6 +19,8 @@ from swiftem.data.rows.array_source import ArraySource
 from swiftem.data.rows.npy_source import NpySource
 from swiftem.data.rows.stored_source import StoredSource
 from swiftem.data.source import Source
+from swiftem.data.units.collections import is_planned, units_of
+from swiftem.data.units.unit_source import UnitSource
 from swiftem.estimators.history import History
 from swiftem.estimators.mixture.plan import METHOD_NAMES
 from swiftem.estimators.mixture.stored_rows import is_stored, open_rows
@@ -39,7 +41,7 @@ class Read(NamedTuple):
     X: NDArray[Any]
     weight: Array | None
     kept: NDArray[np.bool_] | None
-    source: ArraySource | StoredSource
+    source: ArraySource | StoredSource | UnitSource
 
     @property
     def total_weight(self) -> float:
@@ -61,7 +63,12 @@ def no_weights_beside(sample_weight: ArrayLike | None) -> None:
         raise ValueError("sample_weight must be given to the source, not as a separate argument.")
 
 
-def check_columns(estimator: Any, source: StoredSource, *, reset: bool) -> None:
+def rows_of(source: Source) -> int:
+    """Return the number of rows, those of units included."""
+    return source.rows if isinstance(source, UnitSource) else source.n
+
+
+def check_columns(estimator: Any, source: StoredSource | UnitSource, *, reset: bool) -> None:
     """Set the estimator's column names, or compare those of new rows with them.
 
     The same rules as scikit-learn's for arrays and data frames.
@@ -205,6 +212,8 @@ class MixtureBase(BaseEstimator, ABC):  # type: ignore[misc]
 
         The scale of the weights matters if there is a prior in counts, or if rows come ``in_batches``.
         """
+        if is_planned(X) or isinstance(X, UnitSource):
+            return self._read_stored(X, sample_weight, reset=reset, least=least)
         check_not_lazy("X", X)
         limited = self.memory_limit is not None
         if is_stored(X) or (limited and isinstance(X, np.memmap)):
@@ -234,12 +243,17 @@ class MixtureBase(BaseEstimator, ABC):  # type: ignore[misc]
 
     def _read_stored(self, X: Any, sample_weight: ArrayLike | None, *, reset: bool, least: int) -> Read:
         """Return stored rows as a source; they are not loaded."""
-        source = open_rows(X, sample_weight)
+        source: StoredSource | UnitSource
+        if isinstance(X, UnitSource):
+            no_weights_beside(sample_weight)
+            source = X
+        else:
+            source = units_of(X, sample_weight) if is_planned(X) else open_rows(X, sample_weight)
         (d,) = source.tail
         check_columns(self, source, reset=reset)
-        if reset and source.n < max(self.n_components, least):
+        if reset and rows_of(source) < max(self.n_components, least):
             raise ValueError(
                 "Expected n_samples >= n_components "
-                f"but got n_components = {self.n_components}, n_samples = {source.n}"
+                f"but got n_components = {self.n_components}, n_samples = {rows_of(source)}"
             )
         return Read(np.empty((0, d), dtype=source.dtype), None, None, source)

@@ -19,11 +19,11 @@ from swiftem._typing import Theta
 from swiftem._warn import warn
 from swiftem.budget import Budget, read_memory_limit
 from swiftem.data.rows.array_source import ArraySource
-from swiftem.data.rows.stored_source import StoredSource
+from swiftem.data.units.collections import is_planned
 from swiftem.engine.threads import one_thread
 from swiftem.estimators.fit_checkpoint import FitCheckpoint, open_fit
 from swiftem.estimators.history import History
-from swiftem.estimators.mixture.base import Past, Read
+from swiftem.estimators.mixture.base import Past, Read, rows_of
 from swiftem.estimators.mixture.file import mixture_from_file, mixture_to_file
 from swiftem.estimators.mixture.fit import Fit, Fitting
 from swiftem.estimators.mixture.initial import DegenerateComponentWarning, Start, check_start, make_start
@@ -78,7 +78,7 @@ class MixtureEstimator(MixtureScores, Persistent, CallbackSupportMixin):  # type
         with kept or nullcontext():
             fitting, starts, seeds = self._prepare(read, kept)
             looks = None if fitting.plan.method else self.max_iter
-            stored = isinstance(read.source, StoredSource)
+            stored = not isinstance(read.source, ArraySource)
             rows = X if stored else read.X
             with Watcher(self, len(starts), rows, y, read.weight, looks, at_once=not stored) as watcher:
                 best = self._best(fitting, starts, seeds, watcher, kept)
@@ -96,14 +96,14 @@ class MixtureEstimator(MixtureScores, Persistent, CallbackSupportMixin):  # type
         size = model.size(read.X.shape[1])
         plan = make_plan(
             self.method, self.batch_size, self.step_size, n=source.n,
-            n_components=self.n_components, size=size,
+            n_components=self.n_components, size=size, per_sample=rows_of(source) / source.n,
         )  # fmt: skip
         method = EM() if plan.method is None else plan.method
         check_access(method, source)
         reserved = budget.reserve(source, method, statistics=size, starts=True)
         if kept is not None:
             kept.allocate = reserved.make_memory
-        kernels = kernels_for(source.n, size)
+        kernels = kernels_for(rows_of(source), size)
         starting = problem = Problem(model, source, kernels=kernels, budget=budget)
         if plan.method is not None:
             problem = Problem(model, source, bound=starting.bound, budget=budget)
@@ -234,7 +234,7 @@ class MixtureEstimator(MixtureScores, Persistent, CallbackSupportMixin):  # type
         sample_weight : array-like, shape (n,), optional
             Non-negative weights.
         """
-        if is_stored(X):
+        if is_stored(X) or is_planned(X):
             for rows, weights in blocks_of(X, sample_weight):
                 self.partial_fit(rows, sample_weight=weights)
             return self

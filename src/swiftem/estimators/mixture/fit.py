@@ -15,6 +15,7 @@ from swiftem.certificate import certify
 from swiftem.data.draws import Seed
 from swiftem.estimators.fit_checkpoint import NoStart
 from swiftem.estimators.history import Moment
+from swiftem.estimators.mixture.base import rows_of
 from swiftem.estimators.mixture.initial import (
     DegenerateComponentWarning,
     Start,
@@ -210,7 +211,7 @@ class _OneFit:
             self._began = perf_counter() - kept["seconds"]
             self._runs = kept["runs"]
             if kept["remaining"] is not None:
-                self._remaining = Remaining(self._shared.tol, self._source.n, *kept["remaining"])
+                self._remaining = Remaining(self._shared.tol, rows_of(self._source), *kept["remaining"])
             self._kept_run, self._kept_look = kept["run"], kept["look"]
             self._rng.bit_generator.state = kept["rng"]
             return bool(kept["is_over"])
@@ -234,7 +235,7 @@ class _OneFit:
     def batch_em(self, last: tuple[float, float]) -> None:
         """Batch EM, from the saved state, or from the end of an earlier fit."""
         if self._remaining is None:
-            self._remaining = Remaining(self._shared.tol, self._source.n, *last)
+            self._remaining = Remaining(self._shared.tol, rows_of(self._source), *last)
         self.em(self._shared.max_passes - round(self.fit.passes), self._remaining, keeps=True)
 
     def em(
@@ -246,7 +247,7 @@ class _OneFit:
         With ``steps`` they are larger than those of em. Returns whether a callback stopped it.
         """
         fit, stop = self.fit, False
-        remaining = remaining or Remaining(self._shared.tol, self._source.n)
+        remaining = remaining or Remaining(self._shared.tol, rows_of(self._source))
         with DeferredInterrupt() as interrupt:
 
             def check() -> None:
@@ -279,7 +280,7 @@ class _OneFit:
 
     def _mend(self, s: Array, *, is_last: bool) -> bool:
         """Re-initialise components without rows, or collapsed ones without an M-step; return whether any."""
-        gone = dead(self._bound, self._source.n, s)
+        gone = dead(self._bound, rows_of(self._source), s)
         exists = self._bound.in_domain(s)
         if exists and (not len(gone) or is_last):
             return False
@@ -355,7 +356,7 @@ class _OneFit:
             fit.rejected = rejected + iterate.rejected
             step = float(gamma(iterate.k))
             stop = self._note(spent + iterate.passes, look.objective, step, method.name, iterate.theta)
-            if len(dead(self._bound, n, iterate.s)):
+            if len(dead(self._bound, rows_of(self._source), iterate.s)):
                 ended = "in trouble"
             elif iterate.rejected - last[1] == iterate.k - last[0]:
                 ended = "all rejected"

@@ -15,6 +15,7 @@ from swiftem.checkpoints.check_position import check_form
 from swiftem.data.rows.array_source import ArraySource
 from swiftem.data.rows.stored_source import StoredSource
 from swiftem.data.source import Source
+from swiftem.data.units.unit_source import UnitSource
 from swiftem.engine.expectation import BLOCK
 from swiftem.engine.threads import openmp_after_fork
 from swiftem.estimators.mixture.stored_rows import some_rows
@@ -90,7 +91,7 @@ def make_start(
     indices of the source's rows among the user's, for arrays that are for all of these. Stored rows are not
     read as a whole: names and functions get a sample of them.
     """
-    bound, source = problem.bound, cast(ArraySource | StoredSource, problem.source)
+    bound, source = problem.bound, cast(ArraySource | StoredSource | UnitSource, problem.source)
     given: dict[str, Any] = estimator._given_start(bound.d)
     if len(given) == len(bound.like()):
         return Start(type(bound.like())(**given), None, 0)
@@ -98,7 +99,9 @@ def make_start(
     if kept is not None and not (isinstance(init_params, str) or callable(init_params)):
         given_rows = np.asarray(init_params)
         init_params = given_rows[kept] if len(given_rows) == len(kept) else given_rows
-    if isinstance(source, StoredSource) and (isinstance(init_params, str) or callable(init_params)):
+    if isinstance(source, UnitSource) and not (isinstance(init_params, str) or callable(init_params)):
+        raise TypeError("init_params must be a name or a function for a Dask collection, got an array.")
+    if not isinstance(source, ArraySource) and (isinstance(init_params, str) or callable(init_params)):
         source = some_rows(source, bound.model.n_components, random_state)
     s = start_statistics(init_params, problem.on(source), random_state)
     if bound.in_domain(s):
@@ -271,6 +274,7 @@ def reseed(
     bound: BoundComponents, source: Source, theta: Theta, s: Array, gone: Index, rng: np.random.Generator
 ) -> Theta:
     """Set components of θ, whose statistics are ``s``, to the rows that the others explain worst."""
+    source = source.some if isinstance(source, UnitSource) else source
     batch = source.take(rng.choice(source.n, min(source.n, CANDIDATES), replace=False))
     worst = np.resize(np.argsort(bound.posterior(batch, theta)[1])[: len(gone)], len(gone))
     rows = np.asarray(batch.y, dtype=np.float64).reshape(len(batch.index), -1)[worst]

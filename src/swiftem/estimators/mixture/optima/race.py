@@ -28,6 +28,7 @@ import numpy as np
 
 from swiftem._typing import Theta
 from swiftem.engine.threads import get_threads, one_thread_blas
+from swiftem.estimators.mixture.base import rows_of
 from swiftem.estimators.mixture.initial import Start, make_start
 from swiftem.estimators.mixture.optima.accelerated import accelerated
 from swiftem.estimators.mixture.optima.kinds import kinds_for, start
@@ -100,7 +101,7 @@ def is_race(estimator: Any, problem: Problem) -> bool:
         problem.bound.d
     ):
         return False
-    return count > 1 and problem.source.n >= max(TOO_FEW * count, LEAST)
+    return count > 1 and rows_of(problem.source) >= max(TOO_FEW * count, LEAST)
 
 
 def raced_start(estimator: Any, problem: Problem, random_state: np.random.RandomState) -> Start:
@@ -150,7 +151,7 @@ class _Race:
     def run(self, n_init: int, moves: int) -> Raced:
         """Run it: a heat, another one for further ``n_init``, and the better one on the whole sample."""
         rows = min(self._sample.seen.n, max(LEAST_ROWS, PER_NUMBER * int(self._problem.bound.size)))
-        limit = min(MOST_WORK, WORK * self._problem.source.n) / 3
+        limit = min(MOST_WORK, WORK * rows_of(self._problem.source)) / 3
         count = max(FEWEST, min(CANDIDATES, int(limit / (rows * PASSES))))
         first = self._heat(count, rows)
         won = [self._whole(self._moved(first, moves))]

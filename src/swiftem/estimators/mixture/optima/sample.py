@@ -13,6 +13,7 @@ from swiftem.data.draws import spread_rows
 from swiftem.data.rows.array_source import ArraySource
 from swiftem.data.rows.stored_source import StoredSource
 from swiftem.data.source import Source
+from swiftem.data.units.unit_source import UnitSource
 from swiftem.estimators.mixture.stored_rows import SAMPLE_BYTES, in_memory
 from swiftem.problem import Problem
 
@@ -53,7 +54,7 @@ def draw_sample(source: Source, rng: np.random.Generator, *, dither: bool) -> Sa
 
     Parameters
     ----------
-    source : ArraySource or StoredSource
+    source : ArraySource, StoredSource or UnitSource
         The data.
     rng : Generator
         Source of randomness.
@@ -65,7 +66,7 @@ def draw_sample(source: Source, rng: np.random.Generator, *, dither: bool) -> Sa
         most = max(1000, min(MOST, SAMPLE_BYTES // source.row_bytes))
         taken = in_memory(source, spread_rows(source.n, most, np.random.default_rng(rng.integers(2**63))))
     else:
-        taken = cast(ArraySource, source)
+        taken = source.some if isinstance(source, UnitSource) else cast(ArraySource, source)
         rng.integers(2**63)  # the same number of draws: few rows give the same start, stored or not
     order = rng.choice(taken.n, min(taken.n, MOST), replace=False, shuffle=True)
     y, weight = taken.y[order], taken.weight
