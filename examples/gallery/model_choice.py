@@ -3,8 +3,8 @@ How many components?
 ====================
 
 ``swiftem.select`` fits every number of components with every kind of covariances, and ranks them by
-BIC. Each fit has a new start and one from a split of the fit before, so that the log-likelihood
-never falls with the number of components.
+BIC. Each fit has new starts and one from a split of the fit before, so that the log-likelihood never
+falls with the number of components.
 """
 
 import matplotlib.pyplot as plt

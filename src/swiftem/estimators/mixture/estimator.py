@@ -119,7 +119,7 @@ class MixtureEstimator(MixtureScores, Persistent, CallbackSupportMixin):  # type
             if self._goes_on():
                 starts = [Start(self._theta(problem.bound.d), None, 0)]
             else:
-                with one_thread() if kernels == "numpy" else nullcontext():  # as passes have
+                with one_thread() if kernels == "numpy" else nullcontext():  # as in passes
                     if races:
                         starts = [raced_start(self, starting, random_state)]
                     else:

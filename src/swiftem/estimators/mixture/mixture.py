@@ -42,15 +42,15 @@ class Mixture(MixtureEstimator, DensityMixin):  # type: ignore[misc]
         names, else by number: ``{"poisson": ["visits"], "bernoulli": ["yes", "member"]}``. Every column must
         be in exactly one block; blocks are independent given the component.
     tol : float
-        A fit converged if a pass of em gains less in the mean log-likelihood, and all further passes together
-        less than eight times ``tol``: see :class:`swiftem.GaussianMixture`.
+        A fit has converged if em gains less than this in the mean log-likelihood per pass, and all further
+        passes together would gain less than eight times this: see :class:`swiftem.GaussianMixture`.
     smoothing : float
         Size of a conjugate prior, in rows per component; its features are the mean of all data. Zero gives
         the maximum likelihood estimate.
     max_iter : int
         Maximum number of passes over the data: E-step evaluations divided by n.
     n_init : int
-        Candidates in the race, or fits, as in :class:`swiftem.GaussianMixture`.
+        Number of candidates in the race, or of fits, as in :class:`swiftem.GaussianMixture`.
     init_params : {"race", "kmeans", "k-means++", "random", "random_from_data"}, callable or array-like
         How a fit starts, as in :class:`swiftem.GaussianMixture`.
     weights_init : array-like, shape (M,), optional
