@@ -71,7 +71,7 @@ def read_table(
     ----------
     path : str or path
         ``.csv``, ``.tsv`` or ``.txt``: UTF-8 text with column names in the first line, delimited by commas,
-        tabs or semicolons (then also with decimal commas). A first line of nothing but numbers is a row.
+        tabs, semicolons (then also with decimal commas) or spaces. A first line of nothing but numbers is a row.
         ``.parquet``: needs pyarrow. ``.npy``: an array (n,) or (n, d), memory-mapped.
     columns : sequence of names or numbers, optional
         The columns to take, in this order; by default all that are numeric. Numbers are from 0, as integers,
