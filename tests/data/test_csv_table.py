@@ -168,17 +168,17 @@ def test_a_bad_cell_elsewhere_does_not_matter(tmp_path):
         (
             "a,b\n1,2\n3,\n",
             "must have a number in every cell, got a missing value in column 'b', line 3: "
-            "remove or fill in such lines.",
+            "fill in such lines, or skip them (read_table has skip_missing=True).",
         ),
         (
             "a,b\n1,2\n\n3,NA\n",
             "must have a number in every cell, got a missing value (NA) in column 'b', line 4: "
-            "remove or fill in such lines.",
+            "fill in such lines, or skip them (read_table has skip_missing=True).",
         ),
         (
             "a,b\n1,NaN\n2,1\n",
             "must have a number in every cell, got a missing value (NaN) in column 'b', line 2: "
-            "remove or fill in such lines.",
+            "fill in such lines, or skip them (read_table has skip_missing=True).",
         ),
         (
             "a,b\n1,2\n-inf,2\n",

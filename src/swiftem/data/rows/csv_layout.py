@@ -15,7 +15,7 @@ from swiftem.data.documents.formats.lines import decode_line
 __all__ = ["CsvLayout", "is_missing", "layout_of", "number_in", "records"]
 
 DELIMITERS = ("\t", ";", ",", " ")
-"""In this order: a decimal comma is no delimiter if there are semicolons. A space stands for any white space."""
+"""In this order: a decimal comma is no delimiter if there are semicolons. A space is any white space."""
 PIECE = 1 << 18
 """Bytes that are read at a time."""
 PEEKED = 1000

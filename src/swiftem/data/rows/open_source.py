@@ -13,7 +13,7 @@ from swiftem.data.rows.csv_source import CsvSource
 from swiftem.data.rows.npy_source import NpySource
 from swiftem.data.rows.parquet_source import ParquetSource
 from swiftem.data.rows.stored_source import StoredSource
-from swiftem.data.rows.table_columns import Column
+from swiftem.data.rows.table_columns import Column, Wanted
 from swiftem.data.rows.tables import ENDINGS, TEXT, find_table, said_whose
 
 __all__ = ["are_paths", "open_source"]
@@ -36,6 +36,7 @@ def open_source(
     columns: Sequence[Column] | None = None,
     weight: Column | None = None,
     *,
+    drop: Sequence[Column] = (),
     window: int | None = None,
 ) -> StoredSource:
     r"""Return the rows of files as a source: they are read as they are needed, not loaded.
@@ -49,6 +50,8 @@ def open_source(
         The columns to take, in this order; by default all that are numeric.
     weight : name or number, optional
         A column of weights, which is then not among the data.
+    drop : sequence of names or numbers, optional
+        Columns that are no data.
     window : int, optional
         Rows within which draws are shuffled; by default as many as 16 MiB hold. See
         :class:`swiftem.data.draws.BlockDraws`.
@@ -78,10 +81,9 @@ def open_source(
     >>> source.n, result.passes
     (500, 4.0)
     """
-    if isinstance(columns, str):
-        raise TypeError(f"columns must be a sequence of names or numbers, got the string {columns!r}.")
+    Wanted(columns, weight, drop)  # refuses a name in place of a list, before any file is opened
     if isinstance(path, np.ndarray):
-        return NpySource(path, columns, weight, window=window)
+        return NpySource(path, columns, weight, drop=drop, window=window)
     if not are_paths(path):
         what = "an empty one" if isinstance(path, list | tuple) and not path else type(path).__name__
         raise TypeError(f"path must be the name of a file or folder, or a list of them, got {what}.")
@@ -93,7 +95,7 @@ def open_source(
         raise ValueError(f"{other} must be of the format of {files[0]}: files of one fit have one format.")
     kind: Any = {"text": CsvSource, ".npy": NpySource, ".parquet": ParquetSource}[kinds.pop()]
     with said_whose(files[0] if len(files) == 1 else Path(f"{files[0]} or another of {len(files)} files")):
-        source: StoredSource = kind(files, columns, weight, window=window)
+        source: StoredSource = kind(files, columns, weight, drop=drop, window=window)
     return source
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from swiftem._typing import Array
@@ -17,7 +18,7 @@ from swiftem.data.rows.csv_layout import layout_of, number_in
 from swiftem.data.rows.csv_source import read_csv
 from swiftem.data.rows.npy_source import read_npy
 from swiftem.data.rows.parquet_source import parquet_names, read_parquet
-from swiftem.data.rows.table_columns import Column, left_out_of, shortened
+from swiftem.data.rows.table_columns import Column, Wanted, left_out_of, shortened
 from swiftem.data.sample_weight import checked_weights
 
 __all__ = ["ENDINGS", "TEXT", "Table", "find_table", "is_table", "read_names", "read_table", "said_whose"]
@@ -39,11 +40,15 @@ class Table:
     names : tuple of str
         The names of the d columns; empty where the file has none.
     weights : ndarray, shape (n,), or None
-        The column of weights, where one was asked for.
+        The column of weights, if one was asked for.
     left_out : dict of str to str
         Columns that are no data, with the reason.
     notes : tuple of str
         What a user should know about how the file was read, in sentences.
+    labels : ndarray of str, shape (n,), or None
+        The column of labels, if one was asked for; an empty text is a missing label.
+    rows : ndarray of int, shape (n,), or None
+        Numbers of the rows in the file, from 0, if some were skipped.
     """
 
     values: NDArray[Any]
@@ -51,6 +56,8 @@ class Table:
     weights: Array | None = None
     left_out: dict[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    labels: NDArray[Any] | None = None
+    rows: NDArray[np.intp] | None = None
 
 
 def is_table(path: str | os.PathLike[str]) -> bool:
@@ -63,7 +70,13 @@ def is_table(path: str | os.PathLike[str]) -> bool:
 
 
 def read_table(
-    path: str | os.PathLike[str], columns: Sequence[Column] | None = None, weights: Column | None = None
+    path: str | os.PathLike[str],
+    columns: Sequence[Column] | None = None,
+    weights: Column | None = None,
+    *,
+    drop: Sequence[Column] = (),
+    label: Column | None = None,
+    skip_missing: bool = False,
 ) -> Table:
     r"""Return the numeric columns of a file.
 
@@ -71,18 +84,26 @@ def read_table(
     ----------
     path : str or path
         ``.csv``, ``.tsv`` or ``.txt``: UTF-8 text with column names in the first line, delimited by commas,
-        tabs, semicolons (then also with decimal commas) or spaces. A first line of nothing but numbers is a row.
-        ``.parquet``: needs pyarrow. ``.npy``: an array (n,) or (n, d), memory-mapped.
+        tabs, semicolons (then also with decimal commas) or spaces. A first line of nothing but numbers is a
+        row. ``.parquet``: needs pyarrow. ``.npy``: an array (n,) or (n, d), memory-mapped.
     columns : sequence of names or numbers, optional
         The columns to take, in this order; by default all that are numeric. Numbers are from 0, as integers,
         or as digits where no column has that name.
     weights : name or number, optional
         A column of weights, which is then not among the data.
+    drop : sequence of names or numbers, optional
+        Columns that are no data.
+    label : name or number, optional
+        A column of labels, of text or of numbers, which is then not among the data.
+    skip_missing : bool
+        Whether to leave out rows with a missing value in the data or the weights. An infinity is an error
+        all the same.
 
     Returns
     -------
     Table
-        Text, times, and columns without a name or without a value are left out, and noted.
+        Text, times, and columns without a name or without a value are left out, and noted. So are rows that
+        are skipped.
 
     Raises
     ------
@@ -110,24 +131,44 @@ def read_table(
     >>> table.names, table.left_out
     (('length', 'width'), {'kind': 'text'})
     """
-    if isinstance(columns, str):
-        raise TypeError(f"columns must be a sequence of names or numbers, got the string {columns!r}.")
+    wanted = Wanted(columns, weights, drop, label)
     file, ending = find_table(path)
     notes: list[str] = []
     with said_whose(file):
         if ending in TEXT:
-            values, weight, chosen, layout = read_csv(file, columns, weights)
+            values, weight, chosen, cells, layout = read_csv(file, wanted, skip_missing)
             notes += _about_header(file, layout.names)
         else:
-            values, weight, chosen = (read_npy if ending == ".npy" else read_parquet)(file, columns, weights)
+            read = read_npy if ending == ".npy" else read_parquet
+            values, weight, chosen, cells = read(file, wanted, skip_missing)
     notes += left_out_of([file], [chosen])
+    labels = None if cells is None else np.array(cells, dtype=object)
+    kept = _complete(file, values, weight) if skip_missing else None
+    if kept is not None:
+        notes.append(
+            f"Skipped {len(values) - len(kept):,} of {len(values):,} rows of {file}: missing values."
+        )
+        values = values[kept]
+        weight, labels = (None if part is None else part[kept] for part in (weight, labels))
     if weight is not None:
         checked_weights(file, weight)
         if not weight.any():
             raise ValueError(f"{file} must have a positive weight, got only zeros.")
     for note in notes:
         log.info(note)
-    return Table(values, chosen.names, weight, chosen.left_out, tuple(notes))
+    return Table(values, chosen.names, weight, chosen.left_out, tuple(notes), labels, kept)
+
+
+def _complete(file: Path, values: NDArray[Any], weight: Array | None) -> NDArray[np.intp] | None:
+    """Return the numbers of the rows without a missing value; None if that is all of them."""
+    missing = np.isnan(values).any(axis=1)
+    if weight is not None:
+        missing |= np.isnan(weight)
+    if not missing.any():
+        return None
+    if missing.all():
+        raise ValueError(f"{file} must have a row without a missing value, got none among {len(values):,}.")
+    return np.flatnonzero(~missing)
 
 
 def read_names(path: str | os.PathLike[str]) -> tuple[str, ...]:
