@@ -16,7 +16,7 @@ from swiftem.data.rows.stored_source import StoredSource
 from swiftem.data.rows.table_columns import Column, Wanted
 from swiftem.data.rows.tables import ENDINGS, TEXT, find_table, said_whose
 
-__all__ = ["are_paths", "open_source"]
+__all__ = ["are_paths", "open_source", "table_files"]
 
 
 def are_paths(data: Any) -> bool:
@@ -87,7 +87,9 @@ def open_source(
     if not are_paths(path):
         what = "an empty one" if isinstance(path, list | tuple) and not path else type(path).__name__
         raise TypeError(f"path must be the name of a file or folder, or a list of them, got {what}.")
-    files = [file for part in (path if isinstance(path, list | tuple) else [path]) for file in _files(part)]
+    files = [
+        file for part in (path if isinstance(path, list | tuple) else [path]) for file in table_files(part)
+    ]
     endings = [find_table(file)[1] for file in files]
     kinds = {"text" if ending in TEXT else ending for ending in endings}
     if len(kinds) > 1:
@@ -99,7 +101,7 @@ def open_source(
     return source
 
 
-def _files(path: str | os.PathLike[str]) -> list[Path]:
+def table_files(path: str | os.PathLike[str]) -> list[Path]:
     """Return a file, or the tables in a folder."""
     file = Path(path)
     if not file.is_dir():

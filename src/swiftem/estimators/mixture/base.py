@@ -132,6 +132,7 @@ class MixtureBase(BaseEstimator, ABC):  # type: ignore[misc]
     method_: str
     history_: History
     stationarity_: float
+    log_likelihood_: float
     n_features_in_: int
     feature_names_in_: NDArray[Any]
 
@@ -173,7 +174,8 @@ class MixtureBase(BaseEstimator, ABC):  # type: ignore[misc]
         self.n_features_in_ = d
         self.converged_, self.n_iter_, self.lower_bound_ = True, 0, -inf
         self.lower_bounds_ = []
-        self.method_, self.history_, self.stationarity_ = "given", History([]), np.nan
+        self.method_, self.history_ = "given", History([])
+        self.stationarity_ = self.log_likelihood_ = np.nan
 
     def _bind(self, source: Source) -> BoundComponents:
         """Return the model for rows that are not to be fitted."""

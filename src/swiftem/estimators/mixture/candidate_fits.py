@@ -27,7 +27,10 @@ __all__ = ["GAUSSIAN", "KINDS", "AnyMixture", "CandidateFits", "Criterion", "Fit
 KINDS = ("full", "tied", "diag", "spherical")
 SAMPLE = 2000
 """Rows by which the component to split is chosen."""
-FIT = ("converged_", "n_iter_", "lower_bound_", "lower_bounds_", "method_", "history_", "stationarity_")
+FIT = (
+    "converged_", "n_iter_", "lower_bound_", "lower_bounds_", "method_", "history_", "stationarity_",
+    "log_likelihood_",
+)  # fmt: skip
 """How a fit went, which is true of its mixture with a component doubled, too."""
 GAUSSIAN = "gaussian"
 """The family that :class:`swiftem.GaussianMixture` is for."""

@@ -170,6 +170,7 @@ class MixtureEstimator(MixtureScores, Persistent, CallbackSupportMixin):  # type
             except KeyboardInterrupt:
                 fit.interrupted = True
         self.stationarity_ = fit.stationarity
+        self.log_likelihood_ = float(fitting.problem.bound.penalty(fit.theta) - fit.objective)
         if fit.reseeded:
             warn(
                 f"Components died, collapsed or had no rows, and were set to other rows, {fit.reseeded} "
@@ -249,7 +250,8 @@ class MixtureEstimator(MixtureScores, Persistent, CallbackSupportMixin):  # type
         self._set_theta(theta, read.X.dtype)
         self.converged_, self.method_, self.n_iter_ = False, "sem", online.n_batches
         self.lower_bound_, self.lower_bounds_ = online.bound, []
-        self.history_, self.stationarity_ = History([]), np.nan
+        self.history_ = History([])
+        self.stationarity_ = self.log_likelihood_ = np.nan
         return self
 
     def _fit_first(self, source: ArraySource, theta: Theta | None) -> Theta:

@@ -104,6 +104,9 @@ lower_bounds_, n_features_in_, feature_names_in_
     stationarity_ : float
         Distance of the statistics from those of a further E-step, over their size, without a unit: 0 at a
         stationary point. From one pass at the end of the fit.
+    log_likelihood_ : float
+        Mean log-likelihood of the rows, without a prior, by the same pass: what ``score`` returns for them,
+        up to rounding. NaN if the fit was interrupted.
 
     Examples
     --------

@@ -78,8 +78,8 @@ class Mixture(MixtureEstimator, DensityMixin):  # type: ignore[misc]
         ``probabilities`` (M, d).
     family_ : Family
         The family.
-    converged_, n_iter_, lower_bound_, lower_bounds_, method_, history_, stationarity_, n_features_in_, \
-feature_names_in_
+    converged_, n_iter_, lower_bound_, lower_bounds_, method_, history_, stationarity_, log_likelihood_, \
+n_features_in_, feature_names_in_
         As in :class:`swiftem.GaussianMixture`; the bounds are minus the penalised objective.
 
     Examples
