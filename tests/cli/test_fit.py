@@ -214,7 +214,7 @@ class TestRefused:
         for out, words in (
             (tmp_path, "is a folder: name a file."),
             (tmp_path / "file" / "a.model", "cannot be written"),
-            (os.devnull, "is no ordinary file: name another one."),
+            (os.devnull, "is not an ordinary file: name another one."),
             (tmp_path / "a.csv", "has the ending of a table: name the model a.model, say."),
         ):
             code, output = invoke("fit", flowers, "-m", 2, "-o", out)

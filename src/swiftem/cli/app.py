@@ -147,7 +147,7 @@ def topics(
         Path | None,
         typer.Argument(
             metavar="CORPUS",
-            help="A folder of text files, a text file with one document a line, CSV or Parquet with a "
+            help="A folder of text files, a text file with one document per line, CSV or Parquet with a "
             "column of text, or counts (UCI bag-of-words, lda-c, MatrixMarket, SciPy's .npz). "
             "Without it, the docstrings of the Python packages that are installed.",
         ),
@@ -166,13 +166,13 @@ def topics(
         ),
     ] = Path("results/topics"),
     words: Annotated[
-        int, typer.Option(metavar="N", min=1, help="How many words of texts to count: the most frequent.")
+        int, typer.Option(metavar="N", min=1, help="How many words to count: the most frequent ones.")
     ] = 5000,
     method: Annotated[
         Method,
         typer.Option(
             metavar="NAME",
-            help="em, sem, iem, sem-vr or fiem; auto reads each document once by sem and goes on with em.",
+            help="em, sem, iem, sem-vr or fiem; auto reads each document once by sem and continues with em.",
         ),
     ] = Method.auto,
     seed: SeedOption = 0,
@@ -183,17 +183,23 @@ def topics(
         CorpusFormat,
         typer.Option(
             metavar="NAME",
-            help="text, folder, csv, parquet, uci, lda-c, matrixmarket or npz; auto goes by the corpus' "
-            "ending and "
-            "its first lines.",
+            help="text, folder, csv, parquet, uci, lda-c, matrixmarket or npz; auto goes by the ending and "
+            "the first lines of the corpus.",
         ),
     ] = CorpusFormat.auto,
     text_column: Annotated[
         str | None, typer.Option(metavar="NAME", help="Column of a table that has the texts.")
     ] = None,
     vocabulary: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="For counts: the words, one a line.")
+        Path | None, typer.Option(metavar="FILE", help="For counts: the words, one per line.")
     ] = None,
+    as_text: Annotated[
+        bool,
+        typer.Option(
+            "--as-text",
+            help="Take CORPUS for texts even if it looks like markup, source code, data or single words.",
+        ),
+    ] = False,
     apply: Annotated[
         Path | None,
         typer.Option(metavar="MODEL", help="Find the topics of this model in CORPUS, instead of new ones."),
@@ -209,14 +215,18 @@ def topics(
         from swiftem.cli.topics import topics as run_topics
 
         request = TopicsRequest(
-            corpus, topics, out, words, method.value, seed, max_passes, format.value, text_column, vocabulary
-        )
+            corpus, topics, out, words, method.value, seed, max_passes, format.value, text_column,
+            vocabulary, as_text,
+        )  # fmt: skip
         raise typer.Exit(run_topics(request))
     if corpus is None:
         raise typer.BadParameter("name the corpus whose topics are to be found.", param_hint="CORPUS")
     from swiftem.cli.topics import apply_topics
 
-    apply_topics(apply, corpus, out, format=format.value, text_column=text_column, vocabulary=vocabulary)
+    apply_topics(
+        apply, corpus, out, format=format.value, text_column=text_column, vocabulary=vocabulary,
+        as_text=as_text,
+    )  # fmt: skip
 
 
 @app.command()
@@ -252,7 +262,7 @@ def reproduce(
         list[Path] | None,
         typer.Option(
             metavar="FILE",
-            help="For plsa: a text file, one document a line, instead of the built-in docstrings. "
+            help="For plsa: a text file, one document per line, instead of the built-in docstrings. "
             "May be given several times.",
         ),
     ] = None,

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from swiftem.estimators import GaussianMixture, Mixture
 
 __all__ = [
-    "criterion_text", "deviations", "mean_text", "numbers", "passes_text", "screen", "share_text",
+    "criterion_text", "deviations", "mean_text", "numbers", "passes_text", "screen",
     "show_components", "show_table", "width_of",
 ]  # fmt: skip
 
@@ -88,15 +88,6 @@ def criterion_text(value: float) -> str:
     '9084.70'
     """
     return f"{value:.2f}"
-
-
-def share_text(share: float) -> str:
-    """Return the share of a topic.
-
-    >>> share_text(0.12345)
-    '12.3%'
-    """
-    return f"{share:.1%}"
 
 
 def passes_text(model: Any) -> str:

@@ -126,7 +126,7 @@ class Clock:
     def tell(self, fit: TopicFit, objective: float, step: float, rejected: int, method: str) -> bool:
         """Add a moment; return whether to stop."""
         fit.moments.append(
-            Moment(fit.passes, perf_counter() - self._began, objective, step, rejected, method)
+            Moment(fit.passes - fit.tried, perf_counter() - self._began, objective, step, rejected, method)
         )
         return self._watch(fit.moments[-1], fit)
 

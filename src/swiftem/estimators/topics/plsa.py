@@ -87,7 +87,7 @@ class PLSA(
     max_iter : int
         Most passes over the data, in E-steps of entries: a document that is read by sem is gone over up to
         six times. Documents are read at least once, an epoch that has begun is finished, and passes by which
-        starts are compared do not count.
+        starts are compared do not count, here and in ``history_``.
     tol : float
         A fit ends when a pass gains less in the mean log-likelihood of a token, twice in a row; of a
         stochastic method, when two epochs do, or when their gain cannot be told from noise.
