@@ -51,9 +51,7 @@ def test_ctrl_c_writes_what_there_is(run, folder, tmp_path, monkeypatch):
     assert "Interrupted after 2 passes" in output
     assert "Interrupted: written is what there was (model.swiftem, topic_words.csv" in output
     assert files(tmp_path / "out") == FILES
-    assert "Interrupted after 2 passes" in (tmp_path / "out/topics.html").read_text(
-        encoding="utf-8"
-    )
+    assert "Interrupted after 2 passes" in (tmp_path / "out/topics.html").read_text(encoding="utf-8")
 
 
 @quickly

@@ -32,7 +32,7 @@ NUMBERS = "\n".join(
     ",".join(f"{x:.4f}" for x in row) for row in np.random.default_rng(0).normal(size=(30, 4))
 )
 JSON = json.dumps([{"id": number, "kind": "rice", "price": 1.5} for number in range(30)])
-PYTHON = Path(swiftem.__file__).with_name("posterior.py").read_text()
+PYTHON = Path(swiftem.__file__).with_name("e_step.py").read_text()
 C = "#include <stdio.h>\nint main() {\n    int i;\n    for (i = 0; i < 3; i++) {\n        f(i);\n    }\n}\n"
 IDS = [f"order-{number:04}-X" for number in range(40)]
 MAIL = (

@@ -162,7 +162,7 @@ def test_bars_are_as_wide_as_words_are_likely():
     assert 'style="width:100.0%;opacity:1.00"' in html
     assert 'style="width:25.0%;opacity:0.25"' in html
     text = words_of(html)
-    assert "topic 3 · 50\xa0% of all words · coherence −0.25" in html
+    assert "topic 3 · 50.0% of all words · coherence −0.25" in html
     assert "Most typical documents" not in text
 
 

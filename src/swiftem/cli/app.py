@@ -11,7 +11,7 @@ import typer
 
 from swiftem import __version__
 from swiftem.cli.choices import CorpusFormat, Experiments, Method
-from swiftem.cli.failures import INTERRUPTED, tell
+from swiftem.cli.failures import FAILED, INTERRUPTED, tell
 from swiftem.cli.fit_commands import fit, select
 from swiftem.cli.out_file import not_the_same, table_file, writable_folder
 from swiftem.cli.table_options import (
@@ -49,6 +49,9 @@ def run_command() -> None:
     except KeyboardInterrupt:  # while typer makes its commands
         tell("Interrupted.")
         sys.exit(INTERRUPTED)
+    except ImportError as error:  # while options are checked: a package is missing, or another version
+        tell(str(error))
+        sys.exit(FAILED)
     except SystemExit as end:  # while it reads arguments: it would end without a word
         if isinstance(getattr(end.__context__, "__cause__", None), KeyboardInterrupt):
             tell("Interrupted.")

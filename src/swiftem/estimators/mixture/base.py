@@ -11,7 +11,6 @@ from typing import Any, ClassVar, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
-from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
 from swiftem._checks import check_not_lazy
 from swiftem._typing import Array, Theta
@@ -23,6 +22,7 @@ from swiftem.estimators.history import History
 from swiftem.estimators.mixture.plan import METHOD_NAMES
 from swiftem.estimators.mixture.stored_rows import is_stored, open_rows
 from swiftem.estimators.model_content import ModelContent
+from swiftem.estimators.sklearn_parts import HasMethods, Interval, StrOptions
 from swiftem.estimators.validated import read_weights, validated
 from swiftem.methods import Method
 from swiftem.models.components import BoundComponents

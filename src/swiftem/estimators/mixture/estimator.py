@@ -9,8 +9,6 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import _fit_context
-from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
@@ -20,7 +18,7 @@ from swiftem._warn import warn
 from swiftem.budget import Budget, read_memory_limit
 from swiftem.data.rows.array_source import ArraySource
 from swiftem.data.rows.stored_source import StoredSource
-from swiftem.estimators.fit_checkpoint import FitCheckpoint, open_fit
+from swiftem.estimators.fit_checkpoint import CheckpointedClones, FitCheckpoint, open_fit
 from swiftem.estimators.history import History
 from swiftem.estimators.mixture.base import Past, Read
 from swiftem.estimators.mixture.file import mixture_from_file, mixture_to_file
@@ -32,6 +30,7 @@ from swiftem.estimators.mixture.scores import MixtureScores
 from swiftem.estimators.mixture.stored_rows import blocks_of, is_stored
 from swiftem.estimators.model_content import ModelContent
 from swiftem.estimators.persistence import Persistent
+from swiftem.estimators.sklearn_parts import CallbackSupportMixin, _fit_context, with_callbacks
 from swiftem.estimators.watch import StartWatch, Watcher
 from swiftem.methods import EM
 from swiftem.problem import Problem, check_access
@@ -46,7 +45,7 @@ REFIT_PASSES = 50
 """Of the fits to a sample."""
 
 
-class MixtureEstimator(MixtureScores, Persistent, CallbackSupportMixin):  # type: ignore[misc]
+class MixtureEstimator(CheckpointedClones, MixtureScores, Persistent, CallbackSupportMixin):  # type: ignore[misc]
     """``fit``, ``partial_fit``, ``save`` and ``load`` of all mixtures."""
 
     @with_callbacks  # type: ignore[untyped-decorator]

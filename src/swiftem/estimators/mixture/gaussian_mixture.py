@@ -12,7 +12,6 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn import mixture
-from sklearn.mixture._gaussian_mixture import _compute_precision_cholesky_from_precisions
 
 from swiftem._checks import check_real
 from swiftem._typing import Array, Theta
@@ -20,6 +19,7 @@ from swiftem.estimators.mixture.base import MixtureBase
 from swiftem.estimators.mixture.content import FITTED, read_gaussians
 from swiftem.estimators.mixture.gaussian_queries import GaussianQueries, covariances_of
 from swiftem.estimators.model_content import ModelContent
+from swiftem.estimators.sklearn_parts import _compute_precision_cholesky_from_precisions
 from swiftem.methods import Method
 from swiftem.models import GaussianMixtureModel, NormalInverseWishart
 

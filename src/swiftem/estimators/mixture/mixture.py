@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import DensityMixin
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from swiftem._checks import as_floats, check_int, check_simplex, shown
@@ -20,6 +19,7 @@ from swiftem.data.rows.array_source import ArraySource
 from swiftem.estimators.mixture.base import MixtureBase
 from swiftem.estimators.mixture.estimator import MixtureEstimator
 from swiftem.estimators.model_content import ModelContent
+from swiftem.estimators.sklearn_parts import Interval
 from swiftem.methods import Method
 from swiftem.models.families import Family, read_family
 from swiftem.models.mixture import MixtureModel, MixtureTheta

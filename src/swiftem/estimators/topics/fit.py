@@ -282,10 +282,9 @@ class TopicFitting:
         documents = self.documents
         assert isinstance(documents, Documents), "refused before"
         source = CountSource(documents.matrix(), None if (documents.weight == 1).all() else documents.weight)
-        model = PLSAModel(
-            len(self.alpha), alpha=float(self.alpha[0]) / source.total_weight,
-            beta=float(self.beta.flat[0]) / source.total_weight,
-        )  # fmt: skip
+        model = PLSAModel.from_counts(
+            len(self.alpha), source, alpha=float(self.alpha[0]), beta=float(self.beta.flat[0])
+        )
 
         def take(theta: Theta, s: Array) -> None:
             fit.topics, fit.doc_topic = theta.topic_word, theta.doc_topic
