@@ -15,7 +15,8 @@ from swiftem import models
 from swiftem.estimators import sklearn_parts
 
 ROOT = Path(__file__).parents[1]
-LATER = "import sklearn; sklearn.__version__ = '1.10.0'; import sklearn.callback as part; del part.with_callbacks; "
+LATER = "import sklearn; sklearn.__version__ = '1.10.0'; import sklearn.callback; "
+LATER += "del sklearn.callback.with_callbacks; "
 
 
 def test_dir_has_what_is_public_and_nothing_else():
@@ -55,8 +56,8 @@ def test_another_scikit_learn_is_a_sentence():
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert found.stderr.splitlines()[-1] == (
         f"ImportError: swiftem {swiftem.__version__} works with scikit-learn {sklearn_parts.WORKS}, not with "
-        "1.10.0, which has no sklearn.callback.with_callbacks: pip install 'scikit-learn==1.9.*', or install a later "
-        "swiftem."
+        "1.10.0, which has no sklearn.callback.with_callbacks: pip install 'scikit-learn==1.9.*', or install "
+        "a later swiftem."
     )
 
 
