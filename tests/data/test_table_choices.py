@@ -117,6 +117,14 @@ def test_nothing_is_left(tmp_path):
     )
 
 
+def test_a_file_of_nearly_that_name(tmp_path):
+    csv_file(tmp_path, "a\n1\n", "flowers.csv")
+    sentence = sentence_of(lambda: read_table(tmp_path / "flowrs.csv"), FileNotFoundError)
+    assert sentence.endswith(f"but does not exist: did you mean {tmp_path / 'flowers.csv'}?")
+    sentence = sentence_of(lambda: read_table(tmp_path / "fish.csv"), FileNotFoundError)
+    assert sentence.endswith("but does not exist.")
+
+
 def test_a_name_instead_of_a_list(tmp_path):
     file = csv_file(tmp_path, "a,b\n1,2\n")
     for call in (read_table, open_source):

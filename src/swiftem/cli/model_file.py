@@ -29,7 +29,7 @@ def read_header(path: Path) -> dict[str, Any]:
     """Return what a model's file says of itself: format, kind, header, and the versions that wrote it."""
     from swiftem.estimators.persistence import read_header
 
-    _check_file(path)
+    _check_file(path, "swiftem fit makes a model of it")
     return read_header(path)
 
 
@@ -47,13 +47,13 @@ def open_model(path: Path, kind: str | None = None) -> Any:
     return getattr(swiftem, kind).load(path)
 
 
-def _check_file(path: Path) -> None:
+def _check_file(path: Path, instead: str = "the model comes first, then the table") -> None:
     if path.is_dir():
         raise IsADirectoryError(f"{path} must be a model's file, got a folder.")
     if not path.exists():
         raise FileNotFoundError(f"{path} must be a model's file, but does not exist.")
     if is_table(path):
-        raise ValueError(f"{path} is a table, not a model: the model comes first, then the table.")
+        raise ValueError(f"{path} is a table, not a model: {instead}.")
 
 
 def names_of(model: Any) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -188,13 +189,25 @@ def find_table(path: str | os.PathLike[str]) -> tuple[Path, str]:
     if file.is_dir():
         raise IsADirectoryError(f"{file} must be a table ({', '.join(ENDINGS)}), got a folder.")
     if not file.exists():
-        raise FileNotFoundError(f"{file} must be a table ({', '.join(ENDINGS)}), but does not exist.")
+        close = _close_to(file)
+        instead = f": did you mean {close}?" if close else "."
+        raise FileNotFoundError(f"{file} must be a table ({', '.join(ENDINGS)}), but does not exist{instead}")
     ending = file.suffix.lower()
     if ending not in ENDINGS:
         raise ValueError(
             f"{file} must end in {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}, got {ending or 'no ending'}."
         )
     return file, ending
+
+
+def _close_to(file: Path) -> str:
+    """Return the table whose name is nearly that of a file that does not exist, if there is one."""
+    try:
+        names = [part.name for part in file.parent.iterdir() if is_table(part)]
+    except OSError:
+        return ""
+    found = get_close_matches(file.name, names, n=1, cutoff=0.8)
+    return str(file.with_name(found[0])) if found else ""
 
 
 @contextmanager
