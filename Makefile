@@ -40,15 +40,15 @@ check: $(VENV)/.dev.stamp ## check formatting, lint and types
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
-bench: $(VENV)/.demo.stamp ## run the benchmarks
-	$(BIN)/python -m benchmarks
+bench: $(VENV)/.demo.stamp ## run the benchmarks and write docs/benchmarks.md
+	$(BIN)/python -m benchmarks --page docs/benchmarks.md
 
-docs: $(VENV)/.docs.stamp ## build the documentation
+docs: $(VENV)/.docs.stamp ## build the documentation, with its examples executed
 	$(BIN)/sphinx-build -W -q docs docs/_build/html
 	@echo "Documentation: docs/_build/html/index.html"
 
 clean: ## remove the environment, caches and built docs (results/ stays)
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage* htmlcov build dist docs/_build
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage* htmlcov build dist docs/_build docs/api docs/gallery
 	find src tests benchmarks docs -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 # .venv/.ok holds the folder the environment was made in. It is set aside during an install, so an

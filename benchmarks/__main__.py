@@ -1,8 +1,7 @@
-"""``python -m benchmarks``: tables on the screen, and ``results/bench.csv``."""
+"""``python -m benchmarks``: tables on the screen, ``results/bench.csv``, and a page of the documentation."""
 
 from __future__ import annotations
 
-import csv
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -27,6 +26,7 @@ from benchmarks import (
 )
 from benchmarks.against import compared, read_run
 from benchmarks.environment import VERSIONS, environment
+from benchmarks.page import STORED, merged, page_of, write_rows
 from benchmarks.screen import sizes, table
 from benchmarks.timing import threads
 
@@ -61,11 +61,21 @@ def main(
     against: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", exists=True, dir_okay=False, help="A stored run: names what got slower since."
+            metavar="FILE", exists=True, dir_okay=False, help="A stored run: list what got slower since then."
+        ),
+    ] = None,
+    page: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Write the documentation's page; figures not measured now are kept."
         ),
     ] = None,
 ) -> None:
-    """Time swiftem against named peers, on one thread unless said otherwise."""
+    """Time swiftem against named peers, on one thread unless stated otherwise."""
+    if quick and page is not None:
+        raise typer.BadParameter(
+            "cannot be combined with --quick: its numbers mean nothing.", param_hint="--page"
+        )
     stored = [] if against is None else read_run(against)
     given = [name for part in only or () for name in part.split(",")]
     names = given or [name for name in FIGURES if not (quick and name == "memory")]
@@ -103,21 +113,19 @@ def main(
         console.print(table(rows, figure.LEAD))
         say(figure.NOTE)
         written += [{**fixed, **row.columns()} for row in rows]
-        _write(written, file)
+        write_rows(written, file)
     say(f"\nResults: {file}")
+    if page is not None:
+        whole = merged(read_run(STORED) if STORED.exists() else [], written)
+        write_rows(whole, STORED)
+        page.write_text(page_of(whole, FIGURES), encoding="utf-8")
+        say(f"Page: {page}")
     if against is not None:
-        slower, whole = compared(written, stored)
-        for line in [*slower, *whole]:
+        slower, total = compared(written, stored)
+        for line in [*slower, *total]:
             say(line)
         if slower:
             raise typer.Exit(1)
-
-
-def _write(rows: list[dict[str, Any]], file: Path) -> None:
-    with open(file, "w", newline="", encoding="utf-8") as stream:
-        writer = csv.DictWriter(stream, list(rows[0]))
-        writer.writeheader()
-        writer.writerows(rows)
 
 
 if __name__ == "__main__":

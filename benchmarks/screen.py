@@ -1,4 +1,4 @@
-"""The tables on the screen: narrow enough for 80 columns."""
+"""The tables on the screen, narrow enough for 80 columns, and the same in Markdown."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ from rich.table import Table
 
 from benchmarks.row import Row
 
-__all__ = ["sizes", "table"]
+__all__ = ["markdown", "sizes", "table"]
+
+LEFT = ("model", "setting", "method", "peer")
+"""Columns of words; all others are numbers."""
 
 
 def sizes(rows: list[Row]) -> list[str]:
@@ -19,20 +22,33 @@ def sizes(rows: list[Row]) -> list[str]:
 
 
 def table(rows: list[Row], lead: tuple[str, ...]) -> Table:
-    """Return one figure; ``lead`` names the columns that tell its rows apart."""
+    """Return the table of one figure; ``lead`` names the columns that identify its rows."""
+    names, headers = _columns(rows, lead)
+    found = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0))
+    for name, header in zip(names, headers, strict=True):
+        found.add_column(header, justify="left" if name in LEFT else "right")
+    for row in rows:
+        cells = _cells(row)
+        found.add_row(*(cells[name] for name in names))
+    return found
+
+
+def markdown(rows: list[Row], lead: tuple[str, ...]) -> list[str]:
+    """Return the same table as lines of Markdown."""
+    names, headers = _columns(rows, lead)
+    rule = ["---" if name in LEFT else "--:" for name in names]
+    lines = [headers, rule, *([_cells(row)[name] for name in names] for row in rows)]
+    return [f"| {' | '.join(cells)} |" for cells in lines]
+
+
+def _columns(rows: list[Row], lead: tuple[str, ...]) -> tuple[list[str], list[str]]:
+    """Return the columns of a figure, and how each is headed."""
     peers = {row.peer for row in rows}
     names = [*lead, "swiftem", *(["peer"] if len(peers) > 1 else []), "peer's", "result", "goal", "reached"]
     headers = {"peer's": rows[0].peer} if len(peers) == 1 else {}
     if {row.compared for row in rows} == {"ratio"}:
         headers["result"] = "ratio"
-    found = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0))
-    for name in names:
-        left = name in ("model", "setting", "method", "peer")
-        found.add_column(headers.get(name, name), justify="left" if left else "right")
-    for row in rows:
-        cells = _cells(row)
-        found.add_row(*(cells[name] for name in names))
-    return found
+    return names, [headers.get(name, name) for name in names]
 
 
 def _cells(row: Row) -> dict[str, str]:

@@ -134,15 +134,15 @@ MUTANTS = [
     (
         "fit_mixture: no second run of a method after a repair",
         FIT,
-        'status = "stopped" if self.em(1, is_last=left < 2) else "at the end"',
-        "self.em(1, is_last=left < 2)",
+        'status = "stopped" if self.em(passes, is_last=left <= passes) else "at the end"',
+        "self.em(passes, is_last=left <= passes)",
         f"{DEGENERATE_TESTS}::test_a_method_goes_on_after_a_repair_and_counts_on",
     ),
     (
         "fit_mixture: a stop during a repair is ignored",
         FIT,
-        'status = "stopped" if self.em(1, is_last=left < 2) else "at the end"',
-        'status = "at the end" if self.em(1, is_last=left < 2) else "at the end"',
+        'status = "stopped" if self.em(passes, is_last=left <= passes) else "at the end"',
+        'status = "at the end" if self.em(passes, is_last=left <= passes) else "at the end"',
         "tests/estimators/test_watch.py::test_a_callback_that_stops_a_repair_stops_the_fit",
     ),
     (
@@ -162,15 +162,15 @@ MUTANTS = [
     (
         "split: tails above only",
         SPLIT,
-        "side = 1.0 if rows.weight @ z**3 >= 0 else -1.0",
-        "side = 1.0",
+        "side = np.where(rows.weight @ z**3 >= 0, 1.0, -1.0)",
+        "side = np.ones(axes.shape[1])",
         "tests/estimators/test_split.py::test_a_tail_is_split_off_on_either_side",
     ),
     (
         "split: the gain of round components by one column",
         SPLIT,
-        "gain = share * (parts.label - 0.5 * d * float(parts.share @ np.log(spread / whole)))",
-        "gain = share * (parts.label - 0.5 * float(parts.share @ np.log(spread / whole)))",
+        "parts.label - 0.5 * d * (parts.share * np.log(spread / whole))",
+        "parts.label - 0.5 * (parts.share * np.log(spread / whole))",
         "tests/estimators/test_split.py::test_round_components_count_all_columns",
     ),
     (

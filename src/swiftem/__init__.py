@@ -48,13 +48,13 @@ NAMES = {
     "select": "estimators.mixture.select",
     "set_threads": "engine.threads",
 }
-"""Where the public names are. They are imported when they are used: scikit-learn alone takes a second."""
+"""Modules of the public names. They are imported on first use: scikit-learn alone takes a second."""
 
 __all__ = ["__version__", *MODULES, *NAMES]
 
 
 def __getattr__(name: str) -> Any:
-    with uninterrupted():  # half an import of NumPy cannot be mended
+    with uninterrupted():  # a partial import of NumPy cannot be repaired
         if name in MODULES:
             return import_module(f"swiftem.{name}")
         if name in NAMES:

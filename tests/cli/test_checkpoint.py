@@ -59,8 +59,8 @@ def test_a_fit_that_died_goes_on(rows, tmp_path, call, monkeypatch):
     code, _, stderr = call(*options(rows, folder, out))
     assert code == FAILED
     assert (
-        stderr == f"--checkpoint {str(folder)!r} holds a run already: take --resume to go on from it, or "
-        "name another folder.\n"
+        stderr == f"--checkpoint {str(folder)!r} already has a run: use --resume to resume it, or "
+        "another folder.\n"
     )
     code, stdout, stderr = call(*options(rows, folder, out, "--resume"))
     assert (code, stderr) == (0, "")

@@ -53,7 +53,7 @@ def test_what_is_refused(tmp_path, call):
         ((*fit, "--memory-limit", "1GB", "--scratch", tmp_path / "no"), 2, "is not a folder"),
         ((*fit, "--memory-limit", "9MB"), 1, "--memory-limit must be at least"),
         ((*fit, "--memory-limit", "1GB", "--method", "fiem"), 1, "use em, sem or sem-vr"),
-        (("fit", file, other, "-m", 2, "-o", out), 1, "must be of the format of"),
+        (("fit", file, other, "-m", 2, "-o", out), 1, "must have the format of"),
         (("fit", file, file, "-m", 2000, "-o", out), 2, "2000 components need as many rows"),
     ):
         found, _, stderr = call(*arguments)

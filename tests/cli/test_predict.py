@@ -204,7 +204,7 @@ def test_bad_data_and_models(flowers, model, tmp_path, call):
         ((tmp_path, flowers), "must be a model's file, got a folder."),
         ((flowers, path), "is a table, not a model: the model comes first, then the table."),
         ((damaged, flowers), "damaged"),
-        ((other, flowers), "is no swiftem model, or damaged"),
+        ((other, flowers), "is not a swiftem model, or is damaged"),
     ):
         code, stdout, stderr = call("predict", *arguments)
         assert (code, stdout) == (1, "")

@@ -94,7 +94,7 @@ def test_ctrl_c_while_results_are_written(run, folder, tmp_path, monkeypatch):
 @pytest.mark.slow
 def test_progress_and_ctrl_c_in_a_terminal(tmp_path):
     """The real thing: a bar that moves, ^C, no traceback, and the files."""
-    # Words drawn at random never come to rest within the time.
+    # Words drawn at random never converge within the time.
     rng = np.random.default_rng(0)
     counts = tmp_path / "counts.npz"
     sp.save_npz(counts, sp.csr_array(rng.poisson(0.2, size=(2000, 500))))

@@ -15,7 +15,11 @@ def files(out):
     ("name", "content", "sentence"),
     [
         ("a.txt", b"", "must have at least one document, got an empty file."),
-        ("a.txt", b"it is\n", "must have at least one word of three letters that is no stop word, got none."),
+        (
+            "a.txt",
+            b"it is\n",
+            "must have at least one word of three letters that is not a stop word, got none.",
+        ),
         ("a.txt", b"rice\n\xff\n", "must be text in UTF-8, got the byte 0xff in line 2"),
         ("a.mtx", b"x", "must be a matrix of counts in MatrixMarket's format, got something else in line 1"),
         ("docword.a.txt", b"1\n1\n1\n1 1 1\n", "vocab.a.txt does not exist"),

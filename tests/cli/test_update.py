@@ -76,7 +76,7 @@ def test_damaged_models_are_refused(old, files, tmp_path, call):
     old.write_bytes(old.read_bytes()[:-100])
     code, _, stderr = call("fit", "--update", old, files[0], "-o", tmp_path / "new.model")
     assert code == FAILED
-    assert stderr == f"{old} is no swiftem model, or damaged.\n"
+    assert stderr == f"{old} is not a swiftem model, or is damaged.\n"
     assert not (tmp_path / "new.model").exists()
 
 

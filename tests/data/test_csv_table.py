@@ -193,7 +193,7 @@ def test_a_bad_cell_elsewhere_does_not_matter(tmp_path):
             "must have a number in every cell, got 'two' in column 'b', line 4: correct it, or omit",
         ),
         ("a,b\n1,1\n2,1_0\n", "must have a number in every cell, got '1_0' in column 'b', line 3: correct"),
-        ("a,a\n1,2\n", "must have different names for its columns, got 'a' twice: rename one."),
+        ("a,a\n1,2\n", "must have distinct names for its columns, got 'a' twice: rename one."),
         (b"a,b\n1,2\ncaf\xe9,3\n", "must be text in UTF-8, got the byte 0xe9 in line 3: convert the file"),
         (
             "a,b\n1,2\n".encode("utf-16"),
@@ -233,7 +233,7 @@ def test_bad_weights(tmp_path):
         lambda: read_table(file, weights="w")
     )
     file = csv_file(tmp_path, "w\n1\n")
-    assert "must have a numeric column, got none besides the weights." in sentence_of(
+    assert "must have a numeric column, got none except the weights." in sentence_of(
         lambda: read_table(file, weights="w")
     )
 

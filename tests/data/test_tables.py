@@ -305,7 +305,7 @@ class TestPathsAndColumns:
             ({"columns": [3]}, "The number of a column of {file} must be from 0 to 2, got 3 in columns."),
             ({"weights": -1}, "The number of a column of {file} must be from 0 to 2, got -1 in weights."),
             ({"columns": []}, "columns must name at least one column, got none."),
-            ({"columns": ["height", 0]}, "columns must be different ones, got 'height' twice."),
+            ({"columns": ["height", 0]}, "columns must be distinct, got 'height' twice."),
             ({"columns": ["w"], "weights": "w"}, "columns must not include the weights, got 'w'."),
         ],
     )

@@ -130,7 +130,7 @@ def test_bad_starts(init, match):
 
 def test_clusters_need_documents():
     X = corpus(4)[0]
-    with pytest.raises(ValueError, match="init must be 'random' where there are fewer documents"):
+    with pytest.raises(ValueError, match="init must be 'random' if there are fewer documents"):
         fit(X, init="k-means")
     assert fit(X).components_.shape == (5, 150)
 

@@ -181,7 +181,7 @@ def test_without_matplotlib_the_fit_is_a_table(monkeypatch):
     topic = Topic(0, 1.0, 0.5, (TopicWord("a", 1.0, 1.0, 1.0),), ())
     html = make_page(TopicSummary((topic,), 1, 1, 1, 2.0))
     assert Checker(html).sources == []
-    assert re.search(r"passes mean log-likelihood of a word time 1 −6\.9000 \S+ ms 2", words_of(html))
+    assert re.search(r"passes mean log-likelihood per word time 1 −6\.9000 \S+ ms 2", words_of(html))
 
 
 def test_a_fit_without_history():

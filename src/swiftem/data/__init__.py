@@ -1,4 +1,4 @@
-"""Where samples come from: sources, readers, a corpus, and every random draw of the library."""
+"""Sources of samples, readers, a corpus, and every random draw of the library."""
 
 from swiftem.data.as_source import as_source
 from swiftem.data.documents.corpus import Corpus, CorpusPackage

@@ -17,7 +17,7 @@ from swiftem.models.components import BoundComponents, Coefficients
 from swiftem.models.families import Family, Params, read_family
 from swiftem.models.rows import BLOCK, check_rows, different_rows, two_dimensional
 
-__all__ = ["BoundMixture", "MixtureModel", "MixtureStatistics", "MixtureTheta"]
+__all__ = ["LINEAR", "BoundMixture", "MixtureModel", "MixtureStatistics", "MixtureTheta"]
 
 
 LINEAR = 4

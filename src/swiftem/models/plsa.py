@@ -27,8 +27,8 @@ class PLSATheta(NamedTuple):
         Word probabilities of each topic.
     topic_scale : ndarray, shape (K,)
         E-steps use ``topic_word`` times this. It is 1, except after sem-vr or fiem took an entry of the
-        statistics below zero: topics are then reported over Σ_v max(s_kv, 0), but work with Σ_v s_kv. With
-        it θ is complete: E-steps, anchors and resumed runs need nothing else.
+        statistics below zero: reported topics are then divided by Σ_v max(s_kv, 0), but E-steps use Σ_v s_kv.
+        With it θ is complete: E-steps, anchors and resumed runs need nothing else.
     """
 
     doc_topic: Array
@@ -47,8 +47,8 @@ class PLSAStatistics(NamedTuple):
 class PLSAModel:
     r"""Topics of documents and words of topics, equation (comp_like_plsa); a sample is a token.
 
-    The penalty is :math:`-\alpha' \sum_{d,k} \log \theta_{dk} - \beta' \sum_{k,v} \log \theta_{kv}`. It acts
-    on means over tokens: the pseudo-counts that a user thinks in are n·α' and n·β' (:meth:`from_counts`).
+    The penalty is :math:`-\alpha' \sum_{d,k} \log \theta_{dk} - \beta' \sum_{k,v} \log \theta_{kv}`. It is
+    relative to means over tokens: the pseudo-counts are n·α' and n·β' (:meth:`from_counts`).
 
     Parameters
     ----------
@@ -106,7 +106,7 @@ class PLSAModel:
         return cls(n_topics, alpha=alpha / total, beta=beta / total)
 
     def theta(self, *, doc_topic: ArrayLike, topic_word: ArrayLike) -> PLSATheta:
-        """Return parameters for this model, checked.
+        """Return validated parameters for this model.
 
         Parameters
         ----------
@@ -118,7 +118,7 @@ class PLSAModel:
         return self.checked(doc_topic, topic_word)
 
     def checked(self, doc_topic: ArrayLike, topic_word: ArrayLike, prefix: str = "") -> PLSATheta:
-        """Return parameters, or refuse them with the names that they have for the user."""
+        """Return parameters; errors use their names with ``prefix``."""
         by_document = as_floats(f"{prefix}doc_topic", doc_topic, shape=(None, self.n_topics)).copy()
         by_topic = as_floats(f"{prefix}topic_word", topic_word, shape=(self.n_topics, None)).copy()
         check_simplex(f"{prefix}doc_topic", by_document)

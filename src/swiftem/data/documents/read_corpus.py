@@ -1,4 +1,4 @@
-"""One way to read a corpus of any format."""
+"""Reads a corpus of any format."""
 
 from __future__ import annotations
 
@@ -49,21 +49,21 @@ def read_corpus(
     path : str or path
         The file or folder.
     format : str
-        ``"text"`` (one document a line), ``"folder"`` (one document a file), ``"csv"`` or ``"parquet"`` (one
-        document a row), ``"uci"``, ``"lda-c"``, ``"matrixmarket"`` or ``"npz"`` (counts); by default
-        recognised by ending, folder or first lines.
+        ``"text"`` (one document per line), ``"folder"`` (one document per file), ``"csv"`` or ``"parquet"``
+        (one document per row), ``"uci"``, ``"lda-c"``, ``"matrixmarket"`` or ``"npz"`` (counts); by default
+        recognised by extension, folder or first lines.
     n_words : int
-        How many words of texts are counted: the most frequent ones.
+        Number of words to count in texts: the most frequent ones.
     stop_words : "english", iterable of str, or None
-        Words of texts that are left out.
+        Words of texts to leave out.
     text_column : str, optional
-        The column of a table that has the texts.
+        The column of a table with the texts.
     vocabulary : str or path, optional
-        For counts, the file that has the words, one a line.
+        For counts, the file with the words, one per line.
     known_words : sequence of str, optional
-        Count these words and no others, in this order: those of a model that the corpus is given to.
+        Count only these words, in this order: those of a fitted model.
     leave_out : str or path, optional
-        A folder in a folder of texts that is not read: where results are written to, say.
+        A subfolder of a folder of texts that is not read, for example the one for results.
     as_text : bool
         Whether what looks like markup, source code, data or single words is text all the same. By default it
         is refused, or left out of a folder that has mostly texts, with a note.
@@ -76,7 +76,7 @@ def read_corpus(
     Raises
     ------
     OSError, ValueError
-        If the corpus cannot be read, or has no texts; one sentence with the file, and the line if there is
+        If the corpus cannot be read or has no texts; the message names the file, and the line if there is
         one.
 
     Examples
@@ -184,11 +184,11 @@ def match_words(corpus: CorpusCounts, words: Sequence[str], source: str = "The c
     Parameters
     ----------
     corpus : CorpusCounts
-        What was counted. Where its words are known only by number, there must be as many as ``words``.
+        The counts. If its words are known only by number, there must be as many as ``words``.
     words : sequence of str, length V
         The vocabulary of a model.
     source : str
-        The file, for sentences.
+        The file, for messages.
 
     Examples
     --------
@@ -231,7 +231,7 @@ def _unknown(source: str, words: Sequence[str]) -> ValueError:
 
 
 def _about_unknown(left: float, total: float, words: Sequence[str], often: Sequence[str]) -> list[str]:
-    """Return a note on words that were left out, if there are any; ``often`` are they, by frequency."""
+    """Return a note on words that were left out, if any; ``often`` are these words, by frequency."""
     if not left:
         return []
     most = shortened([repr(word) for word in often], 3)

@@ -1,4 +1,4 @@
-"""How a CSV file is laid out: delimiter, decimal point, header, and which columns are numbers."""
+"""Layout of a CSV file: delimiter, decimal point, header, and numeric columns."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ DELIMITERS = ("\t", ";", ",", " ")
 PIECE = 1 << 18
 """Bytes that are read at a time."""
 PEEKED = 1000
-"""Records that are looked at."""
+"""Number of records examined."""
 SNIFFED = 20
-"""Lines that must have the same number of cells for something to be the delimiter."""
+"""Lines that must have the same number of cells for a delimiter."""
 MISSING = frozenset({"", "na", "n/a", "#n/a", "<na>", "nan", "+nan", "-nan", "null", "none", "?", "."})
-"""What stands for a missing value, in small letters."""
+"""Texts for a missing value, in lower case."""
 DECIMAL_COMMA = re.compile(r"\s*[+-]?\d*,\d+([eE][+-]?\d+)?\s*")
 
 
 @dataclass(frozen=True)
 class CsvLayout:
-    """What the first records say.
+    """Layout found in the first records.
 
     Attributes
     ----------
     delimiter, decimal : str
         Between cells; in numbers.
     names : tuple of str
-        From the header; empty where there is none, because the first line has nothing but numbers.
+        From the header; empty if there is none, because the first line has only numbers.
     unfit : tuple of str
-        Why a column cannot be data, one for each column; empty where it can.
+        Why a column cannot be data, one text per column; empty if it can.
     header_lines : int
         Lines before the first row.
     """
@@ -51,7 +51,7 @@ class CsvLayout:
 
 
 def is_missing(cell: str) -> bool:
-    """Tell whether a cell says that there is no value.
+    """Tell whether a cell marks a missing value.
 
     >>> is_missing(" NA"), is_missing("0")
     (True, False)
@@ -65,7 +65,7 @@ def number_in(cell: str, decimal: str = ".") -> float | None:
     >>> number_in("1.5e3"), number_in("1,5", decimal=","), number_in("red"), number_in("2021_01")
     (1500.0, 1.5, None, None)
     """
-    if "_" in cell:  # Python's own digits, nobody else's
+    if "_" in cell:  # allowed in Python's numbers only
         return None
     try:
         return float(cell.replace(",", ".") if decimal == "," else cell)
@@ -74,7 +74,7 @@ def number_in(cell: str, decimal: str = ".") -> float | None:
 
 
 def lines(file: Path) -> Iterator[str]:
-    """Yield the lines of a UTF-8 file; the sentence about another one names the line.
+    """Yield the lines of a UTF-8 file; errors name the line.
 
     Lines end in LF, CRLF or CR, as in files of old Macs and of some tools today.
     """
@@ -118,7 +118,7 @@ def _spaced(line: str) -> str:
 
 
 def layout_of(file: Path) -> CsvLayout:
-    """Return the layout, or refuse a file without a row in a sentence."""
+    """Return the layout; raise ValueError for a file without rows."""
     delimiter = _delimiter(file)
     peeked = list(islice(records(file, delimiter), PEEKED + 1))
     if not peeked:
@@ -140,7 +140,7 @@ def layout_of(file: Path) -> CsvLayout:
 
 
 def _delimiter(file: Path) -> str:
-    """Return what gives the first lines equally many cells, at least two; else the header's most frequent."""
+    """Return the delimiter that divides the first lines equally, in two or more cells; else the commonest."""
     sniffed = [line for line in islice(lines(file), SNIFFED) if line.strip()]
     widths: dict[str, list[int]] = {}
     for delimiter in DELIMITERS:
@@ -161,7 +161,7 @@ def _delimiter(file: Path) -> str:
 
 
 def _decimal(delimiter: str, peeked: list[list[str]]) -> str:
-    """Return the comma where semicolons delimit and numbers have one, and none has a point."""
+    """Return the comma if semicolons delimit and numbers have commas, and none has a point."""
     if delimiter != ";":
         return "."
     cells = [cell for record in peeked for cell in record]
@@ -172,7 +172,7 @@ def _decimal(delimiter: str, peeked: list[list[str]]) -> str:
 def _unfit(rows: list[list[str]], number: int, decimal: str) -> str:
     """Return why a column cannot be data: its first value decides.
 
-    Text further down is a mistake in the file, which is named: to leave the column out would hide it.
+    Text further down is a mistake in the file, and an error: leaving the column out would hide it.
     """
     cells = (cells[number] for cells in rows if number < len(cells))
     first = next((cell for cell in cells if not is_missing(cell)), None)

@@ -1,8 +1,8 @@
 """Tables in CSV files, as samples that are read in order, or at once.
 
-They are read by pyarrow where it is installed, else by Python's reader, with the same result
-(``tests/data/test_tables.py``). Pyarrow is fast and does not know lines; Python's is slow and does. Whatever
-pyarrow stumbles over, or finds not finite, is read again by Python's, which says where it is.
+They are read by pyarrow if it is installed, else by Python's reader, with the same result
+(``tests/data/test_tables.py``). Pyarrow is fast and does not know lines; Python's reader is slow and does. If
+pyarrow fails, or finds numbers that are not finite, Python's reader reads the file again and names the line.
 """
 
 from __future__ import annotations
@@ -36,20 +36,20 @@ from swiftem.data.source import Access
 __all__ = ["CsvSource", "read_csv"]
 
 BLOCK_BYTES = 1 << 18
-"""Text that pyarrow reads at a time where a file is streamed; it has some dozens of such blocks in hand."""
+"""Bytes of text that pyarrow reads at a time in a stream; it holds some dozens of such blocks."""
 PYTHON_CELLS = 1 << 16
-"""Numbers that Python's reader gathers at a time."""
+"""Numbers that Python's reader collects at a time."""
 
 
 class StumbledError(Exception):
-    """Pyarrow could not read a file, or found what Python's reader has to name."""
+    """Pyarrow could not read a file, or found an error that Python's reader has to locate."""
 
 
 class CsvSource(FileSource):
-    r"""The rows of one or several CSV files, read in order as they are needed.
+    r"""The rows of one or several CSV files, read in order on demand.
 
-    Lines have no fixed length, so that row i is not found without reading those before it: em, sem and
-    sem-vr work, the latter two in the order of the files, shuffled within a window. Making the source reads
+    Lines have no fixed length, so that row i cannot be found without reading those before it: em, sem and
+    sem-vr work, the latter two in the order of the files, shuffled within a window. The constructor reads
     the files once, to count and check the rows.
 
     Parameters
@@ -57,13 +57,13 @@ class CsvSource(FileSource):
     files : path or sequence of paths
         With the same columns; their layout is found as in :func:`swiftem.data.read_table`.
     columns : sequence of names or numbers, optional
-        Columns to take; by default all that are numeric.
+        Columns to use; by default all numeric ones.
     weight : name or number, optional
         The column of weights; rows of weight zero are ignored.
     drop : sequence of names or numbers, optional
         Columns that are no data.
     window : int, optional
-        Rows within which draws are shuffled; by default as many as 16 MiB hold.
+        Rows within which draws are shuffled; by default as many as fit into 16 MiB.
 
     Examples
     --------
@@ -85,7 +85,7 @@ class CsvSource(FileSource):
         return layout.names, choose_columns(file, layout.names, layout.unfit, wanted), layout
 
     def _survey(self) -> None:
-        """Count the rows and add up the weights; find the files that pyarrow cannot read."""
+        """Count the rows and sum the weights; find the files that pyarrow cannot read."""
         self.dtype, self._by_python = np.dtype(np.float64), set[int]()
         self.n, self.total_weight = 0, 0.0
         for number in range(len(self._files)):
@@ -128,7 +128,7 @@ class CsvSource(FileSource):
                 raise ValueError(f"{file} must be the same in every pass, but has changed.") from None
 
     def fingerprint(self) -> str:
-        """Return a hash of the files, the choice of columns and the window; it reads all of them."""
+        """Return a hash of the files, the choice of columns and the window; it reads all files."""
         what = self._chosen.data, self._chosen.weights, int(self.layout.edges[1])
         return file_hash(f"csv{what}", self._files)
 
@@ -159,17 +159,17 @@ def _labels(file: Path, layout: CsvLayout, number: int) -> list[str]:
 
 
 def _chunk(found: Array, is_weighted: bool) -> Chunk:
-    """Return columns, the last of them weights where there are any, as rows and weights."""
+    """Return columns, the last of them weights if there are any, as rows and weights."""
     if not is_weighted:
         return Chunk(found, None)
     return Chunk(np.ascontiguousarray(found[:, :-1]), found[:, -1].copy())
 
 
 def by_pyarrow(file: Path, layout: CsvLayout, chosen: Columns, at_once: bool = False) -> Iterator[Array]:
-    """Yield the columns (., len(chosen.all)) by and by; ``at_once`` reads the file first, on all cores.
+    """Yield the columns (., len(chosen.all)) in pieces; ``at_once`` reads the whole file first, on all cores.
 
-    Where pyarrow is missing or stumbles over the file, or finds what is not finite or a weight that cannot be
-    used, StumbledError is raised: Python's reader then knows the line.
+    If pyarrow is missing or fails, or finds numbers that are not finite or an invalid weight, StumbledError
+    is raised: Python's reader then names the line.
     """
     try:
         import pyarrow as pa
@@ -181,7 +181,7 @@ def by_pyarrow(file: Path, layout: CsvLayout, chosen: Columns, at_once: bool = F
             opened: Any = nullcontext(csv.read_csv(file, **_options(layout, chosen)).to_batches())
         else:
             options = _options(layout, chosen, block_size=BLOCK_BYTES, use_threads=False)
-            # Its own allocator would keep what is free again.
+            # Pyarrow's own allocator would not return free memory.
             opened = csv.open_csv(file, **options, memory_pool=pa.system_memory_pool())
         with opened as batches:
             for batch in batches:
@@ -198,7 +198,7 @@ def by_pyarrow(file: Path, layout: CsvLayout, chosen: Columns, at_once: bool = F
 
 
 def _options(layout: CsvLayout, chosen: Columns, **reading: Any) -> dict[str, Any]:
-    """Return how pyarrow is to read."""
+    """Return the options of pyarrow's reader."""
     import pyarrow as pa
     from pyarrow import csv
 
@@ -220,7 +220,7 @@ def _options(layout: CsvLayout, chosen: Columns, **reading: Any) -> dict[str, An
 
 
 def by_python(file: Path, layout: CsvLayout, chosen: Columns, allow_missing: bool = False) -> Iterator[Array]:
-    """Yield the columns (., len(chosen.all)) by and by, or say in which line something is wrong.
+    """Yield the columns (., len(chosen.all)) in pieces, or raise an error with the line.
 
     With ``allow_missing``, cells without a value are NaN.
     """

@@ -32,29 +32,29 @@ __all__ = ["NEEDS_PYARROW", "ParquetSource", "check_rows", "opened", "parquet_na
 NEEDS_PYARROW = "Parquet files need pyarrow: install it with pip install 'swiftem[io]'."
 PARQUET = "a Parquet file"
 UNPACKED, FREE = 1000, 256 << 20
-"""Rows in memory may be so many times as large as the file, and so many bytes more: a column of few values
-takes next to nothing in a file."""
+"""Limits of rows in memory: this multiple of the file's size, plus this number of bytes. A column of few
+values takes almost no space in a file."""
 
 
 class ParquetSource(FileSource):
-    """The rows of one or several Parquet files, read as they are needed.
+    """The rows of one or several Parquet files, read on demand.
 
-    A full pass decodes a few thousand rows at a time. Draws are by row groups, which have to be decoded
-    whole: files for stochastic methods are best written with row groups of some ten thousand rows.
+    A full pass decodes a few thousand rows at a time. Draws are by row groups, which must be decoded as a
+    whole: for stochastic methods row groups of about ten thousand rows are best.
 
     Parameters
     ----------
     files : path or sequence of paths
         With the same columns.
     columns : sequence of names or numbers, optional
-        Columns to take; by default all that are numeric.
+        Columns to use; by default all numeric ones.
     weight : name or number, optional
         The column of weights; rows of weight zero are ignored.
     drop : sequence of names or numbers, optional
         Columns that are no data.
     window : int, optional
-        Rows within which draws are shuffled, rounded up to whole row groups; by default as many as 16 MiB
-        hold.
+        Rows within which draws are shuffled, rounded up to whole row groups; by default as many as fit into
+        16 MiB.
 
     Examples
     --------
@@ -96,7 +96,7 @@ class ParquetSource(FileSource):
         self._lay_out(lengths)
 
     def _weigh(self) -> list[int]:
-        """Find the number of rows and the sum of weights; return how many rows each row group has."""
+        """Find the number of rows and the sum of weights; return the number of rows per row group."""
         lengths, self.total_weight = [], 0.0
         place = self._chosen.weights
         assert place is not None
@@ -153,13 +153,13 @@ class ParquetSource(FileSource):
             yield Chunk(y, None) if weight is None else weighted(y, checked_weights(file, weight, start))
 
     def fingerprint(self) -> str:
-        """Return a hash of the files, the choice of columns and the layout; it reads all of them."""
+        """Return a hash of the files, the choice of columns and the layout; it reads all files."""
         what = (self.names, self._chosen.weights, self.layout.per_window)
         return file_hash(f"parquet{what}", self._files)
 
 
 class _Group(NamedTuple):
-    """A row group: its number in the file, and the number of its first row there."""
+    """A row group: its index in the file, and the index of its first row there."""
 
     file: Path
     number: int
@@ -168,7 +168,7 @@ class _Group(NamedTuple):
 
 
 def _batches(groups: list[_Group], columns: list[str], rows: int = 65_536) -> Iterator[tuple[int, Any]]:
-    """Yield consecutive row groups of a file, ``rows`` rows at a time, with the number of the first row."""
+    """Yield consecutive row groups of a file, ``rows`` rows at a time, with the index of the first row."""
     end = groups[-1].start + groups[-1].rows
     numbers = [group.number for group in groups]
     with opened(groups[0].file, memory_map=True) as stored:
@@ -177,7 +177,7 @@ def _batches(groups: list[_Group], columns: list[str], rows: int = 65_536) -> It
 
 
 def _numbered(file: Path, batches: Any, start: int, end: int) -> Iterator[tuple[int, Any]]:
-    """Yield record batches with the numbers of their first rows, which must go from ``start`` to ``end``."""
+    """Yield record batches with the indices of their first rows, which must cover ``start`` to ``end``."""
     for batch in batches:
         if start + batch.num_rows > end:
             break
@@ -255,7 +255,7 @@ def parquet_names(file: Path) -> tuple[str, ...]:
 
 @contextmanager
 def opened(file: Path, **options: Any) -> Iterator[Any]:
-    """Open the file, and turn what Arrow complains of, now or while it is read, into a sentence."""
+    """Open the file, and convert Arrow's errors, now or during reading, into one sentence."""
     try:
         from pyarrow import parquet
     except ImportError:
@@ -265,7 +265,7 @@ def opened(file: Path, **options: Any) -> Iterator[Any]:
 
 
 def check_rows(file: Path, rows: int, columns: int, instead: str) -> None:
-    """Refuse to take memory for more rows than a file of its size may have; ``instead`` says what helps."""
+    """Raise ValueError for more rows than a file of its size may have; ``instead`` says what to do."""
     most = UNPACKED * file.stat().st_size + FREE
     if rows < 0 or 8 * rows * columns > most:
         raise ValueError(
@@ -275,10 +275,10 @@ def check_rows(file: Path, rows: int, columns: int, instead: str) -> None:
 
 
 def _index(schema: Any) -> list[Any]:
-    """Return the columns that pandas keeps as an index, as far as what it wrote about them can be read."""
+    """Return the columns that are an index of pandas, if its metadata can be read."""
     try:
         found = schema.pandas_metadata["index_columns"]
-    except Exception:  # no such note, or one that is no JSON or has no such entry
+    except Exception:  # no such metadata, no valid JSON or no such entry
         return []
     return found if isinstance(found, list) else []
 
@@ -301,7 +301,7 @@ def _unfit(kind: Any) -> str:
 
 
 def _kind(schema: Any, chosen: Columns) -> np.dtype[Any]:
-    """Return float32 where all columns of data are no more, else float64."""
+    """Return float32 if it holds all columns of data, else float64."""
     from pyarrow import types
 
     small = all(
@@ -312,8 +312,8 @@ def _kind(schema: Any, chosen: Columns) -> np.dtype[Any]:
 
 
 def other_rows(file: Path, rows: int) -> ValueError:
-    """Return the sentence on a file that does not have the rows that it says."""
-    return ValueError(f"{file} must have {rows:,} rows, as it says itself, got others: it is damaged.")
+    """Return the error for a file that does not have the number of rows in its metadata."""
+    return ValueError(f"{file} must have {rows:,} rows, as its metadata say, got others: it is damaged.")
 
 
 def numbers_of(file: Path, column: Any, name: str, start: int, allow_missing: bool = False) -> NDArray[Any]:

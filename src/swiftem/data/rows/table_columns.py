@@ -1,4 +1,4 @@
-"""Which columns of a table are data, weights, or left out; and the first cell that is no finite number."""
+"""The choice of columns for data and weights; the first cell that is not a finite number."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ __all__ = [
 ]  # fmt: skip
 
 Column = str | int
-"""A column by its name, or by its number from 0."""
+"""A column by its name, or by its index from 0."""
 LISTED = 10
-"""Sentences list no more columns than so many."""
+"""Maximum number of columns listed in a message."""
 CELLS = 1 << 20
-"""Looked at a time, so that a memory-mapped file of any size costs little memory."""
+"""Numbers checked at a time, so that a memory-mapped file of any size needs little memory."""
 
 
 class UnknownColumnError(ValueError):
-    """A column was asked for that the table does not have, or for two purposes.
+    """A requested column does not exist, or has two purposes.
 
     ``argument`` is where it was named: columns, weights, drop or label.
     """
@@ -70,15 +70,15 @@ class Columns:
     Attributes
     ----------
     data : tuple of int
-        Numbers of the columns that are data, in order.
+        Indices of the columns that are data, in order.
     names : tuple of str
-        Their names; empty where the table has no names.
+        Their names; empty if the table has no names.
     weights : int or None
-        Number of the column of weights.
+        Index of the column of weights.
     left_out : dict of str to str
-        Columns that were not asked for by name and cannot be data, with the reason.
+        Columns that were not requested by name and cannot be data, with the reason.
     label : int or None
-        Number of the column of labels.
+        Index of the column of labels.
     """
 
     data: tuple[int, ...]
@@ -89,12 +89,12 @@ class Columns:
 
     @property
     def all(self) -> tuple[int, ...]:
-        """Numbers of all columns that have to be read as numbers, the weights last."""
+        """Indices of all columns that must be read as numbers, the weights last."""
         return self.data if self.weights is None else (*self.data, self.weights)
 
 
 def label(names: Sequence[str], number: int) -> str:
-    """Return what a column is called: its name, or its number where it has none.
+    """Return the label of a column: its name, or its number if it has none.
 
     >>> label(["a", ""], 0), label(["a", ""], 1)
     ('a', 'column 1')
@@ -112,7 +112,7 @@ def as_label(cell: Any) -> str:
 
 
 def shortened(words: Sequence[str], most: int = LISTED) -> str:
-    """Return words with commas, the first ``most`` if there are more.
+    """Return words separated by commas, at most the first ``most``.
 
     >>> shortened([str(i) for i in range(12)])
     '0, 1, 2, 3, 4, 5, 6, 7, 8, 9 and 2 more'
@@ -122,7 +122,7 @@ def shortened(words: Sequence[str], most: int = LISTED) -> str:
 
 
 def left_out_of(files: Sequence[Path], choices: Sequence[Columns]) -> tuple[str, ...]:
-    """Return a note on what was left out of each file; where that is the same in all, on the first only.
+    """Return a note on what was left out of each file; if that is the same for all, only for the first.
 
     >>> from pathlib import Path
     >>> one, two = Columns((0,), ("a",), None, {"b": "text"}), Columns((0,), ("a",), None, {})
@@ -141,7 +141,7 @@ def left_out_of(files: Sequence[Path], choices: Sequence[Columns]) -> tuple[str,
 
 
 def check_same_columns(first: Path, columns: Sequence[str], file: Path, others: Sequence[str]) -> None:
-    """Refuse a file whose columns are not those of the first, in a sentence."""
+    """Raise ValueError for a file whose columns are not those of the first."""
     if tuple(columns) != tuple(others):
         raise ValueError(
             f"{file} must have the columns of {first}, {shortened(columns)}, got {shortened(others)}."
@@ -149,18 +149,18 @@ def check_same_columns(first: Path, columns: Sequence[str], file: Path, others: 
 
 
 def choose_columns(file: Path, names: Sequence[str], unfit: Sequence[str], wanted: Wanted) -> Columns:
-    """Return the choice, or refuse it in a sentence.
+    """Return the choice, or raise an error.
 
     Parameters
     ----------
     file : Path
-        For the sentences.
+        For messages.
     names : sequence of str
-        Names of all columns, or empty where the table has none.
+        Names of all columns, or empty if the table has none.
     unfit : sequence of str, one for each column
-        Why a column cannot be data; empty where it can.
+        Why a column cannot be data; empty if it can.
     wanted : Wanted
-        What was asked for.
+        What was requested.
     """
 
     def find(column: Column, argument: str) -> int:
@@ -183,7 +183,7 @@ def choose_columns(file: Path, names: Sequence[str], unfit: Sequence[str], wante
             found = shortened([f"{name} ({why})" for name, why in left_out.items()])
             others = ["the weights"] * (weight is not None) + ["the labels"] * (labels is not None)
             others += ["what is dropped"] * bool(dropped)
-            got = f"got {found}" if left_out else f"got none besides {' and '.join(others)}"
+            got = f"got {found}" if left_out else f"got none except {' and '.join(others)}"
             raise ValueError(f"{file} must have a numeric column, {got}.")
     else:
         data = [find(column, "columns") for column in columns]
@@ -192,7 +192,7 @@ def choose_columns(file: Path, names: Sequence[str], unfit: Sequence[str], wante
         if len(set(data)) < len(data):
             twice = next(number for number in data if data.count(number) > 1)
             raise UnknownColumnError(
-                f"columns must be different ones, got {label(names, twice)!r} twice.", "columns"
+                f"columns must be distinct, got {label(names, twice)!r} twice.", "columns"
             )
         taken = {weight: "the weights", labels: "the labels"} | dict.fromkeys(dropped, "what is dropped")
         for number, what in taken.items():
@@ -204,13 +204,13 @@ def choose_columns(file: Path, names: Sequence[str], unfit: Sequence[str], wante
     if len(set(labelled)) < len(labelled):
         twice_named = next(name for name in labelled if labelled.count(name) > 1)
         raise ValueError(
-            f"{file} must have different names for its columns, got {twice_named!r} twice: rename one."
+            f"{file} must have distinct names for its columns, got {twice_named!r} twice: rename one."
         )
     return Columns(tuple(data), labelled if names else (), weight, left_out, labels)
 
 
 def _find(file: Path, names: Sequence[str], width: int, column: Column, argument: str) -> int:
-    """Return a column's number; a string of digits is a number where no column has that name."""
+    """Return a column's index; a string of digits is an index if no column has that name."""
     if isinstance(column, str):
         found = [number for number in range(width) if names and label(names, number) == column]
         if len(found) > 1:

@@ -1,4 +1,4 @@
-"""Tables of numbers in files: CSV, Parquet and ``.npy``, by the ending of their name."""
+"""Tables of numbers in files: CSV, Parquet and ``.npy``, by their extension."""
 
 from __future__ import annotations
 
@@ -37,17 +37,17 @@ class Table:
     Attributes
     ----------
     values : ndarray, shape (n, d)
-        In float64 or float32.
+        float64 or float32.
     names : tuple of str
-        The names of the d columns; empty where the file has none.
+        The names of the d columns; empty if the file has none.
     weights : ndarray, shape (n,), or None
-        The column of weights, if one was asked for.
+        The column of weights, if one was requested.
     left_out : dict of str to str
-        Columns that are no data, with the reason.
+        Columns that are not data, with the reason.
     notes : tuple of str
-        What a user should know about how the file was read, in sentences.
+        Remarks for the user on how the file was read, in sentences.
     labels : ndarray of str, shape (n,), or None
-        The column of labels, if one was asked for; an empty text is a missing label.
+        The column of labels, if one was requested; an empty text is a missing label.
     rows : ndarray of int, shape (n,), or None
         Numbers of the rows in the file, from 0, if some were skipped.
     """
@@ -62,7 +62,7 @@ class Table:
 
 
 def is_table(path: str | os.PathLike[str]) -> bool:
-    """Tell whether a name ends as those of tables do.
+    """Tell whether a name has the extension of a table.
 
     >>> is_table("flowers.CSV"), is_table("flowers.model")
     (True, False)
@@ -85,17 +85,17 @@ def read_table(
     ----------
     path : str or path
         ``.csv``, ``.tsv`` or ``.txt``: UTF-8 text with column names in the first line, delimited by commas,
-        tabs, semicolons (then also with decimal commas) or spaces. A first line of nothing but numbers is a
+        tabs, semicolons (then also with decimal commas) or spaces. A first line of only numbers is a
         row. ``.parquet``: needs pyarrow. ``.npy``: an array (n,) or (n, d), memory-mapped.
     columns : sequence of names or numbers, optional
-        The columns to take, in this order; by default all that are numeric. Numbers are from 0, as integers,
-        or as digits where no column has that name.
+        The columns to use, in this order; by default all numeric ones. Numbers are from 0, as integers, or as
+        digits if no column has that name.
     weights : name or number, optional
-        A column of weights, which is then not among the data.
+        A column of weights, which is then not part of the data.
     drop : sequence of names or numbers, optional
         Columns that are no data.
     label : name or number, optional
-        A column of labels, of text or of numbers, which is then not among the data.
+        A column of labels, of text or of numbers, which is then not part of the data.
     skip_missing : bool
         Whether to leave out rows with a missing value in the data or the weights. An infinity is an error
         all the same.
@@ -103,20 +103,20 @@ def read_table(
     Returns
     -------
     Table
-        Text, times, and columns without a name or without a value are left out, and noted. So are rows that
-        are skipped.
+        Text, times, and columns without a name or without a value are left out, and rows are skipped, with a
+        note.
 
     Raises
     ------
     FileNotFoundError, IsADirectoryError
-        When there is no such file, or it is a folder.
+        If there is no such file, or it is a folder.
     ValueError
-        When there is no numeric column or no row, when a value is missing or not finite, when rows differ in
-        length, or when a weight cannot be used; the sentence says where.
+        If there is no numeric column or no row, if a value is missing or not finite, if rows differ in
+        length, or if a weight is invalid; the message says where.
     swiftem.data.UnknownColumnError
-        A ValueError, when a column that was asked for is not there.
+        A ValueError, if a requested column does not exist.
     ImportError
-        When a Parquet file needs pyarrow.
+        If a Parquet file needs pyarrow.
 
     Examples
     --------
@@ -173,7 +173,7 @@ def _complete(file: Path, values: NDArray[Any], weight: Array | None) -> NDArray
 
 
 def read_names(path: str | os.PathLike[str]) -> tuple[str, ...]:
-    """Return the names of all columns of a table, numeric or not; empty where it has none."""
+    """Return the names of all columns of a table, numeric or not; empty if it has none."""
     file, ending = find_table(path)
     with said_whose(file):
         if ending == ".npy":
@@ -182,7 +182,7 @@ def read_names(path: str | os.PathLike[str]) -> tuple[str, ...]:
 
 
 def find_table(path: str | os.PathLike[str]) -> tuple[Path, str]:
-    """Return the file and the ending that says what it is."""
+    """Return the file and its extension."""
     if not isinstance(path, str | os.PathLike):
         raise TypeError(f"path must be the name of a file, got {path!r}.")
     file = Path(path)
@@ -212,7 +212,7 @@ def _close_to(file: Path) -> str:
 
 @contextmanager
 def said_whose(file: Path) -> Iterator[None]:
-    """Give the file's name to errors of the system."""
+    """Add the file's name to errors of the system."""
     try:
         yield
     except OSError as error:
@@ -221,7 +221,7 @@ def said_whose(file: Path) -> Iterator[None]:
 
 
 def _about_header(file: Path, names: tuple[str, ...]) -> list[str]:
-    """Return a note where the first line may have been taken for what it is not."""
+    """Return a note if the first line is ambiguous."""
     if not names:
         return [f"{file} has numbers in its first line: read as a row, its columns have no names."]
     numbers = [name for name in names if number_in(name) is not None]

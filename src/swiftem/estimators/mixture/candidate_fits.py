@@ -1,4 +1,4 @@
-"""One fit of a selection: afresh and from the fit with fewer components, the better one kept and measured."""
+"""One fit of a selection: from new starts and from the fit with fewer components; the best is kept."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ __all__ = ["GAUSSIAN", "KINDS", "AnyMixture", "CandidateFits", "Criterion", "Fit
 
 KINDS = ("full", "tied", "diag", "spherical")
 SAMPLE = 2000
-"""Rows by which the component to split is chosen."""
+"""Rows used to choose the component to split."""
 FIT = (
     "converged_", "n_iter_", "lower_bound_", "lower_bounds_", "method_", "history_", "stationarity_",
     "log_likelihood_",
 )  # fmt: skip
-"""How a fit went, which is true of its mixture with a component doubled, too."""
+"""Attributes of a fit that also hold for its mixture with one component doubled."""
 GAUSSIAN = "gaussian"
-"""The family that :class:`swiftem.GaussianMixture` is for."""
+"""The family of :class:`swiftem.GaussianMixture`."""
 
 AnyMixture = GaussianMixture | Mixture
 Criterion = str | Callable[[AnyMixture, Any, Any], float]
 
 
 class Fitted(NamedTuple):
-    """A row of the table, and its mixture, or None where the fit failed."""
+    """A row of the table, and its mixture, or None if the fit failed."""
 
     row: Candidate
     mixture: AnyMixture | None
@@ -48,30 +48,30 @@ class Fitted(NamedTuple):
 
 @dataclass(frozen=True)
 class CandidateFits:
-    """What all fits of a selection share.
+    """Data shared by all fits of a selection.
 
     Attributes
     ----------
     family : str or Family
-        ``"gaussian"``, or what :class:`swiftem.Mixture` takes.
+        ``"gaussian"``, or a family of :class:`swiftem.Mixture`.
     given : tuple
-        X and sample_weight as the user gave them, for a criterion of theirs.
+        X and sample_weight as given, for a user-defined criterion.
     X : ndarray, shape (n, d)
-        The rows that have weight.
+        The rows with positive weight.
     weight : ndarray, shape (n,), or None
         Their weights.
     names : ndarray of str, or None
-        Of the columns.
+        Names of the columns.
     sample : ndarray, shape (., d)
-        Some of the rows, drawn in proportion to their weights, or all of them.
+        A sample of the rows, drawn in proportion to their weights, or all rows.
     sample_weight : ndarray or None
-        Weights of these, where all are there.
+        Weights of the sample, if it is all rows.
     criterion : str or callable
-        What is chosen by.
+        The selection criterion.
     n_init, seed : int
-        Fresh starts of each fit, and what their randomness comes from.
+        Number of new starts of each fit, and the seed.
     parameters : dict
-        Of the estimator.
+        Parameters of the estimator.
     """
 
     family: Any
@@ -91,7 +91,7 @@ class CandidateFits:
         cls, X: ArrayLike, sample_weight: ArrayLike | None, criterion: Criterion, n_init: int,
         random_state: Any, parameters: dict[str, Any], family: Any = GAUSSIAN,
     ) -> Self:  # fmt: skip
-        """Check the data as a fit would, once for all fits."""
+        """Validate the data as a fit would, once for all fits."""
         reader = GaussianMixture()
         check_not_lazy("X", X)
         rows = validated(reader, X, dtype=[np.float64, np.float32], ensure_min_samples=2)
@@ -113,14 +113,14 @@ class CandidateFits:
 
     @property
     def name(self) -> str:
-        """Of the criterion."""
+        """Name of the criterion."""
         if isinstance(self.criterion, str):
             return self.criterion.upper()
         name = getattr(self.criterion, "__name__", "criterion")
         return "criterion" if name == "<lambda>" else str(name)
 
     def fit(self, kind: str, count: int, before: Fitted | None) -> Fitted:
-        """Return the best fit with ``count`` components, no worse than ``before``, which has fewer."""
+        """Return the best fit with ``count`` components, at least as good as ``before``, which has fewer."""
         began = perf_counter()
         words = np.random.SeedSequence(
             [self.seed, KINDS.index(kind) if kind in KINDS else len(KINDS), count]
@@ -156,7 +156,7 @@ class CandidateFits:
 
     @property
     def _splits(self) -> bool:
-        """Whether there is a rule for the component to split."""
+        """Whether there is a rule to choose the component to split."""
         return isinstance(self.family, str) and self.family == GAUSSIAN
 
     def _new(self, kind: str, count: int, **more: Any) -> AnyMixture:
@@ -165,16 +165,16 @@ class CandidateFits:
         return Mixture(count, family=self.family, **more, **self.parameters)
 
     def _begin(self, kind: str, count: int, seed: int, before: Fitted | None) -> AnyMixture:
-        """Return a mixture to be fitted: afresh, or from an earlier one, whose components are split."""
+        """Return an unfitted mixture: with new starts, or started from an earlier one by a split."""
         if before is None or before.mixture is None:
             return self._new(kind, count, n_init=self.n_init, random_state=seed)
-        mixture = self._given(kind, parameters_of(before.mixture), seed)  # which knows no names of columns
+        mixture = self._given(kind, parameters_of(before.mixture), seed)  # without names of columns
         while mixture.n_components < count:
             mixture = self._given(kind, split_component(mixture, self.sample, self.sample_weight), seed)
         return mixture
 
     def _doubled(self, before: Fitted, count: int, seed: int) -> AnyMixture:
-        """Return an earlier mixture, with as many components as wanted and the density that it has."""
+        """Return an earlier mixture with as many components as wanted and the same density."""
         assert before.mixture is not None
         mixture = before.mixture
         while mixture.n_components < count:
@@ -187,7 +187,7 @@ class CandidateFits:
         return mixture
 
     def _twice(self, mixture: Mixture, seed: int) -> Mixture:
-        """Return a mixture with its largest component twice, each with half of its weight."""
+        """Return a mixture with its largest component doubled, each copy with half of its weight."""
         theta = mixture._theta()
         largest = int(theta.weights.argmax())
         index = np.append(np.arange(mixture.n_components), largest)
@@ -198,7 +198,7 @@ class CandidateFits:
         )
 
     def _given(self, kind: str, parts: tuple[Array, Array, Array], seed: int) -> GaussianMixture:
-        """Return a mixture with these parameters, from which a fit goes on."""
+        """Return a mixture with these parameters, as the start of a fit."""
         return GaussianMixture.from_parameters(
             *parts, covariance_type=kind, warm_start=True, random_state=seed, **self.parameters
         )

@@ -1,4 +1,4 @@
-"""Fits of mixtures as estimators: ``fit`` and ``partial_fit``, whatever the components are."""
+"""Fits of mixtures as estimators: ``fit`` and ``partial_fit``, for all kinds of components."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from swiftem._warn import warn
 from swiftem.budget import Budget, read_memory_limit
 from swiftem.data.rows.array_source import ArraySource
 from swiftem.data.rows.stored_source import StoredSource
+from swiftem.engine.threads import one_thread
 from swiftem.estimators.fit_checkpoint import CheckpointedClones, FitCheckpoint, open_fit
 from swiftem.estimators.history import History
 from swiftem.estimators.mixture.base import Past, Read
@@ -25,7 +26,8 @@ from swiftem.estimators.mixture.file import mixture_from_file, mixture_to_file
 from swiftem.estimators.mixture.fit import Fit, Fitting
 from swiftem.estimators.mixture.initial import DegenerateComponentWarning, Start, check_start, make_start
 from swiftem.estimators.mixture.online import OnlineMixture
-from swiftem.estimators.mixture.plan import MOST_PASSES, make_plan
+from swiftem.estimators.mixture.optima.race import is_race, raced_start
+from swiftem.estimators.mixture.plan import MOST_PASSES, kernels_for, make_plan
 from swiftem.estimators.mixture.scores import MixtureScores
 from swiftem.estimators.mixture.stored_rows import blocks_of, is_stored
 from swiftem.estimators.model_content import ModelContent
@@ -42,7 +44,7 @@ NOT_CONVERGED = (
     "tol, or check for degenerate data."
 )
 REFIT_PASSES = 50
-"""Of the fits to a sample."""
+"""Settings of the fits to a sample."""
 
 
 class MixtureEstimator(CheckpointedClones, MixtureScores, Persistent, CallbackSupportMixin):  # type: ignore[misc]
@@ -56,13 +58,13 @@ class MixtureEstimator(CheckpointedClones, MixtureScores, Persistent, CallbackSu
         Parameters
         ----------
         X : array-like of shape (n, d), path, list of paths, source, or function that returns blocks
-            The rows; float32 stays float32. Files are read as they are needed, by
-            :func:`swiftem.data.open_source`; with a ``memory_limit``, so are memory maps.
+            The rows; float32 stays float32. Files are read on demand by
+            :func:`swiftem.data.open_source`; so are memory maps if there is a ``memory_limit``.
         y : ignored
             For scikit-learn's conventions.
         sample_weight : array-like, shape (n,), optional
-            Non-negative weights; a row of weight zero is ignored. Those of files are a column of
-            theirs: ``fit(open_source(path, weight="w"))``.
+            Non-negative weights; rows of weight zero are ignored. For files, the weights are a column:
+            ``fit(open_source(path, weight="w"))``.
 
         Returns
         -------
@@ -86,7 +88,7 @@ class MixtureEstimator(CheckpointedClones, MixtureScores, Persistent, CallbackSu
     def _prepare(
         self, read: Read, kept: FitCheckpoint | None = None
     ) -> tuple[Fitting, list[Start], list[int]]:
-        """Return what the fits share, where they start, and their seeds: as ``kept`` has them, if it does."""
+        """Return the shared data of the fits, their starts and their seeds, from the checkpoint if saved."""
         source = read.source
         model = self._model()
         budget = Budget(read_memory_limit(self.memory_limit), self.scratch)
@@ -100,14 +102,24 @@ class MixtureEstimator(CheckpointedClones, MixtureScores, Persistent, CallbackSu
         reserved = budget.reserve(source, method, statistics=size, starts=True)
         if kept is not None:
             kept.allocate = reserved.make_memory
-        problem = Problem(model, source, budget=budget)
+        kernels = kernels_for(source.n, size)
+        starting = problem = Problem(model, source, kernels=kernels, budget=budget)
+        if plan.method is not None:
+            problem = Problem(model, source, bound=starting.bound, budget=budget)
+        races = is_race(self, problem)
 
         def make() -> tuple[list[Start], list[int]]:
             random_state = check_random_state(self.random_state)
             if self._goes_on():
                 starts = [Start(self._theta(problem.bound.d), None, 0)]
             else:
-                starts = [make_start(self, problem, random_state, read.kept) for _ in range(self.n_init)]
+                with one_thread() if kernels == "numpy" else nullcontext():  # as passes have
+                    if races:
+                        starts = [raced_start(self, starting, random_state)]
+                    else:
+                        starts = [
+                            make_start(self, starting, random_state, read.kept) for _ in range(self.n_init)
+                        ]
             seeds = [0] * len(starts)
             if plan.method is not None:
                 seeds = random_state.randint(np.iinfo(np.int32).max, size=len(starts)).tolist()
@@ -115,7 +127,7 @@ class MixtureEstimator(CheckpointedClones, MixtureScores, Persistent, CallbackSu
 
         def check(made: Any) -> None:
             found, seeds_of = made
-            if len(found) != len(seeds_of) or len(found) != (1 if self._goes_on() else self.n_init):
+            if len(found) != len(seeds_of) or len(found) != (1 if races or self._goes_on() else self.n_init):
                 raise ValueError("there are more starts, or fewer")
             for start, seed in zip(found, seeds_of, strict=True):
                 check_start(problem.bound, start.theta, start.s)
@@ -130,17 +142,17 @@ class MixtureEstimator(CheckpointedClones, MixtureScores, Persistent, CallbackSu
         self, fitting: Fitting, starts: list[Start], seeds: list[int], watcher: Watcher,
         kept: FitCheckpoint | None = None,
     ) -> Fit:  # fmt: skip
-        """Return the best of the fits; one that fails counts only where all do."""
-        # That of em is of the parameters before its last M-step; another method's is of the very start, from
-        # which the first pass gains nothing that could be told from rest.
+        """Return the best fit; a failed fit is ignored unless all fail."""
+        # em's last bound is that of the parameters before its last M-step. Another method's is that of this
+        # start itself: the first pass would gain nothing, as if it had converged.
         after_em = self._goes_on() and getattr(self, "method_", "em") == "em"
-        last_bound = self.lower_bound_ if after_em else None
+        last = (self.lower_bound_, self.__dict__.get("_last_gain", inf)) if after_em else None
         failures: list[ValueError] = []
 
         def one(number: int, watch: StartWatch) -> Fit:
             try:
                 return fitting.fit(
-                    starts[number], seeds[number], watch, last_bound=last_bound,
+                    starts[number], seeds[number], watch, last=last,
                     keeper=None if kept is None else kept.of_start(number),
                 )  # fmt: skip
             except ValueError as error:
@@ -151,16 +163,17 @@ class MixtureEstimator(CheckpointedClones, MixtureScores, Persistent, CallbackSu
         if failures and len(failures) == len(fits):
             raise failures[0]
         if self.max_iter == 0:
-            return fits[-1]  # as scikit-learn does, where there is nothing to compare
+            return fits[-1]  # as in scikit-learn, if there is nothing to compare
         return max(fits, key=lambda fit: fit.bound if np.isfinite(fit.bound) else -inf)
 
     def _keep(self, fit: Fit, fitting: Fitting, read: Read) -> None:
-        """Set the attributes, and say what there is to say."""
+        """Set the attributes and issue the warnings."""
         self.converged_ = fit.converged
         self.n_iter_ = int(np.ceil(fit.passes - 1e-9))
         self.lower_bound_, self.lower_bounds_ = fit.bound, list(fit.bounds)
-        self.method_, self.history_ = fitting.plan.name, History(fit.moments)
+        self.method_, self.history_ = fitting.plan.name, History(fit.moments, fit.moves)
         self._set_theta(fit.theta, read.X.dtype)
+        self._last_gain = fit.last_gain
         self.__dict__.pop("_online", None)
         self._past = Past(fit.s, fitting.problem.bound.about, read.total_weight)
         if fitting.plan.method is None:
@@ -172,8 +185,8 @@ class MixtureEstimator(CheckpointedClones, MixtureScores, Persistent, CallbackSu
         self.log_likelihood_ = float(fitting.problem.bound.penalty(fit.theta) - fit.objective)
         if fit.reseeded:
             warn(
-                f"Components died, collapsed or had no rows, and were set to other rows, {fit.reseeded} "
-                f"times in all: {fitting.problem.bound.REMEDY} would hold them.",
+                f"Components lost all rows or collapsed and were re-initialised, {fit.reseeded} "
+                f"times in all: {fitting.problem.bound.REMEDY} would prevent this.",
                 DegenerateComponentWarning,
             )
         if fit.interrupted:
@@ -187,7 +200,7 @@ class MixtureEstimator(CheckpointedClones, MixtureScores, Persistent, CallbackSu
     def fit_predict(
         self, X: ArrayLike, y: Any = None, sample_weight: ArrayLike | None = None
     ) -> NDArray[Any]:
-        """Fit, and return the likeliest component of each row, those of weight zero included.
+        """Fit, and return the most likely component of each row, also for rows of weight zero.
 
         Parameters
         ----------
@@ -197,26 +210,25 @@ class MixtureEstimator(CheckpointedClones, MixtureScores, Persistent, CallbackSu
         Returns
         -------
         ndarray of int, shape (n,)
-            Numbers of components.
+            Indices of components.
         """
         labels: NDArray[Any] = self.fit(X, y, sample_weight).predict(X)
         return labels
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def partial_fit(self, X: ArrayLike, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
-        """Go on fitting with more rows, by online EM; what is kept does not grow with the data.
+        """Update the model with more rows, by online EM; memory use does not grow with the data.
 
-        The first call fits its rows, unless the model has been fitted: then it goes on from there. One pass
-        depends on the order of the rows; after several passes sorted rows do about as well as shuffled
-        ones. See :class:`swiftem.estimators.mixture.online.OnlineMixture`. Where Ctrl-C ends it, the model is
-        as before.
+        The first call fits its rows, or continues from a fitted model. After one pass the result depends on
+        the order of the rows; after several passes sorted rows do about as well as shuffled ones. See
+        :class:`swiftem.estimators.mixture.online.OnlineMixture`. Ctrl-C leaves the model as it was.
 
         Parameters
         ----------
         X : array-like of shape (n, d), path, source, or generator of blocks
-            New rows; fewer than ``n_components`` are enough after the first call. Files, sources and blocks
-            are taken block by block, in one pass, as if in as many calls: this is what a generator, which
-            cannot be read again, is good for.
+            New rows; after the first call fewer than ``n_components`` are enough. Files, sources and blocks
+            are read block by block, in one pass, as if in separate calls. A generator, which cannot be read
+            twice, is allowed.
         y : ignored
             For scikit-learn's conventions.
         sample_weight : array-like, shape (n,), optional
@@ -254,11 +266,11 @@ class MixtureEstimator(CheckpointedClones, MixtureScores, Persistent, CallbackSu
         return self
 
     def _fit_first(self, source: ArraySource, theta: Theta | None) -> Theta:
-        """Return θ of a fit to a first batch: as ``fit`` would, without a word."""
+        """Return θ of a fit to the first batch: like ``fit``, without warnings."""
         return self._quietly(source, self.get_params(deep=False) | {"warm_start": False, "verbose": 0}, None)
 
     def _fit_rows(self, source: ArraySource, theta: Theta | None) -> Theta:
-        """Return θ of a few passes of em on a sample: afresh, or from given parameters."""
+        """Return θ after a few passes of em on a sample: from a new start, or from given parameters."""
         parameters = self.get_params(deep=False)
         parameters |= {
             "method": "em",
@@ -267,7 +279,7 @@ class MixtureEstimator(CheckpointedClones, MixtureScores, Persistent, CallbackSu
             "verbose": 0,
         }
         if not (isinstance(self.init_params, str) or callable(self.init_params)):
-            parameters["init_params"] = "kmeans"  # what was given is for other rows
+            parameters["init_params"] = "kmeans"  # a given array is for other rows
         return self._quietly(source, parameters, theta)
 
     def _quietly(self, source: ArraySource, parameters: dict[str, Any], theta: Theta | None) -> Theta:

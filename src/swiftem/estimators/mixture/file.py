@@ -1,4 +1,4 @@
-"""What of a fitted mixture is kept in its file."""
+"""The content of the file of a fitted mixture."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from swiftem.estimators.fit_checkpoint import KEEPING
+from swiftem.estimators.history import History
 from swiftem.estimators.mixture.base import MixtureBase, Past
 from swiftem.estimators.mixture.content import ONLINE, SAMPLE, read_online, read_past
 from swiftem.estimators.mixture.online import OnlineMixture
@@ -33,14 +34,15 @@ ARRAYS = ("weights_init", "means_init", "precisions_init", "init_params")
 
 
 def mixture_to_file(estimator: MixtureBase) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Return what a file keeps of a fitted mixture: header and arrays."""
+    """Return the content of a fitted mixture's file: header and arrays."""
     check_is_fitted(estimator)
     header, arrays = _parameters(estimator.get_params(deep=False))
     for name in NUMBERS:
         header[name] = plain(getattr(estimator, name, None))
     if hasattr(estimator, "feature_names_in_"):
         header["feature_names_in_"] = [str(name) for name in estimator.feature_names_in_]
-    header["history"] = [list(moment) for moment in getattr(estimator, "history_", [])]
+    history = getattr(estimator, "history_", History())
+    header["history"], header["moves"] = [list(moment) for moment in history], history.moves
     arrays |= estimator._fitted_arrays()
     arrays["lower_bounds_"] = np.asarray(getattr(estimator, "lower_bounds_", []), dtype=np.float64)
     past: Past | None = estimator.__dict__.get("_past")
@@ -59,12 +61,12 @@ def mixture_to_file(estimator: MixtureBase) -> tuple[dict[str, Any], dict[str, N
 
 
 def mixture_from_file(cls: type[Any], content: ModelContent) -> Any:
-    """Return the mixture that a file holds, or raise an error that says what is wrong with it."""
+    """Return the mixture of a file, or raise an error that says what is wrong with the file."""
     made = cls(**_parameters_of(content))
     made._validate_params()
     check_parameters(made)
     d = content.integer("n_features_in_", 1)
-    # First what is as large as the file says: the rest may say anything of its size.
+    # First the arrays, whose size is bounded by the file's: the header may claim any size.
     made._read_fitted(content, d)
     model = made._model()
     for name, kind in NUMBERS.items():
@@ -82,7 +84,7 @@ def mixture_from_file(cls: type[Any], content: ModelContent) -> Any:
 
 
 def _parameters_of(content: ModelContent) -> dict[str, Any]:
-    """Return the estimator's parameters as a file has them."""
+    """Return the estimator's parameters from a file."""
     parameters = content.parameters(left_out=KEEPING)
     if "step_size" in content.header:
         name, values = content.header["step_size"]
@@ -100,11 +102,11 @@ def _parameters_of(content: ModelContent) -> dict[str, Any]:
 
 
 def _parameters(parameters: dict[str, Any]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Return parameters as a header and arrays; functions, generators and checkpoints are left out."""
+    """Return parameters as header and arrays; functions, generators and checkpoints are omitted."""
     header: dict[str, Any] = {"parameters": {}}
     arrays: dict[str, NDArray[Any]] = {}
     for name, value in parameters.items():
-        if name in KEEPING:  # they belong to a fit, not to its model
+        if name in KEEPING:  # they belong to the fit, not to the model
             continue
         if isinstance(value, np.generic):
             value = value.item()

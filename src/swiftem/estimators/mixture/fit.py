@@ -23,6 +23,8 @@ from swiftem.estimators.mixture.initial import (
     reseed,
 )
 from swiftem.estimators.mixture.look import Look
+from swiftem.estimators.mixture.optima.accelerated import Extrapolation
+from swiftem.estimators.mixture.optima.remaining import Remaining
 from swiftem.estimators.mixture.plan import Plan, iterations_in
 from swiftem.interrupt import DeferredInterrupt
 from swiftem.methods import Method
@@ -35,6 +37,9 @@ __all__ = ["DegenerateComponentWarning", "Fit", "Fitting", "Watch"]
 
 MOST_RESEEDS = 3
 """Components may be set anew so many times their number in a fit; then the data do not allow for them."""
+EM_PASSES = 20
+"""Of em, with larger steps, after a stochastic method is at rest. If they do not converge, the method goes
+on; after sem, whose noise does not end, em does."""
 
 
 class Watch(Protocol):
@@ -69,6 +74,10 @@ class Fit:
         Steps that would have left the model's domain.
     reseeded : int
         How many times a component was set anew.
+    moves : int
+        Split-and-merge moves that were accepted before it.
+    last_gain : float
+        Of the bound in the last pass of em.
     converged, interrupted : bool
         How it ended.
     objective, stationarity : float
@@ -82,6 +91,8 @@ class Fit:
     passes: float = 0.0
     rejected: int = 0
     reseeded: int = 0
+    moves: int = 0
+    last_gain: float = inf
     converged: bool = False
     interrupted: bool = False
     objective: float = nan
@@ -106,7 +117,8 @@ class Fitting:
     plan : Plan
         Which method.
     max_passes, tol : int and float
-        When to stop: the passes, and a gain of the objective in a pass.
+        When to stop: the passes, and a gain of em in a pass
+        (see :mod:`swiftem.estimators.mixture.optima.remaining`).
     """
 
     problem: Problem
@@ -115,22 +127,25 @@ class Fitting:
     tol: float
 
     def fit(
-        self, start: Start, seed: int, watch: Watch, *, last_bound: float | None = None,
+        self, start: Start, seed: int, watch: Watch, *, last: tuple[float, float] | None = None,
         keeper: NoStart | None = None,
     ) -> Fit:  # fmt: skip
         """Return the fit from a start.
 
-        ``last_bound`` is where an earlier fit ended that it goes on from, ``keeper`` has its checkpoints.
+        ``last`` is where an earlier fit ended that it goes on from: its bound, and the last gain. ``keeper``
+        has its checkpoints.
         """
         with keeper or NoStart() as kept:
-            one = _OneFit(self, Fit(start.theta, start.s, reseeded=start.empty), seed, watch, kept)
+            fit = Fit(start.theta, start.s, reseeded=start.empty, moves=start.moves)
+            one = _OneFit(self, fit, seed, watch, kept)
             if one.resume():
                 return one.fit
             try:
                 if self.plan.method is None:
-                    one.batch_em(-inf if last_bound is None else last_bound)
+                    one.batch_em(last or (-inf, inf))
                 else:
-                    one.stochastic(self.plan.method, self.plan.start if last_bound is None else None)
+                    is_poor = last is None and not start.raced
+                    one.stochastic(self.plan.method, self.plan.start if is_poor else None)
                     self.certify(one.fit)
             except KeyboardInterrupt:
                 one.fit.interrupted = True
@@ -181,7 +196,7 @@ class _OneFit:
         self._run_now: _Run | None = None
         self._kept_run: _Run | None = None
         self._kept_look: tuple[Any, ...] | None = None
-        self._last_bound: float | None = None
+        self._remaining: Remaining | None = None
         self.fit = fit
 
     def resume(self) -> bool:
@@ -193,16 +208,20 @@ class _OneFit:
             self.fit = Fit(**kept["fit"])
             check_start(self._bound, self.fit.theta, self.fit.s)
             self._began = perf_counter() - kept["seconds"]
-            self._runs, self._last_bound = kept["runs"], kept["last_bound"]
+            self._runs = kept["runs"]
+            if kept["remaining"] is not None:
+                self._remaining = Remaining(self._shared.tol, self._source.n, *kept["remaining"])
             self._kept_run, self._kept_look = kept["run"], kept["look"]
             self._rng.bit_generator.state = kept["rng"]
             return bool(kept["is_over"])
 
     def _place(self, look: Look | None = None, *, is_over: bool = False) -> dict[str, Any]:
         """Return where the fit stands."""
+        remaining = self._remaining
         return {
             "fit": {part.name: getattr(self.fit, part.name) for part in fields(Fit)}, "is_over": is_over,
-            "seconds": perf_counter() - self._began, "runs": self._runs, "last_bound": self._last_bound,
+            "seconds": perf_counter() - self._began, "runs": self._runs,
+            "remaining": None if remaining is None else (remaining.last_bound, remaining.last_gain),
             "run": self._run_now, "look": None if look is None else look.state(),
             "rng": self._rng.bit_generator.state,
         }  # fmt: skip
@@ -212,17 +231,22 @@ class _OneFit:
         if not self.fit.interrupted:
             self._keeper.save(lambda: self._place(is_over=True), is_end=True)
 
-    def batch_em(self, last_bound: float) -> None:
-        """Batch EM, from where it was left."""
-        self._last_bound = last_bound if self._last_bound is None else self._last_bound
-        self.em(self._shared.max_passes - round(self.fit.passes), self._last_bound, keeps=True)
+    def batch_em(self, last: tuple[float, float]) -> None:
+        """Batch EM, from where it was left, or where an earlier fit ended."""
+        if self._remaining is None:
+            self._remaining = Remaining(self._shared.tol, self._source.n, *last)
+        self.em(self._shared.max_passes - round(self.fit.passes), self._remaining, keeps=True)
 
-    def em(self, passes: int, last_bound: float = -inf, *, is_last: bool = True, keeps: bool = False) -> bool:
+    def em(
+        self, passes: int, remaining: Remaining | None = None, *, is_last: bool = True, keeps: bool = False,
+        steps: Extrapolation | None = None,
+    ) -> bool:  # fmt: skip
         """Batch EM: E-step, M-step, and the bound of the θ before it, as scikit-learn counts.
 
-        Returns whether a callback stopped it.
+        With ``steps`` they are larger than those of em. Returns whether a callback stopped it.
         """
         fit, stop = self.fit, False
+        remaining = remaining or Remaining(self._shared.tol, self._source.n)
         with DeferredInterrupt() as interrupt:
 
             def check() -> None:
@@ -238,17 +262,19 @@ class _OneFit:
                 if self._mend(s, is_last=is_last and not left):
                     bound = -inf
                 else:
-                    fit.theta, fit.s = self._bound.m_step(s), s
-                    bound = -objective
+                    fit.s = s if steps is None else steps.next(s, objective)
+                    fit.theta, bound = self._bound.m_step(fit.s), -objective
                 stop = self._note(fit.passes, objective, 1.0, "em", before if fit.s is None else fit.theta)
-                fit.converged = abs(bound - last_bound) < self._shared.tol
-                last_bound = bound
+                fit.converged = remaining.is_small(bound, 1.0 if steps is None else steps.alpha)
+                fit.last_gain = remaining.last_gain
                 if fit.converged or stop:
                     break
                 if keeps:
-                    self._last_bound = last_bound
                     self._keeper.save(self._place)
             interrupt.check()
+            if steps is not None and fit.s is not None and steps.settled(fit.s) is not fit.s:
+                fit.s = steps.settled(fit.s)
+                fit.theta = self._bound.m_step(fit.s)
         return stop
 
     def _mend(self, s: Array, *, is_last: bool) -> bool:
@@ -287,10 +313,18 @@ class _OneFit:
             left = int(shared.max_passes - fit.passes)
             if status == "all rejected" or (status == "no pass left" and not fit.moments):
                 self.em(left)  # there are too few passes for a single iteration of the method, or none helps
-            if status != "in trouble" or left < 1:
                 break
-            status = "stopped" if self.em(1, is_last=left < 2) else "at the end"
-            fit.converged = False
+            at_rest, fit.converged = fit.converged and status == "at the end", False
+            if not (at_rest or status == "in trouble") or left < 1:
+                break
+            passes, steps = 1, None
+            if at_rest:
+                is_noisy = shared.plan.name == "sem"
+                passes, steps = left if is_noisy else min(left, EM_PASSES), Extrapolation(self._bound)
+            status = "stopped" if self.em(passes, is_last=left <= passes, steps=steps) else "at the end"
+            fit.converged &= at_rest
+            if at_rest and is_noisy:
+                break
 
     def _run(self, method: Method, look: Look, most: int | None = None) -> str:
         """Run a method for the passes that are left, or ``most`` iterations; say how it ended.

@@ -55,11 +55,17 @@ class Start(NamedTuple):
         The statistics that they are the M-step of, where they are one.
     empty : int
         How many components had no row and were set to rows drawn at random.
+    raced : bool
+        Whether it has won a race, and so is close to an optimum.
+    moves : int
+        Split-and-merge moves that were accepted in it.
     """
 
     theta: Theta
     s: Array | None
     empty: int
+    raced: bool = False
+    moves: int = 0
 
 
 def check_start(bound: BoundComponents, theta: Any, s: Any) -> None:
@@ -118,8 +124,8 @@ def start_statistics(
     Parameters
     ----------
     init_params : str, callable or array-like of shape (n,) or (n, M)
-        One of scikit-learn's four names; a function of (X, n_components, random_state) that returns labels
-        (n,) or responsibilities (n, M); or an array of these.
+        One of scikit-learn's four names, or "race", which is "kmeans" here; a function of (X, n_components,
+        random_state) that returns labels (n,) or responsibilities (n, M); or an array of these.
     problem : Problem
         Model and data; stored ones with an array of ``init_params`` alone.
     random_state : RandomState
@@ -147,7 +153,7 @@ def _responsibilities(
         return _given(init_params, n, n_components)
     X = source.y
     if isinstance(init_params, str):
-        if init_params == "kmeans":
+        if init_params in ("kmeans", "race"):
             return _of_labels(_kmeans(X, source.weight, n_components, random_state), n_components)
         if init_params == "random":
 

@@ -1,4 +1,4 @@
-"""``swiftem.Mixture``: mixtures of counts, of answers yes or no, or of a family of your own."""
+"""``swiftem.Mixture``: mixtures of counts, of binary answers, or of a user-defined family."""
 
 from __future__ import annotations
 
@@ -35,18 +35,18 @@ class Mixture(MixtureEstimator, DensityMixin):  # type: ignore[misc]
     n_components : int
         Number of components.
     family : {"bernoulli", "poisson"} or Family
-        What the components are: a name, or a family (see :mod:`swiftem.models.families`), such as your own.
+        Distribution of the components: a name, or a family object (see :mod:`swiftem.models.families`).
     tol : float
-        A fit ends when a pass gains less in the mean log-likelihood. For stochastic methods that is the gain
-        over the passes of an epoch, told from its noise: see :class:`swiftem.estimators.mixture.look.Look`.
+        A fit converged if a pass of em gains less in the mean log-likelihood, and all further passes together
+        less than eight times ``tol``: see :class:`swiftem.GaussianMixture`.
     smoothing : float
-        Rows of a conjugate prior for each component, whose features are the mean of all data. Zero is the
-        maximum of the likelihood.
+        Size of a conjugate prior, in rows per component; its features are the mean of all data. Zero gives
+        the maximum likelihood estimate.
     max_iter : int
-        Most passes over the data: E-step evaluations divided by n.
+        Maximum number of passes over the data: E-step evaluations divided by n.
     n_init : int
-        Starts; the best fit is kept. They run in parallel threads.
-    init_params : {"kmeans", "k-means++", "random", "random_from_data"}, callable or array-like
+        Candidates in the race, or fits, as in :class:`swiftem.GaussianMixture`.
+    init_params : {"race", "kmeans", "k-means++", "random", "random_from_data"}, callable or array-like
         How a fit starts, as in :class:`swiftem.GaussianMixture`.
     weights_init : array-like, shape (M,), optional
         Weights to start from.
@@ -55,13 +55,13 @@ class Mixture(MixtureEstimator, DensityMixin):  # type: ignore[misc]
     random_state : int, RandomState or None
         For starts and draws.
     warm_start : bool
-        Whether ``fit`` begins where the last one ended; ``partial_fit`` always does.
+        Whether ``fit`` starts from the last result; ``partial_fit`` always does.
     verbose, verbose_interval : int
-        Whether to show progress: a bar in a terminal, lines elsewhere.
+        Whether to show progress: a bar in a terminal, lines otherwise.
     method : {"auto", "em", "sem", "iem", "sem-vr", "fiem", "spider"} or Method
         How to fit, as in :class:`swiftem.GaussianMixture`.
     batch_size : int or "auto"
-        Rows that a stochastic method draws an iteration.
+        Rows that a stochastic method draws per iteration.
     step_size : float, callable or "auto"
         Step γ of a stochastic method, or a schedule of :mod:`swiftem.schedules`.
     concentration : float, optional
@@ -74,8 +74,8 @@ class Mixture(MixtureEstimator, DensityMixin):  # type: ignore[misc]
     weights_ : ndarray, shape (M,)
         Mixing weights.
     params_ : dict of ndarray
-        Parameters of the components by name, those of "poisson" ``rates`` (M, d), those of "bernoulli"
-        ``probabilities`` (M, d).
+        Parameters of the components by name: ``rates`` (M, d) for "poisson", ``probabilities`` (M, d) for
+        "bernoulli".
     family_ : Family
         The family.
     converged_, n_iter_, lower_bound_, lower_bounds_, method_, history_, stationarity_, log_likelihood_, \
@@ -120,7 +120,7 @@ n_features_in_, feature_names_in_
         smoothing: float = 1e-3,
         max_iter: int = 100,
         n_init: int = 1,
-        init_params: Any = "kmeans",
+        init_params: Any = "race",
         weights_init: ArrayLike | None = None,
         params_init: Mapping[str, ArrayLike] | None = None,
         random_state: Any = None,
@@ -239,16 +239,16 @@ n_features_in_, feature_names_in_
         self.weights_, self.params_, self.family_ = weights, params, read_family(self.family)
 
     def attributes_of(self, theta: Theta) -> dict[str, Any]:
-        """Return the attributes that ``theta`` would be after a fit, for callbacks."""
+        """Return the attributes for ``theta``, for callbacks."""
         return {"weights_": theta.weights, "params_": theta.params}
 
     def sample(self, n_samples: int = 1) -> tuple[Array, NDArray[Any]]:
-        """Return random rows (n_samples, d) of the mixture, and the components (n_samples,) that they are of.
+        """Return random rows (n_samples, d) and the components (n_samples,) that they come from.
 
         Parameters
         ----------
         n_samples : int
-            How many.
+            Number of rows.
         """
         check_is_fitted(self)
         check_int("n_samples", n_samples, minimum=1)
@@ -259,7 +259,7 @@ n_features_in_, feature_names_in_
         return bound.draw(theta, labels, rng), labels
 
     def plot_convergence(self, axes: Any = None) -> Any:
-        """Draw the objective against passes, and return the matplotlib axes."""
+        """Plot the objective against passes, and return the matplotlib axes."""
         from swiftem.report.mixture import draw_history
 
         return draw_history(self.history_, axes)

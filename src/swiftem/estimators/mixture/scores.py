@@ -1,4 +1,4 @@
-"""What a fitted mixture says of rows: log-likelihood, components, and criteria for the choice of a model."""
+"""Methods of a fitted mixture for rows: log-likelihood, components, and model selection criteria."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from swiftem.data.rows.array_source import ArraySource
 from swiftem.data.rows.stored_source import StoredSource
 from swiftem.engine.expectation import Evaluation, Expectation
 from swiftem.estimators.mixture.base import MixtureBase, check_columns, no_weights_beside
+from swiftem.estimators.mixture.plan import kernels_for
 from swiftem.estimators.mixture.stored_rows import is_stored, open_rows
 from swiftem.estimators.validated import read_weights, validated
 from swiftem.problem import Problem
@@ -23,7 +24,7 @@ from swiftem.problem import Problem
 __all__ = ["MixtureScores", "criteria"]
 
 NUMBERS = 1 << 22
-"""Responsibilities that are made at a time where they are not what is asked for."""
+"""Responsibilities computed at a time if they are not the result."""
 
 
 def criteria(total: float, weight: float, n_parameters: int, entropy: float = 0.0) -> dict[str, float]:
@@ -40,7 +41,7 @@ class MixtureScores(MixtureBase):
     """Methods that need a fitted model and rows."""
 
     def _rows(self, X: Any) -> Any:
-        """Return the rows as an array, or as a source where they are stored."""
+        """Return the rows as an array, or as a source if they are stored."""
         check_is_fitted(self)
         check_not_lazy("X", X)
         if type(X) is ArraySource:
@@ -55,8 +56,9 @@ class MixtureScores(MixtureBase):
     def _e_step(self, X: Any) -> tuple[Any, Any, Expectation]:
         """Return rows as a source, the model for them, and its E-step."""
         source = X if isinstance(X, StoredSource) else ArraySource(X)
-        problem = Problem(self._model(), source, bound=self._bind(source))
-        return source, problem.bound, problem.e_step
+        bound = self._bind(source)
+        problem = Problem(self._model(), source, bound=bound, kernels=kernels_for(source.n, bound.size))
+        return source, bound, problem.e_step
 
     def _evaluate(self, X: Any, **wanted: bool) -> Evaluation:
         return self._e_step(X)[2].evaluate(self._theta(), **wanted)
@@ -64,7 +66,7 @@ class MixtureScores(MixtureBase):
     def _with_responsibilities(
         self, X: Any, weight: Array | None = None
     ) -> Iterator[tuple[slice, Array, Evaluation]]:
-        """Yield where rows are, their weights, and their E-step."""
+        """Yield positions of rows, their weights, and their E-step."""
         size = max(NUMBERS // self.n_components, 1)
         if isinstance(X, StoredSource):
             for batch in X.blocks(min(size, X.chunk_rows)):
@@ -93,7 +95,7 @@ class MixtureScores(MixtureBase):
         return self._evaluate(rows).log_likelihood.astype(rows.dtype, copy=False)
 
     def score(self, X: ArrayLike, y: Any = None, sample_weight: ArrayLike | None = None) -> float:
-        """Return the mean log-likelihood of the rows, weighted where weights are given.
+        """Return the mean log-likelihood of the rows, weighted if weights are given.
 
         Parameters
         ----------
@@ -123,7 +125,7 @@ class MixtureScores(MixtureBase):
         return float(weight @ found), float(weight.sum())
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """Return the likeliest component of each row.
+        """Return the most likely component of each row.
 
         Parameters
         ----------
@@ -133,14 +135,14 @@ class MixtureScores(MixtureBase):
         Returns
         -------
         ndarray of int, shape (n,)
-            Numbers of components.
+            Indices of components.
         """
         labels = self._evaluate(self._rows(X), labels=True).labels
         assert labels is not None
         return labels
 
     def predict_proba(self, X: ArrayLike) -> NDArray[Any]:
-        """Return the responsibilities: how likely each row is to come from each component.
+        """Return the responsibilities: the probability that each row comes from each component.
 
         Parameters
         ----------
@@ -161,7 +163,7 @@ class MixtureScores(MixtureBase):
         return found
 
     def bic(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
-        """Return the Bayesian information criterion, −2 Σ w log g + p log Σ w: the lower the better.
+        """Return the Bayesian information criterion, −2 Σ w log g + p log Σ w; lower is better.
 
         Parameters
         ----------
@@ -173,7 +175,7 @@ class MixtureScores(MixtureBase):
         return criteria(*self._total(self._rows(X), sample_weight), self._n_parameters())["bic"]
 
     def aic(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
-        """Return Akaike's information criterion, −2 Σ w log g + 2p: the lower the better.
+        """Return Akaike's information criterion, −2 Σ w log g + 2p; lower is better.
 
         Parameters
         ----------
@@ -183,9 +185,9 @@ class MixtureScores(MixtureBase):
         return criteria(*self._total(self._rows(X), sample_weight), self._n_parameters())["aic"]
 
     def icl(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
-        """Return the integrated completed likelihood criterion, BIC + 2·entropy: the lower the better.
+        """Return the integrated completed likelihood criterion, BIC + 2·entropy; lower is better.
 
-        The entropy of the responsibilities, −Σ w Σ_m r_m log r_m, makes it prefer components that are apart
+        The entropy of the responsibilities, −Σ w Σ_m r_m log r_m, favours well-separated components
         (Biernacki, Celeux and Govaert, 2000).
 
         Parameters

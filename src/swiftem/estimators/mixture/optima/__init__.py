@@ -1,0 +1,1 @@
+"""Where fits end: starts that race, moves that leave poor optima, components that collapsed."""

@@ -1,0 +1,132 @@
+r"""em with larger steps (SQUAREM, Varadhan and Roland 2008).
+
+In the space of statistics em is the map :math:`G(s) = \bar s(\bar\theta(s))`. From s two passes give G(s) and
+G(G(s)), and with r = G(s) − s and v = G(G(s)) − G(s) − r
+
+.. math:: s' = s + 2 \alpha\, r + \alpha^2 v, \qquad \alpha = \|r\| / \|v\|,
+
+is where em would come to if r shrank as it just did; α = 1 is G(G(s)). It is kept if it is in the domain and
+not worse than G(s). Plateaus that em needs hundreds of passes for take tens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import inf
+
+import numpy as np
+
+from swiftem._typing import Array, Theta
+from swiftem.models.components import BoundComponents
+from swiftem.problem import Problem
+
+__all__ = ["Extrapolation", "accelerated"]
+
+FIRST, FACTOR = 4.0, 4.0
+"""The largest α at first, and by how much that grows if it is reached; a step that is worse halves it."""
+
+
+class Extrapolation:
+    """Says which statistics to take the M-step of.
+
+    Parameters
+    ----------
+    bound : BoundComponents
+        The model.
+    """
+
+    def __init__(self, bound: BoundComponents) -> None:
+        self._bound, self._largest = bound, FIRST
+        #: The largest α that was found, used or not: 1 / (1 − c) if r shrinks by c.
+        self.alpha = 1.0
+        self._chain: list[Array] = []
+        self._plain: tuple[Array, float] | None = None
+
+    def next(self, s: Array, objective: float) -> Array:
+        """Return the statistics of the next step.
+
+        Parameters
+        ----------
+        s : ndarray, shape (q,)
+            Those of a pass, in the domain.
+        objective : float
+            At the parameters that the pass was at.
+        """
+        plain, self._plain = self._plain, None
+        if plain is not None and not objective <= plain[1]:
+            self._largest = max(1.0, self._largest / 2.0)
+            self._chain = [plain[0]]
+            return plain[0]
+        self._chain.append(s)
+        if len(self._chain) < 3:
+            return s
+        first, second, third = self._chain
+        r = second - first
+        v = third - second - r
+        scale = self._bound.without_unit(third)
+        bend = float(np.linalg.norm(v * scale))
+        alpha = float(np.linalg.norm(r * scale)) / bend if bend > 0.0 else 1.0
+        self.alpha = max(self.alpha, alpha)
+        alpha = min(alpha, self._largest)
+        if alpha > 1.0:
+            far = first + 2.0 * alpha * r + alpha**2 * v
+            if self._bound.in_domain(far):
+                self._largest *= FACTOR if alpha == self._largest else 1.0
+                self._chain, self._plain = [far], (third, objective)
+                return far
+        self._chain = [second, third]
+        return third
+
+    def settled(self, s: Array) -> Array:
+        """Return the statistics that are known to be good: ``s``, or em's if no pass has looked at ``s``."""
+        return s if self._plain is None else self._plain[0]
+
+
+def accelerated(
+    problem: Problem, theta: Theta, passes: int, tol: float, check: Callable[[], None] = lambda: None
+) -> Theta:
+    """Return parameters after at most so many passes, or after three that gain less than ``tol`` each.
+
+    Parameters
+    ----------
+    problem : Problem
+        Model and rows.
+    theta : NamedTuple
+        Where to begin.
+    passes : int
+        Over the rows.
+    tol : float
+        Gain of the objective in a pass.
+    check : callable
+        Called between the blocks of a pass; it may raise.
+
+    Raises
+    ------
+    ValueError
+        If there is no M-step.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from swiftem import models
+    >>> from swiftem.problem import Problem
+    >>> y = np.random.default_rng(0).normal(size=2000) + np.repeat([0.0, 3.0], 1000)
+    >>> model = models.GaussianMixtureModel(2, covariance="full")
+    >>> theta0 = model.theta(means=[[0.0], [0.1]], covariances=[[[1.0]], [[1.0]]])
+    >>> accelerated(Problem.read(model, y), theta0, 100, 1e-9).means.round(1).ravel()
+    array([0., 3.])
+    """
+    bound, last, calm = problem.bound, inf, 0
+    steps = Extrapolation(bound)
+    with problem.e_step.checked_by(check) as e_step:
+        for _ in range(passes):
+            s = e_step.full(theta)
+            objective = float(e_step.objective(theta))
+            calm = calm + 1 if abs(last - objective) < tol else 0
+            last = objective
+            s = steps.next(s, objective)
+            if calm == 3:
+                break
+            theta = bound.m_step(s)
+    found: Theta = bound.m_step(steps.settled(s)) if passes > 0 else theta
+    return found

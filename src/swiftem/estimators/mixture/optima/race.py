@@ -1,0 +1,242 @@
+r"""Starts that race: several cheap candidates, halved in rounds, of which the best one is fitted.
+
+Candidates of several kinds (:mod:`swiftem.estimators.mixture.optima.kinds`) are improved by em on a few rows
+of a sample. After each round they are compared by
+
+.. math:: -\mathrm{Pen}(\theta) + \frac{1}{W} \sum_{i \in H} w_i \log g(y_i; \theta),
+
+H rows of the sample that none of them was fitted to, and the better half goes on with twice as many rows. The
+last one is fitted to the sample, improved by :mod:`swiftem.estimators.mixture.optima.moves`, and starts the
+fit. All of it is done by E-steps that the fit uses, on a bounded number of rows: :data:`MOST_WORK`
+evaluations, as many as a fit of 50,000 rows has in 40 passes, or fewer if there are fewer rows.
+
+Candidates are independent of each other and their sums keep their order, so that the same seed gives the same
+start at any number of threads.
+
+The constants were chosen on magic, satellite, digits and three generated mixtures (``CHOOSING`` in
+``benchmarks/optima_data.py``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from math import inf, isfinite
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from swiftem._typing import Theta
+from swiftem.engine.threads import get_threads, one_thread_blas
+from swiftem.estimators.mixture.initial import Start, make_start
+from swiftem.estimators.mixture.optima.accelerated import accelerated
+from swiftem.estimators.mixture.optima.kinds import kinds_for, start
+from swiftem.estimators.mixture.optima.moves import Proposal, moved, proposals
+from swiftem.estimators.mixture.optima.sample import draw_sample, on_rows
+from swiftem.interrupt import DeferredInterrupt
+from swiftem.models.gaussian_components import BoundGaussians
+from swiftem.problem import Problem
+
+__all__ = ["Raced", "is_race", "race", "raced_start"]
+
+CANDIDATES = 6
+MORE = 1
+"""Candidates for each further ``n_init``."""
+FEWEST = 4
+MOST_WORK = 2_000_000
+WORK = 60
+"""E-step evaluations of a race, at most, and per row."""
+PASSES = 10
+"""Of em in a round."""
+LAST = 30
+"""Of em at the end, on all of the sample."""
+PER_NUMBER = 3
+"""Rows in the first round for each number that is estimated."""
+LEAST_ROWS = 1000
+TOL = 1e-4
+"""Gain in a pass that ends em in a round."""
+TOO_FEW, LEAST = 10, 1000
+"""Rows per component, and in all, below which there are too few to hold some of them out."""
+MOVES = 8
+"""Moves that are accepted at most, unless the user says otherwise."""
+TRIES = 4
+"""Moves that are tried at a time, whatever the number of threads."""
+MOVE, MOVE_ON = 5, 10
+"""Passes of em after a move, and of the better half of the moves after them."""
+GAIN = 1e-4
+"""What a move has to gain on the rows held out."""
+
+
+class Raced(NamedTuple):
+    """The start that won.
+
+    Attributes
+    ----------
+    theta : NamedTuple
+        Its parameters.
+    kind : str
+        Its kind.
+    candidates, moves : int
+        How many candidates there were, and how many moves were accepted.
+    """
+
+    theta: Theta
+    kind: str
+    candidates: int
+    moves: int
+
+
+class _Candidate(NamedTuple):
+    theta: Theta
+    kind: str
+    value: float
+    moves: int = 0
+
+
+def is_race(estimator: Any, problem: Problem) -> bool:
+    """Tell whether a fit is to start by a race: starts differ, and there are rows to compare them on."""
+    init_params, count = estimator.init_params, int(problem.bound.n_components)
+    if not (isinstance(init_params, str) and init_params == "race") or estimator._given_start(
+        problem.bound.d
+    ):
+        return False
+    return count > 1 and problem.source.n >= max(TOO_FEW * count, LEAST)
+
+
+def raced_start(estimator: Any, problem: Problem, random_state: np.random.RandomState) -> Start:
+    """Return the start that wins the race; if no candidate has an M-step on the sample, one by k-means."""
+    moves = getattr(estimator, "moves", 0)
+    try:
+        won = race(
+            problem, int(random_state.randint(2**31 - 1)), n_init=estimator.n_init,
+            moves=MOVES if moves == "auto" else int(moves),
+        )  # fmt: skip
+    except ValueError:
+        return make_start(estimator, problem, random_state)
+    return Start(won.theta, None, 0, True, won.moves)
+
+
+def race(problem: Problem, seed: int, *, n_init: int = 1, moves: int = 0) -> Raced:
+    """Return the best of several starts.
+
+    Parameters
+    ----------
+    problem : Problem
+        Model and data.
+    seed : int
+        For the sample and the candidates.
+    n_init : int
+        Each one beyond the first adds candidates.
+    moves : int
+        Split-and-merge moves that may be accepted at the end; for Gaussians alone.
+    """
+    with one_thread_blas(), DeferredInterrupt() as interrupt, ThreadPoolExecutor(get_threads()) as pool:
+        return _Race(problem, seed, pool, interrupt.check).run(n_init, moves)
+
+
+class _Race:
+    """A race: the sample, the rows that are held out, and the threads."""
+
+    def __init__(
+        self, problem: Problem, seed: int, pool: ThreadPoolExecutor, check: Callable[[], None]
+    ) -> None:
+        self._problem, self._pool, self._check = problem, pool, check
+        self._seeds = np.random.SeedSequence(seed)
+        self._is_gaussian = isinstance(problem.bound, BoundGaussians)
+        rng = np.random.default_rng(self._seeds.spawn(1)[0])
+        self._sample = draw_sample(problem.source, rng, dither=self._is_gaussian)
+        self._held = on_rows(problem, self._sample.held)
+
+    def run(self, n_init: int, moves: int) -> Raced:
+        """Run it: a heat, another one for further ``n_init``, and the better one on all of the sample."""
+        rows = min(self._sample.seen.n, max(LEAST_ROWS, PER_NUMBER * int(self._problem.bound.size)))
+        limit = min(MOST_WORK, WORK * self._problem.source.n) / 3
+        count = max(FEWEST, min(CANDIDATES, int(limit / (rows * PASSES))))
+        first = self._heat(count, rows)
+        won = [self._whole(self._moved(first, moves))]
+        if n_init > 1:
+            second = self._heat(MORE * (n_init - 1), rows)
+            if second.value > first.value:
+                second = self._moved(second, moves)
+            won.append(self._whole(second))
+        best = max(won, key=lambda one: one.value)  # the first heat is that of n_init = 1: more is no worse
+        return Raced(best.theta, best.kind, count + MORE * (n_init - 1), best.moves)
+
+    def _heat(self, count: int, rows: int) -> _Candidate:
+        """Return the best of so many candidates, the first round on so many rows."""
+        left = self._begin(count, rows)
+        while len(left) > 1:
+            left = sorted(left, key=lambda one: -one.value)[: -(-len(left) // 2)]
+            rows = min(2 * rows, self._sample.seen.n)
+            left = self._improved(left, on_rows(self._problem, self._sample.first(rows)), PASSES)
+        return self._improved(left, on_rows(self._problem, self._sample.seen), LAST)[0]
+
+    def _moved(self, best: _Candidate, moves: int) -> _Candidate:
+        """Return a candidate after the moves that raise the likelihood of the rows held out."""
+        while best.moves < moves and self._is_gaussian:
+            better = self._move(best)
+            if better is None:
+                break
+            best = better
+        return best
+
+    def _whole(self, best: _Candidate) -> _Candidate:
+        """Return a candidate fitted to all of the sample, and its value there."""
+        on = on_rows(self._problem, self._sample.whole())
+        best = self._improved([best], on, LAST)[0]
+        return best._replace(value=-on.e_step.objective(best.theta))
+
+    def _begin(self, count: int, rows: int) -> list[_Candidate]:
+        """Return candidates after the first round."""
+        on, kinds = on_rows(self._problem, self._sample.first(rows)), kinds_for(self._problem.bound)
+        seeds = self._seeds.spawn(count)
+
+        def one(number: int) -> _Candidate:
+            kind = kinds[number % len(kinds)]
+            theta = start(kind, on, np.random.default_rng(seeds[number]))
+            return self._em(_Candidate(theta, " ".join(kind), -inf), on, PASSES)
+
+        found, failures = self._map(one, range(count))
+        if not found:
+            raise failures[0]
+        return found
+
+    def _improved(self, candidates: list[_Candidate], on: Problem, passes: int) -> list[_Candidate]:
+        """Return candidates after some passes; those that have no M-step there are as before, if all are."""
+        return self._map(lambda one: self._em(one, on, passes), candidates)[0] or candidates
+
+    def _move(self, best: _Candidate) -> _Candidate | None:
+        """Return the best of a few moves, or None if none raises the likelihood of the rows held out."""
+        on = on_rows(self._problem, self._sample.seen)
+
+        def one(proposal: Proposal) -> _Candidate:
+            return self._em(best._replace(theta=moved(on, best.theta, proposal)), on, MOVE)
+
+        tried, _ = self._map(one, proposals(on, best.theta, TRIES))
+        tried = sorted(tried, key=lambda one: -one.value)[: TRIES // 2]
+        tried, _ = self._map(lambda one: self._em(one, on, MOVE_ON), tried)
+        better = [one for one in tried if one.value > best.value + GAIN]
+        return max(better, key=lambda one: one.value)._replace(moves=best.moves + 1) if better else None
+
+    def _em(self, candidate: _Candidate, on: Problem, passes: int) -> _Candidate:
+        """Return a candidate after some passes of em, and its value on the rows held out."""
+        theta = accelerated(on, candidate.theta, passes, TOL, self._check)
+        value = -self._held.e_step.objective(theta)
+        return candidate._replace(theta=theta, value=value if isfinite(value) else -inf)
+
+    def _map(
+        self, function: Callable[[Any], _Candidate], given: Iterable[Any]
+    ) -> tuple[list[_Candidate], list[ValueError]]:
+        """Return what a function gives, in order, and its errors: there may be no M-step on few rows."""
+
+        def attempt(item: Any) -> _Candidate | ValueError:
+            try:
+                return function(item)
+            except ValueError as error:
+                return error
+
+        found = list(self._pool.map(attempt, given))
+        return (
+            [one for one in found if isinstance(one, _Candidate)],
+            [one for one in found if isinstance(one, ValueError)],
+        )

@@ -1,0 +1,68 @@
+r"""What em would still gain: when a fit may say that it converged.
+
+Near a stationary point em converges linearly: gains of the mean log-likelihood shrink by a factor c per pass.
+With the last two gains g and g', c = g / g', and what is left is by Aitken's extrapolation
+
+.. math:: R = g\, (c + c^2 + \dots) = g\, c / (1 - c).
+
+It is infinite on a plateau, if gains do not shrink. Early gains shrink faster than later ones, so that c is
+taken to be at least :data:`LEAST_RATE`. A fit has converged if em gains less than ``tol`` in a pass and R is
+below :data:`MULTIPLE` times ``tol``, whatever the method: stochastic methods end with passes of em. For a
+tiny ``tol`` it is enough that R of all rows together is below :data:`NEGLIGIBLE`.
+"""
+
+from __future__ import annotations
+
+from math import inf, isfinite
+
+__all__ = ["MULTIPLE", "NEGLIGIBLE", "Remaining"]
+
+MULTIPLE = 8.0
+"""Of ``tol``: what em may still gain after a fit that converged."""
+NEGLIGIBLE = 0.005
+"""A gain of the log-likelihood of all rows together, not of their mean, that tells no two fits apart."""
+LEAST_RATE, UNKNOWN_RATE = 0.9, 0.999
+"""c at least, and c if there was only one gain."""
+ROUNDING = 1e-13
+"""A gain of less, relative to the bound, is rounding."""
+
+
+class Remaining:
+    """Follows the bounds of em, pass by pass.
+
+    Parameters
+    ----------
+    tol : float
+        Of the fit.
+    n : int
+        Number of rows.
+    last_bound, last_gain : float
+        Where em was before; −∞ and ∞ if that is not known.
+
+    Examples
+    --------
+    >>> remaining = Remaining(tol=1e-2, n=1000)
+    >>> [remaining.is_small(bound) for bound in (-1.0, -0.5, -0.45, -0.4499, -0.4498)]
+    [False, False, False, True, True]
+    """
+
+    def __init__(self, tol: float, n: int, last_bound: float = -inf, last_gain: float = inf) -> None:
+        self._tol, self._small = tol, max(MULTIPLE * tol, NEGLIGIBLE / n)
+        self.last_bound, self.last_gain = last_bound, last_gain
+
+    def is_small(self, bound: float, ahead: float = 1.0) -> bool:
+        """Take note of the bound of one more pass; return whether em would gain little from there.
+
+        ``ahead`` is 1 / (1 − c) as the statistics have it, if that is known.
+        """
+        gain, before = abs(bound - self.last_bound), self.last_gain
+        self.last_bound, self.last_gain = bound, gain if isfinite(gain) else inf
+        if not gain < self._tol:
+            return False
+        if gain <= ROUNDING * abs(bound):
+            return True
+        rate = UNKNOWN_RATE
+        if isfinite(before):
+            rate = max(gain / before if before > 0.0 else inf, LEAST_RATE)
+        rate = max(rate, 1.0 - 1.0 / ahead)
+        return rate < 1.0 and gain * rate / (1.0 - rate) < self._small
