@@ -108,6 +108,7 @@ def test_numbers_as_labels_in_npy(clusters, tmp_path, call):
     np.save(tmp_path / "a.npy", np.column_stack([clusters[0], np.repeat([10.0, 9.0, 2.5], 40)]))
     code, stdout, _ = call("fit", tmp_path / "a.npy", "-m", 2, "-l", 2)
     assert code == 0
+    assert "Rows by component and column 2:" in stdout
     assert ["component", "2.5", "9", "10"] in [line.split() for line in stdout.splitlines()]
 
 

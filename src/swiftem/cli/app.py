@@ -180,7 +180,7 @@ def topics(
     ] = Method.auto,
     seed: SeedOption = 0,
     max_passes: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Most passes over the documents.")
+        int, typer.Option(metavar="N", min=1, help="Maximum number of passes over the documents.")
     ] = 200,
     format: Annotated[
         CorpusFormat,
@@ -200,7 +200,7 @@ def topics(
         bool,
         typer.Option(
             "--as-text",
-            help="Take CORPUS for texts even if it looks like markup, source code, data or single words.",
+            help="Read CORPUS as texts even if it looks like markup, source code, data or single words.",
         ),
     ] = False,
     apply: Annotated[

@@ -49,10 +49,11 @@ def show_cross_table(
     n_components : int
         M.
     name : str
-        Of the column of labels.
+        The column of labels, by name or number.
     weights : ndarray, shape (n,), or None
         Weights of the rows.
     """
+    name = f"column {name}" if name.isdigit() else name
     heads = _sorted(set(labels.tolist()))
     place = {head: number for number, head in enumerate(heads)}
     cell = found * len(heads) + np.array([place[label] for label in labels.tolist()])

@@ -66,7 +66,9 @@ def fit(
     ] = None,
     covariance: Annotated[
         Covariance,
-        typer.Option(metavar="KIND", help="Of the covariances of Gaussians: full, tied, diag or spherical."),
+        typer.Option(
+            metavar="KIND", help="Kind of the covariances of Gaussians: full, tied, diag or spherical."
+        ),
     ] = Covariance.full,
     family: FamilyOption = GAUSSIAN,
     method: MethodOption = "auto",
@@ -75,19 +77,23 @@ def fit(
     label: LabelOption = None,
     weights: WeightsOption = None,
     skip_missing: SkipMissingOption = False,
-    max_passes: Annotated[int, typer.Option(metavar="N", min=1, help="Most passes over the rows.")] = 100,
+    max_passes: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Maximum number of passes over the rows.")
+    ] = 100,
     tol: Annotated[
         float,
-        typer.Option(metavar="X", min=0.0, help="Stop when a pass gains less in the mean log-likelihood."),
+        typer.Option(metavar="X", min=0.0, help="Stop if a pass gains less in the mean log-likelihood."),
     ] = 1e-3,
-    starts: Annotated[int, typer.Option(metavar="N", min=1, help="Starts; the best fit is kept.")] = 1,
+    starts: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Number of starts; the best fit is kept.")
+    ] = 1,
     seed: SeedOption = 0,
     reg_covar: Annotated[
-        float, typer.Option(metavar="X", min=0.0, help="Added to the variances, which keeps them above 0.")
+        float, typer.Option(metavar="X", min=0.0, help="Added to the variances, to keep them positive.")
     ] = 1e-6,
     batch_size: Annotated[
         int | None,
-        typer.Option(metavar="N", min=1, help="Rows that a step draws; em takes all.", show_default="auto"),
+        typer.Option(metavar="N", min=1, help="Rows per step; em uses all rows.", show_default="auto"),
     ] = None,
     step_size: Annotated[
         float | None,
@@ -183,7 +189,9 @@ def select(
     label: LabelOption = None,
     weights: WeightsOption = None,
     skip_missing: SkipMissingOption = False,
-    max_passes: Annotated[int, typer.Option(metavar="N", min=1, help="Most passes of each fit.")] = 100,
+    max_passes: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Maximum number of passes of each fit.")
+    ] = 100,
     tol: Annotated[
         float,
         typer.Option(metavar="X", min=0.0, help="A fit stops if a pass gains less in the log-likelihood."),

@@ -46,7 +46,7 @@ MemoryLimitOption = Annotated[
     str | None,
     typer.Option(
         metavar="SIZE",
-        help="Memory that the fit may take, such as 500MB: files are then read as they are needed.",
+        help="Memory that the fit may use, such as 500MB: files are then read on demand.",
         show_default="files are loaded",
     ),
 ]
@@ -119,7 +119,9 @@ def _one_of(name: str, names: Sequence[str]) -> str:
 FamilyOption = Annotated[
     str,
     typer.Option(
-        metavar="NAME", callback=family_name, help="Of the components: gaussian, poisson, bernoulli, ..."
+        metavar="NAME",
+        callback=family_name,
+        help="Family of the components: gaussian, poisson, bernoulli, ...",
     ),
 ]
 MethodOption = Annotated[

@@ -1,4 +1,4 @@
-"""Files that a command is to write: refused before anything is computed, where they cannot be written."""
+"""Files that a command is to write: refused before anything is computed if they cannot be written."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def model_file(path: Path) -> Path:
 
     if is_table(path):
         raise typer.BadParameter(
-            f"{path} has the ending of a table: name the model {path.with_suffix('.model').name}, say."
+            f"{path} has the ending of a table: use {path.with_suffix('.model').name}, for example."
         )
     return _writable(path)
 
