@@ -19,6 +19,7 @@ __all__ = [
     "MemoryLimitOption",
     "MethodOption",
     "ResumeOption",
+    "SchedulerOption",
     "ScratchOption",
     "UpdateOption",
     "check_fit",
@@ -28,6 +29,7 @@ __all__ = [
     "read_family_option",
     "refuse_options_of_a_fit",
     "refuse_options_of_gaussians",
+    "refuse_options_of_one_machine",
 ]
 
 CheckpointOption = Annotated[
@@ -49,6 +51,13 @@ MemoryLimitOption = Annotated[
         metavar="SIZE",
         help="Memory that the fit may use, such as 500MB: files are then read on demand.",
         show_default="files are loaded",
+    ),
+]
+SchedulerOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ADDRESS",
+        help="Dask scheduler, tcp://host:8786, whose workers read the files (.parquet, .npy) and fit.",
     ),
 ]
 ScratchOption = Annotated[
@@ -160,6 +169,16 @@ MethodOption = Annotated[
         help="em, sem, iem, sem-vr, fiem, spider, ...; auto is em for few rows and sem-vr for many.",
     ),
 ]
+
+
+def refuse_options_of_one_machine(context: typer.Context) -> None:
+    """Refuse options for rows that are read here, if workers read them."""
+    for name in ("drop", "label", "skip_missing", "memory_limit", "scratch"):
+        source = context.get_parameter_source(name)
+        if source is not None and source.name == "COMMANDLINE":
+            raise typer.BadParameter(
+                "workers read the rows: leave it out.", param_hint=f"'--{name.replace('_', '-')}'"
+            )
 
 
 def refuse_options_of_gaussians(context: typer.Context, family: str) -> None:

@@ -39,7 +39,7 @@ SHARE = 0.5
 """Of the memory of the cluster, that units may take to be kept there."""
 
 
-class ClusterError(RuntimeError):
+class ClusterError(ConnectionError):
     """The cluster cannot go on: the scheduler is lost, or workers die at one unit again and again."""
 
 
