@@ -223,8 +223,8 @@ def _write(
     html = page(
         "The paper's experiments, reproduced",
         "Karimi, Wai, Moulines and Lavielle, “On the Global Convergence of (Fast) Incremental Expectation "
-        "Maximization Methods” (NeurIPS 2019), with the methods of swiftem. Each section compares the paper's "
-        "claims with what was measured here.",
+        "Maximization Methods” (NeurIPS 2019), with the methods of swiftem. Each section compares the "
+        "paper's claims with what was measured here.",
         sections,
         command=request.command,
         facts=facts,
