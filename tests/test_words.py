@@ -50,7 +50,14 @@ def files(place):
 
 
 ROOMS = ("checkpoints", "data", "engine", "files", "methods", "report", "testing", "theory")
-PLACES = ["CONTRIBUTING.md", "benchmarks", *(f"src/swiftem/{room}" for room in ROOMS)]
+PAGES = (
+    "api", "benchmarks", "checkpoints", "coming_from_gensim", "coming_from_sklearn", "faq", "index",
+    "larger_than_memory", "methods", "mixtures", "models", "names", "paper", "theory", "topics",
+)  # fmt: skip
+PLACES = [
+    "README.md", "CONTRIBUTING.md", "benchmarks", "examples", *(f"src/swiftem/{room}" for room in ROOMS),
+    *(f"docs/{page}.md" for page in PAGES),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("place", PLACES)

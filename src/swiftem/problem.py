@@ -14,6 +14,7 @@ from swiftem.data.as_source import as_source
 from swiftem.data.draws import BlockDraws, Draws, Entropy, GivenDraws, SeededDraws
 from swiftem.data.rows.stored_source import StoredSource
 from swiftem.data.source import Source
+from swiftem.data.units.unit_source import UnitSource
 from swiftem.engine.expectation import Expectation, choose_expectation
 from swiftem.methods.method import Method
 from swiftem.models.model import BoundModel, Model
@@ -36,7 +37,7 @@ class Problem:
     bound : BoundModel, optional
         The model for these data, if it is already bound, for example with a known centre.
     kernels : {"auto", "reference", "numpy"}
-        As in :func:`swiftem.run`; "numpy": passes of mixtures, which have to be small, compile nothing.
+        As in :func:`swiftem.run`; "numpy": passes of mixtures, which must be small, compile nothing.
     budget : Budget
         Memory budget of the runs.
 
@@ -56,7 +57,7 @@ class Problem:
     ) -> None:  # fmt: skip
         self.model, self.source, self.kernels, self.budget = model, source, kernels, budget
         # Any kind, as an estimator uses more of its own bound model than the contract has.
-        self.bound: Any = model.bind(source) if bound is None else bound
+        self.bound: Any = _bind(model, source) if bound is None else bound
         self._of_thread = threading.local()
 
     def __getstate__(self) -> dict[str, Any]:
@@ -108,6 +109,15 @@ class Problem:
             given, n=source.n, batch_size=method.batch_size, streams=method.index_streams, n_iter=most,
             start=first,
         )  # fmt: skip
+
+
+def _bind(model: Model, source: Source) -> BoundModel:
+    """Return the model for the data."""
+    if isinstance(source, UnitSource):
+        from swiftem.engine.units import bind_units
+
+        return bind_units(model, source)
+    return model.bind(source)
 
 
 def check_access(method: Method, source: Source) -> None:

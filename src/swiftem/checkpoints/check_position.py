@@ -10,6 +10,7 @@ from swiftem._typing import Theta
 from swiftem.checkpoints.run_checkpoint import Position
 from swiftem.data.draws import Entropy
 from swiftem.data.source import Source
+from swiftem.data.units.unit_source import UnitSource
 from swiftem.methods.method import Method
 from swiftem.models.components import BoundComponents
 from swiftem.models.gaussian_mixture import BoundGaussianMixture
@@ -51,7 +52,7 @@ def check_position(
         raise ValueError("s has a different form")
     memory: Any = getattr(state.method, "memory", None)
     if method.remembers:
-        rows = _row_length(model)
+        rows = None if isinstance(source, UnitSource) else _row_length(model)
         if np.shape(memory)[:1] != (source.n,) or rows not in (None, np.shape(memory)[-1]):
             raise ValueError("the memory has a different size")
     check_form("the method's state", state.method, method.init(theta, at.s, memory))
@@ -59,7 +60,9 @@ def check_position(
 
 def _row_length(model: BoundModel) -> int | None:
     """Return how many numbers per sample a memory has, None if only an E-step can tell."""
-    if isinstance(model, BoundComponents | BoundGaussianMixture):
+    if isinstance(model, BoundComponents):
+        return model.row_length
+    if isinstance(model, BoundGaussianMixture):
         return model.model.n_components
     return model.model.n_topics if isinstance(model, BoundPLSA) else None
 

@@ -17,7 +17,8 @@ from swiftem.cli.cross_table import show_cross_table
 from swiftem.cli.failures import INTERRUPTED, in_options, one_sentence, tell
 from swiftem.cli.model_file import KINDS
 from swiftem.cli.table_options import TableChoice
-from swiftem.cli.table_rows import Rows, check_rows, name_of, read_rows, said_of, save_mixture
+from swiftem.cli.table_rows import Rows, check_rows, name_of, numbered, read_rows, said_of, save_mixture
+from swiftem.data.rows.table_columns import shortened
 
 if TYPE_CHECKING:
     from swiftem.estimators import GaussianMixture, Mixture
@@ -42,12 +43,14 @@ def fit(request: FitRequest) -> int:
     with one_sentence():
         console = screen()
         with console.status(f"Reading {name_of(request.tables)}") if console.is_terminal else nullcontext():
-            table = read_rows(request.tables, request.choice, request.parameters["memory_limit"])
+            family = request.parameters.get("family")
+            limit = request.parameters["memory_limit"]
+            table = read_rows(request.tables, request.choice, limit, family)
         for note in table.notes:
             tell(note)
         check_rows(request.tables, request.choice, table, request.parameters["n_components"])
         console.print(_task(request, table), soft_wrap=True)
-        mixture = _mixture(request, verbose=console.is_terminal)
+        mixture = _mixture(request, table, verbose=console.is_terminal)
         began = perf_counter()
         interrupted = _fit(mixture, table)
         seconds = perf_counter() - began
@@ -75,18 +78,22 @@ def fit(request: FitRequest) -> int:
 
 def _task(request: FitRequest, table: Rows) -> str:
     given = request.parameters
-    kind = (
-        f"family {given['family']}" if "family" in given else f"{KINDS[given['covariance_type']]} covariance"
-    )
+    family = given.get("family")
+    kind = f"family {family}" if family else f"{KINDS[given.get('covariance_type', 'full')]} covariance"
+    if isinstance(family, dict):
+        kind = "; ".join(f"{name} for {shortened(columns)}" for name, columns in family.items())
     what = "1 component" if given["n_components"] == 1 else f"{given['n_components']} components"
     return f"{said_of(request.tables, table)}; {what}, {kind}."
 
 
-def _mixture(request: FitRequest, verbose: bool) -> GaussianMixture | Mixture:
+def _mixture(request: FitRequest, table: Rows, verbose: bool) -> GaussianMixture | Mixture:
     from swiftem.estimators import GaussianMixture, Mixture
 
-    made = Mixture if "family" in request.parameters else GaussianMixture
-    return made(**request.parameters, verbose=int(verbose))
+    parameters = request.parameters
+    if isinstance(parameters.get("family"), dict):
+        parameters = parameters | {"family": numbered(parameters["family"], table.names)}
+    made = Mixture if "family" in parameters else GaussianMixture
+    return made(**parameters, verbose=int(verbose))
 
 
 def _fit(mixture: GaussianMixture | Mixture, table: Rows) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -23,6 +23,7 @@ from swiftem.cli.fit_options import (
     check_limit,
     missing_components,
     model_file_if_any,
+    read_family_option,
     refuse_options_of_a_fit,
     refuse_options_of_gaussians,
 )
@@ -138,7 +139,7 @@ def fit(
     if family == GAUSSIAN:
         parameters |= {"covariance_type": covariance.value, "reg_covar": reg_covar}
     else:
-        parameters["family"] = family
+        parameters["family"] = read_family_option(family)
     raise typer.Exit(run_fit(FitRequest(tables, out, choice, parameters)))
 
 
@@ -234,12 +235,12 @@ def select(
     from swiftem.cli.select import SelectRequest
     from swiftem.cli.select import select as run_select
 
-    parameters = {
+    parameters: dict[str, Any] = {
         "max_iter": max_passes,
         "tol": tol,
         "n_init": starts,
         "random_state": seed,
-        "family": family,
+        "family": read_family_option(family),
     }
     if family == GAUSSIAN and covariance:
         parameters["covariance_types"] = [kind.value for kind in covariance]

@@ -16,7 +16,7 @@ from swiftem.cli.components import criterion_text, mean_text, screen, show_compo
 from swiftem.cli.cross_table import show_cross_table
 from swiftem.cli.failures import INTERRUPTED, one_sentence, tell, writing
 from swiftem.cli.table_options import TableChoice
-from swiftem.cli.table_rows import Rows, check_rows, in_memory, said_of, save_mixture
+from swiftem.cli.table_rows import Rows, check_rows, numbered, read_rows, said_of, save_mixture
 
 if TYPE_CHECKING:
     from swiftem.estimators.mixture.selection import Selection
@@ -44,7 +44,8 @@ def select(request: SelectRequest) -> int:
     """Read, fit, show the comparison and the best mixture; return the exit code, 130 after Ctrl-C."""
     with one_sentence():
         console = screen()
-        rows = in_memory(request.tables, request.choice)
+        family = request.parameters["family"]
+        rows = read_rows(request.tables, request.choice, family=family, at_once=True)
         for note in rows.notes:
             tell(note)
         check_rows(request.tables, request.choice, rows, max(request.counts))
@@ -81,13 +82,16 @@ def _select(request: SelectRequest, rows: Rows, console: Console) -> Selection:
 
     from swiftem import select as run_select
 
+    parameters = request.parameters
+    if isinstance(parameters["family"], dict):
+        parameters = parameters | {"family": numbered(parameters["family"], rows.names)}
     status = console.status("Fitting") if console.is_terminal else None
     with warnings.catch_warnings(), status or nullcontext():
         warnings.simplefilter("ignore", ConvergenceWarning)  # the table and the summary say it
         return run_select(
             rows.X, request.counts, criterion=request.criterion, sample_weight=rows.weights,
             verbose=False if status is None else lambda line: status.update(f"Fitted {line}"),
-            **request.parameters,
+            **parameters,
         )  # fmt: skip
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,13 +17,13 @@ from swiftem.cli.failures import writing
 from swiftem.cli.model_file import read
 from swiftem.cli.table_options import TableChoice
 from swiftem.data.rows.open_source import open_source, table_files
-from swiftem.data.rows.table_columns import check_same_columns, shortened
+from swiftem.data.rows.table_columns import UnknownColumnError, check_same_columns, shortened
 from swiftem.data.rows.tables import Table
 
 if TYPE_CHECKING:
     from swiftem.estimators import GaussianMixture, Mixture
 
-__all__ = ["Rows", "check_rows", "in_memory", "name_of", "read_rows", "said_of", "save_mixture"]
+__all__ = ["Rows", "check_rows", "name_of", "numbered", "read_rows", "said_of", "save_mixture"]
 
 
 @dataclass(frozen=True)
@@ -39,19 +39,47 @@ class Rows:
     labels: NDArray[Any] | None = None
 
 
-def read_rows(tables: Sequence[Path], choice: TableChoice, memory_limit: str | None) -> Rows:
+def read_rows(
+    tables: Sequence[Path], choice: TableChoice, memory_limit: str | None = None, family: Any = None, *,
+    at_once: bool = False,
+) -> Rows:  # fmt: skip
     """Read one table; with a limit to memory, or of several, read what is needed when it is.
 
-    Rows are skipped, and labels compared, only in memory.
+    Rows are skipped, and labels compared, only in memory, where ``at_once`` puts all. If ``family`` is a dict
+    of blocks, their columns are read by default.
     """
+    if isinstance(family, dict) and choice.columns is None:
+        wanted = replace(choice, columns=[column for columns in family.values() for column in columns])
+        try:
+            return read_rows(tables, wanted, memory_limit, at_once=at_once)
+        except UnknownColumnError as error:
+            raise UnknownColumnError(str(error), "family") from None
     is_one = len(tables) == 1 and not tables[0].is_dir()
-    if memory_limit is None and (is_one or choice.skip_missing or choice.label is not None):
-        return in_memory(tables, choice)
+    if memory_limit is None and (at_once or is_one or choice.skip_missing or choice.label is not None):
+        return _in_memory(tables, choice)
     source = open_source(list(tables), choice.columns, choice.weights, drop=choice.drop)
     return Rows(source, None, source.names, source.notes, source.n, int(np.prod(source.tail, dtype=int)))
 
 
-def in_memory(paths: Sequence[Path], choice: TableChoice) -> Rows:
+def numbered(family: dict[str, list[str]], names: Sequence[str]) -> dict[str, list[int]]:
+    """Return the columns of each family by number: rows are read without names.
+
+    >>> numbered({"poisson": ["b"], "bernoulli": ["0"]}, ("a", "b"))
+    {'poisson': [1], 'bernoulli': [0]}
+    """
+    from swiftem.models.families import Blocks, read_family
+
+    given = {
+        name: [column if column in names or not column.isdigit() else int(column) for column in columns]
+        for name, columns in family.items()
+    }
+    blocks = read_family(given)
+    assert isinstance(blocks, Blocks)
+    numbers = blocks.named(names).columns
+    return {name: [int(column) for column in columns] for name, columns in zip(given, numbers, strict=True)}
+
+
+def _in_memory(paths: Sequence[Path], choice: TableChoice) -> Rows:
     """Return the rows of files and folders as one table."""
     files = [file for path in paths for file in table_files(path)]
     tables = [read(file, choice) for file in files]

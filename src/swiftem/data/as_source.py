@@ -15,6 +15,7 @@ from swiftem.data.rows.array_source import ArraySource
 from swiftem.data.rows.block_source import BlockSource, is_one_shot
 from swiftem.data.rows.open_source import are_paths, open_source
 from swiftem.data.source import Source
+from swiftem.data.units.collections import is_planned, units_of
 
 __all__ = ["as_source", "is_blocks"]
 
@@ -43,6 +44,8 @@ def as_source(data: Any, sample_weight: ArrayLike | None = None) -> Source:
     """
     if type(data) is np.ndarray:
         return ArraySource(data, sample_weight)
+    if is_planned(data):
+        return units_of(data, sample_weight)
     check_not_lazy("data", data)
     if isinstance(data, Source):
         if sample_weight is not None:

@@ -13,7 +13,7 @@ from swiftem.data.rows.array_source import ArraySource
 from swiftem.data.rows.stored_source import StoredSource
 from swiftem.data.source import Source
 
-__all__ = ["check_rows", "different_rows", "mean_row", "two_dimensional"]
+__all__ = ["check_extent", "check_rows", "different_rows", "mean_row", "two_dimensional"]
 
 BLOCK = 4096
 LARGEST, LARGEST_FLOAT32 = 1e140, 1e15
@@ -47,6 +47,16 @@ def check_size(y: NDArray[Any], start: int = 0) -> None:
         f"data must lie between {-most:g} and {most:g} if they are {y.dtype}, got {value:g} in row "
         f"{start + row}: use another unit."
     )
+
+
+def check_extent(largest: float, dtype: np.dtype[Any]) -> None:
+    """Refuse rows whose largest absolute value has no finite square."""
+    most = LARGEST_FLOAT32 if dtype == np.float32 else LARGEST
+    if largest > most:
+        raise ValueError(
+            f"data must lie between {-most:g} and {most:g} where they are {dtype}, got {largest:g}: take "
+            "another unit."
+        )
 
 
 def different_rows(source: Source, count: int, d: int, rng: np.random.Generator) -> Array:

@@ -18,6 +18,8 @@ from swiftem.data.rows.array_source import ArraySource
 from swiftem.data.rows.npy_source import NpySource
 from swiftem.data.rows.stored_source import StoredSource
 from swiftem.data.source import Source
+from swiftem.data.units.collections import is_planned, units_of
+from swiftem.data.units.unit_source import UnitSource
 from swiftem.estimators.history import History
 from swiftem.estimators.mixture.plan import METHOD_NAMES
 from swiftem.estimators.mixture.stored_rows import is_stored, open_rows
@@ -39,7 +41,7 @@ class Read(NamedTuple):
     X: NDArray[Any]
     weight: Array | None
     kept: NDArray[np.bool_] | None
-    source: ArraySource | StoredSource
+    source: ArraySource | StoredSource | UnitSource
 
     @property
     def total_weight(self) -> float:
@@ -61,7 +63,12 @@ def no_weights_beside(sample_weight: ArrayLike | None) -> None:
         raise ValueError("sample_weight must be given to the source, not as a separate argument.")
 
 
-def check_columns(estimator: Any, source: StoredSource, *, reset: bool) -> None:
+def rows_of(source: Source) -> int:
+    """Return the number of rows, those of units included."""
+    return source.rows if isinstance(source, UnitSource) else source.n
+
+
+def check_columns(estimator: Any, source: StoredSource | UnitSource, *, reset: bool) -> None:
     """Set the estimator's column names, or compare those of new rows with them.
 
     The same rules as scikit-learn's for arrays and data frames.
@@ -140,21 +147,29 @@ class MixtureBase(BaseEstimator, ABC):  # type: ignore[misc]
     def _model(self) -> Any:
         """Return the model given by the parameters."""
 
+    def _learnt(self, model: Any, source: Source) -> Any:
+        """Return a model with what it has to know of the data before their statistics have a size."""
+        return model
+
+    def _fitted_model(self) -> Any:
+        """Return the model as fitted, with what it has learnt of the data."""
+        return self._model()
+
     @abstractmethod
     def _check_parameters(self, X: Any, xp: Any = np) -> None:
         """Raise ValueError if the parameters do not match the rows ``X`` (n, d)."""
 
     @abstractmethod
-    def _given_start(self, d: int) -> dict[str, Any]:
-        """Return the initial values given by the user for ``d`` columns, by name."""
+    def _given_start(self, model: Any, d: int) -> dict[str, Any]:
+        """Return the initial values given by the user for a model of ``d`` columns, by name."""
 
     @abstractmethod
     def _theta(self, d: int | None = None) -> Any:
         """Return the current parameters for ``d`` columns: a user may have set them."""
 
     @abstractmethod
-    def _set_theta(self, theta: Any, dtype: Any) -> None:
-        """Set the fitted attributes from parameters, in the precision of the rows."""
+    def _set_theta(self, theta: Any, dtype: Any, model: Any) -> None:
+        """Set the fitted attributes from parameters of a fitted model, in the precision of the rows."""
 
     @abstractmethod
     def _middle(self) -> Array:
@@ -168,9 +183,9 @@ class MixtureBase(BaseEstimator, ABC):  # type: ignore[misc]
     def _read_fitted(self, content: ModelContent, d: int) -> None:
         """Set the fitted parameters from a file, after checks."""
 
-    def _become(self, theta: Theta, d: int) -> None:
-        """Set parameters for ``d`` columns as the fitted ones."""
-        self._set_theta(theta, np.float64)
+    def _become(self, theta: Theta, d: int, model: Any) -> None:
+        """Set parameters of a model of ``d`` columns as the fitted ones."""
+        self._set_theta(theta, np.float64, model)
         self.n_features_in_ = d
         self.converged_, self.n_iter_, self.lower_bound_ = True, 0, -inf
         self.lower_bounds_ = []
@@ -179,7 +194,7 @@ class MixtureBase(BaseEstimator, ABC):  # type: ignore[misc]
 
     def _bind(self, source: Source) -> BoundComponents:
         """Return the model for rows outside a fit."""
-        bound: BoundComponents = self._model().bind(source, centre=self._middle())
+        bound: BoundComponents = self._fitted_model().bind(source, centre=self._middle())
         return bound
 
     def _goes_on(self) -> bool:
@@ -187,12 +202,7 @@ class MixtureBase(BaseEstimator, ABC):  # type: ignore[misc]
 
     def _n_parameters(self) -> int:
         """Return the number of free parameters."""
-        return self._n_free(self.n_features_in_)
-
-    def _n_free(self, d: int) -> int:
-        """Return the number of free parameters for rows with ``d`` columns."""
-        model = self._model()
-        return int(model.bind(ArraySource(np.zeros((1, d))), centre=np.zeros(model.width(d))).n_free)
+        return int(self._bind(ArraySource(np.zeros((1, self.n_features_in_)))).n_free)
 
     def _read(
         self,
@@ -207,6 +217,8 @@ class MixtureBase(BaseEstimator, ABC):  # type: ignore[misc]
 
         The scale of the weights matters if there is a prior in counts, or if rows come ``in_batches``.
         """
+        if is_planned(X) or isinstance(X, UnitSource):
+            return self._read_stored(X, sample_weight, reset=reset, least=least)
         check_not_lazy("X", X)
         limited = self.memory_limit is not None
         if is_stored(X) or (limited and isinstance(X, np.memmap)):
@@ -236,12 +248,17 @@ class MixtureBase(BaseEstimator, ABC):  # type: ignore[misc]
 
     def _read_stored(self, X: Any, sample_weight: ArrayLike | None, *, reset: bool, least: int) -> Read:
         """Return stored rows as a source; they are not loaded."""
-        source = open_rows(X, sample_weight)
+        source: StoredSource | UnitSource
+        if isinstance(X, UnitSource):
+            no_weights_beside(sample_weight)
+            source = X
+        else:
+            source = units_of(X, sample_weight) if is_planned(X) else open_rows(X, sample_weight)
         (d,) = source.tail
         check_columns(self, source, reset=reset)
-        if reset and source.n < max(self.n_components, least):
+        if reset and rows_of(source) < max(self.n_components, least):
             raise ValueError(
                 "Expected n_samples >= n_components "
-                f"but got n_components = {self.n_components}, n_samples = {source.n}"
+                f"but got n_components = {self.n_components}, n_samples = {rows_of(source)}"
             )
         return Read(np.empty((0, d), dtype=source.dtype), None, None, source)

@@ -17,11 +17,11 @@ from swiftem._typing import Theta
 from swiftem._warn import warn
 from swiftem.budget import Budget, read_memory_limit
 from swiftem.data.rows.array_source import ArraySource
-from swiftem.data.rows.stored_source import StoredSource
+from swiftem.data.units.collections import is_planned
 from swiftem.engine.threads import one_thread
 from swiftem.estimators.fit_checkpoint import CheckpointedClones, FitCheckpoint, open_fit
 from swiftem.estimators.history import History
-from swiftem.estimators.mixture.base import Past, Read
+from swiftem.estimators.mixture.base import Past, Read, rows_of
 from swiftem.estimators.mixture.file import mixture_from_file, mixture_to_file
 from swiftem.estimators.mixture.fit import Fit, Fitting
 from swiftem.estimators.mixture.initial import DegenerateComponentWarning, Start, check_start, make_start
@@ -77,7 +77,7 @@ class MixtureEstimator(CheckpointedClones, MixtureScores, Persistent, CallbackSu
         with kept or nullcontext():
             fitting, starts, seeds = self._prepare(read, kept)
             looks = None if fitting.plan.method else self.max_iter
-            stored = isinstance(read.source, StoredSource)
+            stored = not isinstance(read.source, ArraySource)
             rows = X if stored else read.X
             with Watcher(self, len(starts), rows, y, read.weight, looks, at_once=not stored) as watcher:
                 best = self._best(fitting, starts, seeds, watcher, kept)
@@ -86,23 +86,28 @@ class MixtureEstimator(CheckpointedClones, MixtureScores, Persistent, CallbackSu
         return self
 
     def _prepare(
-        self, read: Read, kept: FitCheckpoint | None = None
+        self, read: Read, kept: FitCheckpoint | None = None, model: Any = None
     ) -> tuple[Fitting, list[Start], list[int]]:
-        """Return the shared data of the fits, their starts and their seeds, from the checkpoint if saved."""
+        """Return the shared data of the fits, their starts and their seeds, from the checkpoint if saved.
+
+        The default ``model`` is given by the parameters; for a warm start it is the fitted one.
+        """
         source = read.source
-        model = self._model()
+        if model is None:
+            model = self._fitted_model() if self._goes_on() else self._model()
+        model = self._learnt(model, source)
         budget = Budget(read_memory_limit(self.memory_limit), self.scratch)
         size = model.size(read.X.shape[1])
         plan = make_plan(
             self.method, self.batch_size, self.step_size, n=source.n,
-            n_components=self.n_components, size=size,
+            n_components=self.n_components, size=size, per_sample=rows_of(source) / source.n,
         )  # fmt: skip
         method = EM() if plan.method is None else plan.method
         check_access(method, source)
         reserved = budget.reserve(source, method, statistics=size, starts=True)
         if kept is not None:
             kept.allocate = reserved.make_memory
-        kernels = kernels_for(source.n, size)
+        kernels = kernels_for(rows_of(source), size)
         starting = problem = Problem(model, source, kernels=kernels, budget=budget)
         if plan.method is not None:
             problem = Problem(model, source, bound=starting.bound, budget=budget)
@@ -113,7 +118,7 @@ class MixtureEstimator(CheckpointedClones, MixtureScores, Persistent, CallbackSu
             if self._goes_on():
                 starts = [Start(self._theta(problem.bound.d), None, 0)]
             else:
-                with one_thread() if kernels == "numpy" else nullcontext():  # as passes have
+                with one_thread() if kernels == "numpy" else nullcontext():  # as in passes
                     if races:
                         starts = [raced_start(self, starting, random_state)]
                     else:
@@ -172,7 +177,7 @@ class MixtureEstimator(CheckpointedClones, MixtureScores, Persistent, CallbackSu
         self.n_iter_ = int(np.ceil(fit.passes - 1e-9))
         self.lower_bound_, self.lower_bounds_ = fit.bound, list(fit.bounds)
         self.method_, self.history_ = fitting.plan.name, History(fit.moments, fit.moves)
-        self._set_theta(fit.theta, read.X.dtype)
+        self._set_theta(fit.theta, read.X.dtype, fitting.problem.bound.model)
         self._last_gain = fit.last_gain
         self.__dict__.pop("_online", None)
         self._past = Past(fit.s, fitting.problem.bound.about, read.total_weight)
@@ -234,13 +239,13 @@ class MixtureEstimator(CheckpointedClones, MixtureScores, Persistent, CallbackSu
         sample_weight : array-like, shape (n,), optional
             Non-negative weights.
         """
-        if is_stored(X):
+        if is_stored(X) or is_planned(X):
             for rows, weights in blocks_of(X, sample_weight):
                 self.partial_fit(rows, sample_weight=weights)
             return self
         is_first = not hasattr(self, "weights_")
         read = self._read(X, sample_weight, reset=is_first, least=1, in_batches=True)
-        model, source = self._model(), read.source
+        model, source = self._model() if is_first else self._fitted_model(), read.source
         assert isinstance(source, ArraySource)
         online: OnlineMixture | None = self.__dict__.get("_online")
         if online is None:
@@ -258,7 +263,7 @@ class MixtureEstimator(CheckpointedClones, MixtureScores, Persistent, CallbackSu
             online, theta = replace(online, model=model).add(source, theta, self._fit_rows)
         self._online = online
         self.__dict__.pop("_past", None)
-        self._set_theta(theta, read.X.dtype)
+        self._set_theta(theta, read.X.dtype, online.model)
         self.converged_, self.method_, self.n_iter_ = False, "sem", online.n_batches
         self.lower_bound_, self.lower_bounds_ = online.bound, []
         self.history_ = History([])
@@ -267,7 +272,8 @@ class MixtureEstimator(CheckpointedClones, MixtureScores, Persistent, CallbackSu
 
     def _fit_first(self, source: ArraySource, theta: Theta | None) -> Theta:
         """Return θ of a fit to the first batch: like ``fit``, without warnings."""
-        return self._quietly(source, self.get_params(deep=False) | {"warm_start": False, "verbose": 0}, None)
+        parameters = self.get_params(deep=False) | {"warm_start": False, "verbose": 0}
+        return self._quietly(self._model(), source, parameters, None)
 
     def _fit_rows(self, source: ArraySource, theta: Theta | None) -> Theta:
         """Return θ after a few passes of em on a sample: from a new start, or from given parameters."""
@@ -280,13 +286,17 @@ class MixtureEstimator(CheckpointedClones, MixtureScores, Persistent, CallbackSu
         }
         if not (isinstance(self.init_params, str) or callable(self.init_params)):
             parameters["init_params"] = "kmeans"  # a given array is for other rows
-        return self._quietly(source, parameters, theta)
+        return self._quietly(self._fitted_model(), source, parameters, theta)
 
-    def _quietly(self, source: ArraySource, parameters: dict[str, Any], theta: Theta | None) -> Theta:
+    def _quietly(
+        self, model: Any, source: ArraySource, parameters: dict[str, Any], theta: Theta | None
+    ) -> Theta:
         made = type(self)(**parameters)
+        if hasattr(self, "feature_names_in_"):
+            made.feature_names_in_ = self.feature_names_in_
         if theta is not None:
-            made._become(theta, source.y.reshape(source.n, -1).shape[1])
-        fitting, starts, seeds = made._prepare(Read(source.y, source.weight, None, source))
+            made._become(theta, source.y.reshape(source.n, -1).shape[1], model)
+        fitting, starts, seeds = made._prepare(Read(source.y, source.weight, None, source), model=model)
         fit = made._best(fitting, starts, seeds, Watcher(made, len(starts), source.y))
         if fit.interrupted:
             raise KeyboardInterrupt

@@ -45,8 +45,8 @@ class GaussianMixture(GaussianQueries, mixture.GaussianMixture):  # type: ignore
     covariance_type : {"full", "tied", "diag", "spherical"}
         Kind of the covariances.
     tol : float
-        A fit converged if a pass of em gains less in the mean log-likelihood, and all further passes
-        together less than eight times ``tol``, by extrapolation: see
+        A fit has converged if em gains less than this in the mean log-likelihood per pass, and all further
+        passes together would gain less than eight times this, by extrapolation: see
         :mod:`swiftem.estimators.mixture.optima.remaining`. Stochastic methods end with passes of em that
         decide it.
     reg_covar : float
@@ -55,14 +55,14 @@ class GaussianMixture(GaussianQueries, mixture.GaussianMixture):  # type: ignore
         Maximum number of passes over the data: E-step evaluations divided by n. Evaluations of the objective
         and the final pass that certifies convergence are not counted.
     n_init : int
-        With ``init_params="race"`` each one beyond the first adds candidates to the race. Otherwise fits; the
-        best is kept. They run in parallel threads.
+        With ``init_params="race"`` each one beyond the first adds candidates to the race. Otherwise the
+        number of fits; the best is kept. They run in parallel threads.
     init_params : {"race", "kmeans", "k-means++", "random", "random_from_data"}, callable or array-like
         How a fit starts. "race": from the best of several candidates of different kinds, compared on a sample
         (:mod:`swiftem.estimators.mixture.optima.race`); with fewer than 1,000 rows, or 10 per component, or
-        if a part of the start is given, it is "kmeans". The other names are scikit-learn's; "kmeans" is by
-        mini-batches from 100,000 rows on. A callable is given (X, n_components, random_state), with the rows
-        that have weight, and returns labels (n,) or responsibilities (n, M); an array holds one of these.
+        if a part of the start is given, it is "kmeans". The other names are scikit-learn's; "kmeans" uses
+        mini-batches from 100,000 rows. A callable gets (X, n_components, random_state), with the rows of
+        positive weight, and returns labels (n,) or responsibilities (n, M); an array holds one of these.
     weights_init, means_init, precisions_init : array-like, optional
         Initial values, as in scikit-learn.
     random_state : int, RandomState or None
@@ -80,8 +80,8 @@ class GaussianMixture(GaussianQueries, mixture.GaussianMixture):  # type: ignore
     step_size : float, callable or "auto"
         Step γ of a stochastic method, or a schedule of :mod:`swiftem.schedules`.
     moves : int or "auto"
-        Split-and-merge moves that a race may accept at its end, on the sample
-        (:mod:`swiftem.estimators.mixture.optima.moves`): by default 8; 0 is none. They are counted in
+        Maximum number of split-and-merge moves at the end of a race, on the sample
+        (:mod:`swiftem.estimators.mixture.optima.moves`): by default 8; 0 for none. They are counted in
         ``history_.moves``.
     concentration : float, optional
         α ≥ 1 of a symmetric Dirichlet prior on the weights.
@@ -113,8 +113,8 @@ lower_bounds_, n_features_in_, feature_names_in_
     method_ : str
         The method that was used.
     history_ : History
-        Passes, seconds, objective, step size and rejected steps at each evaluation; ``history_.moves`` is how
-        many split-and-merge moves were accepted before.
+        Passes, seconds, objective, step size and rejected steps at each evaluation; ``history_.moves`` is the
+        number of split-and-merge moves accepted before.
     stationarity_ : float
         Relative distance of the statistics from those of one more E-step, without a unit: 0 at a stationary
         point. Computed by one pass at the end of the fit.
@@ -205,7 +205,7 @@ lower_bounds_, n_features_in_, feature_names_in_
             concentration=self.concentration, prior=self.prior,
         )  # fmt: skip
 
-    def _given_start(self, d: int) -> dict[str, Any]:
+    def _given_start(self, model: Any, d: int) -> dict[str, Any]:
         given: dict[str, Array] = {}
         for name in ("weights", "means"):
             value = getattr(self, f"{name}_init")
@@ -231,7 +231,7 @@ lower_bounds_, n_features_in_, feature_names_in_
         if self.prior is not None:
             self.prior.bind(np.zeros(d))
 
-    def _set_theta(self, theta: Theta, dtype: Any) -> None:
+    def _set_theta(self, theta: Theta, dtype: Any, model: Any) -> None:
         with np.errstate(over="ignore", under="ignore"):
             parts = type(theta)(*(np.asarray(part, dtype=dtype) for part in theta))
             precisions = np.square(parts.precisions_cholesky)

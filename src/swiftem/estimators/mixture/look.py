@@ -11,6 +11,8 @@ from swiftem._typing import Array, Theta
 from swiftem.data.draws import spread_rows
 from swiftem.data.rows.array_source import ArraySource
 from swiftem.data.rows.stored_source import StoredSource
+from swiftem.data.units.unit_source import UnitSource
+from swiftem.estimators.mixture.base import rows_of
 from swiftem.estimators.mixture.stored_rows import in_memory
 from swiftem.problem import Problem
 
@@ -47,7 +49,9 @@ class Look:
 
     def __init__(self, problem: Problem, tol: float, looks: int = 1) -> None:
         source: Any = problem.source
-        self.is_exact = source.n <= LOOKED_AT
+        if isinstance(source, UnitSource):
+            source = source.some
+        self.is_exact = rows_of(problem.source) <= LOOKED_AT
         if isinstance(source, StoredSource):
             rows = in_memory(source, spread_rows(source.n, LOOKED_AT, np.random.default_rng(0)))
         elif self.is_exact:

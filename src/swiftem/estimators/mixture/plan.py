@@ -5,12 +5,12 @@ a variance-reduced method with the step below does the work of n / (40·M·p) it
 more. ``"auto"`` is ``"em"`` if that is under 4, and ``"sem-vr"`` above. The rule uses sizes only: data of the
 same shape get the same method.
 
-Small problems are fitted without compiled code: with statistics of length q, M·p and a little, passes of em
-are by NumPy if n·q is at most 262,144 (10,000 rows of two columns, up to four full covariances), and
+Small problems are fitted without compiled code: with statistics of length q, slightly more than M·p, passes
+of em use NumPy if n·q is at most 262,144 (10,000 rows of two columns, up to four full covariances), and
 ``"auto"`` is then ``"em"``. A first fit would otherwise wait for the compiler, a thousand times as long as
 the fit takes. The rule uses sizes only, not what was compiled before: the same data always give the same
-bits. Up to there a pass by NumPy takes 1.2 (M = 2) to 1.5 times (M = 4) as long as a compiled one, at most
-0.3 ms more; a fit takes as long as before, as most of it is the start and M-steps.
+bits. Up to this size a pass in NumPy takes 1.2 (M = 2) to 1.5 times (M = 4) as long as a compiled one, at
+most 0.3 ms more; a fit takes as long as before, as most of it is the start and M-steps.
 
 If n is at least 40·M·p the stochastic methods begin with one pass of sem, with step (k + 30)^(−0.6): nothing
 is faster at first. The variance-reduced methods correct a full pass at the start, which is of little use if
@@ -33,7 +33,7 @@ METHOD_NAMES = ("auto", *METHODS)
 MOST_PASSES = 10**12
 """Larger values of ``max_iter`` are replaced by this one; the result is the same."""
 SMALL = 1 << 18
-"""Numbers in the statistics of all samples, n·q, up to which passes are by NumPy, and "auto" is em."""
+"""Numbers in the statistics of all samples, n·q, up to which passes use NumPy, and "auto" is em."""
 NOISE = 40.0
 """Samples per estimated number of a component that a step of γ = 1 would need."""
 WORTH = 4.0
@@ -42,6 +42,8 @@ LARGEST_STEP = 0.3
 LEAST_ITERATIONS = 200
 """Minimum number of iterations per epoch, if the batch size is "auto" and n allows it."""
 LEAST_BATCH, LARGEST_BATCH = 16, 1024
+UNIT_ITERATIONS = 32
+"""Iterations of an epoch over units, about: each is a round of the cluster."""
 FIRST_STEP = power(1.0, 0.6, 30.0)
 FIRST_BATCH = 512
 EPOCHS = 64
@@ -77,9 +79,13 @@ class Plan:
 
 
 def make_plan(
-    method: str | Method, batch_size: Any, step_size: Any, *, n: int, n_components: int, size: int
-) -> Plan:
-    """Return the plan for n rows and statistics of length ``size``.
+    method: str | Method, batch_size: Any, step_size: Any, *, n: int, n_components: int, size: int,
+    per_sample: float = 1.0,
+) -> Plan:  # fmt: skip
+    """Return the plan for n samples and statistics of length ``size``.
+
+    A sample is a row, or a unit of ``per_sample`` rows. "auto" is em for units: a batch of few of them would
+    leave workers without work.
 
     >>> make_plan("auto", "auto", "auto", n=1000, n_components=3, size=18).name
     'em'
@@ -91,14 +97,16 @@ def make_plan(
             if not (isinstance(value, str) and value == "auto"):
                 raise ValueError(f"{argument} must be left out if method is an object, which has its own.")
         return Plan(method.name, None if isinstance(method, EM) else method, None)
-    name, needed = method, NOISE * size
+    name, needed = method, NOISE * size / per_sample
     if name == "auto":
         # One component needs no iterations: em ends after one.
         is_worth_it = n_components > 1 and n / needed >= WORTH and kernels_for(n, size) == "auto"
-        name = "sem-vr" if is_worth_it else "em"
+        name = "sem-vr" if is_worth_it and per_sample == 1.0 else "em"
     if name == "em":
         return Plan("em", None, None)
-    if batch_size == "auto":
+    if batch_size == "auto" and per_sample > 1.0:
+        b = max(1, n // UNIT_ITERATIONS)
+    elif batch_size == "auto":
         b = min(n, max(LEAST_BATCH, min(LARGEST_BATCH, n // LEAST_ITERATIONS)))
     else:
         b = min(int(batch_size), n)

@@ -14,10 +14,13 @@ from swiftem._checks import check_not_lazy
 from swiftem._typing import Array
 from swiftem.data.rows.array_source import ArraySource
 from swiftem.data.rows.stored_source import StoredSource
+from swiftem.data.units.collections import is_planned, units_of
+from swiftem.data.units.unit_source import UnitSource
 from swiftem.engine.expectation import Evaluation, Expectation
-from swiftem.estimators.mixture.base import MixtureBase, check_columns, no_weights_beside
+from swiftem.estimators.mixture.base import MixtureBase, check_columns, no_weights_beside, rows_of
 from swiftem.estimators.mixture.plan import kernels_for
 from swiftem.estimators.mixture.stored_rows import is_stored, open_rows
+from swiftem.estimators.planned import chunk_by_chunk
 from swiftem.estimators.validated import read_weights, validated
 from swiftem.problem import Problem
 
@@ -43,6 +46,10 @@ class MixtureScores(MixtureBase):
     def _rows(self, X: Any) -> Any:
         """Return the rows as an array, or as a source if they are stored."""
         check_is_fitted(self)
+        if is_planned(X):
+            units = units_of(X)
+            check_columns(self, units, reset=False)
+            return units
         check_not_lazy("X", X)
         if type(X) is ArraySource:
             X = X.y
@@ -55,10 +62,10 @@ class MixtureScores(MixtureBase):
 
     def _e_step(self, X: Any) -> tuple[Any, Any, Expectation]:
         """Return rows as a source, the model for them, and its E-step."""
-        source = X if isinstance(X, StoredSource) else ArraySource(X)
-        bound = self._bind(source)
-        problem = Problem(self._model(), source, bound=bound, kernels=kernels_for(source.n, bound.size))
-        return source, bound, problem.e_step
+        source = X if isinstance(X, StoredSource | UnitSource) else ArraySource(X)
+        bound = self._bind(ArraySource(np.zeros((1, *X.tail))) if isinstance(X, UnitSource) else source)
+        kernels = kernels_for(rows_of(source), bound.size)
+        return source, bound, Problem(bound.model, source, bound=bound, kernels=kernels).e_step
 
     def _evaluate(self, X: Any, **wanted: bool) -> Evaluation:
         return self._e_step(X)[2].evaluate(self._theta(), **wanted)
@@ -91,6 +98,8 @@ class MixtureScores(MixtureBase):
         ndarray, shape (n,)
             float32 for rows of float32.
         """
+        if is_planned(X):
+            return chunk_by_chunk(self, "score_samples", X)
         rows = self._rows(X)
         return self._evaluate(rows).log_likelihood.astype(rows.dtype, copy=False)
 
@@ -106,14 +115,14 @@ class MixtureScores(MixtureBase):
         sample_weight : array-like, shape (n,), optional
             Non-negative weights.
         """
-        if sample_weight is None and not is_stored(X):
+        if sample_weight is None and not (is_stored(X) or is_planned(X)):
             return float(np.mean(self.score_samples(X)))
         total, weight = self._total(self._rows(X), sample_weight)
         return total / weight
 
     def _total(self, X: Any, sample_weight: ArrayLike | None) -> tuple[float, float]:
         """Return Σ w log g and Σ w."""
-        if isinstance(X, StoredSource):
+        if isinstance(X, StoredSource | UnitSource):
             no_weights_beside(sample_weight)
             source, bound, e_step = self._e_step(X)
             theta, total = self._theta(), source.total_weight
@@ -137,6 +146,8 @@ class MixtureScores(MixtureBase):
         ndarray of int, shape (n,)
             Indices of components.
         """
+        if is_planned(X):
+            return chunk_by_chunk(self, "predict", X, dtype=np.intp)
         labels = self._evaluate(self._rows(X), labels=True).labels
         assert labels is not None
         return labels
@@ -154,6 +165,8 @@ class MixtureScores(MixtureBase):
         ndarray, shape (n, M)
             Rows sum to 1; float32 for rows of float32.
         """
+        if is_planned(X):
+            return chunk_by_chunk(self, "predict_proba", X, columns=self.n_components)
         rows = self._rows(X)
         n = rows.n if isinstance(rows, StoredSource) else len(rows)
         found = np.empty((n, self.n_components), dtype=rows.dtype)
@@ -195,6 +208,8 @@ class MixtureScores(MixtureBase):
         X, sample_weight
             As in :meth:`bic`.
         """
+        if is_planned(X):
+            raise TypeError("X must be an array or a file for icl, got a Dask collection: use bic or aic.")
         rows = self._rows(X)
         given = None
         if isinstance(rows, StoredSource):

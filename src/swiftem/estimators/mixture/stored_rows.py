@@ -17,6 +17,8 @@ from swiftem.data.rows.npy_source import NpySource
 from swiftem.data.rows.open_source import are_paths
 from swiftem.data.rows.stored_source import StoredSource
 from swiftem.data.source import Source
+from swiftem.data.units.collections import is_planned, parts_of
+from swiftem.data.units.unit_source import UnitSource
 
 __all__ = ["blocks_of", "in_memory", "is_stored", "open_rows", "some_rows"]
 
@@ -69,6 +71,16 @@ class _Again:
 
 def blocks_of(X: Any, sample_weight: ArrayLike | None) -> Iterator[tuple[NDArray[Any], Array | None]]:
     """Yield rows and weights block by block; blocks of a generator as they come, in one pass."""
+    if is_planned(X):
+        parts = parts_of("X", X)
+        weights = [None] * len(parts) if sample_weight is None else parts_of("sample_weight", sample_weight)
+        if len(weights) != len(parts):
+            raise ValueError(f"sample_weight must be cut like the rows, into {len(parts)} units.")
+        for part, weight in zip(parts, weights, strict=True):
+            rows, of_rows = part.compute(), None if weight is None else np.asarray(weight.compute())
+            if len(rows):
+                yield rows, of_rows
+        return
     if not is_one_shot(X):
         source = open_rows(X, sample_weight)
         for batch in source.blocks(source.chunk_rows):
@@ -93,11 +105,15 @@ def in_memory(source: Source, index: Any) -> ArraySource:
     return ArraySource(batch.y, batch.weight if weighted else None)
 
 
-def some_rows(source: StoredSource, n_components: int, random_state: np.random.RandomState) -> ArraySource:
+def some_rows(
+    source: StoredSource | UnitSource, n_components: int, random_state: np.random.RandomState
+) -> ArraySource:
     """Return the rows used to find a start: all if they are few, else a sample.
 
-    If all are used, ``random_state`` is not, and the start is the same as for an array.
+    If all are used, ``random_state`` is not, and the start is that of an array. Units have one sample.
     """
+    if isinstance(source, UnitSource):
+        return source.some
     most = max(PER_COMPONENT * n_components, min(SAMPLE, SAMPLE_BYTES // source.row_bytes))
     if source.n <= most:
         return in_memory(source, np.arange(source.n))
