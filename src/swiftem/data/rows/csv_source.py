@@ -61,7 +61,7 @@ class CsvSource(FileSource):
     weight : name or number, optional
         The column of weights; rows of weight zero are ignored.
     drop : sequence of names or numbers, optional
-        Columns that are no data.
+        Columns that are not data.
     window : int, optional
         Rows within which draws are shuffled; by default as many as fit into 16 MiB.
 

@@ -51,7 +51,7 @@ def open_source(
     weight : name or number, optional
         A column of weights, which is then not part of the data.
     drop : sequence of names or numbers, optional
-        Columns that are no data.
+        Columns that are not data.
     window : int, optional
         Rows within which draws are shuffled; by default as many as fit into 16 MiB. See
         :class:`swiftem.data.draws.BlockDraws`.

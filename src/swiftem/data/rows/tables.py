@@ -93,7 +93,7 @@ def read_table(
     weights : name or number, optional
         A column of weights, which is then not part of the data.
     drop : sequence of names or numbers, optional
-        Columns that are no data.
+        Columns that are not data.
     label : name or number, optional
         A column of labels, of text or of numbers, which is then not part of the data.
     skip_missing : bool
