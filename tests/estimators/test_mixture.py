@@ -199,7 +199,12 @@ def test_select_finds_the_number_of_components():
 @pytest.mark.parametrize(
     ("parameters", "X", "kind", "sentence"),
     [
-        ({"family": "poison"}, None, ValueError, "family must be 'bernoulli' or 'poisson', got 'poison'"),
+        (
+            {"family": "poison"},
+            None,
+            ValueError,
+            "family must be 'bernoulli' or .*, got 'poison'",
+        ),
         ({"family": 3}, None, ValueError, "The 'family' parameter of Mixture must be"),
         ({"smoothing": -1.0}, None, ValueError, "The 'smoothing' parameter of Mixture must be"),
         ({"params_init": {"rate": 1.0}}, None, ValueError, "params_init must have rates, got"),

@@ -60,7 +60,9 @@ def check_position(
 
 def _row_length(model: BoundModel) -> int | None:
     """Return how many numbers per sample a memory has, None if only an E-step can tell."""
-    if isinstance(model, BoundComponents | BoundGaussianMixture):
+    if isinstance(model, BoundComponents):
+        return model.row_length
+    if isinstance(model, BoundGaussianMixture):
         return model.model.n_components
     return model.model.n_topics if isinstance(model, BoundPLSA) else None
 

@@ -26,6 +26,7 @@ from swiftem.cli.fit_options import (
     check_limit,
     missing,
     model_file_if_any,
+    read_family_option,
     refuse_options_of_a_fit,
     refuse_options_of_gaussians,
 )
@@ -197,7 +198,7 @@ def fit(
     if family == GAUSSIAN:
         parameters |= {"covariance_type": covariance.value, "reg_covar": reg_covar}
     else:
-        parameters["family"] = family
+        parameters["family"] = read_family_option(family)
     raise typer.Exit(run_fit(FitRequest(tables, out, _split(columns), weights, parameters)))
 
 

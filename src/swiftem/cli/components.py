@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import floor, isfinite, log10
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from rich.box import SIMPLE_HEAD
@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from swiftem._typing import Array
+from swiftem.models.families import Blocks, Family
 
 if TYPE_CHECKING:
     from swiftem.estimators import GaussianMixture, Mixture
@@ -104,11 +105,29 @@ def _cells(mixture: GaussianMixture | Mixture, sign: str) -> list[list[str]]:
     if hasattr(mixture, "means_"):
         means, spreads = np.asarray(mixture.means_, dtype=np.float64), deviations(mixture)
         return [numbers(means[:, j], spreads[:, j], sign) for j in range(means.shape[1])]
-    shape = mixture.n_components, mixture.n_features_in_
-    by_column = [part for part in mixture.params_.values() if part.shape == shape]
+    family = mixture.family_
+    if not isinstance(family, Blocks):
+        return _of_family(family, mixture.params_, mixture.n_components, mixture.n_features_in_)
+    found: list[list[str]] = [[""] * mixture.n_components for _ in range(mixture.n_features_in_)]
+    for part, columns in zip(family.families, family.columns, strict=True):
+        cells = _of_family(part, mixture.params_[part.name], mixture.n_components, len(columns))
+        for column, cell in zip(columns, cells, strict=False):
+            found[int(column)] = cell
+    return found
+
+
+def _of_family(family: Family, params: Any, n_components: int, d: int) -> list[list[str]]:
+    """Return the parameters of each column and component, of those that are by column.
+
+    Of codes it is the likeliest, and its probability.
+    """
+    if family.is_coded:
+        (chances,) = params.values()
+        return [[f"{part.argmax()}: {part.max():.2f}" for part in chances[:, j]] for j in range(d)]
+    by_column = [part for part in params.values() if part.shape[:2] == (n_components, d) and part.ndim == 2]
     return [
-        [", ".join(f"{part[m, j]:.4g}" for part in by_column) for m in range(shape[0])]
-        for j in range(shape[1] if by_column else 0)
+        [", ".join(f"{part[m, j]:.4g}" for part in by_column) for m in range(n_components)]
+        for j in range(d if by_column else 0)
     ]
 
 

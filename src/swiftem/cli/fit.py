@@ -18,7 +18,7 @@ from swiftem.cli.components import screen, show_components
 from swiftem.cli.failures import INTERRUPTED, one_sentence, tell, writing
 from swiftem.cli.model_file import KINDS
 from swiftem.data.rows.open_source import open_source
-from swiftem.data.rows.table_columns import shortened
+from swiftem.data.rows.table_columns import UnknownColumnError, shortened
 from swiftem.data.rows.tables import read_table
 
 if TYPE_CHECKING:
@@ -43,6 +43,14 @@ class FitRequest:
         more = len(self.tables) - 1
         return f"{self.tables[0]}" + (f" and {more} more" if more else "")
 
+    @property
+    def wanted(self) -> Sequence[str] | None:
+        """Columns to read: those that were asked for, or else those of the blocks of a family."""
+        family = self.parameters.get("family")
+        if self.columns is None and isinstance(family, dict):
+            return [column for columns in family.values() for column in columns]
+        return self.columns
+
 
 @dataclass(frozen=True)
 class Rows:
@@ -58,15 +66,24 @@ class Rows:
 
 def _read(request: FitRequest) -> Rows:
     """Read one table; with a limit to memory, or of several, read what is needed when it is."""
+    try:
+        return _rows(request)
+    except UnknownColumnError as error:
+        if error.argument == "columns" and request.columns is None:
+            raise UnknownColumnError(str(error), "family") from None
+        raise
+
+
+def _rows(request: FitRequest) -> Rows:
     if (
         request.parameters["memory_limit"] is None
         and len(request.tables) == 1
         and not request.tables[0].is_dir()
     ):
-        table = read_table(request.tables[0], request.columns, request.weights)
+        table = read_table(request.tables[0], request.wanted, request.weights)
         n = len(table.values) if table.weights is None else int(np.count_nonzero(table.weights))
         return Rows(table.values, table.weights, table.names, table.notes, n, table.values.shape[1])
-    source = open_source(list(request.tables), request.columns, request.weights)
+    source = open_source(list(request.tables), request.wanted, request.weights)
     return Rows(source, None, source.names, source.notes, source.n, int(np.prod(source.tail, dtype=int)))
 
 
@@ -80,7 +97,7 @@ def fit(request: FitRequest) -> int:
             tell(note)
         _check_rows(request, table)
         console.print(_task(request, table), soft_wrap=True)
-        mixture = _mixture(request, verbose=console.is_terminal)
+        mixture = _mixture(request, table, verbose=console.is_terminal)
         began = perf_counter()
         interrupted = _fit(mixture, table)
         seconds = perf_counter() - began
@@ -115,18 +132,36 @@ def _task(request: FitRequest, table: Rows) -> str:
     n, d = table.n if table.weights is None else len(table.X), table.d
     columns = shortened(table.names) if table.names else ("1 column" if d == 1 else f"{d} columns")
     given = request.parameters
-    kind = (
-        f"family {given['family']}" if "family" in given else f"{KINDS[given['covariance_type']]} covariance"
-    )
+    family = given.get("family")
+    kind = f"family {family}" if family else f"{KINDS[given.get('covariance_type', 'full')]} covariance"
+    if isinstance(family, dict):
+        kind = "; ".join(f"{name} for {shortened(columns)}" for name, columns in family.items())
     what = "1 component" if given["n_components"] == 1 else f"{given['n_components']} components"
     return f"{request.table}: {n:,} rows of {columns}; {what}, {kind}."
 
 
-def _mixture(request: FitRequest, verbose: bool) -> GaussianMixture | Mixture:
+def _mixture(request: FitRequest, table: Rows, verbose: bool) -> GaussianMixture | Mixture:
     from swiftem.estimators import GaussianMixture, Mixture
 
-    made = Mixture if "family" in request.parameters else GaussianMixture
-    return made(**request.parameters, verbose=int(verbose))
+    parameters = request.parameters
+    if isinstance(parameters.get("family"), dict):
+        parameters = parameters | {"family": _numbered(parameters["family"], table.names)}
+    made = Mixture if "family" in parameters else GaussianMixture
+    return made(**parameters, verbose=int(verbose))
+
+
+def _numbered(family: dict[str, list[str]], names: Sequence[str]) -> dict[str, list[int]]:
+    """Return the columns of each family by number: rows are read without names."""
+    from swiftem.models.families import Blocks, read_family
+
+    given = {
+        name: [column if column in names or not column.isdigit() else int(column) for column in columns]
+        for name, columns in family.items()
+    }
+    blocks = read_family(given)
+    assert isinstance(blocks, Blocks)
+    numbers = blocks.named(names).columns
+    return {name: [int(column) for column in columns] for name, columns in zip(given, numbers, strict=True)}
 
 
 def _fit(mixture: GaussianMixture | Mixture, table: Rows) -> bool:

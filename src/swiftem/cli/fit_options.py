@@ -24,6 +24,7 @@ __all__ = [
     "check_limit",
     "missing",
     "model_file_if_any",
+    "read_family_option",
     "refuse_options_of_a_fit",
     "refuse_options_of_gaussians",
 ]
@@ -102,10 +103,36 @@ def method_name(name: str) -> str:
 
 
 def family_name(name: str) -> str:
-    """Return the name of a family, or refuse it."""
+    """Return the name of a family, or blocks of columns as they were written, or refuse them."""
     from swiftem.models.families import FAMILIES
 
-    return _one_of(name, (GAUSSIAN, *FAMILIES))
+    if "=" not in name:
+        return _one_of(name, tuple(dict.fromkeys((GAUSSIAN, *FAMILIES))))
+    for block, columns in _blocks(name):
+        _one_of(block, tuple(FAMILIES))
+        if not all(columns):
+            raise typer.BadParameter(f"{name!r} is not of the form family=column,column;family=column.")
+    return name
+
+
+def _blocks(text: str) -> list[tuple[str, list[str]]]:
+    """Return families and columns of ``poisson=a,b;bernoulli=c``."""
+    pairs = (block.partition("=") for block in text.strip().rstrip(";").split(";"))
+    return [(name.strip(), [part.strip() for part in columns.split(",")]) for name, _, columns in pairs]
+
+
+def read_family_option(text: str) -> str | dict[str, list[str]]:
+    """Return a name, or the columns of each family.
+
+    >>> read_family_option("poisson=visits;bernoulli=yes, member")
+    {'poisson': ['visits'], 'bernoulli': ['yes', 'member']}
+    """
+    if "=" not in text:
+        return text
+    found: dict[str, list[str]] = {}
+    for name, columns in _blocks(text):
+        found.setdefault(name, []).extend(columns)
+    return found
 
 
 def _one_of(name: str, names: Sequence[str]) -> str:
@@ -117,7 +144,10 @@ def _one_of(name: str, names: Sequence[str]) -> str:
 FamilyOption = Annotated[
     str,
     typer.Option(
-        metavar="NAME", callback=family_name, help="Of the components: gaussian, poisson, bernoulli, ..."
+        metavar="NAME",
+        callback=family_name,
+        help="Of the components: gaussian, poisson, bernoulli, ...; columns of several kinds are "
+        '"poisson=visits;bernoulli=yes,member".',
     ),
 ]
 MethodOption = Annotated[

@@ -173,6 +173,8 @@ class Expectation:
         for batch in self._source.blocks(BLOCK):
             self._between_blocks()
             posterior, log_likelihood[batch.index] = self._model.posterior(batch, theta)
+            if isinstance(self._model, BoundComponents):  # what else is in a row is the family's own
+                posterior = posterior[:, : self._model.n_components]
             if responsibilities:
                 rows.append(posterior)
             largest[batch.index] = posterior.argmax(axis=1)
@@ -207,11 +209,10 @@ def choose_expectation(
         compiled = MixtureExpectation.of(model, source, between_blocks)
     elif isinstance(model, BoundComponents):
         if kernels == "numpy":
-            from swiftem.engine.small_expectation import SmallExpectation
+            from swiftem.engine.small_expectation import PlainExpectation, SmallExpectation
 
             small = SmallExpectation.of(model, source, between_blocks)
-            if small is not None:
-                return small
+            return small or PlainExpectation(model, source, between_blocks)
         from swiftem.engine.block_expectation import BlockExpectation
 
         compiled = BlockExpectation.of(model, source, between_blocks)

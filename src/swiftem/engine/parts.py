@@ -14,7 +14,7 @@ from swiftem.data.rows.stored_source import StoredSource
 from swiftem.data.source import Source
 from swiftem.engine.threads import pieces
 
-__all__ = ["Drawn", "Part", "Samples", "Whole", "chunks", "is_served", "parts", "plain"]
+__all__ = ["Drawn", "Part", "Samples", "Whole", "chunks", "is_served", "parts", "plain", "read_only"]
 
 BLOCKS = 64
 """Blocks converted at a time if samples do not have the kernels' type."""

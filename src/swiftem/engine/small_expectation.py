@@ -19,11 +19,11 @@ from swiftem.data.source import Batch, Source
 from swiftem.engine.expectation import BLOCK, Evaluation, Expectation
 from swiftem.engine.reference.gaussian_components import lower_triangle
 from swiftem.engine.threads import one_thread_blas
+from swiftem.models.bound_mixture import LINEAR
 from swiftem.models.components import BoundComponents, Coefficients
 from swiftem.models.covariance import COVARIANCES
-from swiftem.models.mixture import LINEAR
 
-__all__ = ["SmallExpectation"]
+__all__ = ["PlainExpectation", "SmallExpectation"]
 
 FULL, TIED, DIAG, SPHERICAL = (COVARIANCES[name].code for name in ("full", "tied", "diag", "spherical"))
 """T(y) has 1, y, and: all products; nothing, as these are common to all components; squares; their sum."""
@@ -203,6 +203,24 @@ class SmallExpectation(Expectation):
         assert self._base is not None
         found.log_likelihood[:] += self._base
         return found
+
+
+class PlainExpectation(Expectation):
+    """As :class:`Expectation`, by one thread of BLAS: for codes and channels, whose T(y) is not kept."""
+
+    def _pass(self, theta: Theta, remember: bool) -> tuple[Array, Array | None]:
+        with one_thread_blas():
+            return super()._pass(theta, remember)
+
+    def objective(self, theta: Theta) -> float:
+        r"""Return :math:`\overline{\mathcal{L}}(\theta)`."""
+        with one_thread_blas():
+            return super().objective(theta)
+
+    def evaluate(self, theta: Theta, *, responsibilities: bool = False, labels: bool = False) -> Evaluation:
+        """Return the log-likelihood of every sample; on request responsibilities or likeliest components."""
+        with one_thread_blas():
+            return super().evaluate(theta, responsibilities=responsibilities, labels=labels)
 
 
 def _differences(samples: Array, theta: Coefficients, logits: Array) -> None:

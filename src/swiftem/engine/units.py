@@ -63,6 +63,7 @@ def bind_units(model: Model, source: UnitSource) -> BoundModel:
     rows = ArraySource(some.y, weight * (source.total_weight / weight.sum()))
     centre = source.mean
     if isinstance(model, MixtureModel):
+        model = model.learnt(source)
         means = source.pool.map(_features_mean, model, source.work, name="features-of")
         centre = source.weight @ np.array(means) / source.total_weight
     bound: BoundModel = model.bind(rows, centre=centre)  # type: ignore[call-arg]

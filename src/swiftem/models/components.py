@@ -94,6 +94,19 @@ class BoundComponents(ABC):
     def n_free(self) -> int:
         """Number of free parameters."""
 
+    @property
+    def row_length(self) -> int:
+        """R, the length of a posterior row; its first M numbers are responsibilities."""
+        return self.n_components
+
+    def for_start(self, y: NDArray[Any]) -> NDArray[Any]:
+        """Return the rows (b, k) that k-means gets for a start, made of rows (b, d)."""
+        return y
+
+    def start_rows(self, responsibilities: Array) -> Array:
+        """Return posterior rows (b, R) of responsibilities (b, M) of a start."""
+        return responsibilities
+
     @abstractmethod
     def like(self) -> Theta:
         """Return arrays of the parameters' shapes."""
@@ -116,8 +129,8 @@ class BoundComponents(ABC):
         return None
 
     @abstractmethod
-    def coefficients(self, theta: Any) -> Coefficients:
-        """Return φ(θ)."""
+    def coefficients(self, theta: Any) -> Any:
+        """Return φ(θ) as E-steps need it."""
 
     @abstractmethod
     def initial_theta(self, rng: np.random.Generator) -> Theta:
@@ -133,7 +146,7 @@ class BoundComponents(ABC):
 
     @abstractmethod
     def posterior(self, batch: Batch, theta: Any) -> tuple[Array, Array]:
-        """E-step: responsibilities (b, M) and log-likelihood (b,)."""
+        """E-step: rows (b, R), the first M of them responsibilities, and log-likelihood (b,)."""
 
     @abstractmethod
     def in_domain(self, s: Array) -> bool:

@@ -146,21 +146,29 @@ class MixtureBase(BaseEstimator, ABC):  # type: ignore[misc]
     def _model(self) -> Any:
         """Return the model given by the parameters."""
 
+    def _learnt(self, model: Any, source: Source) -> Any:
+        """Return a model with what it has to know of the data before their statistics have a size."""
+        return model
+
+    def _fitted_model(self) -> Any:
+        """Return the model as fitted, with what it has learnt of the data."""
+        return self._model()
+
     @abstractmethod
     def _check_parameters(self, X: Any, xp: Any = np) -> None:
         """Raise ValueError if the parameters do not match the rows ``X`` (n, d)."""
 
     @abstractmethod
-    def _given_start(self, d: int) -> dict[str, Any]:
-        """Return the initial values given by the user for ``d`` columns, by name."""
+    def _given_start(self, model: Any, d: int) -> dict[str, Any]:
+        """Return the initial values given by the user for a model of ``d`` columns, by name."""
 
     @abstractmethod
     def _theta(self, d: int | None = None) -> Any:
         """Return the current parameters for ``d`` columns: a user may have set them."""
 
     @abstractmethod
-    def _set_theta(self, theta: Any, dtype: Any) -> None:
-        """Set the fitted attributes from parameters, in the precision of the rows."""
+    def _set_theta(self, theta: Any, dtype: Any, model: Any) -> None:
+        """Set the fitted attributes from parameters of a fitted model, in the precision of the rows."""
 
     @abstractmethod
     def _middle(self) -> Array:
@@ -174,9 +182,9 @@ class MixtureBase(BaseEstimator, ABC):  # type: ignore[misc]
     def _read_fitted(self, content: ModelContent, d: int) -> None:
         """Set the fitted parameters from a file, after checks."""
 
-    def _become(self, theta: Theta, d: int) -> None:
-        """Set parameters for ``d`` columns as the fitted ones."""
-        self._set_theta(theta, np.float64)
+    def _become(self, theta: Theta, d: int, model: Any) -> None:
+        """Set parameters of a model of ``d`` columns as the fitted ones."""
+        self._set_theta(theta, np.float64, model)
         self.n_features_in_ = d
         self.converged_, self.n_iter_, self.lower_bound_ = True, 0, -inf
         self.lower_bounds_ = []
@@ -184,7 +192,7 @@ class MixtureBase(BaseEstimator, ABC):  # type: ignore[misc]
 
     def _bind(self, source: Source) -> BoundComponents:
         """Return the model for rows outside a fit."""
-        bound: BoundComponents = self._model().bind(source, centre=self._middle())
+        bound: BoundComponents = self._fitted_model().bind(source, centre=self._middle())
         return bound
 
     def _goes_on(self) -> bool:
@@ -192,12 +200,7 @@ class MixtureBase(BaseEstimator, ABC):  # type: ignore[misc]
 
     def _n_parameters(self) -> int:
         """Return the number of free parameters."""
-        return self._n_free(self.n_features_in_)
-
-    def _n_free(self, d: int) -> int:
-        """Return the number of free parameters for rows with ``d`` columns."""
-        model = self._model()
-        return int(model.bind(ArraySource(np.zeros((1, d))), centre=np.zeros(model.width(d))).n_free)
+        return int(self._bind(ArraySource(np.zeros((1, self.n_features_in_)))).n_free)
 
     def _read(
         self,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from math import inf, isfinite, nan
 from numbers import Real
 from time import perf_counter
@@ -15,12 +15,15 @@ from sklearn.utils import check_random_state
 
 from swiftem._checks import check_not_lazy, shown
 from swiftem._typing import Array
+from swiftem.data.rows.array_source import ArraySource
 from swiftem.estimators.mixture.gaussian_mixture import GaussianMixture
 from swiftem.estimators.mixture.mixture import Mixture
 from swiftem.estimators.mixture.scores import criteria
 from swiftem.estimators.mixture.selection import Candidate
 from swiftem.estimators.mixture.split import double_component, parameters_of, split_component
 from swiftem.estimators.validated import read_weights, validated
+from swiftem.models.families import Blocks, Family, Given, read_family
+from swiftem.models.mixture import MixtureModel, MixtureTheta
 
 __all__ = ["GAUSSIAN", "KINDS", "AnyMixture", "CandidateFits", "Criterion", "Fitted"]
 
@@ -50,7 +53,9 @@ class CandidateFits:
     Attributes
     ----------
     family : str or Family
-        ``"gaussian"``, or a family of :class:`swiftem.Mixture`.
+        ``"gaussian"``, or a family of :class:`swiftem.Mixture`, with columns by number.
+    learnt : Family or None
+        The family after :meth:`swiftem.models.families.Family.learn`.
     given : tuple
         X and sample_weight as given, for a user-defined criterion.
     X : ndarray, shape (n, d)
@@ -72,6 +77,7 @@ class CandidateFits:
     """
 
     family: Any
+    learnt: Family | None
     given: tuple[Any, Any]
     X: NDArray[Any]
     weight: Array | None
@@ -106,7 +112,13 @@ class CandidateFits:
             sample, of_sample = rows[np.sort(index)], None
         names = getattr(reader, "feature_names_in_", None)
         given = X, sample_weight
-        return cls(family, given, rows, weight, names, sample, of_sample, criterion, n_init, seed, parameters)
+        learnt = None
+        if family != GAUSSIAN:
+            family = _numbered(family, names)
+            learnt = MixtureModel(1, family).learnt(ArraySource(rows)).kind
+        return cls(
+            family, learnt, given, rows, weight, names, sample, of_sample, criterion, n_init, seed, parameters
+        )
 
     @property
     def name(self) -> str:
@@ -133,7 +145,7 @@ class CandidateFits:
                 failed = failed or " ".join(str(error).split())
             else:
                 found[start] = mixture, self._log_likelihood(mixture)
-        n_parameters = self._new(kind, count)._n_free(self.X.shape[1])
+        n_parameters = self._n_parameters(kind, count)
         if not found:
             seconds = perf_counter() - began
             return Fitted(
@@ -150,6 +162,14 @@ class CandidateFits:
         mixture, log_likelihood = found[best]
         mixture.set_params(warm_start=False, n_init=self.n_init)
         return self._measured(mixture, log_likelihood, n_parameters, best, began)
+
+    def _n_parameters(self, kind: str, count: int) -> int:
+        """Return how many parameters are free."""
+        d = self.X.shape[1]
+        model: Any = self._new(kind, count)._model()
+        if self.learnt is not None:
+            model = replace(model, family=self.learnt)
+        return int(model.bind(ArraySource(np.zeros((1, d))), centre=np.zeros(model.width(d))).n_free)
 
     @property
     def _splits(self) -> bool:
@@ -189,10 +209,10 @@ class CandidateFits:
         largest = int(theta.weights.argmax())
         index = np.append(np.arange(mixture.n_components), largest)
         weights = theta.weights[index] / np.where(index == largest, 2.0, 1.0)
-        params = {name: part[index] for name, part in theta.params.items()}
-        return Mixture.from_parameters(
-            weights, params, family=self.family, random_state=seed, **self.parameters
-        )
+        made = Mixture(len(index), family=self.family, random_state=seed, **self.parameters)
+        model = made._model(mixture.family_)
+        made._become(MixtureTheta(weights, _taken(theta.params, index)), mixture.n_features_in_, model)
+        return made
 
     def _given(self, kind: str, parts: tuple[Array, Array, Array], seed: int) -> GaussianMixture:
         """Return a mixture with these parameters, as the start of a fit."""
@@ -225,3 +245,20 @@ class CandidateFits:
             passes=int(mixture.n_iter_), seconds=perf_counter() - began, start=start, failed=failed,
         )  # fmt: skip
         return Fitted(row, mixture)
+
+
+def _numbered(family: Given, names: Any) -> Given:
+    """Return a family as given, with columns by number where it names them."""
+    read = read_family(family)
+    if not isinstance(family, Mapping):
+        return family
+    assert isinstance(read, Blocks)
+    return {key: list(columns) for key, columns in zip(family, read.named(names).columns, strict=True)}
+
+
+def _taken(params: Mapping[str, Any], index: Any) -> dict[str, Any]:
+    """Return the parameters of components ``index``."""
+    return {
+        name: _taken(part, index) if isinstance(part, Mapping) else part[index]
+        for name, part in params.items()
+    }

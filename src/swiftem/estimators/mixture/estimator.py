@@ -87,11 +87,16 @@ class MixtureEstimator(MixtureScores, Persistent, CallbackSupportMixin):  # type
         return self
 
     def _prepare(
-        self, read: Read, kept: FitCheckpoint | None = None
+        self, read: Read, kept: FitCheckpoint | None = None, model: Any = None
     ) -> tuple[Fitting, list[Start], list[int]]:
-        """Return the shared data of the fits, their starts and their seeds, from the checkpoint if saved."""
+        """Return the shared data of the fits, their starts and their seeds, from the checkpoint if saved.
+
+        The default ``model`` is given by the parameters; for a warm start it is the fitted one.
+        """
         source = read.source
-        model = self._model()
+        if model is None:
+            model = self._fitted_model() if self._goes_on() else self._model()
+        model = self._learnt(model, source)
         budget = Budget(read_memory_limit(self.memory_limit), self.scratch)
         size = model.size(read.X.shape[1])
         plan = make_plan(
@@ -173,7 +178,7 @@ class MixtureEstimator(MixtureScores, Persistent, CallbackSupportMixin):  # type
         self.n_iter_ = int(np.ceil(fit.passes - 1e-9))
         self.lower_bound_, self.lower_bounds_ = fit.bound, list(fit.bounds)
         self.method_, self.history_ = fitting.plan.name, History(fit.moments, fit.moves)
-        self._set_theta(fit.theta, read.X.dtype)
+        self._set_theta(fit.theta, read.X.dtype, fitting.problem.bound.model)
         self._last_gain = fit.last_gain
         self.__dict__.pop("_online", None)
         self._past = Past(fit.s, fitting.problem.bound.about, read.total_weight)
@@ -240,7 +245,7 @@ class MixtureEstimator(MixtureScores, Persistent, CallbackSupportMixin):  # type
             return self
         is_first = not hasattr(self, "weights_")
         read = self._read(X, sample_weight, reset=is_first, least=1, in_batches=True)
-        model, source = self._model(), read.source
+        model, source = self._model() if is_first else self._fitted_model(), read.source
         assert isinstance(source, ArraySource)
         online: OnlineMixture | None = self.__dict__.get("_online")
         if online is None:
@@ -258,7 +263,7 @@ class MixtureEstimator(MixtureScores, Persistent, CallbackSupportMixin):  # type
             online, theta = replace(online, model=model).add(source, theta, self._fit_rows)
         self._online = online
         self.__dict__.pop("_past", None)
-        self._set_theta(theta, read.X.dtype)
+        self._set_theta(theta, read.X.dtype, online.model)
         self.converged_, self.method_, self.n_iter_ = False, "sem", online.n_batches
         self.lower_bound_, self.lower_bounds_ = online.bound, []
         self.history_, self.stationarity_ = History([]), np.nan
@@ -266,7 +271,8 @@ class MixtureEstimator(MixtureScores, Persistent, CallbackSupportMixin):  # type
 
     def _fit_first(self, source: ArraySource, theta: Theta | None) -> Theta:
         """Return θ of a fit to the first batch: like ``fit``, without warnings."""
-        return self._quietly(source, self.get_params(deep=False) | {"warm_start": False, "verbose": 0}, None)
+        parameters = self.get_params(deep=False) | {"warm_start": False, "verbose": 0}
+        return self._quietly(self._model(), source, parameters, None)
 
     def _fit_rows(self, source: ArraySource, theta: Theta | None) -> Theta:
         """Return θ after a few passes of em on a sample: from a new start, or from given parameters."""
@@ -279,13 +285,17 @@ class MixtureEstimator(MixtureScores, Persistent, CallbackSupportMixin):  # type
         }
         if not (isinstance(self.init_params, str) or callable(self.init_params)):
             parameters["init_params"] = "kmeans"  # a given array is for other rows
-        return self._quietly(source, parameters, theta)
+        return self._quietly(self._fitted_model(), source, parameters, theta)
 
-    def _quietly(self, source: ArraySource, parameters: dict[str, Any], theta: Theta | None) -> Theta:
+    def _quietly(
+        self, model: Any, source: ArraySource, parameters: dict[str, Any], theta: Theta | None
+    ) -> Theta:
         made = type(self)(**parameters)
+        if hasattr(self, "feature_names_in_"):
+            made.feature_names_in_ = self.feature_names_in_
         if theta is not None:
-            made._become(theta, source.y.reshape(source.n, -1).shape[1])
-        fitting, starts, seeds = made._prepare(Read(source.y, source.weight, None, source))
+            made._become(theta, source.y.reshape(source.n, -1).shape[1], model)
+        fitting, starts, seeds = made._prepare(Read(source.y, source.weight, None, source), model=model)
         fit = made._best(fitting, starts, seeds, Watcher(made, len(starts), source.y))
         if fit.interrupted:
             raise KeyboardInterrupt

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
@@ -17,7 +18,7 @@ from swiftem.estimators.mixture.online import OnlineMixture
 from swiftem.estimators.model_content import ModelContent, check_parameters
 from swiftem.estimators.persistence import plain
 from swiftem.models import NormalInverseWishart
-from swiftem.models.families import Family, find_family
+from swiftem.models.families import Blocks, Family, Given, find_family, read_family
 from swiftem.schedules import constant, inverse, power, sample_size
 
 __all__ = ["mixture_from_file", "mixture_to_file"]
@@ -43,6 +44,8 @@ def mixture_to_file(estimator: MixtureBase) -> tuple[dict[str, Any], dict[str, N
         header["feature_names_in_"] = [str(name) for name in estimator.feature_names_in_]
     history = getattr(estimator, "history_", History())
     header["history"], header["moves"] = [list(moment) for moment in history], history.moves
+    if hasattr(estimator, "family_"):
+        header["family_"] = _family_header(estimator.family_)
     arrays |= estimator._fitted_arrays()
     arrays["lower_bounds_"] = np.asarray(getattr(estimator, "lower_bounds_", []), dtype=np.float64)
     past: Past | None = estimator.__dict__.get("_past")
@@ -68,7 +71,7 @@ def mixture_from_file(cls: type[Any], content: ModelContent) -> Any:
     d = content.integer("n_features_in_", 1)
     # First the arrays, whose size is bounded by the file's: the header may claim any size.
     made._read_fitted(content, d)
-    model = made._model()
+    model = made._fitted_model()
     for name, kind in NUMBERS.items():
         setattr(made, name, content.result(name, kind))
     names = content.names(d)
@@ -90,8 +93,7 @@ def _parameters_of(content: ModelContent) -> dict[str, Any]:
         name, values = content.header["step_size"]
         parameters["step_size"] = SCHEDULES[name](*values)
     if "family" in content.header:
-        name, values = content.header["family"]
-        parameters["family"] = find_family(name)(**values)
+        parameters["family"] = family_from_header(content.header["family"])
     if "prior" in content.header:
         parameters["prior"] = NormalInverseWishart(*content.header["prior"])
     for name in ARRAYS:
@@ -99,6 +101,34 @@ def _parameters_of(content: ModelContent) -> dict[str, Any]:
         if found is not None:
             parameters[name] = found
     return parameters
+
+
+def _family_header(family: Given) -> Any:
+    """Return a family as JSON can hold it: its name and fields, or the blocks that it is made of."""
+    if isinstance(family, str):
+        return family
+    if isinstance(family, Mapping):
+        blocks = read_family(family)
+        assert isinstance(blocks, Blocks)
+        pairs = zip(family, blocks.columns, strict=True)
+        return {"dict": [[_family_header(key), list(columns)] for key, columns in pairs]}
+    if isinstance(family, Blocks):
+        pairs = zip(family.families, family.columns, strict=True)
+        return {"blocks": [[_family_header(part), list(columns)] for part, columns in pairs]}
+    return [family.name, {part.name: getattr(family, part.name) for part in fields(family)}]  # type: ignore[arg-type]
+
+
+def family_from_header(header: Any) -> Any:
+    """Return what a file holds for a family: its name, itself, a dict of blocks, or blocks."""
+    if isinstance(header, str):
+        return header
+    if isinstance(header, dict):
+        ((kind, pairs),) = header.items()
+        found = {family_from_header(part): columns for part, columns in pairs}
+        return found if kind == "dict" else read_family(found)
+    name, values = header
+    given = {key: tuple(value) if isinstance(value, list) else value for key, value in values.items()}
+    return find_family(name)(**given)
 
 
 def _parameters(parameters: dict[str, Any]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
@@ -112,8 +142,8 @@ def _parameters(parameters: dict[str, Any]) -> tuple[dict[str, Any], dict[str, N
             value = value.item()
         if isinstance(value, PLAIN):
             header["parameters"][name] = value
-        elif isinstance(value, Family):
-            header["family"] = [value.name, {part.name: getattr(value, part.name) for part in fields(value)}]  # type: ignore[arg-type]
+        elif isinstance(value, Family | Mapping):
+            header["family"] = _family_header(value)
         elif isinstance(value, NormalInverseWishart):
             header["prior"] = [getattr(value, field.name) for field in fields(value)]
         elif type(value) in SCHEDULES.values():

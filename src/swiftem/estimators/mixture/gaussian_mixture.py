@@ -199,7 +199,7 @@ lower_bounds_, n_features_in_, feature_names_in_
             concentration=self.concentration, prior=self.prior,
         )  # fmt: skip
 
-    def _given_start(self, d: int) -> dict[str, Any]:
+    def _given_start(self, model: Any, d: int) -> dict[str, Any]:
         given: dict[str, Array] = {}
         for name in ("weights", "means"):
             value = getattr(self, f"{name}_init")
@@ -225,7 +225,7 @@ lower_bounds_, n_features_in_, feature_names_in_
         if self.prior is not None:
             self.prior.bind(np.zeros(d))
 
-    def _set_theta(self, theta: Theta, dtype: Any) -> None:
+    def _set_theta(self, theta: Theta, dtype: Any, model: Any) -> None:
         with np.errstate(over="ignore", under="ignore"):
             parts = type(theta)(*(np.asarray(part, dtype=dtype) for part in theta))
             precisions = np.square(parts.precisions_cholesky)

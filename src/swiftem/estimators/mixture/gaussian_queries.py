@@ -78,7 +78,7 @@ class GaussianQueries(MixtureEstimator):
         model = GaussianMixtureModel(n_components, covariance=covariance_type)
         theta = model.theta(weights=weights, means=means, covariances=covariances)
         made = cls(n_components, covariance_type=covariance_type, **parameters)
-        made._become(theta, theta.means.shape[1])
+        made._become(theta, theta.means.shape[1], made._model())
         return made
 
     def _theta(self, d: int | None = None) -> GaussianTheta:

@@ -92,7 +92,7 @@ def make_start(
     read as a whole: names and functions get a sample of them.
     """
     bound, source = problem.bound, cast(ArraySource | StoredSource | UnitSource, problem.source)
-    given: dict[str, Any] = estimator._given_start(bound.d)
+    given: dict[str, Any] = estimator._given_start(bound.model, bound.d)
     if len(given) == len(bound.like()):
         return Start(type(bound.like())(**given), None, 0)
     init_params = estimator.init_params
@@ -135,10 +135,11 @@ def start_statistics(
         Used as in scikit-learn, so that the same seed gives the same start.
     """
     bound, source, e_step = problem.bound, cast(ArraySource | StoredSource, problem.source), problem.e_step
-    rows = _responsibilities(init_params, source, bound.model.n_components, random_state)
+    rows = _responsibilities(init_params, source, bound, random_state)
     s: Array | None = None
     for batch in source.blocks(BLOCK):
-        part = e_step.share(batch, rows(int(batch.index[0]), int(batch.index[-1]) + 1))
+        found = rows(int(batch.index[0]), int(batch.index[-1]) + 1)
+        part = e_step.share(batch, bound.start_rows(found))
         s = part if s is None else s + part
     assert s is not None, "a source has at least one row"
     # k-means++ and random_from_data give one row to each component and none to the rest.
@@ -148,16 +149,17 @@ def start_statistics(
 def _responsibilities(
     init_params: Any,
     source: ArraySource | StoredSource,
-    n_components: int,
+    bound: BoundComponents,
     random_state: np.random.RandomState,
 ) -> Rows:
-    n = source.n
+    n, n_components = source.n, bound.n_components
     if isinstance(source, StoredSource):
         return _given(init_params, n, n_components)
     X = source.y
     if isinstance(init_params, str):
         if init_params in ("kmeans", "race"):
-            return _of_labels(_kmeans(X, source.weight, n_components, random_state), n_components)
+            labels = _kmeans(bound.for_start(X), source.weight, n_components, random_state)
+            return _of_labels(labels, n_components)
         if init_params == "random":
 
             def uniform(start: int, stop: int) -> Array:
@@ -172,7 +174,7 @@ def _responsibilities(
 
         with openmp_after_fork():
             _, index = kmeans_plusplus(
-                X, n_components, sample_weight=source.weight, random_state=random_state
+                bound.for_start(X), n_components, sample_weight=source.weight, random_state=random_state
             )
         return _of_rows(index, source.weight, n_components)
     found = init_params(X, n_components, random_state) if callable(init_params) else init_params

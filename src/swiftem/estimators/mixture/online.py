@@ -150,12 +150,12 @@ class OnlineMixture:
     ) -> tuple[OnlineMixture, Theta]:
         """Return the state after a first batch, which is fitted as a whole."""
         theta = fit_rows(source, None)
-        problem = _problem(model, source)
-        bound, e_step = problem.bound, problem.e_step
+        bound: Any = model.bind(source)
+        e_step = _problem(bound.model, source, bound).e_step
         s = e_step.full(theta)
         online = cls(
-            model, bound.about, s, source.total_weight,
-            Reservoir.empty(_kept(model, bound.d), bound.d).add(_rows(source), _weights(source), rng),
+            bound.model, bound.about, s, source.total_weight,
+            Reservoir.empty(_kept(bound.model, bound.d), bound.d).add(_rows(source), _weights(source), rng),
             rng, 2.0 * source.total_weight, -e_step.objective(theta), 1,
         )  # fmt: skip
         return online, theta
@@ -232,7 +232,7 @@ class OnlineMixture:
         return bound.with_share(source.total_weight / seen)
 
 
-def _problem(model: Any, source: ArraySource, bound: BoundComponents | None = None) -> Problem:
+def _problem(model: Any, source: ArraySource, bound: BoundComponents) -> Problem:
     """Return the problem of a batch, with the kernels for its size."""
     d = source.y.reshape(source.n, -1).shape[1]
     return Problem(model, source, bound=bound, kernels=kernels_for(source.n, model.size(d)))

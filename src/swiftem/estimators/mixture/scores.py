@@ -65,7 +65,7 @@ class MixtureScores(MixtureBase):
         source = X if isinstance(X, StoredSource | UnitSource) else ArraySource(X)
         bound = self._bind(ArraySource(np.zeros((1, *X.tail))) if isinstance(X, UnitSource) else source)
         kernels = kernels_for(rows_of(source), bound.size)
-        return source, bound, Problem(self._model(), source, bound=bound, kernels=kernels).e_step
+        return source, bound, Problem(bound.model, source, bound=bound, kernels=kernels).e_step
 
     def _evaluate(self, X: Any, **wanted: bool) -> Evaluation:
         return self._e_step(X)[2].evaluate(self._theta(), **wanted)

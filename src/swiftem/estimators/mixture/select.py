@@ -28,7 +28,7 @@ from swiftem.estimators.mixture.gaussian_mixture import GaussianMixture
 from swiftem.estimators.mixture.initial import DegenerateComponentWarning
 from swiftem.estimators.mixture.mixture import Mixture
 from swiftem.estimators.mixture.selection import Candidate, Selection, components
-from swiftem.models.families import Family, read_family
+from swiftem.models.families import Given, read_family
 
 __all__ = ["select"]
 
@@ -51,7 +51,7 @@ def select(
     covariance_types: str | Sequence[str] = KINDS,
     criterion: Criterion = "bic",
     *,
-    family: str | Family = GAUSSIAN,
+    family: Given = GAUSSIAN,
     sample_weight: ArrayLike | None = None,
     n_init: int = 1,
     n_jobs: int | None = None,
@@ -77,9 +77,10 @@ def select(
     criterion : {"bic", "aic", "icl"} or callable
         Selection criterion; lower is better. A callable gets (mixture, X, sample_weight), like
         ``swiftem.GaussianMixture.bic``, and returns a number.
-    family : str or Family
-        Family of the components: "gaussian", or a family of :class:`swiftem.Mixture`; ``covariance_types``
-        must then be left out, and ``covariance_type`` in the table is the family's name.
+    family : str, Family or dict
+        Family of the components: "gaussian" for :class:`swiftem.GaussianMixture`, or a family of
+        :class:`swiftem.Mixture`; ``covariance_types`` must then be left out, and ``covariance_type`` in the
+        table is the family's name.
     sample_weight : array-like, shape (n,), optional
         Non-negative weights, for fits and criteria.
     n_init : int

@@ -7,23 +7,37 @@ The density of a component is that of an exponential family,
 so that an E-step is a softmax of T(Y)·φᵀ + c + log ω, statistics are [r, r ⊗ T(y)], and the M-step depends on
 the means of T(y) over a component's rows. That is all the engine needs: compiled passes, every method,
 weights, files, checkpoints and the estimator follow.
+
+Two more kinds of statistics have the same M-step. *Codes*: T(y) has a one for the code of each column and
+zeros elsewhere. It is never formed: φ is gathered, and r is scattered. *Channels*: a second latent variable v
+of each row makes T(y, v) = [T_0(y), g_1(v)·T_1(y), ...]; a family then computes log f(y; θ_m) and the means
+of g_c(v) given y and m itself, and posterior rows are [r, r·g_1, ...].
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from math import inf
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from swiftem._typing import Array
 
-__all__ = ["Family", "Params"]
+__all__ = ["Columns", "Family", "Params"]
 
-Params = dict[str, Array]
-"""Parameters of all components, by name."""
+Params = dict[str, Any]
+"""Parameters of all components, arrays by name; of a model of several blocks, such a dict by block."""
+
+
+class Columns(NamedTuple):
+    """What a pass finds of the columns, (d,) each: least and largest value, weighted mean and variance."""
+
+    lowest: Array
+    highest: Array
+    mean: Array
+    variance: Array
 
 
 class Family(ABC):
@@ -73,9 +87,19 @@ class Family(ABC):
     """Between what the mean of every feature is. Stochastic methods may leave it by noise: the statistics are
     then taken as at the bound."""
 
+    is_coded: ClassVar[bool] = False
+    """Whether the columns are codes 0, 1, ...; the field ``levels`` then has the number of levels of each
+    column, and features are the Σ levels indicators, column by column."""
+
+    channels: ClassVar[tuple[float, ...]] = ()
+    """Further channels: the values of their factors g_c in rows of the prior and of a start."""
+
     @abstractmethod
-    def shapes(self, n_components: int, d: int) -> dict[str, tuple[int, ...]]:
-        """Return the shapes of the parameters; the first axis is that of the components."""
+    def shapes(self, n_components: int, d: int) -> dict[str, Any]:
+        """Return the shapes of the parameters: the first axis is M, and the second of the first of them d.
+
+        ``None`` is a length that only data tell (see :meth:`learn`).
+        """
 
     @abstractmethod
     def check_rows(self, y: NDArray[Any]) -> None:
@@ -90,7 +114,7 @@ class Family(ABC):
 
     @abstractmethod
     def m_step(self, counts: Array, means: Array) -> Params | None:
-        """Return the parameters of the largest likelihood, or None where there are none.
+        """Return the maximum likelihood parameters, or None if there are none.
 
         Parameters
         ----------
@@ -105,8 +129,68 @@ class Family(ABC):
         """Return random rows, shape (count, d), of the components ``labels`` (count,)."""
 
     def features(self, y: NDArray[Any]) -> NDArray[Any]:
-        """Return T(y), shape (b, p), of rows (b, d); by default the rows themselves."""
+        """Return T(y), shape (b, p), of rows (b, d); by default the rows themselves, and nothing of codes."""
+        return y[:, :0] if self.is_coded else y
+
+    @property
+    def needs_data(self) -> bool:
+        """Whether :meth:`learn` has to be called before there is a model; by default not."""
+        return False
+
+    def learn(self, columns: Columns) -> Family:
+        """Return the family with what it has to know of the data in its fields.
+
+        A fit keeps it as ``family_``. The columns have not been checked yet.
+        """
+        return self
+
+    def for_start(self, y: NDArray[Any]) -> NDArray[Any]:
+        """Return what k-means of a start sees of rows (b, d), (b, k); by default the rows themselves."""
         return y
+
+    def widths(self, d: int) -> tuple[int, ...]:
+        """Return how many of the features belong to each channel, that of r first; by default all to r."""
+        return (int(self.features(np.zeros((1, d))).shape[1]),)
+
+    def e_step(self, y: NDArray[Any], params: Params) -> tuple[Array, list[Array]]:
+        """Return log f(y; θ_m) − log h(y), (b, M), and of each further channel E[g_c | y, m], (b, M)."""
+        phi, constant = self.natural(params)
+        dense = self.features(y)
+        p = dense.shape[1]
+        logits = dense @ phi[:, :p].T + constant
+        if self.n_codes:
+            logits += phi[:, p:].T[self.codes(y)].sum(axis=1)
+        return logits, []
+
+    @property
+    def n_codes(self) -> int:
+        """Σ levels: how many of the features are indicators."""
+        return sum(self._levels()) if self.is_coded else 0
+
+    def codes(self, y: NDArray[Any], first: int = 0) -> NDArray[np.int32]:
+        """Return which indicators are one, shape (b, k), of rows (b, d) whose first has number ``first``.
+
+        Compiled code trusts them: codes beyond the levels raise ValueError.
+        """
+        if not self.is_coded:
+            return np.empty((len(y), 0), dtype=np.int32)
+        levels = np.array(self._levels())
+        with np.errstate(invalid="ignore"):  # of numbers too large for an integer
+            found = y.astype(np.int32, order="F")  # kernels take the codes of a column one after the other
+        if len(found) and ((found.max(axis=0) >= levels).any() or found.min() < 0):
+            self.checked(y, first)
+            raise ValueError(f"data must be codes below {levels.max()} (family {self.name!r}).")
+        found += np.concatenate([[0], np.cumsum(levels)[:-1]]).astype(np.int32)
+        return found
+
+    def _levels(self) -> tuple[int, ...]:
+        found: tuple[int, ...] | None = getattr(self, "levels", None)
+        if found is None:
+            raise ValueError(
+                f"levels must be given if there are no data to count them in: {type(self).__name__}("
+                "levels=(3, 2, ...)), one number per column."
+            )
+        return found
 
     def checked(self, y: NDArray[Any], first: int) -> NDArray[Any]:
         """Return the features of rows whose first has number ``first``, or name a row that cannot be."""

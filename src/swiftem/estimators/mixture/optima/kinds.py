@@ -49,14 +49,16 @@ def start(kind: tuple[str, str], problem: Problem, rng: np.random.Generator) -> 
     if name == "grown":
         return _grown(problem, rng)
     source: Any = problem.source
-    labels = _labels(name, _coordinates(source.y, coordinates), source.weight, bound.n_components, rng)
+    labels = _labels(
+        name, _coordinates(bound.for_start(source.y), coordinates), source.weight, bound.n_components, rng
+    )
     return of_labels(problem, labels)
 
 
 def of_labels(problem: Problem, labels: Index) -> Theta:
     """Return the M-step of labels (n,)."""
     bound, source, e_step = problem.bound, problem.source, problem.e_step
-    s = e_step.share(source.take(np.arange(source.n)), np.eye(bound.n_components)[labels])
+    s = e_step.share(source.take(np.arange(source.n)), bound.start_rows(np.eye(bound.n_components)[labels]))
     if bound.in_domain(s):
         theta: Theta = bound.m_step(s)
         return theta

@@ -98,7 +98,7 @@ def is_race(estimator: Any, problem: Problem) -> bool:
     """Tell whether a fit starts with a race: starts differ, and there are rows to compare them on."""
     init_params, count = estimator.init_params, int(problem.bound.n_components)
     if not (isinstance(init_params, str) and init_params == "race") or estimator._given_start(
-        problem.bound.d
+        problem.bound.model, problem.bound.d
     ):
         return False
     return count > 1 and rows_of(problem.source) >= max(TOO_FEW * count, LEAST)
