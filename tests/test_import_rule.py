@@ -12,7 +12,7 @@ FILES = sorted(SOURCE.rglob("*.py"))
 
 BASE = {"_typing", "_checks", "_cache", "_warn", "interrupt", "files"}
 TOP = {"estimators", "theory", "testing", "experiments", "report", "reports", "cli"}
-RUN = {"algorithm", "posterior"}
+RUN = {"algorithm", "e_step"}
 UPPER = TOP | RUN
 ALLOWED = {
     "_typing": set(),

@@ -11,14 +11,13 @@ from mixture_data import blobs
 from sklearn.exceptions import ConvergenceWarning
 
 import swiftem
-from swiftem import methods, models, theory
+from swiftem import methods, models, posterior, theory
 from swiftem.algorithm import run_problem
 from swiftem.data import ArraySource
 from swiftem.engine.expectation import Expectation
 from swiftem.engine.threads import set_threads
 from swiftem.estimators.mixture import look
 from swiftem.models import gaussian_components
-from swiftem.posterior import posterior
 from swiftem.problem import Problem
 
 X, _ = blobs(900, 3, 3, seed=7)

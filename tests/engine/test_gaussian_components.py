@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import swiftem
-from swiftem import methods, models, schedules
+from swiftem import methods, models, posterior, schedules
 from swiftem.data import ArraySource
 from swiftem.engine import gaussian_components
 from swiftem.engine.block_expectation import BlockExpectation
@@ -13,7 +13,6 @@ from swiftem.engine.expectation import Expectation, choose_expectation
 from swiftem.engine.small_expectation import SmallExpectation
 from swiftem.engine.threads import set_threads
 from swiftem.models.covariance import COVARIANCES
-from swiftem.posterior import posterior
 
 RNG = np.random.default_rng(11)
 KINDS = list(COVARIANCES)

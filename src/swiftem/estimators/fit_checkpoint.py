@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
@@ -19,7 +20,7 @@ from swiftem.checkpoints.store import Kept, Resume, Store
 from swiftem.files.durable import telling_damage
 from swiftem.methods import Method
 
-__all__ = ["KEEPING", "FitCheckpoint", "NoStart", "StartCheckpoint", "open_fit"]
+__all__ = ["KEEPING", "CheckpointedClones", "FitCheckpoint", "NoStart", "StartCheckpoint", "open_fit"]
 
 KEEPING = ("checkpoint", "checkpoint_every", "resume")
 """Parameters of an estimator that control checkpoints, not the fit."""
@@ -111,6 +112,22 @@ class StartCheckpoint(NoStart):
         self._store.__exit__(kind)
 
 
+class CheckpointedClones:
+    """Has clones of an estimator keep their checkpoints apart, each fit in a folder of its own.
+
+    ``GridSearchCV``, ``cross_val_score`` and others fit clones, with other parameters and to other rows,
+    several at a time: in one folder each would find another one's fit.
+    """
+
+    checkpoint: str | os.PathLike[str] | None
+
+    def __sklearn_clone__(self) -> Any:
+        made = super().__sklearn_clone__()  # type: ignore[misc]
+        if self.checkpoint is not None:
+            made._is_clone = True
+        return made
+
+
 class Data(Protocol):
     """What checkpoints need from the data."""
 
@@ -135,7 +152,8 @@ class FitCheckpoint:
     Parameters
     ----------
     estimator : estimator
-        The estimator; ``checkpoint`` is the folder.
+        The estimator; ``checkpoint`` is the folder; for a clone, a folder in it that is named by parameters
+        and data.
     data : Source, Documents or StreamedDocuments
         The training data.
     started_from : nested tuple or None
@@ -148,7 +166,6 @@ class FitCheckpoint:
     """
 
     def __init__(self, estimator: Any, data: Data, started_from: Any) -> None:
-        self.folder = Path(os.fspath(estimator.checkpoint))
         self._every: int | None = estimator.checkpoint_every
         parameters = estimator.get_params(deep=False)
         seed = parameters["random_state"]
@@ -160,6 +177,10 @@ class FitCheckpoint:
             },
             "random_state": describe(seed), "start": digest(started_from),
         }  # fmt: skip
+        self.folder = Path(os.fspath(estimator.checkpoint))
+        if getattr(estimator, "_is_clone", False):
+            named = {name: part for name, part in identity.items() if is_number or name != "random_state"}
+            self.folder /= f"clone-{digest(json.dumps(named, sort_keys=True))}"
         resume: Resume = estimator.resume
         # A generator has advanced since then: the folder has the draws from it.
         self._store = Store(self.folder, identity, resume, kept=() if is_number else ("random_state",))

@@ -100,11 +100,14 @@ class Texts(NamedTuple):
         The documents; names of their files, titles, or their positions in the file.
     notes : list of str
         Sentences on what was left out or guessed.
+    column : str
+        The column that they are from; empty if they are from no table.
     """
 
     texts: list[str]
     names: list[str]
     notes: list[str]
+    column: str = ""
 
 
 def beginning(text: str) -> str:

@@ -30,7 +30,10 @@ __all__ = ["GAUSSIAN", "KINDS", "AnyMixture", "CandidateFits", "Criterion", "Fit
 KINDS = ("full", "tied", "diag", "spherical")
 SAMPLE = 2000
 """Rows used to choose the component to split."""
-FIT = ("converged_", "n_iter_", "lower_bound_", "lower_bounds_", "method_", "history_", "stationarity_")
+FIT = (
+    "converged_", "n_iter_", "lower_bound_", "lower_bounds_", "method_", "history_", "stationarity_",
+    "log_likelihood_",
+)  # fmt: skip
 """Attributes of a fit that also hold for its mixture with one component doubled."""
 GAUSSIAN = "gaussian"
 """The family of :class:`swiftem.GaussianMixture`."""

@@ -13,8 +13,6 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn import mixture
-from sklearn.mixture._gaussian_mixture import _compute_precision_cholesky_from_precisions
-from sklearn.utils._param_validation import Interval, StrOptions
 
 from swiftem._checks import check_real
 from swiftem._typing import Array, Theta
@@ -22,6 +20,11 @@ from swiftem.estimators.mixture.base import MixtureBase
 from swiftem.estimators.mixture.content import FITTED, read_gaussians
 from swiftem.estimators.mixture.gaussian_queries import GaussianQueries, covariances_of
 from swiftem.estimators.model_content import ModelContent
+from swiftem.estimators.sklearn_parts import (
+    Interval,
+    StrOptions,
+    _compute_precision_cholesky_from_precisions,
+)
 from swiftem.methods import Method
 from swiftem.models import GaussianMixtureModel, NormalInverseWishart
 
@@ -115,6 +118,9 @@ lower_bounds_, n_features_in_, feature_names_in_
     stationarity_ : float
         Relative distance of the statistics from those of one more E-step, without a unit: 0 at a stationary
         point. Computed by one pass at the end of the fit.
+    log_likelihood_ : float
+        Mean log-likelihood of the rows, without a prior, by the same pass: what ``score`` returns for them,
+        up to rounding. NaN if the fit was interrupted.
 
     Examples
     --------

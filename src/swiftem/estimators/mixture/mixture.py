@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import DensityMixin
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from swiftem._checks import as_floats, check_int, check_simplex, shown
@@ -22,6 +21,7 @@ from swiftem.estimators.mixture.base import MixtureBase
 from swiftem.estimators.mixture.estimator import MixtureEstimator
 from swiftem.estimators.mixture.file import family_from_header
 from swiftem.estimators.model_content import ModelContent
+from swiftem.estimators.sklearn_parts import Interval
 from swiftem.methods import Method
 from swiftem.models.families import Blocks, Family, Given, read_family
 from swiftem.models.mixture import MixtureModel, MixtureTheta
@@ -84,8 +84,8 @@ class Mixture(MixtureEstimator, DensityMixin):  # type: ignore[misc]
         with the columns in the order given: ``params_["poisson"]["rates"]``.
     family_ : Family
         The family; fields that depend on the data, such as ``levels``, are set.
-    converged_, n_iter_, lower_bound_, lower_bounds_, method_, history_, stationarity_, n_features_in_, \
-feature_names_in_
+    converged_, n_iter_, lower_bound_, lower_bounds_, method_, history_, stationarity_, log_likelihood_, \
+n_features_in_, feature_names_in_
         As in :class:`swiftem.GaussianMixture`; the bounds are minus the penalised objective.
 
     Examples

@@ -126,7 +126,7 @@ class Clock:
     def tell(self, fit: TopicFit, objective: float, step: float, rejected: int, method: str) -> bool:
         """Add a moment; return whether to stop."""
         fit.moments.append(
-            Moment(fit.passes, perf_counter() - self._began, objective, step, rejected, method)
+            Moment(fit.passes - fit.tried, perf_counter() - self._began, objective, step, rejected, method)
         )
         return self._watch(fit.moments[-1], fit)
 
@@ -282,10 +282,9 @@ class TopicFitting:
         documents = self.documents
         assert isinstance(documents, Documents), "refused before"
         source = CountSource(documents.matrix(), None if (documents.weight == 1).all() else documents.weight)
-        model = PLSAModel(
-            len(self.alpha), alpha=float(self.alpha[0]) / source.total_weight,
-            beta=float(self.beta.flat[0]) / source.total_weight,
-        )  # fmt: skip
+        model = PLSAModel.from_counts(
+            len(self.alpha), source, alpha=float(self.alpha[0]), beta=float(self.beta.flat[0])
+        )
 
         def take(theta: Theta, s: Array) -> None:
             fit.topics, fit.doc_topic = theta.topic_word, theta.doc_topic
