@@ -193,7 +193,7 @@ def check_fit(
 
 
 def check_limit(memory_limit: str | None, scratch: Path | None, choice: TableChoice) -> None:
-    """Refuse a text that is no size, what a limit cannot do, and a folder that is none or of no use."""
+    """Raise BadParameter for an invalid size, an unsupported limit, or a folder that cannot be used."""
     from swiftem.budget import read_memory_limit
 
     try:

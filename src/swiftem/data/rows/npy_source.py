@@ -54,7 +54,7 @@ class NpySource(StoredSource):
     weight : int, optional
         The column of weights.
     drop : sequence of int, optional
-        Columns that are no data.
+        Columns that are not data.
     sample_weight : array-like, shape (n,), optional
         Weights of all rows, instead of a column.
     window : int, optional
@@ -274,7 +274,7 @@ def read_npy(
 ) -> tuple[NDArray[Any], NDArray[Any] | None, Columns, list[str] | None]:
     """Return rows (n, d), weights (n,), the choice of columns and labels.
 
-    Rows that are float32 or float64 and taken whole stay in the file. NaN is an error, unless
+    Rows that are float32 or float64 and used as a whole stay in the file. NaN is an error, unless
     ``allow_missing``.
     """
     array = open_npy(file)

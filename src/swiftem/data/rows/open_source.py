@@ -51,7 +51,7 @@ def open_source(
     weight : name or number, optional
         A column of weights, which is then not part of the data.
     drop : sequence of names or numbers, optional
-        Columns that are no data.
+        Columns that are not data.
     window : int, optional
         Rows within which draws are shuffled; by default as many as fit into 16 MiB. See
         :class:`swiftem.data.draws.BlockDraws`.
@@ -81,7 +81,7 @@ def open_source(
     >>> source.n, result.passes
     (500, 4.0)
     """
-    Wanted(columns, weight, drop)  # refuses a name in place of a list, before any file is opened
+    Wanted(columns, weight, drop)  # rejects a name instead of a list, before any file is opened
     if isinstance(path, np.ndarray):
         return NpySource(path, columns, weight, drop=drop, window=window)
     if not are_paths(path):

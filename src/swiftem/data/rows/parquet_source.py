@@ -51,7 +51,7 @@ class ParquetSource(FileSource):
     weight : name or number, optional
         The column of weights; rows of weight zero are ignored.
     drop : sequence of names or numbers, optional
-        Columns that are no data.
+        Columns that are not data.
     window : int, optional
         Rows within which draws are shuffled, rounded up to whole row groups; by default as many as fit into
         16 MiB.
@@ -191,7 +191,7 @@ def _rows(
     file: Path, batch: Any, names: Sequence[str], chosen: Columns, kind: np.dtype[Any], start: int,
     allow_missing: bool = False,
 ) -> tuple[NDArray[Any], NDArray[Any] | None]:  # fmt: skip
-    """Return a batch as rows (b, d) and weights (b,), or say where there is no finite number."""
+    """Return a batch as rows (b, d) and weights (b,); raise an error for numbers that are not finite."""
     columns = [
         numbers_of(file, batch.column(names[number]), label(names, number), start, allow_missing)
         for number in chosen.all
@@ -205,9 +205,9 @@ def _rows(
 def read_parquet(
     file: Path, wanted: Wanted, allow_missing: bool = False
 ) -> tuple[NDArray[Any], NDArray[Any] | None, Columns, list[str] | None]:
-    """Return rows (n, d), weights (n,), the choice of columns and labels; float32 if all columns are no more.
+    """Return rows (n, d), weights (n,), the choice of columns and labels; float32 if that holds all columns.
 
-    What pandas keeps as an index is left out. A missing value is NaN with ``allow_missing``, else an error.
+    Index columns of pandas are left out. A missing value is NaN with ``allow_missing``, else an error.
     """
     with opened(file) as stored:
         names, chosen, kind = chosen_of(file, stored, wanted)
@@ -229,7 +229,7 @@ def read_parquet(
 
 
 def chosen_of(file: Path, stored: Any, wanted: Wanted) -> tuple[list[str], Columns, np.dtype[Any]]:
-    """Return the names of all columns of an open file, the choice, and the least type that holds it."""
+    """Return the names of all columns of an open file, the choice, and the smallest type that holds it."""
     schema = stored.schema_arrow
     names = [str(name) for name in schema.names]
     index = _index(schema)
@@ -317,7 +317,7 @@ def other_rows(file: Path, rows: int) -> ValueError:
 
 
 def numbers_of(file: Path, column: Any, name: str, start: int, allow_missing: bool = False) -> NDArray[Any]:
-    """Return an Arrow column as an array, or say in which row, ``start`` added, there is no finite number.
+    """Return an Arrow column as an array; raise an error for the first row, from ``start``, not finite.
 
     With ``allow_missing``, missing values are NaN.
     """

@@ -194,7 +194,7 @@ class FileSource(StoredSource):
 
     @abstractmethod
     def _look(self, file: Path, wanted: Wanted) -> tuple[Sequence[str], Columns, Any]:
-        """Return the names of all columns of a file, the choice, and what else is to be known of it."""
+        """Return the names of all columns of a file, the choice, and further information."""
 
     @abstractmethod
     def _survey(self) -> None:
