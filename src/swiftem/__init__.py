@@ -64,5 +64,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    # What is public, and what Python sets; not what this file imports.
+    # The public names and Python's own attributes, without this file's imports.
     return sorted({name for name in globals() if name.startswith("__")} | set(__all__))

@@ -145,7 +145,7 @@ def test_update_skips(gaps, model, tmp_path, call):
         (["--label", "kind", "--memory-limit", "1GB"], "'--label': it needs the whole table in memory"),
         (["--skip-missing", "--memory-limit", "1GB"], "'--skip-missing': it needs the whole table in memory"),
         (["--label", "height", "--columns", "height"], "columns must not include the labels"),
-        (["--drop", "height", "--columns", "height"], "columns must not include what is dropped"),
+        (["--drop", "height", "--columns", "height"], "columns must not include dropped columns"),
     ],
 )
 def test_what_is_refused(options, words, gaps, invoke):

@@ -88,7 +88,7 @@ def test_files_are_refused(tmp_path, name, content, words):
     file = csv_file(tmp_path, content, name)
     sentence = sentence_of(lambda: read_corpus(file))
     assert words in sentence
-    assert sentence.endswith("or take as_text=True if these are texts.")
+    assert sentence.endswith("or use as_text=True if these are texts.")
     assert len(read_corpus(file, as_text=True)) > 0
 
 
@@ -112,7 +112,7 @@ def test_a_folder_of_data(tmp_path):
     (tmp_path / "README.txt").write_text(PROSE)
     assert sentence_of(lambda: read_corpus(tmp_path)) == (
         f"{tmp_path} must have texts, got 4 of 5 files that look like data (0.csv, 1.csv, 2.csv, ...): "
-        "swiftem fit is for tables of numbers, or take as_text=True if these are texts."
+        "swiftem fit is for tables of numbers, or use as_text=True if these are texts."
     )
 
 

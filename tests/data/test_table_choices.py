@@ -96,7 +96,7 @@ def test_text_is_not_missing(tmp_path):
     [
         ({"drop": ["hight"]}, "drop", "did you mean 'height'?"),
         ({"label": "knd"}, "label", "did you mean 'kind'?"),
-        ({"columns": ["height"], "drop": ["height"]}, "columns", "must not include what is dropped"),
+        ({"columns": ["height"], "drop": ["height"]}, "columns", "must not include dropped columns"),
         ({"columns": ["height"], "label": "height"}, "columns", "must not include the labels, got 'height'"),
         ({"weights": "width", "label": "width"}, "label", "must not be the column of the weights"),
         ({"drop": [7]}, "drop", "must be from 0 to 2, got 7 in drop"),
@@ -113,7 +113,7 @@ def test_choices_that_cannot_be(options, argument, words, tmp_path):
 def test_nothing_is_left(tmp_path):
     file = csv_file(tmp_path, "a,b\n1,2\n")
     assert sentence_of(lambda: read_table(file, drop=["a"], label="b")) == (
-        f"{file} must have a numeric column, got none besides the labels and what is dropped."
+        f"{file} must have a numeric column, got none except the labels and dropped columns."
     )
 
 

@@ -212,7 +212,7 @@ def check_fit(
 
 
 def check_limit(memory_limit: str | None, scratch: Path | None, choice: TableChoice) -> None:
-    """Refuse a text that is not a size, options that a limit excludes, and a scratch folder without use."""
+    """Raise BadParameter for an invalid size, an unsupported limit, or a folder that cannot be used."""
     from swiftem.budget import read_memory_limit
 
     try:

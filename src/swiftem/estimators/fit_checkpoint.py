@@ -123,10 +123,10 @@ class StartCheckpoint(NoStart):
 
 
 class CheckpointedClones:
-    """Has clones of an estimator keep their checkpoints apart, each fit in a folder of its own.
+    """Lets clones of an estimator keep their checkpoints apart, each fit in its own folder.
 
     ``GridSearchCV``, ``cross_val_score`` and others fit clones, with other parameters and to other rows,
-    several at a time: in one folder each would find another one's fit.
+    several at a time: in one folder each would find the fit of another.
     """
 
     checkpoint: str | os.PathLike[str] | None
@@ -166,8 +166,7 @@ class FitCheckpoint:
     Parameters
     ----------
     estimator : estimator
-        The estimator; ``checkpoint`` is the folder; for a clone, a folder in it that is named by parameters
-        and data.
+        The estimator; ``checkpoint`` is the folder; for a clone, a subfolder named by parameters and data.
     data : Source, Documents or StreamedDocuments
         The training data.
     started_from : nested tuple or None

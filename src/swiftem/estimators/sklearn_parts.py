@@ -1,4 +1,4 @@
-"""Parts of scikit-learn that are private or new: a version without them is an error of one sentence."""
+"""Private or new parts of scikit-learn: a version without them gives an error of one sentence."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ PARTS = {
     "StrOptions": "sklearn.utils._param_validation",
     "_check_sample_weight": "sklearn.utils.validation",
 }
-"""Names, and the modules that have them."""
+"""Names, and their modules."""
 METHODS = ("_validate_params", "__sklearn_clone__", "__sklearn_tags__")
-"""Of ``sklearn.base.BaseEstimator``."""
+"""Members of ``sklearn.base.BaseEstimator``."""
 WORKS = "1.9"
-"""The version that this one was made for."""
+"""The supported version."""
 
 
 def find_parts() -> dict[str, Any]:
-    """Return the parts by name, or say which of them this scikit-learn does not have.
+    """Return the parts by name; raise an error if this scikit-learn does not have one of them.
 
     >>> find_parts()["Interval"].__name__
     'Interval'

@@ -79,16 +79,16 @@ class PLSAModel:
 
     @classmethod
     def from_counts(cls, n_topics: int, data: Any, *, alpha: float = 0.1, beta: float = 0.05) -> PLSAModel:
-        """Return the model whose α and β are counts, as those of :class:`swiftem.PLSA`, for given data.
+        """Return the model with α and β in counts, as in :class:`swiftem.PLSA`, for given data.
 
         Parameters
         ----------
         n_topics : int
             K.
         data : sparse, shape (D, V), tuple (documents, words) of integers, or Source
-            What the model is to be fitted to: n is its number of tokens, or the sum of its weights.
+            The training data: n is its number of tokens, or the sum of its weights.
         alpha, beta : float
-            Counts that are added to each document's topics and to each topic's words: n·α' and n·β'.
+            Counts added to each document's topics and to each topic's words: n·α' and n·β'.
 
         Examples
         --------

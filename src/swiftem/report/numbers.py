@@ -65,7 +65,7 @@ def counted(number: int, thing: str) -> str:
 
 
 def share_text(share: float) -> str:
-    """Return the share of a topic, as tables and pages have it.
+    """Return the share of a topic, formatted for tables and pages.
 
     >>> share_text(0.12345)
     '12.3%'

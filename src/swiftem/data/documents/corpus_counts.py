@@ -101,7 +101,7 @@ class Texts(NamedTuple):
     notes : list of str
         Sentences on what was left out or guessed.
     column : str
-        The column that they are from; empty if they are from no table.
+        Their column in a table; empty if they are not from a table.
     """
 
     texts: list[str]

@@ -65,8 +65,8 @@ def read_corpus(
     leave_out : str or path, optional
         A subfolder of a folder of texts that is not read, for example the one for results.
     as_text : bool
-        Whether what looks like markup, source code, data or single words is text all the same. By default it
-        is refused, or left out of a folder that has mostly texts, with a note.
+        Whether to accept what looks like markup, source code, data or single words as text. By default it is
+        an error, or left out of a folder that has mostly texts, with a note.
 
     Returns
     -------
@@ -125,7 +125,7 @@ def _texts(
 
 
 def _only_texts(path: Path, format: str, found: Texts) -> Texts:
-    """Return the documents that are texts, or refuse what has none."""
+    """Return the documents that are texts; raise ValueError if there are none."""
     if format == "folder":
         kept, notes = without_others(str(path), found.names, found.texts)
         texts, names = ([part[place] for place in kept] for part in (found.texts, found.names))

@@ -17,7 +17,7 @@ __all__ = ["CsvLayout", "is_missing", "layout_of", "number_in", "records"]
 DELIMITERS = ("\t", ";", ",", " ")
 """In this order: a decimal comma is no delimiter if there are semicolons. A space is any white space."""
 PIECE = 1 << 18
-"""Bytes that are read at a time."""
+"""Bytes read at a time."""
 PEEKED = 1000
 """Number of records examined."""
 SNIFFED = 20
@@ -76,7 +76,7 @@ def number_in(cell: str, decimal: str = ".") -> float | None:
 def lines(file: Path) -> Iterator[str]:
     """Yield the lines of a UTF-8 file; errors name the line.
 
-    Lines end in LF, CRLF or CR, as in files of old Macs and of some tools today.
+    Lines end in LF, CRLF or CR, as in files from old Macs and some current tools.
     """
     with file.open("rb") as stream:
         for number, line in enumerate(_split(stream), start=1):
@@ -84,12 +84,12 @@ def lines(file: Path) -> Iterator[str]:
 
 
 def _split(stream: BinaryIO) -> Iterator[bytes]:
-    """Yield the lines of a stream with their ends, whatever they are."""
+    """Yield the lines of a stream with their ends, of any kind."""
     rest: list[bytes] = []
     while piece := stream.read(PIECE):
         rest.append(piece)
         if b"\n" in piece or b"\r" in piece:
-            # The last one may go on, and a CR at its end may be half of an end.
+            # The last line may continue, and a CR at its end may be half of a CRLF.
             *whole, last = b"".join(rest).splitlines(keepends=True)
             yield from whole
             rest = [last]
@@ -113,7 +113,7 @@ def records(file: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
 
 
 def _spaced(line: str) -> str:
-    """Return a line whose cells are separated by spaces; several of them count as one for the reader."""
+    """Return a line whose cells are separated by spaces, with repeated spaces replaced by one."""
     return line.replace("\t", " ").strip()
 
 
@@ -153,7 +153,7 @@ def _delimiter(file: Path) -> str:
         found = widths[delimiter]
         if found and found[0] > 1 and len(set(found)) == 1:
             return delimiter
-    # Names of columns have spaces, too: they delimit only if the lines below have as many of them.
+    # Names of columns may have spaces: they delimit only if the lines below have as many.
     by_space = widths.pop(" ") or [0]
     likeliest = max(reversed(DELIMITERS[:-1]), key=lambda delimiter: (widths[delimiter] or [0])[0])
     is_spaced = by_space[0] > 1 and 2 * by_space.count(by_space[0]) > len(by_space)

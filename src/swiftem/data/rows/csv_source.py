@@ -138,7 +138,7 @@ def read_csv(
 ) -> tuple[NDArray[Any], NDArray[Any] | None, Columns, list[str] | None, CsvLayout]:
     """Return rows (n, d) in float64, weights (n,), the choice of columns, labels and the layout.
 
-    A cell that says that it has no value is NaN with ``allow_missing``, and else an error.
+    A cell marked as missing is NaN with ``allow_missing``, otherwise an error.
     """
     layout = layout_of(file)
     chosen = choose_columns(file, layout.names, layout.unfit, wanted)
@@ -152,7 +152,7 @@ def read_csv(
 
 
 def _labels(file: Path, layout: CsvLayout, number: int) -> list[str]:
-    """Return the cells of a column as they are; what has been read before is a table."""
+    """Return the cells of a column unchanged; the file is known to be a table."""
     return [
         cells[number].strip() for line, cells in records(file, layout.delimiter) if line > layout.header_lines
     ]

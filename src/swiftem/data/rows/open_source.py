@@ -81,7 +81,7 @@ def open_source(
     >>> source.n, result.passes
     (500, 4.0)
     """
-    Wanted(columns, weight, drop)  # refuses a name in place of a list, before any file is opened
+    Wanted(columns, weight, drop)  # rejects a name instead of a list, before any file is opened
     if isinstance(path, np.ndarray):
         return NpySource(path, columns, weight, drop=drop, window=window)
     if not are_paths(path):

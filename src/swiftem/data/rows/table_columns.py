@@ -29,7 +29,7 @@ CELLS = 1 << 20
 class UnknownColumnError(ValueError):
     """A requested column does not exist, or has two purposes.
 
-    ``argument`` is where it was named: columns, weights, drop or label.
+    ``argument`` is the argument that named it: columns, weights, drop or label.
     """
 
     def __init__(self, sentence: str, argument: str) -> None:
@@ -39,16 +39,16 @@ class UnknownColumnError(ValueError):
 
 @dataclass(frozen=True)
 class Wanted:
-    """What a user says of the columns of a table.
+    """The user's choice of columns of a table.
 
     Attributes
     ----------
     columns : sequence of names or numbers, or None
-        What to take as data; None for all that are numeric.
+        The columns of data; None for all numeric ones.
     weights, label : name or number, or None
-        The columns of weights and of labels, which are no data.
+        The columns of weights and of labels, which are not data.
     drop : sequence of names or numbers
-        Columns that are no data.
+        Columns that are not data.
     """
 
     columns: Sequence[Column] | None = None
@@ -160,7 +160,7 @@ def choose_columns(file: Path, names: Sequence[str], unfit: Sequence[str], wante
     unfit : sequence of str, one for each column
         Why a column cannot be data; empty if it can.
     wanted : Wanted
-        What was requested.
+        The user's choice.
     """
 
     def find(column: Column, argument: str) -> int:
@@ -182,7 +182,7 @@ def choose_columns(file: Path, names: Sequence[str], unfit: Sequence[str], wante
         if not data:
             found = shortened([f"{name} ({why})" for name, why in left_out.items()])
             others = ["the weights"] * (weight is not None) + ["the labels"] * (labels is not None)
-            others += ["what is dropped"] * bool(dropped)
+            others += ["dropped columns"] * bool(dropped)
             got = f"got {found}" if left_out else f"got none except {' and '.join(others)}"
             raise ValueError(f"{file} must have a numeric column, {got}.")
     else:
@@ -194,7 +194,7 @@ def choose_columns(file: Path, names: Sequence[str], unfit: Sequence[str], wante
             raise UnknownColumnError(
                 f"columns must be distinct, got {label(names, twice)!r} twice.", "columns"
             )
-        taken = {weight: "the weights", labels: "the labels"} | dict.fromkeys(dropped, "what is dropped")
+        taken = {weight: "the weights", labels: "the labels"} | dict.fromkeys(dropped, "dropped columns")
         for number, what in taken.items():
             if number is not None and number in data:
                 raise UnknownColumnError(
@@ -274,7 +274,7 @@ def what_it_is(value: Any) -> str:
 
 
 def what_helps(value: float | None, what: str = "rows") -> str:
-    """Return what to do about rows or lines with a number that is not finite; None is a missing value.
+    """Return the advice for rows or lines with a number that is not finite; None is a missing value.
 
     >>> what_helps(float("inf"))
     'remove or replace such rows.'

@@ -49,7 +49,7 @@ class Table:
     labels : ndarray of str, shape (n,), or None
         The column of labels, if one was requested; an empty text is a missing label.
     rows : ndarray of int, shape (n,), or None
-        Numbers of the rows in the file, from 0, if some were skipped.
+        Indices of the rows in the file, from 0, if some were skipped.
     """
 
     values: NDArray[Any]
@@ -97,8 +97,8 @@ def read_table(
     label : name or number, optional
         A column of labels, of text or of numbers, which is then not part of the data.
     skip_missing : bool
-        Whether to leave out rows with a missing value in the data or the weights. An infinity is an error
-        all the same.
+        Whether to leave out rows with a missing value in the data or the weights. An infinity is still an
+        error.
 
     Returns
     -------
@@ -161,7 +161,7 @@ def read_table(
 
 
 def _complete(file: Path, values: NDArray[Any], weight: Array | None) -> NDArray[np.intp] | None:
-    """Return the numbers of the rows without a missing value; None if that is all of them."""
+    """Return the indices of the rows without a missing value; None if that is all of them."""
     missing = np.isnan(values).any(axis=1)
     if weight is not None:
         missing |= np.isnan(weight)
@@ -201,7 +201,7 @@ def find_table(path: str | os.PathLike[str]) -> tuple[Path, str]:
 
 
 def _close_to(file: Path) -> str:
-    """Return the table whose name is nearly that of a file that does not exist, if there is one."""
+    """Return the table with a name similar to that of a missing file, if there is one."""
     try:
         names = [part.name for part in file.parent.iterdir() if is_table(part)]
     except OSError:

@@ -119,7 +119,7 @@ lower_bounds_, n_features_in_, feature_names_in_
         Relative distance of the statistics from those of one more E-step, without a unit: 0 at a stationary
         point. Computed by one pass at the end of the fit.
     log_likelihood_ : float
-        Mean log-likelihood of the rows, without a prior, by the same pass: what ``score`` returns for them,
+        Mean log-likelihood of the rows, without a prior, from the same pass: the value of ``score`` for them,
         up to rounding. NaN if the fit was interrupted.
 
     Examples

@@ -43,7 +43,7 @@ LEAST_ITERATIONS = 200
 """Minimum number of iterations per epoch, if the batch size is "auto" and n allows it."""
 LEAST_BATCH, LARGEST_BATCH = 16, 1024
 UNIT_ITERATIONS = 32
-"""Iterations of an epoch over units, about: each is a round of the cluster."""
+"""Approximate number of iterations per epoch over units: each is a round of the cluster."""
 FIRST_STEP = power(1.0, 0.6, 30.0)
 FIRST_BATCH = 512
 EPOCHS = 64

@@ -90,7 +90,7 @@ def select(
     random_state : int, RandomState or None
         For starts and draws.
     verbose : bool or callable
-        Whether to print a line for each fit, or what to call with it, in the thread of the fit.
+        Whether to print a line for each fit, or a function that is called with it, in the thread of the fit.
     **parameters
         Further parameters of :class:`swiftem.GaussianMixture` or :class:`swiftem.Mixture`, such as
         ``method``, ``tol`` or ``reg_covar``.

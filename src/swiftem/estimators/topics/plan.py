@@ -99,7 +99,7 @@ def plan_topics(name: str, sampling: str, batch_size: Any, step_size: Any, *, n_
 
 
 def _refuse_unused(name: str, **given: Any) -> None:
-    """Refuse arguments of stochastic methods that this one would not use."""
+    """Raise ValueError for arguments of stochastic methods that this method would not use."""
     unused = {"auto": tuple(given), "em": tuple(given), "iem": ("step_size",)}.get(name, ())
     for argument in unused:
         if not (isinstance(given[argument], str) and given[argument] == "auto"):

@@ -1,7 +1,7 @@
-"""What looks like text and is none: markup, source code, data and identifiers.
+"""Recognises what looks like text but is not: markup, source code, data and identifiers.
 
-Topics of these can be computed, and mean nothing: the words are tags, keywords and names of columns. The
-rules let prose of every kind pass, and notice files that are hardly anything else.
+Topics of these can be computed, but are meaningless: the words are tags, keywords and names of columns. The
+rules accept prose of every kind, and detect files that are hardly anything else.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ from pathlib import PurePosixPath
 __all__ = ["check_texts", "looks_like", "without_others"]
 
 SAMPLE = 20_000
-"""Characters of a document that are looked at."""
+"""Number of characters of a document that are examined."""
 CORPUS_SAMPLE = 200_000
-"""Characters of a file that has a document a line."""
+"""Number of characters of a file with one document per line that are examined."""
 LEAST_DOCUMENTS, SEVERAL_WORDS = 10, 0.1
-"""Of so many documents or more, at least this share must have two words."""
+"""With this many documents or more, at least this share must have two words."""
 TAG = re.compile(r"</?[A-Za-z][\w:.-]*(?:\s[^<>]*)?/?>|<[!?][A-Za-z-][^<>]*>")
 TAGGED = 0.05
-"""Share of a text that is in tags, from which on it is markup."""
+"""Share of a text in tags from which it is markup."""
 NUMBER = re.compile(
     r"[+-]?(?:\d+(?:[.,]\d*)?|[.,]\d+)(?:[eE][+-]?\d+)?%?|nan|inf|null|none|true|false|na", re.I
 )
 NUMBERS = 0.4
-"""Share of what stands between white space and separators that is a number, from which on it is data."""
+"""Share of numbers among the tokens between white space and separators from which it is data."""
 LEAST_CELLS = 20
-"""Of a document that is judged by its numbers: a sentence may have nothing else."""
+"""Minimum number of tokens to judge by numbers: a single sentence may have nothing else."""
 CELLS = re.compile(r"[\s,;|:\"'{}\[\]()=]+")
 KEY = re.compile(r"\"[^\"\n]{1,60}\"\s*:")
 ENDINGS = {
@@ -37,9 +37,9 @@ ENDINGS = {
     ".pl .pm .r .jl .m .sh .bat .ps1 .sql .css .scss .swift .kt .scala .lua .f90 .asm .cmake",
     "data": ".csv .tsv .json .jsonl .geojson .yaml .yml .toml .ini .cfg .arff .parquet",
 }
-"""Names of files that end so say what is in them."""
+"""File extensions by content."""
 PROSE = (".md", ".rst", ".tex", ".markdown")
-"""Texts, whatever code they quote."""
+"""Extensions of texts, whatever code they quote."""
 CODE_LINE = re.compile(
     r"^\s*(?:#\s*(?:include|define|if|endif)\b|import\s+[\w.]+|from\s+\S+\s+import\b|def\s+\w+\(|class\s+\w+\s*[(:{]"
     r"|return\b.*[;)\]\w]$|(?:el)?if\s.*[:{]$|else\s*[:{]|for\s.*[:{]$|while\s.*[:{]$|try\s*[:{]|except\b.*:$|@\w+"
@@ -47,7 +47,7 @@ CODE_LINE = re.compile(
     r"|//|/\*|\*/|\w[\w.\[\]'\"]*\s*(?:[-+*/|&]|:)?=\s*\S)|[;{}]\s*$|\w\([^)]*\)\s*(?:[;:{,.]|$)|->|=>|::|&&|\|\|"
 )
 CODE = 0.5
-"""Share of lines that look like those of a program, from which on a text is one."""
+"""Share of lines that look like program code from which a text is source code."""
 WORD = re.compile(r"[^\W\d_]{2,}")
 INSTEAD = {
     "markup": "extract the text from it first",
@@ -59,7 +59,7 @@ INSTEAD = {
 
 
 def looks_like(text: str, name: str = "") -> str:
-    r"""Return what a document looks like, of :data:`INSTEAD`; an empty text if nothing speaks against text.
+    r"""Return the kind of :data:`INSTEAD` that a document looks like; empty if it looks like text.
 
     Parameters
     ----------
@@ -103,16 +103,16 @@ def looks_like(text: str, name: str = "") -> str:
 
 
 def check_texts(source: str, texts: Sequence[str], name: str = "") -> None:
-    """Refuse a file or a column with a document a line or cell that has no texts.
+    """Raise ValueError for a file or a column, with one document per line or cell, that has no texts.
 
     Parameters
     ----------
     source : str
-        The file or column, for the sentence.
+        The file or column, for the message.
     texts : sequence of str
         The documents.
     name : str
-        The name of the file, if it says what the documents are.
+        The name of the file, if it indicates the content.
     """
     joined, length = [], 0
     for text in texts:
@@ -133,9 +133,9 @@ def check_texts(source: str, texts: Sequence[str], name: str = "") -> None:
 
 
 def without_others(folder: str, names: Sequence[str], texts: Sequence[str]) -> tuple[list[int], list[str]]:
-    """Return the numbers of the documents of a folder that are texts, and notes on the others.
+    """Return the indices of the documents of a folder that are texts, and notes on the others.
 
-    A folder of which more than half is no text is refused.
+    Raises ValueError if more than half of the folder is not text.
     """
     kinds = [looks_like(text, name) for name, text in zip(names, texts, strict=True)]
     others = [place for place, kind in enumerate(kinds) if kind]
@@ -157,5 +157,5 @@ def without_others(folder: str, names: Sequence[str], texts: Sequence[str]) -> t
 
 def _refusal(source: str, got: str, kind: str) -> ValueError:
     return ValueError(
-        f"{source} must have texts, got {got}: {INSTEAD[kind]}, or take as_text=True if these are texts."
+        f"{source} must have texts, got {got}: {INSTEAD[kind]}, or use as_text=True if these are texts."
     )
