@@ -102,7 +102,7 @@ def test_columns_of_several_kinds(visits, tmp_path, invoke):
     assert np.mean(labels == model._evaluate(used, labels=True).labels) > 0.99  # six digits are written
     code, output = invoke("fit", "--update", out, path)
     assert code == 0
-    assert "Learnt from 400 rows" in output
+    assert "Updated with 400 rows" in output
 
 
 @pytest.mark.parametrize(
