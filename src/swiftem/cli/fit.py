@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import typer
 
+from swiftem._clock import clock
 from swiftem._typing import Array
 from swiftem.cli.components import screen, show_components
 from swiftem.cli.failures import INTERRUPTED, one_sentence, tell, writing
@@ -81,9 +81,9 @@ def fit(request: FitRequest) -> int:
         _check_rows(request, table)
         console.print(_task(request, table), soft_wrap=True)
         mixture = _mixture(request, verbose=console.is_terminal)
-        began = perf_counter()
+        began = clock()
         interrupted = _fit(mixture, table)
-        seconds = perf_counter() - began
+        seconds = clock() - began
         if not hasattr(mixture, "weights_"):
             tell("Interrupted before there was a model; nothing was written.")
             return INTERRUPTED

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from math import inf, isfinite, nan
 from numbers import Real
-from time import perf_counter
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -14,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 
 from swiftem._checks import check_not_lazy, shown
+from swiftem._clock import clock
 from swiftem._typing import Array
 from swiftem.estimators.mixture.gaussian_mixture import GaussianMixture
 from swiftem.estimators.mixture.mixture import Mixture
@@ -118,7 +118,7 @@ class CandidateFits:
 
     def fit(self, kind: str, count: int, before: Fitted | None) -> Fitted:
         """Return the best fit with ``count`` components, no worse than ``before``, which has fewer."""
-        began = perf_counter()
+        began = clock()
         words = np.random.SeedSequence(
             [self.seed, KINDS.index(kind) if kind in KINDS else len(KINDS), count]
         ).generate_state(1)
@@ -135,7 +135,7 @@ class CandidateFits:
                 found[start] = mixture, self._log_likelihood(mixture)
         n_parameters = self._new(kind, count)._n_free(self.X.shape[1])
         if not found:
-            seconds = perf_counter() - began
+            seconds = clock() - began
             return Fitted(
                 Candidate(
                     kind, count, nan, nan, nan, nan, nan, n_parameters, False, 0, seconds, "", failed
@@ -222,6 +222,6 @@ class CandidateFits:
             getattr(mixture, "covariance_type", None) or mixture.family_.name, mixture.n_components,
             float(value), **values,
             log_likelihood=log_likelihood, n_parameters=n_parameters, converged=bool(mixture.converged_),
-            passes=int(mixture.n_iter_), seconds=perf_counter() - began, start=start, failed=failed,
+            passes=int(mixture.n_iter_), seconds=clock() - began, start=start, failed=failed,
         )  # fmt: skip
         return Fitted(row, mixture)
