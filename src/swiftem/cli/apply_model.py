@@ -5,13 +5,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from time import perf_counter
 from typing import Any
 
 import numpy as np
 import typer
 from numpy.typing import NDArray
 
+from swiftem._clock import clock
 from swiftem.cli.components import criterion_text, mean_text, screen, show_components
 from swiftem.cli.cross_table import check_labels, show_cross_table
 from swiftem.cli.failures import one_sentence, tell, writing
@@ -82,7 +82,7 @@ def update(model: Path, tables: Sequence[Path], choice: TableChoice, out: Path) 
         console = screen()
         mixture = open_model(model)
         model_file(out)
-        names, began, n = names_of(mixture), perf_counter(), 0
+        names, began, n = names_of(mixture), clock(), 0
         for table in tables:
             if names:
                 mixture.feature_names_in_ = np.array(names, dtype=object)
@@ -99,5 +99,5 @@ def update(model: Path, tables: Sequence[Path], choice: TableChoice, out: Path) 
         with writing(out):
             mixture.save(out.resolve())
         show_components(console, mixture, names)
-        console.print(f"Updated with {n:,} rows in {perf_counter() - began:.1f} s.", soft_wrap=True)
+        console.print(f"Updated with {n:,} rows in {clock() - began:.1f} s.", soft_wrap=True)
         console.print(f"Model: {out}", soft_wrap=True)

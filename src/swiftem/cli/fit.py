@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
+from swiftem._clock import clock
 from swiftem.cli.components import criterion_text, mean_text, passes_text, screen, show_components
 from swiftem.cli.cross_table import show_cross_table
 from swiftem.cli.failures import INTERRUPTED, in_options, one_sentence, tell
@@ -65,9 +65,9 @@ def fit(request: FitRequest) -> int:
         check_rows(request.tables, request.choice, table, request.parameters["n_components"])
         console.print(_task(request, table), soft_wrap=True)
         mixture = _mixture(request, table, verbose=console.is_terminal)
-        began = perf_counter()
+        began = clock()
         interrupted = _fit(mixture, table)
-        seconds = perf_counter() - began
+        seconds = clock() - began
         if not hasattr(mixture, "weights_"):
             tell("Interrupted before there was a model; nothing was written.")
             return INTERRUPTED

@@ -10,7 +10,6 @@ from functools import partial
 from importlib.util import find_spec
 from math import isfinite
 from pathlib import Path
-from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -20,6 +19,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from swiftem._clock import clock
 from swiftem._typing import Array
 from swiftem.cli.components import mean_text, passes_text
 from swiftem.cli.failures import FAILED, INTERRUPTED, in_options, is_interrupt, one_sentence, tell
@@ -150,7 +150,7 @@ def _fit(request: TopicsRequest, corpus: CorpusCounts, console: Console) -> tupl
         request.topics, method=request.method, random_state=request.seed, max_iter=request.max_passes,
         verbose=int(console.is_terminal),
     )  # fmt: skip
-    began = perf_counter()
+    began = clock()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         model.fit(corpus.counts)
@@ -160,7 +160,7 @@ def _fit(request: TopicsRequest, corpus: CorpusCounts, console: Console) -> tupl
     interrupted = any("interrupted" in str(warning.message) for warning in caught)
     if interrupted and not len(model.history_):
         raise KeyboardInterrupt  # what there is, is where it began
-    return model, perf_counter() - began, interrupted
+    return model, clock() - began, interrupted
 
 
 def _ending(model: Any, seconds: float, interrupted: bool) -> str:

@@ -37,9 +37,6 @@ def choose_lane(kernels: str, task: Task) -> Lane | None:
     for lane_for in lanes:
         lane = lane_for(task)
         if lane is not None:
-            from swiftem.engine.numba.compile import say_when_compiling
-
-            say_when_compiling()
             return lane
     return None
 

@@ -1,4 +1,4 @@
-"""Full passes of the mixture with unit variances, on all cores."""
+"""Full passes of the mixture with unit variances, by all cores: in which blocks, and how samples lie."""
 
 from __future__ import annotations
 

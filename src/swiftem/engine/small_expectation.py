@@ -34,8 +34,9 @@ NUMBERS = 65_536
 FARTHEST = 2.5e5
 """Squared distance, in standard deviations, up to which expanded squares keep ten digits of a logit."""
 
-LOWEST = -100.0
-"""Logits are clipped here, below the largest: subnormal numbers slow matrix products down."""
+LOWEST = -46.0
+"""A logit that is less, the largest being 0, has a responsibility of zero: below 1e-20 it counts for nothing,
+and subnormal numbers slow matrix products down."""
 
 GROUP = 64
 """Number of sums of exponentials that are multiplied before the logarithm; each is from 1 to M."""
@@ -241,7 +242,7 @@ def _softmax(rows: Array, largest: Array, totals: Array) -> None:
     """Replace logits (M, b) by responsibilities; write the largest logits, and sums of exponentials, (b,)."""
     np.maximum.reduce(rows, axis=0, out=largest)
     rows -= largest
-    np.maximum(rows, LOWEST, out=rows)
+    np.copyto(rows, -np.inf, where=rows < LOWEST)
     np.exp(rows, out=rows)
     np.add.reduce(rows, axis=0, out=totals)
     rows /= totals
@@ -255,7 +256,7 @@ def _softmax_of_two(rows: Array, largest: Array, totals: Array) -> None:
     is_swapped = one < 0.0
     np.abs(one, out=other)
     np.negative(other, out=other)
-    np.maximum(other, LOWEST, out=other)
+    np.copyto(other, -np.inf, where=other < LOWEST)
     np.exp(other, out=other)
     np.add(other, 1.0, out=totals)
     other /= totals

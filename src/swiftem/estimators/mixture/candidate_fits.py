@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from math import inf, isfinite, nan
 from numbers import Real
-from time import perf_counter
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -14,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 
 from swiftem._checks import check_not_lazy, shown
+from swiftem._clock import clock
 from swiftem._typing import Array
 from swiftem.data.rows.array_source import ArraySource
 from swiftem.estimators.fit_checkpoint import kept_apart
@@ -134,7 +134,7 @@ class CandidateFits:
 
     def fit(self, kind: str, count: int, before: Fitted | None) -> Fitted:
         """Return the best fit with ``count`` components, at least as good as ``before``, which has fewer."""
-        began = perf_counter()
+        began = clock()
         words = np.random.SeedSequence(
             [self.seed, KINDS.index(kind) if kind in KINDS else len(KINDS), count]
         ).generate_state(1)
@@ -151,7 +151,7 @@ class CandidateFits:
                 found[start] = mixture, self._log_likelihood(mixture)
         n_parameters = self._n_parameters(kind, count)
         if not found:
-            seconds = perf_counter() - began
+            seconds = clock() - began
             return Fitted(
                 Candidate(
                     kind, count, nan, nan, nan, nan, nan, n_parameters, False, 0, seconds, "", failed
@@ -246,7 +246,7 @@ class CandidateFits:
             getattr(mixture, "covariance_type", None) or mixture.family_.name, mixture.n_components,
             float(value), **values,
             log_likelihood=log_likelihood, n_parameters=n_parameters, converged=bool(mixture.converged_),
-            passes=int(mixture.n_iter_), seconds=perf_counter() - began, start=start, failed=failed,
+            passes=int(mixture.n_iter_), seconds=clock() - began, start=start, failed=failed,
         )  # fmt: skip
         return Fitted(row, mixture)
 

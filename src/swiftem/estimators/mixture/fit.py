@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
 from math import inf, nan
-from time import perf_counter
 from typing import Any, NamedTuple, Protocol, cast
 
 import numpy as np
 
+from swiftem._clock import clock
 from swiftem._typing import Array, Theta
 from swiftem.algorithm import run_problem
 from swiftem.certificate import certify
@@ -192,7 +192,7 @@ class _OneFit:
         self._problem, self._bound = shared.problem, cast(BoundComponents, shared.problem.bound)
         self._shared, self._source, self._watch, self._keeper = shared, shared.problem.source, watch, keeper
         self._rng, self._seed = np.random.default_rng(seed), seed
-        self._began = perf_counter()
+        self._began = clock()
         self._runs = 0
         self._run_now: _Run | None = None
         self._kept_run: _Run | None = None
@@ -208,7 +208,7 @@ class _OneFit:
         with self._keeper.reading():
             self.fit = Fit(**kept["fit"])
             check_start(self._bound, self.fit.theta, self.fit.s)
-            self._began = perf_counter() - kept["seconds"]
+            self._began = clock() - kept["seconds"]
             self._runs = kept["runs"]
             if kept["remaining"] is not None:
                 self._remaining = Remaining(self._shared.tol, rows_of(self._source), *kept["remaining"])
@@ -221,7 +221,7 @@ class _OneFit:
         remaining = self._remaining
         return {
             "fit": {part.name: getattr(self.fit, part.name) for part in fields(Fit)}, "is_over": is_over,
-            "seconds": perf_counter() - self._began, "runs": self._runs,
+            "seconds": clock() - self._began, "runs": self._runs,
             "remaining": None if remaining is None else (remaining.last_bound, remaining.last_gain),
             "run": self._run_now, "look": None if look is None else look.state(),
             "rng": self._rng.bit_generator.state,
@@ -382,7 +382,7 @@ class _OneFit:
 
     def _note(self, passes: float, objective: float, step: float, method: str, theta: Theta) -> bool:
         fit = self.fit
-        moment = Moment(passes, perf_counter() - self._began, objective, step, fit.rejected, method)
+        moment = Moment(passes, clock() - self._began, objective, step, fit.rejected, method)
         fit.moments.append(moment)
         fit.bounds.append(-objective)
         return self._watch(moment, theta)
