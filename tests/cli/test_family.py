@@ -54,7 +54,7 @@ def test_spider_by_name(visits, tmp_path, invoke):
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        (["--family", "poison"], "'poison' is not one of 'gaussian', 'bernoulli', 'poisson'."),
+        (["--family", "poison"], "'poison' is not one of 'gaussian', 'bernoulli',"),
         (
             ["--method", "spidr"],
             "'spidr' is not one of 'auto', 'em', 'sem',",

@@ -215,7 +215,7 @@ class TestRefused:
             (tmp_path, "is a folder: name a file."),
             (tmp_path / "file" / "a.model", "cannot be written"),
             (os.devnull, "is not an ordinary file: name another one."),
-            (tmp_path / "a.csv", "has the ending of a table: name the model a.model, say."),
+            (tmp_path / "a.csv", "has the ending of a table: use a.model, for example."),
         ):
             code, output = invoke("fit", flowers, "-m", 2, "-o", out)
             assert code == 2

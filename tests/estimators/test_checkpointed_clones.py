@@ -5,7 +5,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, cross_val_score
 
-from swiftem import PLSA, GaussianMixture, Mixture
+from swiftem import PLSA, GaussianMixture, Mixture, select
 
 ROWS = np.random.default_rng(0).normal(size=(90, 2)) + np.repeat([[0], [4], [9]], 30, axis=0)
 COUNTS = np.random.default_rng(1).poisson(np.repeat([[3, 1, 0.5], [0.5, 2, 4]], 20, axis=0))
@@ -51,8 +51,17 @@ def test_the_original_has_the_folder_itself(tmp_path):
     other = clone(mixture).fit(ROWS)
     np.testing.assert_array_equal(other.means_, mixture.means_)
     assert len(list((tmp_path / "fit").glob("clone-*"))) == 1
-    with pytest.raises(ValueError, match=r"clone-.* holds a run already"):
+    with pytest.raises(ValueError, match=r"clone-.* already has a run"):
         clone(mixture).fit(ROWS)
+
+
+def test_a_selection_keeps_its_fits_apart(tmp_path):
+    options = {"covariance_types": ["diag", "tied"], "random_state": 0}
+    plain = select(ROWS, [1, 2, 3], **options)
+    kept = [select(ROWS, [1, 2, 3], checkpoint=tmp_path, resume="auto", **options) for _ in range(2)]
+    for found in kept:
+        assert [row.value for row in found.table] == [row.value for row in plain.table]
+    assert len(list(tmp_path.glob("clone-*"))) == 2 * (1 + 2 + 2)
 
 
 def test_names_depend_on_parameters_data_and_seed(tmp_path):

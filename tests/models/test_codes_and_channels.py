@@ -9,6 +9,7 @@ from scipy import stats
 import swiftem
 from swiftem import methods, models
 from swiftem.data import ArraySource, NpySource
+from swiftem.data.units.unit_source import UnitSource
 from swiftem.engine.expectation import choose_expectation
 from swiftem.engine.threads import set_threads
 from swiftem.models.families import Categorical, StudentT
@@ -95,6 +96,18 @@ def test_threads_and_files_change_nothing(name, tmp_path):
     stored = swiftem.run(model, NpySource(tmp_path / "rows.npy"), methods.EM(), n_iter=3, theta0=theta)
     array = swiftem.run(model, many, methods.EM(), n_iter=3, theta0=theta)
     assert np.allclose(stored.s, array.s, rtol=1e-11, atol=1e-13)
+
+
+@every_model
+def test_units_of_rows_are_all_rows(name):
+    """Levels, centres and scales are those of all units."""
+    model, y = MODELS[name]
+    units = UnitSource([y[:300].astype(float), y[300:1400].astype(float), y[1400:].astype(float)])
+    whole = model.bind(ArraySource(y))
+    theta = whole.initial_theta(np.random.default_rng(0))
+    array = swiftem.run(model, y, methods.EM(), n_iter=3, theta0=theta)
+    parts = swiftem.run(model, units, methods.EM(), n_iter=3, theta0=theta)
+    assert np.allclose(parts.s, array.s, rtol=1e-8, atol=1e-10)
 
 
 def test_what_is_remembered_is_what_counts():

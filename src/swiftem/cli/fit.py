@@ -17,7 +17,17 @@ from swiftem.cli.cross_table import show_cross_table
 from swiftem.cli.failures import INTERRUPTED, in_options, one_sentence, tell
 from swiftem.cli.model_file import KINDS
 from swiftem.cli.table_options import TableChoice
-from swiftem.cli.table_rows import Rows, check_rows, name_of, numbered, read_rows, said_of, save_mixture
+from swiftem.cli.table_rows import (
+    Rows,
+    check_rows,
+    name_of,
+    numbered,
+    on_cluster,
+    read_rows,
+    read_units,
+    said_of,
+    save_mixture,
+)
 from swiftem.data.rows.table_columns import shortened
 
 if TYPE_CHECKING:
@@ -36,16 +46,20 @@ class FitRequest:
     out: Path | None
     choice: TableChoice
     parameters: dict[str, Any]
+    scheduler: str | None = None
 
 
 def fit(request: FitRequest) -> int:
     """Read, fit, write the model, show it, and return the exit code: 0, or 130 after Ctrl-C."""
-    with one_sentence():
+    with one_sentence(), on_cluster(request.scheduler) as client:
         console = screen()
         with console.status(f"Reading {name_of(request.tables)}") if console.is_terminal else nullcontext():
             family = request.parameters.get("family")
             limit = request.parameters["memory_limit"]
-            table = read_rows(request.tables, request.choice, limit, family)
+            if client is None:
+                table = read_rows(request.tables, request.choice, limit, family)
+            else:
+                table = read_units(request.tables, request.choice, client)
         for note in table.notes:
             tell(note)
         check_rows(request.tables, request.choice, table, request.parameters["n_components"])

@@ -17,6 +17,7 @@ from swiftem.cli.fit_options import (
     MemoryLimitOption,
     MethodOption,
     ResumeOption,
+    SchedulerOption,
     ScratchOption,
     UpdateOption,
     check_fit,
@@ -26,6 +27,7 @@ from swiftem.cli.fit_options import (
     read_family_option,
     refuse_options_of_a_fit,
     refuse_options_of_gaussians,
+    refuse_options_of_one_machine,
 )
 from swiftem.cli.out_file import not_the_same, picture_file
 from swiftem.cli.table_options import (
@@ -108,6 +110,7 @@ def fit(
     checkpoint_every: CheckpointEveryOption = None,
     resume: ResumeOption = False,
     update: UpdateOption = None,
+    scheduler: SchedulerOption = None,
 ) -> None:
     """Fit a mixture to a table, show it, and write it to a file.
 
@@ -124,6 +127,8 @@ def fit(
     if components is None:
         raise missing_components()
     check_limit(memory_limit, scratch, choice)
+    if scheduler is not None:
+        refuse_options_of_one_machine(context)
     refuse_options_of_gaussians(context, family)
     check_fit(method, batch_size, step_size, checkpoint, checkpoint_every, resume)
     from swiftem.cli.fit import FitRequest
@@ -140,7 +145,7 @@ def fit(
         parameters |= {"covariance_type": covariance.value, "reg_covar": reg_covar}
     else:
         parameters["family"] = read_family_option(family)
-    raise typer.Exit(run_fit(FitRequest(tables, out, choice, parameters)))
+    raise typer.Exit(run_fit(FitRequest(tables, out, choice, parameters, scheduler)))
 
 
 def read_counts(text: str) -> list[int]:

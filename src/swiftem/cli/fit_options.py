@@ -19,6 +19,7 @@ __all__ = [
     "MemoryLimitOption",
     "MethodOption",
     "ResumeOption",
+    "SchedulerOption",
     "ScratchOption",
     "UpdateOption",
     "check_fit",
@@ -28,6 +29,7 @@ __all__ = [
     "read_family_option",
     "refuse_options_of_a_fit",
     "refuse_options_of_gaussians",
+    "refuse_options_of_one_machine",
 ]
 
 CheckpointOption = Annotated[
@@ -49,6 +51,13 @@ MemoryLimitOption = Annotated[
         metavar="SIZE",
         help="Memory that the fit may use, such as 500MB: files are then read on demand.",
         show_default="files are loaded",
+    ),
+]
+SchedulerOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ADDRESS",
+        help="Dask scheduler, tcp://host:8786, whose workers read the files (.parquet, .npy) and fit.",
     ),
 ]
 ScratchOption = Annotated[
@@ -162,6 +171,16 @@ MethodOption = Annotated[
 ]
 
 
+def refuse_options_of_one_machine(context: typer.Context) -> None:
+    """Refuse options for rows that are read here, if workers read them."""
+    for name in ("drop", "label", "skip_missing", "memory_limit", "scratch"):
+        source = context.get_parameter_source(name)
+        if source is not None and source.name == "COMMANDLINE":
+            raise typer.BadParameter(
+                "workers read the rows: leave it out.", param_hint=f"'--{name.replace('_', '-')}'"
+            )
+
+
 def refuse_options_of_gaussians(context: typer.Context, family: str) -> None:
     """Refuse options that other families have no use for."""
     for name in ("covariance", "reg_covar"):
@@ -193,7 +212,7 @@ def check_fit(
 
 
 def check_limit(memory_limit: str | None, scratch: Path | None, choice: TableChoice) -> None:
-    """Raise BadParameter for an invalid size, an unsupported limit, or a folder that cannot be used."""
+    """Refuse a text that is not a size, options that a limit excludes, and a scratch folder without use."""
     from swiftem.budget import read_memory_limit
 
     try:

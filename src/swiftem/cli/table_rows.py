@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,11 +20,25 @@ from swiftem.cli.table_options import TableChoice
 from swiftem.data.rows.open_source import open_source, table_files
 from swiftem.data.rows.table_columns import UnknownColumnError, check_same_columns, shortened
 from swiftem.data.rows.tables import Table
+from swiftem.data.units.collections import NEEDS_DASK, open_units
 
 if TYPE_CHECKING:
     from swiftem.estimators import GaussianMixture, Mixture
 
-__all__ = ["Rows", "check_rows", "name_of", "numbered", "read_rows", "said_of", "save_mixture"]
+__all__ = [
+    "Rows",
+    "check_rows",
+    "name_of",
+    "numbered",
+    "on_cluster",
+    "read_rows",
+    "read_units",
+    "said_of",
+    "save_mixture",
+]
+
+CONNECT = "5s"
+"""How long to wait for a scheduler."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +74,30 @@ def read_rows(
         return _in_memory(tables, choice)
     source = open_source(list(tables), choice.columns, choice.weights, drop=choice.drop)
     return Rows(source, None, source.names, source.notes, source.n, int(np.prod(source.tail, dtype=int)))
+
+
+@contextmanager
+def on_cluster(address: str | None) -> Iterator[Any]:
+    """Context with a client of the Dask scheduler at an address; None without an address."""
+    if address is None:
+        yield None
+        return
+    try:
+        from distributed import Client
+    except ImportError:
+        raise ValueError(NEEDS_DASK) from None
+    try:
+        client = Client(address, timeout=CONNECT)
+    except (OSError, ValueError, TimeoutError):
+        raise ValueError(f"--scheduler must be the address of a Dask scheduler, got {address!r}.") from None
+    with client:
+        yield client
+
+
+def read_units(tables: Sequence[Path], choice: TableChoice, client: Any) -> Rows:
+    """Return rows that the workers of a cluster read; names may be patterns."""
+    source = open_units([str(table) for table in tables], choice.columns, choice.weights, client=client)
+    return Rows(source, None, source.names, (), source.rows, source.tail[0])
 
 
 def numbered(family: dict[str, list[str]], names: Sequence[str]) -> dict[str, list[int]]:

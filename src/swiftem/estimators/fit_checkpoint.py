@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, nullcontext
 from numbers import Integral
 from pathlib import Path
 from time import perf_counter
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
@@ -20,7 +20,17 @@ from swiftem.checkpoints.store import Kept, Resume, Store
 from swiftem.files.durable import telling_damage
 from swiftem.methods import Method
 
-__all__ = ["KEEPING", "CheckpointedClones", "FitCheckpoint", "NoStart", "StartCheckpoint", "open_fit"]
+__all__ = [
+    "KEEPING",
+    "CheckpointedClones",
+    "FitCheckpoint",
+    "NoStart",
+    "StartCheckpoint",
+    "kept_apart",
+    "open_fit",
+]
+
+E = TypeVar("E")
 
 KEEPING = ("checkpoint", "checkpoint_every", "resume")
 """Parameters of an estimator that control checkpoints, not the fit."""
@@ -122,10 +132,14 @@ class CheckpointedClones:
     checkpoint: str | os.PathLike[str] | None
 
     def __sklearn_clone__(self) -> Any:
-        made = super().__sklearn_clone__()  # type: ignore[misc]
-        if self.checkpoint is not None:
-            made._is_clone = True
-        return made
+        return kept_apart(super().__sklearn_clone__())  # type: ignore[misc]
+
+
+def kept_apart(estimator: E) -> E:
+    """Have the estimator's fits use a folder of their own in that of ``checkpoint``; return the estimator."""
+    if getattr(estimator, "checkpoint", None) is not None:
+        vars(estimator)["_is_clone"] = True
+    return estimator
 
 
 class Data(Protocol):

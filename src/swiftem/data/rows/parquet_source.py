@@ -191,7 +191,7 @@ def _rows(
     file: Path, batch: Any, names: Sequence[str], chosen: Columns, kind: np.dtype[Any], start: int,
     allow_missing: bool = False,
 ) -> tuple[NDArray[Any], NDArray[Any] | None]:  # fmt: skip
-    """Return a batch as rows (b, d) and weights (b,); raise an error for numbers that are not finite."""
+    """Return a batch as rows (b, d) and weights (b,), or raise an error for numbers that are not finite."""
     columns = [
         numbers_of(file, batch.column(names[number]), label(names, number), start, allow_missing)
         for number in chosen.all
@@ -205,7 +205,7 @@ def _rows(
 def read_parquet(
     file: Path, wanted: Wanted, allow_missing: bool = False
 ) -> tuple[NDArray[Any], NDArray[Any] | None, Columns, list[str] | None]:
-    """Return rows (n, d), weights (n,), the choice of columns and labels; float32 if that holds all columns.
+    """Return rows (n, d), weights (n,), the choice of columns and labels; float32 if that holds all.
 
     Index columns of pandas are left out. A missing value is NaN with ``allow_missing``, else an error.
     """
@@ -317,7 +317,7 @@ def other_rows(file: Path, rows: int) -> ValueError:
 
 
 def numbers_of(file: Path, column: Any, name: str, start: int, allow_missing: bool = False) -> NDArray[Any]:
-    """Return an Arrow column as an array; raise an error for the first row, from ``start``, not finite.
+    """Return an Arrow column as an array, or raise an error for the first row, from ``start``, not finite.
 
     With ``allow_missing``, missing values are NaN.
     """

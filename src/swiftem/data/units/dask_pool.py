@@ -39,7 +39,7 @@ SHARE = 0.5
 """Share of the cluster's memory in which units may be kept."""
 
 
-class ClusterError(RuntimeError):
+class ClusterError(ConnectionError):
     """The cluster cannot continue: the scheduler is lost, or workers die repeatedly at one unit."""
 
 

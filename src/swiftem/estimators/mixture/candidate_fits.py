@@ -16,6 +16,7 @@ from sklearn.utils import check_random_state
 from swiftem._checks import check_not_lazy, shown
 from swiftem._typing import Array
 from swiftem.data.rows.array_source import ArraySource
+from swiftem.estimators.fit_checkpoint import kept_apart
 from swiftem.estimators.mixture.gaussian_mixture import GaussianMixture
 from swiftem.estimators.mixture.mixture import Mixture
 from swiftem.estimators.mixture.scores import criteria
@@ -142,7 +143,7 @@ class CandidateFits:
         failed = ""
         for start in ("fresh", "split") if before is not None and self._splits else ("fresh",):
             try:
-                mixture = self._begin(kind, count, seed, before if start == "split" else None)
+                mixture = kept_apart(self._begin(kind, count, seed, before if start == "split" else None))
                 mixture.fit(self.X, sample_weight=self.weight)
             except ValueError as error:  # an ill-defined covariance, or fewer rows than components
                 failed = failed or " ".join(str(error).split())
