@@ -32,7 +32,7 @@ test-fast: $(VENV)/.dev.stamp ## run a selection of the tests that takes less th
 	$(BIN)/python tests/warm.py
 	$(PYTEST) -n $(WORKERS) --dist loadfile $(FAST)
 
-test-slow: $(VENV)/.dev.stamp ## run the slow tests
+test-slow: $(VENV)/.dev.stamp $(VENV)/.docs.stamp ## run the slow tests, those of the built documentation too
 	$(PYTEST) -m slow
 
 check: $(VENV)/.dev.stamp ## check formatting, lint and types

@@ -48,7 +48,7 @@ FIGURES: dict[str, Any] = {
 
 def main(
     quick: Annotated[
-        bool, typer.Option("--quick", help="Small and once, without memory: tells only that all works.")
+        bool, typer.Option("--quick", help="Small sizes, measured once, without memory: a smoke test.")
     ] = False,
     only: Annotated[
         list[str] | None,
@@ -56,7 +56,7 @@ def main(
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="By default results/bench.csv, or bench-quick.csv beside it."),
+        typer.Option(metavar="FILE", help="By default results/bench.csv, or bench-quick.csv next to it."),
     ] = None,
     against: Annotated[
         Path | None,
@@ -74,7 +74,7 @@ def main(
     """Time swiftem against named peers, on one thread unless stated otherwise."""
     if quick and page is not None:
         raise typer.BadParameter(
-            "cannot be combined with --quick: its numbers mean nothing.", param_hint="--page"
+            "cannot be combined with --quick: its numbers are meaningless.", param_hint="--page"
         )
     stored = [] if against is None else read_run(against)
     given = [name for part in only or () for name in part.split(",")]
@@ -82,7 +82,7 @@ def main(
     unknown = [name for name in names if name not in FIGURES]
     if unknown:
         raise typer.BadParameter(
-            f"no figure is called {unknown[0]!r}: there are {', '.join(FIGURES)}.", param_hint="--only"
+            f"there is no figure {unknown[0]!r}: choose from {', '.join(FIGURES)}.", param_hint="--only"
         )
     # A smoke test must not overwrite numbers that took minutes.
     file = out or Path("results", "bench-quick.csv" if quick else "bench.csv")
@@ -94,8 +94,8 @@ def main(
     versions = ", ".join(f"{name} {fixed[name]}" for name in VERSIONS)
     say(f"{fixed['cpu']}, {fixed['cores']} cores; commit {fixed['commit']}; {versions}")
     if quick:
-        say("Quick: the sizes are tiny and each is measured once, so the numbers mean nothing.")
-    say("Ratio: swiftem's time over the peer's; below 1 swiftem is faster.")
+        say("Quick: the sizes are tiny and each is measured once, so the numbers are meaningless.")
+    say("Ratio: swiftem's time divided by the peer's; below 1 swiftem is faster.")
     written: list[dict[str, Any]] = []
     for name in names:
         figure, rows = FIGURES[name], []

@@ -1,4 +1,4 @@
-"""The page of the documentation that ``make bench`` writes: every figure as it was measured last."""
+"""The page of the documentation that ``make bench`` writes: the last measurement of every figure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["PEERS", "STORED", "merged", "page_of", "write_rows"]
 STORED = Path(__file__).with_name("results") / "bench.csv"
 """The last measurement of each figure."""
 PEERS = Path(__file__).with_name("results") / "peers.json"
-"""What ``python -m benchmarks.peers`` wrote."""
+"""The output of ``python -m benchmarks.peers``."""
 
 HEAD = """# Benchmarks
 
@@ -39,7 +39,7 @@ def write_rows(rows: list[dict[str, Any]], file: Path) -> None:
 
 
 def merged(stored: list[dict[str, str]], rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the stored lines, with those of figures that were measured again in place of the old ones."""
+    """Return the stored lines, with those of figures that were measured again replaced."""
     again = {row["figure"] for row in rows}
     return [row for row in stored if row["figure"] not in again] + rows
 

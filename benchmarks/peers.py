@@ -1,4 +1,4 @@
-"""Whole fits with each package's own defaults: CPU seconds, and how good the result is.
+"""Whole fits with each package's own defaults: CPU seconds, and the quality of the result.
 
 ``python -m benchmarks.peers [FILE]`` writes FILE, by default ``benchmarks/results/peers.json``.
 Peers that are not installed are left out (``pip install tomotopy pyspark``; Spark also needs Java).
@@ -47,7 +47,7 @@ def main(file: Path) -> None:
 
 
 def mixtures(spark: Spark | None) -> dict[str, Any]:
-    """Full covariances; each package starts as it does by default and stops by a gain of 1e-3 per row."""
+    """Full covariances; each package uses its default start and stops at a gain of 1e-3 per row."""
     from sklearn.mixture import GaussianMixture
 
     X = overlapping(N, 0, D, M)
@@ -106,7 +106,7 @@ def gibbs(X: sparse.csr_array, iterations: int) -> Any:
 
 
 def measured(cases: dict[str, Any], spark: Spark | None) -> list[dict[str, Any]]:
-    """Return the least CPU seconds of each case, taken in turns, and the result of its last fit."""
+    """Return the minimum CPU seconds of each case, measured alternately, and the result of its last fit."""
     seconds: dict[str, list[float]] = {name: [] for name in cases}
     results = {}
     for _ in range(ROUNDS):
@@ -120,7 +120,7 @@ def measured(cases: dict[str, Any], spark: Spark | None) -> list[dict[str, Any]]
 
 
 class Spark:
-    """Spark in this process's Java child, on one core."""
+    """Spark in a Java child of this process, on one core."""
 
     def __init__(self) -> None:
         from pyspark.sql import SparkSession

@@ -86,7 +86,7 @@ class Row:
 
     @classmethod
     def read(cls, columns: dict[str, str]) -> Row:
-        """Return the row that a line of the CSV holds."""
+        """Return the row of a line of the CSV."""
         kinds = {"int": int, "float": float, "float | None": lambda text: float(text) if text else None}
         return cls(**{
             field.name: kinds.get(str(field.type), str)(columns[field.name]) for field in fields(cls)

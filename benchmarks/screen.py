@@ -14,7 +14,7 @@ LEFT = ("model", "setting", "method", "peer")
 
 
 def sizes(rows: list[Row]) -> list[str]:
-    """Return the sizes of each model in words, one line where all have the same."""
+    """Return the sizes of each model in words, one line if all are the same."""
     found = {row.model: _size(row) for row in rows if row.n}
     if len(set(found.values())) == 1:
         return [_size(rows[0])]
@@ -42,7 +42,7 @@ def markdown(rows: list[Row], lead: tuple[str, ...]) -> list[str]:
 
 
 def _columns(rows: list[Row], lead: tuple[str, ...]) -> tuple[list[str], list[str]]:
-    """Return the columns of a figure, and how each is headed."""
+    """Return the columns of a figure, and their headers."""
     peers = {row.peer for row in rows}
     names = [*lead, "swiftem", *(["peer"] if len(peers) > 1 else []), "peer's", "result", "goal", "reached"]
     headers = {"peer's": rows[0].peer} if len(peers) == 1 else {}
@@ -88,7 +88,7 @@ def _goal(row: Row) -> str:
 
 
 def _amount(value: float, unit: str) -> str:
-    """Return a value in a unit that suits its size, such as 1.23 ms."""
+    """Return a value with a suitable unit, such as 1.23 ms."""
     if unit == "s":
         return f"{value:.2f} s"
     if unit == "perplexity":

@@ -16,6 +16,8 @@ ORDER = [
     "conditional",
     "counts",
     "answers",
+    "mixed_columns",
+    "outliers",
     "own_family",
     "topics",
     "number_of_topics",

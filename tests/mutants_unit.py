@@ -202,7 +202,7 @@ MUTANTS = [
     ),
     (
         "unit blocks: expanded however far",
-        "engine/mixture_blocks.py",
+        "engine/mixture_expectation.py",
         "FARTHEST = 2e4",
         "FARTHEST = 2e14",
         f"{UNIT}::test_full_passes",

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 import swiftem
-from swiftem import PLSA, GaussianMixture, methods, models
-from swiftem.posterior import posterior
+from swiftem import PLSA, GaussianMixture, methods, models, posterior
 
 
 class LazyFrame:

@@ -11,14 +11,13 @@ from mixture_data import blobs
 from sklearn.exceptions import ConvergenceWarning
 
 import swiftem
-from swiftem import methods, models, theory
+from swiftem import methods, models, posterior, theory
 from swiftem.algorithm import run_problem
 from swiftem.data import ArraySource
 from swiftem.engine.expectation import Expectation
 from swiftem.engine.threads import set_threads
 from swiftem.estimators.mixture import look
 from swiftem.models import gaussian_components
-from swiftem.posterior import posterior
 from swiftem.problem import Problem
 
 X, _ = blobs(900, 3, 3, seed=7)
@@ -66,8 +65,9 @@ def fit(**parameters):
 def test_a_fit_binds_once(method, counts):
     fit(method=method)
     assert counts.means == {900: 1}
-    assert counts.e_steps == {900: 1}
-    assert counts.passes == {900: 2}  # the mean, and the start from labels
+    # Small data start by NumPy, whatever goes on from there, so that all methods start alike.
+    assert counts.e_steps == {900: 1 if method == "em" else 2}
+    assert counts.passes == {900: 3}  # the mean, the start from labels, and features that are kept
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -75,7 +75,7 @@ def test_rows_that_are_looked_at_have_e_steps_of_their_own(method, counts, monke
     monkeypatch.setattr(look, "LOOKED_AT", 500)
     fit(method=method)
     assert counts.means == {900: 1}
-    assert counts.e_steps == ({900: 1} if method == "em" else {900: 1, 500: 1})
+    assert counts.e_steps == ({900: 1} if method == "em" else {900: 2, 500: 1})
 
 
 @pytest.mark.parametrize("method", ["em", "sem-vr"])
@@ -83,13 +83,14 @@ def test_starts_share_e_steps_unless_they_are_in_threads(method, counts):
     set_threads(1)
     try:
         alone = fit(method=method, n_init=4)
-        assert counts.e_steps == {900: 1}
+        before = counts.e_steps[900]
+        assert before == (1 if method == "em" else 2)
         set_threads(2)
         shared = fit(method=method, n_init=4)
     finally:
         set_threads(None)
     assert counts.means == {900: 2}
-    assert counts.e_steps[900] <= 1 + 3  # in this thread, and in two others
+    assert counts.e_steps[900] <= 2 * before + 2  # in this thread, and in two others
     np.testing.assert_array_equal(alone.means_, shared.means_)
     np.testing.assert_array_equal(alone.lower_bounds_, shared.lower_bounds_)
 

@@ -3,7 +3,7 @@ Regression by conditioning
 ==========================
 
 A mixture of x and y gives the distribution of y for every x: ``condition`` returns it as a mixture
-again. It follows bends, and where there are two branches it has two modes instead of a mean between
+again. It follows bends, and with two branches it has two modes instead of a mean between
 them.
 """
 

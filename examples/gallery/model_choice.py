@@ -3,7 +3,7 @@ How many components?
 ====================
 
 ``swiftem.select`` fits every number of components with every kind of covariances, and ranks them by
-BIC. Each fit starts afresh and from a split of the fit before, so that the log-likelihood never
+BIC. Each fit has new starts and one from a split of the fit before, so that the log-likelihood never
 falls with the number of components.
 """
 

@@ -37,7 +37,7 @@ class Problem:
     bound : BoundModel, optional
         The model for these data, if it is already bound, for example with a known centre.
     kernels : {"auto", "reference", "numpy"}
-        As in :func:`swiftem.run`; "numpy": passes of mixtures, which have to be small, compile nothing.
+        As in :func:`swiftem.run`; "numpy": passes of mixtures, which must be small, compile nothing.
     budget : Budget
         Memory budget of the runs.
 

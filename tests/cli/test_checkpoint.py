@@ -45,7 +45,7 @@ def test_a_fit_that_died_goes_on(rows, tmp_path, call, monkeypatch):
     folder, out = tmp_path / "kept", tmp_path / "a.model"
 
     def full(self, moment, theta):
-        if moment.passes >= 5:
+        if moment.passes >= 2:
             raise OSError(28, "No space left on device")
         return False
 

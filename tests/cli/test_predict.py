@@ -136,10 +136,7 @@ def test_a_model_without_names_by_position(flowers, clusters, tmp_path, call):
     mixture.save(tmp_path / "a.model")
     code, _, stderr = call("predict", tmp_path / "a.model", flowers)
     assert code == 1
-    assert (
-        "as many numeric columns as the model, 2, got 3 (height, width, w): choose them with --columns."
-        in stderr
-    )
+    assert "as many numeric columns as the model, 2, got 3 (height, width, w): choose them with" in stderr
     code, stdout, _ = call("predict", tmp_path / "a.model", flowers, "--columns", "height,width")
     assert code == 0
     np.testing.assert_array_equal(columns_of(stdout)[1][:, 0], mixture.predict(clusters[0]))

@@ -48,12 +48,10 @@ def test_ctrl_c_writes_what_there_is(run, folder, tmp_path, monkeypatch):
     press_ctrl_c(monkeypatch, after=2)
     code, output = run(folder, "--topics", 2, "--out", tmp_path / "out")
     assert code == 130
-    assert "The fit was interrupted after 2 passes" in output
+    assert "Interrupted after 2 passes" in output
     assert "Interrupted: written is what there was (model.swiftem, topic_words.csv" in output
     assert files(tmp_path / "out") == FILES
-    assert "The fit was interrupted after 2 passes" in (tmp_path / "out/topics.html").read_text(
-        encoding="utf-8"
-    )
+    assert "Interrupted after 2 passes" in (tmp_path / "out/topics.html").read_text(encoding="utf-8")
 
 
 @quickly

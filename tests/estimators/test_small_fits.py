@@ -27,7 +27,7 @@ mixture = swiftem.GaussianMixture(2, covariance_type=KIND, random_state=0).fit(X
 mixture.partial_fit(rng.normal(4, [1, 3], size=(500, 2)).astype(DTYPE))
 parts = [mixture.weights_, mixture.means_, mixture.covariances_, mixture.predict_proba(X), mixture.predict(X)]
 numbers = [mixture.score(X), mixture.bic(X), mixture.icl(X), mixture.lower_bound_]
-kinds = ("full", KIND)[: 1 + (KIND != "full")]
+kinds = sorted({"full", KIND})
 found = swiftem.select(X, n_components=range(1, 4), covariance_types=kinds, random_state=0)
 numbers += [row.bic for row in found.ranking]
 counts = rng.poisson(3.0, size=(500, 3))
@@ -123,4 +123,4 @@ def test_components_without_a_chance_have_responsibilities_that_matrix_products_
     problem = Problem(model, ArraySource(np.linspace(-60, 60, 500)[:, None]), kernels="numpy")
     found = problem.e_step.evaluate(theta, responsibilities=True).responsibilities
     assert (found[:, 0] == 1.0).all()
-    assert ((found[:, 1:] >= 1e-50) | (found[:, 1:] == 0)).all()
+    assert (found[:, 1:] == 0).all()

@@ -1,4 +1,4 @@
-"""E-steps of mixtures, compiled: full passes by all cores, and batches.
+"""Compiled E-steps of mixtures: full passes on all cores, and batches.
 
 Logits are T(y)·φ + c, statistics r ⊗ T(y): see :class:`swiftem.models.components.BoundComponents`.
 """
@@ -29,16 +29,16 @@ from swiftem.models.components import BoundComponents
 __all__ = ["BlockExpectation", "Pass", "Sums", "sums"]
 
 WORK = 1 << 21
-"""Operations below which a piece is not worth a thread."""
+"""Minimum number of operations for a thread."""
 PLAIN = 64
-"""Samples of a block of E-steps in NumPy; a chunk has as many blocks."""
+"""Samples per block of E-steps in NumPy; a chunk has as many blocks."""
 
 
 _local = threading.local()
 
 
 class Pass(NamedTuple):
-    """What all parts of a pass need; it can be pickled and sent to where the rows are.
+    """Common arguments of all parts of a pass; it can be pickled and sent to where the rows are.
 
     Attributes
     ----------
@@ -47,9 +47,9 @@ class Pass(NamedTuple):
     theta : Coefficients
         φ(θ), as ``bound.coefficients`` returns it.
     reach : ndarray, shape (p,)
-        How far features are from the centre; infinite where that is not known.
+        Distance of the features from the centre; infinite if unknown.
     with_products : bool
-        Whether the products of "tied" are wanted.
+        Whether the products of "tied" are computed.
     """
 
     bound: BoundComponents
@@ -65,16 +65,16 @@ class Sums:
     Attributes
     ----------
     code : int
-        Which E-steps they are of.
+        Code of the E-steps.
     totals : tuple of ndarray, shapes (M,), (p, M) and (d, d), (L, M) or (0, 0)
-        Σ w·r, Σ w·r·T(y), and the products of "tied" or the sums of L indicators. Where E-steps are the
-        family's own, flat statistics, (q,), alone.
+        Σ w·r, Σ w·r·T(y), and the products of "tied" or the sums of L indicators. If the family computes its
+        own E-steps, only flat statistics, (q,).
     log_likelihood : float
-        Σ w·log g, without log h(y), and of "tied" without −½ yᵀPy where rows are near.
+        Σ w·log g, without log h(y), and for "tied" without −½ yᵀPy if rows are near.
     near : bool
         Whether all rows were near enough for expanded squares.
     reach : ndarray, shape (p,)
-        How far the features are from the centre, as far as that was looked at.
+        Distance of the features from the centre, for the rows that were checked.
     """
 
     code: int
@@ -92,7 +92,7 @@ class Sums:
         return self
 
     def statistics(self) -> Array:
-        """Return Σ w·s(y), flat, as the model has it."""
+        """Return Σ w·s(y), flat, in the model's form."""
         if self.code == CHANNELS:
             return self.totals[0].copy()
         sums1, sums2, more = self.totals
@@ -108,7 +108,7 @@ def _sizes(bound: BoundComponents) -> tuple[int, int, int]:
 
 
 def _levels(bound: BoundComponents) -> int:
-    """Return how many of the features are indicators."""
+    """Return the number of features that are indicators."""
     return bound.size // bound.n_components - 1 - len(bound.centre)
 
 
@@ -146,7 +146,7 @@ def _features(bound: BoundComponents, y: NDArray[Any]) -> Any:
 
 
 def _with_codes(bound: Any, y: NDArray[Any], first: int) -> tuple[Any, Any]:
-    """Return dense features (b, p) and which indicators are one (k, b), as kernels take them."""
+    """Return dense features (b, p) and which indicators are one (k, b), in the kernels' form."""
     y = y if y.ndim > 1 else y[:, None]
     features = plain(bound.features(y).astype(np.float64, copy=False))
     return features, read_only(np.ascontiguousarray(bound.codes(y, first).T))
@@ -156,7 +156,7 @@ def _evaluate(
     bound: Any, theta: Any, reach: Array, y: NDArray[Any], first: int, log_likelihood: Array, rows: Array,
     labels: Any,
 ) -> None:  # fmt: skip
-    """E-step of samples whose first has number ``first``: fill each of the last three that is not empty.
+    """E-step of samples whose first has index ``first``: fill each of the last three that is not empty.
 
     ``rows`` may have R columns or M, for responsibilities alone.
     """
@@ -187,7 +187,7 @@ def sums(given: Pass, part: Part, memory: Array | None = None) -> Sums:
     part : Part
         The rows and their weights.
     memory : ndarray, shape (n, R), optional
-        Where rows of the posterior are remembered, at the part's place; what it can hold is what counts.
+        Memory of posterior rows, at the part's position; the rounded values are used.
     """
     bound, found = given.bound, _zeros(given.bound)
     remembered = np.empty((0, bound.row_length)) if memory is None else memory[part.here]
@@ -203,7 +203,7 @@ def sums(given: Pass, part: Part, memory: Array | None = None) -> Sums:
 def _add(
     given: Pass, y: NDArray[Any], first: int, weight: Array, memory: Array, found: Sums
 ) -> tuple[float, bool]:
-    """Add the sums of some samples, to the totals; without weights they are one."""
+    """Add the sums of some samples to the totals; the default weights are one."""
     bound: Any = given.bound
     if bound.code == CHANNELS:
         rows, values = bound.e_step(y, given.theta)
@@ -223,7 +223,7 @@ def _add(
 
 
 class BlockExpectation(Expectation):
-    """As :class:`Expectation`, with compiled E-steps that give the same at any number of threads."""
+    """As :class:`Expectation`, with compiled E-steps whose results do not depend on the number of threads."""
 
     def __init__(self, model: BoundComponents, source: Source, between_blocks: Any) -> None:
         super().__init__(model, source, between_blocks)
@@ -236,14 +236,14 @@ class BlockExpectation(Expectation):
             self._least_rows = max(self._least_rows, 2 * _levels(model))
         self._coefficients: list[tuple[Theta, Any]] = []
         self._products: Array | None = None
-        #: How far samples are from the centre, in each direction; the first full pass finds it.
+        #: Distance of samples from the centre, in each direction; the first full pass computes it.
         self.reach = np.full(len(model.centre), np.inf)
         self._last: tuple[Theta, float] | None = None
         self._base: float | None = None
 
     @classmethod
     def of(cls, model: Any, source: Source, between_blocks: Any) -> BlockExpectation | None:
-        """Return one where model and source are of the kinds that this is for."""
+        """Return one if model and source are of the supported kinds."""
         if isinstance(model, BoundComponents) and is_served(source):
             return cls(model, source, between_blocks)
         return None
@@ -272,7 +272,7 @@ class BlockExpectation(Expectation):
     def _pass(self, theta: Theta, remember: bool) -> tuple[Array, Array | None]:
         bound, total_weight = self.bound, self._source.total_weight
         memory = self.allocate((self.n, bound.row_length), self.memory_dtype) if remember else None
-        # Without a memory, what "tied" has of products is the same for every θ.
+        # Without a memory, the products of "tied" are the same for every θ.
         tied = bound.code == blocks.TIED
         with_products = tied and (remember or self._products is None)
         given, found = Pass(bound, self._prepared(theta), self.reach, with_products), _zeros(bound)
@@ -281,7 +281,7 @@ class BlockExpectation(Expectation):
             for part in done:
                 self._between_blocks()
                 found += part
-        if np.isinf(self.reach).all():  # every block was looked at
+        if np.isinf(self.reach).all():  # every block was checked
             self.reach = found.reach
         if tied and with_products and not remember:
             self._products = found.totals[2]
@@ -299,14 +299,14 @@ class BlockExpectation(Expectation):
         return found.statistics() / total_weight, memory
 
     def _work_on(self, *before: Any, after: tuple[Any, ...] = ()) -> Iterable[tuple[Any, ...]]:
-        """Return the parts of a pass, each with what all of them need before and after it."""
+        """Return the parts of a pass, each with the common arguments before and after it."""
         found = parts(self._source, self._least_rows)
         if isinstance(found, list):
             return [(*before, part, *after) for part in found]
         return ((*before, part, *after) for part in found)
 
     def objective(self, theta: Theta) -> float:
-        r"""Return :math:`\overline{\mathcal{L}}(\theta)`: free where the last full pass was at this θ."""
+        r"""Return :math:`\overline{\mathcal{L}}(\theta)`: free if the last full pass was at this θ."""
         if self._last is not None and self._last[0] is theta:
             return self._model.penalty(theta) + self._last[1] - self._mean_base()
         total, prepared = 0.0, self._prepared(theta)
@@ -317,7 +317,7 @@ class BlockExpectation(Expectation):
         return self._model.penalty(theta) - total / self._source.total_weight
 
     def _mean_base(self) -> float:
-        """Return the weighted mean of log h(y): the same for every θ, and found once."""
+        """Return the weighted mean of log h(y): the same for every θ, and computed once."""
         if self._base is None:
             with closing(in_order(self._base_of, self._work_on())) as done:
                 self._base = sum(done) / self._source.total_weight
@@ -339,7 +339,7 @@ class BlockExpectation(Expectation):
         return float(found.log_likelihood @ part.weight if len(part.weight) else found.log_likelihood.sum())
 
     def evaluate(self, theta: Theta, *, responsibilities: bool = False, labels: bool = False) -> Evaluation:
-        """Return the log-likelihood of every sample; on request responsibilities or likeliest components."""
+        """Return the log-likelihood of every sample; optionally responsibilities or likely components."""
         n_components = self.bound.n_components
         found = Evaluation(
             np.empty(self.n),
@@ -354,7 +354,7 @@ class BlockExpectation(Expectation):
         return found
 
     def _evaluate_piece(self, prepared: Any, found: Evaluation, first: int, part: Part) -> None:
-        """Fill ``found`` from place ``first`` on."""
+        """Fill ``found`` from index ``first`` on."""
         bound, rows = self.bound, found.responsibilities
         for here in chunks(len(part.y), _block(bound)):
             there = slice(first + here.start, first + here.stop)
@@ -369,7 +369,7 @@ class BlockExpectation(Expectation):
                 found.log_likelihood[there] += base
 
     def _prepared(self, theta: Theta) -> Any:
-        """Return φ(θ); of the last two θ it is kept: a method's current one and its anchor."""
+        """Return φ(θ), cached for the last two θ: a method's current one and its anchor."""
         for known, found in self._coefficients:
             if known is theta:
                 return found

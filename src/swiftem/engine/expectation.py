@@ -220,9 +220,4 @@ def choose_expectation(
         from swiftem.engine.plsa_expectation import PLSAExpectation
 
         compiled = PLSAExpectation.of(model, source, between_blocks)
-    if compiled is None:
-        return Expectation(model, source, between_blocks)
-    from swiftem.engine.numba.compile import say_when_compiling
-
-    say_when_compiling()
-    return compiled
+    return Expectation(model, source, between_blocks) if compiled is None else compiled

@@ -33,10 +33,8 @@ def functions_lane(task: Task) -> Lane | None:
     update, functions = declared(task.method), _compiled_functions(task.model.model)
     if update is None or functions is None:
         return None
-    from swiftem.engine.numba.compile import say_when_compiling
     from swiftem.engine.numba.compose import compose
 
-    say_when_compiling()
     y, remembered = task.source.y, task.e_step.memory_dtype
     loop = compose(functions, y.dtype, y.ndim, remembered)
     return None if loop is None else FunctionsLane(task, update, loop)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from time import perf_counter
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from swiftem._clock import clock
 from swiftem._typing import Array, Theta
 from swiftem.data.draws import Draws
 from swiftem.data.source import Source
@@ -99,10 +99,10 @@ class FusedLane(ABC):
         try:
             while now.k < stop:
                 self.task.interrupt.check()
-                begin, first = perf_counter(), now.k
+                begin, first = clock(), now.k
                 now.k = self.stretch(now, min(stop, now.k + self._length))
                 now.evaluations = self.task.e_step.evaluations
-                self._adapt(now.k - first, perf_counter() - begin)
+                self._adapt(now.k - first, clock() - begin)
         finally:
             self.store(now)
 
@@ -115,7 +115,7 @@ class FusedLane(ABC):
         return
 
     def _adapt(self, done: int, seconds: float) -> None:
-        """Choose the next stretch's length; the first may include compile time, so it shrinks only slowly."""
+        """Choose the next stretch's length; one may have waited for others, so it shrinks only slowly."""
         wanted = int(done * self.SECONDS / max(seconds, 1e-6))
         self._length = min(max(wanted, self._length // 2, 1), 4 * self._length, self.MOST)
 

@@ -152,7 +152,7 @@ def one_thread_blas() -> AbstractContextManager[None]:
 
 @cache
 def _openmp() -> Any:
-    """Return what sets the threads of scikit-learn's loops; to look for it takes milliseconds."""
+    """Return a controller of the threads of scikit-learn's loops; finding it takes milliseconds."""
     import sklearn.utils._openmp_helpers  # noqa: F401
     from threadpoolctl import ThreadpoolController
 

@@ -2,7 +2,7 @@ r"""E-steps by units of rows, wherever the units are.
 
 A task returns the mean statistics of a unit and its mean log-likelihood: pure, by the same E-steps as rows in
 memory, whatever the model. Rows of the expectation are these statistics, (b, q), and a full pass is their
-weighted mean, added up pairwise in the order of the units.
+weighted mean, summed pairwise in the order of the units.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ __all__ = ["UnitExpectation", "UnitTask", "bind_units", "pairwise_sum", "unit_st
 
 
 class UnitTask(NamedTuple):
-    """What all units of a pass need: the bound model, without its data, θ, and which kernels."""
+    """Common arguments of all units of a pass: the bound model, without its data, θ, and the kernels."""
 
     bound: Any
     theta: Theta
@@ -71,7 +71,7 @@ def bind_units(model: Model, source: UnitSource) -> BoundModel:
 
 
 def pairwise_sum(parts: Array) -> Array:
-    """Return the sum of rows (k, q) over the first axis, by halves: rounding grows with log k.
+    """Return the sum of rows (k, q) over the first axis, pairwise: rounding grows with log k.
 
     >>> pairwise_sum(np.array([[1.0], [2.0], [4.0]]))
     array([7.])
@@ -92,7 +92,7 @@ class UnitExpectation(Expectation):
         assert isinstance(source, UnitSource)
         self._units, self._kernels = source, kernels
         rows: Any = model
-        # Tasks need neither the sample nor its size: they get the model about one row.
+        # Tasks need neither the sample nor its size: they get the model bound to one row.
         self._task_model = replace(rows, source=ArraySource(np.zeros((1, len(source.mean)))))
         self._last: tuple[Theta, Array] | None = None
 
@@ -119,5 +119,5 @@ class UnitExpectation(Expectation):
         return self._model.penalty(theta) - mean / self._units.total_weight
 
     def evaluate(self, theta: Theta, *, responsibilities: bool = False, labels: bool = False) -> Evaluation:
-        """Refuse: what there is of each row stays where the row is."""
+        """Raise TypeError: values of single rows stay where the rows are."""
         raise TypeError("data must be an array or a file for values of each row, got units: use predict.")

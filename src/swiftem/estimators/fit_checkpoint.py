@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from numbers import Integral
 from pathlib import Path
 from time import perf_counter
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
@@ -19,7 +20,17 @@ from swiftem.checkpoints.store import Kept, Resume, Store
 from swiftem.files.durable import telling_damage
 from swiftem.methods import Method
 
-__all__ = ["KEEPING", "FitCheckpoint", "NoStart", "StartCheckpoint", "open_fit"]
+__all__ = [
+    "KEEPING",
+    "CheckpointedClones",
+    "FitCheckpoint",
+    "NoStart",
+    "StartCheckpoint",
+    "kept_apart",
+    "open_fit",
+]
+
+E = TypeVar("E")
 
 KEEPING = ("checkpoint", "checkpoint_every", "resume")
 """Parameters of an estimator that control checkpoints, not the fit."""
@@ -111,6 +122,26 @@ class StartCheckpoint(NoStart):
         self._store.__exit__(kind)
 
 
+class CheckpointedClones:
+    """Lets clones of an estimator keep their checkpoints apart, each fit in its own folder.
+
+    ``GridSearchCV``, ``cross_val_score`` and others fit clones, with other parameters and to other rows,
+    several at a time: in one folder each would find the fit of another.
+    """
+
+    checkpoint: str | os.PathLike[str] | None
+
+    def __sklearn_clone__(self) -> Any:
+        return kept_apart(super().__sklearn_clone__())  # type: ignore[misc]
+
+
+def kept_apart(estimator: E) -> E:
+    """Have the estimator's fits use a folder of their own in that of ``checkpoint``; return the estimator."""
+    if getattr(estimator, "checkpoint", None) is not None:
+        vars(estimator)["_is_clone"] = True
+    return estimator
+
+
 class Data(Protocol):
     """What checkpoints need from the data."""
 
@@ -135,7 +166,7 @@ class FitCheckpoint:
     Parameters
     ----------
     estimator : estimator
-        The estimator; ``checkpoint`` is the folder.
+        The estimator; ``checkpoint`` is the folder; for a clone, a subfolder named by parameters and data.
     data : Source, Documents or StreamedDocuments
         The training data.
     started_from : nested tuple or None
@@ -148,7 +179,6 @@ class FitCheckpoint:
     """
 
     def __init__(self, estimator: Any, data: Data, started_from: Any) -> None:
-        self.folder = Path(os.fspath(estimator.checkpoint))
         self._every: int | None = estimator.checkpoint_every
         parameters = estimator.get_params(deep=False)
         seed = parameters["random_state"]
@@ -160,6 +190,10 @@ class FitCheckpoint:
             },
             "random_state": describe(seed), "start": digest(started_from),
         }  # fmt: skip
+        self.folder = Path(os.fspath(estimator.checkpoint))
+        if getattr(estimator, "_is_clone", False):
+            named = {name: part for name, part in identity.items() if is_number or name != "random_state"}
+            self.folder /= f"clone-{digest(json.dumps(named, sort_keys=True))}"
         resume: Resume = estimator.resume
         # A generator has advanced since then: the folder has the draws from it.
         self._store = Store(self.folder, identity, resume, kept=() if is_number else ("random_state",))

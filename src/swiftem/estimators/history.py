@@ -47,9 +47,9 @@ class History:
     Attributes
     ----------
     moments : list of Moment
-        Look by look.
+        The evaluations, in order.
     moves : int
-        Split-and-merge moves that were accepted before the first of them.
+        Number of split-and-merge moves accepted before the first of them.
 
     Examples
     --------

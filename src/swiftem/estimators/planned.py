@@ -1,4 +1,4 @@
-"""What an estimator says of a Dask collection: planned too, chunk by chunk."""
+"""Methods of an estimator for a Dask collection: lazy, chunk by chunk."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ __all__ = ["chunk_by_chunk"]
 def chunk_by_chunk(
     estimator: Any, method: str, X: Any, *, columns: int = 0, dtype: Any = None
 ) -> NDArray[Any]:
-    """Return a Dask array of what ``method`` returns for the rows of each chunk.
+    """Return a lazy Dask array of the results of ``method`` for the rows of each chunk.
 
     Parameters
     ----------
     estimator : object
-        Fitted; it is sent to the workers.
+        A fitted estimator; it is sent to the workers.
     method : str
-        Its method of rows.
+        Name of a method of rows.
     X : Dask collection
         As in :func:`swiftem.data.units.collections.units_of`.
     columns : int
-        Of the result; zero for one number per row.
+        Columns of the result; zero for one number per row.
     dtype : dtype, optional
-        Of the result; by default that of the rows, or float64.
+        Type of the result; by default that of the rows, or float64.
     """
     import dask.array as da
     from dask import delayed
@@ -50,6 +50,6 @@ def chunk_by_chunk(
 
 
 def _call(estimator: Any, method: str, rows: Any, columns: int, dtype: Any) -> Any:
-    if not len(rows):  # estimators refuse no rows at all, and chunks may have none
+    if not len(rows):  # estimators need at least one row, and chunks may be empty
         return np.empty((0, columns) if columns else 0, dtype)
     return getattr(estimator, method)(rows).astype(dtype, copy=False)

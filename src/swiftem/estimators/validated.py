@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils.validation import _check_sample_weight, validate_data
+from sklearn.utils.validation import validate_data
 
 from swiftem._checks import refuse_masked, shown
 from swiftem._typing import Array
 from swiftem.data.sample_weight import check_weights
+from swiftem.estimators.sklearn_parts import _check_sample_weight
 
 __all__ = ["read_weights", "validated"]
 

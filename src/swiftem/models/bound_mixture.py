@@ -1,4 +1,4 @@
-"""A mixture of any family, bound to its data: the plain equations, which fast E-steps are compared with."""
+"""A mixture of any family, bound to its data: the plain equations, the reference of fast E-steps."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ __all__ = [
 ]
 
 LINEAR, CODES, CHANNELS = 4, 5, 6
-"""Which E-steps do it, beside those of the kinds of covariance."""
+"""Codes of the E-steps, in addition to those of the kinds of covariance."""
 
 
 class MixtureTheta(NamedTuple):
-    """Parameters: ``weights`` (M,), and ``params``, arrays by the names that the family has for them.
+    """Parameters: ``weights`` (M,), and ``params``, arrays by the family's names.
 
-    Of several blocks, ``params`` is a dict of such dicts, by family.
+    For several blocks, ``params`` is a dict of such dicts, by family.
     """
 
     weights: Array
@@ -47,7 +47,7 @@ class MixtureStatistics(NamedTuple):
 
 
 class CodeCoefficients(NamedTuple):
-    """θ as E-steps with codes need it: ``phi`` (p, M), ``constant`` (M,) with log ω, ``table`` (L, M)."""
+    """θ in the form of E-steps with codes: ``phi`` (p, M), ``constant`` (M,) with log ω, ``table`` (L, M)."""
 
     phi: Array
     constant: Array
@@ -58,7 +58,7 @@ class CodeCoefficients(NamedTuple):
 class BoundMixture(BoundComponents):
     """A :class:`swiftem.models.MixtureModel` for its data.
 
-    Its ``model`` has a family that has learnt of the data.
+    The family of its ``model`` has all fields that depend on the data.
 
     Attributes
     ----------
@@ -69,7 +69,7 @@ class BoundMixture(BoundComponents):
     """
 
     ILL_DEFINED: ClassVar[str] = (
-        "Fitting the mixture failed because some components have no parameters of largest likelihood: take "
+        "Fitting the mixture failed because some components have no maximum likelihood parameters: use "
         "fewer components or more smoothing."
     )
     REMEDY: ClassVar[str] = "fewer components or more smoothing"
@@ -91,12 +91,12 @@ class BoundMixture(BoundComponents):
 
     @property
     def code(self) -> int:
-        """Features as they are given, with codes, or with channels of the family's own."""
+        """Features as given, with codes, or with the family's own channels."""
         return CHANNELS if self.kind.channels else CODES if self.kind.n_codes else LINEAR
 
     @property
     def is_held(self) -> bool:
-        """Whether a prior of a row or more holds components without rows."""
+        """Whether a prior of at least one row keeps components without rows."""
         return self.model.smoothing >= 1.0 or self.model.concentration is not None
 
     @property
@@ -111,11 +111,11 @@ class BoundMixture(BoundComponents):
 
     @property
     def n_free(self) -> int:
-        """How many numbers are free."""
+        """Number of free parameters."""
         return self.n_components - 1 + self.kind.n_free(self.n_components, self.d)
 
     def like(self) -> MixtureTheta:
-        """Return arrays of the shapes that parameters have."""
+        """Return arrays of the parameters' shapes."""
         return MixtureTheta(np.empty(self.n_components), _empty(self.kind.shapes(self.n_components, self.d)))
 
     @property
@@ -124,16 +124,16 @@ class BoundMixture(BoundComponents):
         return self.n_components * (1 + len(self.kind.channels))
 
     def for_start(self, y: NDArray[Any]) -> NDArray[Any]:
-        """Return what the family says."""
+        """Return the family's rows for k-means."""
         return self.kind.for_start(two_dimensional(y))
 
     def start_rows(self, responsibilities: Array) -> Array:
-        """Return rows (b, R) with the factors that channels have at a start."""
+        """Return rows (b, R) with the factors of channels at a start."""
         return np.hstack([responsibilities, *(value * responsibilities for value in self.kind.channels)])
 
     @property
     def about(self) -> Array:
-        """The mean of the features, which the prior has."""
+        """The mean of the features, used by the prior."""
         return self.mean
 
     def with_share(self, share: float) -> Self:
@@ -141,7 +141,7 @@ class BoundMixture(BoundComponents):
         return replace(self, kappa=self.kappa * share, epsilon=self.epsilon * share)
 
     def initial_theta(self, rng: np.random.Generator) -> MixtureTheta:
-        """Return equal weights, and components half-way between different rows and the mean of all."""
+        """Return equal weights, and components half-way between distinct rows and the mean of all."""
         rows = different_rows(self.source, self.n_components, self.d, rng)
         s = np.empty(self.size)
         parts = self.unpack(s)
@@ -177,11 +177,11 @@ class BoundMixture(BoundComponents):
         return self.kind.log_base(y)
 
     def codes(self, y: NDArray[Any], first: int = 0) -> NDArray[Any]:
-        """Return which indicators are one in rows whose first has number ``first``."""
+        """Return which indicators are one, for rows whose first has index ``first``."""
         return self.kind.codes(y, first)
 
     def coefficients(self, theta: MixtureTheta) -> Any:
-        """Return φ(θ); θ itself where E-steps are the family's own."""
+        """Return φ(θ); θ itself if the family computes its own E-steps."""
         if self.kind.channels:
             return theta
         phi, constant = self.kind.natural(theta.params)
@@ -253,7 +253,7 @@ class BoundMixture(BoundComponents):
         return None if params is None else MixtureTheta(weights / weights.sum(), params)
 
     def _means(self, parts: MixtureStatistics) -> tuple[Array, Array]:
-        """Return counts (M,) and means of the features (M, p), with what the prior adds."""
+        """Return counts (M,) and means of the features (M, p), with the prior added."""
         counts = parts.weights[:, None]
         low, high = self.kind.bounds
         sums = parts.sums
@@ -265,7 +265,7 @@ class BoundMixture(BoundComponents):
         return counts[:, 0], (sums + self.kappa * self.mean) / counts
 
     def penalty(self, theta: MixtureTheta) -> float:
-        """Return the priors' part in the objective."""
+        """Return the priors' part of the objective."""
         value = 0.0
         with np.errstate(divide="ignore"):
             if self.epsilon > 0.0:
@@ -283,7 +283,7 @@ class BoundMixture(BoundComponents):
         return MixtureStatistics(s[:n_components], s[n_components:].reshape(n_components, -1))
 
     def collapsed(self, s: Array) -> Index:
-        """Return the components that have no M-step of their own."""
+        """Return the components without an M-step of their own."""
         parts = self.unpack(s)
         bad = (parts.weights + self.kappa <= 0.0) | (parts.weights + self.epsilon <= 0.0)
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -327,7 +327,7 @@ class BoundMixture(BoundComponents):
 
 
 def _empty(shapes: Mapping[str, Any]) -> Params:
-    """Return arrays of these shapes, in dicts as ``shapes`` has them."""
+    """Return arrays of these shapes, in dicts like ``shapes``."""
     return {
         name: _empty(shape) if isinstance(shape, dict) else np.empty(shape) for name, shape in shapes.items()
     }

@@ -1,4 +1,4 @@
-"""Mixtures of any family of components: one model for all of them."""
+"""Mixtures of any family of components: one model for all families."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ __all__ = ["BoundMixture", "MixtureModel", "MixtureStatistics", "MixtureTheta"]
 class MixtureModel:
     r"""Mixture of M components of one family, or of blocks of columns with a family each.
 
-    The penalty is that of a conjugate prior: as if each component had ``smoothing`` rows more, whose features
-    are the mean :math:`\bar T` of all data,
+    The penalty is that of a conjugate prior: as if each component had ``smoothing`` further rows, whose
+    features are the mean :math:`\bar T` of all data,
 
     .. math:: -\kappa \sum_m \big( \langle \bar T, \phi(\theta_m) \rangle + c(\theta_m) \big)
        - \epsilon \sum_m \log \omega_m, \quad \kappa = \text{smoothing} / W, \ \epsilon = (\alpha - 1) / W,
 
-    W the sum of weights.
+    where W is the sum of weights.
 
     Parameters
     ----------
     n_components : int
         M.
     family : str, Family or dict
-        Of the components: a name in :data:`swiftem.models.families.FAMILIES`, or a family; or a dict of
-        these and lists of columns, numbers or names, which are independent given the component.
+        Family of the components: a name in :data:`swiftem.models.families.FAMILIES`, or a family object; or a
+        dict of these and lists of columns, numbers or names, which are independent given the component.
     smoothing : float
-        Rows of the prior, for each component. Zero is the maximum of the likelihood; a little keeps the
+        Rows of the prior, per component. Zero gives the maximum likelihood estimate; a small value keeps the
         parameters off bounds that stochastic methods could not leave.
     concentration : float, optional
         α ≥ 1 of a Dirichlet prior on the weights.
@@ -82,19 +82,19 @@ class MixtureModel:
 
     @property
     def in_counts(self) -> bool:
-        """Whether there is a prior in counts: its part in the objective depends on the total weight."""
+        """Whether there is a prior in counts: its weight in the objective depends on the total weight."""
         return self.smoothing > 0.0 or self.concentration is not None
 
     def width(self, d: int) -> int:
-        """Return p, how many features rows of d columns have."""
+        """Return p, the number of features for rows of d columns."""
         return sum(self.kind.widths(d)) + self.kind.n_codes
 
     def size(self, d: int) -> int:
-        """Return q, the length of the statistics of rows of d columns."""
+        """Return q, the length of the statistics for rows of d columns."""
         return self.n_components * (1 + self.width(d))
 
     def theta(self, *, weights: ArrayLike | None = None, **params: ArrayLike) -> MixtureTheta:
-        """Return parameters for this model, checked; weights are equal where they are not given.
+        """Return validated parameters for this model; weights are equal by default.
 
         Those of blocks are dicts: ``theta(poisson={"rates": ...}, bernoulli={"probabilities": ...})``.
         """
@@ -110,7 +110,7 @@ class MixtureModel:
         return self.check_theta(even if weights is None else weights, params, d, "")
 
     def check_theta(self, weights: ArrayLike, params: Mapping[str, Any], d: int, prefix: str) -> MixtureTheta:
-        """Return parameters in arrays of their own, or refuse them by the names that they have."""
+        """Return parameters in new arrays; errors use their names."""
         found = as_floats(f"{prefix}weights", weights, shape=(self.n_components,)).copy()
         check_simplex(f"{prefix}weights", found)
         read = _read(self.kind.shapes(self.n_components, d), params, prefix)
@@ -118,9 +118,9 @@ class MixtureModel:
         return MixtureTheta(found, read)
 
     def learnt(self, source: Source) -> MixtureModel:
-        """Return the model with the fields of its family that depend on the data; they take a pass.
+        """Return the model after the fields of its family that depend on the data are set; it takes a pass.
 
-        Names of columns become numbers, if the source has names.
+        Names of columns are replaced by numbers, if the source has names.
         """
         family = self.kind
         if isinstance(family, Blocks):
@@ -131,13 +131,13 @@ class MixtureModel:
         return self if family is self.kind else replace(self, family=family)
 
     def middle(self, source: Source) -> Array:
-        """Return the mean of the features of all rows, (p,): what :meth:`bind` takes as ``centre``."""
+        """Return the mean of the features of all rows, (p,): the argument ``centre`` of :meth:`bind`."""
         return moments_of(self.kind, source)[0]
 
     def bind(self, source: Source, *, centre: ArrayLike | None = None) -> BoundMixture:
-        """Return the model for these data; a pass checks them, and finds the mean of their features.
+        """Return the model for these data; a pass checks them, and computes the mean of their features.
 
-        With a ``centre`` (p,), which then is that mean, there is no pass: the family has to know its data.
+        With a ``centre`` (p,), which is that mean, there is no pass: the family must already know its data.
         """
         d = check_rows(source, self.n_components if centre is None else 1)
         model = self
@@ -156,7 +156,7 @@ class MixtureModel:
 
 
 def _read(shapes: Mapping[str, Any], params: Mapping[str, Any], prefix: str) -> Params:
-    """Return arrays of these shapes, in dicts as ``shapes`` has them, or refuse them by name."""
+    """Return arrays of these shapes, in dicts like ``shapes``; errors use their names."""
     if not isinstance(params, Mapping) or set(params) != set(shapes):
         got = ", ".join(map(str, params)) if isinstance(params, Mapping) else shown(params)
         raise ValueError(f"{prefix}params must have {', '.join(shapes)}, got {got or 'nothing'}.")

@@ -1,4 +1,4 @@
-"""One pass over the data for what families have to know of them: their columns, and the mean of T(y)."""
+"""One pass over the data for the needs of families: a summary of the columns, and the mean of T(y)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["columns_of", "moments_of", "width_of"]
 
 
 def columns_of(source: Source) -> Columns:
-    """Return what is to be known of the columns, by one pass; of a stored source, the first time.
+    """Return the summary of the columns, by one pass; a stored source caches it.
 
     >>> from swiftem.data import ArraySource
     >>> found = columns_of(ArraySource([[1.0, 2.0], [3.0, 6.0]]))
@@ -38,7 +38,7 @@ def columns_of(source: Source) -> Columns:
             y = two_dimensional(batch.y)
             if not isinstance(source, ArraySource):
                 check_size(y, int(batch.index[0]))
-            if origin is None:  # differences keep the digits that an offset of the data would take
+            if origin is None:  # differences do not lose digits to an offset of the data
                 origin = y[0].astype(np.float64)
             away = np.subtract(y, origin, order="C", dtype=np.float64)
             lowest = np.minimum(lowest, away.min(axis=0))
@@ -59,7 +59,7 @@ def _columns_of_unit(common: None, unit: Any, weight: Any, where: str) -> Column
 
 
 def _together(parts: list[Columns], weight: Array) -> Columns:
-    """Return the columns of all rows, of those of parts with a weight each.
+    """Return the summary of all rows, from those of parts with a weight each.
 
     >>> one = Columns(*(np.array([value]) for value in (0.0, 2.0, 1.0, 1.0)))
     >>> [float(part[0]) for part in _together([one, one._replace(mean=one.mean + 2.0)], np.ones(2))]
@@ -81,9 +81,9 @@ def width_of(source: Source) -> int:
 
 
 def moments_of(family: Family, source: Source) -> tuple[Array, Array]:
-    """Return mean and root mean square of the features, (p,) each; of a stored source, the first time.
+    """Return mean and root mean square of the features, (p,) each; a stored source caches them.
 
-    Rows are checked. Those of further channels have the factors that rows of the prior have.
+    Rows are checked. Features of further channels are multiplied by the factors of the prior's rows.
     """
     found, key = _found(source), f"features of {_key(family)}"
     if key not in found:
@@ -111,7 +111,7 @@ def _found(source: Source) -> dict[Any, Any]:
 
 
 def _key(value: Any) -> Any:
-    """Return a text that is another for a family with other fields."""
+    """Return a text that differs for families with different fields."""
     if isinstance(value, tuple):
         return tuple(map(_key, value))
     if isinstance(value, Family) and is_dataclass(value):

@@ -48,7 +48,7 @@ class PLSAModel:
     r"""Topics of documents and words of topics, equation (comp_like_plsa); a sample is a token.
 
     The penalty is :math:`-\alpha' \sum_{d,k} \log \theta_{dk} - \beta' \sum_{k,v} \log \theta_{kv}`. It is
-    relative to means over tokens: the pseudo-counts are n·α' and n·β'.
+    relative to means over tokens: the pseudo-counts are n·α' and n·β' (:meth:`from_counts`).
 
     Parameters
     ----------
@@ -76,6 +76,34 @@ class PLSAModel:
         check_int("n_topics", self.n_topics, minimum=1)
         check_real("alpha", self.alpha, minimum=0.0, maximum=STRONGEST)
         check_real("beta", self.beta, minimum=0.0, maximum=STRONGEST)
+
+    @classmethod
+    def from_counts(cls, n_topics: int, data: Any, *, alpha: float = 0.1, beta: float = 0.05) -> PLSAModel:
+        """Return the model with α and β in counts, as in :class:`swiftem.PLSA`, for given data.
+
+        Parameters
+        ----------
+        n_topics : int
+            K.
+        data : sparse, shape (D, V), tuple (documents, words) of integers, or Source
+            The training data: n is its number of tokens, or the sum of its weights.
+        alpha, beta : float
+            Counts added to each document's topics and to each topic's words: n·α' and n·β'.
+
+        Examples
+        --------
+        >>> import scipy.sparse as sp
+        >>> from swiftem import models
+        >>> counts = sp.csr_array([[3, 2, 0, 0], [0, 0, 4, 1]])
+        >>> models.PLSAModel.from_counts(2, counts, alpha=0.1, beta=0.05)
+        PLSAModel(n_topics=2, alpha=0.01, beta=0.005)
+        """
+        from swiftem.data.as_source import as_source
+
+        total = as_source(data).total_weight
+        for name, value in (("alpha", alpha), ("beta", beta)):
+            check_real(name, value, minimum=0.0, maximum=STRONGEST)
+        return cls(n_topics, alpha=alpha / total, beta=beta / total)
 
     def theta(self, *, doc_topic: ArrayLike, topic_word: ArrayLike) -> PLSATheta:
         """Return validated parameters for this model.

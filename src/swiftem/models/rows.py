@@ -50,11 +50,11 @@ def check_size(y: NDArray[Any], start: int = 0) -> None:
 
 
 def check_extent(largest: float, dtype: np.dtype[Any]) -> None:
-    """Refuse rows whose largest absolute value has no finite square."""
+    """Raise ValueError if the square of the largest absolute value is not finite."""
     most = LARGEST_FLOAT32 if dtype == np.float32 else LARGEST
     if largest > most:
         raise ValueError(
-            f"data must lie between {-most:g} and {most:g} where they are {dtype}, got {largest:g}: take "
+            f"data must lie between {-most:g} and {most:g} if they are {dtype}, got {largest:g}: use "
             "another unit."
         )
 

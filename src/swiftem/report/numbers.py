@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import floor, isfinite, log10
 
-__all__ = ["counted", "likelihood", "power_of_ten", "seconds_text", "short", "signed", "times"]
+__all__ = ["counted", "likelihood", "power_of_ten", "seconds_text", "share_text", "short", "signed", "times"]
 
 SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
@@ -62,6 +62,15 @@ def counted(number: int, thing: str) -> str:
     ('1 epoch', '5 epochs')
     """
     return f"{number:,} {thing}" + ("" if number == 1 else "s")
+
+
+def share_text(share: float) -> str:
+    """Return the share of a topic, formatted for tables and pages.
+
+    >>> share_text(0.12345)
+    '12.3%'
+    """
+    return f"{share:.1%}"
 
 
 def seconds_text(seconds: float) -> str:

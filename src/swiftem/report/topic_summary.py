@@ -137,7 +137,7 @@ def summarise_topics(
     lengths = np.asarray(corpus.counts.sum(axis=1), dtype=np.float64).ravel()
     doc_topic = np.asarray(model.transform(corpus.counts) if shares is None else shares)
     components = np.asarray(model.components_)
-    prevalence = lengths @ doc_topic / lengths.sum()
+    prevalence = np.asarray(model.topic_prevalence())
     coherence = np.asarray(model.coherence(corpus.counts, measure="npmi"))
     names = corpus.word_names()
     marginal = prevalence @ components

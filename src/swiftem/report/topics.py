@@ -12,7 +12,7 @@ import numpy as np
 
 from swiftem.report.drawing import panel_svg, plain_axes
 from swiftem.report.method_names import style_of
-from swiftem.report.numbers import seconds_text
+from swiftem.report.numbers import seconds_text, share_text
 from swiftem.report.page import STYLE, html_page, settings_table
 from swiftem.report.section import Panel
 from swiftem.report.topic_summary import Topic, TopicSummary, TopicWord
@@ -161,7 +161,7 @@ def _overview_row(topic: Topic, largest: float) -> str:
         f'<li><a href="#topic-{topic.number}">topic {topic.number}</a>'
         f'<span class="names">{escape(topic.name(5))}</span>'
         f'<span class="place"><span class="bar" style="width:{width:.1f}%"></span></span>'
-        f'<span class="number">{_percent(topic.prevalence)}</span></li>\n'
+        f'<span class="number">{share_text(topic.prevalence)}</span></li>\n'
     )
 
 
@@ -178,7 +178,7 @@ def _card(topic: Topic) -> str:
     typical = f'<h4>Most typical documents</h4><ul class="typical">{documents}</ul>' if documents else ""
     return (
         f'<article class="card" id="topic-{topic.number}"><h3>{escape(topic.name())}</h3>'
-        f'<p class="about">topic {topic.number} · {_percent(topic.prevalence)} of all '
+        f'<p class="about">topic {topic.number} · {share_text(topic.prevalence)} of all '
         f"words{escape(coherence)}</p>"
         '<table class="words"><thead><tr><th scope="col" class="word">word</th><th aria-hidden="true"></th>'
         '<th scope="col" class="narrow">share of topic</th><th scope="col" class="narrow">its uses '

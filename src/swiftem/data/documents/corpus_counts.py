@@ -100,11 +100,14 @@ class Texts(NamedTuple):
         The documents; names of their files, titles, or their positions in the file.
     notes : list of str
         Sentences on what was left out or guessed.
+    column : str
+        Their column in a table; empty if they are not from a table.
     """
 
     texts: list[str]
     names: list[str]
     notes: list[str]
+    column: str = ""
 
 
 def beginning(text: str) -> str:

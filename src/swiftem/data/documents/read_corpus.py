@@ -15,6 +15,7 @@ from swiftem.data.documents.corpus_counts import CorpusCounts, Texts, beginning,
 from swiftem.data.documents.formats.corpus_format import FORMATS, recognise
 from swiftem.data.documents.formats.count_matrix import read_count_matrix
 from swiftem.data.documents.formats.line_documents import document_lines, read_lda_c
+from swiftem.data.documents.formats.no_text import check_texts, without_others
 from swiftem.data.documents.formats.text_folder import read_folder
 from swiftem.data.documents.formats.text_table import read_text_csv, read_text_parquet
 from swiftem.data.documents.formats.uci_documents import read_bag_of_words
@@ -39,6 +40,7 @@ def read_corpus(
     vocabulary: str | os.PathLike[str] | None = None,
     known_words: Sequence[str] | None = None,
     leave_out: str | os.PathLike[str] | None = None,
+    as_text: bool = False,
 ) -> CorpusCounts:
     r"""Return the word counts of a corpus in a file or folder.
 
@@ -62,6 +64,9 @@ def read_corpus(
         Count only these words, in this order: those of a fitted model.
     leave_out : str or path, optional
         A subfolder of a folder of texts that is not read, for example the one for results.
+    as_text : bool
+        Whether to accept what looks like markup, source code, data or single words as text. By default it is
+        an error, or left out of a folder that has mostly texts, with a note.
 
     Returns
     -------
@@ -71,7 +76,8 @@ def read_corpus(
     Raises
     ------
     OSError, ValueError
-        If the corpus cannot be read; the message names the file, and the line if there is one.
+        If the corpus cannot be read or has no texts; the message names the file, and the line if there is
+        one.
 
     Examples
     --------
@@ -100,6 +106,8 @@ def read_corpus(
         counted = COUNTS[format](place, vocabulary)
         return counted if known_words is None else match_words(counted, known_words, str(place))
     texts = _texts(place, format, text_column, leave_out)
+    if not as_text:
+        texts = _only_texts(place, format, texts)
     return count_texts(texts, n_words, stop_words, known_words=known_words, source=str(place), format=format)
 
 
@@ -114,6 +122,17 @@ def _texts(
         return read_text_parquet(path, text_column)
     found = document_lines(path)
     return Texts([line for _, line in found], [f"line {number}" for number, _ in found], [])
+
+
+def _only_texts(path: Path, format: str, found: Texts) -> Texts:
+    """Return the documents that are texts; raise ValueError if there are none."""
+    if format == "folder":
+        kept, notes = without_others(str(path), found.names, found.texts)
+        texts, names = ([part[place] for place in kept] for part in (found.texts, found.names))
+        return Texts(texts, names, [*found.notes, *notes])
+    column = f" (column {found.column!r})" if found.column else ""
+    check_texts(f"{path}{column}", found.texts, path.name if format == "text" else "")
+    return found
 
 
 def count_texts(

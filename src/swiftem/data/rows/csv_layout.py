@@ -8,13 +8,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+from typing import BinaryIO
 
 from swiftem.data.documents.formats.lines import decode_line
 
 __all__ = ["CsvLayout", "is_missing", "layout_of", "number_in", "records"]
 
-DELIMITERS = ("\t", ";", ",")
-"""In this order: a decimal comma is no delimiter if there are semicolons."""
+DELIMITERS = ("\t", ";", ",", " ")
+"""In this order: a decimal comma is no delimiter if there are semicolons. A space is any white space."""
+PIECE = 1 << 18
+"""Bytes read at a time."""
 PEEKED = 1000
 """Number of records examined."""
 SNIFFED = 20
@@ -71,15 +74,34 @@ def number_in(cell: str, decimal: str = ".") -> float | None:
 
 
 def lines(file: Path) -> Iterator[str]:
-    """Yield the lines of a UTF-8 file; errors name the line."""
+    """Yield the lines of a UTF-8 file; errors name the line.
+
+    Lines end in LF, CRLF or CR, as in files from old Macs and some current tools.
+    """
     with file.open("rb") as stream:
-        for number, line in enumerate(stream, start=1):
+        for number, line in enumerate(_split(stream), start=1):
             yield decode_line(line, file, number)
+
+
+def _split(stream: BinaryIO) -> Iterator[bytes]:
+    """Yield the lines of a stream with their ends, of any kind."""
+    rest: list[bytes] = []
+    while piece := stream.read(PIECE):
+        rest.append(piece)
+        if b"\n" in piece or b"\r" in piece:
+            # The last line may continue, and a CR at its end may be half of a CRLF.
+            *whole, last = b"".join(rest).splitlines(keepends=True)
+            yield from whole
+            rest = [last]
+    yield from b"".join(rest).splitlines(keepends=True)
 
 
 def records(file: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
     """Yield the number of the line (from 1) that a record ends in, and its cells; empty lines are skipped."""
-    reader = csv.reader(lines(file), delimiter=delimiter, skipinitialspace=True)
+    found = lines(file)
+    reader = csv.reader(
+        map(_spaced, found) if delimiter == " " else found, delimiter=delimiter, skipinitialspace=True
+    )
     try:
         for cells in reader:
             if len(cells) > 1 or (cells and cells[0].strip()):
@@ -88,6 +110,11 @@ def records(file: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
         raise ValueError(
             f"{file} must be a table in CSV, got something else in line {reader.line_num} ({error})."
         ) from None
+
+
+def _spaced(line: str) -> str:
+    """Return a line whose cells are separated by spaces, with repeated spaces replaced by one."""
+    return line.replace("\t", " ").strip()
 
 
 def layout_of(file: Path) -> CsvLayout:
@@ -117,14 +144,20 @@ def _delimiter(file: Path) -> str:
     sniffed = [line for line in islice(lines(file), SNIFFED) if line.strip()]
     widths: dict[str, list[int]] = {}
     for delimiter in DELIMITERS:
+        these = map(_spaced, sniffed) if delimiter == " " else sniffed
         try:
-            widths[delimiter] = [len(cells) for cells in csv.reader(sniffed, delimiter=delimiter) if cells]
+            reader = csv.reader(these, delimiter=delimiter, skipinitialspace=True)
+            widths[delimiter] = [len(cells) for cells in reader if cells]
         except csv.Error:
             widths[delimiter] = []
         found = widths[delimiter]
         if found and found[0] > 1 and len(set(found)) == 1:
             return delimiter
-    return max(reversed(DELIMITERS), key=lambda delimiter: (widths[delimiter] or [0])[0])
+    # Names of columns may have spaces: they delimit only if the lines below have as many.
+    by_space = widths.pop(" ") or [0]
+    likeliest = max(reversed(DELIMITERS[:-1]), key=lambda delimiter: (widths[delimiter] or [0])[0])
+    is_spaced = by_space[0] > 1 and 2 * by_space.count(by_space[0]) > len(by_space)
+    return " " if is_spaced and (widths[likeliest] or [0])[0] <= 1 else likeliest
 
 
 def _decimal(delimiter: str, peeked: list[list[str]]) -> str:

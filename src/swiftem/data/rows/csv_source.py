@@ -10,6 +10,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
+from math import nan
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -21,11 +22,12 @@ from swiftem.data.fingerprint import file_hash
 from swiftem.data.rows.csv_layout import CsvLayout, is_missing, layout_of, number_in, records
 from swiftem.data.rows.stored_source import Chunk, FileSource, weighted
 from swiftem.data.rows.table_columns import (
-    Column,
     Columns,
+    Wanted,
     choose_columns,
     first_bad_cell,
     label,
+    what_helps,
     what_it_is,
 )
 from swiftem.data.sample_weight import bad_weights, wanted_of_weight
@@ -58,6 +60,8 @@ class CsvSource(FileSource):
         Columns to use; by default all numeric ones.
     weight : name or number, optional
         The column of weights; rows of weight zero are ignored.
+    drop : sequence of names or numbers, optional
+        Columns that are not data.
     window : int, optional
         Rows within which draws are shuffled; by default as many as fit into 16 MiB.
 
@@ -76,11 +80,9 @@ class CsvSource(FileSource):
     access: ClassVar[Access] = "sequential"
     reading: ClassVar[int] = 32 * 10**6
 
-    def _look(
-        self, file: Path, columns: Sequence[Column] | None, weight: Column | None
-    ) -> tuple[Sequence[str], Columns, CsvLayout]:
+    def _look(self, file: Path, wanted: Wanted) -> tuple[Sequence[str], Columns, CsvLayout]:
         layout = layout_of(file)
-        return layout.names, choose_columns(file, layout.names, layout.unfit, columns, weight), layout
+        return layout.names, choose_columns(file, layout.names, layout.unfit, wanted), layout
 
     def _survey(self) -> None:
         """Count the rows and sum the weights; find the files that pyarrow cannot read."""
@@ -132,17 +134,28 @@ class CsvSource(FileSource):
 
 
 def read_csv(
-    file: Path, columns: Sequence[Column] | None, weights: Column | None
-) -> tuple[NDArray[Any], NDArray[Any] | None, Columns, CsvLayout]:
-    """Return rows (n, d) in float64, weights (n,), the choice of columns and the layout."""
+    file: Path, wanted: Wanted, allow_missing: bool = False
+) -> tuple[NDArray[Any], NDArray[Any] | None, Columns, list[str] | None, CsvLayout]:
+    """Return rows (n, d) in float64, weights (n,), the choice of columns, labels and the layout.
+
+    A cell marked as missing is NaN with ``allow_missing``, otherwise an error.
+    """
     layout = layout_of(file)
-    chosen = choose_columns(file, layout.names, layout.unfit, columns, weights)
+    chosen = choose_columns(file, layout.names, layout.unfit, wanted)
     try:
         pieces = list(by_pyarrow(file, layout, chosen, at_once=True))
     except StumbledError:
-        pieces = list(by_python(file, layout, chosen))
+        pieces = list(by_python(file, layout, chosen, allow_missing))
     found = np.concatenate([*pieces, np.empty((0, len(chosen.all)))])
-    return *_chunk(found, chosen.weights is not None), chosen, layout
+    labels = None if chosen.label is None else _labels(file, layout, chosen.label)
+    return *_chunk(found, chosen.weights is not None), chosen, labels, layout
+
+
+def _labels(file: Path, layout: CsvLayout, number: int) -> list[str]:
+    """Return the cells of a column unchanged; the file is known to be a table."""
+    return [
+        cells[number].strip() for line, cells in records(file, layout.delimiter) if line > layout.header_lines
+    ]
 
 
 def _chunk(found: Array, is_weighted: bool) -> Chunk:
@@ -206,8 +219,11 @@ def _options(layout: CsvLayout, chosen: Columns, **reading: Any) -> dict[str, An
     }
 
 
-def by_python(file: Path, layout: CsvLayout, chosen: Columns) -> Iterator[Array]:
-    """Yield the columns (., len(chosen.all)) in pieces, or raise an error with the line."""
+def by_python(file: Path, layout: CsvLayout, chosen: Columns, allow_missing: bool = False) -> Iterator[Array]:
+    """Yield the columns (., len(chosen.all)) in pieces, or raise an error with the line.
+
+    With ``allow_missing``, cells without a value are NaN.
+    """
     width, wanted, decimal = len(layout.unfit), chosen.all, layout.decimal
     flat = array("d")
     for line, cells in records(file, layout.delimiter):
@@ -219,6 +235,9 @@ def by_python(file: Path, layout: CsvLayout, chosen: Columns) -> Iterator[Array]
                 f"got {_cells(len(cells))} in line {line}."
             )
         for number in wanted:
+            if allow_missing and is_missing(cells[number]):
+                flat.append(nan)
+                continue
             value = number_in(cells[number], decimal)
             # An infinity minus itself is NaN, and NaN is not equal to anything.
             if value is None or value - value != 0.0:
@@ -243,10 +262,10 @@ def _complaint(file: Path, cell: str, value: float | None, name: str, line: int)
     where = f"in column {name!r}, line {line}"
     if is_missing(cell):
         got = f"a missing value ({cell.strip()})" if cell.strip() else "a missing value"
-        return f"{file} must have a number in every cell, got {got} {where}: remove or fill in such lines."
+        return f"{file} must have a number in every cell, got {got} {where}: {what_helps(None, 'lines')}"
     if value is None:
         shown = cell if len(cell) <= 40 else cell[:37] + "..."
         return (
             f"{file} must have a number in every cell, got {shown!r} {where}: correct it, or omit the column."
         )
-    return f"{file} must hold finite numbers, got {what_it_is(value)} {where}: remove or replace such lines."
+    return f"{file} must hold finite numbers, got {what_it_is(value)} {where}: {what_helps(value, 'lines')}"

@@ -15,7 +15,16 @@ from swiftem.data.fingerprint import fingerprint
 from swiftem.data.rows.npy_header import read_npy_header
 from swiftem.data.rows.row_reader import RowReader
 from swiftem.data.rows.stored_source import Chunk, StoredSource, weighted
-from swiftem.data.rows.table_columns import Column, Columns, choose_columns, first_bad_cell, what_it_is
+from swiftem.data.rows.table_columns import (
+    Column,
+    Columns,
+    Wanted,
+    as_label,
+    choose_columns,
+    first_bad_cell,
+    what_helps,
+    what_it_is,
+)
 from swiftem.data.sample_weight import bad_weights, checked_weights, read_sample_weight
 from swiftem.data.source import Access, Batch
 
@@ -44,6 +53,8 @@ class NpySource(StoredSource):
         Columns to use; by default all except the weights.
     weight : int, optional
         The column of weights.
+    drop : sequence of int, optional
+        Columns that are not data.
     sample_weight : array-like, shape (n,), optional
         Weights of all rows, instead of a column.
     window : int, optional
@@ -69,6 +80,7 @@ class NpySource(StoredSource):
         columns: Sequence[Column] | None = None,
         weight: Column | None = None,
         *,
+        drop: Sequence[Column] = (),
         sample_weight: ArrayLike | None = None,
         window: int | None = None,
     ) -> None:
@@ -87,7 +99,7 @@ class NpySource(StoredSource):
                     f"got {_width(array)}."
                 )
         width = 1 if first.ndim == 1 else first.shape[1]
-        chosen = choose_columns(Path(self._labels[0]), (), [""] * width, columns, weight)
+        chosen = choose_columns(Path(self._labels[0]), (), [""] * width, Wanted(columns, weight, drop))
         self._columns = None if chosen.data == tuple(range(width)) else list(chosen.data)
         self._weight_column = chosen.weights
         small = all(array.dtype in (np.float32, np.float16) for array in self._arrays)
@@ -253,29 +265,31 @@ def _width(array: NDArray[Any]) -> str:
 def _not_finite(label: str, value: Any, row: int, column: int | None) -> ValueError:
     return ValueError(
         f"{label} must hold finite numbers, got {what_it_is(value)} in row {row}, column {column} "
-        "(both from 0): remove or replace such rows."
+        f"(both from 0): {what_helps(value)}"
     )
 
 
 def read_npy(
-    file: Path, columns: Sequence[Column] | None, weights: Column | None
-) -> tuple[NDArray[Any], NDArray[Any] | None, Columns]:
-    """Return rows (n, d), weights (n,) and the choice of columns.
+    file: Path, wanted: Wanted, allow_missing: bool = False
+) -> tuple[NDArray[Any], NDArray[Any] | None, Columns, list[str] | None]:
+    """Return rows (n, d), weights (n,), the choice of columns and labels.
 
-    Rows that are float32 or float64 and used as a whole stay in the file.
+    Rows that are float32 or float64 and used as a whole stay in the file. NaN is an error, unless
+    ``allow_missing``.
     """
     array = open_npy(file)
     if array.ndim == 1:
         array = array[:, None]
-    chosen = choose_columns(file, (), [""] * array.shape[1], columns, weights)
+    chosen = choose_columns(file, (), [""] * array.shape[1], wanted)
     whole = chosen.data == tuple(range(array.shape[1]))
     values = _native(array if whole else array[:, chosen.data])
     weight = None if chosen.weights is None else as_doubles(array[:, chosen.weights])
     for part, numbers in ((values, chosen.data), (weight, (chosen.weights,))):
-        bad = None if part is None else first_bad_cell(part.reshape(len(part), -1))
+        bad = None if part is None else first_bad_cell(part.reshape(len(part), -1), allow_missing)
         if part is not None and bad is not None:
             raise _not_finite(str(file), part.reshape(len(part), -1)[bad], bad[0], numbers[bad[1]])
-    return values, weight, chosen
+    labels = None if chosen.label is None else [as_label(cell) for cell in array[:, chosen.label].tolist()]
+    return values, weight, chosen, labels
 
 
 def open_npy(file: Path) -> NDArray[Any]:

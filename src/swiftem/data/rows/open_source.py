@@ -13,10 +13,10 @@ from swiftem.data.rows.csv_source import CsvSource
 from swiftem.data.rows.npy_source import NpySource
 from swiftem.data.rows.parquet_source import ParquetSource
 from swiftem.data.rows.stored_source import StoredSource
-from swiftem.data.rows.table_columns import Column
+from swiftem.data.rows.table_columns import Column, Wanted
 from swiftem.data.rows.tables import ENDINGS, TEXT, find_table, said_whose
 
-__all__ = ["are_paths", "open_source"]
+__all__ = ["are_paths", "open_source", "table_files"]
 
 
 def are_paths(data: Any) -> bool:
@@ -36,6 +36,7 @@ def open_source(
     columns: Sequence[Column] | None = None,
     weight: Column | None = None,
     *,
+    drop: Sequence[Column] = (),
     window: int | None = None,
 ) -> StoredSource:
     r"""Return the rows of files as a source: they are read on demand, not loaded.
@@ -49,6 +50,8 @@ def open_source(
         The columns to use, in this order; by default all numeric ones.
     weight : name or number, optional
         A column of weights, which is then not part of the data.
+    drop : sequence of names or numbers, optional
+        Columns that are not data.
     window : int, optional
         Rows within which draws are shuffled; by default as many as fit into 16 MiB. See
         :class:`swiftem.data.draws.BlockDraws`.
@@ -78,14 +81,15 @@ def open_source(
     >>> source.n, result.passes
     (500, 4.0)
     """
-    if isinstance(columns, str):
-        raise TypeError(f"columns must be a sequence of names or numbers, got the string {columns!r}.")
+    Wanted(columns, weight, drop)  # rejects a name instead of a list, before any file is opened
     if isinstance(path, np.ndarray):
-        return NpySource(path, columns, weight, window=window)
+        return NpySource(path, columns, weight, drop=drop, window=window)
     if not are_paths(path):
         what = "an empty one" if isinstance(path, list | tuple) and not path else type(path).__name__
         raise TypeError(f"path must be the name of a file or folder, or a list of them, got {what}.")
-    files = [file for part in (path if isinstance(path, list | tuple) else [path]) for file in _files(part)]
+    files = [
+        file for part in (path if isinstance(path, list | tuple) else [path]) for file in table_files(part)
+    ]
     endings = [find_table(file)[1] for file in files]
     kinds = {"text" if ending in TEXT else ending for ending in endings}
     if len(kinds) > 1:
@@ -93,11 +97,11 @@ def open_source(
         raise ValueError(f"{other} must have the format of {files[0]}: all files of a fit have one format.")
     kind: Any = {"text": CsvSource, ".npy": NpySource, ".parquet": ParquetSource}[kinds.pop()]
     with said_whose(files[0] if len(files) == 1 else Path(f"{files[0]} or another of {len(files)} files")):
-        source: StoredSource = kind(files, columns, weight, window=window)
+        source: StoredSource = kind(files, columns, weight, drop=drop, window=window)
     return source
 
 
-def _files(path: str | os.PathLike[str]) -> list[Path]:
+def table_files(path: str | os.PathLike[str]) -> list[Path]:
     """Return a file, or the tables in a folder."""
     file = Path(path)
     if not file.is_dir():

@@ -14,11 +14,13 @@ from numpy.typing import NDArray
 from swiftem.data.fingerprint import file_hash
 from swiftem.data.rows.stored_source import Chunk, FileSource, weighted
 from swiftem.data.rows.table_columns import (
-    Column,
     Columns,
+    Wanted,
+    as_label,
     choose_columns,
     first_bad_cell,
     label,
+    what_helps,
     what_it_is,
 )
 from swiftem.data.sample_weight import checked_weights
@@ -48,6 +50,8 @@ class ParquetSource(FileSource):
         Columns to use; by default all numeric ones.
     weight : name or number, optional
         The column of weights; rows of weight zero are ignored.
+    drop : sequence of names or numbers, optional
+        Columns that are not data.
     window : int, optional
         Rows within which draws are shuffled, rounded up to whole row groups; by default as many as fit into
         16 MiB.
@@ -68,10 +72,10 @@ class ParquetSource(FileSource):
     reading: ClassVar[int] = 40 * 10**6
 
     def _look(
-        self, file: Path, columns: Sequence[Column] | None, weight: Column | None
+        self, file: Path, wanted: Wanted
     ) -> tuple[Sequence[str], Columns, tuple[np.dtype[Any], list[int]]]:
         with opened(file) as stored:
-            names, chosen, kind = chosen_of(file, stored, columns, weight)
+            names, chosen, kind = chosen_of(file, stored, wanted)
             rows = [stored.metadata.row_group(g).num_rows for g in range(stored.metadata.num_row_groups)]
             if sum(rows) != stored.metadata.num_rows:
                 raise other_rows(file, stored.metadata.num_rows)
@@ -184,11 +188,13 @@ def _numbered(file: Path, batches: Any, start: int, end: int) -> Iterator[tuple[
 
 
 def _rows(
-    file: Path, batch: Any, names: Sequence[str], chosen: Columns, kind: np.dtype[Any], start: int
-) -> tuple[NDArray[Any], NDArray[Any] | None]:
-    """Return a batch as rows (b, d) and weights (b,), or raise an error for numbers that are not finite."""
+    file: Path, batch: Any, names: Sequence[str], chosen: Columns, kind: np.dtype[Any], start: int,
+    allow_missing: bool = False,
+) -> tuple[NDArray[Any], NDArray[Any] | None]:  # fmt: skip
+    """Return a batch as rows (b, d) and weights (b,); raise an error for numbers that are not finite."""
     columns = [
-        numbers_of(file, batch.column(names[number]), label(names, number), start) for number in chosen.all
+        numbers_of(file, batch.column(names[number]), label(names, number), start, allow_missing)
+        for number in chosen.all
     ]
     y = np.empty((batch.num_rows, len(chosen.data)), dtype=kind)
     for place in range(len(chosen.data)):
@@ -197,30 +203,32 @@ def _rows(
 
 
 def read_parquet(
-    file: Path, columns: Sequence[Column] | None, weights: Column | None
-) -> tuple[NDArray[Any], NDArray[Any] | None, Columns]:
-    """Return rows (n, d), weights (n,) and the choice of columns; float32 if that holds all columns.
+    file: Path, wanted: Wanted, allow_missing: bool = False
+) -> tuple[NDArray[Any], NDArray[Any] | None, Columns, list[str] | None]:
+    """Return rows (n, d), weights (n,), the choice of columns and labels; float32 if that holds all columns.
 
-    Index columns of pandas are left out.
+    Index columns of pandas are left out. A missing value is NaN with ``allow_missing``, else an error.
     """
     with opened(file) as stored:
-        names, chosen, kind = chosen_of(file, stored, columns, weights)
+        names, chosen, kind = chosen_of(file, stored, wanted)
         n = stored.metadata.num_rows
         check_rows(file, n, len(chosen.all), "read it in pieces with open_source")
         values = np.empty((n, len(chosen.data)), dtype=kind)
         weight = None if chosen.weights is None else np.empty(n)
         read = stored.iter_batches(columns=[names[number] for number in chosen.all])
         for start, batch in _numbered(file, read, 0, n):
-            y, of_batch = _rows(file, batch, names, chosen, kind, start)
+            y, of_batch = _rows(file, batch, names, chosen, kind, start, allow_missing)
             values[start : start + len(y)] = y
             if weight is not None:
                 weight[start : start + len(y)] = of_batch
-    return values, weight, chosen
+        labels = None
+        if chosen.label is not None:
+            cells = stored.read(columns=[names[chosen.label]]).column(0).to_pylist()
+            labels = ["" if cell is None else as_label(cell) for cell in cells]
+    return values, weight, chosen, labels
 
 
-def chosen_of(
-    file: Path, stored: Any, columns: Sequence[Column] | None, weights: Column | None
-) -> tuple[list[str], Columns, np.dtype[Any]]:
+def chosen_of(file: Path, stored: Any, wanted: Wanted) -> tuple[list[str], Columns, np.dtype[Any]]:
     """Return the names of all columns of an open file, the choice, and the smallest type that holds it."""
     schema = stored.schema_arrow
     names = [str(name) for name in schema.names]
@@ -231,7 +239,7 @@ def chosen_of(
     if not names or stored.metadata.num_rows == 0:
         got = f"{stored.metadata.num_rows} rows of {len(names)} columns"
         raise ValueError(f"{file} must have at least one row and one column, got {got}.")
-    chosen = choose_columns(file, names, unfit, columns, weights)
+    chosen = choose_columns(file, names, unfit, wanted)
     for number in chosen.all:
         why = _unfit(schema.types[number])
         if why:
@@ -308,23 +316,29 @@ def other_rows(file: Path, rows: int) -> ValueError:
     return ValueError(f"{file} must have {rows:,} rows, as its metadata say, got others: it is damaged.")
 
 
-def numbers_of(file: Path, column: Any, name: str, start: int) -> NDArray[Any]:
-    """Return an Arrow column as an array; raise an error for the first row, from ``start``, not finite."""
+def numbers_of(file: Path, column: Any, name: str, start: int, allow_missing: bool = False) -> NDArray[Any]:
+    """Return an Arrow column as an array; raise an error for the first row, from ``start``, not finite.
+
+    With ``allow_missing``, missing values are NaN.
+    """
     import pyarrow as pa
     from pyarrow import types
 
-    bad, what = None, "a missing value"
-    if column.null_count:
+    bad, what, value = None, "a missing value", None
+    if column.null_count and not allow_missing:
         bad = int(np.argmax(column.is_null().to_numpy(zero_copy_only=False)))
     else:
         if types.is_decimal(column.type):
             column = column.cast(pa.float64())
         found = column.to_numpy(zero_copy_only=False)
-        place = first_bad_cell(found[:, None])
+        if allow_missing:
+            found = np.asarray(found, dtype=np.float32 if found.dtype == np.float32 else np.float64)
+        place = first_bad_cell(found[:, None], allow_missing)
         if place is None:
             return np.asarray(found)
-        bad, what = place[0], what_it_is(found[place[0]])
+        bad, value = place[0], found[place[0]]
+        what = what_it_is(value)
     raise ValueError(
         f"{file} must hold finite numbers, got {what} in column {name!r}, row {start + bad} (from 0): "
-        "remove or replace such rows."
+        f"{what_helps(value)}"
     )

@@ -15,7 +15,7 @@ from swiftem._checks import check_int
 from swiftem._typing import Array, Index
 from swiftem.data.rows.read_ahead import read_ahead
 from swiftem.data.rows.row_reader import RowReader
-from swiftem.data.rows.table_columns import Column, Columns, check_same_columns, label, left_out_of
+from swiftem.data.rows.table_columns import Column, Columns, Wanted, check_same_columns, label, left_out_of
 from swiftem.data.source import Access, Batch
 
 __all__ = ["Chunk", "FileSource", "Layout", "StoredSource", "rechunk", "weighted"]
@@ -171,14 +171,16 @@ class FileSource(StoredSource):
         columns: Sequence[Column] | None = None,
         weight: Column | None = None,
         *,
+        drop: Sequence[Column] = (),
         window: int | None = None,
     ) -> None:
         super().__init__(window)
+        wanted = Wanted(columns, weight, drop)
         self._files = [Path(file) for file in (files if isinstance(files, list | tuple) else [files])]
         self._choices: list[Columns] = []
         self._looked: list[Any] = []
         for file in self._files:
-            names, chosen, looked = self._look(file, columns, weight)
+            names, chosen, looked = self._look(file, wanted)
             labels = tuple(label(names, place) for place in chosen.data)
             if not self._choices:
                 self._names, first = names, labels
@@ -191,9 +193,7 @@ class FileSource(StoredSource):
         self._survey()
 
     @abstractmethod
-    def _look(
-        self, file: Path, columns: Sequence[Column] | None, weight: Column | None
-    ) -> tuple[Sequence[str], Columns, Any]:
+    def _look(self, file: Path, wanted: Wanted) -> tuple[Sequence[str], Columns, Any]:
         """Return the names of all columns of a file, the choice, and further information."""
 
     @abstractmethod

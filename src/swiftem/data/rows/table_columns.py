@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from swiftem.data.documents.formats.lines import whole_number
 
 __all__ = [
-    "Column", "Columns", "UnknownColumnError", "check_same_columns", "choose_columns", "first_bad_cell",
-    "label", "left_out_of", "shortened", "what_it_is",
+    "Column", "Columns", "UnknownColumnError", "Wanted", "as_label", "check_same_columns", "choose_columns",
+    "first_bad_cell", "label", "left_out_of", "shortened", "what_helps", "what_it_is",
 ]  # fmt: skip
 
 Column = str | int
@@ -27,11 +27,40 @@ CELLS = 1 << 20
 
 
 class UnknownColumnError(ValueError):
-    """A requested column does not exist; ``argument`` is its argument: columns or weights."""
+    """A requested column does not exist, or has two purposes.
+
+    ``argument`` is the argument that named it: columns, weights, drop or label.
+    """
 
     def __init__(self, sentence: str, argument: str) -> None:
         super().__init__(sentence)
         self.argument = argument
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """The user's choice of columns of a table.
+
+    Attributes
+    ----------
+    columns : sequence of names or numbers, or None
+        The columns of data; None for all numeric ones.
+    weights, label : name or number, or None
+        The columns of weights and of labels, which are not data.
+    drop : sequence of names or numbers
+        Columns that are not data.
+    """
+
+    columns: Sequence[Column] | None = None
+    weights: Column | None = None
+    drop: Sequence[Column] = ()
+    label: Column | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("columns", "drop"):
+            given = getattr(self, name)
+            if isinstance(given, str):
+                raise TypeError(f"{name} must be a sequence of names or numbers, got the string {given!r}.")
 
 
 @dataclass(frozen=True)
@@ -48,16 +77,19 @@ class Columns:
         Index of the column of weights.
     left_out : dict of str to str
         Columns that were not requested by name and cannot be data, with the reason.
+    label : int or None
+        Index of the column of labels.
     """
 
     data: tuple[int, ...]
     names: tuple[str, ...]
     weights: int | None
     left_out: dict[str, str]
+    label: int | None = None
 
     @property
     def all(self) -> tuple[int, ...]:
-        """Indices of all columns that must be read, the weights last."""
+        """Indices of all columns that must be read as numbers, the weights last."""
         return self.data if self.weights is None else (*self.data, self.weights)
 
 
@@ -68,6 +100,15 @@ def label(names: Sequence[str], number: int) -> str:
     ('a', 'column 1')
     """
     return names[number] if number < len(names) and names[number] else f"column {number}"
+
+
+def as_label(cell: Any) -> str:
+    """Return a cell of a column of labels as text; whole numbers without a point.
+
+    >>> as_label(2.0), as_label(0.25), as_label("red")
+    ('2', '0.25', 'red')
+    """
+    return f"{cell:.12g}" if isinstance(cell, float) else str(cell)
 
 
 def shortened(words: Sequence[str], most: int = LISTED) -> str:
@@ -107,13 +148,7 @@ def check_same_columns(first: Path, columns: Sequence[str], file: Path, others: 
         )
 
 
-def choose_columns(
-    file: Path,
-    names: Sequence[str],
-    unfit: Sequence[str],
-    columns: Sequence[Column] | None,
-    weights: Column | None,
-) -> Columns:
+def choose_columns(file: Path, names: Sequence[str], unfit: Sequence[str], wanted: Wanted) -> Columns:
     """Return the choice, or raise an error.
 
     Parameters
@@ -124,23 +159,34 @@ def choose_columns(
         Names of all columns, or empty if the table has none.
     unfit : sequence of str, one for each column
         Why a column cannot be data; empty if it can.
-    columns : sequence of names or numbers, optional
-        The columns to use; by default all that can be data.
-    weights : name or number, optional
-        The column of weights.
+    wanted : Wanted
+        The user's choice.
     """
-    weight = None if weights is None else _find(file, names, len(unfit), weights, "weights")
+
+    def find(column: Column, argument: str) -> int:
+        return _find(file, names, len(unfit), column, argument)
+
+    columns = wanted.columns
+    weight = None if wanted.weights is None else find(wanted.weights, "weights")
+    labels = None if wanted.label is None else find(wanted.label, "label")
+    dropped = [find(column, "drop") for column in wanted.drop]
     left_out: dict[str, str] = {}
+    if weight is not None and labels == weight:
+        raise UnknownColumnError(
+            f"label must not be the column of the weights, got {label(names, weight)!r}.", "label"
+        )
     if columns is None:
-        others = [number for number in range(len(unfit)) if number != weight]
-        data = [number for number in others if not unfit[number]]
-        left_out = {label(names, number): unfit[number] for number in others if unfit[number]}
+        rest = [number for number in range(len(unfit)) if number not in (weight, labels, *dropped)]
+        data = [number for number in rest if not unfit[number]]
+        left_out = {label(names, number): unfit[number] for number in rest if unfit[number]}
         if not data:
             found = shortened([f"{name} ({why})" for name, why in left_out.items()])
-            got = f"got {found}" if left_out else "got none except the weights"
+            others = ["the weights"] * (weight is not None) + ["the labels"] * (labels is not None)
+            others += ["dropped columns"] * bool(dropped)
+            got = f"got {found}" if left_out else f"got none except {' and '.join(others)}"
             raise ValueError(f"{file} must have a numeric column, {got}.")
     else:
-        data = [_find(file, names, len(unfit), column, "columns") for column in columns]
+        data = [find(column, "columns") for column in columns]
         if not data:
             raise UnknownColumnError("columns must name at least one column, got none.", "columns")
         if len(set(data)) < len(data):
@@ -148,18 +194,19 @@ def choose_columns(
             raise UnknownColumnError(
                 f"columns must be distinct, got {label(names, twice)!r} twice.", "columns"
             )
-        if weight in data:
-            raise UnknownColumnError(
-                f"columns must not include the weights, got {label(names, data[data.index(weight)])!r}.",
-                "columns",
-            )
-    labels = tuple(label(names, number) for number in data)
-    if len(set(labels)) < len(labels):
-        twice_named = next(name for name in labels if labels.count(name) > 1)
+        taken = {weight: "the weights", labels: "the labels"} | dict.fromkeys(dropped, "dropped columns")
+        for number, what in taken.items():
+            if number is not None and number in data:
+                raise UnknownColumnError(
+                    f"columns must not include {what}, got {label(names, number)!r}.", "columns"
+                )
+    labelled = tuple(label(names, number) for number in data)
+    if len(set(labelled)) < len(labelled):
+        twice_named = next(name for name in labelled if labelled.count(name) > 1)
         raise ValueError(
             f"{file} must have distinct names for its columns, got {twice_named!r} twice: rename one."
         )
-    return Columns(tuple(data), labels if names else (), weight, left_out)
+    return Columns(tuple(data), labelled if names else (), weight, left_out, labels)
 
 
 def _find(file: Path, names: Sequence[str], width: int, column: Column, argument: str) -> int:
@@ -198,8 +245,8 @@ def _unknown(file: Path, names: Sequence[str], width: int, column: str) -> str:
     return f"{file} has no column {column!r}: it has {shortened(all_names)}."
 
 
-def first_bad_cell(values: NDArray[Any]) -> tuple[int, int] | None:
-    """Return row and column of the first NaN or infinity, or None.
+def first_bad_cell(values: NDArray[Any], allow_missing: bool = False) -> tuple[int, int] | None:
+    """Return row and column of the first NaN or infinity, or None; with ``allow_missing`` of an infinity.
 
     >>> import numpy as np
     >>> first_bad_cell(np.array([[0.0, 1.0], [2.0, np.nan]]))
@@ -209,9 +256,10 @@ def first_bad_cell(values: NDArray[Any]) -> tuple[int, int] | None:
         return None
     rows = max(1, CELLS // max(1, values.shape[1]))
     for start in range(0, len(values), rows):
-        finite = np.isfinite(values[start : start + rows])
-        if not finite.all():
-            row, column = np.argwhere(~finite)[0]
+        here = values[start : start + rows]
+        bad = np.isinf(here) if allow_missing else ~np.isfinite(here)
+        if bad.any():
+            row, column = np.argwhere(bad)[0]
             return start + int(row), int(column)
     return None
 
@@ -223,3 +271,16 @@ def what_it_is(value: Any) -> str:
     'an infinity'
     """
     return "NaN" if np.isnan(value) else "an infinity"
+
+
+def what_helps(value: float | None, what: str = "rows") -> str:
+    """Return the advice for rows or lines with a number that is not finite; None is a missing value.
+
+    >>> what_helps(float("inf"))
+    'remove or replace such rows.'
+    >>> what_helps(None, "lines")
+    'fill in such lines, or skip them (read_table has skip_missing=True).'
+    """
+    if value is None or np.isnan(value):
+        return f"fill in such {what}, or skip them (read_table has skip_missing=True)."
+    return f"remove or replace such {what}."

@@ -1,1 +1,1 @@
-"""Rows that are cut into units, which workers read: Dask collections and large files."""
+"""Rows divided into units, which workers read: Dask collections and large files."""

@@ -38,11 +38,11 @@ def units_of(data: Any, sample_weight: Any = None, *, client: Any = None) -> Uni
     Parameters
     ----------
     data : dask array (n, d), dask data frame, Delayed or list of them
-        Chunks along the columns must be one; lengths may be unknown, and chunks empty.
+        The columns must be in one chunk; lengths may be unknown, and chunks empty.
     sample_weight : dask array (n,) or series, or list of Delayed, optional
-        Cut like the rows.
+        Chunked like the rows.
     client : distributed.Client, optional
-        Who computes; by default the current client, or this process if there is none.
+        The client that computes; by default the current client, or this process if there is none.
     """
     from dask.base import tokenize
 
@@ -61,7 +61,7 @@ def parts_of(name: str, data: Any) -> list[Any]:
     """Return the chunks of a collection as Delayed objects."""
     if not is_planned(data):
         raise TypeError(
-            f"{name} must be a Dask collection that is cut like the rows, got {type(data).__name__}."
+            f"{name} must be a Dask collection that is chunked like the rows, got {type(data).__name__}."
         )
     if isinstance(data, list | tuple):
         return list(data)
@@ -80,7 +80,7 @@ def parts_of(name: str, data: Any) -> list[Any]:
 
 
 def current_pool(client: Any = None) -> Pool:
-    """Return who does the tasks: a client that is given or current, else this process."""
+    """Return the executor of the tasks: a given or the current client, else this process."""
     if client is None:
         try:
             from distributed import Client
@@ -96,17 +96,17 @@ def current_pool(client: Any = None) -> Pool:
 def open_units(
     path: Any, columns: Sequence[Column] | None = None, weight: Column | None = None, *, client: Any = None
 ) -> UnitSource:
-    """Return the rows of files as units, which workers read: only names travel.
+    """Return the rows of files as units, which workers read: only file names are sent.
 
     Parameters
     ----------
     path : path, pattern such as ``"part-*.parquet"``, or sequence of them
-        Parquet files, of which each row group is a unit, or ``.npy`` files, of which each 16 MiB are one.
-        Workers must find them by the same names.
+        Parquet files, with each row group a unit, or ``.npy`` files, with units of 16 MiB. Workers must find
+        them by the same names.
     columns, weight
         As in :func:`swiftem.data.open_source`.
     client : distributed.Client, optional
-        Who reads; by default the current client, or this process if there is none.
+        The client that reads; by default the current client, or this process if there is none.
 
     Examples
     --------

@@ -1,8 +1,8 @@
-"""Tasks of units by the workers of a Dask cluster.
+"""Tasks of units on the workers of a Dask cluster.
 
-Tasks are pure and units are tasks too, so that what dies with a worker is computed again, to the same bits.
+Tasks are pure and units are tasks too, so that results lost with a worker are recomputed with the same bits.
 Nothing is scattered, pinned or kept by an actor: these are lost with their worker. Parameters are sent as a
-task of their own, once per pass.
+separate task, once per pass.
 """
 
 from __future__ import annotations
@@ -26,30 +26,30 @@ __all__ = ["ClusterError", "DaskPool"]
 log = logging.getLogger(__name__)
 
 NO_WORKER, NO_SCHEDULER = 10.0, 15.0
-"""Seconds without workers before a warning says so; without the scheduler before a run ends."""
+"""Seconds without workers before a warning; seconds without the scheduler before a run ends."""
 NOTICED = 2.0
-"""Seconds after which a client has noticed that its scheduler is gone."""
+"""Seconds after which a client has noticed the loss of its scheduler."""
 SLOW = 2.0
-"""A task that takes so many times the median is started again elsewhere."""
+"""A task that takes this multiple of the median is started again elsewhere."""
 LEAST_WAIT = 1.0
-"""Seconds that a task has at least before that."""
+"""Minimum duration of a task, in seconds, before that."""
 MOST_DEATHS = 10
-"""Times that a task is started again after its workers died."""
+"""How many times a task is started again after its workers died."""
 SHARE = 0.5
-"""Of the memory of the cluster, that units may take to be kept there."""
+"""Share of the cluster's memory in which units may be kept."""
 
 
-class ClusterError(RuntimeError):
-    """The cluster cannot go on: the scheduler is lost, or workers die at one unit again and again."""
+class ClusterError(ConnectionError):
+    """The cluster cannot continue: the scheduler is lost, or workers die repeatedly at one unit."""
 
 
 class DaskPool:
-    """Does tasks on the workers of a client's cluster.
+    """Runs tasks on the workers of a client's cluster.
 
     Parameters
     ----------
     client : distributed.Client
-        Of the cluster; workers must be able to import swiftem.
+        Client of the cluster; workers must be able to import swiftem.
     """
 
     def __init__(self, client: Any) -> None:
@@ -59,7 +59,7 @@ class DaskPool:
         self._check_alike()
 
     def _check_alike(self) -> None:
-        """Warn if workers differ in what the last bits of a result depend on."""
+        """Warn if workers differ in properties that the last bits of a result depend on."""
         kinds = set(map(str, self.client.run(_kind).values()))
         if len(kinds) > 1:
             warn(
@@ -69,7 +69,7 @@ class DaskPool:
             )
 
     def hold(self, work: list[tuple[Any, ...]], size: float | None) -> list[tuple[Any, ...]]:
-        """Return the work with planned units kept in the memory of the workers, if half of it is enough."""
+        """Return the work with lazy units kept in the memory of the workers, if half of it is enough."""
         limits = [
             found["memory_limit"] for found in self.client.scheduler_info(n_workers=-1)["workers"].values()
         ]
@@ -93,14 +93,14 @@ class DaskPool:
 
         try:
             return _Map(self, function, common, work, name).results(check)
-        # What a client without its scheduler raises depends on what it was about to do.
+        # The error of a client without its scheduler depends on its current operation.
         except (OSError, TimeoutError, CancelledError, RuntimeError) as error:
             if isinstance(error, ClusterError) or self._is_there():
                 raise
             raise _lost(self.client) from error
 
     def _is_there(self) -> bool:
-        """Tell whether the scheduler is there, or soon again: the client takes a moment to notice."""
+        """Tell whether the scheduler is connected, or soon again: the client takes a moment to notice."""
         began = running = perf_counter()
         while self.client.status != "closed" and perf_counter() - began < NO_SCHEDULER:
             sleep(0.1)
@@ -167,7 +167,7 @@ class _Map:
         return self._found
 
     def _submit(self, numbers: list[int], attempt: int) -> list[Any]:
-        """Start tasks of units, with keys of their own."""
+        """Start tasks of units, with unique keys."""
         keys = [
             f"{self._name}-{self._token}-{number}" + (f"-{attempt}" if attempt else "") for number in numbers
         ]
@@ -189,11 +189,11 @@ class _Map:
         return list(futures)
 
     def _take(self, future: Any, done: Any) -> None:
-        """Keep the result of a task that has ended, or start it again if its workers died."""
+        """Store the result of a task that has ended, or start it again if its workers died."""
         from distributed import KilledWorker
 
         number = self._futures.pop(future)
-        if number not in self._left:  # another attempt was quicker
+        if number not in self._left:  # another attempt was faster
             return
         if future.status == "finished":
             try:
@@ -219,7 +219,7 @@ class _Map:
             done.add(again)
 
     def _slow(self) -> list[Any]:
-        """Start tasks again that take long, if all tasks have begun."""
+        """Start slow tasks again, if all tasks have begun."""
         if len(self._left) > sum(self._client.nthreads().values()):
             return []
         numbers = sorted(self._left - self._again)
@@ -229,7 +229,7 @@ class _Map:
 
 
 class _Shared:
-    """What all tasks have in common, and the threads of each host."""
+    """The common argument of all tasks, and the threads of each host."""
 
     def __init__(self, threads: dict[str, int], common: Any) -> None:
         self.threads, self.common = threads, common
@@ -240,7 +240,7 @@ def _same(value: Any) -> Any:
 
 
 def _timed(function: Callable[..., Any], shared: _Shared, *item: Any) -> tuple[float, Any]:
-    """Return how long a task took, and its result."""
+    """Return the duration of a task, and its result."""
     from distributed import get_worker
 
     threads = shared.threads.get(_host(get_worker().address), 1)
@@ -260,7 +260,7 @@ def _host(address: str) -> str:
 
 
 def _threads_by_host(client: Any) -> dict[str, int]:
-    """Return how many threads a kernel gets on each host: its cores, shared by the threads of its workers."""
+    """Return the threads of a kernel on each host: its cores, shared by the threads of its workers."""
     found: dict[str, int] = {}
     for worker, threads in client.nthreads().items():
         found[_host(worker)] = found.get(_host(worker), 0) + threads
@@ -269,7 +269,7 @@ def _threads_by_host(client: Any) -> dict[str, int]:
 
 
 def _kind() -> tuple[str, ...]:
-    """Return what the last bits of a result depend on."""
+    """Return the properties that the last bits of a result depend on."""
     import scipy
 
     return platform.processor() or platform.machine(), np.__version__, scipy.__version__

@@ -1,4 +1,4 @@
-"""Who does the tasks of units: this process."""
+"""Execution of the tasks of units in this process."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["LocalPool", "Pool"]
 
 
 class Pool(Protocol):
-    """Does a pure function of units, here or elsewhere."""
+    """Runs a pure function of units, here or elsewhere."""
 
     def map(
         self, function: Callable[..., Any], common: Any, work: Sequence[tuple[Any, ...]], *,
@@ -20,20 +20,21 @@ class Pool(Protocol):
         Parameters
         ----------
         function : callable
-            Of a module, so that it can be found by name elsewhere; its results depend on its arguments alone.
+            A function of a module, so that it can be found by name elsewhere; results depend only on its
+            arguments.
         common : object
             The same for all items: it is sent once.
         work : sequence of tuple
             The items.
         name : str
-            Of the tasks, for people.
+            Name of the tasks, for messages.
         check : callable
-            Called now and then; it may raise, and nothing is left running.
+            Called regularly; it may raise, and no task is left running.
         """
         ...
 
     def hold(self, work: list[tuple[Any, ...]], size: float | None) -> list[tuple[Any, ...]]:
-        """Return the work with what is planned kept in memory, if rows of ``size`` bytes fit there."""
+        """Return the work with lazy units kept in memory, if rows of ``size`` bytes fit."""
         ...
 
 
@@ -56,12 +57,12 @@ class LocalPool:
         return found
 
     def hold(self, work: list[tuple[Any, ...]], size: float | None) -> list[tuple[Any, ...]]:
-        """Return the work as it is: the process may have other plans for its memory."""
+        """Return the work unchanged: the process may need its memory for other things."""
         return work
 
 
 def _here(value: Any) -> Any:
-    """Return a planned object, computed in this thread; others as they are."""
+    """Return a lazy object, computed in this thread; others unchanged."""
     if not hasattr(value, "__dask_graph__"):
         return value
     return value.compute(scheduler="synchronous")

@@ -1,4 +1,4 @@
-"""A unit: a fixed cut of rows, as a task reads it, and what a first look at it finds."""
+"""A unit: a fixed part of the rows, as read by a task, and its summary."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ BLOCK = 4096
 
 
 class FileBlock(NamedTuple):
-    """A block of a file, a row group of Parquet for example: its name travels, and the worker reads it.
+    """A block of a file, such as a row group of Parquet: its name is sent, and the worker reads it.
 
     Attributes
     ----------
@@ -29,7 +29,7 @@ class FileBlock(NamedTuple):
     columns, weight : tuple or None, and name, number or None
         As in :func:`swiftem.data.open_source`.
     number : int
-        Of the block.
+        Index of the block.
     """
 
     files: tuple[str, ...]
@@ -39,7 +39,7 @@ class FileBlock(NamedTuple):
 
 
 class Looked(NamedTuple):
-    """What a first pass finds in a unit.
+    """Summary of a unit by a first pass.
 
     Attributes
     ----------
@@ -50,9 +50,9 @@ class Looked(NamedTuple):
     largest : float
         Largest absolute value.
     names : tuple of str
-        Of the columns, if they have names.
+        Names of the columns, if there are any.
     dtype : str
-        Of the rows.
+        Type of the rows.
     """
 
     rows: int
@@ -70,7 +70,7 @@ def _opened(files: tuple[str, ...], columns: tuple[Any, ...] | None, weight: Any
 
 
 def read_unit(unit: Any, weight: Any = None, where: str = "data") -> ArraySource | None:
-    """Return the rows of a unit in arrays that are aligned, or None if no row has weight.
+    """Return the rows of a unit in aligned arrays, or None if no row has weight.
 
     Parameters
     ----------
@@ -79,20 +79,20 @@ def read_unit(unit: Any, weight: Any = None, where: str = "data") -> ArraySource
     weight : ndarray (b,), column of a data frame, or None
         Their weights.
     where : str
-        How errors call the unit.
+        Name of the unit in errors.
     """
     if isinstance(unit, FileBlock):
         rows, of_rows = _opened(*unit[:3]).block(unit.number)
     else:
         rows = _numbers(unit, where)
         of_rows = None if weight is None else np.asarray(weight, dtype=np.float64).reshape(-1)
-    # Arrays that came over the network may not be aligned: their sums would differ in the last bits.
+    # Arrays from the network may not be aligned: their sums would differ in the last bits.
     rows = np.require(rows, requirements=["C", "A", "W"])
     if rows.ndim != 2:
         raise ValueError(f"{where} must have rows and columns, got an array of shape {rows.shape}.")
     if of_rows is not None:
         if len(of_rows) != len(rows):
-            raise ValueError(f"sample_weight must be cut like the rows: {len(rows)} rows and "
+            raise ValueError(f"sample_weight must be chunked like the rows: {len(rows)} rows and "
                              f"{len(of_rows)} weights in {where}.")  # fmt: skip
         of_rows = np.require(of_rows, np.float64, ["C", "A", "W"])
         check_weights(f"sample_weight of {where}", of_rows, "row")
@@ -102,7 +102,7 @@ def read_unit(unit: Any, weight: Any = None, where: str = "data") -> ArraySource
 
 
 def _numbers(table: Any, where: str) -> NDArray[Any]:
-    """Return a block as floating-point numbers, or name the row that has none."""
+    """Return a block as floating-point numbers; errors name the row."""
     values = table.to_numpy() if hasattr(table, "to_numpy") else table
     found = as_numbers(where, values)
     rows = found if found.dtype in (np.float32, np.float64) else found.astype(np.float64)
@@ -114,12 +114,12 @@ def _numbers(table: Any, where: str) -> NDArray[Any]:
 
 
 def look(common: None, unit: Any, weight: Any, where: str) -> Looked:
-    """Return what the first pass has to know of a unit; rows that cannot be used raise ValueError."""
+    """Return the summary of a unit; invalid rows raise ValueError."""
     names = () if isinstance(unit, FileBlock) else tuple(map(str, getattr(unit, "columns", ())))
     source = read_unit(unit, weight, where)
     if source is None:
         return Looked(0, 0.0, None, 0.0, names, "")
-    origin = source.y[0].astype(np.float64)  # sums of differences keep the digits that an offset would take
+    origin = source.y[0].astype(np.float64)  # sums of differences do not lose digits to an offset
     total = np.zeros(len(origin))
     for batch in source.blocks(BLOCK):
         total += batch.weight @ np.subtract(batch.y, origin, order="C")
@@ -128,7 +128,7 @@ def look(common: None, unit: Any, weight: Any, where: str) -> Looked:
 
 
 def sample(seed: tuple[int, ...], unit: Any, weight: Any, where: str, count: int) -> tuple[Any, Any]:
-    """Return ``count`` different rows of a unit, drawn at random, and their weights or None."""
+    """Return ``count`` distinct rows of a unit, drawn at random, and their weights or None."""
     source = read_unit(unit, weight, where)
     assert source is not None, "units without rows are not sampled"
     index = np.sort(np.random.default_rng(seed).choice(source.n, count, replace=False))

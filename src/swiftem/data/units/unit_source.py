@@ -1,9 +1,9 @@
-r"""Units as samples: stochastic methods draw them, and remember the statistics of each.
+r"""Units as samples: stochastic methods draw them, and store the statistics of each.
 
 A unit u of rows with weights w has the mean statistics :math:`\bar s_u(\theta) = W_u^{-1} \sum_i w_i
 s_i(\theta)` and the weight :math:`W_u = \sum_i w_i`. Their weighted mean is that of all rows, so that em is
-exact, and iem, sem-vr and fiem run on Algorithm 1 with n = number of units: what they remember is P × q
-numbers, however many rows there are.
+exact, and iem, sem-vr and fiem run on Algorithm 1 with n = number of units: their memory is P × q numbers,
+however many rows there are.
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ __all__ = ["UnitSource"]
 
 
 class UnitSource:
-    """Units of rows, in an order that is part of the data.
+    """Units of rows; their order is part of the data.
 
-    Use :func:`swiftem.data.open_units` for files, or give a Dask collection where data are asked for.
+    Use :func:`swiftem.data.open_units` for files, or pass a Dask collection as data.
 
     Parameters
     ----------
     units : sequence
-        Arrays (b, d), data frames, planned ones (Delayed), or blocks of files.
+        Arrays (b, d), data frames, lazy ones (Delayed), or blocks of files.
     weights : sequence, optional
-        Of the rows of each unit, cut alike.
+        Weights of the rows of each unit, divided like them.
     pool : Pool, optional
-        Who reads the units; by default this process.
+        Executor that reads the units; by default this process.
     token : str
-        Names the data: it changes when they do.
+        Identifies the data: it changes if they change.
     size : float, optional
-        Of all rows in bytes, if it is known before they are read.
+        Bytes of all rows, if known before they are read.
 
     Attributes
     ----------
@@ -74,10 +74,10 @@ class UnitSource:
         all_weights = [None] * len(units) if weights is None else list(weights)
         if len(all_weights) != len(units):
             raise ValueError(
-                f"sample_weight must be cut like the rows, into {len(units)} units, got {len(all_weights)}."
+                f"sample_weight must be chunked like the rows, in {len(units)} units, got {len(all_weights)}."
             )
         self.is_weighted = weights is not None
-        #: What a task needs of each unit: the unit, its weights, and how errors call it.
+        #: Arguments of a task for each unit: the unit, its weights, and its name in errors.
         self.work = list(zip(units, all_weights, places, strict=True))
         if size is not None:
             self.work = self.pool.hold(self.work, size)
@@ -110,24 +110,24 @@ class UnitSource:
         self.dtype: np.dtype[Any] = np.result_type(*{np.dtype(one.dtype) for one in self.looks})
 
     def take(self, index: Index) -> Batch:
-        """Return units by number: ``y`` holds the numbers, the rows stay where they are."""
+        """Return units by index: ``y`` has the indices, the rows are not moved."""
         index = np.asarray(index)
         return Batch(index, self.weight[index], index)
 
     def blocks(self, rows: int) -> Iterator[Batch]:
-        """Yield the numbers of all units in order, at most ``rows`` at a time."""
+        """Yield the indices of all units in order, at most ``rows`` at a time."""
         for start in range(0, self.n, rows):
             yield self.take(np.arange(start, min(start + rows, self.n)))
 
     def fingerprint(self) -> str:
-        """Return a text that changes when the cut, the lengths, the weights or the means of the units do."""
+        """Return a text that changes if the division, lengths, weights or means of the units change."""
         digest = blake2b(self._token.encode(), digest_size=16)
         for part in (self.lengths, self.weight, np.array([one.mean for one in self.looks])):
             digest.update(np.ascontiguousarray(part).data)
         return digest.hexdigest()
 
     def sample(self, most: int, seed: int) -> ArraySource:
-        """Return at most about ``most`` rows, each unit's share of them drawn at random, as an array.
+        """Return at most about ``most`` rows, a random share of each unit, as an array.
 
         The same seed gives the same rows, wherever they are read.
         """
@@ -141,12 +141,12 @@ class UnitSource:
 
     @cached_property
     def some(self) -> ArraySource:
-        """Rows for starts, for looks at a fit and for components that are re-initialised."""
+        """Rows for starts, for evaluations of a fit and for re-initialised components."""
         return self.sample(SAMPLE, 0)
 
 
 SAMPLE = 50_000
-"""Rows that are kept at the client, about, at most."""
+"""Approximate maximum number of rows kept at the client."""
 
 
 def _sample(common: None, seed: int, number: int, unit: Any, weight: Any, where: str, count: int) -> Any:

@@ -2,8 +2,8 @@
 
 Indicators of codes are never formed. With codes k_1, k_2, ... of a sample, its logits are
 T(y)·φ + table[k_1] + table[k_2] + ... + c, and its responsibilities are added to rows k_1, k_2, ... of the
-sums: what that costs does not depend on the number of levels. A block goes column by column, so that the part
-of the table that a column has stays in a cache.
+sums: the cost does not depend on the number of levels. A block is processed column by column, so that a
+column's part of the table stays in a cache.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from swiftem.engine.numba.softmax import add_rows, exponentiate, normalise, shif
 __all__ = ["Work", "evaluate", "full_pass", "make_work", "statistics"]
 
 NEAR, FAR = 16_384, 65_536
-"""Responsibilities in a block, with small tables and with large ones: they fit into a cache with them."""
+"""Responsibilities per block, for small and for large tables: both fit into a cache."""
 LARGE = 32_768
-"""Numbers of a table from which on it is large."""
+"""Number of entries from which a table is large."""
 
 
 class Work(NamedTuple):
@@ -32,7 +32,7 @@ class Work(NamedTuple):
     rows : ndarray, shape (b, M)
         Logits, then exponentials, then responsibilities.
     largest, totals : ndarray, shape (b,)
-        What the likelihood needs: largest logit, and sum of exponentials relative to it.
+        For the likelihood: largest logit, and sum of exponentials relative to it.
     sums1, sums2 : ndarray, shapes (M,) and (p, M)
         A block's sums of r and r·T(y).
     """
@@ -45,7 +45,7 @@ class Work(NamedTuple):
 
 
 def make_work(n_components: int, p: int, levels: int) -> Work:
-    """Return arrays for blocks of the size that suits these numbers.
+    """Return arrays for blocks of a size suitable for these numbers.
 
     >>> make_work(n_components=32, p=2, levels=10).rows.shape
     (512, 32)
@@ -87,7 +87,7 @@ def scatter(rows: Any, codes: Any, first: Any, table: Any) -> None:
 
 @helper
 def _e_step(y: Any, codes: Any, first: Any, theta: Any, work: Any, rows: Any) -> None:
-    """Write the responsibilities of samples ``first`` and on into ``rows`` (b, M)."""
+    """Write the responsibilities of samples from ``first`` on into ``rows`` (b, M)."""
     if y.shape[1]:
         np.dot(y[first : first + len(rows)], theta.phi, rows)
     else:
@@ -102,7 +102,7 @@ def _e_step(y: Any, codes: Any, first: Any, theta: Any, work: Any, rows: Any) ->
 def _add_statistics(
     y: Any, codes: Any, first: Any, rows: Any, work: Any, total1: Any, total2: Any, total3: Any
 ) -> None:
-    """Add Σ_t rows_t, T(y_t)·rows_t and what codes have of ``rows`` (b, M), weighted, to the totals."""
+    """Add Σ_t rows_t, T(y_t)·rows_t and the sums of codes of ``rows`` (b, M), weighted, to the totals."""
     add_rows(rows, work.sums1)
     total1 += work.sums1
     if y.shape[1]:
@@ -113,7 +113,7 @@ def _add_statistics(
 
 @helper
 def _remember(rows: Any, first: Any, memory: Any) -> None:
-    """Write ``rows`` (b, M) into the memory, from row ``first`` on, and take from it what it can hold."""
+    """Write ``rows`` (b, M) into the memory, from ``first`` on, and replace them by its rounded values."""
     for t in range(len(rows)):
         for m in range(rows.shape[1]):
             memory[first + t, m] = rows[t, m]
@@ -127,9 +127,9 @@ def full_pass(
 ) -> Any:  # fmt: skip
     """Add statistics of samples to ``total1`` (M,), ``total2`` (p, M) and ``total3`` (L, M).
 
-    ``y`` (n, p) are the dense features, ``codes`` (k, n) the indicators that are one, all of them from 0 to
-    L − 1, and ``memory`` a twin (n, M) for responsibilities, or (0, M); what it can hold is what counts.
-    Return the log-likelihood.
+    ``y`` (n, p) are the dense features, ``codes`` (k, n) the indicators that are one, all of them from 0 to L
+    − 1, and ``memory`` a twin (n, M) for responsibilities, or (0, M); its rounded values are used. Return the
+    log-likelihood.
     """
     block, log_likelihood = len(work.largest), 0.0
     for first in range(0, len(y), block):
@@ -177,7 +177,7 @@ def evaluate(
 def statistics(
     y: Any, codes: Any, given: Any, weight: Any, work: Any, total1: Any, total2: Any, total3: Any
 ) -> None:
-    """Add what ``given`` (n, M), responsibilities or differences, times ``weight`` (n,), has to the totals.
+    """Add the weighted statistics of ``given`` (n, M), responsibilities or differences, to the totals.
 
     The rest as in :func:`full_pass`.
     """

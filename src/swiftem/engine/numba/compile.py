@@ -1,4 +1,4 @@
-"""The one place where kernels are compiled: options, disk cache, and the message about compiling.
+"""The one place where kernels are compiled: options, disk cache, the line that says so, and the clock.
 
 A kernel's cache is in a folder named after the content of all kernel files, so that a change of any of them,
 also of a helper that another file imports, can never run stale code. Numba's own key, date and size of the
@@ -10,13 +10,16 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numba
+from numba.core import event
 
 from swiftem._cache import is_writable, user_cache
+from swiftem._clock import compile_clock
 
 __all__ = [
     "cache_folder",
@@ -25,11 +28,21 @@ __all__ = [
     "inlined",
     "kernel",
     "reordered",
-    "say_when_compiling",
     "summed",
 ]
 
 log = logging.getLogger("swiftem")
+
+AT_LEAST = 1.0
+"""Seconds that something is compiled for before a line says so."""
+
+ABOUT: dict[str, tuple[str, int]] = {
+    "gaussian_batches.batches": ("steps of Gaussian mixtures", 15),
+    "gaussian_passes.full_pass": ("full passes over mixtures", 5),
+    "gaussian_passes.evaluate": ("scores of mixtures", 4),
+    "gaussian_passes.statistics": ("statistics of mixtures", 3),
+}
+"""What kernels that take longer are for, and about how many seconds they take."""
 
 OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
 REORDERED = {"reassoc", "nsz", "contract"}
@@ -102,15 +115,50 @@ def summed(function: Callable[..., Any]) -> Any:
 
 _FOLDER = cache_folder()
 _CACHED = is_writable(_FOLDER)
-_SAY = not _CACHED or not any(_FOLDER.rglob("*.nbi"))
 
 
-def say_when_compiling() -> None:
-    """Log one line, once, if kernels have not been compiled before, or cannot be cached."""
-    global _SAY
-    if _SAY:
-        _SAY = False
-        when = "for the first time on this machine: a few seconds, once"
-        if not _CACHED:
-            when = f"in memory, as {_FOLDER} cannot be written to: a few seconds in every process"
-        log.warning("swiftem compiles its kernels %s.", when)
+class _Listener(event.Listener):
+    """Stops the clock while something is compiled, and says what takes longer than a second.
+
+    What a kernel calls is compiled within it. Numba tells of nothing that it finds in the cache.
+    """
+
+    def __init__(self) -> None:
+        self._of_thread = threading.local()
+
+    def on_start(self, event: Any) -> None:
+        """Take note that Numba begins to compile."""
+        depth = getattr(self._of_thread, "depth", 0)
+        self._of_thread.depth = depth + 1
+        if depth:
+            return
+        compile_clock.stop()
+        function = event.data["dispatcher"].py_func
+        if function.__module__.startswith("swiftem."):  # not a function of the user's
+            self._of_thread.timer = timer = threading.Timer(AT_LEAST, _say, (function,))
+            timer.daemon = True
+            timer.start()
+
+    def on_end(self, event: Any) -> None:
+        """Take note that it has ended."""
+        self._of_thread.depth -= 1
+        if self._of_thread.depth:
+            return
+        compile_clock.go_on()
+        timer = self._of_thread.__dict__.pop("timer", None)
+        if timer is not None:
+            timer.cancel()
+
+
+def _say(function: Any) -> None:
+    """Log one line about what is being compiled."""
+    name = f"{function.__module__.rpartition('.')[2]}.{function.__name__}"
+    what, seconds = ABOUT.get(name, (name, None))
+    how_long = "a few seconds" if seconds is None else f"about {seconds} s"
+    when = "once on this machine"
+    if not _CACHED:
+        when = f"in every process, as {_FOLDER} cannot be written to"
+    log.warning("swiftem compiles %s: %s, %s.", what, how_long, when)
+
+
+event.register("numba:compile", _Listener())  # type: ignore[no-untyped-call]

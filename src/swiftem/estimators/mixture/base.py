@@ -11,7 +11,6 @@ from typing import Any, ClassVar, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
-from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
 from swiftem._checks import check_not_lazy
 from swiftem._typing import Array, Theta
@@ -25,6 +24,7 @@ from swiftem.estimators.history import History
 from swiftem.estimators.mixture.plan import METHOD_NAMES
 from swiftem.estimators.mixture.stored_rows import is_stored, open_rows
 from swiftem.estimators.model_content import ModelContent
+from swiftem.estimators.sklearn_parts import HasMethods, Interval, StrOptions
 from swiftem.estimators.validated import read_weights, validated
 from swiftem.methods import Method
 from swiftem.models.components import BoundComponents
@@ -139,6 +139,7 @@ class MixtureBase(BaseEstimator, ABC):  # type: ignore[misc]
     method_: str
     history_: History
     stationarity_: float
+    log_likelihood_: float
     n_features_in_: int
     feature_names_in_: NDArray[Any]
 
@@ -188,7 +189,8 @@ class MixtureBase(BaseEstimator, ABC):  # type: ignore[misc]
         self.n_features_in_ = d
         self.converged_, self.n_iter_, self.lower_bound_ = True, 0, -inf
         self.lower_bounds_ = []
-        self.method_, self.history_, self.stationarity_ = "given", History([]), np.nan
+        self.method_, self.history_ = "given", History([])
+        self.stationarity_ = self.log_likelihood_ = np.nan
 
     def _bind(self, source: Source) -> BoundComponents:
         """Return the model for rows outside a fit."""

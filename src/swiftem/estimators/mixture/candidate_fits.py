@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from math import inf, isfinite, nan
 from numbers import Real
-from time import perf_counter
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -14,8 +13,10 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 
 from swiftem._checks import check_not_lazy, shown
+from swiftem._clock import clock
 from swiftem._typing import Array
 from swiftem.data.rows.array_source import ArraySource
+from swiftem.estimators.fit_checkpoint import kept_apart
 from swiftem.estimators.mixture.gaussian_mixture import GaussianMixture
 from swiftem.estimators.mixture.mixture import Mixture
 from swiftem.estimators.mixture.scores import criteria
@@ -30,7 +31,10 @@ __all__ = ["GAUSSIAN", "KINDS", "AnyMixture", "CandidateFits", "Criterion", "Fit
 KINDS = ("full", "tied", "diag", "spherical")
 SAMPLE = 2000
 """Rows used to choose the component to split."""
-FIT = ("converged_", "n_iter_", "lower_bound_", "lower_bounds_", "method_", "history_", "stationarity_")
+FIT = (
+    "converged_", "n_iter_", "lower_bound_", "lower_bounds_", "method_", "history_", "stationarity_",
+    "log_likelihood_",
+)  # fmt: skip
 """Attributes of a fit that also hold for its mixture with one component doubled."""
 GAUSSIAN = "gaussian"
 """The family of :class:`swiftem.GaussianMixture`."""
@@ -130,7 +134,7 @@ class CandidateFits:
 
     def fit(self, kind: str, count: int, before: Fitted | None) -> Fitted:
         """Return the best fit with ``count`` components, at least as good as ``before``, which has fewer."""
-        began = perf_counter()
+        began = clock()
         words = np.random.SeedSequence(
             [self.seed, KINDS.index(kind) if kind in KINDS else len(KINDS), count]
         ).generate_state(1)
@@ -139,7 +143,7 @@ class CandidateFits:
         failed = ""
         for start in ("fresh", "split") if before is not None and self._splits else ("fresh",):
             try:
-                mixture = self._begin(kind, count, seed, before if start == "split" else None)
+                mixture = kept_apart(self._begin(kind, count, seed, before if start == "split" else None))
                 mixture.fit(self.X, sample_weight=self.weight)
             except ValueError as error:  # an ill-defined covariance, or fewer rows than components
                 failed = failed or " ".join(str(error).split())
@@ -147,7 +151,7 @@ class CandidateFits:
                 found[start] = mixture, self._log_likelihood(mixture)
         n_parameters = self._n_parameters(kind, count)
         if not found:
-            seconds = perf_counter() - began
+            seconds = clock() - began
             return Fitted(
                 Candidate(
                     kind, count, nan, nan, nan, nan, nan, n_parameters, False, 0, seconds, "", failed
@@ -242,7 +246,7 @@ class CandidateFits:
             getattr(mixture, "covariance_type", None) or mixture.family_.name, mixture.n_components,
             float(value), **values,
             log_likelihood=log_likelihood, n_parameters=n_parameters, converged=bool(mixture.converged_),
-            passes=int(mixture.n_iter_), seconds=perf_counter() - began, start=start, failed=failed,
+            passes=int(mixture.n_iter_), seconds=clock() - began, start=start, failed=failed,
         )  # fmt: skip
         return Fitted(row, mixture)
 

@@ -9,8 +9,6 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import _fit_context
-from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
@@ -21,7 +19,7 @@ from swiftem.budget import Budget, read_memory_limit
 from swiftem.data.rows.array_source import ArraySource
 from swiftem.data.units.collections import is_planned
 from swiftem.engine.threads import one_thread
-from swiftem.estimators.fit_checkpoint import FitCheckpoint, open_fit
+from swiftem.estimators.fit_checkpoint import CheckpointedClones, FitCheckpoint, open_fit
 from swiftem.estimators.history import History
 from swiftem.estimators.mixture.base import Past, Read, rows_of
 from swiftem.estimators.mixture.file import mixture_from_file, mixture_to_file
@@ -34,6 +32,7 @@ from swiftem.estimators.mixture.scores import MixtureScores
 from swiftem.estimators.mixture.stored_rows import blocks_of, is_stored
 from swiftem.estimators.model_content import ModelContent
 from swiftem.estimators.persistence import Persistent
+from swiftem.estimators.sklearn_parts import CallbackSupportMixin, _fit_context, with_callbacks
 from swiftem.estimators.watch import StartWatch, Watcher
 from swiftem.methods import EM
 from swiftem.problem import Problem, check_access
@@ -48,7 +47,7 @@ REFIT_PASSES = 50
 """Settings of the fits to a sample."""
 
 
-class MixtureEstimator(MixtureScores, Persistent, CallbackSupportMixin):  # type: ignore[misc]
+class MixtureEstimator(CheckpointedClones, MixtureScores, Persistent, CallbackSupportMixin):  # type: ignore[misc]
     """``fit``, ``partial_fit``, ``save`` and ``load`` of all mixtures."""
 
     @with_callbacks  # type: ignore[untyped-decorator]
@@ -119,7 +118,7 @@ class MixtureEstimator(MixtureScores, Persistent, CallbackSupportMixin):  # type
             if self._goes_on():
                 starts = [Start(self._theta(problem.bound.d), None, 0)]
             else:
-                with one_thread() if kernels == "numpy" else nullcontext():  # as passes have
+                with one_thread() if kernels == "numpy" else nullcontext():  # as in passes
                     if races:
                         starts = [raced_start(self, starting, random_state)]
                     else:
@@ -188,6 +187,7 @@ class MixtureEstimator(MixtureScores, Persistent, CallbackSupportMixin):  # type
             except KeyboardInterrupt:
                 fit.interrupted = True
         self.stationarity_ = fit.stationarity
+        self.log_likelihood_ = float(fitting.problem.bound.penalty(fit.theta) - fit.objective)
         if fit.reseeded:
             warn(
                 f"Components lost all rows or collapsed and were re-initialised, {fit.reseeded} "
@@ -266,7 +266,8 @@ class MixtureEstimator(MixtureScores, Persistent, CallbackSupportMixin):  # type
         self._set_theta(theta, read.X.dtype, online.model)
         self.converged_, self.method_, self.n_iter_ = False, "sem", online.n_batches
         self.lower_bound_, self.lower_bounds_ = online.bound, []
-        self.history_, self.stationarity_ = History([]), np.nan
+        self.history_ = History([])
+        self.stationarity_ = self.log_likelihood_ = np.nan
         return self
 
     def _fit_first(self, source: ArraySource, theta: Theta | None) -> Theta:

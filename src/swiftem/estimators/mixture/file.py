@@ -26,8 +26,8 @@ __all__ = ["mixture_from_file", "mixture_to_file"]
 PLAIN = (int, float, str, bool, type(None))
 SCHEDULES = {schedule.__name__: schedule for schedule in (constant, inverse, power, sample_size)}
 NUMBERS = {
-    "converged_": bool, "n_iter_": int, "lower_bound_": float, "stationarity_": float, "method_": str,
-    "n_features_in_": int,
+    "converged_": bool, "n_iter_": int, "lower_bound_": float, "stationarity_": float,
+    "log_likelihood_": float, "method_": str, "n_features_in_": int,
 }  # fmt: skip
 """Fitted attributes in the header, and their types."""
 ARRAYS = ("weights_init", "means_init", "precisions_init", "init_params")

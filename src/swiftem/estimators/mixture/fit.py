@@ -1,14 +1,14 @@
-"""Fits of a mixture, from one start each: em in a loop of its own, other methods by :func:`swiftem.run`."""
+"""Fits of a mixture, from one start each: em in its own loop, other methods by :func:`swiftem.run`."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
 from math import inf, nan
-from time import perf_counter
 from typing import Any, NamedTuple, Protocol, cast
 
 import numpy as np
 
+from swiftem._clock import clock
 from swiftem._typing import Array, Theta
 from swiftem.algorithm import run_problem
 from swiftem.certificate import certify
@@ -37,52 +37,52 @@ from swiftem.schedules import resolve
 __all__ = ["DegenerateComponentWarning", "Fit", "Fitting", "Watch"]
 
 MOST_RESEEDS = 3
-"""Components may be set anew so many times their number in a fit; then the data do not allow for them."""
+"""Maximum number of re-initialisations per component in a fit; then the data do not allow for them."""
 EM_PASSES = 20
-"""Of em, with larger steps, after a stochastic method is at rest. If they do not converge, the method goes
-on; after sem, whose noise does not end, em does."""
+"""Passes of em, with larger steps, after a stochastic method has converged. If they do not converge, the
+method continues; after sem, whose noise does not vanish, em does."""
 
 
 class Watch(Protocol):
-    """Who is told how a fit goes."""
+    """Observer of a fit."""
 
     def __call__(self, moment: Moment, theta: Theta) -> bool:
-        """Take note of a moment and its θ; return whether the fit has to stop."""
+        """Record a moment and its θ; return whether the fit must stop."""
         ...
 
     def check(self) -> None:
-        """Raise KeyboardInterrupt where somebody asked for it."""
+        """Raise KeyboardInterrupt after Ctrl-C."""
         ...
 
 
 @dataclass
 class Fit:
-    """Where a fit stands.
+    """State of a fit.
 
     Attributes
     ----------
     theta : NamedTuple
         The parameters.
     s : ndarray or None
-        The statistics that they are the M-step of, where they are one.
+        Their statistics, if they are the result of an M-step.
     moments : list of Moment
-        How it went.
+        History of the fit.
     bounds : list of float
-        Minus the objective after each pass of em, or each look of another method.
+        Minus the objective after each pass of em, or each evaluation of another method.
     passes : float
         E-step evaluations divided by n.
     rejected : int
-        Steps that would have left the model's domain.
+        Number of steps that would have left the model's domain.
     reseeded : int
-        How many times a component was set anew.
+        Number of re-initialisations of components.
     moves : int
-        Split-and-merge moves that were accepted before it.
+        Number of split-and-merge moves accepted before it.
     last_gain : float
-        Of the bound in the last pass of em.
+        Gain of the bound in the last pass of em.
     converged, interrupted : bool
         How it ended.
     objective, stationarity : float
-        Of all rows at θ, once :meth:`Fitting.certify` has found them.
+        Of all rows at θ, after :meth:`Fitting.certify`.
     """
 
     theta: Theta
@@ -101,7 +101,7 @@ class Fit:
 
     @property
     def bound(self) -> float:
-        """What fits are compared by: minus the objective of all rows, for em that before its last M-step."""
+        """Criterion for the best fit: minus the objective of all rows, for em that before its last M-step."""
         if np.isfinite(self.objective):
             return -self.objective
         return self.bounds[-1] if self.bounds else -inf
@@ -109,16 +109,16 @@ class Fit:
 
 @dataclass
 class Fitting:
-    """What all fits to the same data share.
+    """Shared inputs of all fits to the same data.
 
     Attributes
     ----------
     problem : Problem
-        Model and data, and what a run may take of memory.
+        Model and data, and the memory budget.
     plan : Plan
-        Which method.
+        The method.
     max_passes, tol : int and float
-        When to stop: the passes, and a gain of em in a pass
+        When to stop: the passes, and the gain of em per pass
         (see :mod:`swiftem.estimators.mixture.optima.remaining`).
     """
 
@@ -133,8 +133,8 @@ class Fitting:
     ) -> Fit:  # fmt: skip
         """Return the fit from a start.
 
-        ``last`` is where an earlier fit ended that it goes on from: its bound, and the last gain. ``keeper``
-        has its checkpoints.
+        ``last`` is the end of an earlier fit that it continues: its bound, and the last gain. ``keeper`` has
+        its checkpoints.
         """
         with keeper or NoStart() as kept:
             fit = Fit(start.theta, start.s, reseeded=start.empty, moves=start.moves)
@@ -155,26 +155,26 @@ class Fitting:
         return one.fit
 
     def certify(self, fit: Fit) -> None:
-        """Find the objective of all rows and the stationarity, by one more pass."""
+        """Compute the objective of all rows and the stationarity, by one more pass."""
         if self.max_passes > 0 and fit.s is not None and not fit.interrupted:
             fit.objective, fit.stationarity = certify(self.problem, fit.s, fit.theta)
 
 
 class _Run(NamedTuple):
-    """Where a run of a method stands within a fit.
+    """State of a run of a method within a fit.
 
     Attributes
     ----------
     is_start : bool
         Whether it is the pass before the method.
     n_iter : int
-        Iterations it may do.
+        Maximum number of iterations.
     spent, rejected : float and int
         Passes and rejected steps before it.
     last : tuple of int
-        k and rejected steps at the last look.
+        k and rejected steps at the last evaluation.
     ended : str
-        How it ended, as far as it did.
+        How it ended, if it did.
     """
 
     is_start: bool
@@ -192,7 +192,7 @@ class _OneFit:
         self._problem, self._bound = shared.problem, cast(BoundComponents, shared.problem.bound)
         self._shared, self._source, self._watch, self._keeper = shared, shared.problem.source, watch, keeper
         self._rng, self._seed = np.random.default_rng(seed), seed
-        self._began = perf_counter()
+        self._began = clock()
         self._runs = 0
         self._run_now: _Run | None = None
         self._kept_run: _Run | None = None
@@ -201,14 +201,14 @@ class _OneFit:
         self.fit = fit
 
     def resume(self) -> bool:
-        """Go on from where the fit was left, if it was; return whether it had ended."""
+        """Restore the saved state of the fit, if there is one; return whether it had ended."""
         kept = self._keeper.load()
         if kept is None:
             return False
         with self._keeper.reading():
             self.fit = Fit(**kept["fit"])
             check_start(self._bound, self.fit.theta, self.fit.s)
-            self._began = perf_counter() - kept["seconds"]
+            self._began = clock() - kept["seconds"]
             self._runs = kept["runs"]
             if kept["remaining"] is not None:
                 self._remaining = Remaining(self._shared.tol, rows_of(self._source), *kept["remaining"])
@@ -217,23 +217,23 @@ class _OneFit:
             return bool(kept["is_over"])
 
     def _place(self, look: Look | None = None, *, is_over: bool = False) -> dict[str, Any]:
-        """Return where the fit stands."""
+        """Return the state of the fit."""
         remaining = self._remaining
         return {
             "fit": {part.name: getattr(self.fit, part.name) for part in fields(Fit)}, "is_over": is_over,
-            "seconds": perf_counter() - self._began, "runs": self._runs,
+            "seconds": clock() - self._began, "runs": self._runs,
             "remaining": None if remaining is None else (remaining.last_bound, remaining.last_gain),
             "run": self._run_now, "look": None if look is None else look.state(),
             "rng": self._rng.bit_generator.state,
         }  # fmt: skip
 
     def keep_end(self) -> None:
-        """Keep the end of the fit."""
+        """Save the end of the fit."""
         if not self.fit.interrupted:
             self._keeper.save(lambda: self._place(is_over=True), is_end=True)
 
     def batch_em(self, last: tuple[float, float]) -> None:
-        """Batch EM, from where it was left, or where an earlier fit ended."""
+        """Batch EM, from the saved state, or from the end of an earlier fit."""
         if self._remaining is None:
             self._remaining = Remaining(self._shared.tol, rows_of(self._source), *last)
         self.em(self._shared.max_passes - round(self.fit.passes), self._remaining, keeps=True)
@@ -279,7 +279,7 @@ class _OneFit:
         return stop
 
     def _mend(self, s: Array, *, is_last: bool) -> bool:
-        """Set components anew that died, or collapsed where there is no M-step; return whether some did."""
+        """Re-initialise components without rows, or collapsed ones without an M-step; return whether any."""
         gone = dead(self._bound, rows_of(self._source), s)
         exists = self._bound.in_domain(s)
         if exists and (not len(gone) or is_last):
@@ -287,16 +287,16 @@ class _OneFit:
         fit = self.fit
         gone = gone if exists else np.union1d(gone, self._bound.collapsed(s))
         if fit.reseeded + len(gone) > MOST_RESEEDS * self._bound.n_components:
-            if exists:  # of no use, but of no harm either
+            if exists:  # not needed, but harmless
                 return False
             raise ValueError(self._bound.ILL_DEFINED)
         fit.reseeded += len(gone)
-        if not is_last:  # what would be set anew now would stay as it was set
+        if not is_last:  # after the last pass a re-initialised component would not be fitted
             fit.theta, fit.s = reseed(self._bound, self._source, fit.theta, s, gone, self._rng), None
         return True
 
     def stochastic(self, method: Method, start: Method | None) -> None:
-        """Another method, looked at once an epoch; before it ``start`` for a pass, where there is one."""
+        """Another method, evaluated once per epoch; before it ``start`` for a pass, if it is given."""
         fit, shared = self.fit, self._shared
         look = Look(self._problem, shared.tol, 2 if shared.plan.name == "sem" else 1)
         if self._kept_look is None:
@@ -307,13 +307,13 @@ class _OneFit:
         status = "at the end"
         if start is not None and (self._kept_run is None or self._kept_run.is_start):
             status = self._run(start, look, most=start.epoch(self._source.n))
-        # A run that was left has to end in order, also one that had converged.
+        # A resumed run must end properly, even if it had converged.
         while self._kept_run or not (fit.interrupted or fit.converged or status == "stopped"):
             if status == "at the end":
                 status = self._run(method, look)
             left = int(shared.max_passes - fit.passes)
             if status == "all rejected" or (status == "no pass left" and not fit.moments):
-                self.em(left)  # there are too few passes for a single iteration of the method, or none helps
+                self.em(left)  # too few passes for one iteration of the method, or no step is accepted
                 break
             at_rest, fit.converged = fit.converged and status == "at the end", False
             if not (at_rest or status == "in trouble") or left < 1:
@@ -328,11 +328,11 @@ class _OneFit:
                 break
 
     def _run(self, method: Method, look: Look, most: int | None = None) -> str:
-        """Run a method for the passes that are left, or ``most`` iterations; say how it ended.
+        """Run a method for the remaining passes, or ``most`` iterations; return how it ended.
 
-        "in trouble": a component died, which em has to mend before the method goes on. "all rejected": every
-        step of an epoch left the domain, which no further step of the method will mend. A run that was left
-        goes on.
+        "in trouble": a component lost its rows, which em must repair before the method continues. "all
+        rejected": every step of an epoch left the domain, so that further steps would, too. An interrupted
+        run is resumed.
         """
         fit, n = self.fit, self._source.n
         now, self._kept_run = self._kept_run, None
@@ -382,7 +382,7 @@ class _OneFit:
 
     def _note(self, passes: float, objective: float, step: float, method: str, theta: Theta) -> bool:
         fit = self.fit
-        moment = Moment(passes, perf_counter() - self._began, objective, step, fit.rejected, method)
+        moment = Moment(passes, clock() - self._began, objective, step, fit.rejected, method)
         fit.moments.append(moment)
         fit.bounds.append(-objective)
         return self._watch(moment, theta)

@@ -13,8 +13,6 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn import mixture
-from sklearn.mixture._gaussian_mixture import _compute_precision_cholesky_from_precisions
-from sklearn.utils._param_validation import Interval, StrOptions
 
 from swiftem._checks import check_real
 from swiftem._typing import Array, Theta
@@ -22,6 +20,11 @@ from swiftem.estimators.mixture.base import MixtureBase
 from swiftem.estimators.mixture.content import FITTED, read_gaussians
 from swiftem.estimators.mixture.gaussian_queries import GaussianQueries, covariances_of
 from swiftem.estimators.model_content import ModelContent
+from swiftem.estimators.sklearn_parts import (
+    Interval,
+    StrOptions,
+    _compute_precision_cholesky_from_precisions,
+)
 from swiftem.methods import Method
 from swiftem.models import GaussianMixtureModel, NormalInverseWishart
 
@@ -42,8 +45,8 @@ class GaussianMixture(GaussianQueries, mixture.GaussianMixture):  # type: ignore
     covariance_type : {"full", "tied", "diag", "spherical"}
         Kind of the covariances.
     tol : float
-        A fit converged if a pass of em gains less in the mean log-likelihood, and all further passes
-        together less than eight times ``tol``, by extrapolation: see
+        A fit has converged if em gains less than this in the mean log-likelihood per pass, and all further
+        passes together would gain less than eight times this, by extrapolation: see
         :mod:`swiftem.estimators.mixture.optima.remaining`. Stochastic methods end with passes of em that
         decide it.
     reg_covar : float
@@ -52,14 +55,14 @@ class GaussianMixture(GaussianQueries, mixture.GaussianMixture):  # type: ignore
         Maximum number of passes over the data: E-step evaluations divided by n. Evaluations of the objective
         and the final pass that certifies convergence are not counted.
     n_init : int
-        With ``init_params="race"`` each one beyond the first adds candidates to the race. Otherwise fits; the
-        best is kept. They run in parallel threads.
+        With ``init_params="race"`` each one beyond the first adds candidates to the race. Otherwise the
+        number of fits; the best is kept. They run in parallel threads.
     init_params : {"race", "kmeans", "k-means++", "random", "random_from_data"}, callable or array-like
         How a fit starts. "race": from the best of several candidates of different kinds, compared on a sample
         (:mod:`swiftem.estimators.mixture.optima.race`); with fewer than 1,000 rows, or 10 per component, or
-        if a part of the start is given, it is "kmeans". The other names are scikit-learn's; "kmeans" is by
-        mini-batches from 100,000 rows on. A callable is given (X, n_components, random_state), with the rows
-        that have weight, and returns labels (n,) or responsibilities (n, M); an array holds one of these.
+        if a part of the start is given, it is "kmeans". The other names are scikit-learn's; "kmeans" uses
+        mini-batches from 100,000 rows. A callable gets (X, n_components, random_state), with the rows of
+        positive weight, and returns labels (n,) or responsibilities (n, M); an array holds one of these.
     weights_init, means_init, precisions_init : array-like, optional
         Initial values, as in scikit-learn.
     random_state : int, RandomState or None
@@ -77,8 +80,8 @@ class GaussianMixture(GaussianQueries, mixture.GaussianMixture):  # type: ignore
     step_size : float, callable or "auto"
         Step γ of a stochastic method, or a schedule of :mod:`swiftem.schedules`.
     moves : int or "auto"
-        Split-and-merge moves that a race may accept at its end, on the sample
-        (:mod:`swiftem.estimators.mixture.optima.moves`): by default 8; 0 is none. They are counted in
+        Maximum number of split-and-merge moves at the end of a race, on the sample
+        (:mod:`swiftem.estimators.mixture.optima.moves`): by default 8; 0 for none. They are counted in
         ``history_.moves``.
     concentration : float, optional
         α ≥ 1 of a symmetric Dirichlet prior on the weights.
@@ -110,11 +113,14 @@ lower_bounds_, n_features_in_, feature_names_in_
     method_ : str
         The method that was used.
     history_ : History
-        Passes, seconds, objective, step size and rejected steps at each evaluation; ``history_.moves`` is how
-        many split-and-merge moves were accepted before.
+        Passes, seconds, objective, step size and rejected steps at each evaluation; ``history_.moves`` is the
+        number of split-and-merge moves accepted before.
     stationarity_ : float
         Relative distance of the statistics from those of one more E-step, without a unit: 0 at a stationary
         point. Computed by one pass at the end of the fit.
+    log_likelihood_ : float
+        Mean log-likelihood of the rows, without a prior, from the same pass: the value of ``score`` for them,
+        up to rounding. NaN if the fit was interrupted.
 
     Examples
     --------

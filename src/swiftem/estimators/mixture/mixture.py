@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import DensityMixin
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from swiftem._checks import as_floats, check_int, check_simplex, shown
@@ -22,6 +21,7 @@ from swiftem.estimators.mixture.base import MixtureBase
 from swiftem.estimators.mixture.estimator import MixtureEstimator
 from swiftem.estimators.mixture.file import family_from_header
 from swiftem.estimators.model_content import ModelContent
+from swiftem.estimators.sklearn_parts import Interval
 from swiftem.methods import Method
 from swiftem.models.families import Blocks, Family, Given, read_family
 from swiftem.models.mixture import MixtureModel, MixtureTheta
@@ -42,15 +42,15 @@ class Mixture(MixtureEstimator, DensityMixin):  # type: ignore[misc]
         names, else by number: ``{"poisson": ["visits"], "bernoulli": ["yes", "member"]}``. Every column must
         be in exactly one block; blocks are independent given the component.
     tol : float
-        A fit converged if a pass of em gains less in the mean log-likelihood, and all further passes together
-        less than eight times ``tol``: see :class:`swiftem.GaussianMixture`.
+        A fit has converged if em gains less than this in the mean log-likelihood per pass, and all further
+        passes together would gain less than eight times this: see :class:`swiftem.GaussianMixture`.
     smoothing : float
         Size of a conjugate prior, in rows per component; its features are the mean of all data. Zero gives
         the maximum likelihood estimate.
     max_iter : int
         Maximum number of passes over the data: E-step evaluations divided by n.
     n_init : int
-        Candidates in the race, or fits, as in :class:`swiftem.GaussianMixture`.
+        Number of candidates in the race, or of fits, as in :class:`swiftem.GaussianMixture`.
     init_params : {"race", "kmeans", "k-means++", "random", "random_from_data"}, callable or array-like
         How a fit starts, as in :class:`swiftem.GaussianMixture`.
     weights_init : array-like, shape (M,), optional
@@ -84,8 +84,8 @@ class Mixture(MixtureEstimator, DensityMixin):  # type: ignore[misc]
         with the columns in the order given: ``params_["poisson"]["rates"]``.
     family_ : Family
         The family; fields that depend on the data, such as ``levels``, are set.
-    converged_, n_iter_, lower_bound_, lower_bounds_, method_, history_, stationarity_, n_features_in_, \
-feature_names_in_
+    converged_, n_iter_, lower_bound_, lower_bounds_, method_, history_, stationarity_, log_likelihood_, \
+n_features_in_, feature_names_in_
         As in :class:`swiftem.GaussianMixture`; the bounds are minus the penalised objective.
 
     Examples

@@ -5,12 +5,12 @@ a variance-reduced method with the step below does the work of n / (40·M·p) it
 more. ``"auto"`` is ``"em"`` if that is under 4, and ``"sem-vr"`` above. The rule uses sizes only: data of the
 same shape get the same method.
 
-Small problems are fitted without compiled code: with statistics of length q, M·p and a little, passes of em
-are by NumPy if n·q is at most 262,144 (10,000 rows of two columns, up to four full covariances), and
+Small problems are fitted without compiled code: with statistics of length q, slightly more than M·p, passes
+of em use NumPy if n·q is at most 262,144 (10,000 rows of two columns, up to four full covariances), and
 ``"auto"`` is then ``"em"``. A first fit would otherwise wait for the compiler, a thousand times as long as
 the fit takes. The rule uses sizes only, not what was compiled before: the same data always give the same
-bits. Up to there a pass by NumPy takes 1.2 (M = 2) to 1.5 times (M = 4) as long as a compiled one, at most
-0.3 ms more; a fit takes as long as before, as most of it is the start and M-steps.
+bits. Up to this size a pass in NumPy takes 1.2 (M = 2) to 1.5 times (M = 4) as long as a compiled one, at
+most 0.3 ms more; a fit takes as long as before, as most of it is the start and M-steps.
 
 If n is at least 40·M·p the stochastic methods begin with one pass of sem, with step (k + 30)^(−0.6): nothing
 is faster at first. The variance-reduced methods correct a full pass at the start, which is of little use if
@@ -33,7 +33,7 @@ METHOD_NAMES = ("auto", *METHODS)
 MOST_PASSES = 10**12
 """Larger values of ``max_iter`` are replaced by this one; the result is the same."""
 SMALL = 1 << 18
-"""Numbers in the statistics of all samples, n·q, up to which passes are by NumPy, and "auto" is em."""
+"""Numbers in the statistics of all samples, n·q, up to which passes use NumPy, and "auto" is em."""
 NOISE = 40.0
 """Samples per estimated number of a component that a step of γ = 1 would need."""
 WORTH = 4.0
@@ -43,7 +43,7 @@ LEAST_ITERATIONS = 200
 """Minimum number of iterations per epoch, if the batch size is "auto" and n allows it."""
 LEAST_BATCH, LARGEST_BATCH = 16, 1024
 UNIT_ITERATIONS = 32
-"""Iterations of an epoch over units, about: each is a round of the cluster."""
+"""Approximate number of iterations per epoch over units: each is a round of the cluster."""
 FIRST_STEP = power(1.0, 0.6, 30.0)
 FIRST_BATCH = 512
 EPOCHS = 64

@@ -46,8 +46,8 @@ class MixtureScores(MixtureBase):
     def _rows(self, X: Any) -> Any:
         """Return the rows as an array, or as a source if they are stored."""
         check_is_fitted(self)
-        if is_planned(X):
-            units = units_of(X)
+        if is_planned(X) or isinstance(X, UnitSource):
+            units = X if isinstance(X, UnitSource) else units_of(X)
             check_columns(self, units, reset=False)
             return units
         check_not_lazy("X", X)
@@ -115,7 +115,7 @@ class MixtureScores(MixtureBase):
         sample_weight : array-like, shape (n,), optional
             Non-negative weights.
         """
-        if sample_weight is None and not (is_stored(X) or is_planned(X)):
+        if sample_weight is None and not (is_stored(X) or is_planned(X) or isinstance(X, UnitSource)):
             return float(np.mean(self.score_samples(X)))
         total, weight = self._total(self._rows(X), sample_weight)
         return total / weight

@@ -56,7 +56,7 @@ def select(
     n_init: int = 1,
     n_jobs: int | None = None,
     random_state: Any = None,
-    verbose: bool = False,
+    verbose: bool | Callable[[str], None] = False,
     **parameters: Any,
 ) -> Selection:
     """Fit mixtures of several sizes and covariance types, and choose one by a criterion.
@@ -89,8 +89,8 @@ def select(
         Threads, each for one covariance type at a time; by default, and for −1, all cores.
     random_state : int, RandomState or None
         For starts and draws.
-    verbose : bool
-        Whether to print a line for each fit.
+    verbose : bool or callable
+        Whether to print a line for each fit, or a function that is called with it, in the thread of the fit.
     **parameters
         Further parameters of :class:`swiftem.GaussianMixture` or :class:`swiftem.Mixture`, such as
         ``method``, ``tol`` or ``reg_covar``.
@@ -125,8 +125,8 @@ def select(
         check_choice("criterion", criterion, CRITERIA)
     check_int("n_init", n_init, minimum=1)
     threads = _threads(n_jobs)
-    if not isinstance(verbose, bool | np.bool_ | Integral):
-        raise TypeError(f"verbose must be True or False, got {shown(verbose)}.")
+    if not (isinstance(verbose, bool | np.bool_ | Integral) or callable(verbose)):
+        raise TypeError(f"verbose must be True, False or a function, got {shown(verbose)}.")
     _check_parameters(parameters, GaussianMixture if family == GAUSSIAN else Mixture)
     fits = CandidateFits.prepare(X, sample_weight, criterion, n_init, random_state, parameters, family)
     done: dict[tuple[str, int], Fitted] = {}
@@ -141,7 +141,9 @@ def select(
             fitted = fits.fit(kind, count, before)
             done[kind, count] = fitted
             before = fitted if fitted.mixture is not None else before
-            if verbose:
+            if callable(verbose):
+                verbose(_line(fitted.row, fits.name))
+            elif verbose:
                 print(_line(fitted.row, fits.name), flush=True)
 
     interrupted = _in_threads(chain, kinds, threads, stop)

@@ -89,7 +89,7 @@ class _Parts(NamedTuple):
 
 
 class Gaussians(NamedTuple):
-    """Parameters of a mixture, by the names that an estimator has for them."""
+    """Parameters of a mixture, with the names of an estimator's attributes."""
 
     covariance_type: str
     weights_: Array
@@ -98,7 +98,7 @@ class Gaussians(NamedTuple):
 
 
 class Split(NamedTuple):
-    """What to do to component ``k``, and the bound on what it ``gain`` s: see :func:`apply_split`."""
+    """The split of component ``k``, and a bound on its ``gain``: see :func:`apply_split`."""
 
     k: int
     gain: float
@@ -143,7 +143,7 @@ def split_component(mixture: Any, X: Array, weight: Array | None = None) -> Para
 
 
 def splits_of(mixture: Any, X: Array, r: Array, weight: Array | None = None) -> list[Split]:
-    """Return the best split of each component that has rows enough.
+    """Return the best split of each component that has enough rows.
 
     Parameters
     ----------
@@ -252,7 +252,7 @@ def _best_split(kind: str, k: int, share: float, rows: _Rows, axes: Array) -> Sp
     parts = _two_parts(z[:, of], rows.weight, (first[0], first[1], first[2]), shared=kind == "tied")
     deviation, mean = deviation[of], mean[of]
     if kind == "tied":
-        # All components share what this one's rows are spread less by, once it is two.
+        # The reduced spread of this component's rows is shared by all components.
         between = share * deviation**2 * (parts.share * parts.mean**2).sum(axis=0)
         spread = np.minimum(between, 0.99)[None]
         gain = share * parts.label - 0.5 * np.log(1.0 - spread[0])

@@ -75,7 +75,7 @@ def blocks_of(X: Any, sample_weight: ArrayLike | None) -> Iterator[tuple[NDArray
         parts = parts_of("X", X)
         weights = [None] * len(parts) if sample_weight is None else parts_of("sample_weight", sample_weight)
         if len(weights) != len(parts):
-            raise ValueError(f"sample_weight must be cut like the rows, into {len(parts)} units.")
+            raise ValueError(f"sample_weight must be chunked like the rows, in {len(parts)} units.")
         for part, weight in zip(parts, weights, strict=True):
             rows, of_rows = part.compute(), None if weight is None else np.asarray(weight.compute())
             if len(rows):

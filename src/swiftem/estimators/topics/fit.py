@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from math import inf, sqrt
-from time import perf_counter
 from typing import Any
 
 import numpy as np
 
+from swiftem._clock import clock
 from swiftem._typing import Array, Theta
 from swiftem.algorithm import run_problem
 from swiftem.checkpoints.check_position import check_form
@@ -121,12 +121,12 @@ class Clock:
     """Writes a fit's history and calls its observer; ``watch`` returns whether to stop."""
 
     def __init__(self, watch: Watch, before: float = 0.0) -> None:
-        self._watch, self._began = watch, perf_counter() - before
+        self._watch, self._began = watch, clock() - before
 
     def tell(self, fit: TopicFit, objective: float, step: float, rejected: int, method: str) -> bool:
         """Add a moment; return whether to stop."""
         fit.moments.append(
-            Moment(fit.passes, perf_counter() - self._began, objective, step, rejected, method)
+            Moment(fit.passes - fit.tried, clock() - self._began, objective, step, rejected, method)
         )
         return self._watch(fit.moments[-1], fit)
 
@@ -282,10 +282,9 @@ class TopicFitting:
         documents = self.documents
         assert isinstance(documents, Documents), "refused before"
         source = CountSource(documents.matrix(), None if (documents.weight == 1).all() else documents.weight)
-        model = PLSAModel(
-            len(self.alpha), alpha=float(self.alpha[0]) / source.total_weight,
-            beta=float(self.beta.flat[0]) / source.total_weight,
-        )  # fmt: skip
+        model = PLSAModel.from_counts(
+            len(self.alpha), source, alpha=float(self.alpha[0]), beta=float(self.beta.flat[0])
+        )
 
         def take(theta: Theta, s: Array) -> None:
             fit.topics, fit.doc_topic = theta.topic_word, theta.doc_topic

@@ -20,11 +20,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from swiftem._checks import shown
 from swiftem.methods import FastIncrementalEM, IncrementalEM, Method, OnlineEM, VarianceReducedEM
 from swiftem.schedules import power, sample_size
 
-__all__ = ["SAMPLING", "SMALL", "TopicPlan", "plan_topics", "starts_for"]
+__all__ = ["METHODS", "SAMPLING", "SMALL", "TopicPlan", "plan_topics", "starts_for"]
 
+METHODS = ("auto", "em", "sem", "iem", "sem-vr", "fiem")
 SAMPLING = ("auto", "documents", "tokens")
 SMALL = 500
 """Number of documents below which "auto" is em alone."""
@@ -61,6 +63,7 @@ def plan_topics(name: str, sampling: str, batch_size: Any, step_size: Any, *, n_
     'fiem'
     """
     auto = min(BATCH, max(1, n_documents // LEAST_BATCHES))
+    _refuse_unused(name, sampling=sampling, batch_size=batch_size, step_size=step_size)
     if name in ("auto", "em"):
         first = None
         if name == "auto" and n_documents >= SMALL:
@@ -93,3 +96,14 @@ def plan_topics(name: str, sampling: str, batch_size: Any, step_size: Any, *, n_
     if name == "sem-vr":
         return TopicPlan(name, by_tokens=VarianceReducedEM(step_size=step, batch_size=b))
     return TopicPlan(name, by_tokens=FastIncrementalEM(step_size=step, batch_size=b, memory_dtype="float32"))
+
+
+def _refuse_unused(name: str, **given: Any) -> None:
+    """Raise ValueError for arguments of stochastic methods that this method would not use."""
+    unused = {"auto": tuple(given), "em": tuple(given), "iem": ("step_size",)}.get(name, ())
+    for argument in unused:
+        if not (isinstance(given[argument], str) and given[argument] == "auto"):
+            raise ValueError(
+                f"{argument} must be 'auto' for method={name!r}, which has none, got "
+                f"{shown(given[argument])}: choose sem, sem-vr or fiem."
+            )

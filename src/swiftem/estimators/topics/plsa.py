@@ -10,11 +10,9 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, _fit_context
-from sklearn.callback import CallbackSupportMixin, with_callbacks
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from swiftem._checks import check_real
@@ -23,15 +21,23 @@ from swiftem._warn import warn
 from swiftem.certificate import relative_change
 from swiftem.checkpoints.check_position import check_form
 from swiftem.engine.documents import Documents
-from swiftem.estimators.fit_checkpoint import NoStart, open_fit
+from swiftem.estimators.fit_checkpoint import CheckpointedClones, NoStart, open_fit
 from swiftem.estimators.history import History
-from swiftem.estimators.mixture.plan import METHOD_NAMES, MOST_PASSES
+from swiftem.estimators.mixture.plan import MOST_PASSES
 from swiftem.estimators.persistence import Persistent
+from swiftem.estimators.sklearn_parts import (
+    CallbackSupportMixin,
+    HasMethods,
+    Interval,
+    StrOptions,
+    _fit_context,
+    with_callbacks,
+)
 from swiftem.estimators.topics.file import TopicFile
 from swiftem.estimators.topics.first_topics import INITS
 from swiftem.estimators.topics.fit import TopicFit, TopicFitting
 from swiftem.estimators.topics.input import TopicInput
-from swiftem.estimators.topics.plan import SAMPLING, plan_topics
+from swiftem.estimators.topics.plan import METHODS, SAMPLING, plan_topics
 from swiftem.estimators.topics.queries import TopicQueries, split_counts
 from swiftem.estimators.topics.stream import TopicStream
 from swiftem.estimators.watch import Watcher
@@ -42,6 +48,7 @@ FOLD_IN_PASSES, FOLD_IN_TOLERANCE = 200, 1e-4
 
 
 class PLSA(
+    CheckpointedClones,
     TopicInput,
     TopicStream,
     TopicFile,
@@ -81,13 +88,13 @@ class PLSA(
     sampling : {"auto", "documents", "tokens"}
         What a stochastic method draws: batches of documents (sem, sem-vr), or tokens as in the paper (all).
     batch_size : int or "auto"
-        Documents or tokens per iteration.
+        Documents or tokens per iteration of a stochastic method.
     step_size : float, callable or "auto"
-        Step size of a stochastic method.
+        Step size of sem, sem-vr or fiem.
     max_iter : int
         Maximum number of passes over the data, in E-steps of entries: sem goes over a document up to six
         times per reading. Documents are read at least once, an epoch that has begun is finished, and passes
-        that compare starts do not count.
+        that compare starts do not count, here and in ``history_``.
     tol : float
         A fit ends when the mean log-likelihood per token gains less than this per pass, twice in a row; for a
         stochastic method, when two epochs do, or when their gain cannot be distinguished from noise.
@@ -146,13 +153,18 @@ class PLSA(
         "n_components": [Interval(Integral, 1, None, closed="left")],
         "alpha": [Interval(Real, 0.0, None, closed="left"), "array-like"],
         "beta": [Interval(Real, 0.0, None, closed="left"), "array-like"],
-        "method": [StrOptions(set(METHOD_NAMES))],
+        "method": [StrOptions(set(METHODS))],
         "init": [StrOptions(set(INITS)), "array-like"],
         "n_init": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
         "leave_one_out": [StrOptions({"auto"}), "boolean"],
         "sampling": [StrOptions(set(SAMPLING))],
         "batch_size": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
-        "step_size": [StrOptions({"auto"}), Interval(Real, 0.0, 1.0, closed="right"), callable, object],
+        "step_size": [
+            StrOptions({"auto"}),
+            Interval(Real, 0.0, 1.0, closed="right"),
+            callable,
+            HasMethods(["resolve"]),
+        ],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0.0, None, closed="left")],
         "memory_limit": [None, str, Interval(Integral, 1, None, closed="left")],

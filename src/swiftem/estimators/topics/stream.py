@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import _fit_context
 from sklearn.utils import check_random_state
 
 from swiftem._checks import check_int, shown
 from swiftem._typing import Array
 from swiftem.engine.document_lane import RunningCounts
 from swiftem.engine.documents import Documents
+from swiftem.estimators.sklearn_parts import _fit_context
 from swiftem.models.documents import m_step
 
 __all__ = ["TopicStream"]

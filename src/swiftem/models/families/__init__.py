@@ -1,4 +1,4 @@
-"""Families of components for :class:`swiftem.Mixture`: one a file, and a line here."""
+"""Families of components for :class:`swiftem.Mixture`: one per file, and a line here."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -29,7 +29,7 @@ __all__ = [
 ]
 
 Given = str | Family | Mapping[Any, Any]
-"""How users say what components are: a name, a family, or a dict of these with the columns of each."""
+"""How users specify components: a name, a family, or a dict of these with the columns of each."""
 
 FAMILIES: dict[str, type[Family]] = {
     kind.name: kind for kind in (Bernoulli, Categorical, Gaussian, Poisson, StudentT)
@@ -38,7 +38,7 @@ FAMILIES: dict[str, type[Family]] = {
 
 
 def read_family(family: Given) -> Family:
-    """Return a family, given by name, as it is, or as a dict of blocks.
+    """Return a family, given by name, as an object, or as a dict of blocks.
 
     >>> read_family("poisson")
     Poisson()
@@ -57,12 +57,12 @@ def read_family(family: Given) -> Family:
 
 
 def find_family(name: str) -> type[Family]:
-    """Return the class of a family that a file names: the library's, or any that has been imported."""
+    """Return the class of a family by its name in a file: the library's, or any imported one."""
     found, left = dict(FAMILIES), list(Family.__subclasses__())
     while left:
         kind = left.pop()
         found.setdefault(getattr(kind, "name", ""), kind)
         left += kind.__subclasses__()
     if name not in found:
-        raise ValueError(f"family {shown(name)} is not known: import the module that has it first")
+        raise ValueError(f"family {shown(name)} is unknown: import the module that defines it first")
     return found[name]

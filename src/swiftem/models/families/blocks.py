@@ -1,8 +1,8 @@
-r"""Blocks of columns, each with a family of its own, independent given the component.
+r"""Blocks of columns, each with its own family, independent given the component.
 
 log f(y; θ_m) = Σ_block log f_block(y_block; θ_m), so that features, natural parameters and statistics of the
-blocks stand side by side: first the features of channel r, block by block, then those of further channels,
-then the indicators of codes.
+blocks are concatenated: first the features of channel r, block by block, then those of further channels, then
+the indicators of codes.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ class Blocks(Family):
     Parameters
     ----------
     families : tuple of Family
-        One for each block; their names differ.
+        One per block; their names must differ.
     columns : tuple of tuple of int or str
-        Which columns each has, in the order that its parameters have.
+        The columns of each, in the order of its parameters.
 
     Examples
     --------
@@ -50,7 +50,7 @@ class Blocks(Family):
 
     @classmethod
     def read(cls, families: Sequence[Family], columns: Mapping[Any, Any]) -> Blocks:
-        """Return blocks of what a user gave: a family or its name, and the columns of each."""
+        """Return blocks from a user's dict: a family or its name, and the columns of each."""
         names = [family.name for family in families]
         for name in names:
             if names.count(name) > 1:
@@ -83,7 +83,7 @@ class Blocks(Family):
         return replace(self, columns=tuple(found))
 
     def check_columns(self, d: int) -> None:
-        """Refuse blocks that do not have each of ``d`` columns exactly once."""
+        """Raise ValueError unless each of ``d`` columns is in exactly one block."""
         seen: set[Any] = set()
         for column in (int(column) for columns in self.named(None).columns for column in columns):
             if column >= d:
@@ -98,7 +98,7 @@ class Blocks(Family):
 
     @property
     def name(self) -> str:  # type: ignore[override]
-        """Of all of them."""
+        """Name of all blocks."""
         return " + ".join(family.name for family in self.families)
 
     @property
@@ -112,7 +112,7 @@ class Blocks(Family):
 
     @cached_property
     def _slices(self) -> list[Any]:
-        """Columns of the blocks: a slice where they are one after the other, which needs no copy."""
+        """Columns of the blocks: a slice if they are contiguous, which needs no copy."""
         found: list[Any] = []
         for columns in self.columns:
             first = int(columns[0])
@@ -128,7 +128,7 @@ class Blocks(Family):
 
     @cached_property
     def _places(self) -> list[Index]:
-        """Where the features of each block, those of its codes included, are among all."""
+        """Positions of the features of each block, including those of its codes."""
         first = 0
         found: list[list[Any]] = [[] for _ in self.families]
         for place, widths in enumerate(self._widths):
@@ -144,7 +144,7 @@ class Blocks(Family):
 
     @property
     def bounds(self) -> tuple[Any, Any]:  # type: ignore[override]
-        """Between what the mean of each feature is, (p,) and (p,)."""
+        """Bounds of the mean of each feature, (p,) and (p,)."""
         ends = np.empty((2, sum(map(len, self._places))))
         for family, place in zip(self.families, self._places, strict=True):
             low, high = family.bounds
@@ -153,21 +153,21 @@ class Blocks(Family):
 
     @property
     def is_coded(self) -> bool:  # type: ignore[override]
-        """Whether a block is of codes."""
+        """Whether a block has codes."""
         return any(family.is_coded for family in self.families)
 
     @property
     def channels(self) -> tuple[float, ...]:  # type: ignore[override]
-        """Those of all blocks."""
+        """Factors of all blocks."""
         return tuple(value for family in self.families for value in family.channels)
 
     @property
     def needs_data(self) -> bool:
-        """Whether a block does."""
+        """Whether a block must learn."""
         return any(family.needs_data for family in self.families)
 
     def learn(self, columns: Columns) -> Family:
-        """Let each block learn of its columns."""
+        """Let each block learn from its columns."""
         learnt = [
             family.learn(Columns(*(part[here] for part in columns))) if family.needs_data else family
             for family, here in self._parts
@@ -192,17 +192,17 @@ class Blocks(Family):
             family.check_rows(y[:, here])
 
     def checked(self, y: NDArray[Any], first: int) -> NDArray[Any]:
-        """Return the features, or name a row and the family that it cannot be of."""
+        """Return the features; errors name the row and the family."""
         for family, columns, here in zip(self.families, self.columns, self._slices, strict=True):
             try:
                 family.checked(y[:, here], first)
-            except ValueError as error:  # which counts the columns of its block
+            except ValueError as error:  # it counts the columns of its block
                 said = re.sub(r"in column (\d+)", lambda at: f"in column {columns[int(at[1])]}", str(error))  # noqa: B023
                 raise ValueError(said) from None
         return self.features(y)
 
     def features(self, y: NDArray[Any]) -> NDArray[Any]:
-        """Return the features side by side."""
+        """Return the concatenated features."""
         first, more = [], []
         for (family, here), widths in zip(self._parts, self._widths, strict=True):
             found = family.features(y[:, here])
@@ -211,7 +211,7 @@ class Blocks(Family):
         return np.concatenate(first + more, axis=1)
 
     def for_start(self, y: NDArray[Any]) -> NDArray[Any]:
-        """Return what the blocks say, each column with a variance of one."""
+        """Return the blocks' rows for k-means, each column with a variance of one."""
         found = np.concatenate([family.for_start(y[:, here]) for family, here in self._parts], axis=1)
         spread = found.std(axis=0, dtype=np.float64)
         return np.asarray(found / np.where(spread > 0.0, spread, 1.0).astype(found.dtype))
@@ -222,7 +222,7 @@ class Blocks(Family):
         return sum(family.n_codes for family in self.families)
 
     def codes(self, y: NDArray[Any], first: int = 0) -> NDArray[np.int32]:
-        """Return which indicators are one, those of one block after those of another."""
+        """Return which indicators are one, block after block."""
         found, before = [], 0
         for family, here in self._parts:
             if family.is_coded:
@@ -251,7 +251,7 @@ class Blocks(Family):
         return np.sum(known, axis=0) if known else None
 
     def m_step(self, counts: Array, means: Array) -> Params | None:
-        """Return the parameters of each block, or None if one has none."""
+        """Return the parameters of each block, or None if a block has none."""
         params: Params = {}
         for family, place in zip(self.families, self._places, strict=True):
             found = family.m_step(counts, means[:, place])
@@ -268,7 +268,7 @@ class Blocks(Family):
         return rows
 
     def check_params(self, params: Params) -> None:
-        """Let each block check its own."""
+        """Let each block check its own parameters."""
         for family in self.families:
             family.check_params(params[family.name])
 

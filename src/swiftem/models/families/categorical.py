@@ -19,11 +19,11 @@ from swiftem.models.families.family import Columns, Family, Params
 __all__ = ["Categorical"]
 
 LEAST = 1e-300
-"""A probability of zero counts as this one, whose logarithm is finite."""
+"""A probability of zero is replaced by this one, whose logarithm is finite."""
 MOST = 1 << 20
-"""Levels of a column."""
+"""Maximum number of levels of a column."""
 PROJECTED = 16
-"""Numbers that k-means of a start sees of a row."""
+"""Numbers per row for k-means of a start."""
 TOLERANCE = 1e-6
 
 
@@ -32,12 +32,12 @@ class Categorical(Family):
     """Codes 0, 1, 2, ...; ``params_["probabilities"]`` has shape (M, d, L).
 
     L is the largest number of levels of a column; probabilities beyond a column's levels are zero. A level
-    that a component has no row of has what the prior (``smoothing``) gives it, by its frequency in all data.
+    without rows in a component has the prior's (``smoothing``) probability, from its frequency in all data.
 
     Parameters
     ----------
     levels : tuple of int, optional
-        How many levels each column has; by default the largest code in the data, plus one.
+        Number of levels of each column; by default the largest code in the data, plus one.
 
     Examples
     --------
@@ -67,7 +67,7 @@ class Categorical(Family):
 
     @property
     def needs_data(self) -> bool:
-        """Whether levels have to be counted."""
+        """Whether levels must be counted."""
         return self.levels is None
 
     def learn(self, columns: Columns) -> Family:
@@ -84,7 +84,7 @@ class Categorical(Family):
         return {"probabilities": (n_components, d, max(self.levels) if self.levels else None)}
 
     def check_rows(self, y: NDArray[Any]) -> None:
-        """Refuse what is no code, or one that the data of the fit do not have."""
+        """Raise ValueError for values that are not codes, or codes that the data of the fit do not have."""
         levels = self._levels()
         if y.shape[1] != len(levels):
             raise ValueError(f"must have {len(levels)} columns, as levels has, got {y.shape[1]}")
@@ -106,7 +106,7 @@ class Categorical(Family):
         return found
 
     def _inside(self) -> NDArray[np.bool_]:
-        """Return which of (d, L) are levels."""
+        """Return a mask of the valid levels in (d, L)."""
         levels = np.array(self._levels())
         return np.asarray(np.arange(levels.max()) < levels[:, None])
 
@@ -116,7 +116,7 @@ class Categorical(Family):
         return np.log(np.maximum(found, LEAST)), np.zeros(len(found))
 
     def m_step(self, counts: Array, means: Array) -> Params | None:
-        """Return the means, over their sums, which are one but for noise."""
+        """Return the means divided by their sums, which are one up to noise."""
         inside = self._inside()
         found = np.zeros((len(means), *inside.shape))
         found[:, inside] = np.maximum(means, 0.0)
@@ -136,7 +136,7 @@ class Categorical(Family):
         return rows
 
     def check_params(self, params: Params) -> None:
-        """Refuse what are no probabilities of the levels."""
+        """Raise ValueError for invalid probabilities of the levels."""
         found = params["probabilities"]
         if (found < 0).any() or not np.allclose(found.sum(axis=2), 1.0, rtol=0.0, atol=TOLERANCE):
             raise ValueError("probabilities must not be negative, and sum to 1 over the levels.")
@@ -144,5 +144,5 @@ class Categorical(Family):
             raise ValueError("probabilities must be zero beyond the levels of a column.")
 
     def n_free(self, n_components: int, d: int) -> int:
-        """Return one less than the levels of each column."""
+        """Return the number of levels minus one, summed over columns."""
         return n_components * (self.n_codes - d)

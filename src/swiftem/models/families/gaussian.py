@@ -39,10 +39,10 @@ class Gaussian(Family):
     Parameters
     ----------
     covariance : {"diag", "spherical"}
-        A variance for each column, or one for all columns of the family. Components with full or tied
+        One variance per column, or one for all columns of the family. Components with full or tied
         covariances are those of :class:`swiftem.GaussianMixture`.
     floor : float
-        Least variance, as a share of that of the column in all data.
+        Smallest variance, relative to that of the column in all data.
     centre, scale : tuple of float, optional
         Of the columns; by default mean and standard deviation of the data.
 
@@ -74,11 +74,11 @@ class Gaussian(Family):
 
     @property
     def needs_data(self) -> bool:
-        """Whether centre or scale are not known."""
+        """Whether centre or scale are unknown."""
         return self.centre is None or self.scale is None
 
     def learn(self, columns: Columns) -> Family:
-        """Take centre and scale from the data."""
+        """Set centre and scale from the data."""
         centre, scale = standard(columns)
         return replace(self, centre=self.centre or centre, scale=self.scale or scale)
 
@@ -95,7 +95,7 @@ class Gaussian(Family):
         return {"means": (n_components, d), "variances": of_variances}
 
     def check_rows(self, y: NDArray[Any]) -> None:
-        """Let all numbers pass."""
+        """Accept all numbers."""
 
     def for_start(self, y: NDArray[Any]) -> NDArray[Any]:
         """Return z."""
@@ -122,7 +122,7 @@ class Gaussian(Family):
         return found if found.ndim > 1 else np.repeat(found[:, None], params["means"].shape[1], axis=1)
 
     def m_step(self, counts: Array, means: Array) -> Params | None:
-        """Return means and variances; a variance of zero is none."""
+        """Return means and variances; None if a variance is zero."""
         centre, scale = self._unit()
         m, squares = np.split(means, 2, axis=1)
         v = squares - m * m
@@ -138,6 +138,6 @@ class Gaussian(Family):
         return np.asarray(rng.normal(params["means"][labels], np.sqrt(self._of_columns(params))[labels]))
 
     def check_params(self, params: Params) -> None:
-        """Refuse variances that are not positive."""
+        """Raise ValueError for variances that are not positive."""
         if not (params["variances"] > 0).all():
             raise ValueError("variances must be positive.")

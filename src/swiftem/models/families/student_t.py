@@ -1,4 +1,4 @@
-r"""Numbers with heavy tails: multivariate t distributions, which rows far from a component pull at less.
+r"""Numbers with heavy tails: multivariate t distributions, in which distant rows have less weight.
 
 A row has a second latent variable u ~ Gamma(ν/2, rate ν/2), and given it y ~ N(μ, Σ / u). With
 z = (y − centre) / scale, m and A for μ and Σ in these units, and P = A⁻¹, the complete log-density is
@@ -28,11 +28,11 @@ from swiftem.models.families.gaussian import standard
 __all__ = ["StudentT"]
 
 LEAST, MOST = 0.1, 1000.0
-"""Degrees of freedom are between."""
+"""Range of the degrees of freedom."""
 START = -1.1033
-"""E[log u − u] at ten degrees of freedom, of rows of the prior and of a start, where E[u] = 1."""
+"""E[log u − u] at ten degrees of freedom, for rows of the prior and of a start, where E[u] = 1."""
 STEPS = 12
-"""Newton steps for the degrees of freedom: from the start taken here five reach the last digit."""
+"""Newton steps for the degrees of freedom: from the start used here five give full precision."""
 
 
 @dataclass(frozen=True)
@@ -45,11 +45,11 @@ class StudentT(Family):
     Parameters
     ----------
     covariance : {"full", "diag"}
-        Whether Σ is any matrix, or diagonal.
+        Whether Σ is a full or a diagonal matrix.
     degrees_of_freedom : float, optional
-        ν of all components; by default it is estimated, for each component, from 0.1 to 1000.
+        ν of all components; by default it is estimated for each component, from 0.1 to 1000.
     floor : float
-        Least eigenvalue of Σ, where the columns are scaled to a variance of one.
+        Smallest eigenvalue of Σ, for columns scaled to a variance of one.
     centre, scale : tuple of float, optional
         Of the columns; by default mean and standard deviation of the data.
 
@@ -81,11 +81,11 @@ class StudentT(Family):
 
     @property
     def needs_data(self) -> bool:
-        """Whether centre or scale are not known."""
+        """Whether centre or scale are unknown."""
         return self.centre is None or self.scale is None
 
     def learn(self, columns: Columns) -> Family:
-        """Take centre and scale from the data."""
+        """Set centre and scale from the data."""
         centre, scale = standard(columns)
         return replace(self, centre=self.centre or centre, scale=self.scale or scale)
 
@@ -102,7 +102,7 @@ class StudentT(Family):
         return {"means": (n_components, d), "scales": scales, "degrees_of_freedom": (n_components,)}
 
     def check_rows(self, y: NDArray[Any]) -> None:
-        """Let all numbers pass."""
+        """Accept all numbers."""
 
     def for_start(self, y: NDArray[Any]) -> NDArray[Any]:
         """Return z."""
@@ -117,11 +117,11 @@ class StudentT(Family):
         return np.concatenate([one, z, z[:, i] * z[:, j], one], axis=1)
 
     def widths(self, d: int) -> tuple[int, ...]:
-        """Return that there is no feature of r, and those of the two others."""
+        """Return zero features for r, and the numbers for the two other channels."""
         return 0, 1 + d + len(self._products(d)[0]), 1
 
     def _products(self, d: int) -> tuple[Any, Any]:
-        """Return which products of columns are features."""
+        """Return the indices of the products of columns that are features."""
         return np.tril_indices(d) if self.covariance == "full" else (np.arange(d), np.arange(d))
 
     def _matrices(self, params: Params) -> tuple[Array, Array]:
@@ -194,7 +194,7 @@ class StudentT(Family):
         return given if positive else None
 
     def _width(self, p: int) -> int:
-        """Return d of so many features."""
+        """Return d from the number of features."""
         if self.centre is not None:
             return len(self.centre)
         return (p - 2) // 2 if self.covariance == "diag" else int((np.sqrt(9 + 8 * (p - 2)) - 3) / 2 + 0.5)
@@ -211,7 +211,7 @@ class StudentT(Family):
         return np.asarray(means + away)
 
     def check_params(self, params: Params) -> None:
-        """Refuse scales that are not positive definite, and degrees of freedom out of range."""
+        """Raise ValueError for scales that are not positive definite, or degrees of freedom out of range."""
         scales, nu = params["scales"], params["degrees_of_freedom"]
         if self.covariance == "diag":
             good = bool((scales > 0.0).all())
@@ -224,7 +224,7 @@ class StudentT(Family):
             raise ValueError(f"degrees_of_freedom must be from {LEAST:g} to {MOST:g}.")
 
     def n_free(self, n_components: int, d: int) -> int:
-        """Return how many numbers are free, those of Σ once."""
+        """Return the number of free parameters, with the symmetric Σ counted once."""
         return n_components * (d + len(self._products(d)[0]) + (self.degrees_of_freedom is None))
 
 

@@ -43,7 +43,7 @@ def existing_file(path: str | os.PathLike[str], what: str) -> Path:
 
 
 def read_lines(path: str | os.PathLike[str], what: str = "a text file") -> Iterator[tuple[int, str]]:
-    r"""Yield the number (from 1) and the text of each line of a UTF-8 file, without its end.
+    r"""Yield the number (from 1) and the text of each line of a UTF-8 file, without its end: LF, CRLF or CR.
 
     A file compressed with gzip is unpacked, whatever its name.
 
@@ -88,7 +88,10 @@ def _decoded(path: str | os.PathLike[str], what: str) -> Iterator[tuple[int, lis
                 number += 1
             continue
         lines = text.split("\n")
-        yield number, [line.rstrip("\r") for line in lines] if "\r" in text else lines
+        if "\r" in text:  # a file without a line feed has lines that end in CR
+            lines = text.removesuffix("\r").split("\r") if len(lines) == 1 else lines
+            lines = [line.rstrip("\r") for line in lines]
+        yield number, lines
         number += len(lines)
 
 

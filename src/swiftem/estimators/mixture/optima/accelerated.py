@@ -5,8 +5,8 @@ G(G(s)), and with r = G(s) − s and v = G(G(s)) − G(s) − r
 
 .. math:: s' = s + 2 \alpha\, r + \alpha^2 v, \qquad \alpha = \|r\| / \|v\|,
 
-is where em would come to if r shrank as it just did; α = 1 is G(G(s)). It is kept if it is in the domain and
-not worse than G(s). Plateaus that em needs hundreds of passes for take tens.
+is the limit of em if r kept shrinking as in the last pass; α = 1 is G(G(s)). It is kept if it is in the
+domain and not worse than G(s). Plateaus that take em hundreds of passes then take tens.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from swiftem.problem import Problem
 __all__ = ["Extrapolation", "accelerated"]
 
 FIRST, FACTOR = 4.0, 4.0
-"""The largest α at first, and by how much that grows if it is reached; a step that is worse halves it."""
+"""The initial largest α, and the factor by which it grows if it is reached; a worse step halves it."""
 
 
 class Extrapolation:
-    """Says which statistics to take the M-step of.
+    """Chooses the statistics for the next M-step.
 
     Parameters
     ----------
@@ -48,9 +48,9 @@ class Extrapolation:
         Parameters
         ----------
         s : ndarray, shape (q,)
-            Those of a pass, in the domain.
+            Result of a pass, in the domain.
         objective : float
-            At the parameters that the pass was at.
+            At the parameters of that pass.
         """
         plain, self._plain = self._plain, None
         if plain is not None and not objective <= plain[1]:
@@ -78,25 +78,25 @@ class Extrapolation:
         return third
 
     def settled(self, s: Array) -> Array:
-        """Return the statistics that are known to be good: ``s``, or em's if no pass has looked at ``s``."""
+        """Return statistics that are known to be good: ``s``, or em's if no pass has evaluated ``s``."""
         return s if self._plain is None else self._plain[0]
 
 
 def accelerated(
     problem: Problem, theta: Theta, passes: int, tol: float, check: Callable[[], None] = lambda: None
 ) -> Theta:
-    """Return parameters after at most so many passes, or after three that gain less than ``tol`` each.
+    """Return parameters after at most ``passes`` passes, or after three that gain less than ``tol`` each.
 
     Parameters
     ----------
     problem : Problem
         Model and rows.
     theta : NamedTuple
-        Where to begin.
+        Initial parameters.
     passes : int
-        Over the rows.
+        Maximum number of passes over the rows.
     tol : float
-        Gain of the objective in a pass.
+        Gain of the objective per pass.
     check : callable
         Called between the blocks of a pass; it may raise.
 

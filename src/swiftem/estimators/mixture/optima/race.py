@@ -1,14 +1,14 @@
-r"""Starts that race: several cheap candidates, halved in rounds, of which the best one is fitted.
+r"""Races between starts: several cheap candidates, halved in rounds, of which the best one is fitted.
 
 Candidates of several kinds (:mod:`swiftem.estimators.mixture.optima.kinds`) are improved by em on a few rows
 of a sample. After each round they are compared by
 
 .. math:: -\mathrm{Pen}(\theta) + \frac{1}{W} \sum_{i \in H} w_i \log g(y_i; \theta),
 
-H rows of the sample that none of them was fitted to, and the better half goes on with twice as many rows. The
-last one is fitted to the sample, improved by :mod:`swiftem.estimators.mixture.optima.moves`, and starts the
-fit. All of it is done by E-steps that the fit uses, on a bounded number of rows: :data:`MOST_WORK`
-evaluations, as many as a fit of 50,000 rows has in 40 passes, or fewer if there are fewer rows.
+where H are rows of the sample that none of them was fitted to. The better half continues with twice as many
+rows. The last one is fitted to the sample, improved by :mod:`swiftem.estimators.mixture.optima.moves`, and
+starts the fit. All E-steps are those of the fit, on a bounded number of rows: :data:`MOST_WORK` evaluations,
+as many as a fit of 50,000 rows has in 40 passes, or fewer if there are fewer rows.
 
 Candidates are independent of each other and their sums keep their order, so that the same seed gives the same
 start at any number of threads.
@@ -42,34 +42,34 @@ __all__ = ["Raced", "is_race", "race", "raced_start"]
 
 CANDIDATES = 6
 MORE = 1
-"""Candidates for each further ``n_init``."""
+"""Number of candidates per further ``n_init``."""
 FEWEST = 4
 MOST_WORK = 2_000_000
 WORK = 60
-"""E-step evaluations of a race, at most, and per row."""
+"""Maximum number of E-step evaluations of a race, in total and per row."""
 PASSES = 10
-"""Of em in a round."""
+"""Passes of em per round."""
 LAST = 30
-"""Of em at the end, on all of the sample."""
+"""Passes of em at the end, on the whole sample."""
 PER_NUMBER = 3
-"""Rows in the first round for each number that is estimated."""
+"""Rows in the first round per estimated number."""
 LEAST_ROWS = 1000
 TOL = 1e-4
-"""Gain in a pass that ends em in a round."""
+"""Gain per pass below which em ends in a round."""
 TOO_FEW, LEAST = 10, 1000
-"""Rows per component, and in all, below which there are too few to hold some of them out."""
+"""Minimum number of rows per component, and in total, to hold some of them out."""
 MOVES = 8
-"""Moves that are accepted at most, unless the user says otherwise."""
+"""Default for the maximum number of accepted moves."""
 TRIES = 4
-"""Moves that are tried at a time, whatever the number of threads."""
+"""Number of moves tried at a time, whatever the number of threads."""
 MOVE, MOVE_ON = 5, 10
 """Passes of em after a move, and of the better half of the moves after them."""
 GAIN = 1e-4
-"""What a move has to gain on the rows held out."""
+"""Minimum gain of a move on the held-out rows."""
 
 
 class Raced(NamedTuple):
-    """The start that won.
+    """The winning start.
 
     Attributes
     ----------
@@ -78,7 +78,7 @@ class Raced(NamedTuple):
     kind : str
         Its kind.
     candidates, moves : int
-        How many candidates there were, and how many moves were accepted.
+        Number of candidates, and of accepted moves.
     """
 
     theta: Theta
@@ -95,7 +95,7 @@ class _Candidate(NamedTuple):
 
 
 def is_race(estimator: Any, problem: Problem) -> bool:
-    """Tell whether a fit is to start by a race: starts differ, and there are rows to compare them on."""
+    """Tell whether a fit starts with a race: starts differ, and there are rows to compare them on."""
     init_params, count = estimator.init_params, int(problem.bound.n_components)
     if not (isinstance(init_params, str) and init_params == "race") or estimator._given_start(
         problem.bound.model, problem.bound.d
@@ -105,7 +105,7 @@ def is_race(estimator: Any, problem: Problem) -> bool:
 
 
 def raced_start(estimator: Any, problem: Problem, random_state: np.random.RandomState) -> Start:
-    """Return the start that wins the race; if no candidate has an M-step on the sample, one by k-means."""
+    """Return the winner of the race; if no candidate has an M-step on the sample, a start by k-means."""
     moves = getattr(estimator, "moves", 0)
     try:
         won = race(
@@ -129,14 +129,14 @@ def race(problem: Problem, seed: int, *, n_init: int = 1, moves: int = 0) -> Rac
     n_init : int
         Each one beyond the first adds candidates.
     moves : int
-        Split-and-merge moves that may be accepted at the end; for Gaussians alone.
+        Maximum number of accepted split-and-merge moves at the end; only for Gaussians.
     """
     with one_thread_blas(), DeferredInterrupt() as interrupt, ThreadPoolExecutor(get_threads()) as pool:
         return _Race(problem, seed, pool, interrupt.check).run(n_init, moves)
 
 
 class _Race:
-    """A race: the sample, the rows that are held out, and the threads."""
+    """A race: the sample, the held-out rows, and the threads."""
 
     def __init__(
         self, problem: Problem, seed: int, pool: ThreadPoolExecutor, check: Callable[[], None]
@@ -149,7 +149,7 @@ class _Race:
         self._held = on_rows(problem, self._sample.held)
 
     def run(self, n_init: int, moves: int) -> Raced:
-        """Run it: a heat, another one for further ``n_init``, and the better one on all of the sample."""
+        """Run it: a heat, another one for further ``n_init``, and the better one on the whole sample."""
         rows = min(self._sample.seen.n, max(LEAST_ROWS, PER_NUMBER * int(self._problem.bound.size)))
         limit = min(MOST_WORK, WORK * rows_of(self._problem.source)) / 3
         count = max(FEWEST, min(CANDIDATES, int(limit / (rows * PASSES))))
@@ -164,7 +164,7 @@ class _Race:
         return Raced(best.theta, best.kind, count + MORE * (n_init - 1), best.moves)
 
     def _heat(self, count: int, rows: int) -> _Candidate:
-        """Return the best of so many candidates, the first round on so many rows."""
+        """Return the best of ``count`` candidates, the first round on ``rows`` rows."""
         left = self._begin(count, rows)
         while len(left) > 1:
             left = sorted(left, key=lambda one: -one.value)[: -(-len(left) // 2)]
@@ -173,7 +173,7 @@ class _Race:
         return self._improved(left, on_rows(self._problem, self._sample.seen), LAST)[0]
 
     def _moved(self, best: _Candidate, moves: int) -> _Candidate:
-        """Return a candidate after the moves that raise the likelihood of the rows held out."""
+        """Return a candidate after the moves that raise the likelihood of the held-out rows."""
         while best.moves < moves and self._is_gaussian:
             better = self._move(best)
             if better is None:
@@ -182,7 +182,7 @@ class _Race:
         return best
 
     def _whole(self, best: _Candidate) -> _Candidate:
-        """Return a candidate fitted to all of the sample, and its value there."""
+        """Return a candidate fitted to the whole sample, and its value there."""
         on = on_rows(self._problem, self._sample.whole())
         best = self._improved([best], on, LAST)[0]
         return best._replace(value=-on.e_step.objective(best.theta))
@@ -203,11 +203,11 @@ class _Race:
         return found
 
     def _improved(self, candidates: list[_Candidate], on: Problem, passes: int) -> list[_Candidate]:
-        """Return candidates after some passes; those that have no M-step there are as before, if all are."""
+        """Return candidates after some passes; without an M-step for all, they are returned unchanged."""
         return self._map(lambda one: self._em(one, on, passes), candidates)[0] or candidates
 
     def _move(self, best: _Candidate) -> _Candidate | None:
-        """Return the best of a few moves, or None if none raises the likelihood of the rows held out."""
+        """Return the best of a few moves, or None if none raises the likelihood of the held-out rows."""
         on = on_rows(self._problem, self._sample.seen)
 
         def one(proposal: Proposal) -> _Candidate:
@@ -220,7 +220,7 @@ class _Race:
         return max(better, key=lambda one: one.value)._replace(moves=best.moves + 1) if better else None
 
     def _em(self, candidate: _Candidate, on: Problem, passes: int) -> _Candidate:
-        """Return a candidate after some passes of em, and its value on the rows held out."""
+        """Return a candidate after some passes of em, and its value on the held-out rows."""
         theta = accelerated(on, candidate.theta, passes, TOL, self._check)
         value = -self._held.e_step.objective(theta)
         return candidate._replace(theta=theta, value=value if isfinite(value) else -inf)
@@ -228,7 +228,7 @@ class _Race:
     def _map(
         self, function: Callable[[Any], _Candidate], given: Iterable[Any]
     ) -> tuple[list[_Candidate], list[ValueError]]:
-        """Return what a function gives, in order, and its errors: there may be no M-step on few rows."""
+        """Return the results of a function, in order, and its errors: there may be no M-step on few rows."""
 
         def attempt(item: Any) -> _Candidate | ValueError:
             try:

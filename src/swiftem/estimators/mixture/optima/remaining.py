@@ -1,14 +1,14 @@
-r"""What em would still gain: when a fit may say that it converged.
+r"""The remaining gain of em, which decides whether a fit has converged.
 
 Near a stationary point em converges linearly: gains of the mean log-likelihood shrink by a factor c per pass.
-With the last two gains g and g', c = g / g', and what is left is by Aitken's extrapolation
+With the last two gains g and g', c = g / g', and by Aitken's extrapolation the remaining gain is
 
 .. math:: R = g\, (c + c^2 + \dots) = g\, c / (1 - c).
 
 It is infinite on a plateau, if gains do not shrink. Early gains shrink faster than later ones, so that c is
-taken to be at least :data:`LEAST_RATE`. A fit has converged if em gains less than ``tol`` in a pass and R is
+assumed to be at least :data:`LEAST_RATE`. A fit has converged if em gains less than ``tol`` per pass and R is
 below :data:`MULTIPLE` times ``tol``, whatever the method: stochastic methods end with passes of em. For a
-tiny ``tol`` it is enough that R of all rows together is below :data:`NEGLIGIBLE`.
+tiny ``tol`` it is enough that R, summed over all rows, is below :data:`NEGLIGIBLE`.
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ from math import inf, isfinite
 __all__ = ["MULTIPLE", "NEGLIGIBLE", "Remaining"]
 
 MULTIPLE = 8.0
-"""Of ``tol``: what em may still gain after a fit that converged."""
+"""Maximum remaining gain of a converged fit, in units of ``tol``."""
 NEGLIGIBLE = 0.005
-"""A gain of the log-likelihood of all rows together, not of their mean, that tells no two fits apart."""
+"""A gain of the total log-likelihood of all rows that cannot distinguish two fits."""
 LEAST_RATE, UNKNOWN_RATE = 0.9, 0.999
-"""c at least, and c if there was only one gain."""
+"""Minimum of c, and its value if there was only one gain."""
 ROUNDING = 1e-13
-"""A gain of less, relative to the bound, is rounding."""
+"""A smaller gain, relative to the bound, is rounding."""
 
 
 class Remaining:
-    """Follows the bounds of em, pass by pass.
+    """Receives the bounds of em, pass by pass.
 
     Parameters
     ----------
     tol : float
-        Of the fit.
+        Tolerance of the fit.
     n : int
         Number of rows.
     last_bound, last_gain : float
-        Where em was before; −∞ and ∞ if that is not known.
+        Last values of em before; −∞ and ∞ if unknown.
 
     Examples
     --------
@@ -51,9 +51,9 @@ class Remaining:
         self.last_bound, self.last_gain = last_bound, last_gain
 
     def is_small(self, bound: float, ahead: float = 1.0) -> bool:
-        """Take note of the bound of one more pass; return whether em would gain little from there.
+        """Record the bound of one more pass; return whether the remaining gain is small.
 
-        ``ahead`` is 1 / (1 − c) as the statistics have it, if that is known.
+        ``ahead`` is 1 / (1 − c) from the statistics, if it is known.
         """
         gain, before = abs(bound - self.last_bound), self.last_gain
         self.last_bound, self.last_gain = bound, gain if isfinite(gain) else inf

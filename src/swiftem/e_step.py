@@ -45,11 +45,11 @@ def posterior(
 
     Examples
     --------
+    >>> import swiftem
     >>> from swiftem import models
-    >>> from swiftem.posterior import posterior
     >>> model = models.GaussianMixtureModel(2, covariance="spherical")
     >>> theta = model.theta(means=[[0.0], [4.0]], covariances=[1.0, 1.0])
-    >>> found = posterior(model, [[0.0], [2.0]], theta, responsibilities=True, labels=True)
+    >>> found = swiftem.posterior(model, [[0.0], [2.0]], theta, responsibilities=True, labels=True)
     >>> found.log_likelihood.round(3), found.labels
     (array([-1.612, -2.919]), array([0, 0]))
     >>> found.responsibilities[1]
