@@ -84,8 +84,10 @@ class Extrapolation:
 
 def accelerated(
     problem: Problem, theta: Theta, passes: int, tol: float, check: Callable[[], None] = lambda: None
-) -> Theta:
+) -> tuple[Theta, int]:
     """Return parameters after at most so many passes, or after three that gain less than ``tol`` each.
+
+    The second value is how many passes that were.
 
     Parameters
     ----------
@@ -113,13 +115,15 @@ def accelerated(
     >>> y = np.random.default_rng(0).normal(size=2000) + np.repeat([0.0, 3.0], 1000)
     >>> model = models.GaussianMixtureModel(2, covariance="full")
     >>> theta0 = model.theta(means=[[0.0], [0.1]], covariances=[[[1.0]], [[1.0]]])
-    >>> accelerated(Problem.read(model, y), theta0, 100, 1e-9).means.round(1).ravel()
+    >>> theta, passes = accelerated(Problem.read(model, y), theta0, 100, 1e-9)
+    >>> theta.means.round(1).ravel()
     array([0., 3.])
     """
-    bound, last, calm = problem.bound, inf, 0
+    bound, last, calm, done = problem.bound, inf, 0, 0
     steps = Extrapolation(bound)
     with problem.e_step.checked_by(check) as e_step:
-        for _ in range(passes):
+        while done < passes:
+            done += 1
             s = e_step.full(theta)
             objective = float(e_step.objective(theta))
             calm = calm + 1 if abs(last - objective) < tol else 0
@@ -128,5 +132,4 @@ def accelerated(
             if calm == 3:
                 break
             theta = bound.m_step(s)
-    found: Theta = bound.m_step(steps.settled(s)) if passes > 0 else theta
-    return found
+    return (bound.m_step(steps.settled(s)) if passes > 0 else theta), done

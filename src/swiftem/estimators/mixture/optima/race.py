@@ -8,7 +8,7 @@ of a sample. After each round they are compared by
 H rows of the sample that none of them was fitted to, and the better half goes on with twice as many rows. The
 last one is fitted to the sample, improved by :mod:`swiftem.estimators.mixture.optima.moves`, and starts the
 fit. All of it is done by E-steps that the fit uses, on a bounded number of rows: :data:`MOST_WORK`
-evaluations, as many as a fit of 50,000 rows has in 40 passes, or fewer if there are fewer rows.
+evaluations, as many as a fit of 50,000 rows has in 40 passes, or :data:`WORK` passes if there are fewer rows.
 
 Candidates are independent of each other and their sums keep their order, so that the same seed gives the same
 start at any number of threads.
@@ -39,29 +39,26 @@ from swiftem.problem import Problem
 
 __all__ = ["Raced", "is_race", "race", "raced_start"]
 
-CANDIDATES = 6
+CANDIDATES = 4
 MORE = 1
-"""Candidates for each further ``n_init``."""
-FEWEST = 4
-MOST_WORK = 2_000_000
-WORK = 60
+"""Candidates, and those that each further ``n_init`` adds."""
+MOST_WORK, WORK = 2_000_000, 40
 """E-step evaluations of a race, at most, and per row."""
-PASSES = 10
-"""Of em in a round."""
-LAST = 30
-"""Of em at the end, on all of the sample."""
-PER_NUMBER = 3
-"""Rows in the first round for each number that is estimated."""
-LEAST_ROWS = 1000
+PASSES, LAST = 6, 15
+"""Of em in a round, and at its end."""
+PER_NUMBER, LEAST_ROWS = 3, 1000
+"""Rows in the first round for each number that is estimated, and at least."""
+MOVE_ROWS = 4000
+"""Rows that moves are tried on, at least."""
 TOL = 1e-4
-"""Gain in a pass that ends em in a round."""
+"""Gain in a pass below which em is at rest."""
 TOO_FEW, LEAST = 10, 1000
 """Rows per component, and in all, below which there are too few to hold some of them out."""
-MOVES = 8
-"""Moves that are accepted at most, unless the user says otherwise."""
+MOVES = 20
+"""Moves that are accepted at most, unless the user says otherwise: the work ends them earlier."""
 TRIES = 4
 """Moves that are tried at a time, whatever the number of threads."""
-MOVE, MOVE_ON = 5, 10
+MOVE, MOVE_ON = 4, 8
 """Passes of em after a move, and of the better half of the moves after them."""
 GAIN = 1e-4
 """What a move has to gain on the rows held out."""
@@ -91,6 +88,7 @@ class _Candidate(NamedTuple):
     kind: str
     value: float
     moves: int = 0
+    work: int = 0
 
 
 def is_race(estimator: Any, problem: Problem) -> bool:
@@ -146,35 +144,44 @@ class _Race:
         rng = np.random.default_rng(self._seeds.spawn(1)[0])
         self._sample = draw_sample(problem.source, rng, dither=self._is_gaussian)
         self._held = on_rows(problem, self._sample.held)
+        self._left = 0
 
     def run(self, n_init: int, moves: int) -> Raced:
         """Run it: a heat, another one for further ``n_init``, and the better one on all of the sample."""
-        rows = min(self._sample.seen.n, max(LEAST_ROWS, PER_NUMBER * int(self._problem.bound.size)))
-        limit = min(MOST_WORK, WORK * self._problem.source.n) / 3
-        count = max(FEWEST, min(CANDIDATES, int(limit / (rows * PASSES))))
-        first = self._heat(count, rows)
+        first = self._heat(CANDIDATES)
         won = [self._whole(self._moved(first, moves))]
-        if n_init > 1:
-            second = self._heat(MORE * (n_init - 1), rows)
+        more = MORE * (n_init - 1)
+        if more:
+            second = self._heat(more)
             if second.value > first.value:
                 second = self._moved(second, moves)
             won.append(self._whole(second))
         best = max(won, key=lambda one: one.value)  # the first heat is that of n_init = 1: more is no worse
-        return Raced(best.theta, best.kind, count + MORE * (n_init - 1), best.moves)
+        return Raced(best.theta, best.kind, CANDIDATES + more, best.moves)
 
-    def _heat(self, count: int, rows: int) -> _Candidate:
-        """Return the best of so many candidates, the first round on so many rows."""
+    def _heat(self, count: int) -> _Candidate:
+        """Return the best of so many candidates."""
+        self._left = min(MOST_WORK, WORK * self._problem.source.n)
+        seen, q = self._sample.seen.n, int(self._problem.bound.size)
+        rows = min(seen, max(LEAST_ROWS, PER_NUMBER * q))
         left = self._begin(count, rows)
         while len(left) > 1:
             left = sorted(left, key=lambda one: -one.value)[: -(-len(left) // 2)]
-            rows = min(2 * rows, self._sample.seen.n)
+            rows = min(2 * rows, seen)
             left = self._improved(left, on_rows(self._problem, self._sample.first(rows)), PASSES)
-        return self._improved(left, on_rows(self._problem, self._sample.seen), LAST)[0]
+        return self._improved(left, self._on_many(), LAST)[0]
+
+    def _on_many(self) -> Problem:
+        """Return the problem on the rows that moves are tried on."""
+        rows = max(MOVE_ROWS, 2 * PER_NUMBER * int(self._problem.bound.size))
+        return on_rows(self._problem, self._sample.first(rows))
 
     def _moved(self, best: _Candidate, moves: int) -> _Candidate:
         """Return a candidate after the moves that raise the likelihood of the rows held out."""
-        while best.moves < moves and self._is_gaussian:
-            better = self._move(best)
+        on = self._on_many()
+        cost = on.source.n * (TRIES * MOVE + TRIES // 2 * MOVE_ON)
+        while best.moves < moves and self._is_gaussian and self._left >= cost:
+            better = self._move(best, on)
             if better is None:
                 break
             best = better
@@ -205,9 +212,8 @@ class _Race:
         """Return candidates after some passes; those that have no M-step there are as before, if all are."""
         return self._map(lambda one: self._em(one, on, passes), candidates)[0] or candidates
 
-    def _move(self, best: _Candidate) -> _Candidate | None:
+    def _move(self, best: _Candidate, on: Problem) -> _Candidate | None:
         """Return the best of a few moves, or None if none raises the likelihood of the rows held out."""
-        on = on_rows(self._problem, self._sample.seen)
 
         def one(proposal: Proposal) -> _Candidate:
             return self._em(best._replace(theta=moved(on, best.theta, proposal)), on, MOVE)
@@ -220,9 +226,11 @@ class _Race:
 
     def _em(self, candidate: _Candidate, on: Problem, passes: int) -> _Candidate:
         """Return a candidate after some passes of em, and its value on the rows held out."""
-        theta = accelerated(on, candidate.theta, passes, TOL, self._check)
+        theta, done = accelerated(on, candidate.theta, passes, TOL, self._check)
         value = -self._held.e_step.objective(theta)
-        return candidate._replace(theta=theta, value=value if isfinite(value) else -inf)
+        return candidate._replace(
+            theta=theta, value=value if isfinite(value) else -inf, work=done * on.source.n
+        )
 
     def _map(
         self, function: Callable[[Any], _Candidate], given: Iterable[Any]
@@ -236,6 +244,7 @@ class _Race:
                 return error
 
         found = list(self._pool.map(attempt, given))
+        self._left -= sum(one.work for one in found if isinstance(one, _Candidate))
         return (
             [one for one in found if isinstance(one, _Candidate)],
             [one for one in found if isinstance(one, ValueError)],

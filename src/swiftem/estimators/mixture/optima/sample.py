@@ -18,10 +18,10 @@ from swiftem.problem import Problem
 
 __all__ = ["Sample", "dithered", "draw_sample", "on_rows", "units"]
 
-MOST = 30_000
+MOST = 26_000
 """Rows of the sample."""
-SEEN = 2.0 / 3.0
-"""Share of the sample that candidates are fitted to; they are compared on the other rows."""
+HELD, MOST_HELD = 0.25, 6000
+"""Share of the sample that candidates are compared on, and how many rows at most; they see the others."""
 REPEATS = 2.0
 """A column is taken for multiples of a unit only if its values occur so many times in the mean."""
 LEAST = 50
@@ -72,7 +72,7 @@ def draw_sample(source: Source, rng: np.random.Generator, *, dither: bool) -> Sa
     y = y.reshape(len(y), -1)
     if dither:
         y = dithered(y, units(y), rng)
-    seen = max(1, round(SEEN * len(y)))
+    seen = len(y) - min(MOST_HELD, round(HELD * len(y)))
     parts = slice(0, seen), slice(seen, None)
     given = None if weight is None else weight[order]
     return Sample(*(ArraySource(y[part], None if given is None else given[part]) for part in parts))
