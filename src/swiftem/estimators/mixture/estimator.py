@@ -28,6 +28,8 @@ from swiftem.estimators.mixture.fit import Fit, Fitting
 from swiftem.estimators.mixture.initial import DegenerateComponentWarning, Start, check_start, make_start
 from swiftem.estimators.mixture.online import OnlineMixture
 from swiftem.estimators.mixture.optima.race import is_race, raced_start
+from swiftem.estimators.mixture.optima.sample import dithered_source
+from swiftem.estimators.mixture.optima.spurious import SpuriousComponentWarning, find_spurious, sentence
 from swiftem.estimators.mixture.plan import MOST_PASSES, make_plan
 from swiftem.estimators.mixture.scores import MixtureScores
 from swiftem.estimators.mixture.stored_rows import blocks_of, is_stored
@@ -73,6 +75,8 @@ class MixtureEstimator(MixtureScores, Persistent, CallbackSupportMixin):  # type
         """
         read = self._read(X, sample_weight, reset=True)
         self._check_parameters(read.X, xp=np)
+        if getattr(self, "dither", None) is not None:
+            read = read._replace(source=dithered_source(read.source))
         kept = open_fit(self, read.source, self._theta(read.X.shape[1]) if self._goes_on() else None)
         with kept or nullcontext():
             fitting, starts, seeds = self._prepare(read, kept)
@@ -139,7 +143,7 @@ class MixtureEstimator(MixtureScores, Persistent, CallbackSupportMixin):  # type
         # That of em is of the parameters before its last M-step; another method's is of the very start, from
         # which the first pass gains nothing that could be told from rest.
         after_em = self._goes_on() and getattr(self, "method_", "em") == "em"
-        last = (self.lower_bound_, self.__dict__.get("_last_gain", inf)) if after_em else None
+        last = (self.lower_bound_, *self.__dict__.get("_last_steps", (inf, inf))) if after_em else None
         failures: list[ValueError] = []
 
         def one(number: int, watch: StartWatch) -> Fit:
@@ -166,7 +170,7 @@ class MixtureEstimator(MixtureScores, Persistent, CallbackSupportMixin):  # type
         self.lower_bound_, self.lower_bounds_ = fit.bound, list(fit.bounds)
         self.method_, self.history_ = fitting.plan.name, History(fit.moments, fit.moves)
         self._set_theta(fit.theta, read.X.dtype)
-        self._last_gain = fit.last_gain
+        self._last_steps = fit.last[1:]
         self.__dict__.pop("_online", None)
         self._past = Past(fit.s, fitting.problem.bound.about, read.total_weight)
         if fitting.plan.method is None:
@@ -175,6 +179,9 @@ class MixtureEstimator(MixtureScores, Persistent, CallbackSupportMixin):  # type
             except KeyboardInterrupt:
                 fit.interrupted = True
         self.stationarity_ = fit.stationarity
+        found = find_spurious(fitting.problem, fit.theta) if self.max_iter > 0 and not fit.interrupted else []
+        if found:
+            warn(sentence(found, getattr(self, "feature_names_in_", None)), SpuriousComponentWarning)
         if fit.reseeded:
             warn(
                 f"Components died, collapsed or had no rows, and were set to other rows, {fit.reseeded} "
@@ -227,6 +234,8 @@ class MixtureEstimator(MixtureScores, Persistent, CallbackSupportMixin):  # type
         sample_weight : array-like, shape (n,), optional
             Non-negative weights.
         """
+        if getattr(self, "dither", None) is not None:
+            raise ValueError("dither must be None for partial_fit: add the noise to the rows yourself.")
         if is_stored(X):
             for rows, weights in blocks_of(X, sample_weight):
                 self.partial_fit(rows, sample_weight=weights)

@@ -76,8 +76,8 @@ class Fit:
         How many times a component was set anew.
     moves : int
         Split-and-merge moves that were accepted before it.
-    last_gain : float
-        Of the bound in the last pass of em.
+    last : tuple of float
+        Bound, gain and rate of the last pass of em.
     converged, interrupted : bool
         How it ended.
     objective, stationarity : float
@@ -92,7 +92,7 @@ class Fit:
     rejected: int = 0
     reseeded: int = 0
     moves: int = 0
-    last_gain: float = inf
+    last: tuple[float, float, float] = (-inf, inf, inf)
     converged: bool = False
     interrupted: bool = False
     objective: float = nan
@@ -127,12 +127,12 @@ class Fitting:
     tol: float
 
     def fit(
-        self, start: Start, seed: int, watch: Watch, *, last: tuple[float, float] | None = None,
+        self, start: Start, seed: int, watch: Watch, *, last: tuple[float, float, float] | None = None,
         keeper: NoStart | None = None,
     ) -> Fit:  # fmt: skip
         """Return the fit from a start.
 
-        ``last`` is where an earlier fit ended that it goes on from: its bound, and the last gain. ``keeper``
+        ``last`` is where an earlier fit by em ended that it goes on from: bound, gain and rate. ``keeper``
         has its checkpoints.
         """
         with keeper or NoStart() as kept:
@@ -142,7 +142,7 @@ class Fitting:
                 return one.fit
             try:
                 if self.plan.method is None:
-                    one.batch_em(last or (-inf, inf))
+                    one.batch_em(last or (-inf, inf, inf))
                 else:
                     is_poor = last is None and not start.raced
                     one.stochastic(self.plan.method, self.plan.start if is_poor else None)
@@ -221,7 +221,7 @@ class _OneFit:
         return {
             "fit": {part.name: getattr(self.fit, part.name) for part in fields(Fit)}, "is_over": is_over,
             "seconds": perf_counter() - self._began, "runs": self._runs,
-            "remaining": None if remaining is None else (remaining.last_bound, remaining.last_gain),
+            "remaining": None if remaining is None else remaining.state,
             "run": self._run_now, "look": None if look is None else look.state(),
             "rng": self._rng.bit_generator.state,
         }  # fmt: skip
@@ -231,7 +231,7 @@ class _OneFit:
         if not self.fit.interrupted:
             self._keeper.save(lambda: self._place(is_over=True), is_end=True)
 
-    def batch_em(self, last: tuple[float, float]) -> None:
+    def batch_em(self, last: tuple[float, float, float]) -> None:
         """Batch EM, from where it was left, or where an earlier fit ended."""
         if self._remaining is None:
             self._remaining = Remaining(self._shared.tol, self._source.n, *last)
@@ -266,7 +266,7 @@ class _OneFit:
                     fit.theta, bound = self._bound.m_step(fit.s), -objective
                 stop = self._note(fit.passes, objective, 1.0, "em", before if fit.s is None else fit.theta)
                 fit.converged = remaining.is_small(bound, 1.0 if steps is None else steps.alpha)
-                fit.last_gain = remaining.last_gain
+                fit.last = remaining.state
                 if fit.converged or stop:
                     break
                 if keeps:

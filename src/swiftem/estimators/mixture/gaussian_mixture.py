@@ -80,6 +80,10 @@ class GaussianMixture(GaussianQueries, mixture.GaussianMixture):  # type: ignore
         Split-and-merge moves that a race may accept at its end, on the sample
         (:mod:`swiftem.estimators.mixture.optima.moves`): by default 8; 0 is none. They are counted in
         ``history_.moves``.
+    dither : {"auto"} or None
+        "auto" adds uniform noise of one unit to the columns of X that are multiples of a unit, such as
+        integers: a component that sits on one value of such a column gains any likelihood. The noise is the
+        same in every fit. For arrays alone.
     concentration : float, optional
         α ≥ 1 of a symmetric Dirichlet prior on the weights.
     prior : NormalInverseWishart, optional
@@ -136,6 +140,7 @@ lower_bounds_, n_features_in_, feature_names_in_
         **mixture.GaussianMixture._parameter_constraints,
         **MixtureBase._shared_constraints,
         "moves": [StrOptions({"auto"}), Interval(Integral, 0, None, closed="left")],
+        "dither": [None, StrOptions({"auto"})],
         "prior": [None, NormalInverseWishart],
     }
 
@@ -160,6 +165,7 @@ lower_bounds_, n_features_in_, feature_names_in_
         batch_size: int | str = "auto",
         step_size: Any = "auto",
         moves: int | str = "auto",
+        dither: str | None = None,
         concentration: float | None = None,
         prior: NormalInverseWishart | None = None,
         memory_limit: int | str | None = None,
@@ -178,6 +184,7 @@ lower_bounds_, n_features_in_, feature_names_in_
         self.batch_size = batch_size
         self.step_size = step_size
         self.moves = moves
+        self.dither = dither
         self.concentration = concentration
         self.prior = prior
         self.memory_limit = memory_limit

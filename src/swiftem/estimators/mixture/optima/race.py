@@ -33,6 +33,7 @@ from swiftem.estimators.mixture.optima.accelerated import accelerated
 from swiftem.estimators.mixture.optima.kinds import kinds_for, start
 from swiftem.estimators.mixture.optima.moves import Proposal, moved, proposals
 from swiftem.estimators.mixture.optima.sample import draw_sample, on_rows
+from swiftem.estimators.mixture.optima.spurious import at_floor
 from swiftem.interrupt import DeferredInterrupt
 from swiftem.models.gaussian_components import BoundGaussians
 from swiftem.problem import Problem
@@ -42,10 +43,12 @@ __all__ = ["Raced", "is_race", "race", "raced_start"]
 CANDIDATES = 4
 MORE = 1
 """Candidates, and those that each further ``n_init`` adds."""
-MOST_WORK, WORK = 2_000_000, 40
-"""E-step evaluations of a race, at most, and per row."""
-PASSES, LAST = 6, 15
-"""Of em in a round, and at its end."""
+MOST_WORK, WORK = 2_000_000, 80
+"""E-step evaluations of a race: at most, and per row."""
+FEW_WORK, FEW, MANY_NUMBERS = 40, 5000, 1000
+"""Evaluations per row of fewer rows, if there are many numbers to estimate: each of them takes long."""
+PASSES, LAST, WHOLE = 6, 15, 40
+"""Of em in a round, at the end of the rounds, and on all of the sample; all end when it is at rest."""
 PER_NUMBER, LEAST_ROWS = 3, 1000
 """Rows in the first round for each number that is estimated, and at least."""
 MOVE_ROWS = 4000
@@ -60,6 +63,8 @@ TRIES = 4
 """Moves that are tried at a time, whatever the number of threads."""
 MOVE, MOVE_ON = 4, 8
 """Passes of em after a move, and of the better half of the moves after them."""
+SPURIOUS = 1.0
+"""What a component that collapsed onto a few rows costs in the comparison."""
 GAIN = 1e-4
 """What a move has to gain on the rows held out."""
 
@@ -107,14 +112,14 @@ def raced_start(estimator: Any, problem: Problem, random_state: np.random.Random
     try:
         won = race(
             problem, int(random_state.randint(2**31 - 1)), n_init=estimator.n_init,
-            moves=MOVES if moves == "auto" else int(moves),
+            moves=MOVES if moves == "auto" else int(moves), tol=float(estimator.tol),
         )  # fmt: skip
     except ValueError:
         return make_start(estimator, problem, random_state)
     return Start(won.theta, None, 0, True, won.moves)
 
 
-def race(problem: Problem, seed: int, *, n_init: int = 1, moves: int = 0) -> Raced:
+def race(problem: Problem, seed: int, *, n_init: int = 1, moves: int = 0, tol: float = 1e-3) -> Raced:
     """Return the best of several starts.
 
     Parameters
@@ -127,9 +132,11 @@ def race(problem: Problem, seed: int, *, n_init: int = 1, moves: int = 0) -> Rac
         Each one beyond the first adds candidates.
     moves : int
         Split-and-merge moves that may be accepted at the end; for Gaussians alone.
+    tol : float
+        Of the fit: a tenth of it is the gain in a pass that ends the last round.
     """
     with one_thread_blas(), DeferredInterrupt() as interrupt, ThreadPoolExecutor(get_threads()) as pool:
-        return _Race(problem, seed, pool, interrupt.check).run(n_init, moves)
+        return _Race(problem, seed, pool, interrupt.check).run(n_init, moves, min(TOL, 0.1 * tol))
 
 
 class _Race:
@@ -144,25 +151,26 @@ class _Race:
         rng = np.random.default_rng(self._seeds.spawn(1)[0])
         self._sample = draw_sample(problem.source, rng, dither=self._is_gaussian)
         self._held = on_rows(problem, self._sample.held)
+        self._spread = self._sample.seen.y.var(axis=0, dtype=np.float64)
         self._left = 0
 
-    def run(self, n_init: int, moves: int) -> Raced:
+    def run(self, n_init: int, moves: int, tol: float) -> Raced:
         """Run it: a heat, another one for further ``n_init``, and the better one on all of the sample."""
         first = self._heat(CANDIDATES)
-        won = [self._whole(self._moved(first, moves))]
+        won = [self._whole(self._moved(first, moves), tol)]
         more = MORE * (n_init - 1)
         if more:
             second = self._heat(more)
             if second.value > first.value:
                 second = self._moved(second, moves)
-            won.append(self._whole(second))
+            won.append(self._whole(second, tol))
         best = max(won, key=lambda one: one.value)  # the first heat is that of n_init = 1: more is no worse
         return Raced(best.theta, best.kind, CANDIDATES + more, best.moves)
 
     def _heat(self, count: int) -> _Candidate:
         """Return the best of so many candidates."""
-        self._left = min(MOST_WORK, WORK * self._problem.source.n)
-        seen, q = self._sample.seen.n, int(self._problem.bound.size)
+        n, seen, q = self._problem.source.n, self._sample.seen.n, int(self._problem.bound.size)
+        self._left = min(MOST_WORK, n * (FEW_WORK if n < FEW and q > MANY_NUMBERS else WORK))
         rows = min(seen, max(LEAST_ROWS, PER_NUMBER * q))
         left = self._begin(count, rows)
         while len(left) > 1:
@@ -187,15 +195,18 @@ class _Race:
             best = better
         return best
 
-    def _whole(self, best: _Candidate) -> _Candidate:
+    def _whole(self, best: _Candidate, tol: float) -> _Candidate:
         """Return a candidate fitted to all of the sample, and its value there."""
         on = on_rows(self._problem, self._sample.whole())
-        best = self._improved([best], on, LAST)[0]
+        best = (self._map(lambda one: self._em(one, on, WHOLE, tol), [best])[0] or [best])[0]
         return best._replace(value=-on.e_step.objective(best.theta))
 
     def _begin(self, count: int, rows: int) -> list[_Candidate]:
         """Return candidates after the first round."""
-        on, kinds = on_rows(self._problem, self._sample.first(rows)), kinds_for(self._problem.bound)
+        on, kinds = (
+            on_rows(self._problem, self._sample.first(rows)),
+            kinds_for(self._problem.bound),
+        )
         seeds = self._seeds.spawn(count)
 
         def one(number: int) -> _Candidate:
@@ -224,13 +235,20 @@ class _Race:
         better = [one for one in tried if one.value > best.value + GAIN]
         return max(better, key=lambda one: one.value)._replace(moves=best.moves + 1) if better else None
 
-    def _em(self, candidate: _Candidate, on: Problem, passes: int) -> _Candidate:
+    def _em(self, candidate: _Candidate, on: Problem, passes: int, tol: float = TOL) -> _Candidate:
         """Return a candidate after some passes of em, and its value on the rows held out."""
-        theta, done = accelerated(on, candidate.theta, passes, TOL, self._check)
-        value = -self._held.e_step.objective(theta)
+        theta, done = accelerated(on, candidate.theta, passes, tol, self._check)
+        value = -self._held.e_step.objective(theta) - SPURIOUS * self._collapsed(theta)
         return candidate._replace(
             theta=theta, value=value if isfinite(value) else -inf, work=done * on.source.n
         )
+
+    def _collapsed(self, theta: Theta) -> int:
+        """Return how many components sit on a few rows, with a variance that ``reg_covar`` alone holds."""
+        bound = self._problem.bound
+        if not self._is_gaussian or bound.model.prior is not None or bound.kind.name == "tied":
+            return 0
+        return int(at_floor(bound, theta, self._spread).any(axis=1).sum())
 
     def _map(
         self, function: Callable[[Any], _Candidate], given: Iterable[Any]

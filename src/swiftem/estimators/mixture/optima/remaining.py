@@ -5,8 +5,9 @@ With the last two gains g and g', c = g / g', and what is left is by Aitken's ex
 
 .. math:: R = g\, (c + c^2 + \dots) = g\, c / (1 - c).
 
-It is infinite on a plateau, if gains do not shrink. Early gains shrink faster than later ones, so that c is
-taken to be at least :data:`LEAST_RATE`. A fit has converged if em gains less than ``tol`` in a pass and R is
+It is infinite on a plateau, if gains do not shrink. Early gains shrink faster than later ones: c is taken to
+rise once more by as much as it did, or halfway to 1 if that is not known, and to be at least
+:data:`LEAST_RATE`. A fit has converged if em gains less than ``tol`` in a pass and R is
 below :data:`MULTIPLE` times ``tol``, whatever the method: stochastic methods end with passes of em. For a
 tiny ``tol`` it is enough that R of all rows together is below :data:`NEGLIGIBLE`.
 """
@@ -21,7 +22,7 @@ MULTIPLE = 8.0
 """Of ``tol``: what em may still gain after a fit that converged."""
 NEGLIGIBLE = 0.005
 """A gain of the log-likelihood of all rows together, not of their mean, that tells no two fits apart."""
-LEAST_RATE, UNKNOWN_RATE = 0.9, 0.999
+LEAST_RATE, UNKNOWN_RATE = 0.9, 0.9999
 """c at least, and c if there was only one gain."""
 ROUNDING = 1e-13
 """A gain of less, relative to the bound, is rounding."""
@@ -36,8 +37,8 @@ class Remaining:
         Of the fit.
     n : int
         Number of rows.
-    last_bound, last_gain : float
-        Where em was before; −∞ and ∞ if that is not known.
+    last_bound, last_gain, last_rate : float
+        Where em was before; −∞, ∞ and ∞ if that is not known.
 
     Examples
     --------
@@ -46,23 +47,33 @@ class Remaining:
     [False, False, False, True, True]
     """
 
-    def __init__(self, tol: float, n: int, last_bound: float = -inf, last_gain: float = inf) -> None:
+    def __init__(
+        self, tol: float, n: int, last_bound: float = -inf, last_gain: float = inf,
+        last_rate: float = inf,
+    ) -> None:  # fmt: skip
         self._tol, self._small = tol, max(MULTIPLE * tol, NEGLIGIBLE / n)
-        self.last_bound, self.last_gain = last_bound, last_gain
+        self.last_bound, self.last_gain, self.last_rate = last_bound, last_gain, last_rate
+
+    @property
+    def state(self) -> tuple[float, float, float]:
+        """The last bound, gain and rate."""
+        return self.last_bound, self.last_gain, self.last_rate
 
     def is_small(self, bound: float, ahead: float = 1.0) -> bool:
         """Take note of the bound of one more pass; return whether em would gain little from there.
 
         ``ahead`` is 1 / (1 − c) as the statistics have it, if that is known.
         """
-        gain, before = abs(bound - self.last_bound), self.last_gain
+        gain, before, last_rate = abs(bound - self.last_bound), self.last_gain, self.last_rate
         self.last_bound, self.last_gain = bound, gain if isfinite(gain) else inf
+        self.last_rate = gain / before if 0.0 < before < inf else inf
         if not gain < self._tol:
             return False
         if gain <= ROUNDING * abs(bound):
             return True
         rate = UNKNOWN_RATE
         if isfinite(before):
-            rate = max(gain / before if before > 0.0 else inf, LEAST_RATE)
-        rate = max(rate, 1.0 - 1.0 / ahead)
+            rate = self.last_rate
+            rise = rate - last_rate if isfinite(last_rate) else 0.5 * (1.0 - rate)
+            rate = max(rate + max(rise, 0.0), LEAST_RATE, 1.0 - 1.0 / ahead)
         return rate < 1.0 and gain * rate / (1.0 - rate) < self._small
