@@ -76,14 +76,14 @@ def test_in_the_first_look_or_pass(method, monkeypatch):
     def press(*arguments, **options):
         raise KeyboardInterrupt
 
-    from swiftem.engine.block_expectation import BlockExpectation
+    from swiftem.engine.small_expectation import SmallExpectation
 
     mixture = swiftem.GaussianMixture(3, method=method, random_state=0)
     with (  # noqa: PT031
         pytest.warns(ConvergenceWarning, match="interrupted after 0.0 passes"),
         monkeypatch.context() as patch,
     ):
-        patch.setattr(BlockExpectation, "_pass", press)
+        patch.setattr(SmallExpectation, "_pass", press)
         patch.setattr(look.Look, "at", press)
         mixture.fit(X)
     start = swiftem.GaussianMixture(3, random_state=0, max_iter=0).fit(X)

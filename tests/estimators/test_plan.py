@@ -4,7 +4,7 @@ import pytest
 from mixture_data import blobs
 
 import swiftem
-from swiftem.estimators.mixture.plan import METHOD_NAMES, make_plan
+from swiftem.estimators.mixture.plan import METHOD_NAMES, kernels_for, make_plan
 from swiftem.methods import EM, OnlineEM, SpiderEM
 from swiftem.models import GaussianMixtureModel
 
@@ -63,12 +63,24 @@ def test_a_method_as_an_object_is_taken_as_it_is():
     spider = SpiderEM(step_size=0.1, batch_size=5)
     assert plan(spider).method is spider
     assert plan(EM()).method is None
-    with pytest.raises(ValueError, match="step_size must be left out where method is an object"):
+    with pytest.raises(ValueError, match="step_size must be left out if method is an object"):
         plan(spider, step_size=0.2)
 
 
-@pytest.mark.parametrize(("n", "name"), [(959, "em"), (960, "sem-vr")], ids=["below", "at"])
+@pytest.mark.parametrize(("n", "name"), [(43_690, "em"), (43_691, "sem-vr")], ids=["at", "above"])
 def test_the_boundary_of_auto(n, name):
-    """4 · 40 · M · p rows, with p = 3 numbers for each of two components in one column."""
+    """2^18 numbers in the statistics of all rows, with 3 for each of two components in one column."""
     X, _ = blobs(n, 1, 2)
     assert swiftem.GaussianMixture(2, random_state=0, tol=1.0).fit(X).method_ == name
+
+
+def test_the_boundary_of_auto_for_many_components():
+    """4 · 40 · M · p rows, where these are more than 2^18 / (M · p)."""
+    sizes = {"n_components": 100, "size": 600}
+    assert make_plan("auto", "auto", "auto", n=4 * 40 * 600 - 1, **sizes).name == "em"
+    assert make_plan("auto", "auto", "auto", n=4 * 40 * 600, **sizes).name == "sem-vr"
+
+
+def test_kernels_depend_on_sizes_alone():
+    assert kernels_for(10_000, 24) == "numpy"
+    assert [kernels_for(2**17, 2), kernels_for(2**17 + 1, 2)] == ["numpy", "auto"]

@@ -1,4 +1,4 @@
-"""Which lane a run takes."""
+"""The choice of a run's lane."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ __all__ = ["choose_lane"]
 
 
 def choose_lane(kernels: str, task: Task) -> Lane | None:
-    """Return the fused lane for this model and method, or None: then iteration by iteration.
+    """Return the fused lane for this model and method, or None: then the run goes iteration by iteration.
 
     Parameters
     ----------
-    kernels : {"auto", "reference"}
-        As the user said.
+    kernels : {"auto", "reference", "numpy"}
+        As in :class:`swiftem.problem.Problem`.
     task : Task
         Model, method and data.
     """
-    if kernels == "reference":
+    if kernels != "auto":
         return None
     lanes = (gaussian_mixture_lane, gaussian_components_lane, plsa_lane, document_lane, functions_lane)
     for lane_for in lanes:

@@ -1,4 +1,4 @@
-"""Which lane mixtures take: compiled stretches for Gaussians, one iteration at a time for other families."""
+"""The choice of lane for mixtures: compiled stretches for Gaussians, single iterations for other families."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ __all__ = ["gaussian_components_lane"]
 
 
 def gaussian_components_lane(task: Task) -> Lane | None:
-    """Return the lane for such a mixture, or None where it does not apply."""
+    """Return the lane for such a mixture, or None if it does not apply."""
     if not isinstance(task.model, BoundComponents) or not is_served(task.source):
         return None
     if not isinstance(task.model, BoundGaussians):
         return OneThreadLane(task)
     y = task.source.y if isinstance(task.source, ArraySource) else None
     if y is not None and (not y.flags.c_contiguous or y.dtype not in (np.float32, np.float64)):
-        # Each kind of array would be four more kernels to compile, and a copy twice the data.
+        # Each kind of array would be four more kernels to compile, and a copy would double the memory.
         return OneThreadLane(task)
     update = declared(task.method)
     if update is None:
@@ -36,7 +36,7 @@ def gaussian_components_lane(task: Task) -> Lane | None:
 
 
 class OneThreadLane:
-    """Algorithm 1 with BLAS held to one thread: for batches more would cost more than they give.
+    """Algorithm 1 with BLAS limited to one thread: for batches more threads cost more than they gain.
 
     E-steps are compiled (:class:`swiftem.engine.block_expectation.BlockExpectation`), and the threads
     of full passes are the library's own.
@@ -51,9 +51,9 @@ class OneThreadLane:
             self._plain.advance(now, stop)
 
     def snapshot(self) -> Any:
-        """Return None: all there is is in ``now``."""
+        """Return None: the whole state is in ``now``."""
         return self._plain.snapshot()
 
     def restore(self, snapshot: Any, now: Current) -> None:
-        """Do nothing: all there is is in ``now``."""
+        """Do nothing: the whole state is in ``now``."""
         self._plain.restore(snapshot, now)

@@ -1,4 +1,4 @@
-"""How the samples of a mixture with unit variances lie, and in which blocks passes go over them."""
+"""The location of the samples of a mixture with unit variances, and the blocks of passes over them."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from swiftem.data.source import Source
 __all__ = ["Geometry", "block_rows", "geometry_of"]
 
 NUMBERS = 16_384
-"""Responsibilities in a block: with the samples they fit into the second-level cache."""
+"""Responsibilities per block: with the samples they fit into the second-level cache."""
 
 FARTHEST = 2e4
 """Squared distance from the centre up to which an expanded square keeps eleven digits."""
 
 
 def block_rows(n_components: int) -> int:
-    """Return how many samples a block of a full pass has.
+    """Return the number of samples per block of a full pass.
 
     >>> block_rows(32)
     512
@@ -31,7 +31,7 @@ def block_rows(n_components: int) -> int:
 
 
 class Geometry:
-    """Where the samples lie: their centre, and whether they are near enough for expanded squares.
+    """The location of the samples: their centre, and whether they are near enough for expanded squares.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ class Geometry:
 
 
 def geometry_of(source: Source) -> Geometry:
-    """Return how the samples of a source lie; of what is stored, by one pass, the first time."""
+    """Return the location of the samples of a source; for a stored source, by one pass, which is cached."""
     if isinstance(source, ArraySource):
         return Geometry(source.y.reshape(source.n, -1))
     assert isinstance(source, StoredSource)

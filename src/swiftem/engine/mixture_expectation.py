@@ -1,4 +1,4 @@
-"""Full passes of the mixture with unit variances, by all cores."""
+"""Full passes of the mixture with unit variances, on all cores."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from swiftem.models.gaussian_mixture import BoundGaussianMixture, GaussianMixtur
 __all__ = ["MixtureExpectation"]
 
 WORK = 1 << 20
-"""Operations below which a piece is not worth a thread."""
+"""Minimum number of operations for a thread."""
 
 
 class MixtureExpectation(Expectation):
-    """As :class:`Expectation`, with compiled full passes that give the same at any number of threads."""
+    """As :class:`Expectation`, with compiled full passes; results do not depend on the number of threads."""
 
     def __init__(self, model: BoundGaussianMixture, source: Source, between_blocks: Any) -> None:
         super().__init__(model, source, between_blocks)
@@ -34,7 +34,7 @@ class MixtureExpectation(Expectation):
 
     @classmethod
     def of(cls, model: Any, source: Source, between_blocks: Any) -> MixtureExpectation | None:
-        """Return one where model and source are of the kinds that this is for."""
+        """Return one if model and source are of the supported kinds."""
         if type(model) is BoundGaussianMixture and is_served(source):
             return cls(model, source, between_blocks)
         return None
@@ -53,7 +53,7 @@ class MixtureExpectation(Expectation):
         return s / self._source.total_weight, memory
 
     def _work_on(self, *common: Any) -> Iterable[tuple[Any, ...]]:
-        """Return the parts of a pass, each with what all of them need."""
+        """Return the parts of a pass, each with the common arguments."""
         found = parts(self._source, self._least_rows)
         if isinstance(found, list):
             return [(*common, part) for part in found]
@@ -73,7 +73,7 @@ class MixtureExpectation(Expectation):
         return sums1, sums2
 
     def _work(self, theta: GaussianMixtureTheta) -> softmax.Work:
-        """Return the arrays of a block: each piece has its own, as threads work on them at once."""
+        """Return the arrays of a block: each piece has its own, as threads run in parallel."""
         n_components, d = theta.means.shape
         return softmax.make_work(min(block_rows(n_components), self.n), n_components, d)
 

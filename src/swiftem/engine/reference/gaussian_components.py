@@ -1,10 +1,11 @@
 """Gaussian mixtures with covariances: E-step and statistics, of centred samples.
 
-The E-step takes differences first and whitens them: no digits are lost wherever samples and means lie.
+The E-step takes differences first and whitens them: no digits are lost, whatever the positions.
 """
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,15 @@ from numpy.typing import NDArray
 
 from swiftem._typing import Array
 
-__all__ = ["posterior", "squares_diag", "squares_full", "squares_spherical", "squares_tied", "statistics"]
+__all__ = [
+    "lower_triangle",
+    "posterior",
+    "squares_diag",
+    "squares_full",
+    "squares_spherical",
+    "squares_tied",
+    "statistics",
+]
 
 
 def posterior(y: Array, weights: Array, means: Array, factors: Array) -> tuple[Array, Array]:
@@ -46,7 +55,7 @@ def posterior(y: Array, weights: Array, means: Array, factors: Array) -> tuple[A
             whitened, log_det = (y - means[m]) @ factor, np.log(np.diag(factor)).sum()
         else:
             whitened, log_det = (y - means[m]) * factor, np.log(np.broadcast_to(factor, d)).sum()
-        with np.errstate(over="ignore"):  # a sample so far away has no density there
+        with np.errstate(over="ignore"):  # a sample that far away has density zero
             square = (whitened * whitened).sum(axis=1)
         log_joint[:, m] = log_weights[m] + log_det - 0.5 * square
     largest = log_joint.max(axis=1, keepdims=True)
@@ -79,16 +88,28 @@ def statistics(y: Array, rows: Array, weight: Array, squares: Any) -> Array:
     return np.concatenate([weighted.sum(axis=0), (weighted.T @ y).ravel(), squares(y, weighted).ravel()])
 
 
+@lru_cache(maxsize=32)
+def lower_triangle(d: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return row and column of each entry of the lower triangle of a d×d matrix, row by row.
+
+    >>> lower_triangle(2)
+    (array([0, 1, 1]), array([0, 0, 1]))
+    """
+    row, column = np.tril_indices(d)
+    row.flags.writeable = column.flags.writeable = False
+    return row, column
+
+
 def squares_full(y: Array, rows: Array) -> Array:
     """Return Σ_i rows_im vech(y_i y_iᵀ), shape (M, d(d+1)/2): the lower triangle, row by row."""
-    lower = np.tril_indices(y.shape[1])
+    lower = lower_triangle(y.shape[1])
     return np.stack([((y * row[:, None]).T @ y)[lower] for row in rows.T])
 
 
 def squares_tied(y: Array, rows: Array) -> Array:
     """Return Σ_i Σ_m rows_im vech(y_i y_iᵀ), shape (d(d+1)/2,)."""
     scatter: NDArray[Any] = (y * rows.sum(axis=1)[:, None]).T @ y
-    return np.asarray(scatter[np.tril_indices(y.shape[1])])
+    return np.asarray(scatter[lower_triangle(y.shape[1])])
 
 
 def squares_diag(y: Array, rows: Array) -> Array:

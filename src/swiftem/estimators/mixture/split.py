@@ -1,17 +1,17 @@
-r"""One component more: which one of a fitted mixture to split in two, and how.
+r"""Adds a component to a fitted mixture: which component to split in two, and how.
 
-Give the responsibilities :math:`r_{ik}` of component k to two parts, :math:`r_{ik} \pi_{ij}`, j = 1, 2. By
-Jensen's inequality the log-likelihood after the M-step on these is at least the one before plus
+Divide the responsibilities :math:`r_{ik}` of component k into parts :math:`r_{ik} \pi_{ij}`, j = 1, 2. By
+Jensen's inequality the log-likelihood after the M-step on these is at least the previous one plus
 
 .. math:: N_k \Bigl(\sum_j p_j \log p_j + H\Bigr) - \tfrac12 \sum_j N_k p_j \log |\Sigma_{kj}| / |\Sigma_k|,
 
 N_k = Σ r_ik, p_j the share of part j, H the mean entropy of π, and Σ_kj the covariances of the parts: the
-price of two labels stands against covariances that shrink. Along one axis all of it is one-dimensional. Rows
-are standardised by their component and projected, and a mixture of two is fitted to the projections. No
-covariance matrix is estimated, so that a sample of the rows is enough in many dimensions, too.
+cost of two labels, against the gain of smaller covariances. Along one axis all of this is one-dimensional:
+rows are standardised by their component and projected, and a mixture of two is fitted to the projections. No
+covariance matrix is estimated; therefore a sample of the rows is enough, also in many dimensions.
 
-The component, and its axis, with the largest bound is split. On 2,000 rows that takes milliseconds; to try
-every split by em would take fits.
+The component and axis with the largest bound are split. On 2,000 rows that takes milliseconds; trying every
+split by em would take one fit each.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ __all__ = [
 ]
 
 AXES = 2
-"""Axes that are tried for each component."""
+"""Axes tried per component."""
 ITERATIONS = 15
 LEAST_SHARE, LEAST_VARIANCE = 0.02, 0.01
-"""Of a part: rows that repeat must not become a component without a variance."""
+"""Smallest variance of a part: repeated rows must not become a component without variance."""
 FAR = 3.5
-"""Where projections are cut off for the moments that choose the axes: a few far rows would decide them."""
+"""Projections are clipped here for the moments that choose the axes: otherwise a few outliers decide."""
 LEAST_ROWS = 4
-"""In the sample, of a component that is to be split."""
+"""Minimum number of rows in the sample of a component to be split."""
 SMALL = 1e-3
-"""A row with a smaller responsibility does not count as a component's."""
+"""Rows with a smaller responsibility are ignored for a component."""
 HALF = float(np.sqrt(2.0 / np.pi))
 """Mean of the upper half of a standard normal."""
 STARTS = (
@@ -50,8 +50,8 @@ STARTS = (
     (np.array([0.1, 0.9]), np.array([1.8, -0.2]), np.array([0.6, 0.6])),
     (np.array([0.5, 0.5]), np.array([0.05, -0.05]), np.array([0.3, 1.7])),
 )
-"""Shares, means and variances of the parts at first: the halves of a normal, a tail and the rest, and core
-and tails, which is nothing for a shared covariance."""
+"""Initial shares, means and variances of the parts: the halves of a normal; a tail and the rest; and core
+and tails, which changes nothing for a shared covariance."""
 
 Parameters = tuple[Array, Array, Array]
 """Weights, means and covariances."""
@@ -59,10 +59,10 @@ Start = tuple[Array, Array, Array]
 
 
 class _Rows(NamedTuple):
-    """The rows as one component sees them.
+    """The rows in the coordinates of one component.
 
-    ``whitened`` (n, d) has unit covariance where the component fits its rows, ``weight`` (n,) sums to 1, and
-    the columns of ``lower`` (d, d) or its diagonal (d,) lead back to the data's coordinates.
+    ``whitened`` (n, d) has unit covariance if the component fits its rows, ``weight`` (n,) sums to 1, and
+    the columns of ``lower`` (d, d), or its diagonal (d,), map back to the data's coordinates.
     """
 
     whitened: Array
@@ -89,7 +89,7 @@ class _Parts(NamedTuple):
 
 
 class Gaussians(NamedTuple):
-    """Parameters of a mixture, by the names that an estimator has for them."""
+    """Parameters of a mixture, with the names of an estimator's attributes."""
 
     covariance_type: str
     weights_: Array
@@ -98,7 +98,7 @@ class Gaussians(NamedTuple):
 
 
 class Split(NamedTuple):
-    """What to do to component ``k``, and the bound on what it ``gain`` s: see :func:`apply_split`."""
+    """The split of component ``k``, and a bound on its ``gain``: see :func:`apply_split`."""
 
     k: int
     gain: float
@@ -114,7 +114,7 @@ def split_component(mixture: Any, X: Array, weight: Array | None = None) -> Para
     Parameters
     ----------
     mixture : GaussianMixture
-        A fitted one.
+        A fitted mixture.
     X : ndarray, shape (n, d)
         Rows; a sample of the data is enough.
     weight : ndarray, shape (n,), optional
@@ -123,7 +123,7 @@ def split_component(mixture: Any, X: Array, weight: Array | None = None) -> Para
     Returns
     -------
     weights, means, covariances : ndarray
-        The first part of the split component is in its place, the second is the last component.
+        The first part replaces the split component, the second is the last component.
 
     Examples
     --------
@@ -143,7 +143,7 @@ def split_component(mixture: Any, X: Array, weight: Array | None = None) -> Para
 
 
 def splits_of(mixture: Any, X: Array, r: Array, weight: Array | None = None) -> list[Split]:
-    """Return the best split of each component that has rows enough.
+    """Return the best split of each component that has enough rows.
 
     Parameters
     ----------
@@ -173,7 +173,7 @@ def splits_of(mixture: Any, X: Array, r: Array, weight: Array | None = None) -> 
 
 
 def double_component(mixture: Any) -> Parameters:
-    """Return the parameters with the heaviest component twice, at half its weight: the same density.
+    """Return the parameters with the heaviest component doubled, at half its weight: the same density.
 
     >>> import swiftem
     >>> mixture = swiftem.GaussianMixture.from_parameters([0.2, 0.8], [[0.0], [1.0]], [[[1.0]], [[2.0]]])
@@ -189,7 +189,7 @@ def double_component(mixture: Any) -> Parameters:
 
 
 def parameters_of(mixture: Any) -> Parameters:
-    """Return copies in double precision; weights sum to 1 as exactly as that allows."""
+    """Return copies in double precision; weights sum to 1 up to rounding."""
     weights = np.array(mixture.weights_, dtype=np.float64)
     return weights / weights.sum(), np.array(mixture.means_, float), np.array(mixture.covariances_, float)
 
@@ -207,12 +207,12 @@ def _seen_by(mixture: Any, k: int, X: Array, weight: Array) -> _Rows:
 
 
 def _axes(kind: str, rows: _Rows, scale: Array) -> Array:
-    """Return the axes to try, columns of unit length, in the whitened coordinates.
+    """Return the axes to try as columns of unit length, in the whitened coordinates.
 
-    They are the principal ones of the component, columns of the data scaled alike: of its covariance, or of
-    its rows where that is shared or a number; for diag the columns themselves. Of many, those promise most
-    along which the rows are least normal: by the approximation skewness²/12 + excess²/48 of the negative
-    entropy, or by how far their variance is above the component's.
+    These are the component's principal axes, with the data's columns scaled alike: of its covariance, or of
+    its rows if the covariance is shared or a number; for diag the columns themselves. If there are many, the
+    axes along which the rows are least normal are taken: by the approximation skewness²/12 + excess²/48 of
+    the negative entropy, or by how far their variance exceeds the component's.
     """
     if kind == "full":
         axes = np.linalg.svd(rows.lower / scale[:, None])[2].T
@@ -252,7 +252,7 @@ def _best_split(kind: str, k: int, share: float, rows: _Rows, axes: Array) -> Sp
     parts = _two_parts(z[:, of], rows.weight, (first[0], first[1], first[2]), shared=kind == "tied")
     deviation, mean = deviation[of], mean[of]
     if kind == "tied":
-        # All components share what this one's rows are spread less by, once it is two.
+        # The reduced spread of this component's rows is shared by all components.
         between = share * deviation**2 * (parts.share * parts.mean**2).sum(axis=0)
         spread = np.minimum(between, 0.99)[None]
         gain = share * parts.label - 0.5 * np.log(1.0 - spread[0])
@@ -301,9 +301,9 @@ def _two_parts(z: Array, weight: Array, start: Start, *, shared: bool) -> _Parts
 def apply_split(mixture: Any, split: Split) -> Parameters:
     """Return the parameters after a split.
 
-    Parts lie at ``place`` (2,) times the direction from the mean. ``spread`` (2,) is what their variances
-    along it become, in units of the component's own, for full and diag; all variances do for spherical; for
-    tied, ``spread`` (1,) is what the shared one loses.
+    Parts lie at ``place`` (2,) times the direction from the mean. For full and diag, ``spread`` (2,) is their
+    variance along it, in units of the component's own; for spherical, it applies to all variances; for tied,
+    ``spread`` (1,) is the reduction of the shared one.
     """
     weights, means, covariances = parameters_of(mixture)
     k, kind, along = split.k, mixture.covariance_type, split.direction

@@ -1,1 +1,1 @@
-"""Where fits end: starts that race, moves that leave poor optima, components that collapsed."""
+"""Better optima: races between starts, moves that leave poor optima, collapsed components."""

@@ -5,8 +5,8 @@ G(G(s)), and with r = G(s) − s and v = G(G(s)) − G(s) − r
 
 .. math:: s' = s + 2 \alpha\, r + \alpha^2 v, \qquad \alpha = \|r\| / \|v\|,
 
-is where em would come to if r shrank as it just did; α = 1 is G(G(s)). It is kept if it is in the domain and
-not worse than G(s). Plateaus that em needs hundreds of passes for take tens.
+is the limit of em if r kept shrinking as in the last pass; α = 1 is G(G(s)). It is kept if it is in the
+domain and not worse than G(s). Plateaus that take em hundreds of passes then take tens.
 """
 
 from __future__ import annotations
@@ -22,12 +22,14 @@ from swiftem.problem import Problem
 
 __all__ = ["Extrapolation", "accelerated"]
 
+MOST_RATE = 0.999
+"""Earlier rates count as at most this: growth may be over."""
 FIRST, FACTOR = 4.0, 4.0
-"""The largest α at first, and by how much that grows if it is reached; a step that is worse halves it."""
+"""The initial largest α, and the factor by which it grows if it is reached; a worse step halves it."""
 
 
 class Extrapolation:
-    """Says which statistics to take the M-step of.
+    """Chooses the statistics for the next M-step.
 
     Parameters
     ----------
@@ -37,8 +39,8 @@ class Extrapolation:
 
     def __init__(self, bound: BoundComponents) -> None:
         self._bound, self._largest = bound, FIRST
-        #: The largest α that was found, used or not: 1 / (1 − c) if r shrinks by c.
-        self.alpha = 1.0
+        #: c, by which the last step of em was shorter than the one before: infinite after a larger step.
+        self.rate, self._largest_rate = inf, 0.0
         self._chain: list[Array] = []
         self._plain: tuple[Array, float] | None = None
 
@@ -48,11 +50,11 @@ class Extrapolation:
         Parameters
         ----------
         s : ndarray, shape (q,)
-            Those of a pass, in the domain.
+            Result of a pass, in the domain.
         objective : float
-            At the parameters that the pass was at.
+            At the parameters of that pass.
         """
-        plain, self._plain = self._plain, None
+        (plain, self._plain), self.rate = (self._plain, None), inf
         if plain is not None and not objective <= plain[1]:
             self._largest = max(1.0, self._largest / 2.0)
             self._chain = [plain[0]]
@@ -64,10 +66,14 @@ class Extrapolation:
         r = second - first
         v = third - second - r
         scale = self._bound.without_unit(third)
-        bend = float(np.linalg.norm(v * scale))
-        alpha = float(np.linalg.norm(r * scale)) / bend if bend > 0.0 else 1.0
-        self.alpha = max(self.alpha, alpha)
-        alpha = min(alpha, self._largest)
+        length, bend = float(np.linalg.norm(r * scale)), float(np.linalg.norm(v * scale))
+        if length > 0.0:
+            # The last large step may hide a slow mode, of which an earlier rate knows.
+            self.rate = 1.0 + float((v * scale) @ (r * scale)) / length**2
+            self._largest_rate = self.rate = max(self.rate, min(self._largest_rate, MOST_RATE))
+        else:
+            self.rate = 0.0
+        alpha = min(length / bend if bend > 0.0 else 1.0, self._largest)
         if alpha > 1.0:
             far = first + 2.0 * alpha * r + alpha**2 * v
             if self._bound.in_domain(far):
@@ -78,14 +84,14 @@ class Extrapolation:
         return third
 
     def settled(self, s: Array) -> Array:
-        """Return the statistics that are known to be good: ``s``, or em's if no pass has looked at ``s``."""
+        """Return statistics that are known to be good: ``s``, or em's if no pass has evaluated ``s``."""
         return s if self._plain is None else self._plain[0]
 
 
 def accelerated(
     problem: Problem, theta: Theta, passes: int, tol: float, check: Callable[[], None] = lambda: None
 ) -> tuple[Theta, int]:
-    """Return parameters after at most so many passes, or after three that gain less than ``tol`` each.
+    """Return parameters after at most ``passes`` passes, or after three that gain less than ``tol`` each.
 
     The second value is how many passes that were.
 
@@ -94,11 +100,11 @@ def accelerated(
     problem : Problem
         Model and rows.
     theta : NamedTuple
-        Where to begin.
+        Initial parameters.
     passes : int
-        Over the rows.
+        Maximum number of passes over the rows.
     tol : float
-        Gain of the objective in a pass.
+        Gain of the objective per pass.
     check : callable
         Called between the blocks of a pass; it may raise.
 

@@ -1,10 +1,10 @@
-"""Kinds of starts that race: no one of them is the best for all data.
+"""Kinds of starts in a race: none of them is the best for all data.
 
-Each kind gives labels to rows, whose M-step is the start. Labels are by the nearest of M centres: rows drawn
-at random, rows by greedy k-means++, or the means of a short k-means; "pooled" has rows drawn at random as
-means and the covariance of all rows. Distances are between rows with columns of unit variance, or between
-whitened rows, of unit covariance: neither depends on the units of columns, the second on no linear map of the
-rows. "grown" begins with half as many components and splits those that gain most.
+Each kind assigns labels to rows, whose M-step is the start. Labels are those of the nearest of M centres:
+rows drawn at random, rows by greedy k-means++, or the means of a short k-means; "pooled" has rows drawn at
+random as means and the covariance of all rows. Distances are between rows with columns of unit variance, or
+between whitened rows, of unit covariance: the first do not depend on the units of columns, the second on no
+linear map of the rows. "grown" begins with half as many components and splits those that gain most.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ KINDS = (
     ("k-means", "scaled"), ("k-means++", "white"), ("grown", "scaled"), ("rows", "scaled"),
     ("k-means++", "scaled"), ("rows", "white"), ("k-means", "white"), ("pooled", "scaled"),
 )  # fmt: skip
-"""How centres are found, and in which coordinates, in the order in which candidates are made."""
+"""How centres are found, and in which coordinates, in the order of the candidates."""
 SHORT = 5
 """Iterations of k-means."""
 
 
 def kinds_for(bound: Any) -> tuple[tuple[str, str], ...]:
-    """Return the kinds that there are for a model."""
+    """Return the kinds available for a model."""
     if isinstance(bound, BoundGaussians):
         return KINDS
     return tuple(kind for kind in KINDS if kind[0] != "grown" and kind[1] == "scaled")
 
 
 def start(kind: tuple[str, str], problem: Problem, rng: np.random.Generator) -> Theta:
-    """Return the parameters of a start of a kind; ``problem`` is on the rows that it is made from."""
+    """Return the parameters of a start of a kind; ``problem`` has the rows that it is made from."""
     name, coordinates = kind
     bound = problem.bound
     if name == "pooled":
@@ -49,14 +49,16 @@ def start(kind: tuple[str, str], problem: Problem, rng: np.random.Generator) -> 
     if name == "grown":
         return _grown(problem, rng)
     source: Any = problem.source
-    labels = _labels(name, _coordinates(source.y, coordinates), source.weight, bound.n_components, rng)
+    labels = _labels(
+        name, _coordinates(bound.for_start(source.y), coordinates), source.weight, bound.n_components, rng
+    )
     return of_labels(problem, labels)
 
 
 def of_labels(problem: Problem, labels: Index) -> Theta:
     """Return the M-step of labels (n,)."""
     bound, source, e_step = problem.bound, problem.source, problem.e_step
-    s = e_step.share(source.take(np.arange(source.n)), np.eye(bound.n_components)[labels])
+    s = e_step.share(source.take(np.arange(source.n)), bound.start_rows(np.eye(bound.n_components)[labels]))
     if bound.in_domain(s):
         theta: Theta = bound.m_step(s)
         return theta
@@ -91,7 +93,7 @@ def _nearest(z: Array, centres: Array) -> Index:
 
 
 def _coordinates(y: NDArray[Any], name: str) -> Array:
-    """Return centred rows with columns of unit variance, or of unit covariance if there is such a map."""
+    """Return centred rows with columns of unit variance, or of unit covariance if possible."""
     z = np.asarray(y, dtype=np.float64).reshape(len(y), -1)
     z = z - z.mean(axis=0)
     deviation = z.std(axis=0)
@@ -104,7 +106,7 @@ def _coordinates(y: NDArray[Any], name: str) -> Array:
 
 
 def _grown(problem: Problem, rng: np.random.Generator) -> Theta:
-    """Return a start with half of the components, each fitted shortly, and those split that gain most."""
+    """Return a start with half of the components, fitted briefly, and those split that gain most."""
     bound: BoundGaussians = problem.bound
     source: Any = problem.source
     count = bound.n_components
@@ -127,12 +129,12 @@ def _grown(problem: Problem, rng: np.random.Generator) -> Theta:
 
 
 def gaussians(bound: BoundGaussians, theta: Any) -> Gaussians:
-    """Return parameters as the rules for splits take them."""
+    """Return parameters in the form of the rules for splits."""
     return Gaussians(bound.kind.name, theta.weights, theta.means, theta.covariances)
 
 
 def theta_of(bound: BoundGaussians, mixture: Gaussians) -> GaussianTheta:
-    """Return parameters as the model has them; raises ValueError if a covariance is not positive definite."""
+    """Return parameters in the form of the model; ValueError if a covariance is not positive definite."""
     factors = bound.kind.factor(mixture.covariances_)
     if factors is None:
         raise ValueError(bound.ILL_DEFINED)
@@ -140,7 +142,7 @@ def theta_of(bound: BoundGaussians, mixture: Gaussians) -> GaussianTheta:
 
 
 def splits_at(problem: Problem, theta: Any, most: int = 2000) -> list[Split]:
-    """Return the best split of each component, found from the first rows of the problem."""
+    """Return the best split of each component, computed from the first rows of the problem."""
     source: Any = problem.source
     rows = np.arange(min(source.n, most))
     batch = source.take(rows)

@@ -1,13 +1,13 @@
-r"""Split-and-merge moves (Ueda et al. 2000): two components become one, and another one becomes two.
+r"""Split-and-merge moves (Ueda et al. 2000): two components are merged, and another one is split.
 
 A fit in a poor optimum has two components for the rows of one, and one for the rows of two; em does not leave
-it. To merge components i and j, of weights w, into the one with their moments costs a row at most
+it. Merging components i and j, of weights w, into one with their moments costs at most, per row,
 
 .. math:: \tfrac12 \bigl( (w_i + w_j) \log|\Sigma_{ij}| - w_i \log|\Sigma_i| - w_j \log|\Sigma_j| \bigr)
 
-(Runnalls 2007), and to split component k gains at least the bound of :mod:`swiftem.estimators.mixture.split`.
-The pairs of a merge and a split that promise most are tried: a few passes of em on the sample, and the best
-one is accepted if the likelihood of the rows that were held out rises.
+(Runnalls 2007), and splitting component k gains at least the bound of
+:mod:`swiftem.estimators.mixture.split`. The most promising pairs of a merge and a split are tried: a few
+passes of em on the sample, and the best one is accepted if the likelihood of the held-out rows rises.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from swiftem.problem import Problem
 __all__ = ["Proposal", "merge_costs", "merged", "moved", "proposals"]
 
 MERGES = 3
-"""Pairs that cost least, which are tried with each of as many splits."""
+"""Number of cheapest pairs, which are combined with as many splits."""
 
 
 class Proposal(NamedTuple):
-    """A move: components ``pair`` become one, then ``split`` is done; and what it promises a row."""
+    """A move: components ``pair`` are merged, then ``split`` is done; and its promised gain per row."""
 
     pair: tuple[int, int]
     split: Split
@@ -36,7 +36,7 @@ class Proposal(NamedTuple):
 
 
 def proposals(on: Problem, theta: Any, most: int) -> list[Proposal]:
-    """Return the moves that promise most, best first, of those that merge and split different components."""
+    """Return the most promising moves, best first, of those that merge and split different components."""
     mixture = gaussians(on.bound, theta)
     costs = merge_costs(mixture)
     first, second = np.triu_indices(len(costs), 1)
@@ -60,7 +60,7 @@ def moved(on: Problem, theta: Any, proposal: Proposal) -> Theta:
 
 
 def merged(mixture: Gaussians, i: int, j: int) -> Gaussians:
-    """Return the mixture with component i in place of i and j, of their weight, mean and covariance.
+    """Return the mixture with components i and j merged into i, with their weight, mean and covariance.
 
     >>> pair = Gaussians("diag", np.array([0.5, 0.5]), np.array([[1.0], [-1.0]]), np.array([[1.0], [1.0]]))
     >>> merged(pair, 0, 1).covariances_
@@ -81,7 +81,7 @@ def merged(mixture: Gaussians, i: int, j: int) -> Gaussians:
 
 
 def merge_costs(mixture: Gaussians) -> Array:
-    """Return the bounds on what it costs to merge two components, (M, M); the diagonal is 0."""
+    """Return the bounds on the cost of merging two components, (M, M); the diagonal is 0."""
     kind, weights, means, covariances = mixture
     count, d = means.shape
     pair = weights[:, None] + weights
@@ -99,7 +99,7 @@ def merge_costs(mixture: Gaussians) -> Array:
 
 
 def _square(kind: str, away: Array) -> Array:
-    """Return what differences (..., d) of means are in covariances of a kind."""
+    """Return the part of a kind's covariances for differences (..., d) of means."""
     if kind in ("full", "tied"):
         return np.asarray(away[..., :, None] * away[..., None, :])
     return np.asarray(away**2 if kind == "diag" else (away**2).mean(axis=-1))

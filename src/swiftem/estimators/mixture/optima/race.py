@@ -1,14 +1,14 @@
-r"""Starts that race: several cheap candidates, halved in rounds, of which the best one is fitted.
+r"""Races between starts: several cheap candidates, halved in rounds, of which the best one is fitted.
 
 Candidates of several kinds (:mod:`swiftem.estimators.mixture.optima.kinds`) are improved by em on a few rows
 of a sample. After each round they are compared by
 
 .. math:: -\mathrm{Pen}(\theta) + \frac{1}{W} \sum_{i \in H} w_i \log g(y_i; \theta),
 
-H rows of the sample that none of them was fitted to, and the better half goes on with twice as many rows. The
-last one is fitted to the sample, improved by :mod:`swiftem.estimators.mixture.optima.moves`, and starts the
-fit. All of it is done by E-steps that the fit uses, on a bounded number of rows: :data:`MOST_WORK`
-evaluations, as many as a fit of 50,000 rows has in 40 passes, or :data:`WORK` passes if there are fewer rows.
+where H are rows of the sample that none of them was fitted to. The better half continues with twice as many
+rows. The last one is fitted to the sample, improved by :mod:`swiftem.estimators.mixture.optima.moves`, and
+starts the fit. All E-steps are those of the fit, on a bounded number of rows: :data:`MOST_WORK` evaluations,
+as many as a fit of 50,000 rows has in 40 passes, or :data:`WORK` passes if there are fewer rows.
 
 Candidates are independent of each other and their sums keep their order, so that the same seed gives the same
 start at any number of threads.
@@ -28,6 +28,7 @@ import numpy as np
 
 from swiftem._typing import Theta
 from swiftem.engine.threads import get_threads, one_thread_blas
+from swiftem.estimators.mixture.base import rows_of
 from swiftem.estimators.mixture.initial import Start, make_start
 from swiftem.estimators.mixture.optima.accelerated import accelerated
 from swiftem.estimators.mixture.optima.kinds import kinds_for, start
@@ -42,35 +43,35 @@ __all__ = ["Raced", "is_race", "race", "raced_start"]
 
 CANDIDATES = 4
 MORE = 1
-"""Candidates, and those that each further ``n_init`` adds."""
+"""Number of candidates, and how many each further ``n_init`` adds."""
 MOST_WORK, WORK = 2_000_000, 80
-"""E-step evaluations of a race: at most, and per row."""
+"""Maximum number of E-step evaluations of a race, in total and per row."""
 FEW_WORK, FEW, MANY_NUMBERS = 40, 5000, 1000
-"""Evaluations per row of fewer rows, if there are many numbers to estimate: each of them takes long."""
+"""Maximum per row for fewer than ``FEW`` rows and more estimated numbers: each evaluation takes long."""
 PASSES, LAST, WHOLE = 6, 15, 40
-"""Of em in a round, at the end of the rounds, and on all of the sample; all end when it is at rest."""
+"""Passes of em per round, after the last round, and on the whole sample; fewer if em is at rest."""
 PER_NUMBER, LEAST_ROWS = 3, 1000
-"""Rows in the first round for each number that is estimated, and at least."""
+"""Rows in the first round per estimated number, and their minimum."""
 MOVE_ROWS = 4000
-"""Rows that moves are tried on, at least."""
+"""Minimum number of rows on which moves are tried."""
 TOL = 1e-4
-"""Gain in a pass below which em is at rest."""
+"""Gain per pass below which em is at rest."""
 TOO_FEW, LEAST = 10, 1000
-"""Rows per component, and in all, below which there are too few to hold some of them out."""
+"""Minimum number of rows per component, and in total, to hold some of them out."""
 MOVES = 20
-"""Moves that are accepted at most, unless the user says otherwise: the work ends them earlier."""
+"""Default for the maximum number of accepted moves; the budget of evaluations usually ends them earlier."""
 TRIES = 4
-"""Moves that are tried at a time, whatever the number of threads."""
+"""Number of moves tried at a time, whatever the number of threads."""
 MOVE, MOVE_ON = 4, 8
 """Passes of em after a move, and of the better half of the moves after them."""
 SPURIOUS = 1.0
 """What a component that collapsed onto a few rows costs in the comparison."""
 GAIN = 1e-4
-"""What a move has to gain on the rows held out."""
+"""Minimum gain of a move on the held-out rows."""
 
 
 class Raced(NamedTuple):
-    """The start that won.
+    """The winning start.
 
     Attributes
     ----------
@@ -79,7 +80,7 @@ class Raced(NamedTuple):
     kind : str
         Its kind.
     candidates, moves : int
-        How many candidates there were, and how many moves were accepted.
+        Number of candidates, and of accepted moves.
     """
 
     theta: Theta
@@ -97,17 +98,17 @@ class _Candidate(NamedTuple):
 
 
 def is_race(estimator: Any, problem: Problem) -> bool:
-    """Tell whether a fit is to start by a race: starts differ, and there are rows to compare them on."""
+    """Tell whether a fit starts with a race: starts differ, and there are rows to compare them on."""
     init_params, count = estimator.init_params, int(problem.bound.n_components)
     if not (isinstance(init_params, str) and init_params == "race") or estimator._given_start(
-        problem.bound.d
+        problem.bound.model, problem.bound.d
     ):
         return False
-    return count > 1 and problem.source.n >= max(TOO_FEW * count, LEAST)
+    return count > 1 and rows_of(problem.source) >= max(TOO_FEW * count, LEAST)
 
 
 def raced_start(estimator: Any, problem: Problem, random_state: np.random.RandomState) -> Start:
-    """Return the start that wins the race; if no candidate has an M-step on the sample, one by k-means."""
+    """Return the winner of the race; if no candidate has an M-step on the sample, a start by k-means."""
     moves = getattr(estimator, "moves", 0)
     try:
         won = race(
@@ -131,16 +132,16 @@ def race(problem: Problem, seed: int, *, n_init: int = 1, moves: int = 0, tol: f
     n_init : int
         Each one beyond the first adds candidates.
     moves : int
-        Split-and-merge moves that may be accepted at the end; for Gaussians alone.
+        Maximum number of accepted split-and-merge moves at the end; only for Gaussians.
     tol : float
-        Of the fit: a tenth of it is the gain in a pass that ends the last round.
+        ``tol`` of the fit: the last round ends when a pass gains less than a tenth of it.
     """
     with one_thread_blas(), DeferredInterrupt() as interrupt, ThreadPoolExecutor(get_threads()) as pool:
         return _Race(problem, seed, pool, interrupt.check).run(n_init, moves, min(TOL, 0.1 * tol))
 
 
 class _Race:
-    """A race: the sample, the rows that are held out, and the threads."""
+    """A race: the sample, the held-out rows, and the threads."""
 
     def __init__(
         self, problem: Problem, seed: int, pool: ThreadPoolExecutor, check: Callable[[], None]
@@ -155,7 +156,7 @@ class _Race:
         self._left = 0
 
     def run(self, n_init: int, moves: int, tol: float) -> Raced:
-        """Run it: a heat, another one for further ``n_init``, and the better one on all of the sample."""
+        """Run it: a heat, another one for further ``n_init``, and the better one on the whole sample."""
         first = self._heat(CANDIDATES)
         won = [self._whole(self._moved(first, moves), tol)]
         more = MORE * (n_init - 1)
@@ -168,8 +169,8 @@ class _Race:
         return Raced(best.theta, best.kind, CANDIDATES + more, best.moves)
 
     def _heat(self, count: int) -> _Candidate:
-        """Return the best of so many candidates."""
-        n, seen, q = self._problem.source.n, self._sample.seen.n, int(self._problem.bound.size)
+        """Return the best of ``count`` candidates."""
+        n, seen, q = rows_of(self._problem.source), self._sample.seen.n, int(self._problem.bound.size)
         self._left = min(MOST_WORK, n * (FEW_WORK if n < FEW and q > MANY_NUMBERS else WORK))
         rows = min(seen, max(LEAST_ROWS, PER_NUMBER * q))
         left = self._begin(count, rows)
@@ -185,7 +186,7 @@ class _Race:
         return on_rows(self._problem, self._sample.first(rows))
 
     def _moved(self, best: _Candidate, moves: int) -> _Candidate:
-        """Return a candidate after the moves that raise the likelihood of the rows held out."""
+        """Return a candidate after the moves that raise the likelihood of the held-out rows."""
         on = self._on_many()
         cost = on.source.n * (TRIES * MOVE + TRIES // 2 * MOVE_ON)
         while best.moves < moves and self._is_gaussian and self._left >= cost:
@@ -196,7 +197,7 @@ class _Race:
         return best
 
     def _whole(self, best: _Candidate, tol: float) -> _Candidate:
-        """Return a candidate fitted to all of the sample, and its value there."""
+        """Return a candidate fitted to the whole sample, and its value there."""
         on = on_rows(self._problem, self._sample.whole())
         best = (self._map(lambda one: self._em(one, on, WHOLE, tol), [best])[0] or [best])[0]
         return best._replace(value=-on.e_step.objective(best.theta))
@@ -220,11 +221,11 @@ class _Race:
         return found
 
     def _improved(self, candidates: list[_Candidate], on: Problem, passes: int) -> list[_Candidate]:
-        """Return candidates after some passes; those that have no M-step there are as before, if all are."""
+        """Return candidates after some passes; without an M-step for all, they are returned unchanged."""
         return self._map(lambda one: self._em(one, on, passes), candidates)[0] or candidates
 
     def _move(self, best: _Candidate, on: Problem) -> _Candidate | None:
-        """Return the best of a few moves, or None if none raises the likelihood of the rows held out."""
+        """Return the best of a few moves, or None if none raises the likelihood of the held-out rows."""
 
         def one(proposal: Proposal) -> _Candidate:
             return self._em(best._replace(theta=moved(on, best.theta, proposal)), on, MOVE)
@@ -253,7 +254,7 @@ class _Race:
     def _map(
         self, function: Callable[[Any], _Candidate], given: Iterable[Any]
     ) -> tuple[list[_Candidate], list[ValueError]]:
-        """Return what a function gives, in order, and its errors: there may be no M-step on few rows."""
+        """Return the results of a function, in order, and its errors: there may be no M-step on few rows."""
 
         def attempt(item: Any) -> _Candidate | ValueError:
             try:

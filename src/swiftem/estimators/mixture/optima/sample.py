@@ -13,6 +13,7 @@ from swiftem.data.draws import spread_rows
 from swiftem.data.rows.array_source import ArraySource
 from swiftem.data.rows.stored_source import StoredSource
 from swiftem.data.source import Source
+from swiftem.data.units.unit_source import UnitSource
 from swiftem.estimators.mixture.stored_rows import SAMPLE_BYTES, in_memory
 from swiftem.problem import Problem
 
@@ -23,13 +24,13 @@ MOST = 26_000
 HELD, MOST_HELD = 0.25, 6000
 """Share of the sample that candidates are compared on, and how many rows at most; they see the others."""
 REPEATS = 2.0
-"""A column is taken for multiples of a unit only if its values occur so many times in the mean."""
+"""A column is treated as multiples of a unit only if its values occur this many times on average."""
 LEAST = 50
-"""Rows below which nothing is said about units."""
+"""Minimum number of rows to detect units."""
 
 
 class Sample(NamedTuple):
-    """Rows in random order: candidates are fitted to the first ones of ``seen``, and compared on ``held``."""
+    """Rows in random order: candidates are fitted to the first rows of ``seen``, and compared on ``held``."""
 
     seen: ArraySource
     held: ArraySource
@@ -41,7 +42,7 @@ class Sample(NamedTuple):
         return ArraySource(np.concatenate([seen.y, held.y]), weight)
 
     def first(self, rows: int) -> ArraySource:
-        """Return the first rows of those that are seen."""
+        """Return the first rows of ``seen``."""
         if rows >= self.seen.n:
             return self.seen
         weight = self.seen.weight
@@ -53,20 +54,20 @@ def draw_sample(source: Source, rng: np.random.Generator, *, dither: bool) -> Sa
 
     Parameters
     ----------
-    source : ArraySource or StoredSource
+    source : ArraySource, StoredSource or UnitSource
         The data.
     rng : Generator
-        For the draws.
+        Source of randomness.
     dither : bool
-        Whether columns that are multiples of a unit get uniform noise of that unit: a component of such a
-        column could gain any likelihood on a single value.
+        Whether columns that are multiples of a unit get uniform noise of that unit: a component could
+        otherwise gain an unbounded likelihood on a single value of such a column.
     """
     if isinstance(source, StoredSource):
         most = max(1000, min(MOST, SAMPLE_BYTES // source.row_bytes))
         taken = in_memory(source, spread_rows(source.n, most, np.random.default_rng(rng.integers(2**63))))
     else:
-        taken = cast(ArraySource, source)
-        rng.integers(2**63)  # as many draws: few rows give the same start, stored or not
+        taken = source.some if isinstance(source, UnitSource) else cast(ArraySource, source)
+        rng.integers(2**63)  # the same number of draws: few rows give the same start, stored or not
     order = rng.choice(taken.n, min(taken.n, MOST), replace=False, shuffle=True)
     y, weight = taken.y[order], taken.weight
     y = y.reshape(len(y), -1)
@@ -81,8 +82,8 @@ def draw_sample(source: Source, rng: np.random.Generator, *, dither: bool) -> Sa
 def units(y: NDArray[Any]) -> Array:
     """Return for each column the unit that its values are multiples of, up to an offset; 0 if there is none.
 
-    The unit is the least gap between two values. A column has one if its values repeat and all gaps are
-    multiples of the least.
+    The unit is the smallest gap between two values. A column has one if its values repeat and all gaps are
+    multiples of the smallest.
 
     >>> import numpy as np
     >>> counts = np.random.default_rng(0).integers(0, 9, size=(100, 1))
@@ -128,7 +129,7 @@ def dithered_source(source: Source) -> ArraySource:
 
 
 def on_rows(problem: Problem, rows: Source) -> Problem:
-    """Return the problem on some of its rows, for which nothing reads the others."""
+    """Return the problem on some of its rows; the others are not read."""
     found = problem.on(rows)
     if found is not problem:
         found.bound = replace(found.bound, source=rows)

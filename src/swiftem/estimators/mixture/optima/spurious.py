@@ -21,8 +21,9 @@ from numpy.typing import NDArray
 
 from swiftem._typing import Array
 from swiftem.data.draws import spread_rows
+from swiftem.data.rows.array_source import ArraySource
+from swiftem.data.units.unit_source import UnitSource
 from swiftem.estimators.mixture.optima.sample import units
-from swiftem.estimators.mixture.stored_rows import in_memory
 from swiftem.models.gaussian_components import BoundGaussians
 from swiftem.problem import Problem
 
@@ -34,7 +35,7 @@ WITHIN = 36.0
 SHOWN = 5
 """Components that the warning names."""
 LOOKED_AT = 5000
-"""Rows by which units and variances of columns are found."""
+"""Rows in which units of columns are detected."""
 
 
 class SpuriousComponentWarning(UserWarning):
@@ -50,23 +51,34 @@ class Spurious(NamedTuple):
 
 
 def find_spurious(problem: Problem, theta: Any) -> list[Spurious]:
-    """Return the components of a fit that are spurious, each with its narrowest column."""
-    bound = problem.bound
+    """Return the components of a fit that are spurious, each with its narrowest column.
+
+    Units are detected in rows that are in memory; those of files are not read again.
+    """
+    bound, source = problem.bound, problem.source
     if not isinstance(bound, BoundGaussians) or bound.kind.name == "tied" or bound.model.prior is not None:
         return []
-    given = conditional_variances(bound, theta)
-    source: Any = problem.source
-    rows = in_memory(source, spread_rows(source.n, LOOKED_AT, np.random.default_rng(0))).y
-    rows = np.asarray(rows).reshape(len(rows), -1)
-    unit = units(rows)
-    spread = rows.var(axis=0, dtype=np.float64)
+    given, spread, unit = conditional_variances(bound, theta), _spread(bound, theta), np.zeros(bound.d)
+    rows = source.some if isinstance(source, UnitSource) else source
+    if isinstance(rows, ArraySource):
+        some = spread_rows(rows.n, LOOKED_AT, np.random.default_rng(0))
+        unit = units(rows.y[some].reshape(len(some), -1))
     narrow = at_floor(bound, theta, spread) | (given * WITHIN < unit**2)
     found = []
     for m in np.flatnonzero(narrow.any(axis=1)):
-        shares = np.where(narrow[m], given[m] / np.where(spread > 0.0, spread, 1.0), np.inf)
-        column = int(shares.argmin())
+        column = int(np.where(narrow[m], given[m] / spread, np.inf).argmin())
         found.append(Spurious(int(m), column, float(unit[column])))
     return found
+
+
+def _spread(bound: BoundGaussians, theta: Any) -> Array:
+    """Return the variances of the columns, (d,), of the mixture."""
+    away = theta.means - theta.weights @ theta.means
+    own = theta.covariances
+    if bound.kind.name == "full":
+        own = np.diagonal(own, axis1=1, axis2=2)
+    own = np.broadcast_to(own.reshape(len(theta.weights), -1), theta.means.shape)
+    return np.asarray(theta.weights @ (own + away**2))
 
 
 def at_floor(bound: BoundGaussians, theta: Any, spread: Array) -> NDArray[np.bool_]:

@@ -1,0 +1,276 @@
+"""E-steps of small mixtures, in NumPy: without compilation and without threads.
+
+Logits are T(y)·φ + c, statistics r ⊗ T(y): see :class:`swiftem.models.components.BoundComponents`. T(y), with
+its first entry 1, is computed once and kept, (1 + p, n): the rule for small problems bounds its size
+(:mod:`swiftem.estimators.mixture.plan`). A pass is two matrix products with a softmax in between, on blocks
+that stay in the second-level cache. Up to about 100,000 responsibilities it is as fast as compiled code,
+which calls the same products and saves only the return to Python.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from swiftem._typing import Array, Theta
+from swiftem.data.source import Batch, Source
+from swiftem.engine.expectation import BLOCK, Evaluation, Expectation
+from swiftem.engine.reference.gaussian_components import lower_triangle
+from swiftem.engine.threads import one_thread_blas
+from swiftem.models.bound_mixture import LINEAR
+from swiftem.models.components import BoundComponents, Coefficients
+from swiftem.models.covariance import COVARIANCES
+
+__all__ = ["PlainExpectation", "SmallExpectation"]
+
+FULL, TIED, DIAG, SPHERICAL = (COVARIANCES[name].code for name in ("full", "tied", "diag", "spherical"))
+"""T(y) has 1, y, and: all products; nothing, as these are common to all components; squares; their sum."""
+
+NUMBERS = 65_536
+"""Numbers per block: entries of T(y), and logits."""
+
+FARTHEST = 2.5e5
+"""Squared distance, in standard deviations, up to which expanded squares keep ten digits of a logit."""
+
+LOWEST = -100.0
+"""Logits are clipped here, below the largest: subnormal numbers slow matrix products down."""
+
+GROUP = 64
+"""Number of sums of exponentials that are multiplied before the logarithm; each is from 1 to M."""
+
+
+class SmallExpectation(Expectation):
+    """As :class:`Expectation`, with full passes on features that are kept in memory.
+
+    Parameters
+    ----------
+    model : BoundComponents
+        The model, bound to ``source``.
+    source : Source
+        The samples: few, as n·(1 + p) numbers are kept.
+    between_blocks : callable, optional
+        Called before a pass; it may raise.
+    """
+
+    def __init__(self, model: BoundComponents, source: Source, between_blocks: Any) -> None:
+        super().__init__(model, source, between_blocks)
+        self.bound = model
+        self._kept: tuple[Array, Array, Array] | None = None
+        self._products: Array | None = None
+        self._base: Array | None = None
+        self._last: tuple[Theta, float] | None = None
+
+    @classmethod
+    def of(cls, model: Any, source: Source, between_blocks: Any) -> SmallExpectation | None:
+        """Return one if T(y) is one of the supported kinds."""
+        if isinstance(model, BoundComponents) and model.code in (FULL, TIED, DIAG, SPHERICAL, LINEAR):
+            return cls(model, source, between_blocks)
+        return None
+
+    def _features(self) -> tuple[Array, Array, Array]:
+        """Return T(y) (1 + p, n), the weights (n,), or (0,) for ones, and the reach of the features, (p,)."""
+        if self._kept is None:
+            bound, n = self.bound, self.n
+            d, code = len(bound.centre), bound.code
+            row, column = lower_triangle(d)
+            p = {FULL: d + len(row), DIAG: 2 * d, SPHERICAL: d + 1}.get(code, d)
+            powers, weight, base = np.empty((1 + p, n)), np.empty(n), np.zeros(n)
+            powers[0] = 1.0
+            for batch in self._source.blocks(BLOCK):
+                here = slice(int(batch.index[0]), int(batch.index[-1]) + 1)
+                y = batch.y if batch.y.ndim > 1 else batch.y[:, None]
+                np.subtract(
+                    np.asarray(bound.features(y)).T, bound.centre[:, None], out=powers[1 : 1 + d, here]
+                )
+                weight[here] = batch.weight
+                found = bound.log_base(y, here.start)
+                if found is not None:
+                    base[here] = found
+            samples = powers[1 : 1 + d]
+            if code == FULL:
+                np.multiply(samples[row], samples[column], out=powers[1 + d :])
+            elif code == DIAG:
+                np.multiply(samples, samples, out=powers[1 + d :])
+            elif code == SPHERICAL:
+                np.einsum("ct,ct->t", samples, samples, out=powers[1 + d])
+            elif code == TIED:
+                self._products = np.asarray((samples * weight) @ samples.T)
+            self._base = base
+            self._kept = powers, weight[:0] if (weight == 1.0).all() else weight, np.abs(samples).max(axis=1)
+        return self._kept
+
+    def _is_near(self, theta: Coefficients, reach: Array) -> bool:
+        """Tell whether expanded squares of samples and means keep enough digits."""
+        if not len(theta.whiten) and not len(theta.scales):
+            return True
+        extent = np.maximum(reach, np.abs(theta.means).max(axis=0))
+        far = np.abs(theta.whiten) @ extent if len(theta.whiten) else theta.scales * extent
+        return bool((np.einsum("mi,mi->m", far, far) <= FARTHEST).all())
+
+    def _blocks(self, theta: Theta) -> Iterator[tuple[slice, Array, Array, Array, Array]]:
+        """Yield slice, T(y) (1 + p, b), responsibilities (M, b), largest logits and sums of each block."""
+        powers, _, reach = self._features()
+        prepared = self.bound.coefficients(theta)
+        n_components, d = self.bound.n_components, len(self.bound.centre)
+        near = self._is_near(prepared, reach)
+        phi = np.concatenate([prepared.constant[:, None], prepared.phi.T], axis=1)
+        size = max(NUMBERS // (len(powers) + n_components) // GROUP, 4) * GROUP
+        room, largest, totals = np.empty((n_components, size)), np.empty(size), np.empty(size)
+        for first in range(0, self.n, size):
+            here = slice(first, min(first + size, self.n))
+            b = here.stop - first
+            features, rows = powers[:, here], room[:, :b]
+            if near:
+                np.matmul(phi, features, out=rows)
+            else:
+                _differences(features[1 : 1 + d], prepared, rows)
+            high, total = largest[:b], totals[:b]
+            (_softmax_of_two if n_components == 2 else _softmax)(rows, high, total)
+            if near and self.bound.code == TIED:  # its expanded squares lack the common part
+                whitened = prepared.whiten[0] @ features[1 : 1 + d]
+                high -= 0.5 * np.einsum("ct,ct->t", whitened, whitened)
+            yield here, features, rows, high, total
+
+    def _pass(self, theta: Theta, remember: bool) -> tuple[Array, Array | None]:
+        if remember:
+            return super()._pass(theta, remember)
+        self._between_blocks()
+        _, weight, _ = self._features()
+        sums, log_likelihood = np.zeros((self.bound.n_components, len(self._features()[0]))), 0.0
+        with one_thread_blas():
+            for here, features, rows, largest, totals in self._blocks(theta):
+                if len(weight):
+                    log_likelihood += float(weight[here] @ (largest + np.log(totals)))
+                    rows *= weight[here]
+                else:
+                    log_likelihood += float(largest.sum()) + _sum_of_logarithms(totals)
+                sums += rows @ features.T
+        self.evaluations += self.n
+        self._last = theta, log_likelihood / self._source.total_weight
+        return self._flat(sums, self._products) / self._source.total_weight, None
+
+    def _flat(self, sums: Array, products: Array | None) -> Array:
+        """Return the model's statistics for Σ r ⊗ T(y) (M, 1 + p), and the products of "tied"."""
+        d = len(self.bound.centre)
+        squares = sums[:, 1 + d :] if products is None else products[lower_triangle(d)]
+        return np.concatenate([sums[:, 0], sums[:, 1 : 1 + d].ravel(), squares.ravel()])
+
+    def _statistics(self, batch: Batch, rows: Array, weight: Array) -> Array:
+        first, count, d = int(batch.index[0]), len(batch.index), len(self.bound.centre)
+        if not np.array_equal(batch.index, np.arange(first, first + count)):  # random rows, not a block
+            return super()._statistics(batch, rows, weight)
+        features, weighted = self._features()[0][:, first : first + count], rows * weight[:, None]
+        products: Array | None = None
+        with one_thread_blas():
+            if self.bound.code == TIED:
+                samples = features[1 : 1 + d]
+                products = np.asarray((samples * weighted.sum(axis=1)) @ samples.T)
+            return self._flat(np.asarray((features @ weighted).T), products)
+
+    def _mean_base(self) -> float:
+        """Return the weighted mean of log h(y)."""
+        _, weight, _ = self._features()
+        assert self._base is not None
+        total = float(weight @ self._base) if len(weight) else float(self._base.sum())
+        return total / self._source.total_weight
+
+    def objective(self, theta: Theta) -> float:
+        r"""Return :math:`\overline{\mathcal{L}}(\theta)`: free if the last full pass was at this θ."""
+        if self._last is None or self._last[0] is not theta:
+            before = self.evaluations
+            self._pass(theta, remember=False)
+            self.evaluations = before
+        assert self._last is not None
+        return self._model.penalty(theta) - self._last[1] - self._mean_base()
+
+    def evaluate(self, theta: Theta, *, responsibilities: bool = False, labels: bool = False) -> Evaluation:
+        """Return the log-likelihood of every sample; optionally responsibilities or likely components."""
+        self._between_blocks()
+        found = Evaluation(
+            np.empty(self.n),
+            np.empty((self.n, self.bound.n_components)) if responsibilities else None,
+            np.empty(self.n, dtype=np.intp) if labels else None,
+        )
+        with one_thread_blas():
+            for here, _, rows, largest, totals in self._blocks(theta):
+                np.add(largest, np.log(totals), out=found.log_likelihood[here])
+                if found.responsibilities is not None:
+                    found.responsibilities[here] = rows.T
+                if found.labels is not None:
+                    found.labels[here] = rows.argmax(axis=0)
+        assert self._base is not None
+        found.log_likelihood[:] += self._base
+        return found
+
+
+class PlainExpectation(Expectation):
+    """As :class:`Expectation`, by one thread of BLAS: for codes and channels, whose T(y) is not kept."""
+
+    def _pass(self, theta: Theta, remember: bool) -> tuple[Array, Array | None]:
+        with one_thread_blas():
+            return super()._pass(theta, remember)
+
+    def objective(self, theta: Theta) -> float:
+        r"""Return :math:`\overline{\mathcal{L}}(\theta)`."""
+        with one_thread_blas():
+            return super().objective(theta)
+
+    def evaluate(self, theta: Theta, *, responsibilities: bool = False, labels: bool = False) -> Evaluation:
+        """Return the log-likelihood of every sample; on request responsibilities or likeliest components."""
+        with one_thread_blas():
+            return super().evaluate(theta, responsibilities=responsibilities, labels=labels)
+
+
+def _differences(samples: Array, theta: Coefficients, logits: Array) -> None:
+    """Write the logits (M, b) of samples (d, b), from squares of whitened differences."""
+    for m, mean in enumerate(theta.means):
+        away = samples - mean[:, None]
+        if len(theta.whiten):
+            away = theta.whiten[min(m, len(theta.whiten) - 1)] @ away
+        else:
+            away *= theta.scales[m][:, None]
+        with np.errstate(over="ignore"):  # a sample that far away has density zero
+            np.einsum("ct,ct->t", away, away, out=logits[m])
+    logits *= -0.5
+    logits += theta.plain[:, None]
+
+
+def _softmax(rows: Array, largest: Array, totals: Array) -> None:
+    """Replace logits (M, b) by responsibilities; write the largest logits, and sums of exponentials, (b,)."""
+    np.maximum.reduce(rows, axis=0, out=largest)
+    rows -= largest
+    np.maximum(rows, LOWEST, out=rows)
+    np.exp(rows, out=rows)
+    np.add.reduce(rows, axis=0, out=totals)
+    rows /= totals
+
+
+def _softmax_of_two(rows: Array, largest: Array, totals: Array) -> None:
+    """As :func:`_softmax` for M = 2, with half the exponentials: the other one is that of zero."""
+    one, other = rows
+    np.maximum(one, other, out=largest)
+    one -= other
+    is_swapped = one < 0.0
+    np.abs(one, out=other)
+    np.negative(other, out=other)
+    np.maximum(other, LOWEST, out=other)
+    np.exp(other, out=other)
+    np.add(other, 1.0, out=totals)
+    other /= totals
+    np.subtract(1.0, other, out=one)
+    kept = np.where(is_swapped, other, one)
+    np.copyto(other, one, where=is_swapped)
+    one[:] = kept
+
+
+def _sum_of_logarithms(totals: Array) -> float:
+    """Return Σ log of numbers from 1 to M, with few logarithms.
+
+    >>> round(_sum_of_logarithms(np.full(130, 2.0)) / 130, 12) == round(float(np.log(2.0)), 12)
+    True
+    """
+    whole = len(totals) - len(totals) % GROUP
+    products = np.multiply.reduce(totals[:whole].reshape(GROUP, -1), axis=0)
+    return float(np.log(products).sum() + np.log(totals[whole:]).sum())
