@@ -72,9 +72,19 @@ def test_quick_run_has_every_figure_but_memory(done):
             for name in ("em", "sem", "sem-vr", "iem", "fiem")
         ),
     ]
-    others = [row for row in rows if row["figure"] != "topics"]
+    others = [row for row in rows if row["figure"] not in ("topics", "optima")]
     assert [(row["figure"], row["model"], row["method"], row["peer"]) for row in others] == expected
     assert set(rows[0]) >= COLUMNS
+
+
+@pytest.mark.slow
+def test_optima_are_compared_with_scikit_learn_by_log_likelihood_and_time(done):
+    rows = [row for row in done[1] if row["figure"] == "optima"]
+    of_each = ["rows fitted, mean", "rows fitted, worst", "held out, mean", "seconds"]
+    assert [row["setting"] for row in rows] == of_each * (len(rows) // 4)
+    assert {row["method"] for row in rows} == {"auto", "n_init=10", "em", "sem-vr", "fiem"}
+    assert {row["model"] for row in rows} == {"digits, diag, M = 5", "overlap-0.1b, full, M = 5",
+                                              "overlap-0.1b, diag, M = 5"}  # fmt: skip
 
 
 @pytest.mark.slow

@@ -27,6 +27,8 @@ from swiftem.estimators.mixture.fit import Fit, Fitting
 from swiftem.estimators.mixture.initial import DegenerateComponentWarning, Start, check_start, make_start
 from swiftem.estimators.mixture.online import OnlineMixture
 from swiftem.estimators.mixture.optima.race import is_race, raced_start
+from swiftem.estimators.mixture.optima.sample import dithered_source
+from swiftem.estimators.mixture.optima.spurious import SpuriousComponentWarning, find_spurious, sentence
 from swiftem.estimators.mixture.plan import MOST_PASSES, kernels_for, make_plan
 from swiftem.estimators.mixture.scores import MixtureScores
 from swiftem.estimators.mixture.stored_rows import blocks_of, is_stored
@@ -73,6 +75,8 @@ class MixtureEstimator(CheckpointedClones, MixtureScores, Persistent, CallbackSu
         """
         read = self._read(X, sample_weight, reset=True)
         self._check_parameters(read.X, xp=np)
+        if getattr(self, "dither", None) is not None:
+            read = read._replace(source=dithered_source(read.source))
         kept = open_fit(self, read.source, self._theta(read.X.shape[1]) if self._goes_on() else None)
         with kept or nullcontext():
             fitting, starts, seeds = self._prepare(read, kept)
@@ -151,7 +155,7 @@ class MixtureEstimator(CheckpointedClones, MixtureScores, Persistent, CallbackSu
         # em's last bound is that of the parameters before its last M-step. Another method's is that of this
         # start itself: the first pass would gain nothing, as if it had converged.
         after_em = self._goes_on() and getattr(self, "method_", "em") == "em"
-        last = (self.lower_bound_, self.__dict__.get("_last_gain", inf)) if after_em else None
+        last = (self.lower_bound_, *self.__dict__.get("_last_steps", (inf, inf))) if after_em else None
         failures: list[ValueError] = []
 
         def one(number: int, watch: StartWatch) -> Fit:
@@ -178,7 +182,7 @@ class MixtureEstimator(CheckpointedClones, MixtureScores, Persistent, CallbackSu
         self.lower_bound_, self.lower_bounds_ = fit.bound, list(fit.bounds)
         self.method_, self.history_ = fitting.plan.name, History(fit.moments, fit.moves)
         self._set_theta(fit.theta, read.X.dtype, fitting.problem.bound.model)
-        self._last_gain = fit.last_gain
+        self._last_steps = fit.last[1:]
         self.__dict__.pop("_online", None)
         self._past = Past(fit.s, fitting.problem.bound.about, read.total_weight)
         if fitting.plan.method is None:
@@ -188,6 +192,9 @@ class MixtureEstimator(CheckpointedClones, MixtureScores, Persistent, CallbackSu
                 fit.interrupted = True
         self.stationarity_ = fit.stationarity
         self.log_likelihood_ = float(fitting.problem.bound.penalty(fit.theta) - fit.objective)
+        found = find_spurious(fitting.problem, fit.theta) if self.max_iter > 0 and not fit.interrupted else []
+        if found:
+            warn(sentence(found, getattr(self, "feature_names_in_", None)), SpuriousComponentWarning)
         if fit.reseeded:
             warn(
                 f"Components lost all rows or collapsed and were re-initialised, {fit.reseeded} "
@@ -239,6 +246,8 @@ class MixtureEstimator(CheckpointedClones, MixtureScores, Persistent, CallbackSu
         sample_weight : array-like, shape (n,), optional
             Non-negative weights.
         """
+        if getattr(self, "dither", None) is not None:
+            raise ValueError("dither must be None for partial_fit: add the noise to the rows yourself.")
         if is_stored(X) or is_planned(X):
             for rows, weights in blocks_of(X, sample_weight):
                 self.partial_fit(rows, sample_weight=weights)

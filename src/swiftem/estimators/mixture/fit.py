@@ -77,8 +77,8 @@ class Fit:
         Number of re-initialisations of components.
     moves : int
         Number of split-and-merge moves accepted before it.
-    last_gain : float
-        Gain of the bound in the last pass of em.
+    last : tuple of float
+        Bound, gain and rate of the last pass of em.
     converged, interrupted : bool
         How it ended.
     objective, stationarity : float
@@ -93,7 +93,7 @@ class Fit:
     rejected: int = 0
     reseeded: int = 0
     moves: int = 0
-    last_gain: float = inf
+    last: tuple[float, float, float] = (-inf, inf, inf)
     converged: bool = False
     interrupted: bool = False
     objective: float = nan
@@ -128,12 +128,12 @@ class Fitting:
     tol: float
 
     def fit(
-        self, start: Start, seed: int, watch: Watch, *, last: tuple[float, float] | None = None,
+        self, start: Start, seed: int, watch: Watch, *, last: tuple[float, float, float] | None = None,
         keeper: NoStart | None = None,
     ) -> Fit:  # fmt: skip
         """Return the fit from a start.
 
-        ``last`` is the end of an earlier fit that it continues: its bound, and the last gain. ``keeper`` has
+        ``last`` is the end of an earlier fit by em that it continues: bound, gain and rate. ``keeper`` has
         its checkpoints.
         """
         with keeper or NoStart() as kept:
@@ -143,7 +143,7 @@ class Fitting:
                 return one.fit
             try:
                 if self.plan.method is None:
-                    one.batch_em(last or (-inf, inf))
+                    one.batch_em(last or (-inf, inf, inf))
                 else:
                     is_poor = last is None and not start.raced
                     one.stochastic(self.plan.method, self.plan.start if is_poor else None)
@@ -222,7 +222,7 @@ class _OneFit:
         return {
             "fit": {part.name: getattr(self.fit, part.name) for part in fields(Fit)}, "is_over": is_over,
             "seconds": clock() - self._began, "runs": self._runs,
-            "remaining": None if remaining is None else (remaining.last_bound, remaining.last_gain),
+            "remaining": None if remaining is None else remaining.state,
             "run": self._run_now, "look": None if look is None else look.state(),
             "rng": self._rng.bit_generator.state,
         }  # fmt: skip
@@ -232,7 +232,7 @@ class _OneFit:
         if not self.fit.interrupted:
             self._keeper.save(lambda: self._place(is_over=True), is_end=True)
 
-    def batch_em(self, last: tuple[float, float]) -> None:
+    def batch_em(self, last: tuple[float, float, float]) -> None:
         """Batch EM, from the saved state, or from the end of an earlier fit."""
         if self._remaining is None:
             self._remaining = Remaining(self._shared.tol, rows_of(self._source), *last)
@@ -266,8 +266,8 @@ class _OneFit:
                     fit.s = s if steps is None else steps.next(s, objective)
                     fit.theta, bound = self._bound.m_step(fit.s), -objective
                 stop = self._note(fit.passes, objective, 1.0, "em", before if fit.s is None else fit.theta)
-                fit.converged = remaining.is_small(bound, 1.0 if steps is None else steps.alpha)
-                fit.last_gain = remaining.last_gain
+                fit.converged = remaining.is_small(bound, None if steps is None else steps.rate)
+                fit.last = remaining.state
                 if fit.converged or stop:
                     break
                 if keeps:

@@ -83,6 +83,10 @@ class GaussianMixture(GaussianQueries, mixture.GaussianMixture):  # type: ignore
         Maximum number of split-and-merge moves at the end of a race, on the sample
         (:mod:`swiftem.estimators.mixture.optima.moves`): by default 8; 0 for none. They are counted in
         ``history_.moves``.
+    dither : {"auto"} or None
+        "auto" adds uniform noise of one unit to the columns of X that are multiples of a unit, such as
+        integers: a component that sits on one value of such a column gains any likelihood. The noise is the
+        same in every fit. For arrays alone.
     concentration : float, optional
         α ≥ 1 of a symmetric Dirichlet prior on the weights.
     prior : NormalInverseWishart, optional
@@ -141,6 +145,7 @@ lower_bounds_, n_features_in_, feature_names_in_
         **mixture.GaussianMixture._parameter_constraints,
         **MixtureBase._shared_constraints,
         "moves": [StrOptions({"auto"}), Interval(Integral, 0, None, closed="left")],
+        "dither": [None, StrOptions({"auto"})],
         "prior": [None, NormalInverseWishart],
     }
 
@@ -165,6 +170,7 @@ lower_bounds_, n_features_in_, feature_names_in_
         batch_size: int | str = "auto",
         step_size: Any = "auto",
         moves: int | str = "auto",
+        dither: str | None = None,
         concentration: float | None = None,
         prior: NormalInverseWishart | None = None,
         memory_limit: int | str | None = None,
@@ -183,6 +189,7 @@ lower_bounds_, n_features_in_, feature_names_in_
         self.batch_size = batch_size
         self.step_size = step_size
         self.moves = moves
+        self.dither = dither
         self.concentration = concentration
         self.prior = prior
         self.memory_limit = memory_limit

@@ -22,6 +22,8 @@ from swiftem.problem import Problem
 
 __all__ = ["Extrapolation", "accelerated"]
 
+MOST_RATE = 0.999
+"""Earlier rates count as at most this: growth may be over."""
 FIRST, FACTOR = 4.0, 4.0
 """The initial largest α, and the factor by which it grows if it is reached; a worse step halves it."""
 
@@ -37,8 +39,8 @@ class Extrapolation:
 
     def __init__(self, bound: BoundComponents) -> None:
         self._bound, self._largest = bound, FIRST
-        #: The largest α that was found, used or not: 1 / (1 − c) if r shrinks by c.
-        self.alpha = 1.0
+        #: c, by which the last step of em was shorter than the one before: infinite after a larger step.
+        self.rate, self._largest_rate = inf, 0.0
         self._chain: list[Array] = []
         self._plain: tuple[Array, float] | None = None
 
@@ -52,7 +54,7 @@ class Extrapolation:
         objective : float
             At the parameters of that pass.
         """
-        plain, self._plain = self._plain, None
+        (plain, self._plain), self.rate = (self._plain, None), inf
         if plain is not None and not objective <= plain[1]:
             self._largest = max(1.0, self._largest / 2.0)
             self._chain = [plain[0]]
@@ -64,10 +66,14 @@ class Extrapolation:
         r = second - first
         v = third - second - r
         scale = self._bound.without_unit(third)
-        bend = float(np.linalg.norm(v * scale))
-        alpha = float(np.linalg.norm(r * scale)) / bend if bend > 0.0 else 1.0
-        self.alpha = max(self.alpha, alpha)
-        alpha = min(alpha, self._largest)
+        length, bend = float(np.linalg.norm(r * scale)), float(np.linalg.norm(v * scale))
+        if length > 0.0:
+            # The last large step may hide a slow mode, of which an earlier rate knows.
+            self.rate = 1.0 + float((v * scale) @ (r * scale)) / length**2
+            self._largest_rate = self.rate = max(self.rate, min(self._largest_rate, MOST_RATE))
+        else:
+            self.rate = 0.0
+        alpha = min(length / bend if bend > 0.0 else 1.0, self._largest)
         if alpha > 1.0:
             far = first + 2.0 * alpha * r + alpha**2 * v
             if self._bound.in_domain(far):
@@ -84,8 +90,10 @@ class Extrapolation:
 
 def accelerated(
     problem: Problem, theta: Theta, passes: int, tol: float, check: Callable[[], None] = lambda: None
-) -> Theta:
+) -> tuple[Theta, int]:
     """Return parameters after at most ``passes`` passes, or after three that gain less than ``tol`` each.
+
+    The second value is how many passes that were.
 
     Parameters
     ----------
@@ -113,13 +121,15 @@ def accelerated(
     >>> y = np.random.default_rng(0).normal(size=2000) + np.repeat([0.0, 3.0], 1000)
     >>> model = models.GaussianMixtureModel(2, covariance="full")
     >>> theta0 = model.theta(means=[[0.0], [0.1]], covariances=[[[1.0]], [[1.0]]])
-    >>> accelerated(Problem.read(model, y), theta0, 100, 1e-9).means.round(1).ravel()
+    >>> theta, passes = accelerated(Problem.read(model, y), theta0, 100, 1e-9)
+    >>> theta.means.round(1).ravel()
     array([0., 3.])
     """
-    bound, last, calm = problem.bound, inf, 0
+    bound, last, calm, done = problem.bound, inf, 0, 0
     steps = Extrapolation(bound)
     with problem.e_step.checked_by(check) as e_step:
-        for _ in range(passes):
+        while done < passes:
+            done += 1
             s = e_step.full(theta)
             objective = float(e_step.objective(theta))
             calm = calm + 1 if abs(last - objective) < tol else 0
@@ -128,5 +138,4 @@ def accelerated(
             if calm == 3:
                 break
             theta = bound.m_step(s)
-    found: Theta = bound.m_step(steps.settled(s)) if passes > 0 else theta
-    return found
+    return (bound.m_step(steps.settled(s)) if passes > 0 else theta), done

@@ -17,12 +17,12 @@ from swiftem.data.units.unit_source import UnitSource
 from swiftem.estimators.mixture.stored_rows import SAMPLE_BYTES, in_memory
 from swiftem.problem import Problem
 
-__all__ = ["Sample", "dithered", "draw_sample", "on_rows", "units"]
+__all__ = ["Sample", "dithered", "dithered_source", "draw_sample", "on_rows", "units"]
 
-MOST = 30_000
+MOST = 26_000
 """Rows of the sample."""
-SEEN = 2.0 / 3.0
-"""Share of the sample that candidates are fitted to; they are compared on the other rows."""
+HELD, MOST_HELD = 0.25, 6000
+"""Share of the sample that candidates are compared on, and how many rows at most; they see the others."""
 REPEATS = 2.0
 """A column is treated as multiples of a unit only if its values occur this many times on average."""
 LEAST = 50
@@ -73,9 +73,9 @@ def draw_sample(source: Source, rng: np.random.Generator, *, dither: bool) -> Sa
     y = y.reshape(len(y), -1)
     if dither:
         y = dithered(y, units(y), rng)
-    seen = max(1, round(SEEN * len(y)))
+    seen = len(y) - min(MOST_HELD, round(HELD * len(y)))
     parts = slice(0, seen), slice(seen, None)
-    given = None if weight is None else weight[order]
+    given = None if weight is None or (weight == weight[0]).all() else weight[order]
     return Sample(*(ArraySource(y[part], None if given is None else given[part]) for part in parts))
 
 
@@ -118,6 +118,14 @@ def dithered(y: NDArray[Any], unit: Array, rng: np.random.Generator) -> NDArray[
     found = y.astype(y.dtype if y.dtype.kind == "f" else np.float64)
     found[:, columns] += unit[columns] * rng.uniform(-0.5, 0.5, size=(len(y), len(columns)))
     return found
+
+
+def dithered_source(source: Source) -> ArraySource:
+    """Return all rows with noise of the unit of each column, the same noise every time."""
+    if not isinstance(source, ArraySource):
+        raise ValueError("dither must be None for rows that are stored: add the noise to the rows yourself.")
+    rows = source.y.reshape(source.n, -1)
+    return ArraySource(dithered(rows, units(rows), np.random.default_rng(0)), source.weight)
 
 
 def on_rows(problem: Problem, rows: Source) -> Problem:
