@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from tempfile import TemporaryDirectory
 from time import monotonic
 
-from benchmarks import first_iterations
+from benchmarks import first_fit, first_iterations
 from benchmarks.row import Row
 from benchmarks.timing import interleaved
 
@@ -18,7 +18,8 @@ __all__ = ["LEAD", "NOTE", "TITLE", "rows"]
 TITLE = "Start-up of a process"
 LEAD = ("model", "setting")
 NOTE = f"""Warm cache: from Python's start until {first_iterations.ITERATIONS} iterations of fiem are done.
-With an empty cache, measured once, the difference is the time of compiling."""
+With an empty cache, measured once, the difference is the time of compiling. First fits: CPU seconds of a
+process with an empty cache, import included."""
 GOAL_IMPORT, GOAL_ITERATING = 0.3, 1.5
 
 
@@ -55,6 +56,19 @@ def rows(quick: bool, repeats: int) -> Iterator[Row]:
             iterations=first_iterations.ITERATIONS, repeats=1, value=cold, unit="s",
             peer="warm cache", peer_value=warm, compared="difference",
         )  # fmt: skip
+
+    for name, (n, d, components, goal) in first_fit.FITS.items():
+        yield Row(
+            figure="start-up", model=name, method="auto", setting="first fit, CPU", n=n, d=d,
+            components=components, b=0, iterations=0, repeats=repeats,
+            value=min(of_a_first_fit(name) for _ in range(repeats)), unit="s", compared="value", goal=goal,
+        )  # fmt: skip
+
+
+def of_a_first_fit(name: str) -> float:
+    """Return the CPU seconds of a process that does one fit, with an empty cache."""
+    with TemporaryDirectory() as cache:
+        return float(fresh("-m", "benchmarks.first_fit", name, NUMBA_CACHE_DIR=cache))
 
 
 def until_iterating(model: str, cache: str) -> float:

@@ -20,11 +20,11 @@ def batches_with_covariances() -> None:
 
 def passes_with_covariances() -> None:
     import swiftem
+    from swiftem.cli.warmup import USUAL
 
-    rows = gate.rows()
-    swiftem.GaussianMixture(2, random_state=0).fit(rows).predict(rows)
+    USUAL[0].work()
     model, method = swiftem.models.GaussianMixtureModel(2, covariance="diag"), swiftem.methods.EM()
-    swiftem.run(model, rows[:, ::-1], method, n_iter=1, seed=0)
+    swiftem.run(model, gate.rows()[:, ::-1], method, n_iter=1, seed=0)
 
 
 def statistics_with_covariances() -> None:

@@ -233,6 +233,18 @@ def topics(
 
 
 @app.command()
+def warmup(
+    all: Annotated[
+        bool, typer.Option("--all", help="Also for other methods, and for mixtures of unit variances.")
+    ] = False,
+) -> None:
+    """Compile ahead what fits of large data use, and say where it is kept."""
+    from swiftem.cli.warmup import warmup as run_warmup
+
+    run_warmup(all)
+
+
+@app.command()
 def reproduce(
     name: Annotated[
         Experiments,

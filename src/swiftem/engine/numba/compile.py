@@ -26,6 +26,7 @@ __all__ = [
     "fused",
     "helper",
     "inlined",
+    "is_kept",
     "kernel",
     "reordered",
     "summed",
@@ -111,6 +112,11 @@ def fused(function: Callable[..., Any]) -> Any:
 def summed(function: Callable[..., Any]) -> Any:
     """As :func:`helper`, with sums in an order chosen by the compiler: see :func:`reordered`."""
     return helper(function, fastmath=REORDERED)
+
+
+def is_kept() -> bool:
+    """Tell whether what is compiled is kept for other processes."""
+    return _CACHED
 
 
 _FOLDER = cache_folder()

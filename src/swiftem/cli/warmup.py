@@ -1,0 +1,136 @@
+"""``swiftem warmup``: compile kernels ahead, so that no fit has to wait for them."""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from collections.abc import Callable
+from time import perf_counter
+from typing import Any, NamedTuple
+
+import numpy as np
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
+
+from swiftem.cli.components import screen
+from swiftem.cli.failures import one_sentence
+
+__all__ = ["ALL", "USUAL", "Part", "warmup"]
+
+
+class Part(NamedTuple):
+    """Kernels that are compiled together: in words, by which work, and for how long, about, in seconds."""
+
+    words: str
+    work: Callable[[], None]
+    seconds: int
+
+
+def _rows() -> Any:
+    return np.random.default_rng(0).normal(size=(60, 2))
+
+
+def _passes() -> None:
+    """Passes and scores of mixtures with covariances, and of families: as for data that are not small."""
+    from swiftem import models
+    from swiftem.data import ArraySource
+    from swiftem.problem import Problem
+
+    problem = Problem(models.GaussianMixtureModel(2, covariance="full"), ArraySource(_rows()))
+    theta, e_step = problem.bound.initial_theta(np.random.default_rng(0)), problem.e_step
+    e_step.full(theta)
+    e_step.evaluate(theta, responsibilities=True, labels=True)
+    e_step.share(next(iter(problem.source.blocks(60))), np.full((60, 2), 0.5))
+
+
+def _steps() -> None:
+    """Batches of mixtures with covariances: one loop for all methods and kinds."""
+    _run(2, "sem", covariance="full")
+
+
+def _topics() -> None:
+    from swiftem import PLSA
+
+    counts = np.random.default_rng(0).poisson(0.6, size=(600, 15))
+    topics = PLSA(2, random_state=0, max_iter=2).fit(counts)
+    topics.transform(counts)
+
+
+def _unit() -> None:
+    """Both sizes of batches of mixtures of unit variances, both precisions of their memories."""
+    for n_components, b in ((2, 1), (40, 50)):
+        for name in ("em", "sem", "sem-vr"):
+            _run(n_components, name, b)
+        for dtype in ("float64", "float32"):
+            for name in ("iem", "fiem"):
+                _run(n_components, name, b, dtype)
+
+
+def _by_documents() -> None:
+    _fit_topics(("sem", "sem-vr"), "documents")
+
+
+def _by_tokens() -> None:
+    _fit_topics(("sem", "sem-vr", "iem", "fiem"), "tokens")
+
+
+def _fit_topics(names: tuple[str, ...], sampling: str) -> None:
+    from swiftem import PLSA
+
+    counts = np.random.default_rng(0).poisson(0.6, size=(40, 15))
+    for name in names:
+        PLSA(2, method=name, sampling=sampling, random_state=0, max_iter=3).fit(counts)
+
+
+def _run(
+    n_components: int, name: str, b: int = 4, dtype: str | None = None, covariance: str = "unit"
+) -> None:
+    from swiftem import methods, models, run
+
+    kind: Any = methods.METHODS[name]
+    wanted = {"batch_size": b, "step_size": 0.1, "memory_dtype": dtype}
+    options = {key: value for key, value in wanted.items() if value and key in kind.__dataclass_fields__}
+    model = models.GaussianMixtureModel(n_components, covariance=covariance)
+    run(model, _rows(), kind(**options), n_iter=2, seed=0)
+
+
+USUAL = (
+    Part("passes over mixtures", _passes, 12),
+    Part("steps of Gaussian mixtures", _steps, 15),
+    Part("topics", _topics, 6),
+)
+"""What estimators and the command line use unless another method is named."""
+ALL = (
+    *USUAL,
+    Part("topics by batches of documents", _by_documents, 1),
+    Part("topics by tokens", _by_tokens, 8),
+    Part("mixtures of unit variances", _unit, 15),
+)
+"""The rest, too; users' own functions compile when they are used."""
+
+
+def warmup(everything: bool) -> None:
+    """Compile what is not in the cache, and say where the cache is."""
+    from swiftem.engine.numba.compile import cache_folder, is_kept
+
+    with one_sentence("Interrupted; what was compiled before is kept."), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        console, began = screen(), perf_counter()
+        parts = ALL if everything else USUAL
+        log, level = logging.getLogger("swiftem"), logging.getLogger("swiftem").level
+        log.setLevel(logging.ERROR)  # the bar says it
+        bar = Progress(
+            TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn(),
+            console=console, disable=not console.is_terminal,
+        )  # fmt: skip
+        try:
+            with bar:
+                task = bar.add_task("", total=sum(part.seconds for part in parts))
+                for part in parts:
+                    bar.update(task, description=f"Compiling {part.words}")
+                    part.work()
+                    bar.advance(task, part.seconds)
+        finally:
+            log.setLevel(level)
+        if not is_kept():
+            raise OSError(f"{cache_folder()} cannot be written to: nothing that was compiled is kept.")
+        console.print(f"Compiled in {perf_counter() - began:.1f} s: {cache_folder()}", soft_wrap=True)

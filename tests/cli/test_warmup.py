@@ -1,0 +1,62 @@
+"""``swiftem warmup`` compiles what fits use, and says where it is."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from typer.testing import CliRunner
+
+import swiftem
+from swiftem.cli import warmup
+from swiftem.cli.app import app
+
+
+def known():
+    """Return how many signatures each kernel of the process has."""
+    from swiftem.engine.numba import gaussian_batches, gaussian_passes, plsa_documents, plsa_leave_one_out
+
+    kernels = [gaussian_batches.batches, plsa_leave_one_out.leave_one_out_pass]
+    kernels += [getattr(gaussian_passes, name) for name in gaussian_passes.__all__]
+    kernels += [getattr(plsa_documents, name) for name in plsa_documents.__all__]
+    return [len(kernel.signatures) for kernel in kernels]
+
+
+@pytest.mark.filterwarnings("ignore:The fit did not:sklearn.exceptions.ConvergenceWarning")
+def test_fits_compile_nothing_after_it():
+    for part in warmup.USUAL:
+        part.work()
+    before = known()
+    assert min(before) >= 1
+    X = np.random.default_rng(0).normal(size=(50_000, 2))
+    for rows in (X, X.astype(np.float32)):
+        mixture = swiftem.GaussianMixture(2, random_state=0, tol=1.0).fit(rows)
+        assert mixture.method_ == "sem-vr"
+        mixture.predict(rows)
+        mixture.score(rows)
+    counts = sp.csr_array(np.random.default_rng(0).poisson(0.2, size=(600, 30)))
+    swiftem.PLSA(3, random_state=0, max_iter=3, tol=1.0).fit(counts).transform(counts)
+    assert known() == before
+
+
+@pytest.mark.parametrize(("option", "expected"), [([], ["usual"]), (["--all"], ["usual", "other"])])
+def test_it_says_where_the_cache_is(option, expected, monkeypatch):
+    from swiftem.engine.numba.compile import cache_folder
+
+    done = []
+    parts = [warmup.Part(name, lambda name=name: done.append(name), 1) for name in ("usual", "other")]
+    monkeypatch.setattr(warmup, "USUAL", tuple(parts[:1]))
+    monkeypatch.setattr(warmup, "ALL", tuple(parts))
+    result = CliRunner().invoke(app, ["warmup", *option])
+    assert result.exit_code == 0, result.output
+    assert done == expected
+    assert result.output.startswith("Compiled in ")
+    assert str(cache_folder()) in result.output
+
+
+def test_a_cache_that_cannot_be_written_to_is_an_error(monkeypatch):
+    from swiftem.engine.numba import compile
+
+    monkeypatch.setattr(warmup, "USUAL", ())
+    monkeypatch.setattr(compile, "_CACHED", False)
+    result = CliRunner().invoke(app, ["warmup"])
+    assert result.exit_code == 1
+    assert "cannot be written to: nothing that was compiled is kept." in result.stderr
