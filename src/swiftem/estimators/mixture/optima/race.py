@@ -49,13 +49,13 @@ MOST_WORK, WORK = 2_000_000, 80
 FEW_WORK, FEW, MANY_NUMBERS = 40, 5000, 1000
 """Maximum per row for fewer than ``FEW`` rows and more estimated numbers: each evaluation takes long."""
 PASSES, LAST, WHOLE = 6, 15, 40
-"""Passes of em per round, after the last round, and on the whole sample; fewer if em is at rest."""
+"""Passes of em per round, after the last round, and on the whole sample; fewer if em has converged."""
 PER_NUMBER, LEAST_ROWS = 3, 1000
 """Rows in the first round per estimated number, and their minimum."""
 MOVE_ROWS = 4000
 """Minimum number of rows on which moves are tried."""
 TOL = 1e-4
-"""Gain per pass below which em is at rest."""
+"""Gain per pass below which em has converged."""
 TOO_FEW, LEAST = 10, 1000
 """Minimum number of rows per component, and in total, to hold some of them out."""
 MOVES = 20
