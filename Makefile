@@ -32,7 +32,7 @@ test-fast: $(VENV)/.dev.stamp ## run a selection of the tests that takes less th
 	$(BIN)/python tests/warm.py
 	$(PYTEST) -n $(WORKERS) --dist loadfile $(FAST)
 
-test-slow: $(VENV)/.dev.stamp ## run the slow tests
+test-slow: $(VENV)/.dev.stamp $(VENV)/.docs.stamp ## run the slow tests, those of the built documentation too
 	$(PYTEST) -m slow
 
 check: $(VENV)/.dev.stamp ## check formatting, lint and types
@@ -40,15 +40,15 @@ check: $(VENV)/.dev.stamp ## check formatting, lint and types
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
-bench: $(VENV)/.demo.stamp ## run the benchmarks
-	$(BIN)/python -m benchmarks
+bench: $(VENV)/.demo.stamp ## run the benchmarks and write docs/benchmarks.md
+	$(BIN)/python -m benchmarks --page docs/benchmarks.md
 
-docs: $(VENV)/.docs.stamp ## build the documentation
+docs: $(VENV)/.docs.stamp ## build the documentation, with its examples executed
 	$(BIN)/sphinx-build -W -q docs docs/_build/html
 	@echo "Documentation: docs/_build/html/index.html"
 
 clean: ## remove the environment, caches and built docs (results/ stays)
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage* htmlcov build dist docs/_build
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage* htmlcov build dist docs/_build docs/api docs/gallery
 	find src tests benchmarks docs -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 # .venv/.ok holds the folder the environment was made in. It is set aside during an install, so an

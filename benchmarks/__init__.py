@@ -1,1 +1,1 @@
-"""Timings of swiftem against named peers: ``python -m benchmarks``."""
+"""Timings of swiftem and named peers: ``python -m benchmarks``."""

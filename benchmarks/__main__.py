@@ -1,8 +1,7 @@
-"""``python -m benchmarks``: tables on the screen, and ``results/bench.csv``."""
+"""``python -m benchmarks``: tables on the screen, ``results/bench.csv``, and a page of the documentation."""
 
 from __future__ import annotations
 
-import csv
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -19,6 +18,7 @@ from benchmarks import (
     mixture_fit,
     mixture_pass,
     one_sample,
+    optima,
     out_of_core,
     plsa,
     plsa_documents,
@@ -27,6 +27,7 @@ from benchmarks import (
 )
 from benchmarks.against import compared, read_run
 from benchmarks.environment import VERSIONS, environment
+from benchmarks.page import STORED, merged, page_of, write_rows
 from benchmarks.screen import sizes, table
 from benchmarks.timing import threads
 
@@ -38,6 +39,7 @@ FIGURES: dict[str, Any] = {
     "full-pass": full_pass,
     "mixture-pass": mixture_pass,
     "mixture-fit": mixture_fit,
+    "optima": optima,
     "out-of-core": out_of_core,
     "topics": topics,
     "start-up": start_up,
@@ -48,7 +50,7 @@ FIGURES: dict[str, Any] = {
 
 def main(
     quick: Annotated[
-        bool, typer.Option("--quick", help="Small and once, without memory: tells only that all works.")
+        bool, typer.Option("--quick", help="Small sizes, measured once, without memory: a smoke test.")
     ] = False,
     only: Annotated[
         list[str] | None,
@@ -56,23 +58,33 @@ def main(
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="By default results/bench.csv, or bench-quick.csv beside it."),
+        typer.Option(metavar="FILE", help="By default results/bench.csv, or bench-quick.csv next to it."),
     ] = None,
     against: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", exists=True, dir_okay=False, help="A stored run: names what got slower since."
+            metavar="FILE", exists=True, dir_okay=False, help="A stored run: list what got slower since then."
+        ),
+    ] = None,
+    page: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Write the documentation's page; figures not measured now are kept."
         ),
     ] = None,
 ) -> None:
-    """Time swiftem against named peers, on one thread unless said otherwise."""
+    """Time swiftem against named peers, on one thread unless stated otherwise."""
+    if quick and page is not None:
+        raise typer.BadParameter(
+            "cannot be combined with --quick: its numbers are meaningless.", param_hint="--page"
+        )
     stored = [] if against is None else read_run(against)
     given = [name for part in only or () for name in part.split(",")]
     names = given or [name for name in FIGURES if not (quick and name == "memory")]
     unknown = [name for name in names if name not in FIGURES]
     if unknown:
         raise typer.BadParameter(
-            f"no figure is called {unknown[0]!r}: there are {', '.join(FIGURES)}.", param_hint="--only"
+            f"there is no figure {unknown[0]!r}: choose from {', '.join(FIGURES)}.", param_hint="--only"
         )
     # A smoke test must not overwrite numbers that took minutes.
     file = out or Path("results", "bench-quick.csv" if quick else "bench.csv")
@@ -84,8 +96,8 @@ def main(
     versions = ", ".join(f"{name} {fixed[name]}" for name in VERSIONS)
     say(f"{fixed['cpu']}, {fixed['cores']} cores; commit {fixed['commit']}; {versions}")
     if quick:
-        say("Quick: the sizes are tiny and each is measured once, so the numbers mean nothing.")
-    say("Ratio: swiftem's time over the peer's; below 1 swiftem is faster.")
+        say("Quick: the sizes are tiny and each is measured once, so the numbers are meaningless.")
+    say("Ratio: swiftem's time divided by the peer's; below 1 swiftem is faster.")
     written: list[dict[str, Any]] = []
     for name in names:
         figure, rows = FIGURES[name], []
@@ -103,21 +115,19 @@ def main(
         console.print(table(rows, figure.LEAD))
         say(figure.NOTE)
         written += [{**fixed, **row.columns()} for row in rows]
-        _write(written, file)
+        write_rows(written, file)
     say(f"\nResults: {file}")
+    if page is not None:
+        whole = merged(read_run(STORED) if STORED.exists() else [], written)
+        write_rows(whole, STORED)
+        page.write_text(page_of(whole, FIGURES), encoding="utf-8")
+        say(f"Page: {page}")
     if against is not None:
-        slower, whole = compared(written, stored)
-        for line in [*slower, *whole]:
+        slower, total = compared(written, stored)
+        for line in [*slower, *total]:
             say(line)
         if slower:
             raise typer.Exit(1)
-
-
-def _write(rows: list[dict[str, Any]], file: Path) -> None:
-    with open(file, "w", newline="", encoding="utf-8") as stream:
-        writer = csv.DictWriter(stream, list(rows[0]))
-        writer.writeheader()
-        writer.writerows(rows)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Ratios of a run held against those of a stored one."""
+"""Compares the ratios of a run with those of a stored one."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import Any
 __all__ = ["SLOWER", "compared", "read_run"]
 
 KEY = ("figure", "model", "method", "setting", "n", "d", "components", "b", "threads", "peer")
-"""What tells the rows of a run apart."""
+"""Columns that identify a row."""
 SLOWER = 1.05
-"""From here on a row is named."""
+"""Factor from which a row is reported as slower."""
 
 
 def read_run(file: Path) -> list[dict[str, str]]:
@@ -22,10 +22,10 @@ def read_run(file: Path) -> list[dict[str, str]]:
 
 
 def compared(rows: list[dict[str, Any]], stored: list[dict[str, str]]) -> tuple[list[str], list[str]]:
-    """Return what got slower, a line each, and lines about the whole.
+    """Return what got slower, one line each, and a summary.
 
-    A row's ratio is its time over that of its peer in the same run, so that the two runs may be of different
-    days; rows without a peer, or that only one of the runs has, are not compared.
+    A row's ratio is its time divided by that of its peer in the same run, so that the two runs may be from
+    different days; rows without a peer, or that only one of the runs has, are not compared.
     """
     before = {_key(row): float(row["ratio"]) for row in stored if row["ratio"]}
     factors = {

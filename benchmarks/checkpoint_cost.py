@@ -1,4 +1,4 @@
-"""What checkpoints cost: runs that write one every pass against the same runs that write none.
+"""The cost of checkpoints: runs that write one every pass, compared with the same runs without.
 
 ``python -m benchmarks --only checkpoints`` prints the ratios of whole runs: start, passes, end.
 """
@@ -22,8 +22,8 @@ __all__ = ["LEAD", "NOTE", "TITLE", "rows"]
 TITLE = "A checkpoint every pass"
 LEAD = ("model", "method")
 NOTE = """Ratio of whole runs, with and without: fingerprint of the data, checkpoints, and the wait for
-the disk at the end. iem and fiem keep a memory of float64, n·M numbers. Checkpoints go to the disk in a
-thread of their own: where other programs use all cores, they take their share of the time."""
+the disk at the end. iem and fiem have a memory of float64, n·M numbers. Checkpoints are written in their
+own thread: if other programs use all cores, they take their share of the time."""
 PASSES, REPEATS, THREADS = 10, 3, 2
 MOST = {"em": 1.05, "sem": 1.05, "sem-vr": 1.05, "iem": 1.15, "fiem": 1.15}
 """The goals."""

@@ -1,4 +1,4 @@
-"""What the numbers depend on besides the code: commit, versions, machine."""
+"""The environment of the measurements: commit, versions, machine."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def environment() -> dict[str, str]:
 
 
 def _commit() -> str:
-    """Return the commit of this folder, marked when there are changes on top of it."""
+    """Return the commit of this folder, marked if there are uncommitted changes."""
     command = ["git", "describe", "--always", "--dirty", "--abbrev=12"]
     try:
         done = subprocess.run(command, cwd=Path(__file__).parent, capture_output=True, text=True, check=True)
@@ -38,7 +38,7 @@ def _commit() -> str:
 
 
 def _cpu() -> str:
-    """Return the model of the processor; Linux alone says it in a file."""
+    """Return the model of the processor; only Linux has it in a file."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:

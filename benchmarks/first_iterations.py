@@ -1,4 +1,4 @@
-"""A process of its own: some iterations of fiem on little data; prints when they were done.
+"""A separate process: some iterations of fiem on little data; prints when they were done.
 
 The clock, :func:`time.monotonic`, is the same for all processes of a machine.
 """
@@ -11,7 +11,7 @@ from time import monotonic
 __all__ = ["ITERATIONS", "SIZES"]
 
 ITERATIONS = 100
-"""As a lane may do the very first ones without compiled code."""
+"""A lane may do the very first ones without compiled code."""
 
 SIZES = {"mixture": (1_000, "1", 2), "pLSA": (1_000, "10+50", 10)}
 """n, d or D+V, and M or K."""

@@ -1,4 +1,4 @@
-"""A full pass, which is an iteration of em: two threads against one, and one against scikit-learn."""
+"""A full pass, one iteration of em: two threads compared with one, and one with scikit-learn."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ __all__ = ["LEAD", "NOTE", "TITLE", "rows"]
 
 TITLE = "Full pass and M-step"
 LEAD = ("model",)
-NOTE = """One thread: how many times faster two are; they give the same to the last bit (checked first).
+NOTE = """One thread: the speed-up by a second thread; results are equal bit by bit (checked first).
 scikit-learn: ratio of times on one thread; its GaussianMixture(covariance_type="spherical")
-fits variances, too. The Poisson mixture's goal is for its time over that of unit variances."""
+also fits variances. The Poisson mixture's goal is for its time divided by that of unit variances."""
 GOAL, FAMILY_GOAL = 1.6, 1.2
 WORDS, TOPICS = 1_000, 10
 
@@ -50,7 +50,7 @@ def _mixture(name: str, d: int, model: Any, source: Any, theta: Any, repeats: in
 
 
 def _poisson(n: int, repeats: int) -> Row:
-    """A family of components against the mixture with unit variances, of the same sizes."""
+    """A family of components compared with the mixture with unit variances, of the same sizes."""
     model, source, theta = wide_mixture(n)
     (m, d), rng = theta.means.shape, np.random.default_rng(0)
     rates = rng.gamma(2.0, 3.0, size=(m, d))
@@ -84,7 +84,7 @@ def _threads(
 
 
 def passes(model: Any, source: Any, theta: Any, number: int) -> Callable[[], float]:
-    """Return what measures a pass and M-step with this many threads, in nanoseconds: the better of two."""
+    """Return a measurement of a pass and M-step with this many threads, in nanoseconds: the better of two."""
     s0 = swiftem.run(model, source, methods.EM(), theta0=theta, n_iter=0).s
 
     def measure() -> float:
@@ -100,7 +100,7 @@ def passes(model: Any, source: Any, theta: Any, number: int) -> Callable[[], flo
 
 
 def scikit_learn_pass(y: Any, theta: Any) -> Callable[[], None]:
-    """Return a call of one E-step and M-step; ``fit`` would add checks, a start and a last E-step to them."""
+    """Return a call of one E-step and M-step; ``fit`` would add checks, a start and a last E-step."""
     from sklearn.mixture import GaussianMixture
 
     m = len(theta.weights)

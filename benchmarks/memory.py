@@ -1,6 +1,6 @@
-"""Resident memory of fiem on many tokens, in a process of its own.
+"""Resident memory of fiem on many tokens, in a separate process.
 
-``python -m benchmarks.memory D V`` is that process: it prints the bytes that a run needs above its data.
+``python -m benchmarks.memory D V`` is that process: it prints the bytes that a run needs beyond its data.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ __all__ = ["LEAD", "NOTE", "TITLE", "rows"]
 
 TITLE = "Resident memory of fiem with float32 memory"
 LEAD = ("method",)
-NOTE = """Most that was resident in the run, Numba included, minus what was once data and swiftem were there.
+NOTE = """Peak resident memory of the run, including Numba, minus that after data and swiftem are loaded.
 Memory alone: n·K numbers of 4 bytes. Read from /proc, so on Linux only."""
 GOAL = 1.2e9
 TOPICS, ITERATIONS = 10, 5_000
@@ -38,7 +38,7 @@ def rows(quick: bool, repeats: int) -> Iterator[Row]:
 
 
 def above_the_data(documents: int, words: int) -> int:
-    """Return the bytes that a run of fiem adds to what is resident before it."""
+    """Return the bytes that a run of fiem adds to the resident memory."""
     import swiftem
     from benchmarks.problems import token_source
     from swiftem import methods, models
@@ -51,7 +51,7 @@ def above_the_data(documents: int, words: int) -> int:
 
 
 def _bytes(field: str) -> int:
-    """Return a field of the process's status; ru_maxrss would begin with what its parent had."""
+    """Return a field of the process's status; ru_maxrss would include its parent's."""
     lines = STATUS.read_text(encoding="utf-8").splitlines()
     (line,) = (line for line in lines if line.startswith(f"{field}:"))
     return 1024 * int(line.split()[1])

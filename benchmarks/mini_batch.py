@@ -1,4 +1,4 @@
-"""The mini-batch lane: a mixture in many dimensions, against the bare matrix products."""
+"""The mini-batch lane: a mixture in many dimensions, compared with the bare matrix products."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["LEAD", "NOTE", "TITLE", "rows"]
 
 TITLE = "Mini-batches"
 LEAD = ("method", "E-steps")
-NOTE = """Products and exp: (b, d)·(d, M), exp of (b, M), (M, b)·(b, d), which one E-step cannot do without.
+NOTE = """Products and exp: (b, d)·(d, M), exp of (b, M), (M, b)·(b, d), the minimum of one E-step.
 The goal is 2 for each E-step of a drawn sample: sem-vr and fiem have two."""
 GOAL = 2.0
 D, M, B = 16, 32, 256
@@ -44,7 +44,7 @@ def rows(quick: bool, repeats: int) -> Iterator[Row]:
 
 
 def products_and_exp(iterations: int) -> Callable[[], None]:
-    """Return a call that does two matrix products and an exponential, with nothing else around them."""
+    """Return a call that does two matrix products and an exponential, and nothing else."""
     rng = np.random.default_rng(0)
     y, phi, r, s = rng.normal(size=(B, D)), rng.normal(size=(D, M)), np.empty((B, M)), np.empty((M, D))
 

@@ -1,6 +1,6 @@
 """A whole fit of a mixture to scikit-learn's final log-likelihood, and the memory of a fit.
 
-``python -m benchmarks.mixture_fit METHOD N D M`` prints the bytes that a fit needs above its data.
+``python -m benchmarks.mixture_fit METHOD N D M`` prints the bytes that a fit needs beyond its data.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ __all__ = ["LEAD", "NOTE", "TITLE", "rows"]
 
 TITLE = "Fit of a full mixture to scikit-learn's final log-likelihood, and memory above the data"
 LEAD = ("model", "method")
-NOTE = """Median over the seeds of the time until the log-likelihood of all rows is at least that at which
-scikit-learn's fit ends; both start from the same parameters. A fit that never gets there counts as endless.
-Memory: most that was resident in a fit, Numba included, minus what was once data and swiftem were there;
-iem and fiem also keep n·M numbers of 4 bytes, which their goal adds."""
+NOTE = """Median over the seeds of the time until the log-likelihood of all rows reaches the final one of
+scikit-learn's fit; both start from the same parameters. A fit that never reaches it counts as infinite.
+Memory: peak resident memory of a fit, including Numba, minus that after data and swiftem are loaded;
+iem and fiem also have n·M numbers of 4 bytes, which their goal adds."""
 SEEDS, N, D, M = 5, 500_000, 8, 16
 MEMORY_N, MEMORY_D, MEMORY_M = 1_000_000, 16, 64
 MEMORY_GOAL = 200e6
@@ -65,7 +65,7 @@ def rows(quick: bool, repeats: int) -> Iterator[Row]:
 def overlapping(
     n: int, seed: int, d: int = D, components: int = M, spread: float = 0.7
 ) -> NDArray[np.float64]:
-    """Return rows of a mixture whose components overlap: their means are as far apart as they are wide."""
+    """Return rows of a mixture whose components overlap: the distances of their means equal their widths."""
     rng = np.random.default_rng(seed)
     labels = rng.choice(components, n, p=rng.dirichlet(np.full(components, 5.0)))
     means = spread * rng.normal(size=(components, d))
@@ -78,7 +78,7 @@ def overlapping(
 
 
 class Stops:
-    """Keeps the parameters and the time after each pass: a callback of scikit-learn."""
+    """Stores the parameters and the time after each pass: a callback of scikit-learn."""
 
     def __init__(self) -> None:
         self.found: list[tuple[float, Any]] = []
@@ -102,7 +102,7 @@ class Stops:
 
 
 def times(n: int, seed: int) -> dict[str, float]:
-    """Return the seconds of scikit-learn's fit, and of ours until they are as good."""
+    """Return the seconds of scikit-learn's fit, and of ours until it is as good."""
     from sklearn import mixture
 
     import swiftem
@@ -138,7 +138,7 @@ def times(n: int, seed: int) -> dict[str, float]:
 
 
 def above_the_data(method: str, n: int, d: int, components: int) -> int:
-    """Return the bytes that a fit adds to what is resident before it."""
+    """Return the bytes that a fit adds to the resident memory."""
     import swiftem
     from benchmarks.memory import _bytes
 

@@ -1,4 +1,4 @@
-"""A pass of em on Gaussian mixtures with covariances, against scikit-learn's E-step and M-step."""
+"""A pass of em on Gaussian mixtures with covariances, compared with scikit-learn's E-step and M-step."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ __all__ = ["LEAD", "NOTE", "TITLE", "rows"]
 
 TITLE = "Pass of a mixture with covariances"
 LEAD = ("model",)
-NOTE = """Times faster than scikit-learn's GaussianMixture on one thread; from the same parameters, both
-come to the same, to 1e-9 (checked first). The last row is the geometric mean of the three full ones."""
+NOTE = """Speed-up over scikit-learn's GaussianMixture on one thread; from the same parameters, both
+give the same result, to 1e-9 (checked first). The last row is the geometric mean of the three full ones."""
 COMPONENTS = 20
 CASES = (
     ("full", 200_000, 16, 3.0),
@@ -79,7 +79,7 @@ def problem(kind: str, n: int, d: int) -> tuple[Any, Any, Any]:
 
 
 def scikit_learn_pass(kind: str, y: Any, theta: Any) -> Callable[[], Any]:
-    """Return a call of one E-step and M-step; ``fit`` would add checks, a start and a last E-step to them."""
+    """Return a call of one E-step and M-step; ``fit`` would add checks, a start and a last E-step."""
     from sklearn.mixture import GaussianMixture
 
     peer = GaussianMixture(len(theta.weights), covariance_type=kind)

@@ -1,4 +1,4 @@
-"""What one would write by hand in Numba for the paper's mixture, d = 1, one sample an iteration."""
+"""Hand-written Numba loops for the paper's mixture, d = 1, one sample per iteration."""
 
 import math
 

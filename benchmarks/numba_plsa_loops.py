@@ -1,8 +1,8 @@
-"""What one would write by hand in Numba for pLSA token by token: the yardstick of the compiled lane.
+"""Hand-written Numba loops for pLSA token by token: the reference for the compiled lane.
 
-One loop a method, for this model alone: one token an iteration, no weights, no rejected steps. The statistics
-are centre + scale·u by documents (D, K) and by words (V, K), so that an iteration costs O(K); ``total`` (K,)
-are their sums over words. Scale is not folded into u: it does not underflow in a benchmark.
+One loop per method, for this model only: one token per iteration, no weights, no rejected steps. The
+statistics are centre + scale·u by documents (D, K) and by words (V, K), so that an iteration costs O(K);
+``total`` (K,) are their sums over words. Scale is not folded into u: it does not underflow in a benchmark.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The one-sample lane: the paper's mixture, each method against a loop written by hand for it."""
+"""The one-sample lane: the paper's mixture, each method compared with a hand-written loop."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from swiftem.theory.experiments.gmm_precision import MODEL, precision_methods
 
 __all__ = ["LEAD", "NOTE", "TITLE", "rows"]
 
-TITLE = "One sample an iteration, the paper's mixture"
+TITLE = "One sample per iteration, the paper's mixture"
 LEAD = ("method",)
-NOTE = """Numba loop: written by hand for that one model and method, same draws,
+NOTE = """Numba loop: written by hand for this model and method, same draws,
 results equal to 1e-9 (checked first). Iterations are after the first pass,
 and those of sem-vr between two renewals of its anchor."""
 GOAL = 1.3
@@ -43,7 +43,7 @@ def rows(quick: bool, repeats: int) -> Iterator[Row]:
 
 
 def peer(name: str, step: Any, y: Any, start: Any, draws: tuple[Any, ...]) -> Callable[[], Any]:
-    """Return a call of the hand-written loop that goes on from ``start`` and returns weights and means."""
+    """Return a call of the hand-written loop that continues from ``start`` and returns weights and means."""
     penalty = (MODEL.delta, MODEL.epsilon)
 
     def halves(flat: Any) -> tuple[Any, Any]:

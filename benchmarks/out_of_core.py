@@ -1,4 +1,4 @@
-"""An em pass on files four times larger than the memory limit, against the same rows in memory."""
+"""An em pass on files four times larger than the memory limit, compared with the same rows in memory."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ __all__ = ["LEAD", "NOTE", "TITLE", "rows"]
 
 TITLE = "Rows in files, em pass and M-step"
 LEAD = ("setting",)
-NOTE = """Ratio: time of the file over that of the same rows in memory, two threads each, page cache warm.
-Results agree to rounding (checked first). The file is four times larger than memory_limit."""
+NOTE = """Ratio: time of the file divided by that of the same rows in memory, two threads each, warm page
+cache. Results agree to rounding (checked first). The file is four times larger than memory_limit."""
 GOALS = {"npy": 1.5, "parquet": 3.0, "csv": None}
 D, M = 16, 32
 LIMIT = "100MB"
@@ -65,7 +65,7 @@ def _files(folder: Path, y: Any) -> dict[str, Path]:
 
 
 def _pass(model: Any, source: Any, theta: Any) -> Callable[[], tuple[float, Any]]:
-    """Return what measures a pass and M-step by two threads, in nanoseconds: the better of two."""
+    """Return a measurement of a pass and M-step by two threads, in nanoseconds: the better of two."""
     s0 = swiftem.run(model, source, methods.EM(), theta0=theta, n_iter=0).s
 
     def measure() -> tuple[float, Any]:

@@ -1,4 +1,4 @@
-"""pLSA token by token: each method against a loop written by hand for it."""
+"""pLSA token by token: each method compared with a hand-written loop."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from swiftem import models
 
 __all__ = ["LEAD", "NOTE", "TITLE", "rows"]
 
-TITLE = "pLSA, one token an iteration"
+TITLE = "pLSA, one token per iteration"
 LEAD = ("method",)
-NOTE = """Numba loop: written by hand in O(K) for that one method, same draws,
+NOTE = """Numba loop: written by hand in O(K) for this method, same draws,
 results equal to 1e-9 (checked first). Iterations are after the first pass,
 and those of sem-vr between two renewals of its anchor."""
 GOAL = 1.3

@@ -1,4 +1,4 @@
-"""pLSA token by token: what a token costs with many documents, against few of the same length."""
+"""pLSA token by token: the cost of a token with many documents, compared with few of the same length."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def rows(quick: bool, repeats: int) -> Iterator[Row]:
 
 
 def _lap(model: Any, source: Any, method: Any, iterations: int) -> Callable[[], float]:
-    """Return what measures iterations N to 2N − 1 in nanoseconds: those before fill the caches."""
+    """Return a measurement of iterations N to 2N − 1 in nanoseconds: earlier ones fill the caches."""
     run, _, _ = resumed(model, source, method, None, 2 * iterations - 1)
 
     def measure() -> float:

@@ -19,7 +19,7 @@ def paper_mixture(n: int) -> tuple[models.GaussianMixtureModel, data.ArraySource
 
 
 def wide_mixture(n: int, d: int = 16, m: int = 32) -> tuple[Any, Any, Any]:
-    """Return model, source and θ of a mixture for which matrix products pay."""
+    """Return model, source and θ of a mixture for which matrix products are worthwhile."""
     rng = np.random.default_rng(0)
     centres = rng.normal(scale=2.0, size=(m, d))
     y = centres[rng.integers(m, size=n)] + rng.normal(size=(n, d))
@@ -37,7 +37,7 @@ def token_source(documents: int, words: int, per_document: int = 100, topics: in
 
 
 def topic_methods(n: int, epoch_length: int | None = None) -> dict[str, Any]:
-    """Return the methods for pLSA with the step sizes that the hand-written loops have, too."""
+    """Return the methods for pLSA with the step sizes of the hand-written loops."""
     gamma = 10 / n
     found = (
         methods.OnlineEM(step_size=schedules.inverse(1, 10)),

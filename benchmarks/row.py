@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal
 
 __all__ = ["Row"]
@@ -10,26 +10,26 @@ __all__ = ["Row"]
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """What was measured, what it is held against, and the goal.
+    """A measurement, its peer, and the goal.
 
     Attributes
     ----------
     setting : str
-        What else tells the rows of a figure apart.
+        Further identification of the row within a figure.
     d : str
         The dimension, or D+V.
     components : int
         M or K.
     e_steps : int
-        E-step evaluations of an iteration for each of its b samples.
+        E-step evaluations per iteration for each of its b samples.
     iterations : int
-        What one measurement did; ``repeats`` of them were done in turn with the peer's, and the least counts.
+        Iterations per measurement; ``repeats`` of them alternate with the peer's, and the minimum counts.
     value, peer_value : float
         In ``unit``.
     compared : {"ratio", "speed-up", "difference", "value"}
-        What the goal is for: value / peer_value, the reverse of it, value − peer_value, or the value itself.
+        Quantity of the goal: value / peer_value, its inverse, value − peer_value, or the value itself.
     goal : float, optional
-        The least speed-up, or the most of anything else.
+        Minimum speed-up, or maximum of the other quantities.
     """
 
     figure: str
@@ -45,7 +45,7 @@ class Row:
     iterations: int
     repeats: int
     value: float
-    unit: Literal["ns/iteration", "s", "bytes", "perplexity"]
+    unit: Literal["ns/iteration", "s", "bytes", "perplexity", "nats"]
     peer: str = ""
     peer_value: float | None = None
     compared: Literal["ratio", "speed-up", "difference", "value"]
@@ -57,7 +57,7 @@ class Row:
 
     @property
     def result(self) -> float:
-        """The number that the goal is for."""
+        """The quantity of the goal."""
         if self.peer_value is None:
             return self.value
         results = {
@@ -70,19 +70,27 @@ class Row:
 
     @property
     def reached(self) -> str:
-        """Return yes, no, or nothing where there is no goal."""
+        """Return yes, no, or nothing if there is no goal."""
         if self.goal is None:
             return ""
         good = self.result >= self.goal if self.compared == "speed-up" else self.result <= self.goal
         return "yes" if good else "no"
 
     def columns(self) -> dict[str, Any]:
-        """Return the columns of the CSV; what does not apply is empty."""
+        """Return the columns of the CSV; those that do not apply are empty."""
         found = asdict(self)
         compared, goal = found.pop("compared"), found.pop("goal")
         found |= {"ratio": self.ratio, "compared": compared, "result": self.result}
         found |= {"goal": goal, "reached": self.reached}
         return {name: _short(value) for name, value in found.items()}
+
+    @classmethod
+    def read(cls, columns: dict[str, str]) -> Row:
+        """Return the row of a line of the CSV."""
+        kinds = {"int": int, "float": float, "float | None": lambda text: float(text) if text else None}
+        return cls(**{
+            field.name: kinds.get(str(field.type), str)(columns[field.name]) for field in fields(cls)
+        })  # fmt: skip
 
 
 def _short(value: Any) -> Any:

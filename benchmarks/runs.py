@@ -1,4 +1,4 @@
-"""Runs of swiftem that can be timed again and again, and the check that a peer does the same."""
+"""Runs of swiftem that can be timed repeatedly, and the check that a peer computes the same."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ __all__ = ["E_STEPS", "METHODS", "agree", "resumed"]
 
 METHODS = ("sem", "iem", "sem-vr", "fiem")
 E_STEPS = {"em": 1, "sem": 1, "iem": 1, "sem-vr": 2, "fiem": 2}
-"""Evaluations of an iteration for each drawn sample."""
+"""Evaluations per iteration for each drawn sample."""
 
 
 def resumed(
     model: Any, source: Any, method: Any, theta0: Any, iterations: int
 ) -> tuple[Callable[..., Any], Any, tuple[Any, ...]]:
-    """Return a call that goes on after iteration 0, the result it goes on from, and its draws.
+    """Return a call that continues after iteration 0, the result it continues from, and its draws.
 
-    So the first pass, and sem-vr's where an epoch is longer than this, are not in the time of the call.
+    The first pass, and sem-vr's if an epoch is longer than this, are therefore not part of the call.
     """
     rng = np.random.default_rng(1)
     shape = (iterations + 1, method.batch_size) if method.batch_size > 1 else (iterations + 1,)
@@ -41,7 +41,7 @@ def resumed(
 
 
 def agree(name: str, ours: Any, theirs: Any, tolerance: float = 1e-9) -> None:
-    """Refuse to time a peer that does something else."""
+    """Raise AssertionError if a peer computes something else."""
     for one, other in zip(ours, theirs, strict=False):
         difference = np.abs(one - np.reshape(other, one.shape)) / np.maximum(np.abs(one), 1e-3)
         assert difference.max() <= tolerance, f"{name}: peers differ by {difference.max():.1e}"

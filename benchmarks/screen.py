@@ -1,4 +1,4 @@
-"""The tables on the screen: narrow enough for 80 columns."""
+"""The tables on the screen, narrow enough for 80 columns, and the same in Markdown."""
 
 from __future__ import annotations
 
@@ -7,11 +7,14 @@ from rich.table import Table
 
 from benchmarks.row import Row
 
-__all__ = ["sizes", "table"]
+__all__ = ["markdown", "sizes", "table"]
+
+LEFT = ("model", "setting", "method", "peer")
+"""Columns of words; all others are numbers."""
 
 
 def sizes(rows: list[Row]) -> list[str]:
-    """Return the sizes of each model in words, one line where all have the same."""
+    """Return the sizes of each model in words, one line if all are the same."""
     found = {row.model: _size(row) for row in rows if row.n}
     if len(set(found.values())) == 1:
         return [_size(rows[0])]
@@ -19,20 +22,33 @@ def sizes(rows: list[Row]) -> list[str]:
 
 
 def table(rows: list[Row], lead: tuple[str, ...]) -> Table:
-    """Return one figure; ``lead`` names the columns that tell its rows apart."""
+    """Return the table of one figure; ``lead`` names the columns that identify its rows."""
+    names, headers = _columns(rows, lead)
+    found = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0))
+    for name, header in zip(names, headers, strict=True):
+        found.add_column(header, justify="left" if name in LEFT else "right")
+    for row in rows:
+        cells = _cells(row)
+        found.add_row(*(cells[name] for name in names))
+    return found
+
+
+def markdown(rows: list[Row], lead: tuple[str, ...]) -> list[str]:
+    """Return the same table as lines of Markdown."""
+    names, headers = _columns(rows, lead)
+    rule = ["---" if name in LEFT else "--:" for name in names]
+    lines = [headers, rule, *([_cells(row)[name] for name in names] for row in rows)]
+    return [f"| {' | '.join(cells)} |" for cells in lines]
+
+
+def _columns(rows: list[Row], lead: tuple[str, ...]) -> tuple[list[str], list[str]]:
+    """Return the columns of a figure, and their headers."""
     peers = {row.peer for row in rows}
     names = [*lead, "swiftem", *(["peer"] if len(peers) > 1 else []), "peer's", "result", "goal", "reached"]
     headers = {"peer's": rows[0].peer} if len(peers) == 1 else {}
     if {row.compared for row in rows} == {"ratio"}:
         headers["result"] = "ratio"
-    found = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0))
-    for name in names:
-        left = name in ("model", "setting", "method", "peer")
-        found.add_column(headers.get(name, name), justify="left" if left else "right")
-    for row in rows:
-        cells = _cells(row)
-        found.add_row(*(cells[name] for name in names))
-    return found
+    return names, [headers.get(name, name) for name in names]
 
 
 def _cells(row: Row) -> dict[str, str]:
@@ -72,9 +88,11 @@ def _goal(row: Row) -> str:
 
 
 def _amount(value: float, unit: str) -> str:
-    """Return a value in a unit that suits its size, such as 1.23 ms."""
+    """Return a value with a suitable unit, such as 1.23 ms."""
     if unit == "s":
         return f"{value:.2f} s"
+    if unit == "nats":
+        return f"{value:.4f}"
     if unit == "perplexity":
         return f"{value:.1f}"
     steps = (1.0, "ns"), (1e3, "µs"), (1e6, "ms"), (1e9, "s")

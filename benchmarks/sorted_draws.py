@@ -1,8 +1,8 @@
-"""What draws by blocks do to convergence where rows are sorted: ``python -m benchmarks.sorted_draws``.
+"""The effect of draws by blocks on convergence if rows are sorted: ``python -m benchmarks.sorted_draws``.
 
-Rows of a mixture, sorted by their component, so that neighbours are alike: the worst there is. A window is a
+Rows of a mixture, sorted by their component, so that neighbours are alike: the worst case. A window is a
 share of the rows; its blocks come from everywhere (files with random access) or in their order (streams).
-What is printed is the objective over that of the best fit found, after so many passes, the median of seeds.
+The table has the objective minus that of the best fit, by number of passes, the median of seeds.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ B = 500
 
 
 class Found(NamedTuple):
-    """Median excess of the objective of a method, by how rows are drawn, after ``PASSES``."""
+    """Median excess of the objective of a method, by kind of draws, after ``PASSES``."""
 
     method: str
     draws: str
@@ -42,7 +42,7 @@ def sorted_rows(n: int) -> Any:
 
 
 def sources(y: Any) -> Iterator[tuple[str, Any]]:
-    """Yield what to draw from: all rows, and windows of a share of them."""
+    """Yield the sources to draw from: all rows, and windows of a share of them."""
     n = len(y)
     yield "any row (in memory)", ArraySource(y)
     for share in SHARES[1:]:
@@ -56,13 +56,13 @@ def sources(y: Any) -> Iterator[tuple[str, Any]]:
 
 
 def measure(n: int = N, seeds: int = SEEDS, passes: tuple[int, ...] = PASSES) -> Iterator[Found]:
-    """Yield what was found, method by method."""
+    """Yield the results, method by method."""
     y = sorted_rows(n)
     model = models.GaussianMixtureModel(M, covariance="diag", reg_covar=1e-6)
     in_memory = ArraySource(y)
     bound = model.bind(in_memory)
     starts = [bound.initial_theta(np.random.default_rng(seed)) for seed in range(seeds)]
-    # Each start has an optimum of its own: what 200 passes of em find from it.
+    # Each start has its own optimum: that of 200 passes of em from it.
     best = [
         swiftem.objective(model, y, swiftem.run(model, y, methods.EM(), n_iter=200, theta0=theta).theta)
         for theta in starts
@@ -92,7 +92,7 @@ def _iterations(name: str, n: int, passes: int) -> int:
 
 
 class Kept:
-    """Keeps θ the first time that so many passes are done."""
+    """Stores θ the first time that this many passes are done."""
 
     def __init__(self, passes: tuple[int, ...]) -> None:
         self._left = sorted(passes)

@@ -1,4 +1,4 @@
-"""Start-up, in fresh processes: the import, and the time until iterations run."""
+"""Start-up, in new processes: the import, and the time until iterations run."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["LEAD", "NOTE", "TITLE", "rows"]
 TITLE = "Start-up of a process"
 LEAD = ("model", "setting")
 NOTE = f"""Warm cache: from Python's start until {first_iterations.ITERATIONS} iterations of fiem are done.
-With an empty cache, measured once, the difference is what compiling takes. First fits: CPU seconds of a
+With an empty cache, measured once, the difference is the time of compiling. First fits: CPU seconds of a
 process with an empty cache, import included."""
 GOAL_IMPORT, GOAL_ITERATING = 0.3, 1.5
 
@@ -78,7 +78,7 @@ def until_iterating(model: str, cache: str) -> float:
 
 
 def fresh(*arguments: str, **variables: str) -> str:
-    """Return what a new Python with these arguments prints."""
+    """Return the output of a new Python with these arguments."""
     done = subprocess.run(
         [sys.executable, *arguments], env=os.environ | variables, capture_output=True, text=True, check=False
     )

@@ -1,4 +1,4 @@
-"""How times are taken."""
+"""Timing."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ __all__ = ["Laps", "interleaved", "least", "threads"]
 
 
 def interleaved(calls: Sequence[Callable[[], Any]], repeats: int) -> list[int]:
-    """Return the least time of each call in nanoseconds.
+    """Return the minimum time of each call in nanoseconds.
 
-    The calls take turns, so that a busy minute of the machine hits all of them; the minimum is what the
-    work costs when nothing else disturbs it.
+    The calls alternate, so that a busy minute of the machine affects all of them; the minimum is the time
+    without disturbance.
     """
 
     def timed(call: Callable[[], Any]) -> int:
@@ -29,13 +29,13 @@ def interleaved(calls: Sequence[Callable[[], Any]], repeats: int) -> list[int]:
 
 
 def least(measurements: Sequence[Callable[[], Any]], repeats: int) -> list[Any]:
-    """Return the least of what each measurement gives; they take turns."""
+    """Return the minimum of each measurement; they alternate."""
     rounds = [[measure() for measure in measurements] for _ in range(repeats)]
     return [min(found) for found in zip(*rounds, strict=True)]
 
 
 class Laps:
-    """A callback that takes the time between two records, which no first pass, check or copy is in."""
+    """A callback that takes the time between two records, without a first pass, checks or copies."""
 
     def __init__(self) -> None:
         self.times: list[float] = []
@@ -50,7 +50,7 @@ class Laps:
 
 @contextmanager
 def threads(number: int) -> Iterator[None]:
-    """Let full passes use this many threads."""
+    """Set the number of threads of full passes."""
     before = get_threads()
     set_threads(number)
     try:

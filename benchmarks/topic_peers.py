@@ -1,4 +1,4 @@
-"""Other packages' topics: what they are given, and what they give, in one form."""
+"""Topics of other packages: their input and output in one form."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Topics = NDArray[np.float64]
 
 
 def tomotopy_model(X: Any, n_topics: int) -> Any:
-    """Return tomotopy's LDA with the documents in it, or None where it is not installed."""
+    """Return tomotopy's LDA with the documents in it, or None if it is not installed."""
     if find_spec("tomotopy") is None:
         return None
     import tomotopy
@@ -31,7 +31,7 @@ def tomotopy_model(X: Any, n_topics: int) -> Any:
 
 
 def nmf(n_topics: int, iterations: int) -> Any:
-    """Return scikit-learn's NMF with the loss that pLSA has, for so many iterations."""
+    """Return scikit-learn's NMF with pLSA's loss, for this many iterations."""
     from sklearn.decomposition import NMF
 
     return NMF(
@@ -82,7 +82,7 @@ PEERS: dict[str, Callable[[Any, int, float], Topics | None]] = {
 
 
 def topics_after(seconds: float, X: Any, n_topics: int) -> dict[str, Topics]:
-    """Return each peer's topics after so many seconds of fitting; of those that are installed."""
+    """Return the topics of each installed peer after this many seconds of fitting."""
     found = {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -1,4 +1,4 @@
-"""PLSA against tomotopy and scikit-learn: a pass, perplexity by time, the first reading, and transform."""
+"""PLSA compared with tomotopy and scikit-learn: a pass, perplexity by time, the first reading, transform."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ __all__ = ["LEAD", "NOTE", "TITLE", "rows"]
 
 TITLE = "Topics"
 LEAD = ("model", "setting", "method")
-NOTE = """Two threads, for the peers too. A pass: of all tokens, against an iteration of the peer. Perplexity:
-document completion of a tenth of the documents that nobody was fitted on, by one evaluator, from the topics'
-words alone. "5 s, 20 s": swiftem's after 5 seconds over the best peer's after 20. "read once": of sem when
-each document has been read once, over that of em after as many seconds: by default em starts from random
-topics, sem from clusters, the clustering timed; "same start" is em from clusters, too. tomotopy is in no
-extra of swiftem: where it is not installed, its rows are left out."""
+NOTE = """Two threads, also for the peers. A pass: over all tokens, compared with an iteration of the peer.
+Perplexity: document completion of a held-out tenth of the documents, by one evaluator, from the topics'
+words alone. "5 s, 20 s": swiftem's after 5 seconds divided by the best peer's after 20. "read once": that of
+sem when each document has been read once, divided by that of em after as many seconds: by default em starts
+from random topics, sem from clusters, with the clustering timed; "same start" is em from clusters, too.
+tomotopy is in no extra of swiftem: if it is not installed, its rows are left out."""
 PASS_GOALS = {"tomotopy": {10: 4.0, 50: 2.5}, "scikit-learn NMF": {10: 15.0, 50: 15.0}}
 OURS, THEIRS = 5.0, 20.0
 DOCUMENTS_A_SECOND = 30_000
@@ -87,7 +87,7 @@ def _rows(name: str, X: Any, n_topics: int, quick: bool, repeats: int) -> Iterat
 
 
 def corpora(quick: bool) -> Iterator[tuple[str, Any]]:
-    """Yield names and counts: the docstrings of this installation, and the FAO texts where they are."""
+    """Yield names and counts: the docstrings of this installation, and the FAO texts if available."""
     yield "docstrings", _counted(data.docstring_corpus(["json", "email"] if quick else ("numpy", "scipy", "sklearn", "stdlib")).documents)  # fmt: skip # noqa: E501
     if FAO.exists() and not quick:
         yield "fao-10k", _counted(data.read_documents(FAO))
@@ -133,7 +133,7 @@ def completion(topics: Topics, seen: Any, hidden: Any, alpha: float = 0.1) -> fl
 
 
 class _After:
-    """Stops a fit after so many seconds: a callback of scikit-learn."""
+    """Stops a fit after this many seconds: a callback of scikit-learn."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds, self._began = seconds, perf_counter()
@@ -148,13 +148,13 @@ class _After:
 
 
 def fitted_for(seconds: float, X: Any, n_topics: int, method: str, init: str = "auto") -> Any:
-    """Return a model that was fitted for so many seconds."""
+    """Return a model fitted for this many seconds."""
     model = swiftem.PLSA(n_topics, method=method, init=init, max_iter=10**6, tol=0.0, random_state=0)
     return model.set_callbacks(_After(seconds)).fit(X)
 
 
 def pass_times(X: Any, n_topics: int, repeats: int) -> dict[str, tuple[float, float]]:
-    """Return the least time of a pass in nanoseconds, ours and the peer's, measured in turn."""
+    """Return the minimum time of a pass in nanoseconds, ours and the peer's, measured alternately."""
     documents = Documents(X)
     shares = np.full((X.shape[0], n_topics), 1.0 / n_topics)
     topics = np.random.default_rng(0).dirichlet(np.ones(X.shape[1]), size=n_topics)
@@ -180,7 +180,7 @@ def pass_times(X: Any, n_topics: int, repeats: int) -> dict[str, tuple[float, fl
 
 
 def transform_times(X: Any, model: Any, repeats: int) -> tuple[float, float]:
-    """Return the least time of ``transform`` in nanoseconds, ours and NMF's."""
+    """Return the minimum time of ``transform`` in nanoseconds, ours and NMF's."""
     peer = nmf(len(model.components_), 20).fit(X).set_params(tol=1e-4, max_iter=200)
     value, peer_value = interleaved([lambda: model.transform(X), lambda: peer.transform(X)], min(3, repeats))
     return value, peer_value

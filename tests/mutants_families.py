@@ -2,7 +2,16 @@
 
 MODELS = "tests/models/test_families.py"
 MIXTURE = "tests/estimators/test_mixture.py"
-MODEL, POISSON, BERNOULLI = "models/mixture.py", "models/families/poisson.py", "models/families/bernoulli.py"
+MODEL, POISSON, BERNOULLI = (
+    "models/bound_mixture.py",
+    "models/families/poisson.py",
+    "models/families/bernoulli.py",
+)
+BLOCKS, GAUSSIAN = "models/families/blocks.py", "models/families/gaussian.py"
+OF_BLOCKS = "tests/models/test_blocks.py"
+MIXED = "tests/estimators/test_mixed_columns.py"
+CODED = "tests/models/test_codes_and_channels.py"
+OF_FAMILIES = "tests/estimators/test_mixture_families.py"
 PASS = "engine/block_expectation.py"
 
 MUTANTS = [
@@ -23,8 +32,8 @@ MUTANTS = [
     (
         "families: noise below the bound stays",
         MODEL,
-        "sums = np.maximum(sums, low * counts)",
-        "sums = np.maximum(sums, -np.inf)",
+        "((low, np.maximum), (high, np.minimum))",
+        "((high, np.minimum),)",
         f"{MODELS}::test_noise_below_the_bound_is_no_reason_to_reject_a_step",
     ),
     (
@@ -77,6 +86,153 @@ MUTANTS = [
         f"{MODELS}::test_the_density_is_scipys",
     ),
     (
+        "blocks: the statistics of one block for those of another",
+        BLOCKS,
+        "found = family.m_step(counts, means[:, place])",
+        "found = family.m_step(counts, means[:, : len(place)])",
+        f"{OF_BLOCKS}::test_em_by_hand",
+    ),
+    (
+        "blocks: log h(y) of the first block alone",
+        BLOCKS,
+        "return np.sum(known, axis=0) if known else None",
+        "return 0.0 * known[0] if known else None",
+        f"{OF_BLOCKS}::test_em_by_hand",
+    ),
+    (
+        "blocks: a column in two blocks",
+        BLOCKS,
+        "if column in seen:",
+        "if False:",
+        f"{OF_BLOCKS}::test_blocks_that_cannot_be",
+    ),
+    (
+        "blocks: bounds of the first block for all",
+        BLOCKS,
+        "ends[0, place], ends[1, place] = low, high",
+        "ends[0], ends[1] = low, high",
+        f"{OF_BLOCKS}::test_em_by_hand",
+    ),
+    (
+        "blocks: k-means sees columns in their units",
+        BLOCKS,
+        "found / np.where(spread > 0.0, spread, 1.0).astype(found.dtype)",
+        "found",
+        f"{MIXED}::test_a_start_does_not_depend_on_units",
+    ),
+    (
+        "gaussian: features are not about the centre",
+        GAUSSIAN,
+        "centre, scale = standard(columns)",
+        "centre, scale = (0.0,) * len(columns.mean), standard(columns)[1]",
+        f"{OF_BLOCKS}::test_an_offset_costs_no_digits",
+    ),
+    (
+        "gaussian: a variance without a floor",
+        GAUSSIAN,
+        "variances = np.maximum(v, self.floor) * np.square(scale)",
+        "variances = np.maximum(v, 1e-9) * np.square(scale)",
+        f"{OF_BLOCKS}::test_a_variance_has_a_floor",
+    ),
+    (
+        "mixture: a warm start with other columns",
+        "estimators/mixture/mixture.py",
+        "or _numbers(now) not in (None, _numbers(self.family_))",
+        "",
+        f"{MIXED}::test_warm_starts_keep_the_family",
+    ),
+    (
+        "mixture: what a family has learnt is not in its file",
+        "estimators/mixture/file.py",
+        'header["family_"] = _family_header(estimator.family_)',
+        "pass",
+        f"{MIXED}::test_files_of_models",
+    ),
+    (
+        "codes: the second of four columns twice",
+        "engine/numba/code_passes.py",
+        "np.uintp(codes[j + 1, i])",
+        "np.uintp(codes[j, i])",
+        f"{CODED}::test_fast_passes_are_the_plain_ones",
+    ),
+    (
+        "codes: the columns after the last four are not gathered",
+        "engine/numba/code_passes.py",
+        "for j in range(fours, len(codes)):",
+        "for j in range(fours, fours):",
+        f"{CODED}::test_fast_passes_are_the_plain_ones",
+    ),
+    (
+        "codes: responsibilities are scattered to the first column alone",
+        "engine/numba/code_passes.py",
+        "    for j in range(len(codes)):",
+        "    for j in range(1):",
+        f"{CODED}::test_fast_passes_are_the_plain_ones",
+    ),
+    (
+        "codes: what is remembered is not what counts",
+        "engine/numba/code_passes.py",
+        "            rows[t, m] = memory[first + t, m]\n",
+        "",
+        f"{CODED}::test_what_is_remembered_is_what_counts",
+    ),
+    (
+        "codes: codes beyond the levels reach compiled code",
+        "models/families/family.py",
+        "(found.max(axis=0) >= levels).any() or found.min() < 0",
+        "found.min() < 0",
+        f"{CODED}::test_compiled_code_sees_no_code_beyond_the_levels",
+    ),
+    (
+        "codes: the indicators of two blocks are the same",
+        BLOCKS,
+        "before += family.n_codes",
+        "before += 0",
+        f"{CODED}::test_two_families_of_codes",
+    ),
+    (
+        "categorical: one parameter a level",
+        "models/families/categorical.py",
+        "return n_components * (self.n_codes - d)",
+        "return n_components * self.n_codes",
+        f"{OF_FAMILIES}::test_queries",
+    ),
+    (
+        "channels: a start by k-means without factors",
+        "estimators/mixture/initial.py",
+        "bound.start_rows(found)",
+        "found",
+        f"{OF_FAMILIES}::test_starts_by_name",
+    ),
+    (
+        "channels: features of one channel for those of another",
+        MODEL,
+        "weighted[:, channel * n_components : (channel + 1) * n_components]",
+        "weighted[:, :n_components]",
+        f"{CODED}::test_em_of_student_t_by_hand",
+    ),
+    (
+        "channels: rows of a start have the factor one",
+        MODEL,
+        "*(value * responsibilities for value in self.kind.channels)",
+        "*(responsibilities for value in self.kind.channels)",
+        f"{CODED}::test_the_prior_and_the_start_have_ten_degrees_of_freedom",
+    ),
+    (
+        "student-t: the weight of a normal row",
+        "models/families/student_t.py",
+        "u = (nu + d) / (nu + square)",
+        "u = np.ones_like(square)",
+        f"{CODED}::test_em_of_student_t_by_hand",
+    ),
+    (
+        "student-t: no floor of eigenvalues",
+        "models/families/student_t.py",
+        "np.maximum(values, floor)",
+        "np.maximum(values, 0.1 * floor)",
+        f"{CODED}::test_scales_have_a_floor",
+    ),
+    (
         "mixture: log h(y) is not in the objective",
         PASS,
         "self._last[1] - self._mean_base()",
@@ -107,8 +263,8 @@ MUTANTS = [
     (
         "mixture: a family's choices are not kept in its file",
         "estimators/mixture/file.py",
-        'parameters["family"] = find_family(name)(**values)',
-        'parameters["family"] = find_family(name)()',
+        "return find_family(name)(**given)",
+        "return find_family(name)()",
         f"{MIXTURE}::test_a_family_of_ones_own_in_a_file",
     ),
     (

@@ -72,9 +72,19 @@ def test_quick_run_has_every_figure_but_memory(done):
             for name in ("em", "sem", "sem-vr", "iem", "fiem")
         ),
     ]
-    others = [row for row in rows if row["figure"] != "topics"]
+    others = [row for row in rows if row["figure"] not in ("topics", "optima")]
     assert [(row["figure"], row["model"], row["method"], row["peer"]) for row in others] == expected
     assert set(rows[0]) >= COLUMNS
+
+
+@pytest.mark.slow
+def test_optima_are_compared_with_scikit_learn_by_log_likelihood_and_time(done):
+    rows = [row for row in done[1] if row["figure"] == "optima"]
+    of_each = ["rows fitted, mean", "rows fitted, worst", "held out, mean", "seconds"]
+    assert [row["setting"] for row in rows] == of_each * (len(rows) // 4)
+    assert {row["method"] for row in rows} == {"auto", "n_init=10", "em", "sem-vr", "fiem"}
+    assert {row["model"] for row in rows} == {"digits, diag, M = 5", "overlap-0.1b, full, M = 5",
+                                              "overlap-0.1b, diag, M = 5"}  # fmt: skip
 
 
 @pytest.mark.slow
@@ -128,7 +138,7 @@ def test_the_goal_of_a_mini_batch_is_for_one_e_step(done):
 @pytest.mark.slow
 def test_screen_says_what_is_where(done):
     output, _, file = done
-    for text in ("Ratio: swiftem's time over the peer's", "reached", "spherical", f"Results: {file}"):
+    for text in ("Ratio: swiftem's time divided by the peer's", "reached", "spherical", f"Results: {file}"):
         assert text in output
 
 
@@ -149,7 +159,7 @@ def test_unknown_figure_is_refused(tmp_path, monkeypatch):
     app.command()(import_module("benchmarks.__main__").main)
     done = CliRunner().invoke(app, ["--quick", "--only", "nothing", "--out", str(tmp_path / "bench.csv")])
     assert done.exit_code == 2
-    assert "no figure is called 'nothing'" in " ".join(done.stderr.replace("│", " ").split())
+    assert "there is no figure 'nothing'" in " ".join(done.stderr.replace("│", " ").split())
 
 
 def row(figure, ratio, method="sem"):
@@ -166,3 +176,32 @@ def test_against_a_stored_run(monkeypatch):
     assert slower == ["a, 1, sem, 1, 1, 1, 1, 1, 1, 1: 1.06 times the stored ratio"]
     assert whole == "2 rows compared, 1 slower by more than 5%; mean 1.030."
     assert compared([row("new", 1.0)], stored) == ([], ["No row is in both runs."])
+
+
+def test_the_page_is_that_of_the_stored_figures(monkeypatch, tmp_path):
+    """A stored run gives the documentation's page again; figures that are missing say how to get them."""
+    monkeypatch.syspath_prepend(str(ROOT))
+    from benchmarks.__main__ import FIGURES
+    from benchmarks.against import read_run
+    from benchmarks.page import STORED, merged, page_of
+
+    stored = read_run(STORED)
+    assert page_of(stored, FIGURES) == (ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8")
+    page = page_of([], FIGURES, tmp_path / "none.json")
+    assert page.count("Not measured yet") == len(FIGURES)
+    again = [row | {"value": "7e9", "ratio": "1"} for row in stored if row["figure"] == "mixture-pass"]
+    both = merged(stored, again)
+    assert len(both) == len(stored)
+    assert "7.00 s" in page_of(both, FIGURES)
+    assert "7.00 s" not in page_of(stored, FIGURES)
+
+
+def test_the_page_is_not_written_from_a_quick_run(monkeypatch, tmp_path):
+    monkeypatch.syspath_prepend(str(ROOT))
+    from benchmarks.__main__ import main
+
+    app = typer.Typer()
+    app.command()(main)
+    done = CliRunner().invoke(app, ["--quick", "--page", str(tmp_path / "page.md")])
+    assert done.exit_code == 2
+    assert not (tmp_path / "page.md").exists()

@@ -2,6 +2,8 @@
 
 import importlib
 import re
+import runpy
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -41,26 +43,45 @@ def test_compiled_mixture_is_the_one_of_the_other_example(load):
     np.testing.assert_allclose(*objectives, rtol=1e-9)
 
 
-SLOW = ("online_mixture", "convergence_by_method", "model_choice")
-GALLERY = [
-    pytest.param(path.stem, marks=pytest.mark.slow if path.stem in SLOW else [])
-    for path in sorted((EXAMPLES / "gallery").glob("*.py"))
-]
+GALLERY = sorted((EXAMPLES / "gallery").glob("*.py"))
+QUICK = {"anomalies", "counts", "density", "own_model"}
+"""Examples that every `make test` runs; the others are slow tests, and `make docs` runs them all."""
 
 
-@pytest.mark.parametrize("name", GALLERY)
-def test_gallery_scripts_draw_a_picture(name, monkeypatch, tmp_path):
-    image = pytest.importorskip("matplotlib.image")
-    monkeypatch.syspath_prepend(EXAMPLES / "gallery")
-    file = importlib.import_module(name).main(tmp_path / "pictures")
-    assert file == tmp_path / "pictures" / f"{name}.png"
-    picture = image.imread(file)
-    assert min(picture.shape[:2]) >= 300
-    assert picture[..., :3].std() > 0.03, "something is drawn"
+@pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param(path, id=path.stem, marks=[] if path.stem in QUICK else pytest.mark.slow)
+        for path in GALLERY
+    ],
+)
+def test_gallery_scripts_draw_a_picture(path, tmp_path):
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    pyplot.switch_backend("agg")
+    pyplot.close("all")
+    with warnings.catch_warnings():
+        runpy.run_path(str(path))
+    figures = [pyplot.figure(number) for number in pyplot.get_fignums()]
+    assert figures, "a figure is left open for the gallery"
+    for number, figure in enumerate(figures):
+        figure.savefig(tmp_path / f"{number}.png", dpi=60)
+        picture = pyplot.imread(tmp_path / f"{number}.png")
+        assert picture[..., :3].std() > 0.03, "something is drawn"
+    pyplot.close("all")
 
 
-@pytest.mark.parametrize("path", sorted((EXAMPLES / "gallery").glob("*.py")), ids=lambda path: path.stem)
-def test_gallery_scripts_are_short_and_say_how_to_run_them(path):
+def test_the_gallery_is_large_enough_and_ordered(monkeypatch):
+    monkeypatch.syspath_prepend(EXAMPLES.parent / "docs")
+    order = importlib.import_module("gallery_order")
+    assert len(GALLERY) >= 15
+    assert set(order.ORDER) == {path.stem for path in GALLERY}
+    assert order.by_place("mixture_ellipses.py") < order.by_place("topics.py") < order.by_place("unknown.py")
+
+
+@pytest.mark.parametrize("path", GALLERY, ids=lambda path: path.stem)
+def test_gallery_scripts_are_short_and_begin_with_a_title(path):
     text = path.read_text()
-    assert len(text.splitlines()) < 60
-    assert f"Run it: python examples/gallery/{path.name} [FOLDER]" in text
+    assert len(text.splitlines()) < 70
+    title, line = text.splitlines()[1:3]
+    assert line == "=" * len(title)
+    assert "fetch_" not in text, "no download"

@@ -10,15 +10,16 @@ import swiftem
 SOURCE = Path(swiftem.__file__).parent
 FILES = sorted(SOURCE.rglob("*.py"))
 
-BASE = {"_typing", "_checks", "_cache", "_clock", "interrupt", "files"}
+BASE = {"_typing", "_checks", "_cache", "_clock", "_warn", "interrupt", "files"}
 TOP = {"estimators", "theory", "testing", "experiments", "report", "reports", "cli"}
-RUN = {"algorithm", "posterior"}
+RUN = {"algorithm", "e_step"}
 UPPER = TOP | RUN
 ALLOWED = {
     "_typing": set(),
     "_checks": {"_typing"},
     "_cache": set(),
     "_clock": set(),
+    "_warn": set(),
     "interrupt": set(),
     "files": {"_typing", "_checks", "_cache", "interrupt"},
     "kernels": BASE,

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 import swiftem
-from swiftem import PLSA, GaussianMixture, methods, models
-from swiftem.posterior import posterior
+from swiftem import PLSA, GaussianMixture, methods, models, posterior
 
 
 class LazyFrame:
@@ -61,7 +60,7 @@ CALLS = {
 
 @pytest.mark.parametrize("name", CALLS)
 def test_a_lazy_frame(name, mixture):
-    with pytest.raises(TypeError, match=r"got a LazyFrame, which is only planned: give its collect\(\)\.$"):
+    with pytest.raises(TypeError, match=r"got a LazyFrame, which is lazy: pass its collect\(\)\.$"):
         CALLS[name](LazyFrame(Y), mixture)
 
 

@@ -11,14 +11,13 @@ from mixture_data import blobs
 from sklearn.exceptions import ConvergenceWarning
 
 import swiftem
-from swiftem import methods, models, theory
+from swiftem import methods, models, posterior, theory
 from swiftem.algorithm import run_problem
 from swiftem.data import ArraySource
 from swiftem.engine.expectation import Expectation
 from swiftem.engine.threads import set_threads
 from swiftem.estimators.mixture import look
 from swiftem.models import gaussian_components
-from swiftem.posterior import posterior
 from swiftem.problem import Problem
 
 X, _ = blobs(900, 3, 3, seed=7)
@@ -192,5 +191,5 @@ def test_what_takes_data_takes_a_problem(counts):
     np.testing.assert_array_equal(found.log_likelihood, expected.log_likelihood)
     np.testing.assert_array_equal(found.labels, expected.labels)
     for other, weight in ((MODEL, None), (model, np.ones(len(X)))):
-        with pytest.raises(ValueError, match="must be those that the problem was made of"):
+        with pytest.raises(ValueError, match="must be those of the problem"):
             swiftem.objective(other, problem, theta, sample_weight=weight)

@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "topics.md").read_text(encoding="utf-8")
 
 
-@pytest.mark.filterwarnings("ignore:The fit did not come to rest")
+@pytest.mark.filterwarnings("ignore:The fit did not converge")
 def test_the_examples_run(capsys):
     names = {}
     for example in re.findall(r"```python\n(.*?)```", PAGE, flags=re.S):

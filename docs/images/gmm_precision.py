@@ -1,4 +1,4 @@
-"""Draw the picture of the README: the panel against epochs of ``swiftem reproduce gmm-precision``.
+"""Draw the picture of docs/methods.md: the panel against epochs of ``swiftem reproduce gmm-precision``.
 
 Run it: python docs/images/gmm_precision.py
 """

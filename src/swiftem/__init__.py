@@ -15,12 +15,13 @@ if TYPE_CHECKING:
     from swiftem import estimators as estimators
     from swiftem import methods as methods
     from swiftem import models as models
-    from swiftem import posterior as posterior
     from swiftem import schedules as schedules
     from swiftem import testing as testing
     from swiftem import theory as theory
     from swiftem.algorithm import objective as objective
     from swiftem.algorithm import run as run
+    from swiftem.e_step import posterior as posterior
+    from swiftem.engine.threads import set_threads as set_threads
     from swiftem.estimators import PLSA as PLSA
     from swiftem.estimators import GaussianMixture as GaussianMixture
     from swiftem.estimators import Mixture as Mixture
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0.dev0"
 
-MODULES = ("data", "estimators", "methods", "models", "posterior", "schedules", "testing", "theory")
+MODULES = ("data", "estimators", "methods", "models", "schedules", "testing", "theory")
 NAMES = {
     "GaussianMixture": "estimators",
     "Iterate": "result",
@@ -42,16 +43,18 @@ NAMES = {
     "Result": "result",
     "State": "result",
     "objective": "algorithm",
+    "posterior": "e_step",
     "run": "algorithm",
     "select": "estimators.mixture.select",
+    "set_threads": "engine.threads",
 }
-"""Where the public names are. They are imported when they are used: scikit-learn alone takes a second."""
+"""Modules of the public names. They are imported on first use: scikit-learn alone takes a second."""
 
 __all__ = ["__version__", *MODULES, *NAMES]
 
 
 def __getattr__(name: str) -> Any:
-    with uninterrupted():  # half an import of NumPy cannot be mended
+    with uninterrupted():  # a partial import of NumPy cannot be repaired
         if name in MODULES:
             return import_module(f"swiftem.{name}")
         if name in NAMES:
@@ -61,4 +64,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    # The public names and Python's own attributes, without this file's imports.
+    return sorted({name for name in globals() if name.startswith("__")} | set(__all__))

@@ -1,4 +1,4 @@
-"""Where swiftem keeps what would take seconds to make again: compiled kernels, read docstrings."""
+"""The cache folder, for results that take seconds to compute: compiled kernels, docstrings."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ def user_cache() -> Path:
 
 
 def is_writable(folder: Path) -> bool:
-    """Tell whether files can be written to ``folder``, which is made where it is missing.
+    """Tell whether files can be written to ``folder``, which is created if it is missing.
 
     >>> import pathlib, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     is_writable(pathlib.Path(folder, "new", "folder"))
     True
     """
-    # Where there is no home, the path still begins with ~ and would be made below the current folder.
+    # Without a home, the path still begins with ~ and would be created below the current folder.
     if folder.parts[:1] == ("~",):
         return False
     try:

@@ -27,13 +27,13 @@ __all__ = [
 
 SIMPLEX_TOLERANCE = 1e-6
 STRONGEST = 1e100
-"""Of penalties and priors: divided by the sum of small weights, they must be finite."""
+"""Largest penalty or prior: divided by the sum of small weights, it must be finite."""
 SHOWN = 80
-"""Letters of a value that a sentence has room for."""
+"""Maximum number of characters of a value in a sentence."""
 
 
 def shown(value: Any) -> str:
-    """Return a value as a sentence can hold it: on one line, and not all of what is long.
+    """Return a value for a sentence: on one line, and shortened if it is long.
 
     >>> shown("full"), shown(np.zeros((2, 2)))
     ("'full'", 'array([[0., 0.], [0., 0.]])')
@@ -43,7 +43,7 @@ def shown(value: Any) -> str:
 
 
 def check_int(name: str, value: Any, *, minimum: int, maximum: int | None = None) -> int:
-    """Return ``value`` as an int that is at least ``minimum``, and at most ``maximum`` where there is one."""
+    """Return ``value`` as an int that is at least ``minimum``, and at most ``maximum`` if given."""
     if isinstance(value, bool) or not isinstance(value, Integral):
         raise TypeError(f"{name} must be an integer, got {shown(value)}.")
     if value < minimum:
@@ -78,28 +78,27 @@ def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> str:
 
 
 def check_not_lazy(name: str, data: Any) -> None:
-    """Refuse a table that is only planned, such as a LazyFrame of polars, instead of computing it unasked.
+    """Raise TypeError for a lazy table, such as polars' LazyFrame, instead of computing it implicitly.
 
     >>> class LazyFrame:
     ...     def collect(self): ...
     >>> check_not_lazy("data", LazyFrame())
     Traceback (most recent call last):
     ...
-    TypeError: data must be rows of numbers, got a LazyFrame, which is only planned: give its collect().
+    TypeError: data must be rows of numbers, got a LazyFrame, which is lazy: pass its collect().
     """
-    # Of its type: to ask the object may compute something, or warn.
+    # Only the type is checked: an access to the object may compute something, or warn.
     kind = type(data)
     if callable(getattr(kind, "collect", None)) and not (
         hasattr(kind, "__array__") or hasattr(kind, "__len__")
     ):
         raise TypeError(
-            f"{name} must be rows of numbers, got a {kind.__name__}, which is only planned: give its "
-            "collect()."
+            f"{name} must be rows of numbers, got a {kind.__name__}, which is lazy: pass its collect()."
         )
 
 
 def refuse_masked(name: str, values: Any) -> None:
-    """Refuse masked entries: what lies below a mask would be taken for data."""
+    """Raise ValueError for masked entries: values below a mask would be taken for data."""
     if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
         raise ValueError(f"{name} must have no masked entries: leave out or fill them first.")
 
@@ -142,7 +141,7 @@ def as_floats(name: str, values: ArrayLike, *, shape: tuple[int | None, ...] | N
 
 
 def as_integers(name: str, values: ArrayLike) -> NDArray[np.intp]:
-    """Return ``values`` as an integer array; floats are refused, even whole ones."""
+    """Return ``values`` as an integer array; floats raise TypeError, even whole ones."""
     array = np.asarray(values)
     if array.dtype.kind not in "iu":
         raise TypeError(f"{name} must hold integers, got dtype {array.dtype}.")
@@ -150,8 +149,8 @@ def as_integers(name: str, values: ArrayLike) -> NDArray[np.intp]:
 
 
 def check_finite(name: str, array: NDArray[Any]) -> None:
-    """Refuse NaN and infinities, naming the first place."""
-    # Summing first costs no temporary of the data's size in the usual, clean case.
+    """Raise ValueError for NaN and infinities, with the first position."""
+    # The sum needs no temporary array of the data's size in the usual case, without NaN.
     with np.errstate(over="ignore", invalid="ignore"):
         if array.dtype.kind != "f" or np.isfinite(array.sum(dtype=np.float64)):
             return
@@ -167,7 +166,7 @@ def check_finite(name: str, array: NDArray[Any]) -> None:
 
 
 def check_simplex(name: str, array: Array) -> None:
-    """Refuse rows (the last axis) that are not probability vectors."""
+    """Raise ValueError if rows (the last axis) are not probability vectors."""
     if (array < 0).any():
         raise ValueError(f"{name} must be probabilities, got a negative entry {array.min():g}.")
     sums = array.sum(axis=-1)

@@ -1,4 +1,4 @@
-"""A clock that stands still while kernels are compiled: seconds that users are told do not contain that."""
+"""A clock that stands still while kernels are compiled: reported seconds do not contain that."""
 
 from __future__ import annotations
 

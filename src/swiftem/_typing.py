@@ -11,7 +11,7 @@ Array = NDArray[np.float64]
 """A float64 array."""
 
 Index = NDArray[np.intp]
-"""Sample numbers."""
+"""Sample indices."""
 
 Theta = Any
 """Parameters: a NamedTuple of arrays, one type per model."""

@@ -9,11 +9,11 @@ from types import FrameType
 __all__ = ["warn"]
 
 INSIDE = ("swiftem", "sklearn")
-"""Packages that stand between the user's call and a warning: validation and callbacks are decorators."""
+"""Packages between the user's call and a warning: validation and callbacks are decorators."""
 
 
 def warn(message: str, category: type[Warning]) -> None:
-    """Warn, with the place that called into swiftem or scikit-learn as where it happened."""
+    """Warn, with the line that called swiftem or scikit-learn as its location."""
     frame: FrameType | None = sys._getframe(1)
     level = 2
     while frame is not None and str(frame.f_globals.get("__name__")).partition(".")[0] in INSIDE:

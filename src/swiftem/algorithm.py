@@ -1,4 +1,4 @@
-"""Algorithm 1 of the paper, and :func:`run`, the one entry to it."""
+"""Algorithm 1 of the paper, and :func:`run`, its entry point."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ log = logging.getLogger("swiftem")
 
 
 class Algorithm1:
-    """The lane that goes iteration by iteration, for every method and model: the paper's Algorithm 1."""
+    """The lane that runs iteration by iteration, for every method and model: the paper's Algorithm 1."""
 
     def __init__(self, task: Task) -> None:
         self.task = task
@@ -55,8 +55,8 @@ class Algorithm1:
     def advance(self, now: Current, stop: int) -> None:
         """Stochastic EM, iterations ``now.k`` to ``stop`` − 1 (Algorithm 1, the loop).
 
-        The sE-step is s + γ(S − s), as in the paper: (1 − γ)s + γS drifts, as the two factors do not add up
-        to 1 in floating point.
+        The sE-step is s + γ(S − s), as in the paper: (1 − γ)s + γS drifts, as the two factors do not sum to 1
+        in floating point.
         """
         model, method, _, gamma, draws, e_step, interrupt, _ = self.task
         for k in range(now.k, stop):
@@ -71,19 +71,19 @@ class Algorithm1:
             now.k, now.evaluations = k + 1, e_step.evaluations
 
     def snapshot(self) -> Any:
-        """Return what E-steps have left behind; all else is in ``now``."""
+        """Return the state of the E-steps; everything else is in ``now``."""
         return self.task.e_step.snapshot()
 
     def restore(self, snapshot: Any, now: Current) -> None:
-        """Give it back to them."""
+        """Restore the state of the E-steps."""
         self.task.e_step.restore(snapshot)
 
 
 class Records:
-    """What a run records, and tells its callback: ``every`` so many iterations, by default once an epoch.
+    """Records of a run, and calls of its callback: every ``every`` iterations, by default once per epoch.
 
-    ``path`` is what was recorded, ``last`` the k of the last record (−1 before the first), ``stopped``
-    whether the callback has ended the run, and ``per_pass`` how many evaluations a pass has.
+    ``path`` has the records, ``last`` is the k of the last one (−1 before the first), ``stopped`` tells
+    whether the callback ended the run, and ``per_pass`` is the number of evaluations per pass.
     """
 
     def __init__(
@@ -99,15 +99,15 @@ class Records:
         self.last, self.stopped = -1, False
 
     def restore(self, kept: Position) -> None:
-        """Go on from a checkpoint."""
+        """Restore the records from a checkpoint."""
         self.path, self.last, self.stopped = kept.path, kept.recorded, kept.stopped
 
     def next(self, k: int, stop: int) -> int:
-        """Return where a run that stands at ``k`` records next, at most ``stop``."""
+        """Return the k of the next record after ``k``, at most ``stop``."""
         return min(stop, (k // self.every + 1) * self.every) if self.every else stop
 
     def take(self, now: Current) -> None:
-        """Record where the run stands, where that is due and not done yet, and tell the callback."""
+        """Record the current iterate if that is due and not done yet, and call the callback."""
         if not self.every or now.k % self.every or now.k == self.last or self.stopped:
             return
         self.last = now.k
@@ -144,7 +144,7 @@ def run(
 
     Iteration k = 0, 1, ... uses :math:`\theta^{(k)}` and ends with
     :math:`\theta^{(k+1)} = \bar\theta(\hat s^{(k+1)})`. A step whose statistics leave the model's domain is
-    rejected and counted: :math:`\hat s` and θ stay, k and what the method remembers advance.
+    rejected and counted: :math:`\hat s` and θ stay, k and the method's memory advance.
 
     Parameters
     ----------
@@ -152,59 +152,57 @@ def run(
         From :mod:`swiftem.models`, or your own.
     data : array-like, SciPy sparse matrix, tuple of two arrays, path, function, or Source
         Rows of shape (n,) or (n, d); for pLSA a matrix of counts (D, V) or the tokens' (documents, words).
-        Files and blocks as in :func:`swiftem.data.as_source`, which are read as they are needed.
+        Files and blocks as in :func:`swiftem.data.as_source`; they are read on demand.
     method : Method
         From :mod:`swiftem.methods`, or your own.
     n_iter : int or RandomTermination
-        Iterations to do.
+        Number of iterations.
     theta0 : NamedTuple, optional
-        :math:`\theta^{(0)}`, made by ``model.theta``;
-        by default drawn from the seed, or the M-step of ``s0``.
+        :math:`\theta^{(0)}`, from ``model.theta``; by default drawn from the seed, or the M-step of ``s0``.
     s0 : array-like, shape (q,), optional
-        :math:`\hat s^{(0)}`. By default :math:`\bar s(\theta^{(0)})`, by a full pass, which no method shares
-        with its own first pass at :math:`\theta^{(0)}`.
+        :math:`\hat s^{(0)}`. By default :math:`\bar s(\theta^{(0)})`, by a full pass, in addition to the
+        method's own first pass at :math:`\theta^{(0)}`.
     sample_weight : array-like, optional
         Weights of rows, documents or tokens, zero or from 1e-100 to 1e100: the objective is penalty +
         Σ w_i (−log g(y_i; θ)) / Σ w_i. Samples of weight zero are ignored.
     seed : int, Generator or None
-        For ``theta0`` and draws. The draws depend on seed, method, n and batch size alone.
+        For ``theta0`` and draws. The draws depend only on seed, method, n and batch size.
     draws : array-like of int, shape (n_iter,) or (n_iter, b), or a pair of them, optional
-        Sample numbers instead of drawn ones; a pair (i, j) for fiem.
+        Sample indices instead of random ones; a pair (i, j) for fiem.
     state : State, optional
-        ``result.state`` of an earlier run: with its θ and s as ``theta0`` and ``s0``, the run goes on exactly
-        where that one ended. Counts go on, too.
+        ``result.state`` of an earlier run: with its θ and s as ``theta0`` and ``s0``, the run continues
+        exactly where that one ended. Counts continue, too.
     record_every : int, optional
-        Iterations between records; k = 0 is the first. By default an epoch (n / b iterations) when ``record``
+        Iterations between records; k = 0 is the first. By default an epoch (n / b iterations) if ``record``
         or ``callback`` is given, else nothing is recorded.
     record : callable, optional
-        Given an :class:`Iterate`, returns what ``path`` keeps of it (None: nothing). By default the iterate.
+        Gets an :class:`Iterate`, returns what ``path`` stores of it (None: nothing). By default the iterate.
     callback : callable, optional
-        Given each :class:`Iterate` after it was recorded; the run stops when it returns True.
+        Gets each :class:`Iterate` after it was recorded; the run stops if it returns True.
     kernels : {"auto", "reference"}
-        Which implementation computes: the fastest there is, or the plain NumPy one.
+        Implementation: the fastest available, or plain NumPy.
     memory_limit : int, str or None
-        Memory that the run may take for itself, in bytes or as a text such as "500MB": what the process has
-        beyond imports and the data that are given in memory; files that are read, and pages of memory maps,
-        do not count. What cannot do with it is refused. Results do not depend on it.
+        Memory limit of the run, in bytes or as a text such as "500MB": memory of the process in addition to
+        imports and data given in memory; files, and pages of memory maps, do not count. Raises
+        MemoryLimitError if the run does not fit. Results do not depend on it.
     scratch : path, optional
-        Folder for the memory of iem and fiem where it does not fit into ``memory_limit``; by default the
-        system's folder for temporary files. Nothing is left there.
+        Folder for the memory of iem and fiem if it does not fit into ``memory_limit``; by default the
+        system's folder for temporary files. It is deleted after the run.
     checkpoint : str or Path, optional
-        Folder in which the run keeps where it stands, so that it can be killed at any moment and gone on
-        with: the result is then that of the run that was not killed, to the last bit. See
-        ``docs/checkpoints.md``.
+        Folder for checkpoints. The run can be killed at any moment and resumed: the result is the same, bit
+        by bit, as without the interruption. See ``docs/checkpoints.md``.
     checkpoint_every : int, optional
-        Iterations between checkpoints. By default an epoch, and seldom enough to take little time.
+        Iterations between checkpoints. By default an epoch, or more if that takes too much time.
     resume : bool or "auto"
-        Whether to go on from the run in the folder: True, it must have one; False, it must have none, so that
-        nothing is written over by accident; "auto", go on where there is one, else begin.
+        Whether to resume the run in the folder. True: the folder must have a run; False: it must have none,
+        so that nothing is overwritten by accident; "auto": resume if there is one, else start.
 
     Returns
     -------
     Result
-        theta, s, state, passes, n_iter, rejected, status, path. Ctrl-C ends the run after the iteration under
-        way; the result says so in ``status`` and can be resumed. Where every step of the run was
-        rejected, ``status`` is "rejected", with a warning: θ is where the run began.
+        theta, s, state, passes, n_iter, rejected, status, path. Ctrl-C ends the run after the current
+        iteration; ``status`` says so, and the run can be resumed. If every step was rejected, ``status`` is
+        "rejected", with a warning, and θ is the initial one.
 
     Examples
     --------
@@ -229,7 +227,7 @@ def run(
     source = as_source(data, sample_weight)
     check_access(method, source)
     budget = Budget(read_memory_limit(memory_limit), scratch)
-    budget.reserve(source, method)  # before the data are read, for what they are bound to
+    budget.reserve(source, method)  # before the data are read to bind the model
     return run_problem(
         Problem(model, source, kernels=kernels, budget=budget), method, n_iter=n_iter, theta0=theta0, s0=s0,
         seed=seed, draws=draws, state=state, record_every=record_every, record=record, callback=callback,
@@ -245,7 +243,7 @@ def run_problem(
     checkpoint: str | Path | NoCheckpoint | None = None, checkpoint_every: int | None = None,
     resume: bool | Literal["auto"] = False,
 ) -> Result:  # fmt: skip
-    """Fit a model that is bound to its data already; arguments and result are those of :func:`run`."""
+    """Fit a model that is already bound to its data; arguments and result are those of :func:`run`."""
     bound, source, budget = problem.bound, problem.source, problem.reserve(method)
     entropy = check_state(state, method, source, seed, theta0, s0)
     if seed is None and state is None:
@@ -273,7 +271,7 @@ def run_problem(
             theta, s, state = kept.theta, kept.s, kept.state
             records.restore(kept)
             if k_end < state.k:
-                raise ValueError(f"n_iter must be at least {state.k - k0}, what the checkpoint has done.")
+                raise ValueError(f"n_iter must be at least {state.k - k0}, the iterations of the checkpoint.")
         try:
             with e_step.checked_by(interrupt.check):
                 now = (
@@ -281,7 +279,7 @@ def run_problem(
                     if state is None
                     else go_on_from(state, theta, s, budget.scratch, is_ours=kept is not None)
                 )
-        except KeyboardInterrupt:  # there is nothing yet but θ^(0)
+        except KeyboardInterrupt:  # there is only θ^(0) so far
             return Result(theta, s, cast(State, None), 0.0, 0, 0, "interrupted", records.path)
         e_step.evaluations = now.evaluations
         keeper.begin(now.state)
@@ -293,10 +291,10 @@ def run_problem(
             return Position(now.theta, now.s, here, records.last, records.stopped, records.path)
 
         try:
-            if state is None or kept is not None:  # a run that goes on has recorded its first iterate
+            if state is None or kept is not None:  # a resumed run has recorded its first iterate
                 records.take(now)
             while now.k < k_end and not records.stopped:
-                with e_step.checked_by(interrupt.check):  # a callback's own passes are not broken off
+                with e_step.checked_by(interrupt.check):  # the callback's own passes are not interrupted
                     lane.advance(now, keeper.next(now.k, records.next(now.k, k_end)))
                 records.take(now)
                 if keeper.is_due(now.k):
@@ -314,7 +312,7 @@ def run_problem(
 
 
 def first_pass(method: Method, e_step: Expectation, theta: Theta, s_given: Array | None) -> Current:
-    r"""Return where Algorithm 1 starts: :math:`\hat s^{(0)} = \bar s(\theta^{(0)})` unless it is given."""
+    r"""Return the start of Algorithm 1: :math:`\hat s^{(0)} = \bar s(\theta^{(0)})` unless it is given."""
     memory = None
     if method.remembers:
         s, memory = e_step.remember(theta)
@@ -327,7 +325,7 @@ def first_pass(method: Method, e_step: Expectation, theta: Theta, s_given: Array
 
 
 def ending(now: Current, k0: int, k_end: int, rejected0: int, stopped: bool) -> Status:
-    """Return how a run from ``k0`` ended that was not interrupted; refuse parameters that are no numbers."""
+    """Return the status of a run from ``k0`` that was not interrupted; raise ValueError if θ has NaN."""
     accepted = now.k - k0 - (now.rejected - rejected0)
     if accepted:
         check_end(now.theta)
@@ -337,7 +335,7 @@ def ending(now: Current, k0: int, k_end: int, rejected0: int, stopped: bool) -> 
 
 
 def check_end(theta: Theta) -> None:
-    """Refuse parameters that are no numbers, which a model's M-step has made of statistics in its domain."""
+    """Raise ValueError if a model's M-step returned NaN for statistics in its domain."""
     if isinstance(theta, tuple | list):
         for part in theta:
             check_end(part)
@@ -345,36 +343,36 @@ def check_end(theta: Theta) -> None:
         array = np.asarray(theta)
         if array.dtype.kind == "f" and np.isnan(array).any():
             raise ValueError(
-                "m_step must return numbers, got NaN: in_domain must be False where there is no M-step."
+                "m_step must return numbers, got NaN: in_domain must be False if there is no M-step."
             )
 
 
 def warn_of_rejection(steps: int, s: Array) -> None:
-    """Say that a run has changed nothing, and why if that can be seen."""
+    """Warn that a run has changed nothing, with the reason if it is known."""
     why = "their statistics left the model's domain"
     if not np.isfinite(s).all():
         why = "the E-step gives statistics that are not finite"
-    warn(f"All {steps} steps of the run were rejected, as {why}: theta is where it began.", UserWarning)
+    warn(f"All {steps} steps of the run were rejected, as {why}: theta is the initial one.", UserWarning)
 
 
 def go_on_from(
     state: State, theta: Theta, s: Array, scratch: Any = None, *, is_ours: bool = False
 ) -> Current:
-    """Return where an earlier run ended; its state is copied, so that it can be resumed twice.
+    """Return the end of an earlier run; its state is copied, so that it can be resumed twice.
 
-    A state that is the run's own, from a checkpoint, is not.
+    A state from the run's own checkpoint is not copied.
     """
     of_method = state.method if is_ours else copy_arrays(state.method, scratch)
     return Current(state.k, theta, s, of_method, state.rejected, state.evaluations)
 
 
 def now_state(method: Method, n: int, now: Current, entropy: Entropy, lane: Lane) -> State:
-    """Return where a run stands, besides θ and s."""
+    """Return the state of a run, without θ and s."""
     return State(method.name, n, now.k, now.evaluations, now.rejected, entropy, now.state, lane.snapshot())
 
 
 def objective(model: Model, data: Any, theta: Theta, *, sample_weight: ArrayLike | None = None) -> float:
-    r"""Return :math:`\overline{\mathcal{L}}(\theta)`, equation (em_motivate): what the methods minimise.
+    r"""Return :math:`\overline{\mathcal{L}}(\theta)`, equation (em_motivate), which the methods minimise.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What :func:`swiftem.run` settles before the first iteration."""
+"""Checks and values of :func:`swiftem.run`'s arguments before the first iteration."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ KERNELS = ("auto", "reference")
 
 
 def check_callable(name: str, value: Any) -> None:
-    """Refuse what is neither None nor a function."""
+    """Raise TypeError if the value is neither None nor a function."""
     if value is not None and not callable(value):
         raise TypeError(f"{name} must be a function of an iterate, got {shown(value)}.")
 
 
 def check_kernels(kernels: str) -> None:
-    """Refuse what names no kernels.
+    """Raise ValueError for an unknown name of kernels.
 
     >>> check_kernels("reference")
     """
@@ -48,13 +48,13 @@ def check_kernels(kernels: str) -> None:
 
 
 def check_model(model: Any) -> None:
-    """Refuse what is no model: a name or a class, say."""
+    """Raise TypeError if the value is not a model, but a name or a class, for example."""
     if isinstance(model, type) or not hasattr(model, "bind"):
         raise TypeError(f"model must be an instance such as models.PLSAModel(10), got {shown(model)}.")
 
 
 def check_method(method: Any) -> None:
-    """Refuse what is no method: a name or a class, say."""
+    """Raise TypeError if the value is not a method, but a name or a class, for example."""
     if not isinstance(method, Method):
         raise TypeError(f"method must be an instance such as methods.EM(), got {shown(method)}.")
 
@@ -67,7 +67,7 @@ def check_state(
     theta0: Theta | None,
     s0: ArrayLike | None,
 ) -> Entropy:
-    """Return the seed's words: those of the state, if there is one that fits."""
+    """Return the seed's words: those of the state, if there is a valid one."""
     if state is None:
         return read_seed(seed)
     if not isinstance(state, State):
@@ -75,7 +75,7 @@ def check_state(
     if theta0 is None or s0 is None:
         raise ValueError("state needs theta0 and s0, the theta and s of the same result.")
     if seed is not None and not np.array_equal(read_seed(seed), state.entropy):
-        raise ValueError("seed must be left out when state is given, or be that of the first run.")
+        raise ValueError("seed must be left out if state is given, or be that of the first run.")
     if (state.name, state.n) != (method.name, source.n):
         raise ValueError(
             f"state must come from a run of {method.name} on {source.n} samples, "
@@ -85,7 +85,7 @@ def check_state(
 
 
 def read_n_iter(n_iter: Any, gamma: Schedule, entropy: Entropy, k0: int) -> int:
-    """Return how many iterations to do: as given, or drawn."""
+    """Return the number of iterations: as given, or drawn."""
     if isinstance(n_iter, RandomTermination):
         return n_iter.draw(gamma, generator(entropy, TERMINATION, k0), first=k0)
     return check_int("n_iter", n_iter, minimum=0)
@@ -112,10 +112,10 @@ def read_start(
 def copy_arrays(value: Any, scratch: Any = None) -> Any:
     """Return a copy of nested tuples of arrays, so that one state can be resumed twice.
 
-    What is in a scratch file is copied to another, in the folder ``scratch``.
+    Arrays in a scratch file are copied to another file, in the folder ``scratch``.
     """
     if isinstance(value, np.ndarray):
-        if is_scratch(value):  # what did not fit into memory does not now
+        if is_scratch(value):  # it did not fit into memory
             copied = scratch_array(value.shape, value.dtype, scratch)
             copied[...] = value
             return copied

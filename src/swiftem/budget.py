@@ -1,7 +1,7 @@
-"""The computer's memory that a run may take: its budget, and what it needs of it.
+"""The memory budget of a run, and an estimate of its needs.
 
-A limit changes no result: windows and parts have fixed sizes, and what does not fit is refused, with what it
-needs. That is an upper bound by formula with measured constants, as the allocator cannot be asked beforehand.
+A limit does not change results: windows and parts have fixed sizes, and a run that does not fit raises
+MemoryLimitError with its needs. These are an upper bound by formula, with measured constants.
 """
 
 from __future__ import annotations
@@ -33,21 +33,21 @@ UNITS |= {"kib": 2**10, "mib": 2**20, "gib": 2**30, "tib": 2**40}
 TEXT = re.compile(r"\s*([0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*([A-Za-z]*)\s*")
 
 BASE = 48 * 10**6
-"""Taken by every run, whatever the data: compiled code, buffers of BLAS and threads (measured)."""
+"""Memory of every run, whatever the data: compiled code, buffers of BLAS and threads (measured)."""
 OF_A_START = 22 * 10**6
-"""Of an estimator besides its passes: rows that it starts from and looks at, and k-means of them."""
+"""Memory of an estimator in addition to its passes: sampled rows, and k-means on them."""
 COPIES = 12
-"""Vectors of statistics, and parameters of about that size, that a run has at a time."""
+"""Vectors of statistics, and parameters of about that size, in memory at a time."""
 INDICES = 8 * 65_536 * 8
-"""Sample numbers that are drawn ahead, and what is made of them."""
+"""Memory of sample indices that are drawn ahead, and of arrays derived from them."""
 
 
 class MemoryLimitError(ValueError):
-    """What was asked for does not fit into the memory limit."""
+    """The run does not fit into the memory limit."""
 
 
 def read_memory_limit(limit: Any) -> int | None:
-    """Return a limit in bytes, or None where there is none.
+    """Return a limit in bytes, or None if there is none.
 
     Parameters
     ----------
@@ -81,16 +81,16 @@ def read_memory_limit(limit: Any) -> int | None:
 
 
 class Budget(NamedTuple):
-    """What a run may take of the computer's memory.
+    """The memory budget of a run.
 
     Attributes
     ----------
     limit : int or None
         In bytes; None for no limit.
     scratch : path or None
-        Folder for a method's memory that does not fit.
+        Folder for a method's memory if it does not fit.
     reserved : int
-        What the run takes besides the method's memory.
+        Memory of the run without the method's memory.
     """
 
     limit: int | None = None
@@ -98,7 +98,7 @@ class Budget(NamedTuple):
     reserved: int = 0
 
     def reserve(self, source: Source, method: Method, *, statistics: int = 0, starts: bool = False) -> Budget:
-        """Return the budget with what a run needs reserved, or refuse a limit that it cannot keep.
+        """Return the budget with the needs of a run reserved; raise MemoryLimitError if they do not fit.
 
         Arguments are those of :func:`bytes_needed`.
         """
@@ -109,14 +109,14 @@ class Budget(NamedTuple):
         if isinstance(source, StoredSource) and method.index_streams:
             rows = source.layout.window_rows
             size = in_words(rows * source.row_bytes)
-            hint = f" (draws are from windows of {rows:,} rows, {size}: a smaller window needs less)"
+            hint = f" (windows for draws have {rows:,} rows, {size}: a smaller window needs less)"
         raise MemoryLimitError(
             f"memory_limit must be at least {in_words(needed)} for {method.name} on these data, "
             f"got {in_words(self.limit)}{hint}."
         )
 
     def make_memory(self, shape: tuple[int, int], dtype: np.dtype[Any]) -> Array:
-        """Return an array for a method's memory: in the computer's where it fits, else in a scratch file."""
+        """Return an array for a method's memory: in RAM if it fits, else in a scratch file."""
         size = shape[0] * shape[1] * np.dtype(dtype).itemsize
         if self.limit is None or size + self.reserved <= self.limit:
             return np.empty(shape, dtype)
@@ -124,36 +124,36 @@ class Budget(NamedTuple):
 
 
 def bytes_needed(source: Source, method: Method, *, statistics: int = 0, starts: bool = False) -> int:
-    """Return how many bytes a run takes at most, besides the method's memory of all samples.
+    """Return an upper bound on the bytes of a run, without the method's memory of all samples.
 
     Parameters
     ----------
     source : Source
-        The data. Of an array only what is made of it counts.
+        The data. For an array only copies of it count.
     method : Method
         The method.
     statistics : int
         Length of the vector of statistics.
     starts : bool
-        Whether a start is found as :class:`swiftem.GaussianMixture` does it.
+        Whether a start is computed as by :class:`swiftem.GaussianMixture`.
     """
     needed = BASE + COPIES * 8 * statistics + (OF_A_START if starts else 0)
     if isinstance(source, ArraySource) and not (source.y.dtype == np.float64 and source.y.flags.c_contiguous):
-        needed += 8 * source.y.size  # some loops take a copy
+        needed += 8 * source.y.size  # some loops make a copy
     if not isinstance(source, StoredSource):
         return needed
     chunk = source.chunk_rows * source.row_bytes
     needed += source.reading + (get_threads() + 8) * chunk
     if method.index_streams:
         rows, streams = source.layout.window_rows, method.index_streams
-        # Blocks of two windows for each stream; the samples of a stretch, and their numbers.
+        # Blocks of two windows per stream; the samples of a stretch, and their indices.
         kept = 2 * streams * (2 if source.layout.in_order else 1) * rows * source.row_bytes
         needed += kept + streams * rows * (3 * source.row_bytes + 8 * 8) + INDICES
     return needed
 
 
 def statistics_of(bound: BoundModel) -> int:
-    """Return the length of a mixture's vector of statistics; 0 where only an E-step could tell."""
+    """Return the length of a mixture's vector of statistics; 0 if only an E-step can tell."""
     if isinstance(bound, BoundComponents):
         return bound.size
     return bound.model.n_components * (1 + bound.d) if isinstance(bound, BoundGaussianMixture) else 0

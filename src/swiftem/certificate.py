@@ -1,4 +1,4 @@
-"""The certificate of convergence: how much one more E-step would change the statistics, relative to them."""
+"""The certificate of convergence: the relative change of the statistics by one more E-step."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def relative_change(before: Array, after: Array, scale: Array | float = 1.0) -> 
     before, after : ndarray, of the same shape
         Statistics, and those of one more E-step.
     scale : ndarray, shape of the statistics, or float
-        What each statistic is multiplied by first, so that none of them has a unit.
+        Factors that make the statistics free of units.
 
     Examples
     --------
@@ -33,25 +33,24 @@ def relative_change(before: Array, after: Array, scale: Array | float = 1.0) -> 
     """
     size = before * scale
     largest = float(np.abs(size).max(initial=0.0))
-    if not largest:  # nothing was there: what is there now is all that changed
+    if not largest:  # all were zero: everything that is there now has changed
         return float(np.any(after != before))
-    # Over the largest, as squares of large numbers overflow and those of small ones vanish.
+    # Relative to the largest, as squares of large numbers overflow and those of small ones underflow.
     return float(np.linalg.norm((before - after) * scale / largest) / np.linalg.norm(size / largest))
 
 
 def certificate(bound: Any, s: Array, after: Array) -> float:
-    r"""Return :math:`\|s - \bar s(\bar\theta(s))\| / \|s\|`, both norms of statistics without a unit.
+    r"""Return :math:`\|s - \bar s(\bar\theta(s))\| / \|s\|`, with norms of unit-free statistics.
 
-    Where one more E-step changes nothing, θ is a stationary point (Lemma global). Statistics of mixtures with
-    covariances are taken as if the rows were scaled to unit variance, of other families as if their features
-    had a mean square of one; of pLSA they are those of the words,
-    which the topics are made of. Others are taken as they are: a mixture of unit variances has the standard
-    deviation as its unit.
+    If one more E-step changes nothing, θ is a stationary point (Lemma global). Statistics of mixtures with
+    covariances are scaled as if rows had unit variance, those of other families as if features had a mean
+    square of one. For pLSA only the statistics of the words are used, which determine the topics. Others are
+    not scaled: a mixture of unit variances has the standard deviation as its unit.
 
     Parameters
     ----------
     bound : BoundModel
-        The model, for its data.
+        The model bound to its data.
     s : ndarray, shape (q,)
         Statistics.
     after : ndarray, shape (q,)

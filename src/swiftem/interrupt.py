@@ -1,4 +1,4 @@
-"""Ctrl-C, held back until an iteration or an import is complete."""
+"""Ctrl-C, delayed until an iteration or an import is complete."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class DeferredInterrupt:
     """Context in which Ctrl-C raises at the next :meth:`check` instead of anywhere.
 
     Memory and statistics are then never half-written. A second Ctrl-C raises at once. Outside the main
-    thread, or where the program has its own handler of the signal, nothing is changed.
+    thread, or if the program has its own signal handler, nothing is changed.
 
     >>> with DeferredInterrupt() as interrupt:
     ...     interrupt.check()
@@ -51,16 +51,16 @@ class DeferredInterrupt:
 
 @contextmanager
 def uninterrupted() -> Iterator[None]:
-    """Context that Ctrl-C cannot break off; it counts when the context ends.
+    """Context that Ctrl-C does not interrupt; it takes effect when the context ends.
 
-    For imports of packages that cannot be imported again after a half import: Numba's registries know of the
-    first half. Outside the main thread nothing is changed, as signals do not reach it.
+    For imports of packages that cannot be imported again after a partial import: Numba's registries keep the
+    first part. Outside the main thread nothing is changed, as signals do not reach it.
 
     >>> with uninterrupted():
     ...     import numpy
     """
     before = signal.getsignal(signal.SIGINT)
-    # A handler that cannot be called ignores the signal, ends the process, or is not Python's.
+    # A handler that is not callable ignores the signal, ends the process, or is not Python's.
     if threading.current_thread() is not threading.main_thread() or not callable(before):
         yield
         return

@@ -1,4 +1,4 @@
-"""A problem: a model bound to its data, with what all runs and passes on them share."""
+"""A problem: a model bound to its data, with everything that runs and passes share."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from swiftem.data.as_source import as_source
 from swiftem.data.draws import BlockDraws, Draws, Entropy, GivenDraws, SeededDraws
 from swiftem.data.rows.stored_source import StoredSource
 from swiftem.data.source import Source
+from swiftem.data.units.unit_source import UnitSource
 from swiftem.engine.expectation import Expectation, choose_expectation
 from swiftem.methods.method import Method
 from swiftem.models.model import BoundModel, Model
@@ -25,7 +26,7 @@ NO_LIMIT = Budget()
 
 
 class Problem:
-    """A model bound to its data once: to bind may be to read all of them, for their mean.
+    """A model bound to its data once: binding may read all data, for their mean.
 
     Parameters
     ----------
@@ -34,11 +35,11 @@ class Problem:
     source : Source
         The data.
     bound : BoundModel, optional
-        The model for these data, where it is bound already, about a centre that is known, say.
+        The model for these data, if it is already bound, for example with a known centre.
     kernels : {"auto", "reference", "numpy"}
-        As in :func:`swiftem.run`; "numpy": passes of mixtures, which have to be small, compile nothing.
+        As in :func:`swiftem.run`; "numpy": passes of mixtures, which must be small, compile nothing.
     budget : Budget
-        What runs may take of the computer's memory.
+        Memory budget of the runs.
 
     Examples
     --------
@@ -55,8 +56,8 @@ class Problem:
         budget: Budget = NO_LIMIT,
     ) -> None:  # fmt: skip
         self.model, self.source, self.kernels, self.budget = model, source, kernels, budget
-        # Of any kind, as an estimator asks more of its own bound model than the contract has.
-        self.bound: Any = model.bind(source) if bound is None else bound
+        # Any kind, as an estimator uses more of its own bound model than the contract has.
+        self.bound: Any = _bind(model, source) if bound is None else bound
         self._of_thread = threading.local()
 
     def __getstate__(self) -> dict[str, Any]:
@@ -67,34 +68,34 @@ class Problem:
 
     @classmethod
     def read(cls, model: Model, data: Any, sample_weight: ArrayLike | None = None) -> Problem:
-        """Return the problem of model and data as in :func:`swiftem.run`; data may be one already."""
+        """Return the problem of model and data as in :func:`swiftem.run`; data may already be one."""
         if isinstance(data, Problem):
             if data.model is not model or sample_weight is not None:
-                raise ValueError("model and sample_weight must be those that the problem was made of.")
+                raise ValueError("model and sample_weight must be those of the problem.")
             return data
         check_model(model)
         return cls(model, as_source(data, sample_weight))
 
     def on(self, rows: Source) -> Problem:
-        """Return the problem of the same bound model on other rows: a sample of them, say."""
+        """Return the problem of the same bound model on other rows, for example a sample."""
         if rows is self.source:
             return self
         return Problem(self.model, rows, bound=self.bound, kernels=self.kernels)
 
     @property
     def e_step(self) -> Expectation:
-        """The E-steps, which keep what a pass finds out about the data; every thread has its own."""
+        """The E-steps, which cache results about the data; every thread has its own."""
         found: Expectation | None = getattr(self._of_thread, "e_step", None)
         if found is None:
             found = self._of_thread.e_step = choose_expectation(self.kernels, self.bound, self.source)
         return found
 
     def reserve(self, method: Method) -> Budget:
-        """Return the budget less what a run of ``method`` takes, or refuse one that it cannot keep."""
+        """Return the budget minus the needs of ``method``; raise MemoryLimitError if they do not fit."""
         return self.budget.reserve(self.source, method, statistics=statistics_of(self.bound))
 
     def draws(self, method: Method, entropy: Entropy, n_iter: Any, first: int, given: Any) -> Draws:
-        """Return the sample numbers of each iteration from ``first`` on: as given, or from the seed."""
+        """Return the sample indices of each iteration from ``first`` on: as given, or from the seed."""
         source = self.source
         if given is None and hasattr(source, "layout"):
             return BlockDraws(
@@ -110,8 +111,17 @@ class Problem:
         )  # fmt: skip
 
 
+def _bind(model: Model, source: Source) -> BoundModel:
+    """Return the model for the data."""
+    if isinstance(source, UnitSource):
+        from swiftem.engine.units import bind_units
+
+        return bind_units(model, source)
+    return model.bind(source)
+
+
 def check_access(method: Method, source: Source) -> None:
-    """Refuse a method that the source cannot serve."""
+    """Raise ValueError if the source cannot be used with the method."""
     if source.access == "sequential" and method.access == "random":
         stored = isinstance(source, StoredSource)
         instead = (
@@ -123,6 +133,6 @@ def check_access(method: Method, source: Source) -> None:
         )
     if source.access == "sequential" and method.index_streams and not hasattr(source, "layout"):
         raise ValueError(
-            f"data can only be read in order, and {method.name} draws samples by number: "
+            f"data can only be read in order, and {method.name} draws samples by index: "
             "use em, or load the data into an array."
         )

@@ -1,4 +1,4 @@
-"""What a run returns."""
+"""The result of a run."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Iterate:
 
 
 class State(NamedTuple):
-    """Where a run stands, besides θ and s: enough to go on exactly there.
+    """State of a run, without θ and s: enough to continue exactly.
 
     Attributes
     ----------
@@ -56,8 +56,8 @@ class State(NamedTuple):
     method : NamedTuple
         The method's own state.
     lane : NamedTuple or None
-        How compiled code holds the statistics, where that is not just s: without it a run would go on
-        equal to rounding only.
+        Internal form of the statistics in compiled code, if it is not just s: without it a run would
+        continue equal up to rounding only.
     """
 
     name: str
@@ -72,7 +72,7 @@ class State(NamedTuple):
 
 @dataclass(frozen=True)
 class Result:
-    """What :func:`swiftem.run` returns.
+    """The result of :func:`swiftem.run`.
 
     Attributes
     ----------
@@ -81,19 +81,19 @@ class Result:
     s : ndarray, shape (q,)
         Final statistics; ``model.unpack`` names their parts.
     state : State
-        Give it to :func:`swiftem.run` with ``theta`` and ``s`` to go on exactly here. None, as is ``s``, only
-        where Ctrl-C came in the first pass: the same call then begins anew from ``theta``.
+        Pass it to :func:`swiftem.run` with ``theta`` and ``s`` to continue exactly here. It is None, as is
+        ``s``, only if Ctrl-C came in the first pass: the same call then starts again from ``theta``.
     passes : float
         E-step evaluations divided by n, the first pass included.
     n_iter : int
-        Iterations done, those before a resumed run included.
+        Number of iterations, with those before a resumed run.
     rejected : int
-        Steps that would have left the model's domain.
+        Number of steps that would have left the model's domain.
     status : {"completed", "stopped", "interrupted", "rejected"}
-        All iterations done; a callback stopped the run before; Ctrl-C did; or all iterations done and every
-        step rejected, so that θ is where the run began. Those before a resumed run do not count for that.
+        All iterations done; stopped by a callback; interrupted by Ctrl-C; or all iterations done and every
+        step rejected, so that θ is the initial one. Steps before a resumed run do not count for that.
     path : list
-        What was recorded.
+        The records.
     """
 
     theta: Theta

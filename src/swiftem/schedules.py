@@ -1,7 +1,7 @@
 r"""Step sizes :math:`\gamma_k`, k = 1, 2, ..., as small callables that print and pickle.
 
-A plain number given as ``step_size`` means :func:`constant`, and any function of k will do. What depends on
-the size of the data is fixed when the run starts.
+A plain number given as ``step_size`` means :func:`constant`, and any function of k is allowed. Values that
+depend on the size of the data are set when the run starts.
 
 >>> from swiftem import schedules
 >>> gamma = schedules.inverse(3, 10)
@@ -28,7 +28,7 @@ Schedule = Callable[[int], float]
 
 @runtime_checkable
 class SizedSchedule(Protocol):
-    """A step size that is known only with the size of the data."""
+    """A step size that depends on the size of the data."""
 
     def resolve(self, n: int, batch_size: int) -> Schedule:
         """Return the schedule for ``n`` samples and batches of ``batch_size``."""
@@ -36,12 +36,12 @@ class SizedSchedule(Protocol):
 
 
 StepSize = float | Schedule | SizedSchedule
-"""What a method takes as ``step_size``."""
+"""Types of ``step_size``."""
 
 
 @dataclass(frozen=True, repr=False)
 class constant:
-    r"""The same step always: :math:`\gamma_k = g`.
+    r"""A constant step: :math:`\gamma_k = g`.
 
     >>> constant(0.003)(17)
     0.003
@@ -85,7 +85,7 @@ class inverse:
 class power:
     r"""A power of k: :math:`\gamma_k = c\, (k + b)^{-a}`; Cappé and Moulines advise a = 0.6.
 
-    b, which is 0 by default, keeps the first steps from forgetting where they began.
+    b, 0 by default, keeps the first steps from forgetting the start.
 
     >>> power(1.0, 0.5)(4), power(1.0, 0.5, 5.0)(4)
     (0.5, 0.3333333333333333)
@@ -109,7 +109,7 @@ class power:
 class sample_size:
     r"""A constant step that shrinks with the data: :math:`\gamma = \min(1, c\, b\, n^{-a})`, a = 2/3.
 
-    The exponent 2/3 is that of the paper's Theorem 2; for pLSA ``sample_size(10, exponent=1)`` does better.
+    The exponent 2/3 is that of the paper's Theorem 2; for pLSA ``sample_size(10, exponent=1)`` is better.
 
     >>> sample_size(2).resolve(n=1000, batch_size=5)
     constant(0.1)
@@ -129,7 +129,7 @@ class sample_size:
 
 
 def check_step(gamma: Any, k: int | None = None) -> float:
-    """Return ``gamma`` as a float in (0, 1], or say what is wrong with it."""
+    """Return ``gamma`` as a float in (0, 1], or raise an error."""
     where = "" if k is None else f" at k = {k}"
     if isinstance(gamma, bool) or not isinstance(gamma, Real):
         raise TypeError(
@@ -142,25 +142,25 @@ def check_step(gamma: Any, k: int | None = None) -> float:
 
 
 def check_step_size(step_size: Any) -> None:
-    """Refuse what cannot be a step size, as early as it can be known."""
+    """Raise an error for an invalid step size, as early as possible."""
     if not (callable(step_size) or isinstance(step_size, SizedSchedule)):
         check_step(step_size)
 
 
 def resolve(step_size: StepSize, n: int, batch_size: int) -> Schedule:
-    """Return the function of k that ``step_size`` means for data of this size.
+    """Return the function of k for ``step_size`` and data of this size.
 
     Parameters
     ----------
     step_size : float, callable or sized schedule
-        As given to a method.
+        As passed to a method.
     n, batch_size : int
         Samples in the data and samples per iteration.
 
     Returns
     -------
     callable
-        k = 1, 2, ... to a step in (0, 1].
+        Maps k = 1, 2, ... to a step in (0, 1].
     """
     check_step_size(step_size)
     if isinstance(step_size, SizedSchedule):

@@ -16,15 +16,15 @@ __all__ = ["RandomTermination"]
 class RandomTermination:
     r"""Random number of iterations, equation (random): :math:`P(K = k) \propto \gamma_{k+1}`, k < n_iter.
 
-    Given as ``n_iter`` to :func:`swiftem.run`, K is drawn from the run's seed, and the result is
-    :math:`\theta^{(K)}`, the iterate that the paper's theorems speak of. The sample draws do not change.
+    If it is passed as ``n_iter`` to :func:`swiftem.run`, K is drawn from the run's seed, and the result is
+    :math:`\theta^{(K)}`, the iterate of the paper's theorems. The sample draws do not change.
 
     Parameters
     ----------
     n_iter : int
         K_max.
     earliest : {0, 1}
-        Where K begins. 0, the default, is that of Theorem 2: K from 0 to K_max − 1. Theorem 1, on iem, needs
+        Smallest K. 0, the default, is that of Theorem 2: K from 0 to K_max − 1. Theorem 1, on iem, needs
         1: K from 1 to K_max, one later with the same seed, as its proof does not hold at k = 0.
 
     Examples
@@ -50,7 +50,7 @@ class RandomTermination:
             raise ValueError(f"earliest must be 0 or 1, got {shown(self.earliest)}.")
 
     def draw(self, gamma: Schedule, rng: np.random.Generator, first: int = 0) -> int:
-        """Return K for the step sizes ``gamma``, where iteration ``first`` is the first to be done."""
+        """Return K for the step sizes ``gamma``; iteration ``first`` is the first one."""
         if isinstance(gamma, constant):
             return self.earliest + int(rng.integers(self.n_iter))
         cumulated = np.cumsum([check_step(gamma(k + 1), k + 1) for k in range(first, first + self.n_iter)])

@@ -100,7 +100,7 @@ def test_a_run_with_another_function_is_refused(tmp_path, case):
     problem, (one, other) = helpers.mixture(20), case
     kept = {"n_iter": 3, "seed": 0, "kernels": "reference", "checkpoint": tmp_path}
     first = problem.run(methods.OnlineEM(step_size=one), **kept)
-    with pytest.raises(ValueError, match="is of another run: its method is"):
+    with pytest.raises(ValueError, match="belongs to another run: its method is"):
         problem.run(methods.OnlineEM(step_size=other), resume=True, **kept)
     helpers.assert_same_result(problem.run(methods.OnlineEM(step_size=one), resume=True, **kept), first)
 

@@ -142,7 +142,7 @@ def refuse(folder, match, **options):
 def test_another_file_in_the_place_of_the_states(folder, source):
     for name in ("state-0", "state-1"):
         shutil.copy(folder / source, folder / name)
-    refuse(folder, "is damaged .*nothing to go on from")
+    refuse(folder, "is damaged .*nothing to resume from")
 
 
 def test_states_of_another_run_are_refused(folder, tmp_path):
@@ -150,7 +150,7 @@ def test_states_of_another_run_are_refused(folder, tmp_path):
         go(tmp_path / "other", seed=4, until=30)
     for name in ("state-0", "state-1"):
         shutil.copy(tmp_path / "other" / name, folder / name)
-    refuse(folder, "state-0: it is of another run; state-1: it is of another run")
+    refuse(folder, "state-0: it belongs to another run; state-1: it belongs to another run")
 
 
 @pytest.mark.parametrize("kind", ["state", "memory"])
@@ -193,7 +193,7 @@ def test_states_that_were_made_up_are_refused(folder, case):
         else:
             tree = case(tree)
         write_state(folder / name, head, encode(tree))
-    refuse(folder, "is damaged: what it keeps does not fit this run")
+    refuse(folder, "is damaged: its content does not match this run")
 
 
 def test_what_is_written_is_on_the_disk_before_a_state_speaks_of_it(tmp_path, monkeypatch):
@@ -240,7 +240,7 @@ def test_starts_that_changed_places_are_refused(tmp_path):
         mixture.fit(X)
     for one, other in (("start-0", "aside"), ("start-1", "start-0"), ("aside", "start-1")):
         os.rename(tmp_path / "fit" / one, tmp_path / "fit" / other)
-    with pytest.raises(ValueError, match="is of another run: its number is"):
+    with pytest.raises(ValueError, match="belongs to another run: its number is"):
         mixture.fit(X)
 
 
@@ -273,7 +273,7 @@ def test_another_python_does_not_hide_another_run(tmp_path, monkeypatch):
         with pytest.raises(Death):
             go(tmp_path, until=20)
     other = methods.IncrementalEM(batch_size=5)
-    with pytest.raises(ValueError, match="is of another run: its method is"):
+    with pytest.raises(ValueError, match="belongs to another run: its method is"):
         go(tmp_path, method=other)
 
 

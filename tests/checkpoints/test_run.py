@@ -141,7 +141,7 @@ def test_a_run_may_be_made_longer(tmp_path, name):
     go_on(problem, method, tmp_path, n_iter=20, resume=False)
     longer = go_on(problem, method, tmp_path)
     assert_same_result(longer, problem.run(method, n_iter=N_ITER, seed=3))
-    with pytest.raises(ValueError, match=r"^n_iter must be at least 48, what the checkpoint has done\.$"):
+    with pytest.raises(ValueError, match=r"^n_iter must be at least 48, the iterations of the checkpoint\.$"):
         go_on(problem, method, tmp_path, n_iter=20)
 
 
@@ -225,29 +225,30 @@ def test_by_default_little_time_goes_into_checkpoints(tmp_path, monkeypatch):
 REFUSED = {
     "another model": (
         lambda p, m, f: go_on(p._replace(model=models.GaussianMixtureModel(3, delta=0.5)), m, f),
-        "is of another run: its model is ",
+        "belongs to another run: its model is ",
     ),
     "another method": (
-        lambda p, m, f: go_on(p, methods.IncrementalEM(batch_size=2), f), "is of another run: its method is ",
+        lambda p, m, f: go_on(p, methods.IncrementalEM(batch_size=2), f),
+        "belongs to another run: its method is ",
     ),
     "another step": (
         lambda p, m, f: go_on(p, methods.FastIncrementalEM(step_size=0.5, batch_size=2), f),
-        "is of another run: its method is ",
+        "belongs to another run: its method is ",
     ),
     "other data": (lambda p, m, f: go_on(p._replace(data=p.data + 1e-9), m, f), "another run: its data is "),
     "other weights": (
         lambda p, m, f: go_on(p, m, f, sample_weight=np.arange(1.0, 21.0)), "another run: its data is ",
     ),
-    "another seed": (lambda p, m, f: go_on(p, m, f, seed=4), "is of another run: its seed is "),
-    "another start": (lambda p, m, f: go_on(p, m, f, theta0=None), "is of another run: its start is "),
+    "another seed": (lambda p, m, f: go_on(p, m, f, seed=4), "belongs to another run: its seed is "),
+    "another start": (lambda p, m, f: go_on(p, m, f, theta0=None), "belongs to another run: its start is "),
     "draws": (
         lambda p, m, f: go_on(p, m, f, draws=helpers.random_draws("fiem", p.n, N_ITER, b=2)),
-        "is of another run: its draws is None",
+        "belongs to another run: its draws is None",
     ),
     "other records": (lambda p, m, f: go_on(p, m, f, record_every=5), "its record_every is 4, that"),
     "other kernels": (lambda p, m, f: go_on(p, m, f, kernels="reference"), "its kernels is auto"),
     "without resume": (
-        lambda p, m, f: go_on(p, m, f, resume=False), "holds a run already: take resume=True to go on",
+        lambda p, m, f: go_on(p, m, f, resume=False), "already has a run: use resume=True to resume it",
     ),
     "a wrong resume": (lambda p, m, f: go_on(p, m, f, resume="yes"), "resume must be True, False or 'auto'"),
 }  # fmt: skip
@@ -344,7 +345,7 @@ def test_where_the_last_checkpoint_is_damaged_the_one_before_is_taken(tmp_path, 
     harm(newest, how)
     result = go_on(problem, method, tmp_path)
     assert_same_result(result, problem.run(method, n_iter=N_ITER, seed=3))
-    assert ("going on from the one before" in caplog.text) == (how != "gone")
+    assert ("resuming from the previous one" in caplog.text) == (how != "gone")
 
 
 def harm(path, how):
@@ -361,10 +362,10 @@ def harm(path, how):
 
 
 DAMAGED = {
-    "both states": (["state-0", "state-1"], "is damaged .*nothing to go on from"),
+    "both states": (["state-0", "state-1"], "is damaged .*nothing to resume from"),
     "what began": (["begun"], "is damaged: 'begun' cannot be used"),
-    "both memories": (["memory-0", "memory-1"], "is damaged .*nothing to go on from"),
-    "the path": (["path"], "is damaged .*nothing to go on from"),
+    "both memories": (["memory-0", "memory-1"], "is damaged .*nothing to resume from"),
+    "the path": (["path"], "is damaged .*nothing to resume from"),
 }
 
 

@@ -29,6 +29,12 @@ def test_new_texts(run, folder, tmp_path):
     assert code == 0
     assert "1 of 4 words (25%) are not among the 8 known ones and were left out" in output
     assert "1 of 3 documents has none of the words and was left out: line 2." in output
+    assert "2 documents with 3 known words." in output
+    rows = read(tmp_path / "new" / "document_topics.csv")
+    for k in range(2):
+        share = sum(float(row["words"]) * float(row[f"topic_{k}"]) for row in rows) / 3
+        assert f" {k} {share:.1%} " in output
+    assert f"Shares of the topics in each document: {tmp_path / 'new' / 'document_topics.csv'}" in output
     assert files(tmp_path / "new") == {"document_topics.csv"}
     rows = read(tmp_path / "new" / "document_topics.csv")
     assert [row["document"] for row in rows] == ["line 1", "line 3"]

@@ -45,7 +45,7 @@ def test_a_fit_that_died_goes_on(rows, tmp_path, call, monkeypatch):
     folder, out = tmp_path / "kept", tmp_path / "a.model"
 
     def full(self, moment, theta):
-        if moment.passes >= 5:
+        if moment.passes >= 2:
             raise OSError(28, "No space left on device")
         return False
 
@@ -59,8 +59,8 @@ def test_a_fit_that_died_goes_on(rows, tmp_path, call, monkeypatch):
     code, _, stderr = call(*options(rows, folder, out))
     assert code == FAILED
     assert (
-        stderr == f"--checkpoint {str(folder)!r} holds a run already: take --resume to go on from it, or "
-        "name another folder.\n"
+        stderr == f"--checkpoint {str(folder)!r} already has a run: use --resume to resume it, or "
+        "another folder.\n"
     )
     code, stdout, stderr = call(*options(rows, folder, out, "--resume"))
     assert (code, stderr) == (0, "")

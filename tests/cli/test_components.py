@@ -9,14 +9,14 @@ from rich.console import Console
 
 from swiftem import GaussianMixture
 from swiftem.cli import components
-from swiftem.cli.app import Covariance
+from swiftem.cli.choices import Covariance
 
 
-def show(mixture, names, width, terminal=True, encoding="utf-8"):
+def show(mixture, names, width, terminal=True, encoding="utf-8", full=False):
     raw = io.BytesIO()
     file = io.TextIOWrapper(raw, encoding=encoding)
     console = Console(file=file, force_terminal=terminal, width=width, no_color=True, color_system=None)
-    components.show_components(console, mixture, names)
+    components.show_components(console, mixture, names, full)
     file.flush()
     return raw.getvalue().decode(encoding)
 
@@ -44,12 +44,34 @@ def test_many_columns_become_rows():
 def test_what_does_not_fit_is_counted():
     text = show(mixture(30, 30), [f"name{j}" for j in range(30)], 80)
     shown = len(re.findall(r"name\d+", text))
-    assert f"... and {30 - shown} more columns: widen the terminal, or send this to a file." in text
+    assert f"... and {30 - shown} more columns." in text
 
 
-def test_files_get_everything():
+def test_tables_in_files_are_no_wider_than_a_page():
     text = show(mixture(30, 30), [], 100_000, terminal=False)
+    assert max(map(len, text.splitlines())) <= components.PLAIN_WIDTH
+    shown = len(re.findall(r"column \d+", text))
+    assert f"... and {30 - shown} more columns." in text
+
+
+def test_all_of_it():
+    text = show(mixture(80, 30), [], 100_000, terminal=False, full=True)
     assert "column 29" in text
+    assert text.splitlines()[-2].split()[0] == "79"
+    assert "more" not in text
+
+
+@pytest.mark.parametrize(("m", "d", "rest"), [(200, 2, "140 more components"), (2, 200, "141 more columns")])
+def test_long_tables_are_cut(m, d, rest):
+    text = show(mixture(m, d), [], 80)
+    assert len(text.splitlines()) < 70
+    assert f"... and {rest}." in text
+
+
+def test_long_names_are_cut():
+    text = show(mixture(2, 2), ["a" * 300, "b"], 200)
+    assert "a" * 39 + "…" in text
+    assert max(map(len, text.splitlines())) < 100
 
 
 def test_without_unicode():

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from swiftem import GaussianMixture
-from swiftem.cli.app import Covariance
+from swiftem.cli.choices import Covariance
 from swiftem.models.covariance import COVARIANCES
 
 
@@ -32,7 +32,7 @@ def test_the_model_is_the_estimator_s(flowers, clusters, tmp_path, call):
         f"{flowers}: 120 rows of height, width; 3 components, full covariance.",
         f"Converged after {expected.n_iter_} passes of em in ",
         f"distance from a stationary point {expected.stationarity_:.1e}.",
-        f"Mean log-likelihood {expected.score(clusters[0]):.5f}, BIC {expected.bic(clusters[0]):.1f}.",
+        f"Mean log-likelihood {expected.score(clusters[0]):.6f}, BIC {expected.bic(clusters[0]):.2f}.",
         f"Model: {out}",
     ):
         assert words in stdout
@@ -94,7 +94,7 @@ def test_weights(flowers, clusters, tmp_path, call):
     X, weight = clusters
     expected = GaussianMixture(2, random_state=0).fit(X, sample_weight=weight)
     np.testing.assert_array_equal(GaussianMixture.load(tmp_path / "a.model").means_, expected.means_)
-    assert f"BIC {expected.bic(X, sample_weight=weight):.1f}." in stdout
+    assert f"BIC {expected.bic(X, sample_weight=weight):.2f}." in stdout
 
 
 def test_npy_has_no_names(clusters, tmp_path, call):
@@ -166,7 +166,7 @@ class TestRefused:
             (["-m", 121], "121 components need as many rows, but"),
             (["-m", 119, "--weights", "w"], "rows of positive weight."),
             (["-m", 2, "--component", 3], "--components"),
-            ([], "Missing option '--components'"),
+            ([], "'--components': it is required unless --update is given: swiftem select finds a number."),
         ],
     )  # fmt: skip
     def test_options(self, options, words, flowers, tmp_path, invoke):
@@ -214,8 +214,8 @@ class TestRefused:
         for out, words in (
             (tmp_path, "is a folder: name a file."),
             (tmp_path / "file" / "a.model", "cannot be written"),
-            (os.devnull, "is no ordinary file: name another one."),
-            (tmp_path / "a.csv", "has the ending of a table: name the model a.model, say."),
+            (os.devnull, "is not an ordinary file: name another one."),
+            (tmp_path / "a.csv", "has the ending of a table: use a.model, for example."),
         ):
             code, output = invoke("fit", flowers, "-m", 2, "-o", out)
             assert code == 2

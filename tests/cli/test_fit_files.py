@@ -24,7 +24,7 @@ def test_several_files_and_a_folder(ending, tmp_path, call):
         assert "900 rows" in stdout
         loaded = GaussianMixture.load(tmp_path / "a.model")
         np.testing.assert_allclose(loaded.means_, expected.means_, rtol=1e-9)
-        assert f"Mean log-likelihood {expected.score(ROWS):.5f}" in stdout
+        assert f"Mean log-likelihood {expected.score(ROWS):.6f}" in stdout
     names = list(getattr(loaded, "feature_names_in_", []))
     assert names == ([] if ending == "npy" else ["c0", "c1"])
 
@@ -49,11 +49,11 @@ def test_what_is_refused(tmp_path, call):
     fit = ("fit", file, "-m", 2, "-o", out)
     for arguments, code, words in (
         ((*fit, "--memory-limit", "much"), 2, "a text such as"),
-        ((*fit, "--scratch", tmp_path), 2, "for fits with a --memory-limit"),
-        ((*fit, "--memory-limit", "1GB", "--scratch", tmp_path / "no"), 2, "is no folder"),
+        ((*fit, "--scratch", tmp_path), 2, "used only with --memory-limit"),
+        ((*fit, "--memory-limit", "1GB", "--scratch", tmp_path / "no"), 2, "is not a folder"),
         ((*fit, "--memory-limit", "9MB"), 1, "--memory-limit must be at least"),
         ((*fit, "--memory-limit", "1GB", "--method", "fiem"), 1, "use em, sem or sem-vr"),
-        (("fit", file, other, "-m", 2, "-o", out), 1, "must be of the format of"),
+        (("fit", file, other, "-m", 2, "-o", out), 1, "must have the format of"),
         (("fit", file, file, "-m", 2000, "-o", out), 2, "2000 components need as many rows"),
     ):
         found, _, stderr = call(*arguments)

@@ -55,7 +55,7 @@ def test_while_reading(flowers, tmp_path, call, monkeypatch):
     def press(*args, **kwargs):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("swiftem.cli.fit.read_table", press)
+    monkeypatch.setattr("swiftem.cli.fit.read_rows", press)
     code, _, stderr = call("fit", flowers, "-m", 2, "-o", tmp_path / "a.model")
     assert (code, stderr) == (130, "Interrupted; nothing was written.\n")
 
@@ -64,11 +64,25 @@ def test_after_the_model_was_written(flowers, tmp_path, call, monkeypatch):
     def press(*args, **kwargs):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(GaussianMixture, "bic", press)
+    monkeypatch.setattr("swiftem.cli.fit.show_components", press)
     code, _, stderr = call("fit", flowers, "-m", 2, "-o", tmp_path / "a.model")
     assert code == 130
     assert f"Interrupted; the model is in {tmp_path / 'a.model'}." in stderr
     assert GaussianMixture.load(tmp_path / "a.model").n_components == 2
+
+
+@pytest.mark.parametrize("out", [True, False])
+def test_while_the_fit_is_measured(out, flowers, tmp_path, call, monkeypatch):
+    def press(*args, **kwargs):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(GaussianMixture, "bic", press)
+    file = tmp_path / "a.model"
+    code, stdout, _ = call("fit", flowers, "-m", 2, *(["-o", file] if out else []))
+    assert code == 130
+    assert "Interrupted after " in stdout
+    assert (f"the model so far is in {file}." if out else "not written, as --out names no file.") in stdout
+    assert file.exists() == out
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals to a process are POSIX")

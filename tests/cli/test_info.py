@@ -97,14 +97,14 @@ def test_what_is_no_model(tmp_path, model, call):
     for path, words in (
         (tmp_path / "missing.model", "must be a model's file, but does not exist."),
         (tmp_path, "must be a model's file, got a folder."),
-        (text, "is no swiftem model, or damaged."),
-        (cut, "is no swiftem model, or damaged."),
-        (zipped(tmp_path / "a.model", other="x"), "is no swiftem model: it has no header."),
-        (zipped(tmp_path / "b.model", header__json="{"), "is no swiftem model, or damaged."),
-        (zipped(tmp_path / "c.model", header__json="[]"), "is no swiftem model: its header is another's."),
+        (text, "is not a swiftem model, or is damaged."),
+        (cut, "is not a swiftem model, or is damaged."),
+        (zipped(tmp_path / "a.model", other="x"), "is not a swiftem model: it has no header."),
+        (zipped(tmp_path / "b.model", header__json="{"), "is not a swiftem model, or is damaged."),
+        (zipped(tmp_path / "c.model", header__json="[]"), "is not a swiftem model: its header is unknown."),
         (
             zipped(tmp_path / "d.model", header__json='{"a": 1}'),
-            "is no swiftem model: its header is another's.",
+            "is not a swiftem model: its header is unknown.",
         ),
     ):
         code, stdout, stderr = call("info", path)

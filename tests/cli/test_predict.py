@@ -136,10 +136,7 @@ def test_a_model_without_names_by_position(flowers, clusters, tmp_path, call):
     mixture.save(tmp_path / "a.model")
     code, _, stderr = call("predict", tmp_path / "a.model", flowers)
     assert code == 1
-    assert (
-        "as many numeric columns as the model, 2, got 3 (height, width, w): choose them with --columns."
-        in stderr
-    )
+    assert "as many numeric columns as the model, 2, got 3 (height, width, w): choose them with" in stderr
     code, stdout, _ = call("predict", tmp_path / "a.model", flowers, "--columns", "height,width")
     assert code == 0
     np.testing.assert_array_equal(columns_of(stdout)[1][:, 0], mixture.predict(clusters[0]))
@@ -207,7 +204,7 @@ def test_bad_data_and_models(flowers, model, tmp_path, call):
         ((tmp_path, flowers), "must be a model's file, got a folder."),
         ((flowers, path), "is a table, not a model: the model comes first, then the table."),
         ((damaged, flowers), "damaged"),
-        ((other, flowers), "is no swiftem model, or damaged"),
+        ((other, flowers), "is not a swiftem model, or is damaged"),
     ):
         code, stdout, stderr = call("predict", *arguments)
         assert (code, stdout) == (1, "")

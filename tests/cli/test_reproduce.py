@@ -206,7 +206,7 @@ def test_ctrl_c_writes_what_is_done(tmp_path, chosen, monkeypatch, invoke):
     assert {row.method for row in rows if row.run == "1"} == {"em", "sem", "iem"}
     assert "gmm_scaling" not in chosen  # Ctrl-C ends all, not only the one experiment
     assert files(tmp_path) == {"gmm-precision.csv", "gmm-precision.png", "gmm-precision.svg", "report.html"}
-    assert "Interrupted: shown is what was complete." in (tmp_path / "report.html").read_text(
+    assert "Interrupted: only complete results are shown." in (tmp_path / "report.html").read_text(
         encoding="utf-8"
     )
 
@@ -223,7 +223,7 @@ def test_ctrl_c_in_a_later_experiment_keeps_the_earlier_ones(tmp_path, chosen, m
 
 
 def test_ctrl_c_before_the_first_result(tmp_path, chosen, monkeypatch, invoke):
-    press_ctrl_c(monkeypatch, "gmm_precision", "EM until it rests")
+    press_ctrl_c(monkeypatch, "gmm_precision", "EM until convergence")
     code, output = invoke("reproduce", "gmm-precision", "--out", tmp_path)
     assert code == 130
     assert "nothing was written" in output
@@ -318,9 +318,9 @@ def test_texts_of_the_users_own(tmp_path, chosen, invoke):
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [
-        (None, "must be a text file, one document a line, but does not exist."),
+        (None, "must be a text file, one document per line, but does not exist."),
         (b"", "must have at least one document, got an empty file."),
-        (b"the of and", "at least one word of three letters that is no stop word, got none."),
+        (b"the of and", "at least one word of three letters that is not a stop word, got none."),
         (b"apple", "data must have at least n_topics=10 tokens, got 1."),
     ],
     ids=["missing", "empty", "no words", "too few"],

@@ -17,10 +17,10 @@ def test_the_estimator_s_numbers(flowers, model, clusters, call):
     assert (code, stderr) == (0, "")
     assert values_of(stdout) == {
         "rows": 120,
-        "mean log-likelihood": pytest.approx(mixture.score(X), rel=1e-7),
-        "BIC": pytest.approx(mixture.bic(X), rel=1e-9),
-        "AIC": pytest.approx(mixture.aic(X), rel=1e-9),
-        "ICL": pytest.approx(mixture.icl(X), rel=1e-9),
+        "mean log-likelihood": pytest.approx(mixture.score(X), abs=5e-7),
+        "BIC": pytest.approx(mixture.bic(X), abs=5e-3),
+        "AIC": pytest.approx(mixture.aic(X), abs=5e-3),
+        "ICL": pytest.approx(mixture.icl(X), abs=5e-3),
     }
 
 
@@ -33,9 +33,9 @@ def test_weights(weights, flowers, model, clusters, call):
     found = values_of(stdout)
     assert found["rows"] == 120
     assert found["sum of weights"] == weight.sum()
-    assert found["mean log-likelihood"] == pytest.approx(mixture.score(X, sample_weight=weight), rel=1e-7)
+    assert found["mean log-likelihood"] == pytest.approx(mixture.score(X, sample_weight=weight), abs=5e-7)
     for name, criterion in (("BIC", mixture.bic), ("AIC", mixture.aic), ("ICL", mixture.icl)):
-        assert found[name] == pytest.approx(criterion(X, sample_weight=weight), rel=1e-9)
+        assert found[name] == pytest.approx(criterion(X, sample_weight=weight), abs=5e-3)
 
 
 def test_weights_in_npy(model, clusters, tmp_path, call):
@@ -44,7 +44,7 @@ def test_weights_in_npy(model, clusters, tmp_path, call):
     code, stdout, _ = call("score", model[0], tmp_path / "a.npy", "--weights", 0)
     assert code == 0
     expected = model[1].score(X, sample_weight=weight)
-    assert values_of(stdout)["mean log-likelihood"] == pytest.approx(expected, rel=1e-7)
+    assert values_of(stdout)["mean log-likelihood"] == pytest.approx(expected, abs=5e-7)
 
 
 def test_what_is_refused(flowers, model, tmp_path, invoke):

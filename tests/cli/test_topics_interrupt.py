@@ -48,12 +48,10 @@ def test_ctrl_c_writes_what_there_is(run, folder, tmp_path, monkeypatch):
     press_ctrl_c(monkeypatch, after=2)
     code, output = run(folder, "--topics", 2, "--out", tmp_path / "out")
     assert code == 130
-    assert "The fit was interrupted after 2 passes" in output
+    assert "Interrupted after 2 passes" in output
     assert "Interrupted: written is what there was (model.swiftem, topic_words.csv" in output
     assert files(tmp_path / "out") == FILES
-    assert "The fit was interrupted after 2 passes" in (tmp_path / "out/topics.html").read_text(
-        encoding="utf-8"
-    )
+    assert "Interrupted after 2 passes" in (tmp_path / "out/topics.html").read_text(encoding="utf-8")
 
 
 @quickly
@@ -96,7 +94,7 @@ def test_ctrl_c_while_results_are_written(run, folder, tmp_path, monkeypatch):
 @pytest.mark.slow
 def test_progress_and_ctrl_c_in_a_terminal(tmp_path):
     """The real thing: a bar that moves, ^C, no traceback, and the files."""
-    # Words drawn at random never come to rest within the time.
+    # Words drawn at random never converge within the time.
     rng = np.random.default_rng(0)
     counts = tmp_path / "counts.npz"
     sp.save_npz(counts, sp.csr_array(rng.poisson(0.2, size=(2000, 500))))

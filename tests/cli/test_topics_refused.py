@@ -15,7 +15,11 @@ def files(out):
     ("name", "content", "sentence"),
     [
         ("a.txt", b"", "must have at least one document, got an empty file."),
-        ("a.txt", b"it is\n", "must have at least one word of three letters that is no stop word, got none."),
+        (
+            "a.txt",
+            b"it is\n",
+            "must have at least one word of three letters that is not a stop word, got none.",
+        ),
         ("a.txt", b"rice\n\xff\n", "must be text in UTF-8, got the byte 0xff in line 2"),
         ("a.mtx", b"x", "must be a matrix of counts in MatrixMarket's format, got something else in line 1"),
         ("docword.a.txt", b"1\n1\n1\n1 1 1\n", "vocab.a.txt does not exist"),
@@ -80,3 +84,39 @@ def test_a_full_disk_is_one_sentence(run, folder, tmp_path, monkeypatch):
     monkeypatch.setattr("swiftem.cli.topics.write_table", no_space)
     code, output = run("--apply", tmp_path / "model.swiftem", folder, "--out", tmp_path)
     assert (code, "could not be written" in output) == (1, True)
+
+
+MARKUP = "<DOC><NO>1</NO><TITLE>Rice</TITLE>\n<BODY>Rice and maize.</BODY></DOC>\n" * 20
+
+
+@quickly
+def test_markup_is_refused_unless_it_is_said_to_be_text(run, tmp_path):
+    file = tmp_path / "news.sgm"
+    file.write_text(MARKUP)
+    code, output = run(file, "--topics", 2, "--out", tmp_path / "out")
+    assert code == 1
+    assert "must have texts, got what looks like markup: extract the text from it first" in output
+    assert "or take --as-text if these are texts." in output
+    assert not (tmp_path / "out").exists()
+    code, _ = run(file, "--topics", 2, "--out", tmp_path / "out", "--as-text")
+    assert code == 0
+    assert "--as-text --out" in (tmp_path / "out" / "topics.html").read_text()
+
+
+@quickly
+def test_data_are_left_out_of_a_folder_with_a_note(run, folder, tmp_path):
+    (folder / "counts.csv").write_text("a,b\n1,2\n")
+    code, output = run(folder, "--topics", 2, "--out", tmp_path / "out")
+    assert code == 0
+    assert "1 file looks like data and was left out: counts.csv (--as-text reads all files)." in output
+
+
+def test_fewer_documents_than_topics(run, folder, tmp_path):
+    code, output = run(folder, "--topics", 13, "--out", tmp_path / "out")
+    assert code == 2
+    assert "'--topics': 13 topics need at least as many documents, but my texts has 12 documents." in output
+    (tmp_path / "one.txt").write_text("Rice and maize.\n")
+    code, output = run(tmp_path / "one.txt", "--topics", 2, "--out", tmp_path / "out")
+    assert code == 2
+    assert "one.txt has 1 document (each line is one)." in output
+    assert not (tmp_path / "out").exists()

@@ -44,7 +44,7 @@ def test_the_model_goes_on_with_new_files(old, files, clusters, tmp_path, call):
     np.testing.assert_array_equal(loaded.means_, wanted.means_)
     np.testing.assert_array_equal(loaded.covariances_, wanted.covariances_)
     assert list(loaded.feature_names_in_) == ["height", "width"]
-    for words in (f"{files[0]}: 60 rows, mean log-likelihood ", "Learnt from 120 rows in ", f"Model: {out}"):
+    for words in (f"{files[0]}: 60 rows, mean log-likelihood ", "Updated with 120 rows in ", f"Model: {out}"):
         assert words in stdout
     code, _, _ = call("fit", "--update", out, files[0])  # a model that went on goes on, by itself
     assert code == 0
@@ -76,7 +76,7 @@ def test_damaged_models_are_refused(old, files, tmp_path, call):
     old.write_bytes(old.read_bytes()[:-100])
     code, _, stderr = call("fit", "--update", old, files[0], "-o", tmp_path / "new.model")
     assert code == FAILED
-    assert stderr == f"{old} is no swiftem model, or damaged.\n"
+    assert stderr == f"{old} is not a swiftem model, or is damaged.\n"
     assert not (tmp_path / "new.model").exists()
 
 
@@ -87,12 +87,12 @@ def test_damaged_models_are_refused(old, files, tmp_path, call):
 def test_options_of_a_new_fit_are_refused(old, files, option, invoke):
     code, output = invoke("fit", "--update", old, files[0], *option)
     assert code == 2
-    assert "the model of --update has been fitted with its own: leave it out." in output
+    assert "the model of --update keeps the one that it was fitted with: leave it out." in output
 
 
 def test_what_a_new_fit_needs(files, tmp_path, invoke):
-    code, output = invoke("fit", files[0], "-m", 2)
-    assert (code, "Missing option '--out'" in output) == (2, True)
+    code, output = invoke("fit", files[0])
+    assert (code, "'--components': it is required unless --update is given" in output) == (2, True)
     code, output = invoke("fit", *files, "-m", 2, "-o", tmp_path / "a.model")
     assert code == 0, output
     assert (tmp_path / "a.model").exists()

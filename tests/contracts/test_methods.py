@@ -48,7 +48,7 @@ def fixed_point(problem_name):
         if np.abs(again.s - em.s).max() < 1e-12:
             return em
         theta = em.theta
-    raise AssertionError("EM does not come to rest")
+    raise AssertionError("EM does not converge")
 
 
 @pytest.mark.parametrize("name", ["iem", "sem-vr", "fiem", "spider"])

@@ -13,7 +13,10 @@ RNG = np.random.default_rng(5)
 POINTS = RNG.normal(size=(41, 3)) * 2
 FAMILY_ROWS = {
     "bernoulli": (RNG.random((41, 3)) < RNG.choice([0.2, 0.8], size=(41, 1))).astype(float),
+    "categorical": RNG.choice(4, size=(41, 3), p=[0.4, 0.3, 0.2, 0.1]).astype(float),
+    "gaussian": POINTS,
     "poisson": RNG.poisson(RNG.choice([2.0, 9.0], size=(41, 3))).astype(float),
+    "student-t": POINTS + RNG.choice([0.0, 8.0], size=(41, 1)),
 }
 """Rows for each family of the library."""
 COUNTS = sp.csr_array(RNG.poisson(0.6, size=(12, 15)))

@@ -95,7 +95,7 @@ class Wrong(ArraySource):
     ("what", "sentence"),
     [
         ("order", "in order"), ("missing", "cover"), ("large", "not yield more"),
-        ("weights", "sum of the weights"), ("take", "take must give"), ("hash", "fingerprint"),
+        ("weights", "sum of the weights"), ("take", "take must return"), ("hash", "fingerprint"),
     ],
 )  # fmt: skip
 def test_what_is_broken_is_said(what, sentence):

@@ -67,7 +67,7 @@ FILES = {
         r"2\.parquet must have the columns of .*1\.parquet, a, got b",
     ),
     "other formats": (
-        lambda f: [npy(f, ROWS), csv_file(f, "a,b\n1,2\n")], r"table\.csv must be of the format of"
+        lambda f: [npy(f, ROWS), csv_file(f, "a,b\n1,2\n")], r"table\.csv must have the format of"
     ),
     "an empty folder": (lambda f: f, "must have a file that ends in .* got a folder with none"),
 }  # fmt: skip
@@ -122,11 +122,11 @@ BLOCKS = {
     "text": (lambda: [["a"]], "block 0 of data must hold real numbers"),
     "three axes": (lambda: [np.zeros((2, 2, 2))], r"block 0 of data must have shape \(b,\) or \(b, d\)"),
     "a triple": (lambda: [(ROWS, ROWS, ROWS)], "rows, or rows and weights, got a tuple of 3"),
-    "weights now and then": (lambda: [(ROWS, np.ones(6)), ROWS], "must have weights where the first has"),
+    "weights now and then": (lambda: [(ROWS, np.ones(6)), ROWS], "must have weights if the first has"),
     "a negative weight": (lambda: [(ROWS, -np.ones(6))], "weights of block 0 of data must not be neg"),
     "too few weights": (lambda: [(ROWS, np.ones(2))], r"must have shape \(6,\), got \(2,\)"),
     "no weight": (lambda: [(ROWS, np.zeros(6))], "a row of positive weight, got blocks with none"),
-    "a generator": (lambda: (block for block in [ROWS]), "a generator is used up by one pass"),
+    "a generator": (lambda: (block for block in [ROWS]), "a generator is exhausted after one pass"),
     "a function of no iterator": (lambda: lambda: 3, "must return an iterator of blocks, got int"),
     "a number": (lambda: 3, "must be a function or an iterable, got int"),
 }  # fmt: skip
@@ -169,7 +169,8 @@ def test_weights_beside_a_file(tmp_path):
     for name in ("score", "bic", "aic", "icl"):
         call = getattr(mixture, name)
         assert_matches(
-            "to the source, not beside it", sentence_of(lambda call=call: call(file, sample_weight=[1] * 6))
+            "to the source, not as a separate argument",
+            sentence_of(lambda call=call: call(file, sample_weight=[1] * 6)),
         )
 
 

@@ -27,6 +27,11 @@ def either_reader(request, monkeypatch):
         "a,b\n1,2.5\n3,-4\n",
         "a,b\n1,2.5\n3,-4",
         "a,b\r\n1,2.5\r\n3,-4\r\n",
+        "a,b\r1,2.5\r3,-4\r",
+        "a,b\r\r1,2.5\r3,-4\n",
+        "a b\n1 2.5\n3 -4\n",
+        "  a    b\r\n  1  2.5 \r\n  3   -4\r\n",
+        '"a" \t b\n1 2.5\n3\t-4\n',
         "\ufeffa,b\n1,2.5\n3,-4\n",
         "a\tb\n1\t2.5\n3\t-4\n",
         "a;b\n1;2.5\n3;-4\n",
@@ -58,6 +63,27 @@ def test_numbers_are_exact(tmp_path):
 def test_one_column(tmp_path):
     table = read_table(csv_file(tmp_path, "height\n1\n2\n"))
     np.testing.assert_array_equal(table.values, [[1.0], [2.0]])
+
+
+@pytest.mark.parametrize("end", ["\r", "\n", "\r\n"])
+def test_lines_are_counted_whatever_ends_them(tmp_path, end, monkeypatch):
+    monkeypatch.setattr("swiftem.data.rows.csv_layout.PIECE", 5)  # ends are cut in two
+    rows = [f"{number},{number}" for number in range(100)]
+    file = csv_file(tmp_path, end.join(["a,b", *rows, "1,red", "2,3", ""]))
+    assert "got 'red' in column 'b', line 102" in sentence_of(lambda: read_table(file))
+    file = csv_file(tmp_path, end.join(["a,b", *rows, ""]))
+    np.testing.assert_array_equal(read_table(file).values, np.arange(100)[:, None] * [1, 1])
+
+
+def test_spaces_in_names_delimit_nothing(tmp_path):
+    assert read_table(csv_file(tmp_path, "height in cm\n1\n2\n")).names == ("height in cm",)
+    assert read_table(csv_file(tmp_path, "in cm,in kg\n1,2\n")).names == ("in cm", "in kg")
+    assert read_table(csv_file(tmp_path, '"in cm" kg\n1 2\n')).names == ("in cm", "kg")
+
+
+def test_a_short_line_of_a_table_with_spaces(tmp_path):
+    file = csv_file(tmp_path, "a b c\n1 2 3\n4 5\n6 7 8\n")
+    assert "must have 3 cells in every line" in sentence_of(lambda: read_table(file))
 
 
 def test_a_header_over_two_lines(tmp_path):
@@ -142,17 +168,17 @@ def test_a_bad_cell_elsewhere_does_not_matter(tmp_path):
         (
             "a,b\n1,2\n3,\n",
             "must have a number in every cell, got a missing value in column 'b', line 3: "
-            "remove or fill in such lines.",
+            "fill in such lines, or skip them (read_table has skip_missing=True).",
         ),
         (
             "a,b\n1,2\n\n3,NA\n",
             "must have a number in every cell, got a missing value (NA) in column 'b', line 4: "
-            "remove or fill in such lines.",
+            "fill in such lines, or skip them (read_table has skip_missing=True).",
         ),
         (
             "a,b\n1,NaN\n2,1\n",
             "must have a number in every cell, got a missing value (NaN) in column 'b', line 2: "
-            "remove or fill in such lines.",
+            "fill in such lines, or skip them (read_table has skip_missing=True).",
         ),
         (
             "a,b\n1,2\n-inf,2\n",
@@ -167,7 +193,7 @@ def test_a_bad_cell_elsewhere_does_not_matter(tmp_path):
             "must have a number in every cell, got 'two' in column 'b', line 4: correct it, or omit",
         ),
         ("a,b\n1,1\n2,1_0\n", "must have a number in every cell, got '1_0' in column 'b', line 3: correct"),
-        ("a,a\n1,2\n", "must have different names for its columns, got 'a' twice: rename one."),
+        ("a,a\n1,2\n", "must have distinct names for its columns, got 'a' twice: rename one."),
         (b"a,b\n1,2\ncaf\xe9,3\n", "must be text in UTF-8, got the byte 0xe9 in line 3: convert the file"),
         (
             "a,b\n1,2\n".encode("utf-16"),
@@ -207,7 +233,7 @@ def test_bad_weights(tmp_path):
         lambda: read_table(file, weights="w")
     )
     file = csv_file(tmp_path, "w\n1\n")
-    assert "must have a numeric column, got none besides the weights." in sentence_of(
+    assert "must have a numeric column, got none except the weights." in sentence_of(
         lambda: read_table(file, weights="w")
     )
 

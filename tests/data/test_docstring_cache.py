@@ -69,7 +69,7 @@ def test_damaged_files_are_not_used(tmp_path, caplog, damage):
     file.write_bytes(damage(file.read_bytes()))
     with caplog.at_level(logging.INFO, logger="swiftem"):
         assert load_docstrings(tmp_path, TOY) is None
-    assert "cannot be used and is made anew" in caplog.text
+    assert "cannot be used and is created again" in caplog.text
     save_docstrings(tmp_path, TOY, DOCSTRINGS)
     assert load_docstrings(tmp_path, TOY) == DOCSTRINGS
 

@@ -175,7 +175,7 @@ def test_other_files_that_are_wrong(tmp_path):
         lambda: list(TextDocuments(tmp_path / "empty.txt", WORDS).blocks(1))
     )
     assert "give vocabulary" in sentence_of(lambda: open_documents(write_text(tmp_path)))
-    assert "at least one, got none" in sentence_of(lambda: TextDocuments(tmp_path / "toy.txt", []))
+    assert "at least one word, got none" in sentence_of(lambda: TextDocuments(tmp_path / "toy.txt", []))
     assert "not read in blocks" in sentence_of(lambda: open_documents(write_text(tmp_path), WORDS, "csv"))
     assert "not exist" in sentence_of(lambda: open_documents(tmp_path / "nowhere"), FileNotFoundError)
     assert "got int" in sentence_of(lambda: open_documents(3), TypeError)

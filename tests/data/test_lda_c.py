@@ -52,7 +52,7 @@ def test_the_vocabulary_beside_it(tmp_path, name):
         ("1 0:1.5", "pairs such as 17:2, got '0:1.5' in line 2"),
         ("1 0:-2", "counts of at least 0, got -2 in line 2"),
         ("1 -3:2", "words from 0 to 2^31 - 1, got -3 in line 2"),
-        (f"1 {2**31}:1", "16,777,216 words where no vocabulary names them, got 2,147,483,649 in line 2"),
+        (f"1 {2**31}:1", "16,777,216 words if no vocabulary names them, got 2,147,483,649 in line 2"),
         (f"1 0:{10**30}", "counts of at least 0"),
     ],
 )

@@ -24,12 +24,12 @@ def test_it_holds_what_is_written_and_leaves_nothing(tmp_path):
 
 
 def test_a_folder_that_is_none_is_refused(tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"scratch must be a folder, but .*nowhere is none"):
+    with pytest.raises(FileNotFoundError, match=r"scratch must be a folder, but .*nowhere is not"):
         scratch_array((1, 1), float, tmp_path / "nowhere")
 
 
 def test_a_full_disk_is_refused(tmp_path, monkeypatch):
     usage = scratch.shutil.disk_usage(tmp_path)._replace(free=10**6)
     monkeypatch.setattr(scratch.shutil, "disk_usage", lambda folder: usage)
-    with pytest.raises(OSError, match=r"must have 8 MB of free space .* got 1 MB: name another folder"):
+    with pytest.raises(OSError, match=r"must have 8 MB of free space .* got 1 MB: use another folder"):
         scratch_array((1000, 1000), float, tmp_path)

@@ -11,7 +11,7 @@ from table_files import csv_file, needs_pyarrow, sentence_of
 from swiftem.data import UnknownColumnError, read_table
 from swiftem.data.rows.csv_layout import layout_of
 from swiftem.data.rows.csv_source import StumbledError, by_pyarrow, by_python
-from swiftem.data.rows.table_columns import choose_columns
+from swiftem.data.rows.table_columns import Wanted, choose_columns
 
 X = np.array([[1.0, 2.5], [3.0, -4.0], [0.1, 1e-300]])
 
@@ -28,7 +28,7 @@ def test_pyarrow_reads_what_python_reads(tmp_path):
         rows = [",".join(rng.choice(pool, size=3)) + "," + rng.choice(pieces) for _ in range(4)]
         file = csv_file(tmp_path, "a,b,c,d\n" + rng.choice(["\n", "\r\n", "\n\n"]).join(rows))
         layout = layout_of(file)
-        chosen = choose_columns(file, layout.names, layout.unfit, ["a", "b", "c"], None)
+        chosen = choose_columns(file, layout.names, layout.unfit, Wanted(["a", "b", "c"]))
         try:
             fast = [np.concatenate([*by_pyarrow(file, layout, chosen, at_once=whole)]) for whole in (0, 1)]
         except StumbledError:
@@ -89,8 +89,8 @@ class TestNpy:
             (np.zeros(2, dtype=[("a", float)]), "must hold real numbers, got named fields."),
             (
                 np.array([[0, 1], [2, np.nan]]),
-                "must hold finite numbers, got NaN in row 1, column 1 (both from 0): "
-                "remove or replace such rows.",
+                "must hold finite numbers, got NaN in row 1, column 1 (both from 0): fill in such rows, "
+                "or skip them (read_table has skip_missing=True).",
             ),
             (
                 np.array([0, np.inf]),
@@ -305,7 +305,7 @@ class TestPathsAndColumns:
             ({"columns": [3]}, "The number of a column of {file} must be from 0 to 2, got 3 in columns."),
             ({"weights": -1}, "The number of a column of {file} must be from 0 to 2, got -1 in weights."),
             ({"columns": []}, "columns must name at least one column, got none."),
-            ({"columns": ["height", 0]}, "columns must be different ones, got 'height' twice."),
+            ({"columns": ["height", 0]}, "columns must be distinct, got 'height' twice."),
             ({"columns": ["w"], "weights": "w"}, "columns must not include the weights, got 'w'."),
         ],
     )

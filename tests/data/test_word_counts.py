@@ -87,7 +87,7 @@ def test_stop_words():
         ([["fish"]], {}, "documents", "hold strings, got list at position 0"),
         ([], {}, "documents", "at least one document, got none"),
         (["", " "], {}, "documents", "at least one word"),
-        (["the and", "1998"], {}, "documents", "at least one word of three letters that is no stop word"),
+        (["the and", "1998"], {}, "documents", "at least one word of three letters that is not a stop word"),
         (["fish"], {"stop_words": ["fish"]}, "documents", "at least one word"),
         (["fish"], {"n_words": 0}, "n_words", "at least 1"),
         (["fish"], {"n_words": 2.0}, "n_words", "an integer"),

@@ -240,7 +240,7 @@ def test_a_method_of_ones_own_goes_iteration_by_iteration(monkeypatch):
 
 
 def test_what_is_refused():
-    with pytest.raises(ValueError, match="must not remember samples where these are documents"):
+    with pytest.raises(ValueError, match="must not remember samples if these are documents"):
         follow(corpus(), FastIncrementalEM())
     with pytest.raises(TypeError, match="data must be documents"):
         swiftem.run(MODEL, np.zeros((4, 2)), OnlineEM(), n_iter=1)

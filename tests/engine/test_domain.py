@@ -186,3 +186,14 @@ def test_each_count_of_a_prior_keeps_the_domain(kind, binding):
         assert compiled.rejected == plain.rejected, part
         np.testing.assert_allclose(compiled.s, plain.s, rtol=1e-9, atol=1e-12)
     assert 0 < sum(rejected) < 15
+
+
+@pytest.mark.parametrize(("seed", "far"), [(1, 1e5), (1, 1e6), (2, 1e6)])
+def test_what_the_loop_accepts_has_an_m_step_in_the_reference(seed, far):
+    """Rows 10⁵ deviations away leave little of a covariance but rounding: both M-steps have to agree."""
+    y = np.random.default_rng(seed).normal(size=(400, 4))
+    y[:3] += far
+    method = methods.VarianceReducedEM(batch_size=20, step_size=0.3)
+    result = swiftem.run(models.GaussianMixtureModel(3, covariance="full"), y, method, n_iter=300, seed=seed)
+    assert result.rejected > 0
+    assert np.isfinite(result.theta.covariances).all()

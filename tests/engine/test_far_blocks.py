@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 
 import swiftem
-from swiftem import methods, models
-from swiftem.posterior import posterior
+from swiftem import methods, models, posterior
 
 KINDS = ["full", "tied", "diag", "spherical"]
 every_kind = pytest.mark.parametrize("kind", KINDS)

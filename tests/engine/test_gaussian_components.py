@@ -5,15 +5,14 @@ import numpy as np
 import pytest
 
 import swiftem
-from swiftem import methods, models, schedules
+from swiftem import methods, models, posterior, schedules
 from swiftem.data import ArraySource
-from swiftem.engine import gaussian_components
+from swiftem.engine import choose
 from swiftem.engine.block_expectation import BlockExpectation
 from swiftem.engine.expectation import Expectation, choose_expectation
 from swiftem.engine.small_expectation import SmallExpectation
 from swiftem.engine.threads import set_threads
 from swiftem.models.covariance import COVARIANCES
-from swiftem.posterior import posterior
 
 RNG = np.random.default_rng(11)
 KINDS = list(COVARIANCES)
@@ -87,14 +86,14 @@ def test_lanes_are_taken(monkeypatch):
     from swiftem.engine.gaussian_batches import GaussianLane
 
     taken = []
-    for lane in (GaussianLane, gaussian_components.OneThreadLane):
+    for lane in (GaussianLane, choose.OneThreadLane):
         monkeypatch.setattr(
             lane, "advance", lambda self, now, stop: taken.append(type(self)) or setattr(now, "k", stop)
         )
     model, y, theta0, _ = make("diag", CASES["one by one"])
     for name in [*STOCHASTIC, "em"]:
         swiftem.run(model, y, helpers.make_method(name), theta0=theta0, n_iter=1, seed=0)
-    assert taken == [GaussianLane] * len(STOCHASTIC) + [gaussian_components.OneThreadLane]
+    assert taken == [GaussianLane] * len(STOCHASTIC) + [choose.OneThreadLane]
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 import swiftem
-from swiftem import methods, models
-from swiftem.posterior import posterior
+from swiftem import methods, models, posterior
 
 D, M = 8, 64
 SEVERAL = 3301

@@ -15,7 +15,9 @@ from swiftem.estimators.mixture.fit import DegenerateComponentWarning
 
 
 def make(**options):
-    options = {"n_components": 4, "tol": 1e-6, "max_iter": 20, "random_state": 0} | options
+    options = {
+        "n_components": 4, "tol": 1e-6, "max_iter": 20, "random_state": 0, "init_params": "kmeans",
+    } | options  # fmt: skip
     return swiftem.GaussianMixture(**options)
 
 
@@ -146,18 +148,18 @@ def test_seconds_go_on(tmp_path, deadly, monkeypatch):
 
 
 REFUSED = {
-    "other data": (lambda X: (make(method="em"), X + 1e-9), "is of another run: its data is"),
+    "other data": (lambda X: (make(method="em"), X + 1e-9), "belongs to another run: its data is"),
     "other weights": (lambda X: (make(method="em"), X, np.arange(1.0, 1001.0)), "its data is"),
     "another parameter": (
         lambda X: (make(method="em", tol=0.1), X),
-        "is of another run: its tol is 1e-06, that of this run is 0.1.",
+        "belongs to another run: its tol is 1e-06, that of this run is 0.1.",
     ),
     "another seed": (lambda X: (make(method="em", random_state=1), X), "its random_state is 0"),
     "another seed of NumPy's": (
         lambda X: (make(method="em", random_state=np.int64(1)), X),
         "its random_state is 0",
     ),
-    "without resume": (lambda X: (make(method="em"), X), "take resume=True to go on"),
+    "without resume": (lambda X: (make(method="em"), X), "use resume=True to resume it"),
 }
 
 

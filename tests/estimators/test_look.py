@@ -57,7 +57,7 @@ def test_the_default_is_as_good_as_ems(method, rows, monkeypatch):
 @pytest.mark.parametrize("max_iter", [0, 1, 2, 3, 5, 8])
 @pytest.mark.parametrize("given", [True, False], ids=["parameters", "kmeans"])
 def test_max_iter_counts_passes(method, max_iter, given):
-    parameters = {} if given else dict.fromkeys(START)
+    parameters = {} if given else dict.fromkeys(START) | {"init_params": "kmeans"}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         mixture = swiftem.GaussianMixture(

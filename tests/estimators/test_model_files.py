@@ -188,7 +188,7 @@ CASES = {
 @pytest.mark.parametrize("case", CASES.values(), ids=list(CASES))
 def test_a_model_that_is_none_is_refused(models, tmp_path, case):
     base, change = case
-    with pytest.raises(ValueError, match="file is no valid") as error:
+    with pytest.raises(ValueError, match="file is not a valid") as error:
         load(change(models[base]), base, tmp_path / "model.file")
     message = str(error.value)
     assert message.startswith(str(tmp_path / "model.file"))
@@ -256,14 +256,14 @@ def test_a_small_file_takes_little_memory(models, tmp_path, make):
     content = make(models["PLSA-fit"])
     tracemalloc.start()
     try:
-        with pytest.raises(ValueError, match="model is no swiftem model, or damaged"):
+        with pytest.raises(ValueError, match="model is not a swiftem model, or is damaged"):
             load(content, "PLSA-fit", tmp_path / "model")
         assert tracemalloc.get_traced_memory()[1] < 40e6
     finally:
         tracemalloc.stop()
     result = CliRunner().invoke(app, ["info", str(tmp_path / "model")])
     assert result.exit_code == 1
-    assert result.stderr == f"{tmp_path / 'model'} is no swiftem model, or damaged.\n"
+    assert result.stderr == f"{tmp_path / 'model'} is not a swiftem model, or is damaged.\n"
 
 
 def test_what_a_file_says_of_itself_is_shown_with_care(models, tmp_path):

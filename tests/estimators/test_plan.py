@@ -63,7 +63,7 @@ def test_a_method_as_an_object_is_taken_as_it_is():
     spider = SpiderEM(step_size=0.1, batch_size=5)
     assert plan(spider).method is spider
     assert plan(EM()).method is None
-    with pytest.raises(ValueError, match="step_size must be left out where method is an object"):
+    with pytest.raises(ValueError, match="step_size must be left out if method is an object"):
         plan(spider, step_size=0.2)
 
 

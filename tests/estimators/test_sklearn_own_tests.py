@@ -12,6 +12,7 @@ pytestmark = [
     for name in (
         "sklearn.exceptions.ConvergenceWarning",
         "swiftem.estimators.mixture.initial.DegenerateComponentWarning",
+        "swiftem.estimators.mixture.optima.spurious.SpuriousComponentWarning",
     )
 ]
 

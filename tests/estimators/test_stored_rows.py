@@ -96,7 +96,7 @@ def test_other_columns_are_refused(tmp_path):
         made.predict(write(tmp_path, "b.csv", ROWS[:, :2]))
     source = open_source(tmp_path / "a.csv", columns=["c2", "c1", "c0"])
     with pytest.raises(
-        ValueError, match="must be those of the fit, in their order: c0, c1, c2, got c2, c1, c0"
+        ValueError, match="must be those of the fit, in the same order: c0, c1, c2, got c2, c1, c0"
     ):
         made.predict(source)
 
@@ -163,7 +163,7 @@ def test_sources_of_other_kinds():
     assert np.array_equal(found.predict(ArraySource(ROWS)), expected.predict(ROWS))
     own = mixture(method="em").fit(SequentialSource(ROWS))
     assert np.allclose(own.means_, mixture(method="em").fit(ROWS).means_, rtol=1e-9)
-    with pytest.raises(ValueError, match="to the source, not beside it"):
+    with pytest.raises(ValueError, match="to the source, not as a separate argument"):
         mixture().fit(ArraySource(ROWS), sample_weight=WEIGHT)
     with pytest.raises(TypeError, match="got word counts or tokens"):
         mixture().fit(CountSource(sp.csr_array([[1, 2], [3, 4]])))

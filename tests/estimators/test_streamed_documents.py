@@ -147,7 +147,7 @@ def test_weights_of_documents_of_a_file():
 )
 def test_tokens_cannot_be_drawn_from_a_file(options):
     with pytest.raises(
-        ValueError, match=r"X can only be read in order, and .* draws tokens by number: use em"
+        ValueError, match=r"X can only be read in order, and .* draws tokens by index: use em"
     ):
         fit(CsrDocuments(corpus()), **options)
 
@@ -162,7 +162,7 @@ def test_bad_files(tmp_path):
     with pytest.raises(ValueError, match="at least one token in a document of positive weight"):
         fit(CsrDocuments(sp.csr_array((4, 3))))
     model = fit(corpus())
-    with pytest.raises(ValueError, match="X must have the 40 words that the model was fitted to, got 12"):
+    with pytest.raises(ValueError, match="X must have the 40 words that the model was fitted with, got 12"):
         model.transform(CsrDocuments(corpus(n_words=12)))
     with pytest.raises(ValueError, match=r"sample_weight must have shape \(700,\)"):
         fit(CsrDocuments(corpus()), sample_weight=[1.0])
@@ -271,12 +271,12 @@ def test_new_words_with_names(tmp_path):
     assert again.components_.shape == (3, 42)
     for words, match in (
         (2, "words must be names"),
-        (["fish"], "words must be new and different, got 'fish'"),
+        (["fish"], "words must be new and distinct, got 'fish'"),
         (["a", "a"], "got 'a'"),
         ("salt", "words must be a positive number or a list of words"),
         ([], "words must be a positive number"),
     ):
         with pytest.raises(ValueError, match=match):
             model.add_words(words)
-    with pytest.raises(ValueError, match="beta must be a number where words are added"):
+    with pytest.raises(ValueError, match="beta must be a number if words are added"):
         fit(corpus(), beta=np.full(40, 0.1)).add_words(1)

@@ -116,7 +116,7 @@ def test_another_number_of_words_is_refused(tmp_path, wrap):
         other = sp.csr_array((X.data, X.indices % 49, X.indptr), shape=(100, n_words))
         if n_words > 49:
             other = sp.csr_array((X.data, X.indices, X.indptr), shape=(100, n_words))
-        with pytest.raises(ValueError, match="is of another run: its data is"):
+        with pytest.raises(ValueError, match="belongs to another run: its data is"):
             fit(wrap(other), method="em", checkpoint=tmp_path, resume=True)
 
 

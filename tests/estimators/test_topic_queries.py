@@ -83,7 +83,7 @@ def test_perplexity(counts, model):
     assert model.perplexity(counts, random_state=5) == model.perplexity(counts, random_state=5)
 
 
-@pytest.mark.filterwarnings("ignore:The fit did not come to rest")
+@pytest.mark.filterwarnings("ignore:The fit did not converge")
 def test_perplexity_falls_with_the_fit(counts):
     found = [swiftem.PLSA(3, random_state=0, max_iter=n).fit(counts).perplexity(counts) for n in (1, 5, 50)]
     assert found == sorted(found, reverse=True)

@@ -96,7 +96,7 @@ def test_a_row_is_what_run_gives_with_the_papers_steps(name, method):
 def test_progress_names_every_job_and_ends_at_one():
     told = []
     gmm_precision(n=50, epochs=2, runs=2, progress=lambda doing, share: told.append((doing, share)))
-    assert {doing for doing, _ in told} == {"EM until it rests", *METHODS}
+    assert {doing for doing, _ in told} == {"EM until convergence", *METHODS}
     shares = [share for _, share in told]
     assert shares == sorted(shares)
     assert (shares[0], shares[-1]) == (0.0, pytest.approx(1.0))
@@ -118,7 +118,7 @@ def test_ctrl_c_keeps_complete_curves_only(ctrl_c):
 def test_ctrl_c_before_the_first_curve_leaves_no_rows(where, monkeypatch, ctrl_c):
     if where == "compiling":
         monkeypatch.setattr(module, "warm_up", lambda *args: signal.raise_signal(signal.SIGINT))
-    experiment = gmm_precision(n=80, epochs=4, runs=1, progress=ctrl_c("EM until it rests"))
+    experiment = gmm_precision(n=80, epochs=4, runs=1, progress=ctrl_c("EM until convergence"))
     assert (experiment.interrupted, experiment.rows) == (True, ())
     assert "samples" in experiment.settings
 
@@ -127,8 +127,8 @@ def test_a_reference_that_still_moves_is_mentioned(monkeypatch):
     assert "caution" not in gmm_precision(n=40, epochs=1, runs=1).settings
     monkeypatch.setattr(gmm, "MOST_PASSES", 3)
     settings = gmm_precision(n=40, epochs=1, runs=1).settings
-    assert settings["caution"] == "EM still moved after 3 passes: errors are not exact"
-    assert settings["passes of EM to its rest"] == "3"
+    assert settings["caution"] == "EM had not converged in 3 passes: errors are not exact"
+    assert settings["passes of EM to convergence"] == "3"
 
 
 def test_settings_tell_what_was_set():
@@ -136,7 +136,7 @@ def test_settings_tell_what_was_set():
     assert "n = 1,234" in settings["samples"]
     assert settings["runs"].startswith("2, ")
     assert "seed 17" in settings["runs"]
-    assert " to " in settings["passes of EM to its rest"]
+    assert " to " in settings["passes of EM to convergence"]
 
 
 @pytest.mark.parametrize(

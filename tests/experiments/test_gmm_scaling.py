@@ -234,7 +234,9 @@ def test_progress_ends_at_one():
 def test_a_reference_that_still_moves_is_mentioned(monkeypatch):
     monkeypatch.setattr(gmm, "MOST_PASSES", 3)
     settings = gmm_scaling(sizes=[60], runs=2, settings=["known"]).settings
-    assert settings["caution"] == "EM still moved when it was stopped, in 2 samples: μ* is not exact there"
+    assert (
+        settings["caution"] == "EM had not converged when it was stopped, in 2 samples: μ* is inexact there"
+    )
 
 
 @pytest.mark.parametrize(

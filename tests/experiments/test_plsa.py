@@ -190,7 +190,7 @@ def test_corpora_are_called_by_their_files(tmp_path):
         (None, "but does not exist"),
         (b"", "must have at least one document, got an empty file"),
         (b"apple\n\xff\n", "the byte 0xff in line 2"),
-        (b"the and of\n1998\n", "at least one word of three letters that is no stop word"),
+        (b"the and of\n1998\n", "at least one word of three letters that is not a stop word"),
         (b"apple pear\n", "must have at least n_topics=10 tokens, got 2"),
     ],
     ids=["missing", "empty", "not UTF-8", "no words", "too few"],

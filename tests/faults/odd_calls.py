@@ -10,8 +10,7 @@ import numpy as np
 from faults.odd_arguments import Draw, Named, counts, length_of, number, rows, weights
 
 import swiftem
-from swiftem import data, methods, models, schedules
-from swiftem.posterior import posterior
+from swiftem import data, methods, models, posterior, schedules
 
 KINDS = ("full", "tied", "diag", "spherical")
 NAMES = ("auto", "em", "sem", "iem", "sem-vr", "fiem")

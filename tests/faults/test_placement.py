@@ -19,8 +19,7 @@ from placement import KERNELS, Call, recorded_calls, results
 
 import swiftem
 import swiftem.engine.numba
-from swiftem import models
-from swiftem.posterior import posterior
+from swiftem import models, posterior
 
 GAPS = [[8 * gap] for gap in range(0, 65, 4)] + [[0, 8, 200], [504, 16]]
 ALL_GAPS = [[8 * gap] for gap in range(65)] + [[0, 8, 200], [504, 16], [24, 0, 0, 128]]

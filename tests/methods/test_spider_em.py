@@ -214,10 +214,10 @@ def test_what_is_derived_declares_for_itself():
 @pytest.mark.parametrize(
     ("options", "match"),
     [
-        ({"update": Update()}, "update of damped must speak of a memory where the method remembers"),
+        ({"update": Update()}, "update of damped must use a memory if the method remembers"),
         (
             {"update": Update("memory", "memory", "drawn")},
-            "update of damped must renew by others where the method has two index streams",
+            "update of damped must renew by others if the method has two index streams",
         ),
     ],
     ids=["memory", "streams"],
@@ -235,9 +235,9 @@ def test_bad_updates():
         Update(reference="old")
     with pytest.raises(ValueError, match="correction must be finite"):
         Update(correction=float("nan"))
-    with pytest.raises(ValueError, match="centre must be 'proxy' where reference is 'previous'"):
+    with pytest.raises(ValueError, match="centre must be 'proxy' if reference is 'previous'"):
         Update(reference="previous", centre="anchor")
-    with pytest.raises(ValueError, match="renewed_by must be 'none' where reference is 'anchor'"):
+    with pytest.raises(ValueError, match="renewed_by must be 'none' if reference is 'anchor'"):
         Update(reference="anchor", centre="anchor", renewed_by="other")
 
 

@@ -9,11 +9,10 @@ from sklearn.mixture import GaussianMixture
 from sklearn.mixture._gaussian_mixture import _estimate_log_gaussian_prob
 
 import swiftem
-from swiftem import methods, models
+from swiftem import methods, models, posterior
 from swiftem.data import ArraySource, as_source
 from swiftem.engine.expectation import Expectation
 from swiftem.models.covariance import COVARIANCES
-from swiftem.posterior import posterior
 from swiftem.testing.compare import flatten
 
 RNG = np.random.default_rng(3)

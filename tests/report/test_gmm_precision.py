@@ -80,7 +80,7 @@ def test_a_small_gain_is_not_called_one(check):
     ends = {**AS_IN_THE_PAPER, "em": 1e-6, "sem": 1e-6, "iem": 1e-6, "sem-vr": 0.7e-6, "fiem": 0.7e-6}
     section = check(precision_section(experiment(ends)))
     assert (
-        "In the one run the larger of sEM-VR and fiEM is at least 1.4 times smaller"
+        "In the only run the larger of sEM-VR and fiEM is at least 1.4 times smaller"
         in section.findings[0].words
     )
     assert section.pictures[0].title.endswith("no gain from variance reduction")
@@ -127,18 +127,18 @@ def test_the_table_has_medians_and_the_last_epoch(check):
         "10",
         "20",
         "30",
-        "passes in all",
-        "seconds in all",
+        "total passes",
+        "total seconds",
     ]
     assert table.rows[-3][:2] == ["30", "2.0·10⁻³"]
-    assert table.rows[-2] == ["passes in all", "31", "31", "31", "91", "61", "61"]
+    assert table.rows[-2] == ["total passes", "31", "31", "31", "91", "61", "61"]
 
 
 def test_an_incomplete_last_run_is_left_out(check):
     part = {m: AS_IN_THE_PAPER[m] for m in ("em", "sem")}
     section = check(precision_section(experiment(AS_IN_THE_PAPER, part, interrupted=True)))
     assert verdicts(section)[:2] == ["agrees", "agrees"]
-    assert "In the one run" in section.findings[0].words
+    assert "In the only run" in section.findings[0].words
     assert section.interrupted
 
 

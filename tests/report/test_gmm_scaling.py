@@ -111,11 +111,11 @@ def test_the_authors_log_agrees_within_a_factor_of_two(factor, verdict, check):
 def test_beside_the_log_a_run_that_was_given_up_disagrees(check):
     found = check(section(authors(fiem=nan)))
     assert verdicts(found) == ["disagrees"]
-    assert "In 2 of 8 cases a run did not come below it." in found.findings[0].words
+    assert "In 2 of 8 cases a run did not fall below it." in found.findings[0].words
     assert found.tables[0].rows[3] == ["fiEM, n = 1,000", "642", "not reached", "not reached"]
     found = check(section(authors(nan)))
     assert verdicts(found) == ["disagrees"]
-    assert found.findings[0].words == "None of our runs came below 10⁻³."
+    assert found.findings[0].words == "None of our runs fell below 10⁻³."
 
 
 def test_first_and_for_good_stand_beside_the_log(check):

@@ -63,7 +63,7 @@ def test_the_curve_is_the_mean_log_likelihood_against_passes():
 
 def test_a_stochastic_start_is_told_apart_and_shaded():
     axes = draw_history(moments("sem", [1]) + moments("sem-vr", [4, 7]))
-    assert labels(axes) == ["sEM, to begin with", "sEM-VR"]
+    assert labels(axes) == ["sEM, at first", "sEM-VR"]
     assert colours(axes) == [STYLES["sem"].colour, STYLES["sem-vr"].colour]
     np.testing.assert_array_equal(axes.lines[1].get_xdata(), [1, 4, 7])  # goes on where sem ended
     (shade,) = axes.patches
@@ -95,7 +95,7 @@ def test_counts_of_rejected_steps_start_anew_with_a_method():
 def test_several_fits_on_the_same_axes_have_one_legend_entry_each():
     axes = draw_history(moments("sem", [1]) + moments("sem-vr", [4]))
     draw_history(moments("sem", [1]) + moments("fiem", [3]), axes)
-    assert labels(axes) == ["sEM, to begin with", "sEM-VR", "fiEM"]
+    assert labels(axes) == ["sEM, at first", "sEM-VR", "fiEM"]
 
 
 def test_a_model_that_was_given_has_nothing_to_show_and_says_so():
@@ -205,7 +205,7 @@ def test_one_line_a_kind_and_the_best_marked():
     np.testing.assert_array_equal(axes.lines[0].get_xydata(), [[1, 5], [2, 3], [4, 4]])
     np.testing.assert_array_equal(axes.lines[-1].get_xydata(), [[2, 3]])
     assert axes.texts[0].get_text() == "best: full, 2"
-    assert axes.get_ylabel() == "BIC (the lower the better)"
+    assert axes.get_ylabel() == "BIC (lower is better)"
 
 
 # --- what they need ---

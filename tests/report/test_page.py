@@ -145,8 +145,7 @@ def test_everything_is_told(whole):
 def test_the_summary_counts_the_verdicts(whole):
     text = " ".join(Reader(whole).text)
     assert (
-        "Of 4 claims of the paper that were checked, 2 agree with what was measured and 2 do not; what"
-        in text
+        "Of 4 claims of the paper that were checked, 2 agree with the measurements and 2 do not; the" in text
     )
 
 
@@ -166,14 +165,14 @@ def test_markup_in_names_is_shown_as_text():
 
 
 def test_an_interruption_is_shown():
-    assert "Interrupted: shown is what was complete." in make(section(interrupted=True))
+    assert "Interrupted: only complete results are shown." in make(section(interrupted=True))
     assert "Interrupted" not in make(section())
 
 
 def test_a_section_without_anything():
     html = make(Section("toy", "A toy", "Nothing was done.", interrupted=True))
     Reader(html)
-    assert "Nothing was complete enough to be held against the paper." in html
+    assert "Nothing was complete enough to be compared with the paper." in html
     assert "beside this page" not in html  # there is no file
     assert "Settings" not in html
 

@@ -56,7 +56,7 @@ def test_what_the_paper_says_agrees(check):
     cost = found.findings[4].words
     assert "at n = 1,000: with δ = ε = 1 the theorem's γ is 1.0·10⁻⁷" in cost
     assert "90,000 times as large" in cost or "100,000 times as large" in cost
-    assert "γ is 1.0·10⁻¹⁷ (1.0·10⁻¹² where the constants are estimates" in cost
+    assert "γ is 1.0·10⁻¹⁷ (1.0·10⁻¹² if the constants are estimates" in cost
     assert "100 years" in cost or "200 years" in cost
     assert [picture.name for picture in found.pictures] == ["theory"]
     assert len(found.tables) == 3
@@ -107,7 +107,7 @@ def test_the_propositions_rate_goes_with_its_step(power, verdict):
 
 def test_nothing_is_asserted_of_runs_that_left(check):
     found = check(section(rows(inside=False)))
-    assert "6 of 6 runs may have left the set where the theorem speaks: no verdict" in found.findings[0].words
+    assert "6 of 6 runs may have left the theorem's set: no verdict" in found.findings[0].words
 
 
 def test_estimates_are_called_so():

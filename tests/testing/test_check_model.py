@@ -147,5 +147,5 @@ def test_what_is_slightly_off_shows_where_em_comes_to_rest():
     rest = swiftem.run(ExponentialMixture(), Y, methods.EM(), theta0=start, n_iter=500).theta
     check_model(Broken(), Y, theta0=rest)
     for how in ("penalty of the wrong sign", "no penalty", "loglik with a term too many"):
-        with pytest.raises(AssertionError, match="comes to rest"):
+        with pytest.raises(AssertionError, match="where EM converges"):
             check_model(Broken(how=how), Y, theta0=rest)

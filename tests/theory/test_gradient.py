@@ -221,10 +221,15 @@ def test_a_matrix_that_would_fill_the_memory_is_refused():
     ("model", "data", "s", "message"),
     [
         (CASES["two"].model, CASES["two"].data, np.zeros(2), r"^s must have shape \(3,\), .* or \(4,\)"),
-        (CASES["two"].model, CASES["two"].data, [1.5, 0.0, 0.0], r"^s must lie where the M-step exists"),
+        (CASES["two"].model, CASES["two"].data, [1.5, 0.0, 0.0], r"^s must lie in the domain of the M-step"),
         (CASES["two"].model, CASES["two"].data, [0.5, 0.6, 0.0, 0.0], r"^s must have weights that sum to 1"),
         (CASES["two"].model, CASES["two"].data, [np.nan, 0.6, 0.0], r"^s must be finite"),
-        (CASES["topics"].model, CASES["topics"].data, np.full(20, -1.0), r"^s must lie where .*α'"),
+        (
+            CASES["topics"].model,
+            CASES["topics"].data,
+            np.full(20, -1.0),
+            r"^s must lie in the domain of .*α'",
+        ),
         (models.GaussianMixtureModel(2, covariance="full"), np.eye(3), np.zeros(3), r"^model must be"),
     ],
 )

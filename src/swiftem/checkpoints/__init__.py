@@ -1,4 +1,4 @@
-"""Runs that survive: where a run stands, kept in a folder, so that a killed one goes on exactly there."""
+"""Checkpoints: the state of a run in a folder, from which a killed run resumes exactly."""
 
 from swiftem.checkpoints.run_checkpoint import NoCheckpoint, RunCheckpoint, kept_seed, open_checkpoint
 from swiftem.checkpoints.store import Store

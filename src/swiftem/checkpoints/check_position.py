@@ -1,4 +1,4 @@
-"""Whether what a checkpoint holds fits the run that is to go on from it: compiled code trusts shapes."""
+"""Checks that the content of a checkpoint matches the run to resume: compiled code trusts shapes."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from swiftem._typing import Theta
 from swiftem.checkpoints.run_checkpoint import Position
 from swiftem.data.draws import Entropy
 from swiftem.data.source import Source
+from swiftem.data.units.unit_source import UnitSource
 from swiftem.methods.method import Method
 from swiftem.models.components import BoundComponents
 from swiftem.models.gaussian_mixture import BoundGaussianMixture
@@ -20,56 +21,58 @@ from swiftem.result import State
 __all__ = ["check_form", "check_position"]
 
 OURS = ("swiftem.models.", "swiftem.methods.")
-"""Modules of whose types every value has the same shapes; those of others may do as they like."""
+"""Modules whose types have fixed shapes; values of other types may vary."""
 
 
 def check_position(
     at: Position, model: BoundModel, method: Method, source: Source, theta: Theta, entropy: Entropy
 ) -> None:
-    """Raise ValueError or TypeError unless the run can go on from ``at``.
+    """Raise ValueError or TypeError unless the run can resume from ``at``.
 
     Parameters
     ----------
     at : Position
-        As it was read.
+        As read from the checkpoint.
     model, method, source, entropy
-        Of the run.
+        Those of the run.
     theta : NamedTuple
-        Parameters of the right form: those that the run was given to start from, or drew.
+        Parameters of the right form: given or drawn as the start of the run.
     """
     state = at.state
     if not isinstance(state, State) or (state.name, state.n) != (method.name, source.n):
         raise ValueError(f"it is not of {method.name} on {source.n} samples")
     if not np.array_equal(state.entropy, entropy):
-        raise ValueError("its seed is another")
+        raise ValueError("its seed differs")
     numbers = (state.k, state.evaluations, state.rejected)
     if not all(type(number) is int and number >= 0 for number in numbers) or type(at.recorded) is not int:
-        raise ValueError("its counts are no counts")
+        raise ValueError("its counts are invalid")
     check_form("theta", at.theta, theta)
     model.unpack(at.s)
     if at.s.dtype != np.float64 or at.s.ndim != 1:
-        raise ValueError("s is of another form")
+        raise ValueError("s has a different form")
     memory: Any = getattr(state.method, "memory", None)
     if method.remembers:
-        rows = _row_length(model)
+        rows = None if isinstance(source, UnitSource) else _row_length(model)
         if np.shape(memory)[:1] != (source.n,) or rows not in (None, np.shape(memory)[-1]):
-            raise ValueError("the memory is of another size")
+            raise ValueError("the memory has a different size")
     check_form("the method's state", state.method, method.init(theta, at.s, memory))
 
 
 def _row_length(model: BoundModel) -> int | None:
-    """Return how many numbers are remembered of a sample, None where only an E-step could tell."""
-    if isinstance(model, BoundComponents | BoundGaussianMixture):
+    """Return how many numbers per sample a memory has, None if only an E-step can tell."""
+    if isinstance(model, BoundComponents):
+        return model.row_length
+    if isinstance(model, BoundGaussianMixture):
         return model.model.n_components
     return model.model.n_topics if isinstance(model, BoundPLSA) else None
 
 
 def check_form(name: str, value: Any, like: Any) -> None:
-    """Raise TypeError unless a value has the type, and its arrays the shapes, that another has.
+    """Raise TypeError unless two values have the same type, and their arrays the same shapes.
 
     >>> check_form("s", np.zeros(3), np.ones(2))
     Traceback (most recent call last):
-    TypeError: s is of another form
+    TypeError: s has a different form
     """
     same = type(value) is type(like)
     if isinstance(like, tuple) and type(like).__module__.startswith(OURS):
@@ -85,4 +88,4 @@ def check_form(name: str, value: Any, like: Any) -> None:
     elif not isinstance(like, tuple):  # a number may be Python's or NumPy's
         same = True
     if not same:
-        raise TypeError(f"{name} is of another form")
+        raise TypeError(f"{name} has a different form")

@@ -1,4 +1,4 @@
-"""What a run is, in a form that can be compared with another process's."""
+"""Description of a run that can be compared between processes."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from swiftem.engine.threads import get_threads
 __all__ = ["VERSIONS", "describe", "digest", "environment", "versions", "without_code"]
 
 VERSIONS = ("swiftem", "numpy", "numba", "python")
-"""What must be the same for a run to go on to the last bit."""
+"""Packages whose versions must agree for a run to resume with the same bits."""
 DEEPEST = 8
 
 
 def describe(value: Any, depth: int = 0) -> Any:
-    """Return what JSON can hold of a model, a method or their hyper-parameters: equal where these are.
+    """Return a JSON value for a model, a method or their hyper-parameters: equal if these are equal.
 
-    Dataclasses are told by type and fields, arrays by a hash, functions by name, code, defaults and what
-    they enclose. Of other objects only the type is known. Numbers of NumPy are as good as Python's.
+    Dataclasses are identified by type and fields, arrays by a hash, functions by name, code, defaults and
+    closures. Of other objects only the type is used. NumPy's numbers are equal to Python's.
 
     >>> from swiftem import methods
     >>> describe(methods.OnlineEM(step_size=0.5))["batch_size"]
@@ -48,7 +48,7 @@ def describe(value: Any, depth: int = 0) -> Any:
         return f"array {value.dtype.str} {value.shape} {digest(value)}"
     if isinstance(value, tuple | list):
         return [describe(part, depth + 1) for part in value]
-    if isinstance(value, set | frozenset):  # their order is another in each process
+    if isinstance(value, set | frozenset):  # their order differs between processes
         return {"set": sorted((describe(part, depth + 1) for part in value), key=json.dumps)}
     if isinstance(value, dict):
         return {str(key): describe(part, depth + 1) for key, part in value.items()}
@@ -62,7 +62,7 @@ def describe(value: Any, depth: int = 0) -> Any:
         return {"is": name, "with": describe((value.func, value.args, value.keywords), depth + 1)}
     if isinstance(value, MethodType):
         return {"is": name, "with": describe((value.__self__, value.__func__), depth + 1)}
-    function = getattr(value, "py_func", value)  # Numba's functions have Python's inside
+    function = getattr(value, "py_func", value)  # Numba's functions wrap Python's
     code = getattr(function, "__code__", None)
     if isinstance(code, CodeType):
         cells = [_content(cell) for cell in getattr(function, "__closure__", None) or ()]
@@ -80,13 +80,13 @@ def _content(cell: Any) -> Any:
 
 
 def _code(code: CodeType) -> str:
-    """Return a hash of what a function does; lines and files do not matter."""
+    """Return a hash of a function's code; lines and files do not matter."""
     parts = (_constant(code.co_consts), code.co_names)
     return hashlib.blake2b(code.co_code + repr(parts).encode(), digest_size=8).hexdigest()
 
 
 def _constant(value: Any) -> Any:
-    """Return a constant of a function as something whose repr is the same in every process."""
+    """Return a constant of a function in a form whose repr is the same in every process."""
     if isinstance(value, CodeType):
         return _code(value)
     if isinstance(value, tuple):
@@ -97,7 +97,7 @@ def _constant(value: Any) -> Any:
 
 
 def without_code(described: Any) -> Any:
-    """Return a description without the code of functions, which another version of Python compiles otherwise.
+    """Return a description without the code of functions, which differs between versions of Python.
 
     >>> without_code({"is": "module.f", "code": "0123", "with": [1]})
     {'is': 'module.f', 'with': [1]}
@@ -113,7 +113,7 @@ def without_code(described: Any) -> Any:
 
 
 def digest(*values: Any) -> str:
-    """Return a hash of nested tuples of arrays and numbers, types and shapes included.
+    """Return a hash of nested tuples of arrays and numbers, including types and shapes.
 
     >>> digest(np.zeros(2)) == digest(np.zeros(2, dtype=np.float32))
     False
@@ -147,7 +147,7 @@ def environment() -> dict[str, Any]:
 
 
 def versions(*packages: str) -> dict[str, Any]:
-    """Return the versions of packages, as they are installed.
+    """Return the installed versions of packages.
 
     >>> versions("no such package")
     {'no such package': 'not installed'}

@@ -1,4 +1,4 @@
-"""One run to a folder."""
+"""A lock: one run per folder."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ __all__ = ["Lock"]
 
 
 class Lock:
-    """A lock on a folder that ends with the process that holds it, however that ends.
+    """A lock on a folder that ends with its process, however that ends.
 
     Parameters
     ----------
     folder : Path
-        It must exist; the file ``lock`` in it is made where it is missing.
+        It must exist; the file ``lock`` in it is created if it is missing.
 
     Raises
     ------
     ValueError
-        Where another run has it.
+        If another run has the lock.
 
     Examples
     --------
@@ -46,13 +46,13 @@ class Lock:
             who = f", process {holder}," if holder.isdigit() else ""
             raise ValueError(
                 f"checkpoint={str(folder)!r} is in use: another run{who} writes to it. "
-                "Wait for its end, or name another folder."
+                "Wait until it ends, or use another folder."
             ) from None
         os.ftruncate(self._handle, 0)
         os.pwrite(self._handle, str(os.getpid()).encode(), 0)
 
     def release(self) -> None:
-        """Let go of the folder."""
+        """Release the folder."""
         if self._handle is not None:
             os.close(self._handle)
             self._handle = None

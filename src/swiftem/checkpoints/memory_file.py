@@ -1,4 +1,4 @@
-"""The memory of iem and fiem on disk: in one of two files, written in turns."""
+"""The memory of iem and fiem on disk: in two files, written in turns."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from swiftem.files.durable import open_plain, read_into, write_all
 __all__ = ["MemoryFile", "MemoryPlace"]
 
 PIECE, BLOCK = 1 << 22, 1 << 18
-"""Bytes that are written at once, and those that are read for a checksum: few enough for the cache."""
+"""Bytes written at once, and bytes read at once for a checksum: few enough for the cache."""
 
 
 Allocate = Callable[..., NDArray[Any]]
 
 
 class MemoryPlace(NamedTuple):
-    """Where a memory is: all that :meth:`MemoryFile.read` needs.
+    """Location of a memory: everything that :meth:`MemoryFile.read` needs.
 
     Attributes
     ----------
@@ -33,7 +33,7 @@ class MemoryPlace(NamedTuple):
     shape, dtype : tuple of int and str
         Of the array.
     checksum : int
-        CRC-32 of the file; -1 where it is not known yet.
+        CRC-32 of the file; -1 if it is not yet known.
     """
 
     slot: int
@@ -43,16 +43,16 @@ class MemoryPlace(NamedTuple):
 
 
 class MemoryFile:
-    """Keeps a memory (n, R) that changes from one checkpoint to the next.
+    """Stores a memory (n, R) that changes from one checkpoint to the next.
 
-    The file of the last place is never written to: whenever a process is killed, the last place can be read.
+    The file of the last place is never written to: if the process is killed, the last place can be read.
 
     Parameters
     ----------
     folder : Path
-        Where the files are.
+        Folder of the files.
     place : MemoryPlace, optional
-        Where the memory was left.
+        Location of the last memory.
     """
 
     def __init__(self, folder: Path, place: MemoryPlace | None = None) -> None:
@@ -60,9 +60,9 @@ class MemoryFile:
         self._next = place
 
     def reserve(self, size: int) -> None:
-        """Fill the file that comes next with so many zeros, if it is new; another thread may do this.
+        """Fill the next file with this many zeros, if it is new; another thread may do this.
 
-        Pages that the system has never given out before take ten times as long to write as others do.
+        Writing new pages takes the system ten times as long as overwriting.
         """
         path = self._folder / f"memory-{self._other}"
         zeros = bytes(min(size, PIECE))
@@ -77,15 +77,15 @@ class MemoryFile:
 
     @property
     def _other(self) -> int:
-        """The slot that the last place is not in."""
+        """The slot that the last place does not use."""
         return 0 if self._place is None else 1 - self._place.slot
 
     def write(self, memory: NDArray[Any]) -> None:
-        """Hand the memory (n, R) as it is now to the system; :meth:`sync` makes it last."""
+        """Write the current memory (n, R) to the page cache; :meth:`sync` makes it durable."""
         slot = self._other
         handle = open_plain(self._folder / f"memory-{slot}", os.O_RDWR | os.O_CREAT)
         try:
-            # Written over in place: a file whose pages the system has already takes a tenth of the time.
+            # Overwritten in place: this takes a tenth of the time if the pages are already allocated.
             write_all(handle, np.ascontiguousarray(memory), 0)
             os.ftruncate(handle, memory.nbytes)
         finally:
@@ -93,7 +93,7 @@ class MemoryFile:
         self._next = MemoryPlace(slot, memory.shape, memory.dtype.str, -1)
 
     def sync(self) -> MemoryPlace:
-        """Bring what was written to the disk, and return where it is; another thread may do this."""
+        """Flush the written memory to disk, and return its location; another thread may do this."""
         assert self._next is not None, "write comes first"
         handle = open_plain(self._folder / f"memory-{self._next.slot}", os.O_RDONLY)
         try:
@@ -105,18 +105,18 @@ class MemoryFile:
         return place
 
     def read(self, allocate: Allocate = np.empty) -> NDArray[Any]:
-        """Return the memory at its place, in an array that ``allocate(shape, dtype)`` makes.
+        """Return the memory at its location, in an array made by ``allocate(shape, dtype)``.
 
-        ValueError where it is not as it was written.
+        Raises ValueError if it is not as it was written.
         """
         place = self._place
         assert place is not None, "there is no memory"
         name, dtype = f"memory-{place.slot}", np.dtype(place.dtype)
         handle = open_plain(self._folder / name, os.O_RDONLY)
         try:
-            # Before anything is allocated: the file says how much there is.
+            # Before anything is allocated: the file's length is checked.
             if os.fstat(handle).st_size != prod(place.shape) * dtype.itemsize:
-                raise ValueError(f"{name} is of another length than it should be")
+                raise ValueError(f"{name} has the wrong length")
             memory = allocate(place.shape, dtype)
             checksum = _read_memory(handle, memory)
         finally:
@@ -127,7 +127,7 @@ class MemoryFile:
 
 
 def _read_memory(handle: int, memory: NDArray[Any]) -> int:
-    """Fill an array from a file, and return the CRC-32 of what was read."""
+    """Fill an array from a file, and return the CRC-32 of the bytes read."""
     checksum = position = 0
     view = memory.reshape(-1).view(np.uint8).data
     while position < len(view):
@@ -141,7 +141,7 @@ def _read_memory(handle: int, memory: NDArray[Any]) -> int:
 
 
 def _checksum(handle: int) -> int:
-    """Return the CRC-32 of an open file: bytes that changed, or stand elsewhere, change it."""
+    """Return the CRC-32 of an open file: changed or moved bytes change it."""
     buffer = memoryview(bytearray(BLOCK))
     checksum = position = 0
     while got := read_into(handle, buffer, position):

@@ -12,25 +12,25 @@ from swiftem.files.durable import open_plain, read_into, write_all
 __all__ = ["Records"]
 
 HEAD = struct.Struct("<4sQ")
-"""Mark, and length of what follows."""
+"""Mark, and length of the content."""
 MARK = b"rec\n"
 
 
 class Records:
-    """Records in a file, of which the first ``length`` bytes count.
+    """Records in a file, of which the first ``length`` bytes are valid.
 
-    Who keeps ``length`` and ``checksum`` elsewhere, and only after :meth:`sync`, never sees a record that is
-    not whole: what a killed process left behind them is written over. The checksum is of all bytes that
-    count, so that a record that is missing, there twice or from another time is noticed.
+    If ``length`` and ``checksum`` are stored elsewhere, and only after :meth:`sync`, no incomplete record is
+    ever read: the remains of a killed process are overwritten. The checksum is of all valid bytes, so that a
+    record that is missing, duplicated or from another time is detected.
 
     Parameters
     ----------
     path : Path
-        The file; it is made where it is missing.
+        The file; it is created if it is missing.
     length : int
-        How much of it counts, from an earlier :meth:`append`.
+        Number of valid bytes, from an earlier :meth:`append`.
     checksum : int
-        CRC-32 of that, from then, too; of no record, any number that tells this file from others.
+        CRC-32 of these bytes; before the first record, any number that identifies this file.
 
     Examples
     --------
@@ -55,9 +55,9 @@ class Records:
         self.checksum = zlib.crc32(record, self.checksum)
 
     def read(self, first: int = 0) -> list[bytes]:
-        """Return all records that count; ValueError where they are not as they were written.
+        """Return all valid records; ValueError if they are not as they were written.
 
-        ``first`` is what ``checksum`` was when there was no record.
+        ``first`` is the value of ``checksum`` before the first record.
         """
         if os.fstat(self._handle).st_size < self.length:
             raise ValueError("it is shorter than it should be")
@@ -65,7 +65,7 @@ class Records:
         while position < self.length:
             head = self._read(HEAD.size, position)
             mark, length = HEAD.unpack(head)
-            # Of a damaged length no more than there is may be asked for.
+            # A damaged length must not lead to a larger allocation.
             if mark != MARK or length > self.length - position - HEAD.size:
                 raise ValueError("a record in it is damaged")
             content = self._read(length, position + HEAD.size)
@@ -83,7 +83,7 @@ class Records:
         return bytes(found)
 
     def sync(self) -> None:
-        """Bring what was appended to the disk."""
+        """Flush the appended records to disk."""
         os.fsync(self._handle)
 
     def close(self) -> None:

@@ -1,7 +1,7 @@
 """The checkpoints of one run of Algorithm 1.
 
-A checkpoint is a position, not a history: with θ, s and :class:`swiftem.result.State` everything else
-follows, as draws are a function of k. Only what was recorded grows, and it is appended, never written again.
+A checkpoint is a position, not a history: θ, s and :class:`swiftem.result.State` determine everything else,
+as draws are a function of k. Only the records grow; they are appended, never rewritten.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from swiftem.result import State
 __all__ = ["NoCheckpoint", "Position", "RunCheckpoint", "kept_seed", "open_checkpoint"]
 
 SELDOM = 20.0
-"""By default checkpoints are so many times what one takes apart, and at least a second."""
+"""By default, checkpoints are at least this multiple of their own duration apart, and at least a second."""
 
 
 class Position(NamedTuple):
-    """Where a run stands.
+    """The state of a run.
 
     Attributes
     ----------
@@ -45,7 +45,7 @@ class Position(NamedTuple):
     stopped : bool
         Whether a callback has ended the run.
     path : list
-        What was recorded; in the file it is apart from the rest.
+        The records; they have their own file.
     """
 
     theta: Theta
@@ -60,41 +60,41 @@ Check = Callable[[Position], None]
 
 
 class NoCheckpoint:
-    """What a run without checkpoints has in their place; :class:`RunCheckpoint` answers the same calls."""
+    """Stands in for :class:`RunCheckpoint`, with the same interface, if there are no checkpoints."""
 
     def load(self, check: Check = lambda position: None) -> Position | None:
-        """Return where the run in the folder stands, or None where it is to begin.
+        """Return the saved state of the run, or None if it starts from the beginning.
 
-        ``check`` raises an error where the run cannot go on from there.
+        ``check`` raises an error if the run cannot resume from there.
         """
         return None
 
     def begin(self, state: Any) -> None:
-        """Take note of the method's state before the first iteration."""
+        """Prepare for the method's state before the first iteration."""
 
     def next(self, k: int, stop: int) -> int:
-        """Return the k at which a run that stands at ``k`` has to halt, at most ``stop``."""
+        """Return the k at which a run at ``k`` must pause for a checkpoint, at most ``stop``."""
         return stop
 
     def is_due(self, k: int) -> bool:
-        """Tell whether it is time for a checkpoint."""
+        """Tell whether a checkpoint is due."""
         return False
 
     def save(self, position: Position) -> None:
         """Write a checkpoint."""
 
     def end(self, position: Callable[[], Position]) -> None:
-        """Write where the run ended."""
+        """Write the final state of the run."""
 
     def __enter__(self) -> NoCheckpoint:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        """Let go of the folder."""
+        """Release the folder."""
 
 
 class RunCheckpoint(NoCheckpoint):
-    """Checkpoints of a run in a store of its own.
+    """Checkpoints of a run in its own store.
 
     Parameters
     ----------
@@ -103,13 +103,13 @@ class RunCheckpoint(NoCheckpoint):
     every : int
         Iterations between checkpoints.
     is_exact : bool
-        Whether a checkpoint is written each time; otherwise only where it takes little of the run's time.
+        Whether every checkpoint is written; otherwise only if it takes a small share of the run's time.
     kept : Kept, optional
-        Where the run stood when it was left.
+        The last saved state of the run.
     extra : callable, optional
-        Returns what else to keep with each checkpoint, a nested structure.
+        Returns further content for each checkpoint, a nested structure.
     closes : bool
-        Whether the end of the run is that of the store.
+        Whether the store is closed at the end of the run.
     """
 
     def __init__(
@@ -122,11 +122,11 @@ class RunCheckpoint(NoCheckpoint):
         self._written = -1, 0, False
 
     def load(self, check: Check = lambda position: None) -> Position | None:
-        """Return where the run in the folder stands, or None where it is to begin.
+        """Return the saved state of the run, or None if it starts from the beginning.
 
-        ``check`` raises an error where the run cannot go on from there; it is told with the folder's name.
+        ``check`` raises an error if the run cannot resume from there; the message names the folder.
         """
-        kept, self._kept = self._kept, None  # a memory is large: it is the run's from now on
+        kept, self._kept = self._kept, None  # a memory is large: from now on only the run holds it
         if kept is None:
             return None
         with telling_damage(self._store.folder):
@@ -140,31 +140,31 @@ class RunCheckpoint(NoCheckpoint):
         return position
 
     def begin(self, state: Any) -> None:
-        """Make room for the memory."""
+        """Reserve space for the memory."""
         memory = _memory_of(state)
         if memory is not None and self._saved < 0:
             self._store.reserve(memory.nbytes)
 
     def next(self, k: int, stop: int) -> int:
-        """Return the k at which a run that stands at ``k`` has to halt, at most ``stop``."""
+        """Return the k at which a run at ``k`` must pause for a checkpoint, at most ``stop``."""
         return min(stop, (k // self._every + 1) * self._every)
 
     def is_due(self, k: int) -> bool:
-        """Tell whether it is time for a checkpoint."""
+        """Tell whether a checkpoint is due."""
         if k % self._every or k == self._saved:
             return False
         since = perf_counter() - self._when
         return self._is_exact or not (self._store.is_busy or since < max(1.0, SELDOM * self._store.seconds))
 
     def end(self, position: Callable[[], Position]) -> None:
-        """Write where the run ended, unless that is what was written last."""
+        """Write the final state of the run, unless it was written last."""
         ended = position()
         if (ended.state.k, len(ended.path), ended.stopped) != self._written:
             self._save(ended)
         self._store.wait()
 
     def save(self, position: Position) -> None:
-        """Write a checkpoint, and make room for the next."""
+        """Write a checkpoint, and reserve space for the next."""
         self._save(position)
         memory = _memory_of(position.state.method)
         if memory is not None:
@@ -186,21 +186,21 @@ class RunCheckpoint(NoCheckpoint):
         self._written = self._saved, self._in_file, position.stopped
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        """Let go of the folder."""
+        """Release the folder."""
         if self._closes:
             self._store.__exit__(kind)
 
 
 def _memory_of(state: Any) -> NDArray[Any] | None:
-    """Return the memory in a method's state, which goes into files of its own."""
+    """Return the memory in a method's state, which has its own files."""
     memory = getattr(state, "memory", None)
     return memory if isinstance(memory, np.ndarray) and memory.ndim == 2 else None
 
 
 def kept_seed(checkpoint: Any, resume: Resume, drawn: Entropy) -> Entropy:
-    """Return the seed's words of the run in the folder, where a run without a seed goes on; else ``drawn``.
+    """Return the seed's words from the folder, if a run without a seed resumes there; else ``drawn``.
 
-    A folder that cannot be read is no matter here: :func:`open_checkpoint` will say what is wrong with it.
+    A folder that cannot be read is ignored here: :func:`open_checkpoint` reports the error.
     """
     if not isinstance(checkpoint, str | Path) or resume is False:
         return drawn
@@ -217,22 +217,22 @@ def open_checkpoint(
     entropy: Entropy, start: Any, draws: Any, first: int, n_iter: Any, record_every: int, kernels: str,
     allocate: Allocate = np.empty,
 ) -> NoCheckpoint:  # fmt: skip
-    """Return the checkpoints of a run, or say why the folder cannot serve it.
+    """Return the checkpoints of a run, or raise an error if the folder cannot be used.
 
     Parameters
     ----------
     checkpoint : str, Path, NoCheckpoint or None
-        The folder, or what the caller has made of it.
+        The folder, or checkpoints opened by the caller.
     every, resume
-        As given to :func:`swiftem.run`.
+        As in :func:`swiftem.run`.
     model, method, source, entropy, draws, n_iter, record_every, kernels
-        What the run is.
+        Description of the run.
     start : tuple
-        What the run was given to start from.
+        The given start of the run.
     first : int
         Its first iteration.
     allocate : callable
-        Makes the array for a memory that is read: ``allocate(shape, dtype)``.
+        Allocates the array that a memory is read into: ``allocate(shape, dtype)``.
     """
     if isinstance(checkpoint, NoCheckpoint):
         return checkpoint
@@ -241,11 +241,11 @@ def open_checkpoint(
     if checkpoint is None:
         if every is not None or resume is not False:
             name = "resume" if every is None else "checkpoint_every"
-            raise ValueError(f"{name} needs checkpoint, the folder that checkpoints are written to.")
+            raise ValueError(f"{name} needs checkpoint, the folder for the checkpoints.")
         return NoCheckpoint()
     if not isinstance(checkpoint, str | Path):
         raise TypeError(f"checkpoint must be a folder, got {checkpoint!r}.")
-    # Draws from a seed are the same however far a run goes: it may then be made longer.
+    # Draws from a seed do not depend on the length of a run: it may be extended.
     is_fixed = draws is not None or not isinstance(n_iter, Integral)
     identity = {
         "kind": "run", "model": describe(model), "method": describe(method), "data": source.fingerprint(),

@@ -1,4 +1,4 @@
-"""One checkpoint in a file: a nested structure, and a head that says what belongs to it."""
+"""One checkpoint in a file: a nested structure, and a header with the locations of the other parts."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ __all__ = ["StateHead", "read_state", "write_state"]
 
 
 class StateHead(NamedTuple):
-    """What a state begins with.
+    """Header of a state.
 
     Attributes
     ----------
     run : str
-        Of which run it is: a state of another run is of no use.
+        Identifier of the run: a state of another run is not used.
     number : int
-        Checkpoints of that run so far, with this one.
+        Number of this checkpoint in the run.
     memory : MemoryPlace or None
-        Where the memory is.
+        Location of the memory.
     path : tuple of int
-        How many bytes of what was recorded count, and their checksum.
+        Number of valid bytes of the records, and their checksum.
     """
 
     run: str
@@ -37,7 +37,7 @@ class StateHead(NamedTuple):
 
 
 def write_state(path: Path, head: StateHead, content: bytes) -> None:
-    """Write a head and an encoded structure; what is in the head is known only when the rest is on the disk.
+    """Write a header and an encoded structure; the header is known only once the other parts are on disk.
 
     >>> import pathlib, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -50,7 +50,7 @@ def write_state(path: Path, head: StateHead, content: bytes) -> None:
 
 
 def read_state(path: Path) -> tuple[StateHead, Any]:
-    """Return head and structure; ValueError where the file holds something else or is damaged."""
+    """Return header and structure; ValueError if the file has other content or is damaged."""
     content = read_sealed(path)
     try:
         (length,) = LENGTH.unpack_from(content)

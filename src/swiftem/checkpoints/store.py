@@ -1,4 +1,4 @@
-"""A folder that holds where a run stands: opened by one process, written in the background."""
+"""The folder of a run's checkpoints: opened by one process, written in the background."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ log = logging.getLogger("swiftem")
 
 Resume = bool | Literal["auto"]
 BEGUN = "begun"
-"""File that says what the run is. It is written before anything is computed: a run that is killed in its
+"""File that describes the run. It is written before anything is computed: a run that is killed in its
 first pass has its seed, and two runs cannot begin in one folder."""
 STATES = ("state-0", "state-1")
-"""The last two checkpoints, written in turns: an atomic rename alone survives kills, the second one survives
-a disk that lies. Falling back loses work, never a bit."""
+"""The last two checkpoints, written in turns: an atomic rename alone is safe against kills, the second file
+also against a disk that does not flush. Falling back loses work, never a bit."""
 PATH = "path"
-"""What was recorded."""
+"""The records."""
 
 
 class Kept(NamedTuple):
-    """What a checkpoint holds: a nested structure, the memory where there is one, and the path so far."""
+    """Content of a checkpoint: a nested structure, the memory if there is one, and the path so far."""
 
     tree: Any
     memory: NDArray[Any] | None
@@ -58,20 +58,20 @@ class Store:
     Parameters
     ----------
     folder : Path
-        The folder; it is made where it is missing.
+        The folder; it is created if it is missing.
     identity : dict
-        What the run is, as JSON can hold it, by words that a sentence can use ("model", "method", "data").
-        Where the folder has a run, its identity must be the same.
+        Description of the run as JSON values, by names for messages ("model", "method", "data"). If the
+        folder has a run, its identity must be the same.
     resume : bool or "auto"
-        Whether to go on: True needs a run in the folder, False needs that there is none (who repeats a
-        command by habit must not lose a day), "auto", for scripts, takes both.
+        Whether to resume. True: there must be a run in the folder; False: there must be none (a repeated
+        command must not overwrite a day of work); "auto", for scripts: both are allowed.
     kept : tuple of str
-        Words of ``identity`` for which the run in the folder decides.
+        Names in ``identity`` whose values are taken from the folder.
 
     Attributes
     ----------
     identity : dict
-        As given, or as the folder has it.
+        As given, or from the folder.
     is_new : bool
         Whether there was no run in the folder.
 
@@ -113,7 +113,7 @@ class Store:
             self._lock = Lock(folder)
         try:
             has_state = any((folder / name).exists() for name in STATES)
-            # Of a run that was killed before its first checkpoint nothing is lost.
+            # A run that was killed before its first checkpoint has lost nothing.
             self.is_new = not (folder / BEGUN).exists() or (resume is False and not has_state)
             if self.is_new:
                 self._begin(identity | environment() | {"run": secrets.token_hex(8)}, has_state)
@@ -129,8 +129,8 @@ class Store:
     def _begin(self, identity: dict[str, Any], has_state: bool) -> None:
         if has_state:
             raise ValueError(
-                f"checkpoint={str(self.folder)!r} is damaged: it has states, but no file {BEGUN!r} that says "
-                "of what run. Name another folder."
+                f"checkpoint={str(self.folder)!r} is damaged: it has states, but no file {BEGUN!r} that "
+                "describes the run. Use another folder."
             )
         self.identity = identity
         with telling_where(self.folder, "cannot be written to"):
@@ -139,9 +139,7 @@ class Store:
     def _go_on(self, identity: dict[str, Any], resume: Resume, kept: tuple[str, ...]) -> None:
         where = f"checkpoint={str(self.folder)!r}"
         if resume is False:
-            raise ValueError(
-                f"{where} holds a run already: take resume=True to go on from it, or name another folder."
-            )
+            raise ValueError(f"{where} already has a run: use resume=True to resume it, or another folder.")
         try:
             with telling_where(self.folder, "cannot be read"):
                 found = decode(read_sealed(self.folder / BEGUN))
@@ -149,15 +147,15 @@ class Store:
                 raise ValueError("it is another file")
         except OtherFormatError as error:
             raise ValueError(
-                f"{where} was written by another version of swiftem: {error}. Name another folder."
+                f"{where} was written by another version of swiftem: {error}. Use another folder."
             ) from None
         except ValueError as error:
             raise ValueError(
-                f"{where} is damaged: {BEGUN!r} cannot be used, {error}. Name another folder."
+                f"{where} is damaged: {BEGUN!r} cannot be used, {error}. Use another folder."
             ) from None
         here = environment()
         others = [name for name in VERSIONS if found.get(name) != here[name]]
-        # Other minor versions of Python compile the same function to another code.
+        # Other minor versions of Python compile the same function to different code.
         is_other_python = _minor(found.get("python")) != _minor(here["python"])
         comparable: Callable[[Any], Any] = without_code if is_other_python else lambda value: value
         for name, value in identity.items():
@@ -165,7 +163,7 @@ class Store:
             if name not in kept and theirs != ours:
                 which, theirs, ours = _differing(name, theirs, ours)
                 raise ValueError(
-                    f"{where} is of another run: its {which} is {_short(theirs)}, "
+                    f"{where} belongs to another run: its {which} is {_short(theirs)}, "
                     f"that of this run is {_short(ours)}."
                 )
         if others:
@@ -175,16 +173,16 @@ class Store:
                 " The code of functions cannot be compared." if is_other_python else "",
             )  # fmt: skip
         if found.get("machine") != here["machine"]:
-            log.warning("%s is from another machine: results are the same to rounding only.", where)
+            log.warning("%s is from another machine: results are equal up to rounding only.", where)
         self.identity = found
 
     def load(self) -> Kept | None:
-        """Return the last checkpoint that is whole, or None where there is none yet.
+        """Return the last intact checkpoint, or None if there is none yet.
 
         Raises
         ------
         ValueError
-            Where there are checkpoints, and none of them can be read.
+            If there are checkpoints, but none of them can be read.
         """
         found: list[tuple[str, StateHead, Any]] = []
         reasons = []
@@ -194,7 +192,7 @@ class Store:
             try:
                 head, tree = read_state(self.folder / name)
                 if head.run != self.identity["run"]:
-                    raise ValueError("it is of another run")
+                    raise ValueError("it belongs to another run")
                 found.append((name, head, tree))
             except (ValueError, OSError) as error:
                 reasons.append(f"{name}: {_reason(error)}")
@@ -205,21 +203,21 @@ class Store:
                 kept = Kept(tree, of_memory, self._path(*head.path))
             except (ValueError, OSError) as error:
                 if isinstance(error, OSError) and error.errno is None:
-                    raise  # there is no room for the memory
+                    raise  # not enough memory
                 reasons.append(f"{name}: {_reason(error)}")
                 continue
             if reasons:
                 log.warning(
-                    "checkpoint=%r is damaged (%s): going on from the one before, which is whole.",
+                    "checkpoint=%r is damaged (%s): resuming from the previous one, which is intact.",
                     str(self.folder), "; ".join(reasons),
                 )  # fmt: skip
-            # The next one takes the place of the other, which is older or damaged.
+            # The next one replaces the other file, which is older or damaged.
             self._number, self._memory, self._path_end = head.number, memory, head.path
             return kept
         if reasons:
             raise ValueError(
-                f"checkpoint={str(self.folder)!r} is damaged ({'; '.join(reasons)}): there is nothing to go "
-                "on from. Name another folder to begin anew."
+                f"checkpoint={str(self.folder)!r} is damaged ({'; '.join(reasons)}): there is nothing to "
+                "resume from. Use another folder to start again."
             )
         return None
 
@@ -237,7 +235,7 @@ class Store:
             records.close()
 
     def reserve(self, size: int) -> None:
-        """Make room for the next memory, of so many bytes, in the background."""
+        """Reserve space for the next memory, of this many bytes, in the background."""
         self._room = self._submit(lambda: self._memory.reserve(size))
 
     def _submit(self, function: Callable[..., None], *arguments: Any) -> Future[None]:
@@ -251,24 +249,24 @@ class Store:
         return self._job is not None and not self._job.done()
 
     def save(self, tree: Any, *, memory: NDArray[Any] | None = None, path: list[Any] | None = None) -> None:
-        """Write a checkpoint: copied now, brought to the disk in the background.
+        """Write a checkpoint: copied now, flushed to disk in the background.
 
         A memory of 256 MB is copied to the system's page cache, in 30 ms; its checksum and ``fsync`` take 130
-        ms of another core. A buffer in between would take as long, and twice the memory.
+        ms on another core. A buffer in between would take as long, and double the memory.
 
         Parameters
         ----------
         tree : nested structure
-            What :func:`swiftem.checkpoints.tree.encode` takes.
+            A structure for :func:`swiftem.checkpoints.tree.encode`.
         memory : ndarray, shape (n, R), optional
-            The memory; it may be written to again when this returns.
+            The memory; it may be written to again after the call.
         path : list, optional
-            What was recorded since the last checkpoint.
+            The records since the last checkpoint.
 
         Raises
         ------
         OSError
-            Where this checkpoint or the one before cannot be written; the last one that could be is whole.
+            If this checkpoint or the previous one cannot be written; the last good one is intact.
         """
         self.wait()
         began = perf_counter()
@@ -283,7 +281,7 @@ class Store:
         self.seconds = perf_counter() - began
 
     def _write(self, content: bytes, records: list[bytes], with_memory: bool) -> None:
-        """Bring everything to the disk, the file that says where everything is last."""
+        """Flush everything to disk, the file with the locations last."""
         place: MemoryPlace | None = self._memory.sync() if with_memory else None
         end = self._path_end
         if records:
@@ -300,7 +298,7 @@ class Store:
         self._number, self._path_end = head.number, end
 
     def wait(self) -> None:
-        """Wait for the last checkpoint to be on the disk."""
+        """Wait until the last checkpoint is on disk."""
         job, self._job = self._job, None
         if job is not None:
             with self._whole():
@@ -311,7 +309,7 @@ class Store:
         return telling_where(self.folder, f"cannot be written to; {last}")
 
     def close(self) -> None:
-        """Wait, and let go of the folder."""
+        """Wait, and release the folder."""
         try:
             self.wait()
         finally:
@@ -325,7 +323,7 @@ class Store:
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is None:
             self.close()
-        else:  # what went wrong matters more than a checkpoint that could not be written
+        else:  # the first error matters more than a checkpoint that could not be written
             try:
                 self.close()
             except OSError as error:
@@ -333,7 +331,7 @@ class Store:
 
 
 def read_identity(folder: Path) -> dict[str, Any]:
-    """Return what the run in a folder is, as far as that can be read."""
+    """Return the description of the run in a folder, if it can be read."""
     try:
         found = decode(read_sealed(folder / BEGUN))
     except (OSError, ValueError):
@@ -342,13 +340,13 @@ def read_identity(folder: Path) -> dict[str, Any]:
 
 
 def _reason(error: Exception) -> str:
-    """Return what was wrong with a file, as part of a sentence."""
+    """Return an error of a file as part of a sentence."""
     text = error.strerror or str(error) if isinstance(error, OSError) else str(error)
     return text[:1].lower() + text[1:]
 
 
 def _minor(version: Any) -> list[str]:
-    """Return major and minor version of a version's text."""
+    """Return the major and minor version of a version text."""
     return str(version).split(".")[:2]
 
 
@@ -357,7 +355,7 @@ def _versions(of: dict[str, Any], names: list[str]) -> str:
 
 
 def _differing(name: str, theirs: Any, ours: Any) -> tuple[str, Any, Any]:
-    """Return what two runs differ in: of an estimator's parameters the first one, by its own name.
+    """Return the difference of two runs: for an estimator's parameters the first one, by its name.
 
     >>> _differing("parameters", {"tol": 0.1, "n_init": 1}, {"tol": 0.1, "n_init": 2})
     ('n_init', 1, 2)

@@ -25,9 +25,9 @@ def encode(value: Any, what: str = "value") -> bytes:
     Parameters
     ----------
     value : nested structure
-        What to keep. Types are kept, too: Python numbers, NumPy's, dtypes, memory orders, named tuples.
+        The content. Types are kept, too: Python numbers, NumPy's, dtypes, memory orders, named tuples.
     what : str
-        What it is, for the sentence that refuses a value of another type.
+        Its name in the error for a value of another type.
 
     Returns
     -------
@@ -50,12 +50,12 @@ def encode(value: Any, what: str = "value") -> bytes:
 
 
 def decode(content: bytes) -> Any:
-    """Return what :func:`encode` was given; nothing in ``content`` is executed or imported.
+    """Return the argument of :func:`encode`; nothing in ``content`` is executed or imported.
 
     Raises
     ------
     ValueError
-        Where the bytes are not what :func:`encode` makes, or name a type that is not there.
+        If the bytes are not from :func:`encode`, or name an unknown type.
     """
     view, parts, position = memoryview(content), [], 0
     try:
@@ -69,7 +69,7 @@ def decode(content: bytes) -> Any:
         return _from_json(json.loads(bytes(parts[0])), [read_array(part) for part in parts[1:]])
     except ValueError:
         raise
-    except Exception as error:  # bytes of another origin may break the reader in any way
+    except Exception as error:  # bytes of another origin may make the reader fail in any way
         raise ValueError(f"it cannot be read ({type(error).__name__})") from None
 
 
@@ -80,7 +80,7 @@ def _to_json(value: Any, arrays: list[NDArray[Any]], what: str) -> Any:
     if isinstance(value, np.ndarray | np.generic):
         array = np.asarray(value)
         if array.dtype.hasobject or array.dtype.names:
-            raise TypeError(f"{what} must hold numbers to be kept in a checkpoint, got dtype {array.dtype}.")
+            raise TypeError(f"{what} must hold numbers to be saved in a checkpoint, got dtype {array.dtype}.")
         arrays.append(array)
         return {"array" if isinstance(value, np.ndarray) else "number": len(arrays) - 1}
     if kind is Iterate:
@@ -99,7 +99,7 @@ def _to_json(value: Any, arrays: list[NDArray[Any]], what: str) -> Any:
     if kind is dict and all(type(key) is str for key in value):
         return {"dict": {key: _to_json(part, arrays, what) for key, part in value.items()}}
     raise TypeError(
-        f"{what} must be made of numbers, texts, arrays, tuples, lists and dicts to be kept in a checkpoint, "
+        f"{what} must be made of numbers, texts, arrays, tuples, lists and dicts in a checkpoint, "
         f"got {kind.__qualname__}."
     )
 
@@ -113,7 +113,7 @@ def _from_json(found: Any, arrays: list[NDArray[Any]]) -> Any:
     if "named" in found:
         kind = find_type(found["named"])
         if kind is None or tuple(kind._fields) != tuple(found["fields"]):
-            raise ValueError(f"the type {found['named']} in it is not there, or has other fields now")
+            raise ValueError(f"the type {found['named']} in it does not exist, or has other fields now")
         return kind(*(_from_json(part, arrays) for part in found["fields"].values()))
     ((tag, inside),) = found.items()
     if tag == "array":
@@ -129,9 +129,9 @@ def _from_json(found: Any, arrays: list[NDArray[Any]]) -> Any:
 
 
 def find_type(name: str) -> Any:
-    """Return the named tuple ``module:name`` of a module that has been imported, or None.
+    """Return the named tuple ``module:name`` of an imported module, or None.
 
-    Nothing is imported or called because a file says so.
+    Nothing is imported or called because of the content of a file.
 
     >>> find_type("swiftem.result:State").__name__
     'State'
@@ -141,7 +141,7 @@ def find_type(name: str) -> Any:
     module, _, path = name.partition(":")
     found: Any = sys.modules.get(module)
     for part in path.split("."):
-        found = getattr(found, "__dict__", {}).get(part)  # an attribute of a module may import another
+        found = getattr(found, "__dict__", {}).get(part)  # getattr of a module may import another
     is_named = isinstance(found, type) and issubclass(found, tuple) and hasattr(found, "_fields")
     return found if is_named else None
 
@@ -154,13 +154,13 @@ def array_bytes(array: NDArray[Any]) -> bytes:
 
 
 def read_array(part: bytes | memoryview) -> NDArray[Any]:
-    """Return the array of an .npy part, no larger than it can be, and no objects."""
+    """Return the array of an .npy part, with its size checked, and no objects."""
     stream = io.BytesIO(part)
     version = np.lib.format.read_magic(stream)
     read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
     shape, _, dtype = read(stream)
     if dtype.hasobject or int(np.prod(shape, dtype=object)) * dtype.itemsize != len(part) - stream.tell():
-        raise ValueError("an array in it is of another size than it says")
+        raise ValueError("an array in it has another size than stated")
     stream.seek(0)
     found: NDArray[Any] = np.lib.format.read_array(stream, allow_pickle=False)
     return found

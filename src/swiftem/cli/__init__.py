@@ -35,7 +35,7 @@ def _quit(*_: object) -> None:
 
 
 def _press_again(found: Any) -> None:
-    """Raise Ctrl-C again where Python had to ignore it, as in an object's last moments."""
+    """Raise Ctrl-C again if Python had to ignore it, as while an object is deleted."""
     if isinstance(found.exc_value, KeyboardInterrupt):
         signal.raise_signal(signal.SIGINT)
     else:

@@ -12,10 +12,12 @@ import typer
 from numpy.typing import NDArray
 
 from swiftem._clock import clock
-from swiftem.cli.components import screen, show_components
+from swiftem.cli.components import criterion_text, mean_text, screen, show_components
+from swiftem.cli.cross_table import check_labels, show_cross_table
 from swiftem.cli.failures import one_sentence, tell, writing
 from swiftem.cli.model_file import names_of, open_model, rows_for
 from swiftem.cli.out_file import model_file
+from swiftem.cli.table_options import TableChoice
 from swiftem.data.rows.table_columns import shortened
 from swiftem.data.rows.write_table import write_csv, write_table
 
@@ -23,19 +25,19 @@ __all__ = ["predict", "score", "update"]
 
 
 def predict(
-    model: Path,
-    table: Path,
-    *,
-    columns: Sequence[str] | None,
-    proba: bool,
-    log_likelihood: bool,
-    out: Path | None,
+    model: Path, table: Path, choice: TableChoice, *, proba: bool, log_likelihood: bool, out: Path | None
 ) -> None:
-    """Write label, log-likelihood and probabilities of each row, in order, to a file or standard output."""
+    """Write label, log-likelihood and probabilities of each row, in order, to a file or standard output.
+
+    If rows may be skipped, their numbers in the table are a column, too.
+    """
     with one_sentence():
         mixture = open_model(model)
-        rows = rows_for(mixture, table, columns, None)
-        found: dict[str, NDArray[Any]] = {"label": mixture.predict(rows.values)}
+        rows = rows_for(mixture, table, choice)
+        found: dict[str, NDArray[Any]] = {}
+        if choice.skip_missing:
+            found["row"] = np.arange(len(rows.values)) if rows.rows is None else rows.rows
+        found["label"] = mixture.predict(rows.values)
         if log_likelihood:
             found["log_likelihood"] = mixture.score_samples(rows.values)
         if proba:
@@ -51,27 +53,31 @@ def predict(
         tell(f"{out}: {len(rows.values):,} rows, by component {each}.")
 
 
-def score(model: Path, table: Path, *, columns: Sequence[str] | None, weights: str | None) -> None:
-    """Print the mean log-likelihood and the criteria, a line each."""
+def score(model: Path, table: Path, choice: TableChoice) -> None:
+    """Print the mean log-likelihood and the criteria, a line each; with labels, a table of them."""
     with one_sentence():
         mixture = open_model(model)
-        rows = rows_for(mixture, table, columns, weights)
+        rows = rows_for(mixture, table, choice)
+        check_labels(rows.labels, choice.label)
         X, weight = rows.values, rows.weights
         lines = {"rows": f"{len(X)}"}
         if weight is not None:
             lines["sum of weights"] = f"{weight.sum():.10g}"
-        lines["mean log-likelihood"] = f"{mixture.score(X, sample_weight=weight):.8g}"
+        lines["mean log-likelihood"] = mean_text(mixture.score(X, sample_weight=weight))
         for name, criterion in (("BIC", mixture.bic), ("AIC", mixture.aic), ("ICL", mixture.icl)):
-            lines[name] = f"{criterion(X, sample_weight=weight):.10g}"
+            lines[name] = criterion_text(criterion(X, sample_weight=weight))
         width = max(map(len, lines))
         for name, value in lines.items():
             typer.echo(f"{name:{width}}  {value}")
+        if rows.labels is not None and choice.label is not None:
+            typer.echo()
+            show_cross_table(
+                screen(), mixture.predict(X), rows.labels, mixture.n_components, choice.label, weight
+            )
 
 
-def update(
-    model: Path, tables: Sequence[Path], columns: Sequence[str] | None, weights: str | None, out: Path
-) -> None:
-    """Learn from the tables, one after another, and write the model; the old one stays till then."""
+def update(model: Path, tables: Sequence[Path], choice: TableChoice, out: Path) -> None:
+    """Learn from the tables, one after another, and write the model; the old one stays until then."""
     with one_sentence():
         console = screen()
         mixture = open_model(model)
@@ -80,12 +86,12 @@ def update(
         for table in tables:
             if names:
                 mixture.feature_names_in_ = np.array(names, dtype=object)
-            rows = rows_for(mixture, table, columns, weights)
+            rows = rows_for(mixture, table, choice)
             mixture.partial_fit(rows.values, sample_weight=rows.weights)
             n += len(rows.values)
             console.print(
-                f"{table}: {len(rows.values):,} rows, mean log-likelihood {mixture.lower_bound_:.5f} "
-                "before they were learnt from.",
+                f"{table}: {len(rows.values):,} rows, mean log-likelihood "
+                f"{mean_text(mixture.lower_bound_)} before the update.",
                 soft_wrap=True,
             )
         if names:
@@ -93,5 +99,5 @@ def update(
         with writing(out):
             mixture.save(out.resolve())
         show_components(console, mixture, names)
-        console.print(f"Learnt from {n:,} rows in {clock() - began:.1f} s.", soft_wrap=True)
+        console.print(f"Updated with {n:,} rows in {clock() - began:.1f} s.", soft_wrap=True)
         console.print(f"Model: {out}", soft_wrap=True)

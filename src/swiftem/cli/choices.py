@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-__all__ = ["CorpusFormat", "Covariance", "Experiments", "Method"]
+__all__ = ["CorpusFormat", "Covariance", "Criterion", "Experiments", "Method"]
 
 
 class Covariance(StrEnum):
@@ -14,6 +14,14 @@ class Covariance(StrEnum):
     tied = "tied"
     diag = "diag"
     spherical = "spherical"
+
+
+class Criterion(StrEnum):
+    """What ``select`` chooses by."""
+
+    bic = "bic"
+    aic = "aic"
+    icl = "icl"
 
 
 class Method(StrEnum):

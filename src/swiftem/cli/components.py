@@ -1,10 +1,10 @@
-"""The components of a mixture as a table that fits the screen."""
+"""Numbers as all commands print them, tables that fit the screen, and the components of a mixture as one."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from math import floor, isfinite, log10
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from rich.box import SIMPLE_HEAD
@@ -13,14 +13,22 @@ from rich.table import Table
 from rich.text import Text
 
 from swiftem._typing import Array
+from swiftem.models.families import Blocks, Family
 
 if TYPE_CHECKING:
     from swiftem.estimators import GaussianMixture, Mixture
 
-__all__ = ["deviations", "numbers", "screen", "show_components"]
+__all__ = [
+    "criterion_text", "deviations", "mean_text", "numbers", "passes_text", "screen",
+    "show_components", "show_table", "width_of",
+]  # fmt: skip
 
 PLAIN_WIDTH = 120
-"""Width that is aimed at in files and pipes, where lines may be longer."""
+"""Width of tables in files and pipes."""
+MOST_ROWS, LONGEST_CELL = 60, 40
+"""Of a table: rows, and letters of a cell."""
+Column = tuple[str, Sequence[str]]
+"""Head and cells."""
 LARGEST, SMALLEST = 1e7, 1e-5
 """Numbers beyond are written with an exponent."""
 
@@ -29,6 +37,11 @@ def screen() -> Console:
     """Return standard output; lines are broken to fit a terminal, and nowhere else."""
     console = Console(highlight=False, markup=False)
     return console if console.is_terminal else Console(highlight=False, markup=False, width=100_000)
+
+
+def width_of(console: Console) -> int:
+    """Return how wide a table may be: as the terminal, and elsewhere as a page."""
+    return console.width if console.is_terminal else PLAIN_WIDTH
 
 
 def deviations(mixture: GaussianMixture) -> Array:
@@ -60,43 +73,101 @@ def numbers(means: Array, spreads: Array, sign: str = "±") -> list[str]:
     ]
 
 
-def show_components(console: Console, mixture: GaussianMixture | Mixture, names: Sequence[str]) -> None:
+def mean_text(value: float) -> str:
+    """Return a mean log-likelihood.
+
+    >>> mean_text(-4.4836336)
+    '-4.483634'
+    """
+    return f"{value:.6f}"
+
+
+def criterion_text(value: float) -> str:
+    """Return BIC, AIC or ICL.
+
+    >>> criterion_text(9084.699032)
+    '9084.70'
+    """
+    return f"{value:.2f}"
+
+
+def passes_text(model: Any) -> str:
+    """Return the passes of a fit, as ``n_iter_`` has them.
+
+    >>> from types import SimpleNamespace
+    >>> passes_text(SimpleNamespace(n_iter_=1)), passes_text(SimpleNamespace(n_iter_=9))
+    ('1 pass', '9 passes')
+    """
+    return "1 pass" if model.n_iter_ == 1 else f"{model.n_iter_} passes"
+
+
+def show_components(
+    console: Console, mixture: GaussianMixture | Mixture, names: Sequence[str], full: bool = False
+) -> None:
     """Print weights, and means and standard deviations, or the parameters of another family.
 
-    A row for each component where that fits; else one for each column; else as many columns as fit.
+    A row for each component if that fits; else one for each column, if that does; else as many columns as
+    fit, with a count of the others, unless ``full``.
     """
     sign = "±" if console.encoding.startswith("utf") else "+-"
     columns = _cells(mixture, sign)
     heads = list(names) if len(names) else [f"column {j}" for j in range(len(columns))]
     heads = heads[: len(columns)]
     weights = [f"{weight:.4f}" if weight >= 5e-5 else f"{weight:.1e}" for weight in mixture.weights_]
-    width = console.width if console.is_terminal else PLAIN_WIDTH
     labels = [str(m) for m in range(len(weights))]
-
-    first, sides = [("component", labels), ("weight", weights)], list(zip(heads, columns, strict=True))
-    across = _fitting(width, [*first, *sides])
-    rows = [("", ["weight", *heads])] + [
+    across = [("component", labels), ("weight", weights), *zip(heads, columns, strict=True)]
+    down = [("", ["weight", *heads])] + [
         (f"component {m}", [weights[m], *(cells[m] for cells in columns)]) for m in range(len(weights))
     ]
-    left_over = ""
-    if across == len(first) + len(sides):
-        shown = [*first, *sides]
-    elif _fitting(width, rows) == len(rows):
-        shown = rows
-    elif console.is_terminal:
-        shown = [*first, *sides][: max(across, 3)]
-        more = len(first) + len(sides) - len(shown)
-        left_over = f"  ... and {more} more columns: widen the terminal, or send this to a file."
+    width = width_of(console)
+    if not full and _fitting(width, across) < len(across) and _fitting(width, down) == len(down):
+        show_table(console, down, fixed=1, what="columns", of_rows="columns")
     else:
-        shown = [*first, *sides]
+        show_table(console, across, fixed=2, what="columns", of_rows="components", full=full)
+
+
+def show_table(
+    console: Console,
+    columns: Sequence[Column],
+    *,
+    fixed: int,
+    what: str,
+    of_rows: str = "rows",
+    full: bool = False,
+) -> None:
+    """Print a table that is no wider than the screen and not endlessly long; say how much was cut.
+
+    Parameters
+    ----------
+    console : Console
+        Where to print.
+    columns : sequence of (head, cells)
+        Cells are right-justified, but for a column without a head.
+    fixed : int
+        Columns that are always shown, and one more.
+    what, of_rows : str
+        What the other columns and the rows are, for the count of those that were cut.
+    full : bool
+        Whether to cut nothing.
+    """
+    columns = [(_short(head), [_short(cell) for cell in cells]) for head, cells in columns]
+    shown = len(columns) if full else max(_fitting(width_of(console), columns), fixed + 1)
+    n_rows = len(columns[0][1])
+    most = n_rows if full or n_rows <= MOST_ROWS + 5 else MOST_ROWS
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
-    for head, cells in shown:
-        table.add_column(Text(head), justify="left" if cells is rows[0][1] else "right", no_wrap=True)
-    for row in zip(*(cells for _, cells in shown), strict=True):
-        table.add_row(*(Text(cell) for cell in row))
+    for head, _ in columns[:shown]:
+        table.add_column(Text(head), justify="right" if head else "left", no_wrap=True)
+    for row in range(most):
+        table.add_row(*(Text(cells[row]) for _, cells in columns[:shown]))
     console.print(table)
-    if left_over:
-        console.print(left_over)
+    cut = [(len(columns) - shown, what), (n_rows - most, of_rows)]
+    left = " and ".join(f"{count:,} more {kind}" for count, kind in cut if count > 0)
+    if left:
+        console.print(f"  ... and {left}.", soft_wrap=True)
+
+
+def _short(cell: str) -> str:
+    return cell if len(cell) <= LONGEST_CELL else cell[: LONGEST_CELL - 1] + "…"
 
 
 def _cells(mixture: GaussianMixture | Mixture, sign: str) -> list[list[str]]:
@@ -104,15 +175,33 @@ def _cells(mixture: GaussianMixture | Mixture, sign: str) -> list[list[str]]:
     if hasattr(mixture, "means_"):
         means, spreads = np.asarray(mixture.means_, dtype=np.float64), deviations(mixture)
         return [numbers(means[:, j], spreads[:, j], sign) for j in range(means.shape[1])]
-    shape = mixture.n_components, mixture.n_features_in_
-    by_column = [part for part in mixture.params_.values() if part.shape == shape]
+    family = mixture.family_
+    if not isinstance(family, Blocks):
+        return _of_family(family, mixture.params_, mixture.n_components, mixture.n_features_in_)
+    found: list[list[str]] = [[""] * mixture.n_components for _ in range(mixture.n_features_in_)]
+    for part, columns in zip(family.families, family.columns, strict=True):
+        cells = _of_family(part, mixture.params_[part.name], mixture.n_components, len(columns))
+        for column, cell in zip(columns, cells, strict=False):
+            found[int(column)] = cell
+    return found
+
+
+def _of_family(family: Family, params: Any, n_components: int, d: int) -> list[list[str]]:
+    """Return the parameters of each column and component, of those that are by column.
+
+    Of codes it is the likeliest, and its probability.
+    """
+    if family.is_coded:
+        (chances,) = params.values()
+        return [[f"{part.argmax()}: {part.max():.2f}" for part in chances[:, j]] for j in range(d)]
+    by_column = [part for part in params.values() if part.shape[:2] == (n_components, d) and part.ndim == 2]
     return [
-        [", ".join(f"{part[m, j]:.4g}" for part in by_column) for m in range(shape[0])]
-        for j in range(shape[1] if by_column else 0)
+        [", ".join(f"{part[m, j]:.4g}" for part in by_column) for m in range(n_components)]
+        for j in range(d if by_column else 0)
     ]
 
 
-def _fitting(width: int, columns: Sequence[tuple[str, Sequence[str]]]) -> int:
+def _fitting(width: int, columns: Sequence[Column]) -> int:
     """Return how many columns fit."""
     used = 2
     for count, (head, cells) in enumerate(columns):

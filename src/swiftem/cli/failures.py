@@ -10,10 +10,10 @@ import typer
 
 from swiftem.data import UnknownColumnError
 
-__all__ = ["FAILED", "INTERRUPTED", "is_interrupt", "one_sentence", "tell", "writing"]
+__all__ = ["FAILED", "INTERRUPTED", "in_options", "is_interrupt", "one_sentence", "tell", "writing"]
 
 FAILED = 1
-"""Exit code where data or a model cannot be used."""
+"""Exit code if data or a model cannot be used."""
 INTERRUPTED = 130
 """Exit code of a program that Ctrl-C ended, as shells have it."""
 
@@ -27,6 +27,31 @@ def is_interrupt(error: BaseException) -> bool:
     """Tell whether Ctrl-C is behind an error: within the import of an extension module it becomes another."""
     pressed = isinstance(error, ImportError) and isinstance(error.__cause__, KeyboardInterrupt)
     return pressed or isinstance(error, KeyboardInterrupt)
+
+
+IN_OPTIONS = {
+    "checkpoint='": "--checkpoint '",
+    ": take resume='auto' to begin one": ": leave --resume out to begin one",
+    "resume=True": "--resume",
+    "memory_limit must": "--memory-limit must",
+    "skip them (read_table has skip_missing=True)": "take --skip-missing",
+    "text_column (--text-column on the command line)": "--text-column",
+    "text_column is": "--text-column is",
+    "vocabulary is": "--vocabulary is",
+    "as_text=True": "--as-text",
+}
+"""What sentences of the library say of arguments, and the options that are meant."""
+
+
+def in_options(sentence: str) -> str:
+    """Return what the library says of its arguments in the words of the command line.
+
+    >>> in_options("checkpoint='a' holds a run already: take resume=True to resume it.")
+    "--checkpoint 'a' holds a run already: take --resume to resume it."
+    """
+    for words, option in IN_OPTIONS.items():
+        sentence = sentence.replace(words, option)
+    return sentence
 
 
 @contextmanager
@@ -48,7 +73,7 @@ def one_sentence(interrupted: str = "Interrupted; nothing was written.") -> Iter
         sentence = str(error)
         if isinstance(error, OSError) and error.strerror and error.filename is not None:
             sentence = f"{error.filename} cannot be read: {error.strerror.lower()}."
-        tell(sentence)
+        tell(in_options(sentence))
         raise typer.Exit(FAILED) from None
     except KeyboardInterrupt:
         tell(interrupted)
@@ -57,7 +82,7 @@ def one_sentence(interrupted: str = "Interrupted; nothing was written.") -> Iter
 
 @contextmanager
 def writing(out: Path) -> Iterator[None]:
-    """Say which file it is about where the system refuses to write it."""
+    """Name the file that the system refuses to write."""
     try:
         yield
     except OSError as error:

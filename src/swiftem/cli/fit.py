@@ -9,124 +9,105 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import typer
+from rich.console import Console
 
 from swiftem._clock import clock
-from swiftem._typing import Array
-from swiftem.cli.components import screen, show_components
-from swiftem.cli.failures import INTERRUPTED, one_sentence, tell, writing
+from swiftem.cli.components import criterion_text, mean_text, passes_text, screen, show_components
+from swiftem.cli.cross_table import show_cross_table
+from swiftem.cli.failures import INTERRUPTED, in_options, one_sentence, tell
 from swiftem.cli.model_file import KINDS
-from swiftem.data.rows.open_source import open_source
+from swiftem.cli.table_options import TableChoice
+from swiftem.cli.table_rows import (
+    Rows,
+    check_rows,
+    name_of,
+    numbered,
+    on_cluster,
+    read_rows,
+    read_units,
+    said_of,
+    save_mixture,
+)
 from swiftem.data.rows.table_columns import shortened
-from swiftem.data.rows.tables import read_table
 
 if TYPE_CHECKING:
     from swiftem.estimators import GaussianMixture, Mixture
 
 __all__ = ["FitRequest", "fit"]
 
+NOT_KEPT = "not written, as --out names no file"
+
 
 @dataclass(frozen=True)
 class FitRequest:
-    """What was asked for: files and columns, and the parameters of the estimator."""
+    """What was asked for: files, columns, parameters of the estimator; ``out`` is None if nothing is kept."""
 
     tables: Sequence[Path]
-    out: Path
-    columns: Sequence[str] | None
-    weights: str | None
+    out: Path | None
+    choice: TableChoice
     parameters: dict[str, Any]
-
-    @property
-    def table(self) -> str:
-        """What the data are called in sentences."""
-        more = len(self.tables) - 1
-        return f"{self.tables[0]}" + (f" and {more} more" if more else "")
-
-
-@dataclass(frozen=True)
-class Rows:
-    """What is fitted: rows as the estimator takes them, and what is known of them."""
-
-    X: Any
-    weights: Array | None
-    names: tuple[str, ...]
-    notes: tuple[str, ...]
-    n: int
-    d: int
-
-
-def _read(request: FitRequest) -> Rows:
-    """Read one table; with a limit to memory, or of several, read what is needed when it is."""
-    if (
-        request.parameters["memory_limit"] is None
-        and len(request.tables) == 1
-        and not request.tables[0].is_dir()
-    ):
-        table = read_table(request.tables[0], request.columns, request.weights)
-        n = len(table.values) if table.weights is None else int(np.count_nonzero(table.weights))
-        return Rows(table.values, table.weights, table.names, table.notes, n, table.values.shape[1])
-    source = open_source(list(request.tables), request.columns, request.weights)
-    return Rows(source, None, source.names, source.notes, source.n, int(np.prod(source.tail, dtype=int)))
+    scheduler: str | None = None
 
 
 def fit(request: FitRequest) -> int:
     """Read, fit, write the model, show it, and return the exit code: 0, or 130 after Ctrl-C."""
-    with one_sentence():
+    with one_sentence(), on_cluster(request.scheduler) as client:
         console = screen()
-        with console.status(f"Reading {request.table}") if console.is_terminal else nullcontext():
-            table = _read(request)
+        with console.status(f"Reading {name_of(request.tables)}") if console.is_terminal else nullcontext():
+            family = request.parameters.get("family")
+            limit = request.parameters["memory_limit"]
+            if client is None:
+                table = read_rows(request.tables, request.choice, limit, family)
+            else:
+                table = read_units(request.tables, request.choice, client)
         for note in table.notes:
             tell(note)
-        _check_rows(request, table)
+        check_rows(request.tables, request.choice, table, request.parameters["n_components"])
         console.print(_task(request, table), soft_wrap=True)
-        mixture = _mixture(request, verbose=console.is_terminal)
+        mixture = _mixture(request, table, verbose=console.is_terminal)
         began = clock()
         interrupted = _fit(mixture, table)
         seconds = clock() - began
         if not hasattr(mixture, "weights_"):
             tell("Interrupted before there was a model; nothing was written.")
             return INTERRUPTED
-        _save(mixture, table, request.out)
+        mixture.verbose = 0  # the bar was for this terminal, not for whoever loads the model
+        try:
+            measured = None if interrupted else _measured(mixture, table)
+        except KeyboardInterrupt:
+            measured, interrupted = None, True
+        if request.out is not None:
+            save_mixture(mixture, table.names, request.out)
         try:
             show_components(console, mixture, table.names)
-            for line in _summary(request, mixture, table, seconds, interrupted):
+            if table.labels is not None and not interrupted:
+                _compare(console, request, mixture, table)
+            for line in _summary(request, mixture, measured, seconds):
                 console.print(line, soft_wrap=True)
         except KeyboardInterrupt:
-            tell(f"Interrupted; the model is in {request.out}.")
+            tell("Interrupted." if request.out is None else f"Interrupted; the model is in {request.out}.")
             interrupted = True
     return INTERRUPTED if interrupted else 0
 
 
-def _check_rows(request: FitRequest, table: Rows) -> None:
-    n, components = table.n, request.parameters["n_components"]
-    if n < max(components, 2):
-        what = "row" if n == 1 else "rows"
-        having = " of positive weight" if request.weights is not None else ""
-        if components <= 2:
-            raise ValueError(f"{request.table} must have at least two rows, got {n} {what}{having}.")
-        raise typer.BadParameter(
-            f"{components} components need as many rows, but {request.table} has {n} {what}{having}.",
-            param_hint="'--components'",
-        )
-
-
 def _task(request: FitRequest, table: Rows) -> str:
-    n, d = table.n if table.weights is None else len(table.X), table.d
-    columns = shortened(table.names) if table.names else ("1 column" if d == 1 else f"{d} columns")
     given = request.parameters
-    kind = (
-        f"family {given['family']}" if "family" in given else f"{KINDS[given['covariance_type']]} covariance"
-    )
+    family = given.get("family")
+    kind = f"family {family}" if family else f"{KINDS[given.get('covariance_type', 'full')]} covariance"
+    if isinstance(family, dict):
+        kind = "; ".join(f"{name} for {shortened(columns)}" for name, columns in family.items())
     what = "1 component" if given["n_components"] == 1 else f"{given['n_components']} components"
-    return f"{request.table}: {n:,} rows of {columns}; {what}, {kind}."
+    return f"{said_of(request.tables, table)}; {what}, {kind}."
 
 
-def _mixture(request: FitRequest, verbose: bool) -> GaussianMixture | Mixture:
+def _mixture(request: FitRequest, table: Rows, verbose: bool) -> GaussianMixture | Mixture:
     from swiftem.estimators import GaussianMixture, Mixture
 
-    made = Mixture if "family" in request.parameters else GaussianMixture
-    return made(**request.parameters, verbose=int(verbose))
+    parameters = request.parameters
+    if isinstance(parameters.get("family"), dict):
+        parameters = parameters | {"family": numbered(parameters["family"], table.names)}
+    made = Mixture if "family" in parameters else GaussianMixture
+    return made(**parameters, verbose=int(verbose))
 
 
 def _fit(mixture: GaussianMixture | Mixture, table: Rows) -> bool:
@@ -156,43 +137,38 @@ def _fit(mixture: GaussianMixture | Mixture, table: Rows) -> bool:
     return interrupted
 
 
-def in_options(sentence: str) -> str:
-    """Return what the estimator says of checkpoints and memory in the words of the command line.
-
-    >>> in_options("checkpoint='a' holds a run already: take resume=True to go on from it.")
-    "--checkpoint 'a' holds a run already: take --resume to go on from it."
-    """
-    changed = sentence.replace("checkpoint='", "--checkpoint '").replace("resume=True", "--resume")
-    changed = changed.replace("memory_limit must", "--memory-limit must")
-    return changed.replace(": take resume='auto' to begin one", ": leave --resume out to begin one")
+def _measured(mixture: GaussianMixture | Mixture, table: Rows) -> tuple[float, float]:
+    """Return the mean log-likelihood, which the model's file is to say, too, and BIC."""
+    mixture.log_likelihood_ = mean = float(mixture.score(table.X, sample_weight=table.weights))
+    return mean, float(mixture.bic(table.X, sample_weight=table.weights))
 
 
-def _save(mixture: GaussianMixture | Mixture, table: Rows, out: Path) -> None:
-    """Write the model with the names of its columns."""
-    mixture.verbose = 0  # the bar was for this terminal, not for whoever loads the model
-    if table.names:
-        mixture.feature_names_in_ = np.array(table.names, dtype=object)
-    with writing(out):
-        mixture.save(out.resolve())  # a link stays one: a new file takes the name of its target
-    # scikit-learn would warn of the array, which has no names, in what follows.
-    mixture.__dict__.pop("feature_names_in_", None)
+def _compare(console: Console, request: FitRequest, mixture: GaussianMixture | Mixture, table: Rows) -> None:
+    """Show the components beside the labels."""
+    assert table.labels is not None
+    assert request.choice.label is not None
+    found = mixture.predict(table.X)
+    show_cross_table(console, found, table.labels, mixture.n_components, request.choice.label, table.weights)
+    console.print()
 
 
 def _summary(
-    request: FitRequest, mixture: GaussianMixture | Mixture, table: Rows, seconds: float, interrupted: bool
+    request: FitRequest,
+    mixture: GaussianMixture | Mixture,
+    measured: tuple[float, float] | None,
+    seconds: float,
 ) -> list[str]:
-    passes = "1 pass" if mixture.n_iter_ == 1 else f"{mixture.n_iter_} passes"
-    after = f"after {passes} of {mixture.method_} in {seconds:.1f} s"
-    if interrupted:
-        go_on = "" if request.parameters["checkpoint"] is None else ", and --resume goes on"
-        return [f"Interrupted {after}: the model so far is in {request.out}{go_on}."]
+    after = f"after {passes_text(mixture)} of {mixture.method_} in {seconds:.1f} s"
+    if measured is None:
+        resume = "" if request.parameters["checkpoint"] is None else "; --resume continues the fit"
+        kept = NOT_KEPT if request.out is None else f"the model so far is in {request.out}{resume}"
+        return [f"Interrupted {after}: {kept}."]
     if mixture.converged_:
         ended = f"Converged {after}"
     else:
         ended = f"Not converged {after}: raise --max-passes or --tol"
     lines = [f"{ended}; distance from a stationary point {mixture.stationarity_:.1e}."]
-    mean = mixture.score(table.X, sample_weight=table.weights)
-    bic = mixture.bic(table.X, sample_weight=table.weights)
-    lines.append(f"Mean log-likelihood {mean:.5f}, BIC {bic:.1f}.")
-    lines.append(f"Model: {request.out}")
+    mean, bic = measured
+    lines.append(f"Mean log-likelihood {mean_text(mean)}, BIC {criterion_text(bic)}.")
+    lines.append(f"Model: {request.out}" if request.out else f"Model: {NOT_KEPT}.")
     return lines

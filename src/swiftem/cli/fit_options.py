@@ -1,4 +1,4 @@
-"""Options of ``swiftem fit`` that keep it or go on from it, and what it refuses before it reads anything."""
+"""Options of ``swiftem fit`` for checkpoints and updates, and what it refuses before it reads anything."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from swiftem.cli.out_file import model_file
+from swiftem.cli.table_options import TableChoice
 
 __all__ = [
     "GAUSSIAN",
@@ -18,19 +19,22 @@ __all__ = [
     "MemoryLimitOption",
     "MethodOption",
     "ResumeOption",
+    "SchedulerOption",
     "ScratchOption",
     "UpdateOption",
     "check_fit",
     "check_limit",
-    "missing",
+    "missing_components",
     "model_file_if_any",
+    "read_family_option",
     "refuse_options_of_a_fit",
     "refuse_options_of_gaussians",
+    "refuse_options_of_one_machine",
 ]
 
 CheckpointOption = Annotated[
     Path | None,
-    typer.Option(metavar="DIR", help="Folder to keep the fit in: it can then be killed and gone on with."),
+    typer.Option(metavar="DIR", help="Folder for checkpoints: a fit that was killed can then be resumed."),
 ]
 CheckpointEveryOption = Annotated[
     int | None,
@@ -45,8 +49,15 @@ MemoryLimitOption = Annotated[
     str | None,
     typer.Option(
         metavar="SIZE",
-        help="Memory that the fit may take, such as 500MB: files are then read as they are needed.",
+        help="Memory that the fit may use, such as 500MB: files are then read on demand.",
         show_default="files are loaded",
+    ),
+]
+SchedulerOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ADDRESS",
+        help="Dask scheduler, tcp://host:8786, whose workers read the files (.parquet, .npy) and fit.",
     ),
 ]
 ScratchOption = Annotated[
@@ -57,18 +68,16 @@ ScratchOption = Annotated[
         show_default="the system's for temporary files",
     ),
 ]
-ResumeOption = Annotated[
-    bool, typer.Option("--resume", help="Go on with the fit in the folder of --checkpoint.")
-]
+ResumeOption = Annotated[bool, typer.Option("--resume", help="Resume the fit in the folder of --checkpoint.")]
 GAUSSIAN = "gaussian"
 """The family that has an estimator of its own."""
 
 UpdateOption = Annotated[
     Path | None,
-    typer.Option(metavar="MODEL", help="Go on from this model with the rows of new tables, each read once."),
+    typer.Option(metavar="MODEL", help="Update this model with the rows of new tables, each read once."),
 ]
 
-OF_UPDATE = {"tables", "update", "out", "columns", "weights"}
+OF_UPDATE = {"tables", "update", "out", "columns", "drop", "weights", "skip_missing"}
 """What --update takes; all else belongs to a new fit."""
 
 
@@ -77,9 +86,12 @@ def model_file_if_any(path: Path | None) -> Path | None:
     return None if path is None else model_file(path)
 
 
-def missing(option: str) -> typer.BadParameter:
-    """Return the error for an option without which there is no new fit."""
-    return typer.BadParameter(f"Missing option '{option}', which all but --update needs.")
+def missing_components() -> typer.BadParameter:
+    """Return the error for a new fit without a number of components."""
+    return typer.BadParameter(
+        "it is required unless --update is given: swiftem select finds a number.",
+        param_hint="'--components'",
+    )
 
 
 def refuse_options_of_a_fit(context: typer.Context) -> None:
@@ -89,7 +101,7 @@ def refuse_options_of_a_fit(context: typer.Context) -> None:
         source = context.get_parameter_source(name)
         if name not in OF_UPDATE and source is not None and source.name == "COMMANDLINE":
             raise typer.BadParameter(
-                "the model of --update has been fitted with its own: leave it out.",
+                "the model of --update keeps the one that it was fitted with: leave it out.",
                 param_hint=f"'{option.opts[0]}'",
             )
 
@@ -102,10 +114,36 @@ def method_name(name: str) -> str:
 
 
 def family_name(name: str) -> str:
-    """Return the name of a family, or refuse it."""
+    """Return the name of a family, or blocks of columns as they were written, or refuse them."""
     from swiftem.models.families import FAMILIES
 
-    return _one_of(name, (GAUSSIAN, *FAMILIES))
+    if "=" not in name:
+        return _one_of(name, tuple(dict.fromkeys((GAUSSIAN, *FAMILIES))))
+    for block, columns in _blocks(name):
+        _one_of(block, tuple(FAMILIES))
+        if not all(columns):
+            raise typer.BadParameter(f"{name!r} is not of the form family=column,column;family=column.")
+    return name
+
+
+def _blocks(text: str) -> list[tuple[str, list[str]]]:
+    """Return families and columns of ``poisson=a,b;bernoulli=c``."""
+    pairs = (block.partition("=") for block in text.strip().rstrip(";").split(";"))
+    return [(name.strip(), [part.strip() for part in columns.split(",")]) for name, _, columns in pairs]
+
+
+def read_family_option(text: str) -> str | dict[str, list[str]]:
+    """Return a name, or the columns of each family.
+
+    >>> read_family_option("poisson=visits;bernoulli=yes, member")
+    {'poisson': ['visits'], 'bernoulli': ['yes', 'member']}
+    """
+    if "=" not in text:
+        return text
+    found: dict[str, list[str]] = {}
+    for name, columns in _blocks(text):
+        found.setdefault(name, []).extend(columns)
+    return found
 
 
 def _one_of(name: str, names: Sequence[str]) -> str:
@@ -117,7 +155,10 @@ def _one_of(name: str, names: Sequence[str]) -> str:
 FamilyOption = Annotated[
     str,
     typer.Option(
-        metavar="NAME", callback=family_name, help="Of the components: gaussian, poisson, bernoulli, ..."
+        metavar="NAME",
+        callback=family_name,
+        help="Family of the components: gaussian, poisson, bernoulli, ...; columns of several kinds are "
+        '"poisson=visits;bernoulli=yes,member".',
     ),
 ]
 MethodOption = Annotated[
@@ -128,6 +169,16 @@ MethodOption = Annotated[
         help="em, sem, iem, sem-vr, fiem, spider, ...; auto is em for few rows and sem-vr for many.",
     ),
 ]
+
+
+def refuse_options_of_one_machine(context: typer.Context) -> None:
+    """Refuse options for rows that are read here, if workers read them."""
+    for name in ("drop", "label", "skip_missing", "memory_limit", "scratch"):
+        source = context.get_parameter_source(name)
+        if source is not None and source.name == "COMMANDLINE":
+            raise typer.BadParameter(
+                "workers read the rows: leave it out.", param_hint=f"'--{name.replace('_', '-')}'"
+            )
 
 
 def refuse_options_of_gaussians(context: typer.Context, family: str) -> None:
@@ -160,15 +211,21 @@ def check_fit(
         raise typer.BadParameter("iem has no step size: choose another --method.", param_hint=given)
 
 
-def check_limit(memory_limit: str | None, scratch: Path | None) -> None:
-    """Refuse a text that is no size, and a folder that is none or of no use."""
+def check_limit(memory_limit: str | None, scratch: Path | None, choice: TableChoice) -> None:
+    """Raise BadParameter for an invalid size, an unsupported limit, or a folder that cannot be used."""
     from swiftem.budget import read_memory_limit
 
     try:
         read_memory_limit(memory_limit)
     except ValueError as error:
         raise typer.BadParameter(str(error), param_hint="'--memory-limit'") from None
+    if memory_limit is not None and (choice.skip_missing or choice.label is not None):
+        raise typer.BadParameter(
+            "it needs the whole table in memory: leave --memory-limit out"
+            + (", or take --drop to leave the column out." if choice.label is not None else "."),
+            param_hint="'--skip-missing'" if choice.skip_missing else "'--label'",
+        )
     if scratch is not None and memory_limit is None:
-        raise typer.BadParameter("it is for fits with a --memory-limit.", param_hint="'--scratch'")
+        raise typer.BadParameter("it is used only with --memory-limit.", param_hint="'--scratch'")
     if scratch is not None and not scratch.is_dir():
-        raise typer.BadParameter(f"{scratch} is no folder.", param_hint="'--scratch'")
+        raise typer.BadParameter(f"{scratch} is not a folder.", param_hint="'--scratch'")

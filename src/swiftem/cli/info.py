@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -11,18 +12,21 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from swiftem.cli.components import screen, show_components
+from swiftem.cli.components import mean_text, screen, show_components
 from swiftem.cli.failures import one_sentence
 from swiftem.cli.model_file import KINDS, MIXTURES, names_of, open_model, read_header
 from swiftem.data.rows.table_columns import shortened
+from swiftem.report.numbers import share_text
 
 __all__ = ["info"]
 
 WORDS = 8
 """Shown of a topic."""
+Show = Callable[[Console, Any, bool], None]
+"""Prints components or topics, the last argument whether all of them."""
 
 
-def info(model: Path) -> None:
+def info(model: Path, full: bool = False) -> None:
     """Print what the model is, how it was fitted, by which versions, and its components or topics."""
     with one_sentence():
         from swiftem.estimators.persistence import shown
@@ -30,7 +34,7 @@ def info(model: Path) -> None:
         header = read_header(model)
         kind = shown(header["kind"])
         lines = {"kind": kind}
-        show: Callable[[Console, Any], None] | None = None
+        show: Show | None = None
         if kind in SHOWN:
             facts, show = SHOWN[kind]
             fitted = open_model(model, kind)
@@ -43,7 +47,7 @@ def info(model: Path) -> None:
         if show is None:
             console.print("This version of swiftem knows no more of such models.", soft_wrap=True)
         else:
-            show(console, fitted)
+            show(console, fitted, full)
 
 
 def _of_mixture(mixture: Any) -> dict[str, str]:
@@ -72,24 +76,27 @@ def _of_fit(model: Any) -> dict[str, str]:
     if len(model.history_):
         lines["passes"] = str(model.n_iter_)
         lines["converged"] = "yes" if model.converged_ else "no"
-        value = getattr(model, "lower_bound_", getattr(model, "log_likelihood_", None))
-        if value is not None:
-            with_prior = any(getattr(model, name, None) is not None for name in ("prior", "concentration"))
-            lines["penalised" if with_prior else "log-likelihood"] = f"{value:.6f}, mean"
+        value = getattr(model, "log_likelihood_", None)
+        if value is not None and isfinite(value):
+            lines["log-likelihood"] = f"{mean_text(value)}, mean"
     distance = getattr(model, "stationarity_", None)
     if distance is not None and distance == distance:
         lines["stationarity"] = f"{distance:.1e}"
     return lines
 
 
-def _show_topics(console: Console, model: Any) -> None:
+def _show_components(console: Console, mixture: Any, full: bool) -> None:
+    show_components(console, mixture, names_of(mixture), full)
+
+
+def _show_topics(console: Console, model: Any, full: bool) -> None:
     """Print the likeliest words of the topics, the most prevalent topic first."""
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
     for head in ("topic", "share", "words"):
         table.add_column(head, justify="left" if head == "words" else "right")
     words, shares = model.top_words(n=WORDS), model.topic_prevalence()
     for k in model.sorted_topics():
-        table.add_row(str(k), f"{shares[k]:.1%}", Text(" ".join(words[k])))
+        table.add_row(str(k), share_text(shares[k]), Text(" ".join(words[k])))
     console.print(table)
 
 
@@ -99,11 +106,8 @@ def _writer(header: dict[str, Any]) -> str:
     return f"swiftem {shown(header.get('swiftem'))}, NumPy {shown(header.get('numpy'))}"
 
 
-SHOWN: dict[str, tuple[Callable[[Any], dict[str, str]], Callable[[Console, Any], None]]] = {
-    **dict.fromkeys(
-        MIXTURES,
-        (_of_mixture, lambda console, mixture: show_components(console, mixture, names_of(mixture))),
-    ),
+SHOWN: dict[str, tuple[Callable[[Any], dict[str, str]], Show]] = {
+    **dict.fromkeys(MIXTURES, (_of_mixture, _show_components)),
     "PLSA": (_of_topics, _show_topics),
 }
 """Of each kind of model: what there is to say, and the table."""

@@ -1,4 +1,4 @@
-"""Files that a command is to write: refused before anything is computed, where they cannot be written."""
+"""Files that a command is to write: refused before anything is computed if they cannot be written."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from pathlib import Path
 
 import typer
 
-__all__ = ["model_file", "not_the_same", "table_file", "writable_folder"]
+__all__ = ["model_file", "not_the_same", "picture_file", "table_file", "writable_folder"]
+
+PICTURES = (".png", ".svg", ".pdf")
 
 
 def model_file(path: Path) -> Path:
@@ -16,7 +18,7 @@ def model_file(path: Path) -> Path:
 
     if is_table(path):
         raise typer.BadParameter(
-            f"{path} has the ending of a table: name the model {path.with_suffix('.model').name}, say."
+            f"{path} has the ending of a table: use {path.with_suffix('.model').name}, for example."
         )
     return _writable(path)
 
@@ -57,12 +59,26 @@ def writable_folder(folder: Path) -> Path:
     return folder
 
 
-def not_the_same(out: Path | None, *others: Path) -> None:
+def picture_file(path: Path | None) -> Path | None:
+    """Return where a picture is to be drawn to, or refuse it."""
+    from importlib.util import find_spec
+
+    if path is None:
+        return None
+    ending = path.suffix.lower()
+    if ending not in PICTURES:
+        raise typer.BadParameter(f"{path} must end in .png, .svg or .pdf, got {ending or 'no ending'}.")
+    if find_spec("matplotlib") is None:
+        raise typer.BadParameter("pictures need matplotlib: install it with pip install 'swiftem[plot]'.")
+    return _writable(path)
+
+
+def not_the_same(out: Path | None, *others: Path, option: str = "--out") -> None:
     """Refuse to write over what is read."""
     for other in others:
         if out is not None and out.resolve() == other.resolve():
             raise typer.BadParameter(
-                f"{other} is what is read: name another file for the results.", param_hint="'--out'"
+                f"{other} is what is read: name another file for the results.", param_hint=f"'{option}'"
             )
 
 
@@ -71,7 +87,7 @@ def _writable(path: Path) -> Path:
     if target.is_dir():
         raise typer.BadParameter(f"{path} is a folder: name a file.")
     if target.exists() and not target.is_file():
-        raise typer.BadParameter(f"{path} is no ordinary file: name another one.")
+        raise typer.BadParameter(f"{path} is not an ordinary file: name another one.")
     _try(target.parent, f"{path} cannot be written", "name another file")
     return path
 

@@ -96,7 +96,7 @@ def reproduce(request: Request, console: Console | None = None) -> int:
     Returns
     -------
     int
-        0; 1 where the results could not be written or a corpus not be read; 130 after Ctrl-C.
+        0; 1 if the results could not be written or a corpus not be read; 130 after Ctrl-C.
     """
     console = console or Console()
     # A terminal may break a sentence; a log or a pipe gets it whole. Paths may hold what looks like markup.
@@ -223,8 +223,8 @@ def _write(
     html = page(
         "The paper's experiments, reproduced",
         "Karimi, Wai, Moulines and Lavielle, “On the Global Convergence of (Fast) Incremental Expectation "
-        "Maximization Methods” (NeurIPS 2019), with the methods of swiftem. Each section holds the paper's "
-        "claims against what was measured here.",
+        "Maximization Methods” (NeurIPS 2019), with the methods of swiftem. Each section compares the "
+        "paper's claims with what was measured here.",
         sections,
         command=request.command,
         facts=facts,

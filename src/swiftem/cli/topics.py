@@ -21,14 +21,15 @@ from rich.text import Text
 
 from swiftem._clock import clock
 from swiftem._typing import Array
-from swiftem.cli.failures import FAILED, INTERRUPTED, is_interrupt, one_sentence, tell
+from swiftem.cli.components import mean_text, passes_text
+from swiftem.cli.failures import FAILED, INTERRUPTED, in_options, is_interrupt, one_sentence, tell
 from swiftem.data.documents.corpus_counts import CorpusCounts, Texts
 from swiftem.data.documents.docstrings.corpus import docstring_corpus
 from swiftem.data.documents.read_corpus import count_texts, read_corpus
 from swiftem.data.rows.write_table import write_table
 from swiftem.files.durable import write_atomically
 from swiftem.report.environment import environment
-from swiftem.report.numbers import seconds_text
+from swiftem.report.numbers import seconds_text, share_text
 from swiftem.report.topic_summary import TopicSummary, summarise_topics
 from swiftem.report.topics import topics_page
 
@@ -52,6 +53,7 @@ class TopicsRequest:
     format: str = "auto"
     text_column: str | None = None
     vocabulary: Path | None = None
+    as_text: bool = False
 
     @property
     def command(self) -> str:
@@ -62,6 +64,7 @@ class TopicsRequest:
         words += ["--format", self.format] if self.format != "auto" else []
         words += ["--text-column", self.text_column] if self.text_column else []
         words += ["--vocabulary", str(self.vocabulary)] if self.vocabulary else []
+        words += ["--as-text"] if self.as_text else []
         return shlex.join([*words, "--out", str(self.out)])
 
     @property
@@ -76,7 +79,7 @@ def topics(request: TopicsRequest, console: Console | None = None) -> int:
     Returns
     -------
     int
-        0; 1 where the corpus cannot be read or the results not be written; 130 after Ctrl-C.
+        0; 1 if the corpus cannot be read or the results not be written; 130 after Ctrl-C.
     """
     console = console or Console()
     # A terminal may break a sentence; a log or a pipe gets it whole. Names may hold what looks like markup.
@@ -85,13 +88,16 @@ def topics(request: TopicsRequest, console: Console | None = None) -> int:
     with one_sentence("Interrupted while the corpus was read; nothing was written."), reading:
         corpus = _read(request)
     for note in corpus.notes:
-        say(note)
-    say(
-        f"{len(corpus):,} documents with {corpus.n_tokens:,.10g} words, {corpus.counts.shape[1]:,} of them "
-        "different."
-    )
+        say(in_options(note))
+    words = f"{corpus.n_tokens:,.10g} words, {corpus.counts.shape[1]:,} of them different"
+    say(f"{_documents(corpus)} with {words}.")
     if len(corpus) < request.topics:
-        say("These are fewer documents than topics: topics are what several documents have in common.")
+        raise typer.BadParameter(
+            f"{request.topics} topics need at least as many documents, but {request.title} has "
+            + _documents(corpus)
+            + (" (each line is one)." if corpus.format == "text" else "."),
+            param_hint="'--topics'",
+        )
     with one_sentence("Interrupted before there were topics; nothing was written."):
         model, seconds, interrupted = _fit(request, corpus, console)
     try:
@@ -126,8 +132,12 @@ def _read(request: TopicsRequest) -> CorpusCounts:
         )
     return read_corpus(
         request.corpus, format=request.format, n_words=request.words, text_column=request.text_column,
-        vocabulary=request.vocabulary, leave_out=request.out,
+        vocabulary=request.vocabulary, leave_out=request.out, as_text=request.as_text,
     )  # fmt: skip
+
+
+def _documents(corpus: CorpusCounts) -> str:
+    return "1 document" if len(corpus) == 1 else f"{len(corpus):,} documents"
 
 
 def _fit(request: TopicsRequest, corpus: CorpusCounts, console: Console) -> tuple[Any, float, bool]:
@@ -155,13 +165,13 @@ def _fit(request: TopicsRequest, corpus: CorpusCounts, console: Console) -> tupl
 
 def _ending(model: Any, seconds: float, interrupted: bool) -> str:
     """Return how the fit ended, in a sentence."""
-    passes = "1 pass" if model.n_iter_ == 1 else f"{model.n_iter_} passes"
-    spent = f"after {passes} over the documents, in {seconds_text(seconds)}"
+    spent = f"after {passes_text(model)} over the documents, in {seconds_text(seconds)}"
+    value = f"Mean log-likelihood of a word {mean_text(model.log_likelihood_)}."
     if interrupted:
-        return f"The fit was interrupted {spent}."
+        return f"Interrupted {spent}. {value}"
     if model.converged_:
-        return f"The fit came to rest {spent}."
-    return f"The fit had not quite come to rest {spent}: more (--max-passes) may change the topics a little."
+        return f"Converged {spent}. {value}"
+    return f"Not converged {spent}: raise --max-passes, which may change the topics a little. {value}"
 
 
 def _save(model: Any, corpus: CorpusCounts, file: Path) -> Path:
@@ -186,12 +196,24 @@ def _table(summary: TopicSummary, width: int) -> Table:
     for topic in summary.topics:
         coherence = f"{topic.coherence:.2f}".replace("-", "−") if isfinite(topic.coherence) else ""
         words = topic.label(10 if width >= 100 else 7)
-        table.add_row(str(topic.number), f"{topic.prevalence:.1%}", Text(words), coherence)
+        table.add_row(str(topic.number), share_text(topic.prevalence), Text(words), coherence)
+    return table
+
+
+def _shares_table(model: Any, prevalence: Array, width: int) -> Table:
+    """Return the topics' shares of documents that were given to a model, the largest first."""
+    table = Table(title="Topics of the documents", box=SIMPLE_HEAD, title_justify="left")
+    table.add_column("topic", justify="right")
+    table.add_column("share", justify="right")
+    table.add_column("words")
+    words = model.top_words(n=10 if width >= 100 else 7)
+    for k in np.argsort(-prevalence, kind="stable").tolist():
+        table.add_row(str(k), share_text(prevalence[k]), Text(", ".join(words[k])))
     return table
 
 
 def table_ending() -> str:
-    """Return the ending of tables: CSV where pyarrow is not installed."""
+    """Return the ending of tables: CSV if pyarrow is not installed."""
     return ".parquet" if find_spec("pyarrow") else ".csv"
 
 
@@ -239,7 +261,9 @@ def _write(
         "alpha, beta": f"{model.alpha}, {model.beta}",
         "seed": str(request.seed),
         "most passes": str(request.max_passes),
-        "stationarity": f"{model.stationarity_:.2g} (0 at rest)",
+        "stationarity": f"{model.stationarity_:.2g} (0 at a stationary point)",
+        "mean log-likelihood": f"{mean_text(model.log_likelihood_)} per word",
+        "passes": str(model.n_iter_),
     }
     facts = environment() | {"made": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")}
     html = topics_page(
@@ -259,18 +283,23 @@ def apply_topics(
     format: str = "auto",
     text_column: str | None = None,
     vocabulary: Path | None = None,
+    as_text: bool = False,
     console: Console | None = None,
 ) -> None:
-    """Fold documents into a model, and write their topics to ``out``."""
+    """Find a model's topics in documents, show their shares, and write those of each to ``out``."""
     console = console or Console()
     say = partial(console.print, soft_wrap=True, markup=False, highlight=False)
     from swiftem import PLSA
 
     with one_sentence():
         model = PLSA.load(model_file)
-        found = _read_for(model, model_file, corpus, out, format, text_column, vocabulary)
+        found = _read_for(
+            model, model_file, corpus, format=format, text_column=text_column, vocabulary=vocabulary,
+            leave_out=out, as_text=as_text,
+        )  # fmt: skip
         for note in found.notes:
-            say(note)
+            say(in_options(note))
+        say(f"{_documents(found)} with {found.n_tokens:,.10g} known words.")
         with warnings.catch_warnings():
             # The columns are the model's own; scikit-learn would like to be told by a data frame.
             warnings.filterwarnings("ignore", message="X does not have valid feature names")
@@ -281,30 +310,21 @@ def apply_topics(
     except OSError as error:
         tell(f"The results could not be written to {out}: {error.strerror or error}.")
         raise typer.Exit(FAILED) from None
-    say(f"The topics of {len(found):,} documents: {file}.")
+    lengths = np.asarray(found.counts.sum(axis=1), dtype=np.float64).ravel()
+    console.print(_shares_table(model, lengths @ shares / lengths.sum(), console.width))
+    say(f"Shares of the topics in each document: {file}")
 
 
-def _read_for(
-    model: Any,
-    model_file: Path,
-    corpus: Path,
-    out: Path,
-    format: str,
-    text_column: str | None,
-    vocabulary: Path | None,
-) -> CorpusCounts:
+def _read_for(model: Any, model_file: Path, corpus: Path, **options: Any) -> CorpusCounts:
     """Return the corpus in the model's words."""
     words = getattr(model, "feature_names_in_", None)
-    options: dict[str, Any] = {
-        "format": format, "text_column": text_column, "vocabulary": vocabulary, "leave_out": out,
-    }  # fmt: skip
     if words is not None:
         return read_corpus(corpus, known_words=[str(word) for word in words], **options)
     found = read_corpus(corpus, **options)
     n_words = model.components_.shape[1]
     if found.texts is not None:
         raise ValueError(
-            f"{model_file} was fitted to words that had no names, so that {corpus} must be counts, got texts."
+            f"{corpus} must be counts, as {model_file} was fitted to words without names, got texts."
         )
     if found.counts.shape[1] != n_words:
         raise ValueError(

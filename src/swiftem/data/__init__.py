@@ -1,4 +1,4 @@
-"""Where samples come from: sources, readers, a corpus, and every random draw of the library."""
+"""Sources of samples, readers, a corpus, and every random draw of the library."""
 
 from swiftem.data.as_source import as_source
 from swiftem.data.documents.corpus import Corpus, CorpusPackage
@@ -32,6 +32,8 @@ from swiftem.data.rows.stored_source import StoredSource
 from swiftem.data.rows.table_columns import UnknownColumnError
 from swiftem.data.rows.tables import Table, read_table
 from swiftem.data.source import Batch, Source
+from swiftem.data.units.collections import open_units
+from swiftem.data.units.unit_source import UnitSource
 
 __all__ = [
     "ArraySource",
@@ -54,6 +56,7 @@ __all__ = [
     "TextDocuments",
     "TokenSource",
     "UciDocuments",
+    "UnitSource",
     "UnknownColumnError",
     "WordCounts",
     "as_source",
@@ -62,6 +65,7 @@ __all__ = [
     "docstring_corpus",
     "open_documents",
     "open_source",
+    "open_units",
     "read_bag_of_words",
     "read_corpus",
     "read_count_matrix",

@@ -1,4 +1,4 @@
-"""What a user passes as data, turned into a source."""
+"""Conversion of a user's data to a source."""
 
 from __future__ import annotations
 
@@ -15,23 +15,24 @@ from swiftem.data.rows.array_source import ArraySource
 from swiftem.data.rows.block_source import BlockSource, is_one_shot
 from swiftem.data.rows.open_source import are_paths, open_source
 from swiftem.data.source import Source
+from swiftem.data.units.collections import is_planned, units_of
 
 __all__ = ["as_source", "is_blocks"]
 
 
 def as_source(data: Any, sample_weight: ArrayLike | None = None) -> Source:
-    """Return the source that ``data`` means.
+    """Return ``data`` as a source.
 
     Parameters
     ----------
     data : array-like (n,) or (n, d), SciPy sparse matrix, tuple of two arrays, path, function, or Source
         Rows; document-word counts; (documents, words) of the tokens; a file, a folder or a list of files, as
         in :func:`swiftem.data.open_source`; a function that returns an iterator of blocks of rows, or another
-        object that can be iterated over again and again (:class:`swiftem.data.BlockSource`); or a source,
-        returned as it is.
+        object that can be iterated repeatedly (:class:`swiftem.data.BlockSource`); or a source, which is
+        returned unchanged.
     sample_weight : array-like, optional
         One weight per row, per document of a count matrix, or per token of a pair of arrays. Files and
-        blocks have their weights in themselves.
+        blocks contain their own weights.
 
     Examples
     --------
@@ -43,10 +44,12 @@ def as_source(data: Any, sample_weight: ArrayLike | None = None) -> Source:
     """
     if type(data) is np.ndarray:
         return ArraySource(data, sample_weight)
+    if is_planned(data):
+        return units_of(data, sample_weight)
     check_not_lazy("data", data)
     if isinstance(data, Source):
         if sample_weight is not None:
-            raise ValueError("sample_weight must be given to the source, not beside it.")
+            raise ValueError("sample_weight must be given to the source, not as a separate argument.")
         return data
     if are_paths(data) or is_blocks(data):
         if sample_weight is not None:
@@ -67,7 +70,7 @@ def as_source(data: Any, sample_weight: ArrayLike | None = None) -> Source:
 
 
 def is_blocks(data: Any) -> bool:
-    """Tell whether ``data`` makes or holds blocks: functions, iterators, and iterables that are no arrays.
+    """Tell whether ``data`` makes or holds blocks: functions, iterators, and iterables that are not arrays.
 
     >>> import numpy as np
     >>> is_blocks(lambda: iter([])), is_blocks(np.zeros(3)), is_blocks([[1.0]])

@@ -1,8 +1,8 @@
-"""Every random draw of the library: streams of sample numbers and the generators behind them.
+"""Every random draw of the library: streams of sample indices and their generators.
 
 The draws of iteration k are a function of (seed, stream, order, n, b, k) alone. Each chunk of a stream has
-its own generator, so that nothing depends on how far a run went before, on records, on callbacks or on
-kernels, and a run can go on at any k with no more than its seed.
+its own generator. Therefore nothing depends on the length of the run so far, on records, on callbacks or on
+kernels, and a run can be resumed at any k from its seed alone.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ __all__ = [
 ]  # fmt: skip
 
 Entropy = NDArray[np.uint32]
-"""Four words that stand for a seed."""
+"""Four words that represent a seed."""
 
 Seed = int | np.random.SeedSequence | np.random.Generator | None
 
 INITIAL_THETA, TERMINATION, INDICES = 0, 1, 2
-"""First part of a generator's key: what it draws."""
+"""First part of a generator's key: the purpose of its draws."""
 
 CHUNK = 65_536
-"""Indices that are drawn at once."""
+"""Indices drawn at once."""
 ORDERS = 64
-"""Orders of all samples that are made at once, at most: of few samples, a chunk would be thousands."""
+"""Maximum number of permutations drawn at once: for few samples, a chunk would be thousands."""
 
 
 def read_seed(seed: Seed) -> Entropy:
-    """Return the four words that ``seed`` stands for; None takes them from the system.
+    """Return the four words of ``seed``; None takes them from the system.
 
     >>> (read_seed(0) == read_seed(0)).all()
     np.True_
@@ -63,28 +63,28 @@ def generator(entropy: Entropy, *key: int) -> np.random.Generator:
 
 
 class Draws(Protocol):
-    """The sample numbers of each iteration."""
+    """The sample indices of each iteration."""
 
     def at(self, k: int) -> tuple[Index, ...]:
-        """Return the indices of iteration ``k``, an array of shape (b,) for each stream."""
+        """Return the indices of iteration ``k``, an array of shape (b,) per stream."""
         ...
 
     def block(self, start: int, stop: int) -> tuple[Index, ...]:
-        """Return the indices of iterations ``start`` to ``stop`` − 1, an array (., b) for each stream."""
+        """Return the indices of iterations ``start`` to ``stop`` − 1, an array (., b) per stream."""
         ...
 
 
 class SeededDraws:
-    """Sample numbers from a seed.
+    """Sample indices from a seed.
 
     Parameters
     ----------
     entropy : ndarray of uint32, shape (4,)
         From :func:`read_seed`.
     n, batch_size : int
-        Number of samples, and how many an iteration draws.
+        Number of samples, and samples per iteration.
     orders : sequence of {"iid", "shuffled"}
-        One per stream: uniform with replacement, or consecutive pieces of one permutation after another.
+        One per stream: uniform with replacement, or consecutive pieces of successive permutations.
 
     Examples
     --------
@@ -101,16 +101,16 @@ class SeededDraws:
         ]
 
     def at(self, k: int) -> tuple[Index, ...]:
-        """Return the indices of iteration ``k``, an array of shape (b,) for each stream."""
+        """Return the indices of iteration ``k``, an array of shape (b,) per stream."""
         return tuple(stream.at(k) for stream in self._streams)
 
     def block(self, start: int, stop: int) -> tuple[Index, ...]:
-        """Return the indices of iterations ``start`` to ``stop`` − 1, an array (., b) for each stream."""
+        """Return the indices of iterations ``start`` to ``stop`` − 1, an array (., b) per stream."""
         return tuple(stream.block(start, stop) for stream in self._streams)
 
 
 class _Stream(ABC):
-    """Sample numbers (b,) of each iteration, drawn for some iterations at a time and kept till the next."""
+    """Sample indices (b,) of each iteration, drawn for several iterations at a time and cached."""
 
     def __init__(self, b: int, at_once: int) -> None:
         self._b, self._rows = b, max(1, at_once // b)
@@ -157,7 +157,7 @@ class _Iid(_Stream):
 
 
 class _Permutations(_Stream):
-    """An endless row of orders of all samples, cut into pieces of b: how many at once changes no number."""
+    """An infinite sequence of permutations, cut into pieces of b; the chunk size does not change it."""
 
     def __init__(self, entropy: Entropy, stream: int, n: int, b: int) -> None:
         super().__init__(b, min(CHUNK, ORDERS * n))
@@ -175,11 +175,11 @@ class _Permutations(_Stream):
 
     @abstractmethod
     def _piece(self, number: int, offset: int) -> Index:
-        """Return some of order ``number``, from place ``offset`` on, at least one."""
+        """Return part of permutation ``number``, from ``offset`` on, at least one index."""
 
 
 class _Shuffled(_Permutations):
-    """One permutation after another."""
+    """Successive permutations."""
 
     def __init__(self, entropy: Entropy, stream: int, n: int, b: int) -> None:
         super().__init__(entropy, stream, n, b)
@@ -196,29 +196,29 @@ class _Shuffled(_Permutations):
 
 
 class BlockDraws(SeededDraws):
-    """Sample numbers from a seed, for data on disk: nearby samples are read together.
+    """Sample indices from a seed, for data on disk: nearby samples are read together.
 
-    An epoch takes each sample once. The blocks of the data come in a random order (in their own where the
-    data can only be read so); some in a row make a window, and within it samples are shuffled. Streams are
-    independent of each other. What an epoch draws is a function of seed, stream, layout and its number, so
-    that a run goes on at any k without reading what was before.
+    An epoch has each sample once. The blocks of the data come in random order (in their own order if the
+    data can only be read so); consecutive ones form a window, and samples are shuffled within it. Streams are
+    independent of each other. The draws of an epoch are a function of seed, stream, layout and its number:
+    a run can be resumed at any k without reading the data before.
 
     Parameters
     ----------
     entropy : ndarray of uint32, shape (4,)
         From :func:`read_seed`.
     edges : ndarray of int, shape (B + 1,)
-        Where blocks begin, and n.
+        First indices of the blocks, and n.
     per_window : int
-        Blocks in a window.
+        Blocks per window.
     in_order : bool
         Whether blocks come in the order of the data.
     batch_size, streams : int
-        Samples that an iteration draws, in each of its streams.
+        Samples per iteration and stream, and number of streams.
 
     Examples
     --------
-    Three blocks of two samples, one a window: pairs of neighbours, in an order of their own.
+    Three blocks of two samples, one block per window: pairs of neighbours, in random order.
 
     >>> import numpy as np
     >>> from swiftem.data.draws import BlockDraws, read_seed
@@ -243,7 +243,7 @@ class BlockDraws(SeededDraws):
 
 
 class _Windowed(_Permutations):
-    """Blocks in random order or in theirs, samples shuffled within a window of them."""
+    """Blocks in random order or in their own, samples shuffled within a window of blocks."""
 
     def __init__(
         self, entropy: Entropy, stream: int, edges: Index, per_window: int, in_order: bool, b: int
@@ -274,9 +274,9 @@ class _Windowed(_Permutations):
 
 
 def spread_rows(n: int, count: int, rng: np.random.Generator) -> Index:
-    """Return ``count`` different sample numbers in order, one at random from each of as many equal parts.
+    """Return ``count`` distinct sample indices in order, one at random from each of as many equal parts.
 
-    No more memory than for the result, whatever n is, and of sorted data every part is there.
+    Memory is that of the result, whatever n is, and sorted data are covered evenly.
 
     >>> (spread_rows(6, 3, np.random.default_rng(0)) // 2).tolist()
     [0, 1, 2]
@@ -288,16 +288,16 @@ def spread_rows(n: int, count: int, rng: np.random.Generator) -> Index:
 
 
 class GivenDraws:
-    """Sample numbers that the caller gives.
+    """Sample indices given by the caller.
 
     Parameters
     ----------
     draws : array-like of int, shape (n_iter,) or (n_iter, b), or a sequence of them
-        One array where the method has one index stream, as many as it has streams otherwise.
+        One array if the method has one index stream, otherwise one per stream.
     n, batch_size, streams, n_iter : int
-        What the draws must fit.
+        Required sizes.
     start : int
-        The iteration that the first row is for.
+        The iteration of the first row.
     """
 
     def __init__(
@@ -315,18 +315,18 @@ class GivenDraws:
         self._drawn = tuple(_given(part, n, batch_size, n_iter) for part in parts)
 
     def at(self, k: int) -> tuple[Index, ...]:
-        """Return the indices of iteration ``k``, an array of shape (b,) for each stream."""
+        """Return the indices of iteration ``k``, an array of shape (b,) per stream."""
         return tuple(drawn[k - self._start] for drawn in self._drawn)
 
     def block(self, start: int, stop: int) -> tuple[Index, ...]:
-        """Return the indices of iterations ``start`` to ``stop`` − 1, an array (., b) for each stream."""
+        """Return the indices of iterations ``start`` to ``stop`` − 1, an array (., b) per stream."""
         return tuple(
             np.ascontiguousarray(drawn[start - self._start : stop - self._start]) for drawn in self._drawn
         )
 
 
 def _given(draws: Any, n: int, b: int, n_iter: int) -> Index:
-    """Return one stream's indices as an array (n_iter, b), checked."""
+    """Return one stream's indices as a validated array (n_iter, b)."""
     try:
         index = as_integers("draws", draws) if np.size(draws) else np.empty((0, b), dtype=np.intp)
     except ValueError:
@@ -341,5 +341,5 @@ def _given(draws: Any, n: int, b: int, n_iter: int) -> Index:
         )
     if index.size and (index.min() < 0 or index.max() >= n):
         worst = index.min() if index.min() < 0 else index.max()
-        raise ValueError(f"draws must be sample numbers from 0 to {n - 1}, got {worst}.")
+        raise ValueError(f"draws must be sample indices from 0 to {n - 1}, got {worst}.")
     return index

@@ -1,4 +1,4 @@
-"""One hash for all sources: of arrays, and of files."""
+"""Hashes of arrays and files, for all sources."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ def fingerprint(kind: str, *arrays: NDArray[Any] | None) -> str:
             continue
         digest.update(f"{array.dtype.str}{array.shape}".encode())
         for start in range(0, len(array), ROWS):
-            # A checksum of each piece, which is four times as quick as hashing it: this is no secret.
+            # A checksum of each piece is four times as fast as hashing it; no security is needed.
             checksum = zlib.crc32(np.ascontiguousarray(array[start : start + ROWS]).data)
             digest.update(checksum.to_bytes(4, "little"))
     return digest.hexdigest()
 
 
 def file_hash(kind: str, files: Sequence[Path]) -> str:
-    """Return a hash of the bytes of ``files``, one after the other, whatever their names.
+    """Return a hash of the bytes of ``files``, in order, whatever their names.
 
-    Files are hashed whole: dates change when a file is copied, and date and size may stay when it is edited.
+    Whole files are hashed: dates change when a file is copied, and date and size may stay after an edit.
 
     >>> import pathlib, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:

@@ -1,8 +1,8 @@
-"""Weights of samples: which can be used, and the reading of ``sample_weight``, the same for all sources.
+"""Sample weights: valid values, and validation of ``sample_weight``, the same for all sources.
 
-Weights weight statistics, not draws: a proxy's mean is that of n·w_i/W times a sample's statistics, W the sum
-of weights, under uniform draws. Draws in proportion to the weights would have less variance, but seeded draws
-would depend on the weights.
+Weights apply to statistics, not to draws: with uniform draws, the proxy is the mean of n·w_i/W times a
+sample's statistics, where W is the sum of weights. Draws in proportion to the weights would have less
+variance, but seeded draws would depend on the weights.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ __all__ = [
 ]
 
 LEAST, MOST = 1e-100, 1e100
-"""Positive weights lie between these, so that squares, sums and products with counts are finite."""
+"""Range of positive weights, so that squares, sums and products with counts are finite."""
 
 
 def wanted_of_weight(value: float) -> str:
-    """Return what a weight must be that ``value`` is not; nothing where it can be used.
+    """Return what a weight must be if ``value`` is invalid, else an empty text.
 
     >>> wanted_of_weight(-1.0), wanted_of_weight(1e308), wanted_of_weight(2.0)
     ('not negative', 'zero or from 1e-100 to 1e+100', '')
@@ -45,14 +45,14 @@ def wanted_of_weight(value: float) -> str:
 
 
 def bad_weights(weight: NDArray[Any]) -> Index:
-    """Return the places (k,) of the weights that cannot be used: :func:`wanted_of_weight` says why."""
+    """Return the indices (k,) of invalid weights: :func:`wanted_of_weight` says why."""
     return np.flatnonzero(~((weight == 0.0) | ((weight >= LEAST) & (weight <= MOST))))
 
 
 def check_weights(name: str, weight: Array, one: str = "position", many: str = "weights") -> None:
-    """Refuse weights, or counts of words, that cannot be used, naming the first.
+    """Raise ValueError for the first invalid weight, or count of words.
 
-    Those near the ends of what a number can be make infinite sums, and squares that are zero.
+    Extreme numbers have infinite sums, or squares that are zero.
     """
     bad = bad_weights(weight)
     if len(bad):
@@ -63,7 +63,7 @@ def check_weights(name: str, weight: Array, one: str = "position", many: str = "
 
 
 def checked_weights(file: Path, values: Any, start: int = 0) -> Array:
-    """Return a column of weights as float64, or refuse it by file and row, counted from ``start``."""
+    """Return a column of weights as float64; errors name file and row, counted from ``start``."""
     weight = np.asarray(values, dtype=np.float64)
     bad = bad_weights(weight)
     if len(bad):
@@ -76,13 +76,12 @@ def checked_weights(file: Path, values: Any, start: int = 0) -> Array:
 
 
 def read_sample_weight(sample_weight: ArrayLike | None, n: int, what: str) -> Array | None:
-    """Return weights of shape (n,), one per ``what``, or None when all samples count alike.
+    """Return weights of shape (n,), one per ``what``, or None if all are equal to one.
 
     Raises
     ------
     ValueError
-        When a weight is negative, not finite or out of range, when all are zero, or when their number is
-        wrong.
+        If a weight is negative, not finite or out of range, if all are zero, or if their number is wrong.
     """
     if sample_weight is None:
         return None

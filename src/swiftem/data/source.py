@@ -1,4 +1,4 @@
-"""The contract of a source: where samples come from."""
+"""The contract of a source of samples."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ Access = Literal["sequential", "random"]
 
 
 class Batch(NamedTuple):
-    """Some samples: what a model sees of the data.
+    """A batch of samples, as passed to a model.
 
     Attributes
     ----------
     y : ndarray, shape (b,) or (b, d)
         The observations; for tokens an integer array (b, 2) of document and word.
     weight : ndarray, shape (b,)
-        Their weights, as given; ones when none were.
+        Their weights, as given; ones if there are none.
     index : ndarray, shape (b,)
-        Their sample numbers.
+        Their indices.
     """
 
     y: NDArray[Any]
@@ -34,25 +34,25 @@ class Batch(NamedTuple):
 
 @runtime_checkable
 class Source(Protocol):
-    """Samples 0, ..., n − 1 with positive weights, by number or in order."""
+    """Samples 0, ..., n − 1 with positive weights, by index or in order."""
 
     @property
     def n(self) -> int:
-        """Number of samples; those of weight zero are not there."""
+        """Number of samples, without those of weight zero."""
         ...
 
     @property
     def total_weight(self) -> float:
-        """Sum of the weights: n when none were given."""
+        """Sum of the weights: n if none were given."""
         ...
 
     @property
     def access(self) -> Access:
-        """``"random"`` when :meth:`take` works, ``"sequential"`` when only :meth:`blocks` does."""
+        """``"random"`` if :meth:`take` works, ``"sequential"`` if only :meth:`blocks` does."""
         ...
 
     def take(self, index: Index) -> Batch:
-        """Return the samples with these numbers, shape (b,), repeated where a number is."""
+        """Return the samples with these indices, shape (b,), which may repeat."""
         ...
 
     def blocks(self, rows: int) -> Iterator[Batch]:
@@ -60,5 +60,5 @@ class Source(Protocol):
         ...
 
     def fingerprint(self) -> str:
-        """Return a text that changes when the samples or their weights do."""
+        """Return a text that changes if the samples or their weights change."""
         ...

@@ -1,1 +1,1 @@
-"""The hot loops: ``reference`` in plain NumPy, which defines what is correct, and ``numba``, compiled."""
+"""The hot loops: ``reference`` in plain NumPy, the definition of correct results, and ``numba``, compiled."""

@@ -1,4 +1,4 @@
-"""Stretches of any method that declares its update, in compiled code."""
+"""Compiled stretches of iterations, for any method that declares its update."""
 
 from __future__ import annotations
 
@@ -16,31 +16,31 @@ __all__ = ["CompiledLane", "Followed"]
 
 
 class Followed(NamedTuple):
-    """``before`` (q,): the statistics whose θ̄ is the anchor, so that compiled code writes it alike again."""
+    """``before`` (q,): the statistics whose θ̄ is the anchor, so that compiled code writes the same bits."""
 
     before: Array
 
 
 class CompiledLane(FusedLane):
-    """What all models share: draws and steps of a stretch, the centre, the anchor and its renewals, counts.
+    """The part common to all models: draws and steps of a stretch, the centre, the anchor, counts.
 
-    A model says how θ is taken over (:meth:`load_theta`), what an anchor is in its arrays (:meth:`prepared`),
-    how iterations are done (:meth:`iterate`) and what θ they have led to (:meth:`theta_of`).
+    A model implements how θ is loaded (:meth:`load_theta`), the arrays of an anchor (:meth:`prepared`), the
+    iterations (:meth:`iterate`) and the resulting θ (:meth:`theta_of`).
 
     Attributes
     ----------
     s, centre : ndarray, shape (q,)
-        Statistics and centre, changed in place; the centre is zeros where the method has none.
+        Statistics and centre, changed in place; the centre is zero if the method has none.
     anchor : object
-        As :meth:`prepared` returned it, or None where the method has none.
+        Result of :meth:`prepared`, or None if the method has no anchor.
     before : ndarray, shape (q,)
-        Where the anchor follows θ: the statistics that it is θ̄ of.
+        If the anchor follows θ: the statistics of which it is θ̄.
     restates_anchor : bool
-        Whether the next iterations have to write the anchor as θ̄(before) first.
+        Whether the next iterations must first write the anchor as θ̄(before).
     scale, share : float
         n / W and 1 / W, W the sum of weights.
     undone : int
-        Iterations that the last call of :meth:`iterate` left to be done.
+        Iterations that the last call of :meth:`iterate` did not do.
     """
 
     undone = 0
@@ -60,21 +60,21 @@ class CompiledLane(FusedLane):
 
     @abstractmethod
     def load_theta(self, now: Current) -> None:
-        """Take θ over, into arrays of its own; :attr:`s` is there already.
+        """Load θ into new arrays; :attr:`s` is already set.
 
-        Where θ is θ̄(s) it is taken as the kernels write it, not as it is reported. A stretch can then begin
+        If θ is θ̄(s) it is loaded as the kernels write it, not as it is reported. A stretch can then begin
         anywhere: records, callbacks and interruptions change no bit of a trajectory.
         """
 
     @abstractmethod
     def prepared(self, theta: Theta) -> Any:
-        """Return an anchor's θ in arrays of its own."""
+        """Return an anchor's θ in new arrays."""
 
     @abstractmethod
     def iterate(self, steps: Array, drawn: Drawn) -> tuple[int, int]:
         """Do the iterations of a stretch.
 
-        Return how many steps were rejected, and how many were not before the last iteration.
+        Return how many steps were rejected, and how many accepted before the last iteration.
         """
 
     @abstractmethod
@@ -89,7 +89,7 @@ class CompiledLane(FusedLane):
         self.centre = now.state.centre.copy() if self.update.centre != "zero" else np.zeros_like(now.s)
         if self.update.centre == "memory" and not now.state.memory.flags.carray:
             now.state = now.state._replace(memory=np.require(now.state.memory, requirements=["C", "A", "W"]))
-        # Then it is the statistics that an anchor which follows θ is made of.
+        # These are then the statistics of an anchor that follows θ.
         self._is_of_s = (
             self.update.reference == "previous"
             and self.task.model.in_domain(now.s)
@@ -98,7 +98,7 @@ class CompiledLane(FusedLane):
         self.load_theta(now)
 
     def stretch(self, now: Current, stop: int) -> int:
-        """Renew the anchor where it is time, and do iterations until the next time or ``stop``."""
+        """Renew the anchor if it is due, and do iterations until the next renewal or ``stop``."""
         method, update, n = self.task.method, self.update, self.task.source.n
         if method.renewal(now.k, n) == now.k and self._renewed != now.k:
             self._renew(now)
@@ -124,7 +124,7 @@ class CompiledLane(FusedLane):
         return stop
 
     def _renew(self, now: Current) -> None:
-        """Take θ for the anchor, and the full pass there for the centre."""
+        """Set the anchor to θ, and the centre to its full pass."""
         self.store(now)
         now.state = now.state._replace(anchor=now.theta, centre=self.task.e_step.full(now.theta))
         self.centre = now.state.centre.copy()
@@ -133,7 +133,7 @@ class CompiledLane(FusedLane):
         self._followed, self._anchor_theta, self._restored = now.theta, None, None
 
     def store(self, now: Current) -> None:
-        """Give s, θ = θ̄(s) and the method's state back; θ stays where every step was rejected."""
+        """Store s, θ = θ̄(s) and the method's state; θ stays if every step was rejected."""
         if self._moved:
             now.s = self.s.copy()
             now.theta = self.theta_of(now.s)
@@ -145,14 +145,14 @@ class CompiledLane(FusedLane):
             self._anchor_theta = anchor
 
     def snapshot(self) -> Any:
-        """Return the statistics that the anchor is θ̄ of, where it follows θ."""
+        """Return the statistics of which the anchor is θ̄, if it follows θ."""
         if self._restored is not None:  # no iteration has been done since
             return Followed(self._restored)
         is_of = self.update.reference == "previous" and self._followed is None
         return Followed(self.before.copy()) if is_of else None
 
     def restore(self, snapshot: Any, now: Current) -> None:
-        """Take them over, where they are those of the anchor."""
+        """Restore these statistics, if they belong to the anchor."""
         if isinstance(snapshot, Followed) and self.update.reference == "previous":
             theta = self.theta_of(snapshot.before.copy())
             if _is_same(theta, now.state.anchor):
@@ -160,7 +160,7 @@ class CompiledLane(FusedLane):
 
 
 def _is_same(theta: Theta, other: Theta) -> bool:
-    """Tell whether parameters, arrays or numbers in nested tuples, are the same to the last bit."""
+    """Tell whether parameters, arrays or numbers in nested tuples, are equal bit by bit."""
     if isinstance(theta, tuple):
         return len(theta) == len(other) and all(map(_is_same, theta, other))
     return bool(np.array_equal(theta, other))

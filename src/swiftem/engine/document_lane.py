@@ -1,13 +1,13 @@
-r"""sem and sem-vr by documents: E-steps that begin where earlier ones ended, and steps as large as a batch.
+r"""sem and sem-vr by documents: E-steps that continue from earlier ones, and steps that cost O(batch).
 
 The equations are in ``models/documents.py``. :class:`DocumentExpectation` is their plain form, for every
 method and iteration by iteration. The lane does the same from the update that a method declares, in compiled
-code. It holds s as centre + scale·u, so that an iteration costs O(words of the batch · K), whatever V is:
+code. It stores s as centre + scale·u, so that an iteration costs O(words of the batch · K), whatever V is:
 
 - the sE-step :math:`s \leftarrow s + \gamma (S - s)`, where :math:`S = C + \Delta`, is
   :math:`d \leftarrow (1 - \gamma) d + \gamma \Delta` for the deviation d = s − C = scale·u;
 - sem: C = 0, Δ = mean of the batch's statistics at θ; sem-vr: C = s̄(anchor), Δ = the mean of their
-  differences from those at the anchor. Δ is zero but for the words of the batch.
+  differences from those at the anchor. Δ is zero except for the words of the batch.
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ LEAST_SCALE = 1e-80
 
 
 class Places(NamedTuple):
-    """``begin`` (D, K): where E-steps of documents begin, (0, K): where they ended; ``end`` (D, K): that."""
+    """``begin`` (D, K): where E-steps begin, (0, K) if that is ``end``; ``end`` (D, K): where they ended."""
 
     begin: Array
     end: Array
 
 
 class DocumentExpectation(Expectation):
-    r"""E-steps of documents, with a place for each.
+    r"""E-steps of documents, with a place for each document.
 
-    A document's E-step begins where its last one ended, until there is a full pass: what a full pass has
-    found is compared with later E-steps, and so these begin where it began, till the next one. Evaluations
-    are E-steps of entries.
+    A document's E-step begins where its last one ended, until there is a full pass. The results of a full
+    pass are compared with later E-steps, which therefore begin where it began, until the next one.
+    Evaluations are E-steps of entries.
     """
 
     _model: BoundDocuments
@@ -62,12 +62,12 @@ class DocumentExpectation(Expectation):
         self._begin: Array | None = None
 
     def places(self, index: Index) -> Array:
-        """Return a copy of where E-steps of these documents begin, shape (b, K)."""
+        """Return a copy of the places where E-steps of these documents begin, shape (b, K)."""
         begin = self._source.doc_topic if self._begin is None else self._begin
         return begin[index]  # type: ignore[index]
 
     def leave(self, index: Index, places: Array) -> None:
-        """Take note of where E-steps ended."""
+        """Store the places where E-steps ended."""
         if self._begin is None:
             self._source.doc_topic[index] = places  # type: ignore[index]
 
@@ -79,7 +79,7 @@ class DocumentExpectation(Expectation):
         return found.rows
 
     def full(self, theta: Theta) -> Array:
-        """Return the mean statistics of all documents, from where they were left."""
+        """Return the mean statistics of all documents, from their current places."""
         before: Any = self._source.doc_topic
         after = self._source.allocate(before.shape) if self._begin is None else self._begin
         after[:] = before
@@ -100,8 +100,8 @@ class DocumentExpectation(Expectation):
         return s, evaluations
 
     def remember(self, theta: Theta) -> tuple[Array, Array]:
-        """Refuse: a memory would have K numbers for each entry."""
-        raise ValueError("method must not remember samples where these are documents: use em, sem or sem-vr.")
+        """Raise ValueError: a memory would have K numbers for each entry."""
+        raise ValueError("method must not remember samples if these are documents: use em, sem or sem-vr.")
 
     def snapshot(self) -> Places:
         """Return the places, not copied."""
@@ -109,7 +109,7 @@ class DocumentExpectation(Expectation):
         return Places(end[:0] if self._begin is None else self._begin, end)
 
     def restore(self, snapshot: Any) -> None:
-        """Go on from the places of these E-steps, or of the lane's."""
+        """Restore the places, of these E-steps or of the lane."""
         places, end = getattr(snapshot, "places", snapshot), self._source.doc_topic
         if isinstance(places, Places) and end is not None and places.end.shape == end.shape:
             end[:] = places.end
@@ -131,7 +131,7 @@ class CompiledDocuments(DocumentExpectation):
         return counts.ravel() / source.total_weight, evaluations
 
     def of_batch(self, batch: Documents, numbers: Index, word_topic: Array) -> Array:
-        """Return the sums (U, K) of the U words of a batch, whose θ is ``word_topic``, over its documents."""
+        """Return the sums (U, K) over the documents of a batch for its U words, whose θ is ``word_topic``."""
         model, places = self._model.model, self.places(numbers)
         sums, evaluations = batch.sums(places, word_topic, model.alpha, model.rounds, model.tolerance)
         self.leave(numbers, places)
@@ -151,17 +151,17 @@ class Running(NamedTuple):
 class RunningCounts:
     r"""Statistics = centre + scale·u: a step of sem or sem-vr changes ``scale`` and the words of a batch.
 
-    deviation ← (1 − γ)·deviation + γ·change, where the deviation is scale·u, costs as much as the batch has
-    words, and not as much as there are words in all. The M-step is that of ``models/documents.py``.
+    deviation ← (1 − γ)·deviation + γ·change, where the deviation is scale·u, costs O(words of the batch),
+    whatever the size of the vocabulary. The M-step is that of ``models/documents.py``.
 
     Parameters
     ----------
     counts : ndarray, shape (V, K)
-        Where to start; not changed.
+        Initial counts; not changed.
     beta : ndarray, shape (1, 1), (1, V) or (K, V)
-        What the M-step adds to them.
+        Added to the counts in the M-step.
     tokens : float
-        What counts have to sum to for that: T.
+        T, the sum of counts in the M-step.
 
     Examples
     --------
@@ -180,7 +180,7 @@ class RunningCounts:
         self._centre_total, self._total = np.zeros(counts.shape[1]), counts.sum(axis=0)
 
     def _totals(self, total: Array) -> tuple[float, Array]:
-        """Return what β is multiplied by, and the topics' totals with it, given those of the deviation."""
+        """Return the factor of β, and the topics' totals with it, given those of the deviation."""
         of_counts = total + self._centre_total
         strength = float(of_counts.sum()) / self.tokens
         return strength, of_counts + strength * self._beta_total
@@ -205,9 +205,9 @@ class RunningCounts:
         return found
 
     def step(self, words: Index, change: Array, gamma: float) -> bool:
-        """Make a step with the change (U, K) of these words, each there once; return whether it was made.
+        """Make a step with the change (U, K) of these distinct words; return whether it was accepted.
 
-        A step that leaves no tokens, or a topic with fewer than none, leaves the domain and is not made.
+        A step that leaves no tokens, or a topic with a negative total, leaves the domain and is rejected.
         """
         after = (1.0 - gamma) * self._total + gamma * change.sum(axis=0)
         strength, totals = self._totals(after)
@@ -227,7 +227,7 @@ class RunningCounts:
         return True
 
     def renew(self, centre: Array) -> None:
-        """Change the centre (V, K), which is not copied; the counts stay as they are."""
+        """Change the centre (V, K), which is not copied; the counts stay the same."""
         u = self.counts() - centre
         self._u, self._scale, self._centre = u, 1.0, centre
         self._centre_total, self._total = centre.sum(axis=0), u.sum(axis=0)
@@ -238,27 +238,27 @@ class RunningCounts:
         return deviation + self._centre if len(self._centre) else deviation
 
     def snapshot(self) -> Running:
-        """Return the counts as they are held: :meth:`restore` goes on to the same bits."""
+        """Return the internal form of the counts: :meth:`restore` continues with the same bits."""
         return Running(self._u, self._scale, self._centre, self._total)
 
     def restore(self, snapshot: Running) -> None:
-        """Go on from a snapshot, which stays as it is."""
+        """Restore a snapshot, which is not changed."""
         self._u, self._scale, self._centre = np.array(snapshot.u, order="C"), snapshot.scale, snapshot.centre
         self._centre_total, self._total = self._centre.sum(axis=0), snapshot.total
 
 
 class DocumentSnapshot(NamedTuple):
-    """``running``: how the lane holds the statistics; ``places``: of documents."""
+    """``running``: the lane's form of the statistics; ``places``: of documents."""
 
     running: Running
     places: Places
 
 
 class DocumentLane:
-    """Iterations whose cost is that of their batch: reads a method's update, and knows no method.
+    """Iterations whose cost is that of their batch, from a method's update.
 
-    θ of the words of a batch is made of the running statistics. ``now`` gets θ and s at the end of a stretch,
-    and nothing of that comes back: where a stretch ends changes no bit.
+    θ of the words of a batch is computed from the running statistics. ``now`` gets θ and s at the end of a
+    stretch, but they are not read back: the end of a stretch changes no bit.
     """
 
     def __init__(self, task: Task, update: Update) -> None:
@@ -266,7 +266,7 @@ class DocumentLane:
         self.model: BoundDocuments = task.model  # type: ignore[assignment]
         self.source: Documents | StreamedDocuments = task.source  # type: ignore[assignment]
         self.e_step: CompiledDocuments = task.e_step  # type: ignore[assignment]
-        self._stored: Array | None = None  # the s that the running statistics are, in ``now``
+        self._stored: Array | None = None  # the s in ``now`` that equals the running statistics
         self._given: Array | None = None  # θ before the first step, which need not be the M-step of s
         self._changed = False
 
@@ -306,7 +306,7 @@ class DocumentLane:
         return running
 
     def _renew(self, now: Current) -> None:
-        """Take θ for the anchor, and the full pass there for the centre."""
+        """Set the anchor to θ, and the centre to its full pass."""
         self._store(now)
         now.state = now.state._replace(anchor=now.theta, centre=self.e_step.full(now.theta))
         self.running.renew(self.model.unpack(now.state.centre))
@@ -318,12 +318,12 @@ class DocumentLane:
             now.theta, self._changed = self.model.m_step(now.s), False
 
     def snapshot(self) -> DocumentSnapshot | Places:
-        """Return how the statistics are held, and the places: not copied, as a lane ends with its run."""
+        """Return the form of the statistics, and the places: not copied, as a lane ends with its run."""
         places = self.e_step.snapshot()
         return places if self._stored is None else DocumentSnapshot(self.running.snapshot(), places)
 
     def restore(self, snapshot: Any, now: Current) -> None:
-        """Go on from a snapshot of this lane, if ``now`` is where it was taken."""
+        """Restore a snapshot of this lane, if it belongs to ``now``."""
         self.e_step.restore(snapshot)
         running = self._fresh(now)
         held, fresh = getattr(snapshot, "running", None), running.snapshot()
@@ -338,7 +338,7 @@ class DocumentLane:
 
 
 def document_lane(task: Task) -> Lane | None:
-    """Return the lane for documents, or None where the method declares nothing that it can do."""
+    """Return the lane for documents, or None if the method declares no suitable update."""
     if type(task.e_step) is not CompiledDocuments:
         return None
     update = declared(task.method)

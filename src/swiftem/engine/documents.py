@@ -1,4 +1,4 @@
-"""Documents as rows of counts, cut into pieces that threads work on, and E-steps over them."""
+"""Documents as rows of counts, divided into pieces for threads, and E-steps over them."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ __all__ = ["Documents", "SmallDocuments"]
 
 PIECES = 8
 LEAST_ENTRIES = 20_000
-"""A piece with fewer entries is not worth a thread."""
+"""Minimum number of entries for a thread."""
 INNER = 10
-"""About how often a document is gone over when it is folded in."""
+"""Approximate number of rounds to fold in a document."""
 ENTRIES_PER_WORD = 8
-"""A piece that sums up words has at least so many entries a word: adding its sums up must not cost more."""
+"""Minimum number of entries per word of a piece that sums words: summing pieces must not cost more."""
 MOST_SUMS = 1 << 25
-"""Numbers that the pieces' own sums over words may take together."""
+"""Maximum number of numbers in the pieces' own sums over words, together."""
 
 
 class Spare:
-    """Arrays for the sums of pieces, used again in the next pass: pages that are new cost more than sums."""
+    """Arrays for the sums of pieces, reused in the next pass: new memory pages cost more than sums."""
 
     def __init__(self) -> None:
         self._arrays: list[Array] = []
 
     def zeros(self, shape: tuple[int, ...]) -> Array:
-        """Return an array of zeros; threads may ask at the same time."""
+        """Return an array of zeros; thread-safe."""
         try:
             array = self._arrays.pop()
         except IndexError:
@@ -50,12 +50,12 @@ class Spare:
         return array
 
     def keep(self, arrays: list[Array]) -> None:
-        """Take arrays that nobody needs any more."""
+        """Take back arrays that are no longer needed."""
         self._arrays = arrays
 
 
 class _Rows(NamedTuple):
-    """What is read of a CSR array; making a real one takes as long as a batch."""
+    """The arrays of a CSR array; constructing a real one takes as long as a batch."""
 
     indptr: Index
     indices: NDArray[np.int32]
@@ -66,26 +66,26 @@ class _Rows(NamedTuple):
 class Documents:
     """A corpus of counts: a source whose samples are documents.
 
-    What is summed up over documents is summed by pieces that depend on the data alone, and the pieces are
-    added in order: the number of threads changes no bit.
+    Sums over documents are computed by pieces that depend only on the data, and the pieces are added in
+    order: the number of threads changes no bit.
 
     Parameters
     ----------
     X : sparse array, shape (D, V)
-        Counts, in CSR form, not negative.
+        Non-negative counts, in CSR form.
     weight : ndarray, shape (D,), optional
         Weights of the documents.
 
     Attributes
     ----------
     total : float
-        Tokens, weighted.
+        Weighted number of tokens.
     words : ndarray of int, shape (V,), or None
-        The words' numbers where the documents were taken from others; None: they are 0, 1, ...
+        The words' numbers if the documents were taken from others; None: they are 0, 1, ...
     doc_topic : ndarray, shape (D, K), or None
-        Where the documents' E-steps have led, and the next ones begin; None: uniform.
+        Results of the documents' E-steps, from which the next ones begin; None: uniform.
     allocate : callable
-        Makes arrays of that shape.
+        Allocates arrays of that shape.
 
     Examples
     --------
@@ -116,11 +116,11 @@ class Documents:
 
     @property
     def n_entries(self) -> int:
-        """How many counts are not zero."""
+        """Number of non-zero counts."""
         return len(self.count)
 
     def fingerprint(self) -> str:
-        """Return a text that changes when counts, weights or the number of words do."""
+        """Return a text that changes if counts, weights or the number of words change."""
         return fingerprint(
             f"documents of {self.n_words} words", self.begin, self.word, self.count, self.weight
         )
@@ -132,7 +132,7 @@ class Documents:
 
     @property
     def layout(self) -> Layout:
-        """How documents are drawn: in random order, each once an epoch."""
+        """How documents are drawn: in random order, each once per epoch."""
         return Layout(np.array([0, self.n]), 1, True)
 
     def matrix(self) -> Any:
@@ -146,7 +146,7 @@ class Documents:
         return Documents(self.matrix()[numbers], self.weight[numbers])
 
     def take(self, index: Index) -> Batch:
-        """Return the documents with these numbers, as :class:`Documents` of the words that they have."""
+        """Return the documents with these indices, as :class:`Documents` restricted to their words."""
         from swiftem.engine.numba.plsa_documents import gather
 
         if self._place is None:
@@ -165,7 +165,7 @@ class Documents:
             yield self.take(np.arange(start, min(start + rows, self.n)))
 
     def pieces(self, most: int = PIECES, least_entries: int = LEAST_ENTRIES) -> list[tuple[int, int]]:
-        """Return at most so many ranges of documents, with about as many entries each."""
+        """Return at most this many ranges of documents, with about equally many entries."""
         entries = int(self.begin[-1])
         most = max(1, min(most, entries // least_entries))
         bounds = np.searchsorted(self.begin, np.linspace(0, entries, most + 1))
@@ -174,11 +174,11 @@ class Documents:
         return list(zip(unique[:-1].tolist(), unique[1:].tolist(), strict=True))
 
     def _summed(self, n_topics: int, rounds: int = 1) -> list[tuple[int, int]]:
-        """Return pieces with sums of their own: no more than have room, or are worth adding up."""
+        """Return pieces with their own sums: no more than fit into memory, or than are worth adding."""
         room = MOST_SUMS // max(1, self.n_words * n_topics)
         least = max(LEAST_ENTRIES, ENTRIES_PER_WORD * self.n_words) // rounds
         most = min(PIECES, room, self.n_entries // max(1, least))
-        # A power of two: so many threads have about as much to do each.
+        # A power of two: that many threads then have about equal work.
         return self.pieces(1 << max(0, most.bit_length() - 1), 1)
 
     @property
@@ -188,7 +188,7 @@ class Documents:
     def _over(
         self, work: Callable[..., float], shape: tuple[int, ...], between: Callable[[], None], rounds: int = 1
     ) -> tuple[Array, float]:
-        """Return the sums over pieces, (V, K), and of their values; ranges of words are added up by threads.
+        """Return the sums over pieces, (V, K), and of their values; threads add ranges of words.
 
         ``work(sums, first, last)`` adds those of a piece to ``sums``.
         """
@@ -223,13 +223,13 @@ class Documents:
         Parameters
         ----------
         doc_topic : ndarray, shape (D, K)
-            Topics of the documents, replaced.
+            Topics of the documents, overwritten.
         topics : ndarray, shape (K, V)
             Words of the topics.
         alpha : ndarray, shape (K,)
             Added to the documents' counts of topics.
         between : callable
-            Called between pieces; it may raise, and documents are then partly ahead.
+            Called between pieces; if it raises, some documents are already updated.
 
         Returns
         -------
@@ -251,12 +251,12 @@ class Documents:
         self, doc_topic: Array, topics: Array, totals: Array, alpha: Array, beta: Array,
         between: Callable[[], None] = lambda: None,
     ) -> tuple[Array, float]:  # fmt: skip
-        """As :meth:`em_pass`, but no token is explained by what it has itself added to the counts.
+        """As :meth:`em_pass`, but each token is left out of the counts that explain it.
 
         Parameters
         ----------
         totals : ndarray, shape (K,)
-            What counts and β of a topic's words sum to.
+            Sums of counts and β over each topic's words.
         beta : ndarray, shape (1, 1), (1, V) or (K, V)
             Added to the topics' counts of words.
         """
@@ -279,7 +279,7 @@ class Documents:
     ) -> tuple[Array, Array]:
         """Return the documents' topics for given words of topics (D, K), and their log-likelihoods (D,).
 
-        Documents start uniform. Each stops when its topics change by less than ``tol`` in all.
+        Documents start uniform. Each stops when the total change of its topics is below ``tol``.
         """
         from swiftem.engine.numba.plsa_documents import fold_in
 
@@ -298,18 +298,18 @@ class Documents:
         self, doc_topic: Array, word_topic: Array, alpha: Array, max_iter: int, tol: float,
         between: Callable[[], None] = lambda: None,
     ) -> tuple[Array, int]:  # fmt: skip
-        """Fold all documents in by plain iterations, and sum up their words.
+        """Fold all documents in by plain iterations, and sum their words.
 
         Parameters
         ----------
         doc_topic : ndarray, shape (D, K)
-            Topics to start from, replaced by those found.
+            Initial topics, replaced by the result.
         word_topic : ndarray, shape (V, K)
             Words of the topics.
         alpha : ndarray, shape (K,)
             Added to the documents' counts of topics.
         max_iter, tol
-            When a document stops.
+            When the iterations of a document stop.
 
         Returns
         -------

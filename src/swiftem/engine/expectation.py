@@ -1,4 +1,4 @@
-"""E-steps on the data: what a method may ask of model and source, with each evaluation counted."""
+"""E-steps on the data, the interface between methods and model and source; evaluations are counted."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import numpy as np
 from swiftem._typing import Array, Index, Theta
 from swiftem.data.rows.stored_source import StoredSource
 from swiftem.data.source import Batch, Source
+from swiftem.data.units.unit_source import UnitSource
 from swiftem.models.components import BoundComponents
 from swiftem.models.documents import BoundDocuments
 from swiftem.models.gaussian_mixture import BoundGaussianMixture
@@ -20,7 +21,7 @@ from swiftem.models.plsa import BoundPLSA
 __all__ = ["Evaluation", "Expectation", "choose_expectation"]
 
 BLOCK = 4096
-"""Samples that a full pass handles at once."""
+"""Samples per block of a full pass."""
 
 
 class Evaluation(NamedTuple):
@@ -31,9 +32,9 @@ class Evaluation(NamedTuple):
     log_likelihood : ndarray, shape (n,)
         log g(y_i; θ).
     responsibilities : ndarray, shape (n, M), or None
-        Rows of the posterior, where asked for.
+        Rows of the posterior, if requested.
     labels : ndarray of int, shape (n,), or None
-        Likeliest components, where asked for.
+        Most likely components, if requested.
     """
 
     log_likelihood: Array
@@ -44,7 +45,7 @@ class Evaluation(NamedTuple):
 class Expectation:
     r"""The E-step of a bound model over its source.
 
-    Methods see the data only through this object, so they are the same for every model, source and kernel.
+    Methods access the data only through this object, so they are the same for every model, source and kernel.
 
     Parameters
     ----------
@@ -53,14 +54,14 @@ class Expectation:
     source : Source
         The samples.
     between_blocks : callable, optional
-        Called between the blocks of a full pass; it may raise to break the pass off.
+        Called between the blocks of a full pass; it may raise to abort the pass.
 
     Attributes
     ----------
     evaluations : int
         E-step evaluations so far: one for each sample and each θ at which its posterior was computed.
     per_pass : int
-        Evaluations that are a pass.
+        Evaluations per pass.
     """
 
     def __init__(
@@ -70,17 +71,17 @@ class Expectation:
         self.n = self.per_pass = source.n
         self.evaluations = 0
         self.memory_dtype: np.dtype[Any] = np.dtype(np.float64)
-        #: Makes the memory (n, R), in this dtype; a run with a small budget puts it into a file.
+        #: Allocates the memory (n, R) of this dtype; a run with a small budget puts it into a file.
         self.allocate: Callable[[tuple[int, int], np.dtype[Any]], Array] = np.empty
         self._reader = source.reader() if isinstance(source, StoredSource) else source
 
     def begin(self, memory_dtype: Any, allocate: Callable[[tuple[int, int], np.dtype[Any]], Array]) -> None:
-        """Count from zero, and make memories so: a run begins."""
+        """Reset the count and set the allocation of memories at the start of a run."""
         self.evaluations, self.memory_dtype, self.allocate = 0, np.dtype(memory_dtype), allocate
 
     @contextmanager
     def checked_by(self, check: Callable[[], None]) -> Iterator[Self]:
-        """Context in which ``check`` is called between the blocks of a full pass, which it may break off."""
+        """Context in which ``check`` is called between the blocks of a full pass; it may abort the pass."""
         before, self._between_blocks = self._between_blocks, check
         try:
             yield self
@@ -88,11 +89,11 @@ class Expectation:
             self._between_blocks = before
 
     def take(self, index: Index) -> Batch:
-        """Return the samples with these numbers, repeated where a number is."""
+        """Return the samples with these indices, which may repeat."""
         return self._reader.take(index)
 
     def rows(self, batch: Batch, theta: Theta) -> Array:
-        """Return what stands for the samples' statistics at θ (estep_upd), (b, R): one evaluation each."""
+        """Return rows (b, R) that represent the samples' statistics at θ (estep_upd): one evaluation each."""
         self.evaluations += len(batch.index)
         return self._posterior(batch, theta)[0]
 
@@ -103,7 +104,7 @@ class Expectation:
         return self._model.statistics(batch, rows, weight)
 
     def mean(self, batch: Batch, rows: Array) -> Array:
-        r"""Return the mean over the batch, a repeated sample counted as often as it is there.
+        r"""Return the mean over the batch; a repeated sample counts each time.
 
         With sample weights, :math:`b^{-1} \sum_{i \in I} (n w_i / W)\, s_i`, which is unbiased.
         """
@@ -111,9 +112,9 @@ class Expectation:
         return self._statistics(batch, rows, batch.weight * factor)
 
     def share(self, batch: Batch, rows: Array) -> Array:
-        r"""Return what the batch is of the mean over all samples, :math:`n^{-1} \sum_{i} s_i`.
+        r"""Return the batch's part of the mean over all samples, :math:`n^{-1} \sum_{i} s_i`.
 
-        A sample that is repeated counts once. With sample weights, :math:`\sum_i (w_i / W)\, s_i`.
+        A repeated sample counts once. With sample weights, :math:`\sum_i (w_i / W)\, s_i`.
         """
         weight = batch.weight / self._source.total_weight
         if len(batch.index) > 1:
@@ -138,7 +139,7 @@ class Expectation:
         for batch in self._source.blocks(BLOCK):
             self._between_blocks()
             rows = self.rows(batch, theta)
-            if remember:  # what is remembered is what counts, also in float32
+            if remember:  # the statistics are those of the stored rows, also in float32
                 rows = rows.astype(self.memory_dtype).astype(np.float64)
             part = self._statistics(batch, rows, batch.weight / self._source.total_weight)
             s = part if s is None else s + part
@@ -150,11 +151,11 @@ class Expectation:
         return s, memory
 
     def snapshot(self) -> Any:
-        """Return what E-steps have left behind for later ones, a NamedTuple of arrays, or None."""
+        """Return the state of the E-steps that later ones need, a NamedTuple of arrays, or None."""
         return None
 
     def restore(self, snapshot: Any) -> None:
-        """Go on from a snapshot of these E-steps; anything else is not theirs."""
+        """Restore a snapshot of these E-steps; anything else is ignored."""
 
     def objective(self, theta: Theta) -> float:
         r"""Return :math:`\overline{\mathcal{L}}(\theta)`, equation (em_motivate); nothing is counted."""
@@ -164,15 +165,16 @@ class Expectation:
         return self._model.penalty(theta) + loss / self._source.total_weight
 
     def evaluate(self, theta: Theta, *, responsibilities: bool = False, labels: bool = False) -> Evaluation:
-        """Return the log-likelihood of every sample; on request its rows or the largest of them.
+        """Return the log-likelihood of every sample and, optionally, its rows or their largest entry.
 
-        Samples are read in blocks, and nothing is counted. Rows are responsibilities where the model is a
-        mixture.
+        Samples are read in blocks, and evaluations are not counted. For a mixture, rows are responsibilities.
         """
         log_likelihood, rows, largest = np.empty(self.n), [], np.empty(self.n, dtype=np.intp)
         for batch in self._source.blocks(BLOCK):
             self._between_blocks()
             posterior, log_likelihood[batch.index] = self._model.posterior(batch, theta)
+            if isinstance(self._model, BoundComponents):  # what else is in a row is the family's own
+                posterior = posterior[:, : self._model.n_components]
             if responsibilities:
                 rows.append(posterior)
             largest[batch.index] = posterior.argmax(axis=1)
@@ -184,11 +186,15 @@ class Expectation:
 def choose_expectation(
     kernels: str, model: BoundModel, source: Source, between_blocks: Callable[[], None] = lambda: None
 ) -> Expectation:
-    """Return E-steps with the fastest full passes there are for this model and source.
+    """Return E-steps with the fastest full passes available for this model and source.
 
     ``kernels`` are as in :class:`swiftem.problem.Problem`.
     """
     compiled: Expectation | None = None
+    if isinstance(source, UnitSource):
+        from swiftem.engine.units import UnitExpectation
+
+        return UnitExpectation(model, source, between_blocks, kernels)
     if type(model) is BoundDocuments:
         from swiftem.engine.document_lane import CompiledDocuments, DocumentExpectation
 
@@ -203,11 +209,10 @@ def choose_expectation(
         compiled = MixtureExpectation.of(model, source, between_blocks)
     elif isinstance(model, BoundComponents):
         if kernels == "numpy":
-            from swiftem.engine.small_expectation import SmallExpectation
+            from swiftem.engine.small_expectation import PlainExpectation, SmallExpectation
 
             small = SmallExpectation.of(model, source, between_blocks)
-            if small is not None:
-                return small
+            return small or PlainExpectation(model, source, between_blocks)
         from swiftem.engine.block_expectation import BlockExpectation
 
         compiled = BlockExpectation.of(model, source, between_blocks)

@@ -1,8 +1,8 @@
-"""The fused lane of a user's own model, where its functions are compiled by Numba.
+"""The fused lane of a user-defined model whose functions are compiled by Numba.
 
-All such models share one loop, which calls their functions by address. At one sample an iteration that takes
-1.6 to 2.4 times as long as a loop written for the model (measured): the library's models have loops of their
-own, with helpers forced inline.
+All such models share one loop, which calls their functions by address. At one sample per iteration that takes
+1.6 to 2.4 times as long as a loop written for the model (measured): the library's models have their own
+loops, with inlined helpers.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ __all__ = ["FunctionsLane", "functions_lane"]
 
 
 def functions_lane(task: Task) -> Lane | None:
-    """Return the lane, or None where model, method or data do not allow it."""
+    """Return the lane, or None if model, method or data do not allow it."""
     if type(task.model) is not BoundExponentialFamily or type(task.source) is not ArraySource:
         return None
     update, functions = declared(task.method), _compiled_functions(task.model.model)
@@ -41,7 +41,7 @@ def functions_lane(task: Task) -> Lane | None:
 
 
 def _compiled_functions(model: Any) -> tuple[Any, Any, Any] | None:
-    """Return (expected_statistics, m_step, in_domain) if all are Numba's, the default domain included."""
+    """Return (expected_statistics, m_step, in_domain) if all are Numba's, including the default domain."""
     if "numba" not in sys.modules:  # then nothing is compiled, and the import would take a while
         return None
     from numba.core.dispatcher import Dispatcher
@@ -62,7 +62,7 @@ def _compiled_functions(model: Any) -> tuple[Any, Any, Any] | None:
 
 
 class FunctionsLane(CompiledLane):
-    """Stretches in compiled code that calls the user's compiled functions; θ is kept as they return it."""
+    """Stretches in compiled code that calls the user's compiled functions; θ stays in their form."""
 
     def __init__(self, task: Task, update: Update, loop: Loop) -> None:
         assert isinstance(task.source, ArraySource)
@@ -76,25 +76,25 @@ class FunctionsLane(CompiledLane):
         self._known: list[tuple[Theta, Any]] = []
 
     def advance(self, now: Current, stop: int) -> None:
-        """Do iterations ``now.k`` to ``stop`` − 1, in stretches once θ has the type that the M-step gives."""
+        """Do iterations ``now.k`` to ``stop`` − 1, in stretches once θ has the type of M-step results."""
         while now.k < stop and not self._fits(now):
             self.task.plain(self.task).advance(now, now.k + 1)
         if now.k < stop:
             super().advance(now, stop)
 
     def load_theta(self, now: Current) -> None:
-        """Take θ over."""
+        """Load θ."""
         self._theta = self.prepared(now.theta)
 
     def prepared(self, theta: Theta) -> Any:
-        """Return θ as compiled code takes it."""
+        """Return θ in the form of compiled code."""
         for known, plain in self._known:
             if theta is known:
                 return self._remember(theta, plain)
         return self._remember(theta, fit(theta, self._loop.theta))
 
     def _remember(self, theta: Theta, plain: Any) -> Any:
-        """Keep what the last few θ are in compiled code: fitting takes as long as an iteration in Python."""
+        """Cache the compiled forms of the last few θ: conversion takes as long as an iteration in Python."""
         self._known = [(theta, plain), *(pair for pair in self._known if pair[0] is not theta)][:4]
         return plain
 
@@ -120,13 +120,13 @@ class FunctionsLane(CompiledLane):
         return rejected, moved
 
     def snapshot(self) -> None:
-        """Return None: all there is is in ``now``."""
+        """Return None: the whole state is in ``now``."""
 
     def restore(self, snapshot: Any, now: Current) -> None:
-        """Do nothing: all there is is in ``now``."""
+        """Do nothing: the whole state is in ``now``."""
 
     def _fits(self, now: Current) -> bool:
-        """Tell whether the compiled loop, which trusts types and shapes, can go on from here."""
+        """Tell whether the compiled loop, which trusts types and shapes, can continue from here."""
         update, state, q = self.update, now.state, len(now.s)
         try:
             self.prepared(now.theta)

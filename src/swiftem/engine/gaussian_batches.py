@@ -1,9 +1,9 @@
 """The lane of Gaussian mixtures with covariances: batches of all sizes, in compiled stretches.
 
 One loop for all methods and both precisions takes 20 s to compile; 18 loops, one for each case, take 160 s.
-E-steps and M-steps are compiled into it: calling them by address would compile faster still, but cost 40 % at
-one sample an iteration. θ is reported as θ̄(s) by the model's own M-step in NumPy, not by the loop's, so that
-it leaves no trace where a stretch ends.
+E-steps and M-steps are compiled into it: calls by address would compile faster still, but cost 40 % at one
+sample per iteration. θ is reported as θ̄(s) by the model's own M-step in NumPy, not by the loop's, so that
+the end of a stretch leaves no trace in it.
 """
 
 from __future__ import annotations
@@ -59,8 +59,8 @@ class GaussianLane(CompiledLane):
     def load_theta(self, now: Current) -> None:
         """Copy φ(θ).
 
-        Where θ is θ̄(s), φ is taken as the kernels write it: then it makes no difference, to the last bit,
-        where a stretch begins.
+        If θ is θ̄(s), φ is loaded as the kernels write it: then the beginning of a stretch makes no
+        difference, bit by bit.
         """
         self._theta = self.prepared(now.theta)
         if isinstance(self.task.e_step, BlockExpectation):
@@ -69,7 +69,7 @@ class GaussianLane(CompiledLane):
         self._restate = in_domain and all(map(np.array_equal, now.theta, self.bound.m_step(now.s)))
 
     def prepared(self, theta: Theta) -> Coefficients:
-        """Return φ(θ) in arrays of its own."""
+        """Return φ(θ) in new arrays."""
         return Coefficients(*(np.array(part, order="C") for part in self.bound.coefficients(theta)))
 
     def theta_of(self, s: Array) -> Theta:

@@ -1,4 +1,4 @@
-"""Which lane the Gaussian mixture with unit variances takes, and that of few samples an iteration."""
+"""The choice of lane for the Gaussian mixture with unit variances, and the lane for few samples at a time."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from swiftem.models.gaussian_mixture import BoundGaussianMixture, GaussianMixtur
 __all__ = ["FewSamplesLane", "MixtureLane", "gaussian_mixture_lane"]
 
 MOST_WORK = 2048
-"""Above this b·M·d matrix products in blocks are faster than a loop over samples."""
+"""Above this b·M·d, matrix products in blocks are faster than a loop over samples."""
 
 
 def gaussian_mixture_lane(task: Task) -> Lane | None:
-    """Return the lane for this mixture and method, or None where it does not apply."""
+    """Return the lane for this mixture and method, or None if it does not apply."""
     if type(task.model) is not BoundGaussianMixture or not is_served(task.source):
         return None
     update = declared(task.method)
@@ -45,8 +45,8 @@ class MixtureLane(CompiledLane):
     def load_theta(self, now: Current) -> None:
         """Copy θ.
 
-        Where it is θ̄(s), its weights are taken as the kernels write them, not normalised: then it makes no
-        difference, to the last bit, where a stretch begins.
+        If it is θ̄(s), its weights are loaded as the kernels write them, not normalised: then the beginning
+        of a stretch makes no difference, bit by bit.
         """
         self.theta = self.prepared(now.theta)
         if all(map(np.array_equal, now.theta, self.bound.m_step(now.s))):
@@ -66,7 +66,7 @@ class MixtureLane(CompiledLane):
         return flat[:n_components], flat[n_components:].reshape(n_components, -1)
 
     def arrays(self) -> tuple[Any, ...]:
-        """Return what kernels change: ``before``, centre and s in parts, the penalty, and θ."""
+        """Return the arrays that kernels change: ``before``, centre and s in parts, the penalty, and θ."""
         if self.restates_anchor:
             self._restate(self.anchor, self.before)
             self.restates_anchor = False
@@ -74,14 +74,14 @@ class MixtureLane(CompiledLane):
         return (*parts, *self.penalty, *self.theta)
 
     def _restate(self, theta: GaussianMixtureTheta, s: Array) -> None:
-        """Write the weights of θ̄(s) as kernels do."""
+        """Write the weights of θ̄(s) as the kernels do."""
         _, epsilon, known = self.penalty
         if not known:
             theta.weights[:] = s[: len(theta.weights)] + epsilon
 
 
 class Far(NamedTuple):
-    """A sample was met that is far from all means: the loop then rounds differently."""
+    """Whether a sample was far from all means: the loop then rounds differently."""
 
     followed: Followed | None
 
@@ -89,14 +89,14 @@ class Far(NamedTuple):
 class FewSamplesLane(MixtureLane):
     """One sample after the other.
 
-    The fast loop computes plain densities, and returns where all of them vanish; from there on the lane uses
+    The fast loop computes plain densities, and returns if all of them vanish; from there on the lane uses
     the same loop compiled with densities relative to the largest.
     """
 
     far: int | None = None
 
     def iterate(self, steps: Array, drawn: Drawn) -> tuple[int, int]:
-        """Run the kernel; where a sample is too far from all means, change to the careful one and go on."""
+        """Run the kernel; if a sample is too far from all means, switch to the careful one and continue."""
         from swiftem.engine.numba.gaussian_mixture import few_samples  # Numba is heavy
 
         update = self.update
@@ -113,16 +113,16 @@ class FewSamplesLane(MixtureLane):
             if begin + done == len(steps):
                 return rejected + more, begin - rejected + moved
             if self.far is not None:
-                raise FloatingPointError("the statistics are no longer finite: take a smaller step_size.")
+                raise FloatingPointError("the statistics are no longer finite: use a smaller step_size.")
             self.far, begin, rejected = 0, done, more
 
     def snapshot(self) -> Any:
-        """Tell also whether the loop in use is the careful one."""
+        """Also store whether the careful loop is in use."""
         followed = super().snapshot()
         return followed if self.far is None else Far(followed)
 
     def restore(self, snapshot: Any, now: Current) -> None:
-        """Go on with the same loop."""
+        """Continue with the same loop."""
         if isinstance(snapshot, Far):
             self.far, snapshot = 0, snapshot.followed
         super().restore(snapshot, now)

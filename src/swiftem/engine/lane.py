@@ -1,4 +1,4 @@
-"""What every lane has in common."""
+"""The common part of all lanes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = ["Current", "FusedLane", "Lane", "Task", "step_sizes"]
 
 @dataclass
 class Current:
-    """Where Algorithm 1 stands: complete after every iteration (of a fused lane: after every stretch)."""
+    """The state of Algorithm 1: complete after every iteration (of a fused lane: after every stretch)."""
 
     k: int
     theta: Theta
@@ -35,7 +35,7 @@ class Current:
 
 
 class Task(NamedTuple):
-    """What a run is about; fixed while it lasts."""
+    """The inputs of a run; constant during the run."""
 
     model: BoundModel
     method: Method
@@ -45,31 +45,30 @@ class Task(NamedTuple):
     e_step: Expectation
     interrupt: DeferredInterrupt
     plain: Callable[[Task], Lane]
-    """Makes the lane that goes iteration by iteration: for what a fused lane cannot do."""
+    """Creates the lane that goes iteration by iteration, for cases that a fused lane does not support."""
 
 
 class Lane(Protocol):
-    """A way through the iterations."""
+    """A way to do the iterations."""
 
     def advance(self, now: Current, stop: int) -> None:
-        """Do iterations ``now.k`` to ``stop`` − 1, and leave ``now`` complete also when interrupted."""
+        """Do iterations ``now.k`` to ``stop`` − 1, and leave ``now`` complete even if interrupted."""
         ...
 
     def snapshot(self) -> Any:
-        """Return what the lane has beyond ``now``, a NamedTuple of arrays of its own, or None."""
+        """Return the lane's state in addition to ``now``, a NamedTuple of new arrays, or None."""
         ...
 
     def restore(self, snapshot: Any, now: Current) -> None:
-        """Go on from a snapshot where it belongs to ``now``; otherwise do nothing."""
+        """Restore a snapshot if it belongs to ``now``; otherwise do nothing."""
         ...
 
 
 class FusedLane(ABC):
     """A lane that does whole stretches of iterations in compiled code.
 
-    A stretch lasts about a tenth of a second, so that Ctrl-C works. :meth:`load` takes the arrays out of
-    ``now`` (copies: what was recorded must not change), :meth:`stretch` works on them, :meth:`store` puts
-    them back.
+    A stretch lasts about a tenth of a second, so that Ctrl-C works. :meth:`load` copies the arrays from
+    ``now`` (records must not change), :meth:`stretch` works on them, :meth:`store` puts them back.
     """
 
     SECONDS = 0.1
@@ -81,7 +80,7 @@ class FusedLane(ABC):
 
     @abstractmethod
     def load(self, now: Current) -> None:
-        """Take over from ``now``."""
+        """Load the state from ``now``."""
 
     @abstractmethod
     def stretch(self, now: Current, stop: int) -> int:
@@ -108,11 +107,11 @@ class FusedLane(ABC):
             self.store(now)
 
     def snapshot(self) -> Any:
-        """Return None: there is nothing beyond ``now``."""
+        """Return None: there is no state in addition to ``now``."""
         return None
 
     def restore(self, snapshot: Any, now: Current) -> None:
-        """Do nothing: there is nothing beyond ``now``."""
+        """Do nothing: there is no state in addition to ``now``."""
         return
 
     def _adapt(self, done: int, seconds: float) -> None:
@@ -122,7 +121,7 @@ class FusedLane(ABC):
 
 
 def step_sizes(gamma: Schedule, start: int, stop: int) -> Array:
-    """Return γ_(start+1), ..., γ_stop, checked: the steps of iterations ``start`` to ``stop`` − 1.
+    """Return γ_(start+1), ..., γ_stop, validated: the steps of iterations ``start`` to ``stop`` − 1.
 
     >>> step_sizes(inverse(3, 10), 0, 3)
     array([0.27272727, 0.25      , 0.23076923])

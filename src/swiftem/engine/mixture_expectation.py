@@ -22,18 +22,16 @@ from swiftem.models.gaussian_mixture import BoundGaussianMixture, GaussianMixtur
 __all__ = ["Geometry", "MixtureExpectation", "block_rows", "geometry_of"]
 
 WORK = 1 << 20
-"""Operations below which a piece is not worth a thread."""
-
-
+"""Minimum number of operations for a thread."""
 NUMBERS = 16_384
-"""Responsibilities in a block: with the samples they fit into the second-level cache."""
+"""Responsibilities per block: with the samples they fit into the second-level cache."""
 
 FARTHEST = 2e4
 """Squared distance from the centre up to which an expanded square keeps eleven digits."""
 
 
 def block_rows(n_components: int) -> int:
-    """Return how many samples a block of a full pass has.
+    """Return the number of samples per block of a full pass.
 
     >>> block_rows(32)
     512
@@ -42,7 +40,7 @@ def block_rows(n_components: int) -> int:
 
 
 class Geometry:
-    """Where the samples lie: their centre, and whether they are near enough for expanded squares.
+    """The location of the samples: their centre, and whether they are near enough for expanded squares.
 
     Parameters
     ----------
@@ -70,7 +68,7 @@ class Geometry:
 
 
 def geometry_of(source: Source) -> Geometry:
-    """Return how the samples of a source lie; of what is stored, by one pass, the first time."""
+    """Return the location of the samples of a source; for a stored source, by one pass, which is cached."""
     if isinstance(source, ArraySource):
         return Geometry(source.y.reshape(source.n, -1))
     assert isinstance(source, StoredSource)
@@ -86,7 +84,7 @@ def geometry_of(source: Source) -> Geometry:
 
 
 class MixtureExpectation(Expectation):
-    """As :class:`Expectation`, with compiled full passes that give the same at any number of threads."""
+    """As :class:`Expectation`, with compiled full passes; results do not depend on the number of threads."""
 
     def __init__(self, model: BoundGaussianMixture, source: Source, between_blocks: Any) -> None:
         super().__init__(model, source, between_blocks)
@@ -96,7 +94,7 @@ class MixtureExpectation(Expectation):
 
     @classmethod
     def of(cls, model: Any, source: Source, between_blocks: Any) -> MixtureExpectation | None:
-        """Return one where model and source are of the kinds that this is for."""
+        """Return one if model and source are of the supported kinds."""
         if type(model) is BoundGaussianMixture and is_served(source):
             return cls(model, source, between_blocks)
         return None
@@ -115,7 +113,7 @@ class MixtureExpectation(Expectation):
         return s / self._source.total_weight, memory
 
     def _work_on(self, *common: Any) -> Iterable[tuple[Any, ...]]:
-        """Return the parts of a pass, each with what all of them need."""
+        """Return the parts of a pass, each with the common arguments."""
         found = parts(self._source, self._least_rows)
         if isinstance(found, list):
             return [(*common, part) for part in found]
@@ -135,7 +133,7 @@ class MixtureExpectation(Expectation):
         return sums1, sums2
 
     def _work(self, theta: GaussianMixtureTheta) -> softmax.Work:
-        """Return the arrays of a block: each piece has its own, as threads work on them at once."""
+        """Return the arrays of a block: each piece has its own, as threads run in parallel."""
         n_components, d = theta.means.shape
         return softmax.make_work(min(block_rows(n_components), self.n), n_components, d)
 

@@ -1,4 +1,4 @@
-"""In which parts full passes go over a source, and where the samples of a stretch are."""
+"""The parts of full passes over a source, and the samples of a stretch."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from swiftem.data.rows.stored_source import StoredSource
 from swiftem.data.source import Source
 from swiftem.engine.threads import pieces
 
-__all__ = ["Drawn", "Part", "Samples", "Whole", "chunks", "is_served", "parts", "plain"]
+__all__ = ["Drawn", "Part", "Samples", "Whole", "chunks", "is_served", "parts", "plain", "read_only"]
 
 BLOCKS = 64
-"""Blocks that are converted at a time where samples are not as kernels take them."""
+"""Blocks converted at a time if samples do not have the kernels' type."""
 
 
 def read_only(array: NDArray[Any]) -> NDArray[Any]:
-    """Return a view that cannot be written to: kernels are compiled for such arrays alone.
+    """Return a read-only view: kernels are compiled for such arrays only.
 
-    Numba would compile them again for an array that may be written to.
+    Numba would compile them again for a writable array.
 
     >>> read_only(np.ones(2)).flags.writeable
     False
@@ -34,7 +34,7 @@ def read_only(array: NDArray[Any]) -> NDArray[Any]:
 
 
 def plain(y: NDArray[Any]) -> NDArray[Any]:
-    """Return samples as kernels take them: (b, d), in C order, read-only, float32 or float64.
+    """Return samples in the kernels' form: (b, d), in C order, read-only, float32 or float64.
 
     Others are converted: each kind of array would be one more kernel to compile.
     """
@@ -44,7 +44,7 @@ def plain(y: NDArray[Any]) -> NDArray[Any]:
 
 
 def chunks(count: int, block: int) -> list[slice]:
-    """Return slices of whole blocks, so large that one of them is worth a call and small when converted.
+    """Return slices of whole blocks, large enough to be worth a call, and small if they are converted.
 
     >>> chunks(150, 1)
     [slice(0, 64, None), slice(64, 128, None), slice(128, 150, None)]
@@ -57,7 +57,7 @@ NONE = read_only(np.empty(0))
 
 
 class Part(NamedTuple):
-    """Consecutive samples: the number of the first, ``y`` (b, d), and ``weight`` (b,) or (0,) for ones."""
+    """Consecutive samples: the index of the first, ``y`` (b, d), and ``weight`` (b,) or (0,) for ones."""
 
     first: int
     y: NDArray[Any]
@@ -65,20 +65,20 @@ class Part(NamedTuple):
 
     @property
     def here(self) -> slice:
-        """Where they are among all samples."""
+        """Their position among all samples."""
         return slice(self.first, self.first + len(self.y))
 
 
 def is_served(source: Source) -> bool:
-    """Tell whether compiled code can have the rows of a source: in an array, or part by part."""
+    """Tell whether compiled code can read the rows of a source: in an array, or part by part."""
     return type(source) is ArraySource or isinstance(source, StoredSource)
 
 
 def parts(source: Source, least_rows: int) -> list[Part] | Iterator[Part]:
-    """Return the parts of a full pass, which depend on the source alone, not on the number of threads.
+    """Return the parts of a full pass, which depend only on the source, not on the number of threads.
 
-    Of an array they are views, all at once; of what is stored, they are a mebibyte each, read one after the
-    other by a thread that is a few ahead of those that compute.
+    For an array they are views, all at once; for a stored source, they are a mebibyte each, read in order by
+    a thread that is a few parts ahead of the computation.
     """
     if isinstance(source, StoredSource):
         return _read(source, source.chunk_rows)
@@ -98,18 +98,18 @@ def _read(source: StoredSource, rows: int) -> Iterator[Part]:
 
 
 class Drawn(NamedTuple):
-    """The samples of a stretch, as compiled loops take them.
+    """The samples of a stretch, in the form of compiled loops.
 
     Attributes
     ----------
     y, weight : ndarray, shape (u, d) and (u,) or (0,)
         Samples.
     index : tuple of ndarray, shape (iterations, b)
-        Where the drawn ones are in ``y``.
+        Positions of the drawn samples in ``y``.
     memory : ndarray, shape (u, R), or None
-        What is remembered of them.
+        Their memory.
     numbers : ndarray of int, shape (u,), or None
-        Their sample numbers, or None where ``y`` and ``memory`` are those of all samples.
+        Their sample indices, or None if ``y`` and ``memory`` are those of all samples.
     """
 
     y: NDArray[Any]
@@ -120,17 +120,17 @@ class Drawn(NamedTuple):
 
 
 class Samples:
-    """Gives compiled loops the samples of a stretch: all there are where they are an array, else the drawn.
+    """Provides compiled loops with the samples of a stretch: all samples of an array, else the drawn ones.
 
-    The drawn ones are read into an array, with what is remembered of them. So arrays and files share one set
-    of kernels, and a memory that is in a file is touched in order.
+    The drawn ones are read into an array, with their memory. Thus arrays and files share one set of kernels,
+    and a memory in a file is accessed in order.
 
     Parameters
     ----------
     source : ArraySource or StoredSource
         The data.
     dtype : dtype, optional
-        What samples are converted to; by default they stay as they are.
+        Type to convert samples to; by default they are not converted.
     """
 
     def __init__(self, source: Source, dtype: Any = None, streams: int = 1) -> None:
@@ -150,18 +150,18 @@ class Samples:
                 self.weight = read_only(np.require(source.weight, np.float64, ["C", "A"]))
 
     def stop(self, start: int, stop: int, batch_size: int) -> int:
-        """Return where a stretch from ``start`` has to stop: its samples have to fit into a window."""
+        """Return where a stretch from ``start`` must stop: its samples must fit into a window."""
         return stop if self.most_rows is None else min(stop, start + max(1, self.most_rows // batch_size))
 
     def drawn(self, index: tuple[Index, ...], memory: Any = None) -> Drawn:
-        """Return the samples of ``index``, an array (iterations, b) for each stream."""
+        """Return the samples of ``index``, an array (iterations, b) per stream."""
         source = self._source
         if not isinstance(source, StoredSource):
             return Drawn(self.y, self.weight, index, memory, None)
         flat = np.concatenate([part.ravel() for part in index])
         numbers = flat
         place = np.arange(len(flat))
-        if memory is not None:  # a sample that is drawn twice is remembered once
+        if memory is not None:  # a sample that is drawn twice has one row
             numbers, place = np.unique(flat, return_inverse=True)
         batch = self._reader.take(numbers)
         y = read_only(np.require(batch.y.reshape(len(numbers), -1), self._dtype, ["C", "A"]))
@@ -176,13 +176,13 @@ class Samples:
 
     @staticmethod
     def remember(drawn: Drawn, memory: Any) -> None:
-        """Write what the loops changed of the memory back."""
+        """Write the changed rows back to the memory."""
         if drawn.numbers is not None and memory is not None:
             memory[drawn.numbers] = drawn.memory
 
 
 class Whole(Samples):
-    """Samples that are in memory, in arrays as they are: ``y`` (n, ...) and ``weight`` (n,) or (0,)."""
+    """Samples in memory, in the given arrays: ``y`` (n, ...) and ``weight`` (n,) or (0,)."""
 
     def __init__(self, y: NDArray[Any], weight: Array) -> None:
         self.y, self.weight = y, weight

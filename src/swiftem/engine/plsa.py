@@ -1,4 +1,4 @@
-"""pLSA by tokens, in compiled code that costs O(b·K) an iteration."""
+"""pLSA by tokens, in compiled code that costs O(b·K) per iteration."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from swiftem.schedules import constant
 __all__ = ["PLSALane", "plsa_lane"]
 
 RENEW_TOTALS = 1 << 20
-"""Iterations after which the topics' totals are added up anew, so that rounding does not pile up in them."""
+"""Iterations after which the topics' totals are recomputed, so that rounding errors do not accumulate."""
 
 
 NOTHING = np.zeros(())
@@ -27,7 +27,7 @@ NOTHING = np.zeros(())
 
 
 class Before(NamedTuple):
-    """θ of the iteration before: ``documents`` (D, K), ``words`` (V, K), ``norm`` (K,), ``prior`` (2,)."""
+    """θ of the previous iteration: ``documents`` (D, K), ``words`` (V, K), ``norm`` (K,), ``prior`` (2,)."""
 
     documents: Array
     words: Array
@@ -36,7 +36,7 @@ class Before(NamedTuple):
 
 
 class PLSASnapshot(NamedTuple):
-    """How the statistics are held, as :mod:`swiftem.engine.numba.plsa` takes them."""
+    """The form of the statistics in :mod:`swiftem.engine.numba.plsa`."""
 
     documents: Array
     words: Array
@@ -49,16 +49,15 @@ class PLSASnapshot(NamedTuple):
 class PLSALane(CompiledLane):
     r"""Statistics as p·B + scale·u, by documents and by words: :mod:`swiftem.engine.numba.plsa`.
 
-    The compiled loops need θ = θ̄(s). That holds after every accepted step; before the first one, and where a
-    run goes on from arrays that this lane did not make, iterations are done one by one as Algorithm 1 has
-    them.
+    The compiled loops need θ = θ̄(s). That holds after every accepted step. Before the first one, and if a
+    run continues from arrays that this lane did not make, iterations are done one by one as in Algorithm 1.
 
-    What later iterations compute does not depend on where stretches end or what is recorded.
+    Later iterations do not depend on the ends of stretches or on records.
 
     Attributes
     ----------
     parts : int
-        C, the arrays that lie side by side for each document and word: B, u, and the anchor's θ; or 1.
+        C, the number of contiguous arrays per document and word: B, u, and the anchor's θ; or 1.
     """
 
     MOST = 1 << 14  # more gain nothing, and the arrays of a stretch then stay in the cache
@@ -89,11 +88,11 @@ class PLSALane(CompiledLane):
         is_simple = b == 1 and not follows and (is_single or not is_drawn)
         self._loop = (plsa if is_simple else plsa_batch).iterate
         self._limits = plsa.FAR, plsa.LEAST_SCALE
-        self._stored: Array | None = None  # the statistics that the arrays above stand for, in ``now``
+        self._stored: Array | None = None  # the statistics in ``now`` that the arrays above represent
         self._held = self._moved = False
 
     def load_theta(self, now: Current) -> None:
-        """Write the tables from :attr:`s` and the centre, where θ = θ̄(s)."""
+        """Write the tables from :attr:`s` and the centre, if θ = θ̄(s)."""
         split = [self.model.unpack(values) for values in (self.s, self.centre)]
         for part, table in enumerate((self.documents, self.words)):
             s, centre = (values[part].T if part else values[part] for values in split)
@@ -111,7 +110,7 @@ class PLSALane(CompiledLane):
         self._stored, self._held = now.s, True
 
     def _weight_of_centre(self, k: int) -> float:
-        """Return p before iteration k, c being 1: what steps like the last one keep, where they keep any."""
+        """Return p before iteration k, with c = 1: the one that steps like the last one preserve, if any."""
         if self.rates is None:
             return 1.0
         kept = self.update.correction
@@ -122,7 +121,7 @@ class PLSALane(CompiledLane):
         return float(kept)
 
     def prepared(self, theta: PLSATheta) -> None:
-        """Write the anchor's θ beside the statistics, or as that of the iteration before."""
+        """Write the anchor's θ next to the statistics, or as that of the previous iteration."""
         if self._before is not None:
             working = theta.doc_topic, theta.topic_word.T, theta.topic_scale, np.zeros(2)
             for part, of in zip(self._before, working, strict=True):
@@ -136,11 +135,11 @@ class PLSALane(CompiledLane):
         return self.model.m_step(s)
 
     def load(self, now: Current) -> None:
-        """Take over from ``now``: nothing to do where it is what :meth:`store` left there."""
+        """Load the state from ``now``, unless it is what :meth:`store` left there."""
         self._held, self._moved = self._held and now.s is self._stored, False
 
     def stretch(self, now: Current, stop: int) -> int:
-        """Do iterations from ``now.k``, in compiled code where θ = θ̄(s)."""
+        """Do iterations from ``now.k``, in compiled code if θ = θ̄(s)."""
         if not self._held:
             rejected = now.rejected
             self.task.plain(self.task).advance(now, now.k + 1)
@@ -163,7 +162,7 @@ class PLSALane(CompiledLane):
         return reached
 
     def _renew(self, now: Current) -> None:
-        """Take θ for the anchor, and the full pass there for the centre, and write the tables anew."""
+        """Set the anchor to θ, and the centre to its full pass, and rewrite the tables."""
         super()._renew(now)
         super().load(now)
 
@@ -192,7 +191,7 @@ class PLSALane(CompiledLane):
             self._stored, self._moved = now.s, False
 
     def snapshot(self) -> PLSASnapshot | None:
-        """Return how the statistics are held: with the state it gives the same iterations to the last bit."""
+        """Return the form of the statistics: with the state it gives the same iterations, bit by bit."""
         if not self._held:
             return None
         before = None if self._before is None or self._followed is not None else self._before
@@ -200,7 +199,7 @@ class PLSALane(CompiledLane):
         return deepcopy(PLSASnapshot(*held))
 
     def restore(self, snapshot: Any, now: Current) -> None:
-        """Go on from a snapshot of this lane, if ``now`` is where it was taken."""
+        """Restore a snapshot of this lane, if it belongs to ``now``."""
         if not isinstance(snapshot, PLSASnapshot) or (snapshot.rates is None) != (self.rates is None):
             return
         if snapshot.documents.shape != self.documents.shape or snapshot.words.shape != self.words.shape:
@@ -215,8 +214,8 @@ class PLSALane(CompiledLane):
         self._held, self._stored = self._belongs(now, before), now.s
 
     def _belongs(self, now: Current, before: Before | None) -> bool:
-        """Tell whether the tables stand for ``now``: it may have been put together from several results."""
-        s, rounding = flat(*self._statistics()), 1e-14 * np.abs(now.s).max()  # p·C + (s − p·C) is all but s
+        """Tell whether the tables represent ``now``: it may have been combined from several results."""
+        s, rounding = flat(*self._statistics()), 1e-14 * np.abs(now.s).max()  # p·C + (s − p·C) is nearly s
         if not np.allclose(s, now.s, rtol=0.0, atol=rounding):
             return False
         pairs = [*zip(now.theta, self.theta_of(now.s), strict=True)]
@@ -235,7 +234,7 @@ class PLSALane(CompiledLane):
         return by_document, by_word
 
     def _centre(self) -> tuple[Array, Array]:
-        """Return C likewise; where there is one table, it is s."""
+        """Return C likewise; if there is one table, it is s."""
         if self.parts == 1:
             return self._statistics()
         c = 1.0 if self.rates is None else self.rates[1]
@@ -254,7 +253,7 @@ def flat(by_document: Array, by_word: Array) -> Array:
 
 
 def is_served(update: Update) -> bool:
-    """Tell whether the loops can do this update.
+    """Tell whether the loops support this update.
 
     >>> is_served(Update()), is_served(Update(reference="memory", centre="memory"))
     (True, False)
@@ -265,9 +264,9 @@ def is_served(update: Update) -> bool:
 
 
 def plsa_lane(task: Task) -> Lane | None:
-    """Return the lane for this method on pLSA, or None where there is none.
+    """Return the lane for this method on pLSA, or None if there is none.
 
-    A class derived from the model may do something else, so its type is compared exactly.
+    A subclass of the model may differ, so its type is compared exactly.
     """
     update = declared(task.method)
     if update is None or not is_served(update):

@@ -20,23 +20,23 @@ from swiftem.models.plsa import BoundPLSA, PLSATheta
 __all__ = ["PLSAExpectation", "Tokens", "read_tokens"]
 
 BLOCK = 1 << 16
-"""Tokens that are read at once."""
+"""Tokens read at once."""
 
 MOST_TOKENS = 2_000_000_000
-"""Beyond this tokens are not written out."""
+"""Maximum number of tokens that are expanded."""
 
 Numbers = NDArray[np.uint32]
 
 
 class Tokens(NamedTuple):
-    """``place`` (n, 2): document and word of each token; ``weight`` (n,), or (0,) when all count alike."""
+    """``place`` (n, 2): document and word of each token; ``weight`` (n,), or (0,) if all are equal."""
 
     place: Numbers
     weight: Array
 
 
 class Entries(NamedTuple):
-    """What a pass goes over: equal tokens of a document are one entry where the source knows them.
+    """The input of a pass: equal tokens of a document are one entry if the source has them so.
 
     Attributes
     ----------
@@ -44,7 +44,7 @@ class Entries(NamedTuple):
     factor : ndarray, shape (m,)
         Count times weight.
     begin : ndarray of int, shape (m + 1,) or (0,)
-        Entry e is tokens ``begin[e]`` to ``begin[e + 1]`` − 1; empty where it is token e.
+        Entry e is tokens ``begin[e]`` to ``begin[e + 1]`` − 1; empty if it is token e.
     """
 
     document: Numbers
@@ -54,7 +54,7 @@ class Entries(NamedTuple):
 
 
 def read_tokens(source: Source) -> Tokens:
-    """Return all tokens of a source, written out."""
+    """Return all tokens of a source, expanded."""
     if type(source) is CountSource:
         document, word, count, weight = source.entries()
         place = np.stack([document.astype(np.uint32), word.astype(np.uint32)], axis=1)
@@ -79,7 +79,7 @@ def _unless_ones(weight: Array | None) -> Array:
 class PLSAExpectation(Expectation):
     """E-steps of pLSA whose full passes are compiled and use all cores.
 
-    Results do not depend on the number of threads: pieces are fixed, and their sums added in order.
+    Results do not depend on the number of threads: pieces are fixed, and their sums are added in order.
     """
 
     _model: BoundPLSA
@@ -88,14 +88,14 @@ class PLSAExpectation(Expectation):
     def of(
         cls, model: Any, source: Source, between_blocks: Callable[[], None] = lambda: None
     ) -> PLSAExpectation | None:
-        """Return one where model and source are of the kinds that this is for."""
+        """Return one if model and source are of the supported kinds."""
         if type(model) is not BoundPLSA or source.access != "random" or source.n > MOST_TOKENS:
             return None
         return cls(model, source, between_blocks)
 
     @cached_property
     def tokens(self) -> Tokens:
-        """All tokens, written out."""
+        """All tokens, expanded."""
         return read_tokens(self._source)
 
     @cached_property
@@ -113,7 +113,7 @@ class PLSAExpectation(Expectation):
 
     @cached_property
     def _pieces(self) -> list[tuple[int, int]]:
-        """Parts of the entries, each with more of them than there are rows in what it sums up."""
+        """Parts of the entries, each with more entries than rows in its sums."""
         document, word = self._entries[:2]
         rows = self._model.n_words
         if not (document[1:] >= document[:-1]).all():  # then a piece may have every document

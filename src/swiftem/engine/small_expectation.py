@@ -1,10 +1,10 @@
-"""E-steps of small mixtures, in NumPy: nothing has to be compiled, and no thread takes part.
+"""E-steps of small mixtures, in NumPy: without compilation and without threads.
 
-Logits are T(y)·φ + c, statistics r ⊗ T(y): see :class:`swiftem.models.components.BoundComponents`. T(y), its
-first entry 1 included, is made once and kept, (1 + p, n): it is what the rule for small problems bounds
-(:mod:`swiftem.estimators.mixture.plan`). A pass is two matrix products with a softmax between, on blocks that
-stay in the second-level cache. Up to some 100,000 responsibilities it is as fast as compiled code, which
-calls the same products and saves no more than the way back to Python.
+Logits are T(y)·φ + c, statistics r ⊗ T(y): see :class:`swiftem.models.components.BoundComponents`. T(y), with
+its first entry 1, is computed once and kept, (1 + p, n): the rule for small problems bounds its size
+(:mod:`swiftem.estimators.mixture.plan`). A pass is two matrix products with a softmax in between, on blocks
+that stay in the second-level cache. Up to about 100,000 responsibilities it is as fast as compiled code,
+which calls the same products and saves only the return to Python.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from swiftem.data.source import Batch, Source
 from swiftem.engine.expectation import BLOCK, Evaluation, Expectation
 from swiftem.engine.reference.gaussian_components import lower_triangle
 from swiftem.engine.threads import one_thread_blas
+from swiftem.models.bound_mixture import LINEAR
 from swiftem.models.components import BoundComponents, Coefficients
 from swiftem.models.covariance import COVARIANCES
-from swiftem.models.mixture import LINEAR
 
-__all__ = ["SmallExpectation"]
+__all__ = ["PlainExpectation", "SmallExpectation"]
 
 FULL, TIED, DIAG, SPHERICAL = (COVARIANCES[name].code for name in ("full", "tied", "diag", "spherical"))
-"""T(y) has, besides 1 and y, all products; none, as they are common to all components; squares; their sum."""
+"""T(y) has 1, y, and: all products; nothing, as these are common to all components; squares; their sum."""
 
 NUMBERS = 65_536
-"""Numbers of a block: entries of T(y), and logits."""
+"""Numbers per block: entries of T(y), and logits."""
 
 FARTHEST = 2.5e5
 """Squared distance, in standard deviations, up to which expanded squares keep ten digits of a logit."""
@@ -39,7 +39,7 @@ LOWEST = -46.0
 and subnormal numbers slow matrix products down."""
 
 GROUP = 64
-"""Sums of exponentials that are multiplied before their logarithm is taken; each is from 1 to M."""
+"""Number of sums of exponentials that are multiplied before the logarithm; each is from 1 to M."""
 
 
 class SmallExpectation(Expectation):
@@ -50,7 +50,7 @@ class SmallExpectation(Expectation):
     model : BoundComponents
         The model, bound to ``source``.
     source : Source
-        The samples: few, as n·(1 + p) numbers are kept of them.
+        The samples: few, as n·(1 + p) numbers are kept.
     between_blocks : callable, optional
         Called before a pass; it may raise.
     """
@@ -65,13 +65,13 @@ class SmallExpectation(Expectation):
 
     @classmethod
     def of(cls, model: Any, source: Source, between_blocks: Any) -> SmallExpectation | None:
-        """Return one where T(y) is one of those that are known here."""
+        """Return one if T(y) is one of the supported kinds."""
         if isinstance(model, BoundComponents) and model.code in (FULL, TIED, DIAG, SPHERICAL, LINEAR):
             return cls(model, source, between_blocks)
         return None
 
     def _features(self) -> tuple[Array, Array, Array]:
-        """Return T(y) (1 + p, n), the weights (n,), or (0,) for ones, and how far features are out, (p,)."""
+        """Return T(y) (1 + p, n), the weights (n,), or (0,) for ones, and the reach of the features, (p,)."""
         if self._kept is None:
             bound, n = self.bound, self.n
             d, code = len(bound.centre), bound.code
@@ -111,7 +111,7 @@ class SmallExpectation(Expectation):
         return bool((np.einsum("mi,mi->m", far, far) <= FARTHEST).all())
 
     def _blocks(self, theta: Theta) -> Iterator[tuple[slice, Array, Array, Array, Array]]:
-        """Yield where a block is, its T(y) (1 + p, b), responsibilities (M, b), largest logits, and sums."""
+        """Yield slice, T(y) (1 + p, b), responsibilities (M, b), largest logits and sums of each block."""
         powers, _, reach = self._features()
         prepared = self.bound.coefficients(theta)
         n_components, d = self.bound.n_components, len(self.bound.centre)
@@ -129,7 +129,7 @@ class SmallExpectation(Expectation):
                 _differences(features[1 : 1 + d], prepared, rows)
             high, total = largest[:b], totals[:b]
             (_softmax_of_two if n_components == 2 else _softmax)(rows, high, total)
-            if near and self.bound.code == TIED:  # whose expanded squares lack what is common
+            if near and self.bound.code == TIED:  # its expanded squares lack the common part
                 whitened = prepared.whiten[0] @ features[1 : 1 + d]
                 high -= 0.5 * np.einsum("ct,ct->t", whitened, whitened)
             yield here, features, rows, high, total
@@ -153,14 +153,14 @@ class SmallExpectation(Expectation):
         return self._flat(sums, self._products) / self._source.total_weight, None
 
     def _flat(self, sums: Array, products: Array | None) -> Array:
-        """Return statistics as the model has them, of Σ r ⊗ T(y) (M, 1 + p), and the products of "tied"."""
+        """Return the model's statistics for Σ r ⊗ T(y) (M, 1 + p), and the products of "tied"."""
         d = len(self.bound.centre)
         squares = sums[:, 1 + d :] if products is None else products[lower_triangle(d)]
         return np.concatenate([sums[:, 0], sums[:, 1 : 1 + d].ravel(), squares.ravel()])
 
     def _statistics(self, batch: Batch, rows: Array, weight: Array) -> Array:
         first, count, d = int(batch.index[0]), len(batch.index), len(self.bound.centre)
-        if not np.array_equal(batch.index, np.arange(first, first + count)):  # drawn, and not a block
+        if not np.array_equal(batch.index, np.arange(first, first + count)):  # random rows, not a block
             return super()._statistics(batch, rows, weight)
         features, weighted = self._features()[0][:, first : first + count], rows * weight[:, None]
         products: Array | None = None
@@ -178,7 +178,7 @@ class SmallExpectation(Expectation):
         return total / self._source.total_weight
 
     def objective(self, theta: Theta) -> float:
-        r"""Return :math:`\overline{\mathcal{L}}(\theta)`: free where the last full pass was at this θ."""
+        r"""Return :math:`\overline{\mathcal{L}}(\theta)`: free if the last full pass was at this θ."""
         if self._last is None or self._last[0] is not theta:
             before = self.evaluations
             self._pass(theta, remember=False)
@@ -187,7 +187,7 @@ class SmallExpectation(Expectation):
         return self._model.penalty(theta) - self._last[1] - self._mean_base()
 
     def evaluate(self, theta: Theta, *, responsibilities: bool = False, labels: bool = False) -> Evaluation:
-        """Return the log-likelihood of every sample; on request responsibilities or likeliest components."""
+        """Return the log-likelihood of every sample; optionally responsibilities or likely components."""
         self._between_blocks()
         found = Evaluation(
             np.empty(self.n),
@@ -206,6 +206,24 @@ class SmallExpectation(Expectation):
         return found
 
 
+class PlainExpectation(Expectation):
+    """As :class:`Expectation`, by one thread of BLAS: for codes and channels, whose T(y) is not kept."""
+
+    def _pass(self, theta: Theta, remember: bool) -> tuple[Array, Array | None]:
+        with one_thread_blas():
+            return super()._pass(theta, remember)
+
+    def objective(self, theta: Theta) -> float:
+        r"""Return :math:`\overline{\mathcal{L}}(\theta)`."""
+        with one_thread_blas():
+            return super().objective(theta)
+
+    def evaluate(self, theta: Theta, *, responsibilities: bool = False, labels: bool = False) -> Evaluation:
+        """Return the log-likelihood of every sample; on request responsibilities or likeliest components."""
+        with one_thread_blas():
+            return super().evaluate(theta, responsibilities=responsibilities, labels=labels)
+
+
 def _differences(samples: Array, theta: Coefficients, logits: Array) -> None:
     """Write the logits (M, b) of samples (d, b), from squares of whitened differences."""
     for m, mean in enumerate(theta.means):
@@ -214,7 +232,7 @@ def _differences(samples: Array, theta: Coefficients, logits: Array) -> None:
             away = theta.whiten[min(m, len(theta.whiten) - 1)] @ away
         else:
             away *= theta.scales[m][:, None]
-        with np.errstate(over="ignore"):  # a sample so far away has no density there
+        with np.errstate(over="ignore"):  # a sample that far away has density zero
             np.einsum("ct,ct->t", away, away, out=logits[m])
     logits *= -0.5
     logits += theta.plain[:, None]
@@ -249,7 +267,7 @@ def _softmax_of_two(rows: Array, largest: Array, totals: Array) -> None:
 
 
 def _sum_of_logarithms(totals: Array) -> float:
-    """Return Σ log of numbers from 1 to M, by few logarithms.
+    """Return Σ log of numbers from 1 to M, with few logarithms.
 
     >>> round(_sum_of_logarithms(np.full(130, 2.0)) / 130, 12) == round(float(np.log(2.0)), 12)
     True

@@ -1,4 +1,4 @@
-"""Documents that are read block by block, as often as they are needed, and never held all at once."""
+"""Documents that are read block by block, in every pass, and are never in memory as a whole."""
 
 from __future__ import annotations
 
@@ -21,15 +21,14 @@ from swiftem.engine.documents import Documents
 __all__ = ["BLOCK", "StreamedDocuments"]
 
 BLOCK = 4096
-"""Documents that are read at once, and among which a batch's are drawn."""
+"""Documents per block; the documents of a batch come from one block."""
 
 
 class StreamedDocuments:
-    """What :class:`~swiftem.engine.documents.Documents` does, over blocks of a source.
+    """The interface of :class:`~swiftem.engine.documents.Documents`, over blocks of a source.
 
-    Blocks come in the order of the source, the next ones read while one is worked on. Sums over documents
-    are those of the blocks, added in order. Batches are drawn from one block after the other, shuffled
-    within a block.
+    Blocks come in the order of the source, and the next ones are read ahead. Sums over documents are those of
+    the blocks, added in order. Batches are drawn from the blocks in order, shuffled within a block.
 
     Parameters
     ----------
@@ -41,15 +40,15 @@ class StreamedDocuments:
     Attributes
     ----------
     n, n_words, n_entries : int
-        Documents, words, and counts that are not zero.
+        Documents, words, and non-zero counts.
     length, weight : ndarray, shape (D,)
         Tokens of the documents, and their weights.
     total : float
-        Tokens, weighted.
+        Weighted number of tokens.
     largest : int
         Bytes of the largest block.
     doc_topic, allocate
-        As of :class:`~swiftem.engine.documents.Documents`.
+        As in :class:`~swiftem.engine.documents.Documents`.
 
     Examples
     --------
@@ -88,7 +87,7 @@ class StreamedDocuments:
         return read_ahead(self._checked())
 
     def _checked(self) -> Iterator[tuple[int, Any]]:
-        """Yield the blocks of the source, which may be anybody's."""
+        """Yield the validated blocks of the source, which may be user-defined."""
         for first, block in self._source.blocks(BLOCK):
             counts = checked_sparse(f"The block of X from document {first} on", block).tocsr()
             if counts.shape[1] != self.n_words:
@@ -106,7 +105,7 @@ class StreamedDocuments:
             yield part, Documents(counts, self.weight[part])
 
     def fingerprint(self) -> str:
-        """Return a text that changes when counts, weights or the number of words do."""
+        """Return a text that changes if counts, weights or the number of words change."""
         return fingerprint(
             f"streamed documents of {self.n_words} words, {self._source.fingerprint()}", self.weight
         )
@@ -117,7 +116,7 @@ class StreamedDocuments:
         return Layout(np.append(np.arange(0, self.n, BLOCK), self.n), 1, True)
 
     def some(self, numbers: Index) -> Documents:
-        """Return some of the documents, numbers ascending, in memory; costs a reading."""
+        """Return some of the documents, indices ascending, in memory; costs one pass of reading."""
         import scipy.sparse as sp
 
         rows = []
@@ -128,7 +127,7 @@ class StreamedDocuments:
         return Documents(sp.csr_array(sp.vstack(rows, format="csr")), self.weight[numbers])
 
     def take(self, index: Index) -> Batch:
-        """As :meth:`Documents.take`, of one block or two that follow each other."""
+        """As :meth:`Documents.take`, from one block or two consecutive ones."""
         import scipy.sparse as sp
 
         of = index // BLOCK
@@ -146,7 +145,7 @@ class StreamedDocuments:
             yield found._replace(index=found.index + part.start)
 
     def _hold(self, wanted: set[int]) -> None:
-        """Have these blocks at hand, and no others; where reading comes to its end, it begins anew."""
+        """Keep these blocks, and no others, in memory; at the end of the source, reading starts again."""
         self._held = {number: block for number, block in self._held.items() if number in wanted}
         while wanted - set(self._held):
             if self._coming is None:
@@ -158,7 +157,7 @@ class StreamedDocuments:
                 self._held[following[0] // BLOCK] = Documents(following[1])
 
     def close(self) -> None:
-        """End reading."""
+        """Stop reading."""
         if self._coming is not None:
             self._coming.close()
             self._coming = None
@@ -178,7 +177,7 @@ class StreamedDocuments:
     def _summed(
         self, work: Callable[..., tuple[Array, Any]], doc_topic: Array, given: tuple[Any, ...]
     ) -> tuple[Array, Any]:
-        """Return what ``work`` returns of each block, added up."""
+        """Return the sum of ``work`` over the blocks."""
         total: Array | None = None
         value = 0
         for part, block in self._blocks():

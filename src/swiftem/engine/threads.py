@@ -1,7 +1,7 @@
 """Threads for full passes, with results that do not depend on their number.
 
-The data are cut into pieces that depend on their size alone; each piece is done by one thread, and the
-caller adds the parts up in the order of the pieces.
+The data are divided into pieces that depend on their size alone; each piece is processed by one thread, and
+the caller adds the results in the order of the pieces.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _is_forked = False
 
 
 def get_threads() -> int:
-    """Return how many threads full passes use: as set, else SWIFTEM_NUM_THREADS, else the cores at hand."""
+    """Return how many threads full passes use: as set, else SWIFTEM_NUM_THREADS, else the available cores."""
     if _threads is not None:
         return _threads
     wanted = os.environ.get("SWIFTEM_NUM_THREADS", "")
@@ -47,7 +47,7 @@ def get_threads() -> int:
 
 
 def set_threads(n: int | None) -> None:
-    """Set how many threads full passes use; None goes back to the default. Results do not depend on it.
+    """Set how many threads full passes use; None restores the default. Results do not depend on it.
 
     >>> set_threads(1)
     >>> get_threads()
@@ -89,7 +89,7 @@ def pieces(n: int, most: int = 32, least_rows: int = 4096) -> list[tuple[int, in
 
 @cache
 def _blas_libraries() -> list[Any]:
-    """Return what sets the threads of each BLAS, that of SciPy included, which compiled kernels call."""
+    """Return controllers of the threads of each BLAS, including SciPy's, which compiled kernels call."""
     import scipy.linalg.cython_blas  # noqa: F401
     from threadpoolctl import ThreadpoolController
 
@@ -97,15 +97,15 @@ def _blas_libraries() -> list[Any]:
 
 
 def _set_blas_threads(library: Any, threads: int) -> None:
-    # The public function does nothing where another thread has called it before, and is still alive.
+    # The public function does nothing if another live thread has called it before.
     getattr(library, "_real_set_num_threads", library.set_num_threads)(threads)
 
 
 class _OneThreadBlas:
-    """One thread for BLAS as long as somebody needs it; then as many as before.
+    """One thread for BLAS while any context is active; then as many as before.
 
-    The setting is one for the whole process. Contexts of several threads overlap without nesting, so that
-    each restoring what it found would leave the limit of another behind.
+    The setting is for the whole process. Contexts of several threads overlap without nesting: if each
+    restored the value it found, the limit of another could remain.
     """
 
     def __init__(self) -> None:
@@ -123,7 +123,7 @@ class _OneThreadBlas:
 
     def __exit__(self, *_: object) -> None:
         with self._lock:
-            self._users = max(0, self._users - 1)  # 0 already where it was entered before a fork
+            self._users = max(0, self._users - 1)  # already 0 if it was entered before a fork
             if self._users == 0:
                 self._restore()
 
@@ -133,7 +133,7 @@ class _OneThreadBlas:
             _set_blas_threads(library, threads)
 
     def forget(self) -> None:
-        """Lift the limit: whoever needed it is in another process."""
+        """Lift the limit: its contexts are in another process."""
         self._lock, self._users = Lock(), 0
         self._restore()
 
@@ -142,9 +142,9 @@ _one_thread_blas = _OneThreadBlas()
 
 
 def one_thread_blas() -> AbstractContextManager[None]:
-    """Return a context in which matrix products use one thread: the threads are ours, and sums keep order.
+    """Return a context in which matrix products use one thread: threads are the library's, sums keep order.
 
-    Contexts may overlap in several threads: the number of threads before the first of them comes back after
+    Contexts may overlap in several threads: the number of threads before the first of them is restored after
     the last.
     """
     return _one_thread_blas
@@ -152,7 +152,7 @@ def one_thread_blas() -> AbstractContextManager[None]:
 
 @cache
 def _openmp() -> Any:
-    """Return what sets the threads of scikit-learn's loops; to look for it takes milliseconds."""
+    """Return a controller of the threads of scikit-learn's loops; finding it takes milliseconds."""
     import sklearn.utils._openmp_helpers  # noqa: F401
     from threadpoolctl import ThreadpoolController
 
@@ -160,7 +160,7 @@ def _openmp() -> Any:
 
 
 def one_thread_openmp() -> AbstractContextManager[Any]:
-    """Return a context in which scikit-learn's loops use one thread; it is for the thread that enters it."""
+    """Return a context in which scikit-learn's loops use one thread; it applies to the current thread."""
     return _openmp().limit(limits=1)  # type: ignore[no-any-return]
 
 
@@ -176,9 +176,9 @@ def one_thread() -> Iterator[None]:
 
 
 def openmp_after_fork() -> AbstractContextManager[Any]:
-    """Return a context for scikit-learn's loops: one thread in a forked child, elsewhere as many as are set.
+    """Return a context for scikit-learn's loops: one thread in a forked child, otherwise as many as are set.
 
-    GNU's OpenMP waits forever in a forked child for threads that only the parent has.
+    GNU's OpenMP would wait forever in a forked child for threads that only the parent has.
     """
     return one_thread_openmp() if _is_forked else nullcontext()
 
@@ -186,8 +186,8 @@ def openmp_after_fork() -> AbstractContextManager[Any]:
 def in_order(function: Callable[..., T], work: Iterable[tuple[Any, ...]]) -> Generator[T, None, None]:
     """Yield ``function(*item)`` for the items of ``work`` in their order, computed by several threads.
 
-    ``function`` should release the GIL. Items are asked for as they are needed, few ahead, so that they may
-    be read from a file meanwhile. An exception, Ctrl-C too, drops the work that has not begun.
+    ``function`` should release the GIL. Items are requested on demand, few ahead, so that they may be read
+    from a file meanwhile. An exception, including Ctrl-C, drops the work that has not begun.
 
     >>> list(in_order(pow, ((2, power) for power in range(4))))
     [1, 2, 4, 8]
@@ -200,7 +200,7 @@ def in_order(function: Callable[..., T], work: Iterable[tuple[Any, ...]]) -> Gen
         return
     if _pool is None:
         _pool = ThreadPoolExecutor(threads, thread_name_prefix="swiftem")
-    # A list is all there already; of what is read on the way, each thread has one and the next ones wait.
+    # A list is complete already; of items read on demand, each thread has one and the next ones wait.
     ahead = len(work) if isinstance(work, list) else threads + 2
     futures: deque[Future[T]] = deque()
     try:
@@ -211,5 +211,5 @@ def in_order(function: Callable[..., T], work: Iterable[tuple[Any, ...]]) -> Gen
         while futures:
             yield futures.popleft().result()
     finally:
-        # Work that has begun may write to the caller's arrays: it must be over when the caller goes on.
+        # Work that has begun may write to the caller's arrays: it must end before the caller continues.
         wait([future for future in futures if not future.cancel()])

@@ -3,6 +3,7 @@
 from swiftem.estimators.mixture.gaussian_mixture import GaussianMixture
 from swiftem.estimators.mixture.initial import DegenerateComponentWarning
 from swiftem.estimators.mixture.mixture import Mixture
+from swiftem.estimators.mixture.optima.spurious import SpuriousComponentWarning
 from swiftem.estimators.topics.plsa import PLSA
 
-__all__ = ["PLSA", "DegenerateComponentWarning", "GaussianMixture", "Mixture"]
+__all__ = ["PLSA", "DegenerateComponentWarning", "GaussianMixture", "Mixture", "SpuriousComponentWarning"]

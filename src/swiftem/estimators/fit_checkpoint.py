@@ -1,14 +1,15 @@
-"""Where a fit of a mixture stands, kept in a folder: its starts, and each of them in a folder of its own."""
+"""Checkpoints of a fit: a folder for the call of ``fit``, with one subfolder per start."""
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from numbers import Integral
 from pathlib import Path
 from time import perf_counter
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
@@ -19,32 +20,42 @@ from swiftem.checkpoints.store import Kept, Resume, Store
 from swiftem.files.durable import telling_damage
 from swiftem.methods import Method
 
-__all__ = ["KEEPING", "FitCheckpoint", "NoStart", "StartCheckpoint", "open_fit"]
+__all__ = [
+    "KEEPING",
+    "CheckpointedClones",
+    "FitCheckpoint",
+    "NoStart",
+    "StartCheckpoint",
+    "kept_apart",
+    "open_fit",
+]
+
+E = TypeVar("E")
 
 KEEPING = ("checkpoint", "checkpoint_every", "resume")
-"""Parameters of an estimator that say how it is kept, not what is fitted."""
+"""Parameters of an estimator that control checkpoints, not the fit."""
 ASIDE = ("verbose", "verbose_interval", "random_state", "memory_limit", "scratch")
-"""Parameters that change nothing of the result, and one that is compared by itself."""
+"""Parameters that do not change the result, and one that is compared separately."""
 
 
 class NoStart:
-    """What a start without checkpoints has in their place; :class:`StartCheckpoint` answers the same."""
+    """Stands in for :class:`StartCheckpoint`, with the same interface, if there are no checkpoints."""
 
     def load(self) -> Any:
-        """Return what was kept last, or None."""
+        """Return the last saved state, or None."""
         return None
 
     def reading(self) -> AbstractContextManager[None]:
-        """Return a context in which what was kept is made use of; errors in it are told of the folder."""
+        """Return a context for the use of a saved state; errors raised in it name the folder."""
         return nullcontext()
 
     def save(self, place: Callable[[], Any], *, is_end: bool = False) -> None:
-        """Keep where a fit stands between two passes, where it is time or the end."""
+        """Save the state of a fit between two passes, if a checkpoint is due or the fit has ended."""
 
     def of_run(self, method: Method, n: int, place: Callable[[], Any]) -> NoCheckpoint | None:
-        """Return the checkpoints of a run; with each of them ``place()`` is kept.
+        """Return the checkpoints of a run; ``place()`` is saved with each of them.
 
-        It is in the same file, so that the run and the fit around it cannot be of different moments.
+        Both are in the same file, so that the run and the fit around it are always of the same moment.
         """
         return None
 
@@ -52,7 +63,7 @@ class NoStart:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        """Let go of the folder."""
+        """Release the folder."""
 
 
 class StartCheckpoint(NoStart):
@@ -63,7 +74,7 @@ class StartCheckpoint(NoStart):
     store : Store
         The start's folder.
     every : int or None
-        Looks between checkpoints; None: each, where that takes little time.
+        Evaluations of the objective between checkpoints; None: each one, unless that takes too much time.
     """
 
     def __init__(self, store: Store, every: int | None) -> None:
@@ -71,7 +82,7 @@ class StartCheckpoint(NoStart):
         self._kept: Kept | None = None
 
     def load(self) -> Any:
-        """Return what was kept last, or None."""
+        """Return the last saved state, or None."""
         self._kept = None if self._store.is_new else self._store.load()
         if self._kept is None:
             return None
@@ -83,11 +94,11 @@ class StartCheckpoint(NoStart):
         return extra
 
     def reading(self) -> AbstractContextManager[None]:
-        """Return a context in which what was kept is made use of; errors in it are told of the folder."""
+        """Return a context for the use of a saved state; errors raised in it name the folder."""
         return telling_damage(self._store.folder)
 
     def save(self, place: Callable[[], Any], *, is_end: bool = False) -> None:
-        """Keep where a fit stands between two passes, where it is time or the end."""
+        """Save the state of a fit between two passes, if a checkpoint is due or the fit has ended."""
         self._passes += 1
         if not is_end:
             if self._every is not None and self._passes % self._every:
@@ -99,7 +110,7 @@ class StartCheckpoint(NoStart):
         self._when = perf_counter()
 
     def of_run(self, method: Method, n: int, place: Callable[[], Any]) -> NoCheckpoint | None:
-        """Return the checkpoints of a run, which goes on where it was left if it is the first since then."""
+        """Return the checkpoints of a run; the first run after a restart resumes from them."""
         kept, self._kept = self._kept, None
         return RunCheckpoint(
             self._store, (self._every or 1) * method.epoch(n), is_exact=self._every is not None,
@@ -107,48 +118,67 @@ class StartCheckpoint(NoStart):
         )  # fmt: skip
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        """Let go of the folder."""
+        """Release the folder."""
         self._store.__exit__(kind)
 
 
+class CheckpointedClones:
+    """Lets clones of an estimator keep their checkpoints apart, each fit in its own folder.
+
+    ``GridSearchCV``, ``cross_val_score`` and others fit clones, with other parameters and to other rows,
+    several at a time: in one folder each would find the fit of another.
+    """
+
+    checkpoint: str | os.PathLike[str] | None
+
+    def __sklearn_clone__(self) -> Any:
+        return kept_apart(super().__sklearn_clone__())  # type: ignore[misc]
+
+
+def kept_apart(estimator: E) -> E:
+    """Have the estimator's fits use a folder of their own in that of ``checkpoint``; return the estimator."""
+    if getattr(estimator, "checkpoint", None) is not None:
+        vars(estimator)["_is_clone"] = True
+    return estimator
+
+
 class Data(Protocol):
-    """What a checkpoint asks of data."""
+    """What checkpoints need from the data."""
 
     def fingerprint(self) -> str:
-        """Return a text that changes when the data do."""
+        """Return a text that changes if the data change."""
         ...
 
 
 def open_fit(estimator: Any, data: Data, started_from: Any = None) -> FitCheckpoint | None:
-    """Return the checkpoints that an estimator's parameters ask for, None where they ask for none."""
+    """Return the checkpoints given by an estimator's parameters, or None."""
     if estimator.checkpoint is not None:
         return FitCheckpoint(estimator, data, started_from)
     if estimator.checkpoint_every is not None or estimator.resume is not False:
         name = "resume" if estimator.checkpoint_every is None else "checkpoint_every"
-        raise ValueError(f"{name} needs checkpoint, the folder that checkpoints are written to.")
+        raise ValueError(f"{name} needs checkpoint, the folder for the checkpoints.")
     return None
 
 
 class FitCheckpoint:
-    """The folder of one call of ``fit``: what the fits share is in it, each of them below it.
+    """The folder of one call of ``fit``: data shared by all fits, and one subfolder per fit.
 
     Parameters
     ----------
     estimator : estimator
-        Its parameters count: ``checkpoint`` is the folder.
+        The estimator; ``checkpoint`` is the folder; for a clone, a subfolder named by parameters and data.
     data : Source, Documents or StreamedDocuments
-        What is fitted.
+        The training data.
     started_from : nested tuple or None
-        Parameters that a warm start begins from.
+        Parameters of a warm start.
 
     Attributes
     ----------
     allocate : callable
-        Makes the array for a memory that is read: ``allocate(shape, dtype)``.
+        Allocates the array that a memory is read into: ``allocate(shape, dtype)``.
     """
 
     def __init__(self, estimator: Any, data: Data, started_from: Any) -> None:
-        self.folder = Path(os.fspath(estimator.checkpoint))
         self._every: int | None = estimator.checkpoint_every
         parameters = estimator.get_params(deep=False)
         seed = parameters["random_state"]
@@ -160,16 +190,20 @@ class FitCheckpoint:
             },
             "random_state": describe(seed), "start": digest(started_from),
         }  # fmt: skip
+        self.folder = Path(os.fspath(estimator.checkpoint))
+        if getattr(estimator, "_is_clone", False):
+            named = {name: part for name, part in identity.items() if is_number or name != "random_state"}
+            self.folder /= f"clone-{digest(json.dumps(named, sort_keys=True))}"
         resume: Resume = estimator.resume
-        # A generator has moved on since: the folder has what was drawn from it.
+        # A generator has advanced since then: the folder has the draws from it.
         self._store = Store(self.folder, identity, resume, kept=() if is_number else ("random_state",))
         self._whose = ""
         self.allocate: Allocate = np.empty
 
     def starts(self, make: Callable[[], Any], check: Callable[[Any], None]) -> Any:
-        """Return where the fits start, and their seeds: as kept, or as ``make()`` finds them.
+        """Return the starts of the fits and their seeds: as saved, or from ``make()``.
 
-        ``check`` raises an error where what was kept is nothing that ``make()`` could have made.
+        ``check`` raises an error if the saved values cannot come from ``make()``.
         """
         kept = None if self._store.is_new else self._store.load()
         if kept is None:
@@ -194,5 +228,5 @@ class FitCheckpoint:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        """Let go of the folder."""
+        """Release the folder."""
         self._store.__exit__(kind)

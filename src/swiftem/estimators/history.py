@@ -1,4 +1,4 @@
-"""How a fit went, pass by pass."""
+"""The history of a fit, pass by pass."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ __all__ = ["History", "Moment"]
 
 
 class Moment(NamedTuple):
-    """Where a fit stood when its objective was looked at.
+    """State of a fit when its objective was evaluated.
 
     Attributes
     ----------
     passes : float
         E-step evaluations so far, divided by n.
     seconds : float
-        Time since the fit began, initialisation not included.
+        Time since the start of the fit, without initialisation.
     objective : float
-        Penalty plus mean negative log-likelihood: of all rows, or of the rows that are looked at.
+        Penalty plus mean negative log-likelihood, of all rows or of a fixed sample.
     step : float
         The step size γ last used; 1 for ``"em"`` and ``"iem"``.
     rejected : int
-        Steps rejected so far because they left the model's domain.
+        Number of steps rejected so far because they left the model's domain.
     method : str
-        Which method was at work.
+        The method in use.
     """
 
     passes: float
@@ -42,7 +42,14 @@ class Moment(NamedTuple):
 
 @dataclass
 class History:
-    """The moments of a fit; columns are attributes.
+    """The records of a fit; columns are attributes.
+
+    Attributes
+    ----------
+    moments : list of Moment
+        The evaluations, in order.
+    moves : int
+        Number of split-and-merge moves accepted before the first of them.
 
     Examples
     --------
@@ -53,6 +60,7 @@ class History:
     """
 
     moments: list[Moment] = field(default_factory=list)
+    moves: int = 0
 
     def __len__(self) -> int:
         return len(self.moments)
@@ -69,5 +77,5 @@ class History:
         )
 
     def table(self) -> dict[str, Array]:
-        """Return all columns by name, as for ``pandas.DataFrame``."""
+        """Return all columns by name, for ``pandas.DataFrame``."""
         return {name: getattr(self, name) for name in Moment._fields}

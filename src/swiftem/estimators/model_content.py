@@ -1,4 +1,4 @@
-"""What a model's file says, checked: it is data from a stranger, and compiled code trusts shapes."""
+"""Validated content of a model's file: it may come from anyone, and compiled code trusts shapes."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from swiftem.schedules import check_step
 __all__ = ["LARGEST", "ModelContent", "check_parameters"]
 
 LARGEST = 1e150
-"""Magnitude of numbers: squares of larger ones are infinite."""
+"""Largest magnitude of a number: squares of larger ones are infinite."""
 MOST = 2**63
 
 
 class ModelContent:
-    """The header and the arrays of a file; every method raises ValueError where one is not what it must be.
+    """The header and the arrays of a file; every method raises ValueError if its part is invalid.
 
     Parameters
     ----------
     header : dict
-        As JSON has it.
+        The parsed JSON.
     arrays : dict of str to ndarray
-        Of any type but objects.
+        Of any type except objects.
 
     Examples
     --------
@@ -44,13 +44,13 @@ class ModelContent:
         self.header, self.arrays = header, arrays
 
     def within(self, name: str) -> ModelContent:
-        """Return the content whose header is an entry of this one's."""
+        """Return the content whose header is an entry of this header."""
         return ModelContent(self._dict(name), self.arrays)
 
     def array(
         self, name: str, shape: tuple[int | None, ...], *, single: bool = False, finite: bool = True
     ) -> NDArray[Any]:
-        """Return an array of numbers in this machine's order, float64 or, where ``single``, float32 as well.
+        """Return an array of numbers in native byte order, float64 or, if ``single``, also float32.
 
         ``None`` in ``shape`` is any length. Numbers are finite and at most 1e150, unless ``finite`` is False.
         """
@@ -72,7 +72,7 @@ class ModelContent:
         return np.array(found, dtype=found.dtype.newbyteorder("="), order="C")
 
     def numbers(self, name: str) -> NDArray[Any] | None:
-        """Return an array of real numbers of any shape and type, None where there is none."""
+        """Return an array of real numbers of any shape and type, or None if there is none."""
         found = self.arrays.get(name)
         if found is None:
             return None
@@ -98,7 +98,7 @@ class ModelContent:
         return number
 
     def result(self, name: str, kind: type) -> Any:
-        """Return how a fit went: a value of this type, or None where that was not known."""
+        """Return a result of the fit: a value of this type, or None if it was unknown."""
         found = self._entry(name)
         if found is None:
             return None
@@ -111,7 +111,7 @@ class ModelContent:
         return found
 
     def names(self, count: int) -> NDArray[Any] | None:
-        """Return the names of so many columns, None where they have none."""
+        """Return the names of ``count`` columns, or None if there are none."""
         found = self.header.get("feature_names_in_")
         if found is None:
             return None
@@ -120,17 +120,18 @@ class ModelContent:
         return np.array(found, dtype=object)
 
     def history(self) -> History:
-        """Return how a fit went, look by look."""
+        """Return the history of a fit."""
         found = self._entry("history")
         kinds: list[tuple[type, ...]] = [(int, float)] * 4 + [(int,), (str,)]
         moments: list[Any] = found if isinstance(found, list) else [None]
         for moment in moments:
             if not isinstance(moment, list) or len(moment) != len(kinds):
-                raise ValueError(f"history must have {len(kinds)} entries for each look")
+                raise ValueError(f"history must have {len(kinds)} values per entry")
             for value, kind in zip(moment, kinds, strict=True):
                 if type(value) not in kind or (type(value) is int and not is_integer(value)):
                     raise ValueError(f"history must hold numbers and names of methods, got {_short(value)}")
-        return History([Moment._make(moment) for moment in moments])
+        moves = self.integer("moves") if "moves" in self.header else 0
+        return History([Moment._make(moment) for moment in moments], moves)
 
     def parameters(self, left_out: tuple[str, ...] = ()) -> dict[str, Any]:
         """Return the estimator's parameters: numbers, texts and None; ``left_out`` are never in a file."""
@@ -157,7 +158,7 @@ class ModelContent:
 
 
 def check_parameters(estimator: Any) -> None:
-    """Refuse parameters that an estimator's own constraints let pass, and that only a fit finds wrong."""
+    """Raise ValueError for parameters that pass the estimator's constraints but that no fit accepts."""
     if type(estimator.n_components) is not int:
         raise ValueError(f"n_components must be an integer, got {_short(estimator.n_components)}")
     step = estimator.step_size
@@ -180,6 +181,6 @@ def _is_text(value: Any) -> bool:
 
 
 def _short(value: Any) -> str:
-    """Return a value as part of a sentence, whatever it is."""
+    """Return any value as part of a sentence."""
     text = ascii(value) if not isinstance(value, int) or is_integer(value) else "a longer one"
     return text if len(text) <= 100 else f"{text[:100]}..."

@@ -1,4 +1,4 @@
-"""Models in files, without pickle: arrays, and a header that says what they are."""
+"""Models in files, without pickle: arrays, and a header that describes them."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from swiftem.files.durable import write_atomically
 __all__ = ["FORMAT", "Persistent", "load_arrays", "plain", "read_header", "save_arrays", "shown"]
 
 FORMAT = 1
-"""Number of the layout; files with a higher one are refused."""
+"""Version of the layout; files with a higher one are not read."""
 
 
 def save_arrays(path: str | Path, kind: str, header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
-    """Write arrays and a header to a file, whole or not at all.
+    """Write arrays and a header to a file, atomically.
 
     Parameters
     ----------
     path : str or Path
-        The file; its folder must exist. One that is there is replaced, and keeps its permissions.
+        The file; its folder must exist. An existing file is replaced and keeps its permissions.
     kind : str
-        What it holds, such as ``"GaussianMixture"``.
+        Kind of the content, such as ``"GaussianMixture"``.
     header : dict
-        What JSON can hold.
+        Content for JSON.
     arrays : dict of str to ndarray
         Numbers; no objects.
 
@@ -48,7 +48,7 @@ def save_arrays(path: str | Path, kind: str, header: dict[str, Any], arrays: dic
     """
     import swiftem
 
-    # Where there is a link, what it points to is written.
+    # If the path is a link, its target is written.
     target = Path(os.path.realpath(path))
     if target.is_dir():
         raise IsADirectoryError(f"path must be a file, got the folder {path}.")
@@ -76,7 +76,7 @@ def save_arrays(path: str | Path, kind: str, header: dict[str, Any], arrays: dic
 
 
 def plain(value: Any) -> Any:
-    """Return a NumPy number as Python's, which JSON can hold; all else as it is.
+    """Return a NumPy number as Python's, for JSON; other values unchanged.
 
     >>> plain(np.int64(3)), plain("auto")
     (3, 'auto')
@@ -85,7 +85,7 @@ def plain(value: Any) -> Any:
 
 
 def read_header(path: str | Path) -> dict[str, Any]:
-    """Return what a file of :func:`save_arrays` says of itself: format, kind, header, and who wrote it.
+    """Return the description of a file of :func:`save_arrays`: format, kind, header, and version of swiftem.
 
     Raises
     ------
@@ -101,8 +101,8 @@ def load_arrays(path: str | Path, kind: str) -> tuple[dict[str, Any], dict[str, 
     Raises
     ------
     FileNotFoundError, PermissionError, ValueError
-        Where the file is missing, cannot be read, is damaged, foreign, of another kind or of a later version,
-        in one sentence.
+        If the file is missing, cannot be read, is damaged, is not a swiftem model, is of another kind or of a
+        later version; the message is one sentence.
     """
     target = Path(path)
     parts = _read(target)
@@ -115,7 +115,7 @@ def load_arrays(path: str | Path, kind: str) -> tuple[dict[str, Any], dict[str, 
     if full["kind"] != kind:
         raise ValueError(f"{target} holds a {shown(full['kind'])}, not a {kind}.")
     if not isinstance(full["header"], dict):
-        raise ValueError(f"{target} is no swiftem model, or damaged.")
+        raise ValueError(f"{target} is not a swiftem model, or is damaged.")
     arrays = {}
     try:
         for name in sorted(set(parts) - {HEADER}):
@@ -135,24 +135,24 @@ def _read(target: Path, only: str | None = None) -> dict[str, bytes]:
         with open(target, "rb") as file:
             return read_parts(file, only)
     except MemoryError:
-        raise MemoryError(f"{target} needs more memory than there is") from None
+        raise MemoryError(f"{target} needs more memory than is available") from None
     except OSError as error:
         if error.errno is None:
-            raise ValueError(f"{target} is no swiftem model, or damaged.") from None
+            raise ValueError(f"{target} is not a swiftem model, or is damaged.") from None
         raise type(error)(f"{target} cannot be read ({(error.strerror or str(error)).lower()}).") from None
-    except Exception:  # a damaged or foreign file may hold anything, and break the reader in any way
-        raise ValueError(f"{target} is no swiftem model, or damaged.") from None
+    except Exception:  # a damaged or foreign file may hold anything, and make the reader fail in any way
+        raise ValueError(f"{target} is not a swiftem model, or is damaged.") from None
 
 
 def _header(target: Path, parts: dict[str, bytes]) -> dict[str, Any]:
     if HEADER not in parts:
-        raise ValueError(f"{target} is no swiftem model: it has no header.")
+        raise ValueError(f"{target} is not a swiftem model: it has no header.")
     try:
         full = json.loads(parts[HEADER])
     except (ValueError, RecursionError):
-        raise ValueError(f"{target} is no swiftem model, or damaged.") from None
+        raise ValueError(f"{target} is not a swiftem model, or is damaged.") from None
     if not isinstance(full, dict) or not {"format", "kind", "header"} <= set(full):
-        raise ValueError(f"{target} is no swiftem model: its header is another's.")
+        raise ValueError(f"{target} is not a swiftem model: its header is unknown.")
     return full
 
 
@@ -169,26 +169,26 @@ def shown(value: Any) -> str:
 class Persistent:
     """Adds ``save`` and ``load`` to an estimator.
 
-    The estimator says what there is to keep: ``_to_file()`` returns (header, arrays), and ``_from_file``
-    takes them, as whatever a file may hold.
+    The estimator implements ``_to_file()``, which returns (header, arrays), and ``_from_file``, which takes
+    and validates them.
     """
 
     def save(self, path: str | Path) -> None:
         """Write the fitted model to a file: arrays and a JSON header, no pickle.
 
-        Functions and random generators among the parameters cannot be kept: the default takes their place.
+        Functions and random generators among the parameters are not saved: defaults replace them.
 
         Parameters
         ----------
         path : str or Path
-            The file; one that exists is replaced, whole or not at all.
+            The file; an existing one is replaced atomically.
         """
         header, arrays = self._to_file()
         save_arrays(path, type(self).__name__, header, arrays)
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
-        """Return the model that :meth:`save` wrote; a damaged or foreign file is refused with a sentence.
+        """Return the model that :meth:`save` wrote; raise an error for a damaged or foreign file.
 
         Parameters
         ----------
@@ -199,12 +199,12 @@ class Persistent:
         try:
             return cls._from_file(content)
         except MemoryError:
-            raise MemoryError(f"{path} needs more memory than there is") from None
-        except Exception as error:  # whatever the file says, it is the file that is wrong
+            raise MemoryError(f"{path} needs more memory than is available") from None
+        except Exception as error:  # any failure here is the file's fault
             what = " ".join(str(error).split()).rstrip(".")
-            raise ValueError(f"{path} is no valid {cls.__name__}: {what[:300]}.") from None
+            raise ValueError(f"{path} is not a valid {cls.__name__}: {what[:300]}.") from None
 
-    if TYPE_CHECKING:  # what the estimator has
+    if TYPE_CHECKING:  # attributes of the estimator
 
         def _to_file(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]: ...
 

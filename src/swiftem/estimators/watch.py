@@ -1,4 +1,4 @@
-"""What is told while an estimator fits: a progress bar or lines, and scikit-learn's callbacks."""
+"""Progress of a fit: a bar or lines, and scikit-learn's callbacks."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["StartWatch", "Watcher"]
 
 
 class Ended(Protocol):
-    """What is asked of a fit when it has ended."""
+    """Attributes of a fit that are read at its end."""
 
     converged: bool
     interrupted: bool
@@ -33,24 +33,24 @@ F = TypeVar("F", bound=Ended)
 
 
 class Watcher:
-    """Watches the fits of one call of ``fit``.
+    """Observes the fits of one call of ``fit``.
 
-    The tasks of scikit-learn's callbacks are "fit", in it a "start" for each fit, and in that a "pass"
-    whenever the objective is known: after each pass of em, once an epoch of other methods. A callback that
-    returns True at the end of a pass ends its start; at the end of a start, there are no further ones.
+    The tasks of scikit-learn's callbacks are "fit", in it a "start" for each fit, and in that a "pass" for
+    each evaluation of the objective: after each pass of em, once per epoch of other methods. A callback that
+    returns True at the end of a pass ends its start; at the end of a start, it prevents further starts.
 
     Parameters
     ----------
     estimator : estimator
-        Who fits: its ``verbose``, ``verbose_interval``, ``max_iter``, ``attributes_of`` and callbacks count.
+        Its ``verbose``, ``verbose_interval``, ``max_iter``, ``attributes_of`` and callbacks are used.
     n_starts : int
-        How many fits there will be.
+        Number of fits.
     X, y, sample_weight
-        As the callbacks are to see them.
+        As passed to the callbacks.
     most_looks : int, optional
-        How many "pass" tasks a start has at most, if that is known.
+        Maximum number of "pass" tasks of a start, if known.
     at_once : bool
-        Whether several fits may be under way, each with a memory of its own.
+        Whether several fits may run at the same time, each with its own memory.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class Watcher:
         self.told = {"estimator": estimator, "X": X, "y": y, "metadata": metadata}
         self.context: Any = None
         self.bar: Any = None
-        self.is_fitted = False  # set it where the estimator is, before the context is left
+        self.is_fitted = False  # set it once the estimator is fitted, before the context ends
         self._open: list[StartWatch] = []
 
     def __enter__(self) -> Watcher:
@@ -91,12 +91,12 @@ class Watcher:
                 )
 
     def map(self, fit: Callable[[int, StartWatch], F]) -> list[F]:
-        """Return ``fit(0, watch)``, ...: in threads, unless somebody listens.
+        """Return ``fit(0, watch)``, ...: in threads, unless there are callbacks or output.
 
-        Fewer are returned where a callback or Ctrl-C ended them; where Ctrl-C finds them in threads,
-        ``watch.check`` raises there.
+        The list is shorter if a callback or Ctrl-C ended the fits. In threads, ``watch.check`` raises after
+        Ctrl-C.
         """
-        # Around all of them, as the setting is one for the whole process.
+        # Around all of them, as the setting is for the whole process.
         with one_thread_blas():
             if self.n_starts > 1 and self.at_once and not self._listens() and get_threads() > 1:
                 most = min(self.n_starts, get_threads())
@@ -112,7 +112,7 @@ class Watcher:
             return fits
 
     def watch(self, number: int) -> StartWatch:
-        """Return who watches fit ``number``."""
+        """Return the observer of fit ``number``."""
         if not self._listens():
             return StartWatch()
         self._open.append(TellingWatch(self, number))
@@ -123,22 +123,22 @@ class Watcher:
 
 
 class StartWatch:
-    """Watches one start, and says nothing; ``check`` raises KeyboardInterrupt where Ctrl-C was pressed."""
+    """Observes one start, without output; ``check`` raises KeyboardInterrupt after Ctrl-C."""
 
     def __init__(self, check: Callable[[], None] = lambda: None) -> None:
         self.check = check
 
     def __call__(self, moment: Moment, theta: Theta) -> bool:
-        """Take note of a moment; return whether the fit has to stop."""
+        """Record a moment; return whether the fit must stop."""
         return False
 
     def end(self, fit: Ended | None = None) -> bool:
-        """Take note of the end of the start; return whether no other one is to begin."""
+        """Record the end of the start; return whether there are no further starts."""
         return False
 
 
 class TellingWatch(StartWatch):
-    """Watches one start, and tells of it."""
+    """Observes one start, with output."""
 
     def __init__(self, watcher: Watcher, number: int) -> None:
         super().__init__()
@@ -155,7 +155,7 @@ class TellingWatch(StartWatch):
             self._estimator._print_verbose_msg_init_beg(number)
 
     def __call__(self, moment: Moment, theta: Theta) -> bool:
-        """Move the bar or write a line, then ask the callbacks."""
+        """Advance the bar or print a line, then call the callbacks."""
         self._show(moment)
         self._last, self._theta = moment.objective, theta
         if self._context is None:
@@ -169,7 +169,8 @@ class TellingWatch(StartWatch):
             words = f"{self._name}: mean log-likelihood {-moment.objective:.5f}"
             self._bar.update(self._task, completed=moment.passes, description=words)
         elif self._estimator.verbose:
-            # Looks may be several passes apart: a line for the last multiple of the interval between them.
+            # Evaluations may be several passes apart: a line for the last multiple of the interval between
+            # them.
             interval = self._estimator.verbose_interval
             reached = int(moment.passes + 1e-9) // interval * interval
             if reached > self._printed:
@@ -177,7 +178,7 @@ class TellingWatch(StartWatch):
                 self._printed = reached
 
     def end(self, fit: Ended | None = None) -> bool:
-        """Fill the bar or write scikit-learn's last line, then ask the callbacks, once."""
+        """Complete the bar or print scikit-learn's last line, then call the callbacks, once."""
         context, self._context = self._context, None
         if fit is not None and self._bar is not None:
             self._bar.update(self._task, completed=self._estimator.max_iter)
@@ -188,5 +189,5 @@ class TellingWatch(StartWatch):
         return bool(context.call_on_fit_task_end(**self._told, reconstruction_attributes=self._attributes))
 
     def _attributes(self) -> dict[str, Any] | None:
-        """Return what the estimator would be if the fit had stopped at the last moment."""
+        """Return the estimator as if the fit had stopped at the last moment."""
         return None if self._theta is None else self._estimator.attributes_of(self._theta)

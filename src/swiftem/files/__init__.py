@@ -1,1 +1,1 @@
-"""Files and limits: files written whole or not at all, hashes, scratch files, sizes as people write them."""
+"""Files and limits: atomic writes, hashes, scratch files, readable sizes."""

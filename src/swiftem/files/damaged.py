@@ -1,4 +1,4 @@
-"""What libraries raise while they read a damaged file, as one sentence with the file's name."""
+"""Errors of libraries that read a damaged file, as one sentence with the file's name."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ __all__ = ["damage_named", "in_brackets"]
 
 @contextmanager
 def damage_named(file: Path, what: str) -> Iterator[None]:
-    """Turn any error of a library that reads ``file`` into a sentence; ``what`` says what it should be.
+    """Convert any error of a library that reads ``file`` into a sentence; ``what`` is the expected content.
 
-    Libraries that parse binary files raise what their parts raise: ``zlib.error``, ``EOFError``,
-    ``OverflowError``, ``KeyError`` and others. Errors of the system keep their type, and sentences that name
-    the file already pass through.
+    Libraries that parse binary files raise various errors: ``zlib.error``, ``EOFError``, ``OverflowError``,
+    ``KeyError`` and others. Errors of the system keep their type, and errors that already name the file are
+    raised unchanged.
 
     Examples
     --------
@@ -31,11 +31,11 @@ def damage_named(file: Path, what: str) -> Iterator[None]:
     except Exception as error:
         if isinstance(error, ImportError) or str(error).startswith(str(file)):
             raise
-        # An invalid argument is a place in the file that cannot be, which its directory says.
+        # An invalid argument is an impossible position in the file, from its directory.
         if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):
             reason = (error.strerror or type(error).__name__).lower()
             raise type(error)(f"{file} cannot be read ({reason}).") from None
-        if isinstance(error, MemoryError):  # sizes that a damaged file says are asked for in vain
+        if isinstance(error, MemoryError):  # a damaged file may claim any size
             raise ValueError(
                 f"{file} must be {what} that fits into memory, got a larger or a damaged one."
             ) from None
@@ -45,7 +45,7 @@ def damage_named(file: Path, what: str) -> Iterator[None]:
 
 
 def in_brackets(error: Exception) -> str:
-    r"""Return what an error says as part of a sentence.
+    r"""Return an error's text as part of a sentence.
 
     >>> in_brackets(OSError("Couldn't deserialize thrift: invalid data.\nMore.")), in_brackets(EOFError())
     ("Couldn't deserialize thrift: invalid data", 'EOFError')

@@ -1,4 +1,4 @@
-"""Files that are there whole after a crash, or not at all."""
+"""Atomic and durable files."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = [
 ]  # fmt: skip
 
 FORMAT = 3
-"""Number of the layout of a checkpoint; a folder with another one is refused."""
+"""Version of a checkpoint's layout; a folder with another one is not read."""
 FAMILY = b"swiftem checkpoint, format "
 MAGIC = FAMILY + b"%d\n" % FORMAT
 """First line of sealed files."""
@@ -32,7 +32,7 @@ OWN = re.compile(r"\.?(begun|state-[01]|memory-[01]|path|lock)(\.new)?")
 BELOW = re.compile(r"start-[0-9]+")
 """Names of the folders in it."""
 NO_LINK = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
-"""Flags of every file that is opened: a link is not followed, and a pipe is not waited for."""
+"""Flags for every file that is opened: links are not followed, and pipes do not block."""
 
 
 class OtherFormatError(ValueError):
@@ -40,9 +40,9 @@ class OtherFormatError(ValueError):
 
 
 def check_plain(folder: Path) -> None:
-    """Refuse a folder in which a name of ours is not a plain file of its own.
+    """Raise ValueError if a file of the checkpoint is not a plain file.
 
-    What a link points to is somebody else's: it must be neither read nor written.
+    The target of a link belongs to somebody else: it must be neither read nor written.
     """
     for entry in sorted(os.scandir(folder), key=lambda entry: entry.name):
         is_below = BELOW.fullmatch(entry.name) is not None
@@ -51,13 +51,13 @@ def check_plain(folder: Path) -> None:
         what = _fault(entry.stat(follow_symlinks=False), is_below)
         if what:
             raise ValueError(
-                f"checkpoint={str(folder)!r} must hold files of its own, but {entry.name!r} in it is {what}: "
-                "remove it, or name another folder."
+                f"checkpoint={str(folder)!r} must have plain files, but {entry.name!r} in it is {what}: "
+                "remove it, or use another folder."
             )
 
 
 def _fault(found: os.stat_result, is_folder: bool = False) -> str:
-    """Return what is wrong with a file, or with a folder; empty where nothing is."""
+    """Return what is wrong with a file or a folder; empty if nothing is."""
     if stat.S_ISLNK(found.st_mode):
         return "a symbolic link"
     if is_folder:
@@ -68,7 +68,7 @@ def _fault(found: os.stat_result, is_folder: bool = False) -> str:
 
 
 def open_plain(path: Path, flags: int) -> int:
-    """Open a plain file and return its descriptor; OSError where it is a link, a pipe or the like."""
+    """Open a plain file and return its descriptor; OSError if it is a link, a pipe or the like."""
     try:
         handle = os.open(path, flags | NO_LINK, 0o666)
     except OSError as error:
@@ -83,7 +83,7 @@ def open_plain(path: Path, flags: int) -> int:
 
 
 def write_sealed(path: Path, content: bytes) -> None:
-    """Write a file with a checksum: to a temporary name, to the disk, then under its own name.
+    """Write a file with a checksum: under a temporary name, flushed to disk, then renamed.
 
     >>> import pathlib, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -91,7 +91,7 @@ def write_sealed(path: Path, content: bytes) -> None:
     ...     read_sealed(pathlib.Path(folder, "file"))
     b'content'
     """
-    temporary = path.with_name(f".{path.name}.new")  # one name: whoever was killed leaves one file at most
+    temporary = path.with_name(f".{path.name}.new")  # a fixed name: kills leave at most one such file
     temporary.unlink(missing_ok=True)
     try:
         handle = open_plain(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
@@ -104,13 +104,13 @@ def write_sealed(path: Path, content: bytes) -> None:
             os.close(handle)
         os.replace(temporary, path)
     except OSError:
-        temporary.unlink(missing_ok=True)  # a full disk has room again
+        temporary.unlink(missing_ok=True)  # to free space on a full disk
         raise
     sync_folder(path.parent)
 
 
 def read_sealed(path: Path) -> bytes:
-    """Return the content of a file of :func:`write_sealed`; ValueError where it is not as it was written."""
+    """Return the content of a file of :func:`write_sealed`; ValueError if it is not as it was written."""
     with open(open_plain(path, os.O_RDONLY), "rb") as file:
         first = file.read(len(MAGIC))
         if first != MAGIC:
@@ -119,11 +119,11 @@ def read_sealed(path: Path) -> bytes:
                 raise OtherFormatError(
                     f"it is in format {number}, and this version of swiftem reads {FORMAT}"
                 )
-            raise ValueError("it is no file of a checkpoint")
+            raise ValueError("it is not a file of a checkpoint")
         head = file.read(SEAL.size)
-        # A length that the file does not have must not be asked for.
+        # A damaged length must not lead to a larger allocation.
         if len(head) < SEAL.size or SEAL.unpack(head)[1] != os.fstat(file.fileno()).st_size - file.tell():
-            raise ValueError("it is of another length than it should be")
+            raise ValueError("it has the wrong length")
         content = file.read()
     if hashlib.blake2b(content, digest_size=DIGEST).digest() != SEAL.unpack(head)[0]:
         raise ValueError("its checksum is wrong")
@@ -131,26 +131,26 @@ def read_sealed(path: Path) -> bytes:
 
 
 def write_all(handle: int, content: Any, position: int) -> int:
-    """Write bytes at a position of an open file, all of them; return the position after them."""
+    """Write all bytes at a position of an open file; return the position after them."""
     view = memoryview(content).cast("B")
     done = 0
     while done < len(view):
-        # One call may write less than it is given; and Ctrl-C should not wait for a gigabyte.
+        # One call may write less than all bytes; and Ctrl-C should not wait for a gigabyte.
         done += os.pwrite(handle, view[done : done + (1 << 24)], position + done)
     return position + done
 
 
 def read_into(handle: int, view: memoryview, position: int) -> int:
-    """Read from a position of an open file until ``view`` is full or the file ends; return how much."""
+    """Read from a position of an open file until ``view`` is full or the file ends; return the bytes read."""
     got = 0
-    # One call may read less than it is asked for: on Linux never more than two gigabytes.
+    # One call may read less than requested: on Linux never more than two gigabytes.
     while got < len(view) and (more := os.preadv(handle, [view[got : got + (1 << 24)]], position + got)):
         got += more
     return got
 
 
 def sync_folder(folder: Path) -> None:
-    """Make names in a folder as lasting as the files behind them."""
+    """Flush a folder, so that its names are as durable as its files."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -160,7 +160,7 @@ def sync_folder(folder: Path) -> None:
 
 @contextmanager
 def telling_where(folder: Path, what: str) -> Iterator[None]:
-    """Say which folder it is about where the system refuses something."""
+    """Add the folder to errors of the system."""
     try:
         yield
     except OSError as error:
@@ -172,14 +172,14 @@ def telling_where(folder: Path, what: str) -> Iterator[None]:
 
 @contextmanager
 def telling_damage(folder: Path) -> Iterator[None]:
-    """Say which folder it is about where what was read from it does not fit."""
+    """Add the folder to errors about its content."""
     try:
         yield
     except (ValueError, TypeError, AttributeError, LookupError, ArithmeticError) as error:
         reason = " ".join(str(error).split()).rstrip(".")
         raise ValueError(
-            f"checkpoint={str(folder)!r} is damaged: what it keeps does not fit this run ({reason}). "
-            "Name another folder."
+            f"checkpoint={str(folder)!r} is damaged: its content does not match this run ({reason}). "
+            "Use another folder."
         ) from None
 
 
@@ -187,7 +187,7 @@ def telling_damage(folder: Path) -> Iterator[None]:
 def replacing(path: Path) -> Iterator[BinaryIO]:
     """Open a file that other processes see complete or not at all; its folder must exist.
 
-    One that is there keeps its permissions.
+    An existing file keeps its permissions.
 
     >>> import pathlib, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -202,10 +202,10 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
     try:
         with open(handle, "wb") as file:
             yield file
-        # A temporary file is its owner's alone, and so would be what it becomes.
+        # A temporary file is private to its owner, and the result would be, too.
         os.chmod(name, path.stat().st_mode & 0o777 if path.exists() else 0o666 & ~_umask())
         os.replace(name, path)
-    except BaseException:  # also Ctrl-C: nothing half-written stays behind
+    except BaseException:  # also Ctrl-C: nothing half-written remains
         Path(name).unlink(missing_ok=True)
         raise
 

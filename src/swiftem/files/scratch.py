@@ -1,4 +1,4 @@
-"""Arrays in a file, for what does not fit into memory."""
+"""Arrays in a file, for data that do not fit into memory."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ __all__ = ["in_words", "is_scratch", "scratch_array"]
 def scratch_array(
     shape: tuple[int, ...], dtype: Any, folder: str | os.PathLike[str] | None = None
 ) -> NDArray[Any]:
-    """Return an array of zeros whose pages are those of a file, not of memory.
+    """Return an array of zeros whose pages are in a file, not in memory.
 
-    The file has no name: its space is free again when the array is gone, or the process is, however it ends.
-    Its space is taken at once, so that a full disk is an error here and not a crash later.
+    The file has no name: its space is freed when the array is deleted or the process ends, in any way. The
+    space is reserved at once, so that a full disk is an error here and not a crash later.
 
     Parameters
     ----------
     shape, dtype
         As in :func:`numpy.zeros`.
     folder : path, optional
-        Where the file is; by default the system's folder for temporary files. In a folder that is itself in
-        memory (``tmpfs``) nothing is gained.
+        Folder of the file; by default the system's folder for temporary files. A folder that is itself in
+        memory (``tmpfs``) is of no use.
 
     Examples
     --------
@@ -44,10 +44,10 @@ def scratch_array(
     size = max(1, int(np.prod(shape, dtype=np.int64)) * kind.itemsize)
     where = tempfile.gettempdir() if folder is None else os.fspath(folder)
     if not os.path.isdir(where):
-        raise FileNotFoundError(f"scratch must be a folder, but {where} is none.")
+        raise FileNotFoundError(f"scratch must be a folder, but {where} is not.")
     short = OSError(
-        f"{where} must have {in_words(size)} of free space for what a method remembers, got "
-        f"{in_words(shutil.disk_usage(where).free)}: name another folder with scratch."
+        f"{where} must have {in_words(size)} of free space for a method's memory, got "
+        f"{in_words(shutil.disk_usage(where).free)}: use another folder with scratch."
     )
     if shutil.disk_usage(where).free < size:
         raise short
@@ -67,14 +67,14 @@ def scratch_array(
 
 
 def is_scratch(array: Any) -> bool:
-    """Tell whether an array, or the one that it is a view of, is of :func:`scratch_array`."""
+    """Tell whether an array, or its base, is from :func:`scratch_array`."""
     while isinstance(array, np.ndarray):
         array = array.base
     return isinstance(getattr(array, "obj", array), mmap.mmap)
 
 
 def in_words(size: float) -> str:
-    """Return a size as people write it, rounded up so that it is enough.
+    """Return a size with its unit, rounded up so that it is enough.
 
     >>> in_words(64_200_000), in_words(3_200_000_000), in_words(999)
     ('65 MB', '3.2 GB', '1 MB')

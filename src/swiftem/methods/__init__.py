@@ -1,4 +1,4 @@
-"""How the proxy of the statistics is made: one method a file."""
+"""How the proxy of the statistics is computed: one method per file."""
 
 from swiftem.methods.em import EM
 from swiftem.methods.fast_incremental_em import FastIncrementalEM
@@ -26,4 +26,4 @@ METHODS: dict[str, type[Method]] = {
     method.name: method
     for method in (EM, OnlineEM, IncrementalEM, VarianceReducedEM, FastIncrementalEM, SpiderEM)
 }
-"""The library's methods by the name that users write; every one goes through the contract tests."""
+"""The library's methods by name; the contract tests run on all of them."""

@@ -12,12 +12,12 @@ __all__ = ["EM", "EMState"]
 
 
 class EMState(NamedTuple):
-    """Batch EM keeps nothing."""
+    """Batch EM has no state."""
 
 
 @dataclass(frozen=True)
 class EM(Method):
-    r"""Batch EM: a full pass an iteration, :math:`S^{(k+1)} = \bar s(\theta^{(k)})` with :math:`\gamma = 1`.
+    r"""Batch EM: a full pass per iteration, :math:`S^{(k+1)} = \bar s(\theta^{(k)})` with :math:`\gamma = 1`.
 
     It never increases the objective.
 

@@ -17,7 +17,7 @@ __all__ = ["FastIncrementalEM", "FastIncrementalEMState"]
 
 
 class FastIncrementalEMState(NamedTuple):
-    r"""``centre`` (q,): :math:`\overline{S}`, mean of the remembered; ``memory`` (n, R): rows when last j."""
+    r"""``centre`` (q,): :math:`\overline{S}`, mean of the memory; ``memory`` (n, R): rows when last j."""
 
     centre: Array
     memory: Array
@@ -25,23 +25,23 @@ class FastIncrementalEMState(NamedTuple):
 
 @dataclass(frozen=True)
 class FastIncrementalEM(Method):
-    r"""Fast incremental EM: the remembered mean, corrected by the drawn samples i, and renewed by others, j.
+    r"""Fast incremental EM: the mean of the memory, corrected by samples i, and renewed by others, j.
 
     :math:`S^{(k+1)} = \overline{S}^{(k)} + (\bar s_{i_k}^{(k)} - \bar s_{i_k}^{(t)})` and
     :math:`\overline{S}^{(k+1)} = \overline{S}^{(k)} + n^{-1} (\bar s_{j_k}^{(k)} - \bar s_{j_k}^{(t)})`.
-    Both read the memory as it was before the iteration, also where i and j coincide.
+    Both read the memory before the iteration, also if i and j coincide.
 
     Parameters
     ----------
     step_size : float or schedule
         γ; by default :math:`\min(1, b\, n^{-2/3})`.
     batch_size : int
-        Samples drawn an iteration, as i and again as j.
+        Samples drawn per iteration, as i and again as j.
     memory_order : {"iid", "shuffled"}
-        How j is drawn: independently, as in the paper, or in shuffled passes, which leaves no sample's memory
-        stale for long and converges faster. i is always independent.
+        How j is drawn: independently, as in the paper, or in shuffled passes, which limits the age of each
+        sample's memory and converges faster. i is always independent.
     memory_dtype : {"float64", "float32"}
-        Precision of the memory; what is stored is what counts, so that the centre stays its mean.
+        Precision of the memory; the rounded values are used, so that the centre stays their mean.
 
     Examples
     --------
@@ -72,7 +72,7 @@ class FastIncrementalEM(Method):
 
     @property
     def orders(self) -> tuple[str, ...]:
-        """Of i: independent; of j: as ``memory_order`` says."""
+        """i: independent; j: as given by ``memory_order``."""
         return ("iid", self.memory_order)
 
     def init(self, theta: Theta, s: Array, memory: Array | None) -> FastIncrementalEMState:
@@ -83,7 +83,7 @@ class FastIncrementalEM(Method):
     def proxy(
         self, k: int, theta: Theta, draws: tuple[Index, ...], state: FastIncrementalEMState, e_step: EStep
     ) -> tuple[Array, FastIncrementalEMState]:
-        """Return the corrected mean of the remembered statistics, and the state with those of j renewed."""
+        """Return the corrected mean of the memory, and the state with the memory of j renewed."""
         i, j = draws
         batch_i, batch_j = e_step.take(i), e_step.take(j)
         rows_i, rows_j = e_step.rows(batch_i, theta), e_step.rows(batch_j, theta).astype(state.memory.dtype)

@@ -16,7 +16,7 @@ __all__ = ["IncrementalEM", "IncrementalEMState"]
 
 
 class IncrementalEMState(NamedTuple):
-    """``centre`` (q,): mean of the remembered statistics; ``memory`` (n, R): rows when last drawn."""
+    """``centre`` (q,): mean of the memory; ``memory`` (n, R): rows when last drawn."""
 
     centre: Array
     memory: Array
@@ -24,7 +24,7 @@ class IncrementalEMState(NamedTuple):
 
 @dataclass(frozen=True)
 class IncrementalEM(Method):
-    r"""Incremental EM: the mean of all samples' statistics, each as it was when last drawn; γ = 1.
+    r"""Incremental EM: the mean of all samples' statistics, each from when it was last drawn; γ = 1.
 
     :math:`S^{(k+1)} = S^{(k)} + n^{-1} (\bar s_{i_k}(\theta^{(k)}) - \bar s_{i_k}(\theta^{(\tau)}))`.
     It never leaves the domain, and its surrogate objective never increases.
@@ -32,9 +32,9 @@ class IncrementalEM(Method):
     Parameters
     ----------
     batch_size : int
-        Samples drawn an iteration; one drawn twice counts once.
+        Samples drawn per iteration; one drawn twice counts once.
     memory_dtype : {"float64", "float32"}
-        Precision of the memory; what is stored is what counts, so that the centre stays its mean.
+        Precision of the memory; the rounded values are used, so that the centre stays their mean.
 
     Examples
     --------
@@ -67,7 +67,7 @@ class IncrementalEM(Method):
     def proxy(
         self, k: int, theta: Theta, draws: tuple[Index, ...], state: IncrementalEMState, e_step: EStep
     ) -> tuple[Array, IncrementalEMState]:
-        """Return the mean of the remembered statistics, the drawn samples' renewed."""
+        """Return the mean of the memory, renewed for the drawn samples."""
         (i,) = draws
         batch = e_step.take(i)
         rows = e_step.rows(batch, theta).astype(state.memory.dtype)

@@ -1,4 +1,4 @@
-"""The contract of a method: how the proxy of the statistics is made."""
+"""The contract of a method: how the proxy of the statistics is computed."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ __all__ = ["EStep", "Method"]
 
 
 class EStep(Protocol):
-    """What a method may ask of the data; :class:`swiftem.engine.expectation.Expectation` answers."""
+    """The data as methods access them; :class:`swiftem.engine.expectation.Expectation` implements it."""
 
     n: int
 
     def take(self, index: Index) -> Batch:
-        """Return the samples with these numbers."""
+        """Return the samples with these indices."""
         ...
 
     def rows(self, batch: Batch, theta: Theta) -> Array:
-        """Return rows (b, R) that stand for the samples' statistics at θ; their differences may be taken."""
+        """Return rows (b, R) that represent the samples' statistics at θ; they can be subtracted."""
         ...
 
     def mean(self, batch: Batch, rows: Array) -> Array:
@@ -45,23 +45,23 @@ class Method(ABC):
     r"""Base class of the methods: a frozen dataclass of hyper-parameters with :meth:`init` and :meth:`proxy`.
 
     Algorithm 1 does the rest: :math:`\hat s \leftarrow \hat s + \gamma (S - \hat s)`, then the M-step.
-    A method keeps nothing in itself: what it needs from one iteration to the next is a NamedTuple of arrays
-    that it returns and is given back.
+    A method has no mutable state: what it needs from one iteration to the next is a NamedTuple of arrays
+    that it returns and gets back.
 
     Attributes
     ----------
     name : str
-        As users write it.
+        The name that users write.
     index_streams : int
-        How many samples (or batches) it draws an iteration, independently: 0, 1 or 2.
+        How many samples (or batches) it draws per iteration, independently: 0, 1 or 2.
     access : {"sequential", "random"}
-        Whether reading the data in order is enough, or samples must be found again by number.
+        Whether reading the data in order is enough, or samples must be accessed by index.
     remembers : bool
         Whether it keeps a memory of every sample's rows.
     update : Update, optional
-        What :meth:`proxy` computes, declared: a method that has it runs in compiled loops.
+        Declaration of what :meth:`proxy` computes: compiled loops then run the method.
     step_size, batch_size
-        Fields where a user may choose them; as class attributes they are fixed.
+        Fields if users may choose them; class attributes if they are fixed.
     """
 
     name: ClassVar[str]
@@ -83,7 +83,7 @@ class Method(ABC):
 
     @property
     def evaluations(self) -> int:
-        """E-step evaluations of an iteration for each of its b samples, full passes apart."""
+        """E-step evaluations per iteration for each of its b samples, without full passes."""
         return self.index_streams if self.update is None else self.update.evaluations
 
     @abstractmethod
@@ -95,9 +95,9 @@ class Method(ABC):
         theta : NamedTuple
             :math:`\theta^{(0)}`.
         s : ndarray, shape (q,)
-            :math:`\bar s(\theta^{(0)})`, or the user's ``s0`` where the method does not remember.
+            :math:`\bar s(\theta^{(0)})`, or the user's ``s0`` if the method has no memory.
         memory : ndarray, shape (n, R), or None
-            The rows of every sample at :math:`\theta^{(0)}` where the method remembers. The method may keep
+            The rows of every sample at :math:`\theta^{(0)}` if the method has a memory. The method may keep
             it and write to it.
         """
 
@@ -105,27 +105,27 @@ class Method(ABC):
     def proxy(
         self, k: int, theta: Theta, draws: tuple[Index, ...], state: Any, e_step: EStep
     ) -> tuple[Array, Any]:
-        r"""Return :math:`S^{(k+1)}`, the stand-in for :math:`\bar s(\theta^{(k)})`, and the next state.
+        r"""Return :math:`S^{(k+1)}`, the approximation of :math:`\bar s(\theta^{(k)})`, and the next state.
 
         Parameters
         ----------
         k : int
-            Number of the iteration, from 0.
+            Index of the iteration, from 0.
         theta : NamedTuple
             :math:`\theta^{(k)}`.
         draws : tuple of ndarray, shape (b,)
-            Sample numbers, one array per index stream; they may repeat.
+            Sample indices, one array per index stream; they may repeat.
         state : NamedTuple
             As :meth:`init` or the last iteration returned it. Arrays in it may be written to, but only after
-            the last use of ``e_step``, so that an interruption leaves it whole.
+            the last use of ``e_step``, so that an interruption leaves it intact.
         e_step : EStep
             The data.
         """
 
     def renewal(self, k: int, n: int) -> int | None:
-        """Return the first iteration from k on that begins with a full pass, or None where none does."""
+        """Return the first iteration from k on that begins with a full pass, or None if there is none."""
         return None
 
     def epoch(self, n: int) -> int:
-        """Return how many iterations see as many samples as there are, n / b rounded up."""
+        """Return the iterations per epoch, n / b rounded up."""
         return ceil(n / self.batch_size) if self.index_streams else 1

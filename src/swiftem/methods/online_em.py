@@ -14,21 +14,21 @@ __all__ = ["OnlineEM", "OnlineEMState"]
 
 
 class OnlineEMState(NamedTuple):
-    """Online EM keeps nothing."""
+    """Online EM has no state."""
 
 
 @dataclass(frozen=True)
 class OnlineEM(Method):
-    r"""Online EM: the drawn samples stand for all, :math:`S^{(k+1)} = \bar s_{i_k}(\theta^{(k)})`.
+    r"""Online EM: the drawn samples represent all, :math:`S^{(k+1)} = \bar s_{i_k}(\theta^{(k)})`.
 
-    Best in the first pass or two; its noise dies only as fast as the steps do.
+    Best in the first pass or two; its noise decreases only as fast as the steps.
 
     Parameters
     ----------
     step_size : float or schedule
         :math:`\gamma_k`; the paper's choice for mixtures is the default, 3 / (k + 10).
     batch_size : int
-        Samples drawn an iteration.
+        Samples drawn per iteration.
 
     Examples
     --------

@@ -23,12 +23,12 @@ _LOCK = Lock()
 
 @lru_cache(maxsize=16)
 def _epochs(seed: int, length: int) -> tuple[list[int], np.random.Generator]:
-    """Return where epochs of geometric lengths begin, as far as anybody has asked, and their generator."""
+    """Return the starts of epochs of geometric lengths that have been drawn so far, and their generator."""
     return [0], np.random.default_rng(seed)
 
 
 def _geometric_renewal(k: int, seed: int, length: int) -> int:
-    """Return the first beginning of an epoch that is not before k: a function of the seed and k.
+    """Return the first start of an epoch that is not before k: a function of the seed and k.
 
     >>> _geometric_renewal(0, 0, 10), _geometric_renewal(500, 0, 10) >= 500
     (0, True)
@@ -41,7 +41,7 @@ def _geometric_renewal(k: int, seed: int, length: int) -> int:
 
 
 class SpiderEMState(NamedTuple):
-    r"""``anchor``: :math:`\theta^{(k-1)}`, of the iteration before; ``centre`` (q,): the proxy then."""
+    r"""``anchor``: :math:`\theta^{(k-1)}`, of the previous iteration; ``centre`` (q,): its proxy."""
 
     anchor: Theta
     centre: Array
@@ -49,10 +49,10 @@ class SpiderEMState(NamedTuple):
 
 @dataclass(frozen=True)
 class SpiderEM(Method):
-    r"""SPIDER-EM: the last proxy, corrected by what the drawn samples changed since the iteration before.
+    r"""SPIDER-EM: the last proxy, corrected by the change of the drawn samples since the last iteration.
 
     :math:`S^{(k+1)} = S^{(k)} + b^{-1}\sum_{i \in I_k} (\bar s_i^{(k)} - \bar s_i^{(k-1)})`; at renewals, a
-    full pass: :math:`S^{(k+1)} = \bar s^{(k)}`. Two evaluations a sample, no memory. With steps of one size
+    full pass: :math:`S^{(k+1)} = \bar s^{(k)}`. Two evaluations per sample, no memory. With constant steps
     and batches of about :math:`\sqrt n` it needs :math:`O(\sqrt n / \epsilon)` evaluations.
 
     Parameters
@@ -60,13 +60,13 @@ class SpiderEM(Method):
     step_size : float or schedule
         γ; by default :math:`\min(1, b\, n^{-2/3})`.
     batch_size : int
-        Samples drawn an iteration.
+        Samples drawn per iteration.
     epoch_length : int, optional
         Iterations from one full pass to the next; by default n / b rounded up.
     renewals : {"fixed", "geometric"}
-        Whether each epoch has that length, or a geometric one whose mean it is.
+        Whether each epoch has that length, or a geometric one with that mean.
     renewal_seed : int
-        Of the geometric lengths, which are a function of it alone.
+        Seed of the geometric lengths, which depend on nothing else.
 
     Examples
     --------
@@ -75,7 +75,7 @@ class SpiderEM(Method):
     >>> y = np.random.default_rng(0).normal(size=100)
     >>> method = methods.SpiderEM(step_size=0.1, batch_size=10)
     >>> result = swiftem.run(models.GaussianMixtureModel(n_components=2), y, method, n_iter=20, seed=0)
-    >>> result.passes  # the first one, two renewals, and two evaluations for each of the draws
+    >>> result.passes  # the first one, two renewals, and two evaluations per draw
     7.0
     """
 

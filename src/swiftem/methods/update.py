@@ -1,4 +1,4 @@
-r"""What a method adds up, declared: enough for compiled loops to do it without knowing the method."""
+r"""Declaration of a method's proxy, from which compiled loops compute it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 __all__ = ["Update", "declared"]
 
 CENTRES = {"none": "zero", "anchor": "anchor", "previous": "proxy", "memory": "memory"}
-"""Which centre goes with a reference."""
+"""The centre of each reference."""
 
 
 @dataclass(frozen=True)
@@ -23,16 +23,16 @@ class Update:
     Parameters
     ----------
     reference : {"none", "anchor", "previous", "memory"}
-        ref: nothing, or the sample's statistics at the state's ``anchor``, at θ of the iteration before
-        (which the state's ``anchor`` then is), or as its ``memory`` has them.
+        ref: nothing, or the sample's statistics at the state's ``anchor``, at θ of the previous iteration
+        (which the state's ``anchor`` then is), or from its ``memory``.
     centre : {"zero", "anchor", "proxy", "memory"}
-        C: nothing, the full pass at the anchor, the proxy of the iteration before, or the mean of the memory.
-        All but the first are the state's ``centre``. It goes with the reference, whose mean it is: "zero"
-        with "none", "proxy" with "previous". The full passes of "anchor" and "proxy" are at the iterations
-        that :meth:`Method.renewal` names; the anchor is then θ.
+        C: nothing, the full pass at the anchor, the proxy of the previous iteration, or the mean of the
+        memory. All but the first are the state's ``centre``. It must match the reference, whose mean it is:
+        "zero" with "none", "proxy" with "previous". The full passes of "anchor" and "proxy" are at the
+        iterations given by :meth:`Method.renewal`; the anchor is then θ.
     renewed_by : {"none", "drawn", "other"}
-        Whose memory is renewed: nobody's; that of the samples I themselves, before S = C is read; or that of
-        the samples J of a second stream, after S was made.
+        Which memory is renewed: none; that of the samples I themselves, before S = C is read; or that of
+        the samples J of a second stream, after S was computed.
     correction : float
         λ, from 0 to 1.
 
@@ -54,19 +54,19 @@ class Update:
         check_real("correction", self.correction, minimum=0.0, maximum=1.0)
         if self.centre != CENTRES[self.reference]:
             raise ValueError(
-                f"centre must be {CENTRES[self.reference]!r} where reference is {self.reference!r}."
+                f"centre must be {CENTRES[self.reference]!r} if reference is {self.reference!r}."
             )
         if self.renewed_by != "none" and self.reference != "memory":
-            raise ValueError(f"renewed_by must be 'none' where reference is {self.reference!r}.")
+            raise ValueError(f"renewed_by must be 'none' if reference is {self.reference!r}.")
 
     @property
     def evaluations(self) -> int:
-        """E-step evaluations of an iteration for each of its b samples, full passes apart."""
+        """E-step evaluations per iteration for each of its b samples, without full passes."""
         return 1 + (self.reference in ("anchor", "previous")) + (self.renewed_by == "other")
 
 
 def declared(method: Method) -> Update | None:
-    """Return the update of a method, or None where it has none, or a class derived later has its own proxy.
+    """Return the update of a method, or None if it has none, or if a subclass overrides its proxy.
 
     >>> from swiftem.methods import OnlineEM
     >>> declared(OnlineEM()).reference
@@ -86,12 +86,10 @@ def declared(method: Method) -> Update | None:
 
 
 def _agreeing(method: Method, update: Update) -> Update:
-    """Return the update, or refuse one that says something else than the method."""
+    """Return the update, or raise TypeError if it contradicts the method's attributes."""
     remembers = update.reference == "memory" or update.centre == "memory" or update.renewed_by != "none"
     if remembers != method.remembers:
-        raise TypeError(f"update of {method.name} must speak of a memory where the method remembers.")
+        raise TypeError(f"update of {method.name} must use a memory if the method remembers.")
     if (2 if update.renewed_by == "other" else 1) != method.index_streams:
-        raise TypeError(
-            f"update of {method.name} must renew by others where the method has two index streams."
-        )
+        raise TypeError(f"update of {method.name} must renew by others if the method has two index streams.")
     return update

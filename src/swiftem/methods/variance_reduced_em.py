@@ -27,14 +27,14 @@ class VarianceReducedEM(Method):
 
     :math:`S^{(k+1)} = \bar s^{(\ell(k))} + (\bar s_{i_k}^{(k)} - \bar s_{i_k}^{(\ell(k))})`, where the anchor
     :math:`\ell(k) = m \lfloor k/m \rfloor` is renewed at k = 0, m, 2m, ... The samples' statistics at the
-    anchor are computed again, not kept: two evaluations a sample, no memory.
+    anchor are recomputed, not stored: two evaluations per sample, no memory.
 
     Parameters
     ----------
     step_size : float or schedule
         γ; by default :math:`\min(1, b\, n^{-2/3})`.
     batch_size : int
-        Samples drawn an iteration.
+        Samples drawn per iteration.
     epoch_length : int, optional
         m, in iterations; by default n / b rounded up.
 
@@ -45,7 +45,7 @@ class VarianceReducedEM(Method):
     >>> y = np.random.default_rng(0).normal(size=100)
     >>> method = methods.VarianceReducedEM(step_size=0.05)
     >>> result = swiftem.run(models.GaussianMixtureModel(n_components=2), y, method, n_iter=100, seed=0)
-    >>> result.passes  # the first one, the anchor's, and two evaluations for each of the draws
+    >>> result.passes  # the first one, the anchor's, and two evaluations per draw
     4.0
     """
 
@@ -62,18 +62,18 @@ class VarianceReducedEM(Method):
             check_int("epoch_length", self.epoch_length, minimum=1)
 
     def renewal(self, k: int, n: int) -> int:
-        """Return the first multiple of m that is not below k."""
+        """Return the first multiple of m that is at least k."""
         length = self.epoch_length or self.epoch(n)
         return -(-k // length) * length
 
     def init(self, theta: Theta, s: Array, memory: Array | None) -> VarianceReducedEMState:
-        """Return a state whose anchor iteration 0 renews."""
+        """Return a state whose anchor is renewed by iteration 0."""
         return VarianceReducedEMState(theta, s)
 
     def proxy(
         self, k: int, theta: Theta, draws: tuple[Index, ...], state: VarianceReducedEMState, e_step: EStep
     ) -> tuple[Array, VarianceReducedEMState]:
-        """Return the anchor's statistics, corrected by what the drawn samples changed since."""
+        """Return the anchor's statistics, corrected by the drawn samples' change since then."""
         if self.renewal(k, e_step.n) == k:
             state = VarianceReducedEMState(theta, e_step.full(theta))
         (i,) = draws

@@ -1,4 +1,4 @@
-"""What is fitted: one model a file."""
+"""The models: one per file."""
 
 from swiftem.models.exponential_family import ExponentialFamilyModel, FunctionModel
 from swiftem.models.gaussian_mixture import GaussianMixtureModel, GaussianMixtureTheta
@@ -27,4 +27,4 @@ __all__ = [
 ]
 
 MODELS = {"gaussian-mixture": GaussianMixtureModel, "mixture": MixtureModel, "plsa": PLSAModel}
-"""The library's models by name; every one goes through the contract tests."""
+"""The library's models by name; the contract tests run on all of them."""

@@ -1,4 +1,4 @@
-"""What every mixture has, bound to its data: compiled E-steps and estimators ask for it."""
+"""The interface of a mixture bound to its data, for compiled E-steps and estimators."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ __all__ = ["BoundComponents", "Coefficients"]
 
 
 class Coefficients(NamedTuple):
-    r"""θ as E-steps in compiled code need it, for features minus the centre.
+    r"""θ in the form of compiled E-steps, for features minus the centre.
 
     Attributes
     ----------
     phi : ndarray, shape (p, M)
-        Coefficients of T(y) without its first entry, 1. Of Gaussians those of y, then those of the squares;
-        "tied" leaves out the squares, which are common to all components.
+        Coefficients of T(y) without its first entry, 1. For Gaussians those of y, then those of the squares;
+        "tied" omits the squares, which are common to all components.
     constant : ndarray, shape (M,)
         Coefficients of 1, log ω included.
     means : ndarray, shape (M, d)
         Means minus the centre.
     plain : ndarray, shape (M,)
-        :math:`\log \omega_m + \log|U_m| - \frac d2 \log 2\pi`: what is added to squares of whitened
+        :math:`\log \omega_m + \log|U_m| - \frac d2 \log 2\pi`: the constant for squares of whitened
         differences.
     whiten : ndarray, shape (M, d, d), (1, d, d) or (0, d, d)
-        :math:`U_m^T`; for all components ("tied"); or none, where ``scales`` does it.
+        :math:`U_m^T`; one for all components ("tied"); or none, if ``scales`` replaces it.
     scales : ndarray, shape (M, d) or (0, d)
-        Diagonals of :math:`U_m`; none, as ``whiten``, where there is nothing but φ.
+        Diagonals of :math:`U_m`; empty, like ``whiten``, if only φ is used.
     """
 
     phi: Array
@@ -49,13 +49,13 @@ class BoundComponents(ABC):
     Attributes
     ----------
     model : Model
-        With ``n_components``, and ``in_counts``: whether a prior's part depends on the total weight.
+        With ``n_components``, and ``in_counts``: whether a prior depends on the total weight.
     source : Source
         The data.
     centre : ndarray, shape (p,)
-        What is taken off the features before their statistics are taken.
+        Subtracted from the features before their statistics are computed.
     ILL_DEFINED, REMEDY : str
-        The sentence for data that allow for no such components, and what would hold components that die.
+        The error for data that do not allow such components, and a remedy for components that lose all rows.
     """
 
     ILL_DEFINED: ClassVar[str]
@@ -67,12 +67,12 @@ class BoundComponents(ABC):
     @property
     @abstractmethod
     def code(self) -> int:
-        """What compiled code makes of the features, see :mod:`swiftem.engine.numba.gaussian_blocks`."""
+        """How compiled code computes the features, see :mod:`swiftem.engine.numba.gaussian_blocks`."""
 
     @property
     @abstractmethod
     def is_held(self) -> bool:
-        """Whether a prior holds components without rows."""
+        """Whether a prior keeps components without rows."""
 
     @property
     def n_components(self) -> int:
@@ -92,36 +92,49 @@ class BoundComponents(ABC):
     @property
     @abstractmethod
     def n_free(self) -> int:
-        """How many numbers are free."""
+        """Number of free parameters."""
+
+    @property
+    def row_length(self) -> int:
+        """R, the length of a posterior row; its first M numbers are responsibilities."""
+        return self.n_components
+
+    def for_start(self, y: NDArray[Any]) -> NDArray[Any]:
+        """Return the rows (b, k) that k-means gets for a start, made of rows (b, d)."""
+        return y
+
+    def start_rows(self, responsibilities: Array) -> Array:
+        """Return posterior rows (b, R) of responsibilities (b, M) of a start."""
+        return responsibilities
 
     @abstractmethod
     def like(self) -> Theta:
-        """Return arrays of the shapes that parameters have."""
+        """Return arrays of the parameters' shapes."""
 
     @property
     @abstractmethod
     def about(self) -> Array:
-        """What ``model.bind`` takes as ``centre`` for other rows, so that their statistics can be added."""
+        """Argument ``centre`` of ``model.bind`` for other rows, so that their statistics can be added."""
 
     @abstractmethod
     def with_share(self, share: float) -> Self:
-        """Return the same where a prior in counts has this share of its weight."""
+        """Return the same with a prior in counts that has this share of its weight."""
 
     def features(self, y: NDArray[Any]) -> NDArray[Any]:
-        """Return what compiled code takes of rows (b, d), (b, p)."""
+        """Return the input of compiled code for rows (b, d), (b, p)."""
         return y
 
     def log_base(self, y: NDArray[Any], first: int) -> Array | None:
-        """Return what the log-likelihood has besides, (b,), of rows whose first has number ``first``."""
+        """Return the part (b,) of the log-likelihood without θ; ``first`` is the index of the first row."""
         return None
 
     @abstractmethod
-    def coefficients(self, theta: Any) -> Coefficients:
-        """Return φ(θ)."""
+    def coefficients(self, theta: Any) -> Any:
+        """Return φ(θ) as E-steps need it."""
 
     @abstractmethod
     def initial_theta(self, rng: np.random.Generator) -> Theta:
-        """Return random parameters to start from."""
+        """Return random initial parameters."""
 
     @abstractmethod
     def check_theta(self, theta: Any, name: str = "theta0") -> Theta:
@@ -133,7 +146,7 @@ class BoundComponents(ABC):
 
     @abstractmethod
     def posterior(self, batch: Batch, theta: Any) -> tuple[Array, Array]:
-        """E-step: responsibilities (b, M) and log-likelihood (b,)."""
+        """E-step: rows (b, R), the first M of them responsibilities, and log-likelihood (b,)."""
 
     @abstractmethod
     def in_domain(self, s: Array) -> bool:
@@ -153,13 +166,13 @@ class BoundComponents(ABC):
 
     @abstractmethod
     def collapsed(self, s: Array) -> Index:
-        """Return the components that have no M-step of their own."""
+        """Return the components without an M-step of their own."""
 
     @abstractmethod
     def mended(self, s: Array, rows: Array, rng: np.random.Generator) -> Theta:
         """Return parameters for statistics of a start that are outside the domain.
 
-        The components that have no rows at all share those of the largest, around the given ``rows`` (k, d).
+        The components without rows share those of the largest one, around the given ``rows`` (k, d).
         """
 
     @abstractmethod
@@ -172,4 +185,4 @@ class BoundComponents(ABC):
 
     @abstractmethod
     def without_unit(self, s: Array) -> Array:
-        """Return what each statistic is multiplied by so that none of them has a unit."""
+        """Return factors that make each statistic free of units."""

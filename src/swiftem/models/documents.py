@@ -1,23 +1,23 @@
-r"""pLSA whose samples are documents: what sem and sem-vr by documents are run on.
+r"""pLSA with documents as samples, for sem and sem-vr by documents.
 
 A document i has entries, words v with counts n, and a weight w_i. Its E-step at θ begins at topics a (K,),
-its *place*, and goes at most R rounds, fewer where a round changes a by less than a tolerance:
+its *place*, and takes at most R rounds, fewer if a round changes a by less than a tolerance:
 
 .. math::  r_{ek} = a_k \theta_{kv} / \textstyle\sum_k a_k \theta_{kv}, \qquad
            a_k \leftarrow (\textstyle\sum_e n_e r_{ek} + \alpha_k) / \textstyle\sum_k (\cdot),
 
 equations (condexp_plsa) and (mstep_plsa) for the document alone. Its statistics are the expected counts of
-its words in topics, :math:`s_i(\theta)_{vk} = \sum_{e: v} n_e r_{ek}`, at the a that it ends with. They are
-a function of θ and of the place: as long as that is kept, sem-vr's differences have the right mean, although
-no document comes to its end. The statistics of all are :math:`\bar s = \sum_i w_i s_i / \sum_i w_i`.
+its words in topics, :math:`s_i(\theta)_{vk} = \sum_{e: v} n_e r_{ek}`, at the final a. They are a function of
+θ and of the place: as long as the place is fixed, sem-vr's differences have the right mean, although no
+document's E-step converges. The statistics of all are :math:`\bar s = \sum_i w_i s_i / \sum_i w_i`.
 
 The M-step, with T tokens in all (weighted) and :math:`|s| = \sum_{vk} s_{vk}`, is
 
 .. math::  \theta_{kv} = \frac{\max(s_{vk}, 0) + \beta_{kv} |s| / T}{\sum_v (s_{vk} + \beta_{kv} |s| / T)}.
 
-β is what is added to counts of T tokens. It is a ratio of two means: batches of long and of short documents
-make s go up and down, and leave θ alone. sem-vr may take entries of s below zero, which the enumerator reads
-as zero; the denominator, which a step that costs O(words of the batch · K) can keep, does not.
+β is added to counts of T tokens. The M-step is a ratio of two means: batches of long and of short documents
+make s fluctuate, but not θ. sem-vr may take entries of s below zero, which the numerator reads as zero. The
+denominator does not, so that a step can update it at a cost of O(words of the batch · K).
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ __all__ = [
 ]  # fmt: skip
 
 FLUSH = 1e-100
-"""Probabilities of words below this are read as zero: subnormal numbers are slow."""
+"""Smaller probabilities of words are read as zero: subnormal numbers are slow."""
 FEW = 1 << 16
 """Numbers up to which NumPy does what compiled code would do, to the same bits, as fast as it."""
 
 
 class DocumentTheta(NamedTuple):
-    """``word_topic`` (V, K): words of topics; columns sum to 1 where no entry of s is below zero."""
+    """``word_topic`` (V, K): words of topics; columns sum to 1 if no entry of s is below zero."""
 
     word_topic: Array
 
@@ -58,7 +58,7 @@ class DocumentModel:
     beta : ndarray, shape (1, 1), (1, V) or (K, V)
         Added to topics' counts of words.
     rounds, tolerance : int and float
-        When a document's E-step ends: it is one of many, and the next goes on from its place.
+        When a document's E-step ends; its next E-step continues from its place.
 
     Examples
     --------
@@ -95,11 +95,11 @@ class BoundDocuments:
     total_weight: float
 
     def initial_theta(self, rng: np.random.Generator) -> DocumentTheta:
-        """Return random topics, of a flat Dirichlet."""
+        """Return random topics, from a flat Dirichlet."""
         return DocumentTheta(rng.dirichlet(np.ones(self.n_words), size=len(self.model.alpha)).T.copy())
 
     def check_theta(self, theta: Any, name: str = "theta0") -> DocumentTheta:
-        """Return ``theta``, or refuse another shape."""
+        """Return ``theta``, or raise ValueError for another shape."""
         shape = (self.n_words, len(self.model.alpha))
         if not isinstance(theta, DocumentTheta) or np.shape(theta.word_topic) != shape:
             raise ValueError(f"{name} must be a DocumentTheta of shape {shape}.")
@@ -153,7 +153,7 @@ class BoundDocuments:
             return float(-(there[there > 0] * np.log(theta.word_topic[there > 0])).sum() / self.total_weight)
 
     def in_domain(self, s: Array) -> bool:
-        """Tell whether there are tokens, and no topic has fewer than none."""
+        """Tell whether there are tokens, and no topic has a negative total."""
         strength, totals = self._totals(self.unpack(s))
         return strength > 0.0 and bool((totals >= 0.0).all())
 
@@ -178,7 +178,7 @@ def m_step(counts: Array, beta: Array) -> Array:
     Returns
     -------
     ndarray, shape (K, V)
-        In Fortran's order: loops over documents read a word's topics side by side.
+        In Fortran order: loops over documents read a word's topics contiguously.
 
     Examples
     --------
@@ -197,10 +197,10 @@ def m_step(counts: Array, beta: Array) -> Array:
 
 
 def by_rows(beta: Array, n_topics: int) -> Array:
-    """Return β as compiled loops over words take it, shape (1, K) or (V, K)."""
+    """Return β for compiled loops over words, shape (1, K) or (V, K)."""
     return np.ascontiguousarray(np.broadcast_to(beta.T, (beta.shape[1], n_topics)))
 
 
 def totals_of(counts: Array, beta: Array) -> Array:
-    """Return what counts (K, V) and β of each topic sum to, shape (K,)."""
+    """Return the sums of counts (K, V) and β for each topic, shape (K,)."""
     return np.asarray(np.maximum(counts, 0.0).sum(axis=1) + np.broadcast_to(beta, counts.shape).sum(axis=1))

@@ -1,4 +1,4 @@
-"""A user's own model, from four functions or one class."""
+"""User-defined models, from four functions or one class."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from swiftem.models.user_functions import described, read_penalty, read_statisti
 __all__ = ["ExponentialFamilyModel", "FunctionModel"]
 
 SAMPLE = 10_000
-"""Rows that ``initial_theta`` sees at most."""
+"""Maximum number of rows passed to ``initial_theta``."""
 
 
 def is_finite(s: Array) -> bool:
@@ -29,10 +29,10 @@ def is_finite(s: Array) -> bool:
 
 
 class ExponentialFamilyModel(ABC):
-    r"""Base class of a user's own model of the curved exponential family, equation (exp).
+    r"""Base class of user-defined models of the curved exponential family, equation (exp).
 
-    Write four methods; all five methods of the paper, weights, seeds and resuming follow. Statistics are
-    what a memory remembers, so nothing is asked of the posterior. A frozen dataclass is a good choice.
+    Write four methods; all five methods of the paper, weights, seeds and resuming then work. Memories store
+    statistics, so that no posterior is needed. A frozen dataclass is a good choice.
 
     Examples
     --------
@@ -71,9 +71,9 @@ class ExponentialFamilyModel(ABC):
 
     @abstractmethod
     def initial_theta(self, y: NDArray[Any], rng: np.random.Generator) -> Theta:
-        """Return parameters to start from.
+        """Return initial parameters.
 
-        ``y`` holds up to 10,000 samples, drawn at random where there are more.
+        ``y`` has up to 10,000 samples, drawn at random if there are more.
         """
 
     @abstractmethod
@@ -89,7 +89,7 @@ class ExponentialFamilyModel(ABC):
         """Return Pen(θ): the objective is this plus the mean negative log-likelihood."""
 
     def in_domain(self, s: Array) -> bool:
-        """Tell whether the M-step exists at ``s``; by default where ``s`` is finite."""
+        """Tell whether the M-step exists at ``s``; by default if ``s`` is finite."""
         return is_finite(s)
 
     def bind(self, source: Source) -> BoundExponentialFamily:
@@ -99,14 +99,14 @@ class ExponentialFamilyModel(ABC):
 
 @dataclass(frozen=True)
 class FunctionModel:
-    """A model from four functions, with no class to write.
+    """A model from four functions, without a class.
 
     Parameters
     ----------
     initial_theta, expected_statistics, m_step, penalty : callable
-        As the methods of :class:`ExponentialFamilyModel`, without ``self``.
+        The methods of :class:`ExponentialFamilyModel`, without ``self``.
     in_domain : callable, optional
-        Likewise; by default the M-step exists wherever the statistics are finite.
+        Likewise; by default the M-step exists for all finite statistics.
 
     Examples
     --------
@@ -142,12 +142,12 @@ class FunctionModel:
 
 @dataclass(frozen=True)
 class BoundExponentialFamily:
-    """A user's model with its data; what is remembered of a sample are its statistics."""
+    """A user-defined model with its data; the memory of a sample is its statistics."""
 
     model: ExponentialFamilyModel | FunctionModel
     source: Source
     _width: list[int] = field(default_factory=list, repr=False, compare=False)
-    #: What the parameters were at which the E-step first worked.
+    #: Description of the parameters of the first E-step that worked.
     _worked: list[str] = field(default_factory=list, repr=False, compare=False)
 
     def initial_theta(self, rng: np.random.Generator) -> Theta:
@@ -160,7 +160,7 @@ class BoundExponentialFamily:
         return read_theta("initial_theta", self.model.initial_theta(self.source.take(index).y, rng))
 
     def check_theta(self, theta: Theta, name: str = "theta0") -> Theta:
-        """Return ``theta`` as it is: only the model's author knows what fits."""
+        """Return ``theta`` unchanged: only the model's author knows what is valid."""
         return theta
 
     def posterior(self, batch: Batch, theta: Theta) -> tuple[Array, Array]:
@@ -180,7 +180,7 @@ class BoundExponentialFamily:
         return statistics
 
     def _explain(self, error: Exception, theta: Theta) -> None:
-        """Say whose fault it is where the E-step fails on what the M-step returned, or does not compile."""
+        """Raise an error that names the function at fault if the E-step fails or does not compile."""
         now, reason = described(theta), " ".join(str(error).split()).rstrip(".")[:300]
         if self._worked and now != self._worked[0]:
             raise TypeError(
@@ -205,11 +205,11 @@ class BoundExponentialFamily:
         return read_penalty(self.model.penalty(theta))
 
     def in_domain(self, s: Array) -> bool:
-        """Return the model's answer."""
+        """Return the model's ``in_domain``."""
         return read_truth(self.model.in_domain(s))
 
     def unpack(self, s: Array) -> Array:
-        """Return ``s``, which has no named parts, or refuse it if a sample's statistics have another size."""
+        """Return ``s``, which has no named parts; raise ValueError if it has the wrong size."""
         one = next(self.source.blocks(1))
         rows, _ = self.posterior(one, self.initial_theta(np.random.default_rng(0)))
         if np.shape(s) != rows.shape[1:]:

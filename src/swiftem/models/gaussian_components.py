@@ -1,10 +1,10 @@
-"""Gaussian mixtures whose covariances are estimated: what is common to all kinds of them.
+"""Gaussian mixtures with estimated covariances: the parts common to all kinds.
 
-Statistics are sums of r, r·y and r·yyᵀ of samples minus the mean of the data, which ``bind`` finds in one
+Statistics are sums of r, r·y and r·yyᵀ of samples minus the mean of the data, which ``bind`` computes in one
 pass. Sums are additive, so that every method works, and an offset of the data costs no digits. The spread
-does: clusters 10⁶ standard deviations apart leave their covariances four digits, and where rounding is all
-that is left of a variance, the statistics are outside the domain. E-steps lose none: a block whose samples
-are too far for expanded squares is done from whitened differences.
+does: if clusters are 10⁶ standard deviations apart, covariances have four digits, and if only rounding is
+left of a variance, the statistics are outside the domain. E-steps lose no digits: a block whose samples are
+too far for expanded squares is computed from whitened differences.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ if TYPE_CHECKING:
 __all__ = ["BoundGaussians", "bind_gaussians", "check_covariances"]
 
 LEAST_VARIANCE = 1e-280
-"""A column of less has none: its inverse would not be finite."""
+"""Smallest spread of a column: with less, its inverse would not be finite."""
 
 
 def check_covariances(
     name: str, covariances: ArrayLike, kind: Covariance, n_components: int, d: int
 ) -> tuple[Array, Array]:
-    """Return covariances and their ``precisions_cholesky``, or refuse them by the ``name`` that they have."""
+    """Return covariances and their ``precisions_cholesky``; errors use ``name``."""
     shape = kind.shape(n_components, d)
     found = as_floats(name, covariances, shape=shape).copy()
     if len(shape) > 1 and shape[-2:] == (d, d) and kind.name in ("full", "tied"):
@@ -51,14 +51,14 @@ def check_covariances(
         what = "positive definite" if kind.name in ("full", "tied") else "positive"
         raise ValueError(f"{name} must be {what}.")
     if np.abs(factors).max() > LARGEST:  # their squares are the precisions
-        raise ValueError(f"{name} must have variances of at least {LARGEST**-2:g}: take another unit.")
+        raise ValueError(f"{name} must have variances of at least {LARGEST**-2:g}: use another unit.")
     return found, factors
 
 
 def bind_gaussians(
     model: GaussianMixtureModel, source: Source, centre: ArrayLike | None = None
 ) -> BoundGaussians:
-    """Return the model for these data; without a ``centre`` (d,) a pass finds the mean of the data."""
+    """Return the model for these data; without a ``centre`` (d,) a pass computes the mean of the data."""
     d = check_rows(source, model.n_components if centre is None else 1)
     middle = mean_row(source) if centre is None else as_floats("centre", centre, shape=(d,)).copy()
     kind, total = COVARIANCES[model.covariance], source.total_weight
@@ -81,9 +81,9 @@ class BoundGaussians(BoundComponents):
     kind : Covariance
         The kind of covariance.
     centre : ndarray, shape (d,)
-        What is subtracted from samples before their statistics are taken.
+        Subtracted from samples before their statistics are computed.
     prior : BoundPrior
-        The prior, for means of samples; zeros where there is none.
+        The prior, for means of samples; zeros if there is none.
     epsilon : float
         Penalty on the weights, for means of samples.
     """
@@ -110,7 +110,7 @@ class BoundGaussians(BoundComponents):
 
     @property
     def code(self) -> int:
-        """That of the kind of covariance."""
+        """Features of the kind of covariance."""
         return self.kind.code
 
     @property
@@ -120,16 +120,16 @@ class BoundGaussians(BoundComponents):
 
     @property
     def n_free(self) -> int:
-        """How many numbers are free."""
+        """Number of free parameters."""
         return self.size - 1
 
     @property
     def is_held(self) -> bool:
-        """Whether a prior in counts holds components without rows."""
+        """Whether a prior in counts keeps components without rows."""
         return self.model.in_counts
 
     def like(self) -> GaussianTheta:
-        """Return arrays of the shapes that parameters have."""
+        """Return arrays of the parameters' shapes."""
         n_components, shape = self.model.n_components, self.kind.shape(self.model.n_components, self.d)
         return GaussianTheta(*map(np.empty, ((n_components,), (n_components, self.d), shape, shape)))
 
@@ -156,12 +156,12 @@ class BoundGaussians(BoundComponents):
         self.__dict__.update(state, _solved=threading.local())
 
     def initial_theta(self, rng: np.random.Generator) -> GaussianTheta:
-        """Return equal (or the known) weights, M different rows as means, and the covariance of all data."""
+        """Return equal (or known) weights, M distinct rows as means, and the covariance of all data."""
         n_components = self.model.n_components
         means = different_rows(self.source, n_components, self.d, rng)
         s = np.zeros(self.kind.size(n_components, self.d))
         for batch in self.source.blocks(BLOCK):
-            # One component is enough: the others have the same.
+            # One component is enough: all have the same covariance.
             s1 = kernel.statistics(
                 self.centred(batch), np.ones((len(batch.index), 1)), batch.weight, self.kind.squares
             )
@@ -174,7 +174,7 @@ class BoundGaussians(BoundComponents):
         if pooled is None:
             raise ValueError(
                 f"data must have a positive definite covariance for covariance={self.kind.name!r}: "
-                "leave out columns that are constant or follow from others, or give reg_covar or a prior."
+                "leave out columns that are constant or depend on others, or give reg_covar or a prior."
             )
         weights = self.model.known_weights or np.full(n_components, 1.0 / n_components)
         return pooled._replace(weights=np.array(weights), means=means)
@@ -201,13 +201,13 @@ class BoundGaussians(BoundComponents):
 
     def centred(self, batch: Batch) -> Array:
         """Return the samples minus the centre, float64 (b, d)."""
-        # In one order of memory, as sums depend on it to rounding.
+        # In one memory order, as sums depend on it in rounding.
         centred: Array = np.subtract(two_dimensional(batch.y), self.centre, order="C")
         return centred
 
     def coefficients(self, theta: GaussianTheta) -> Coefficients:
         """Return φ(θ), for centred samples."""
-        # A mean that is far beyond all samples has a constant of −∞.
+        # A mean far from all samples has a constant of −∞.
         with np.errstate(over="ignore", invalid="ignore"):
             means = theta.means - self.centre
             found = self.kind.coefficients(theta.weights, means, theta.precisions_cholesky)
@@ -230,7 +230,7 @@ class BoundGaussians(BoundComponents):
     def in_domain(self, s: Array) -> bool:
         """Tell whether the M-step gives positive weights and positive definite covariances.
 
-        To know that is to do the M-step: its result is kept, once and by thread, for :meth:`m_step`.
+        This computes the M-step: its result is cached per thread for :meth:`m_step`.
         """
         theta = self._solve(s)
         self._solved.last = None if theta is None else (s.copy(), theta)
@@ -283,7 +283,7 @@ class BoundGaussians(BoundComponents):
         return self.kind.split(s, self.model.n_components, self.d)
 
     def collapsed(self, s: Array) -> Index:
-        """Return the components that have no M-step, none of "tied" where one covariance has one."""
+        """Return the components without an M-step; for "tied", none if the shared covariance has one."""
         parts = self.unpack(s)
         kappa, counts = self.prior.mean_precision, parts.weights
         bad = (counts + kappa <= 0.0) | (counts + self.prior.degrees <= 0.0) | (counts + self.epsilon <= 0.0)
@@ -300,10 +300,10 @@ class BoundGaussians(BoundComponents):
         return np.flatnonzero(bad)
 
     def mended(self, s: Array, rows: Array, rng: np.random.Generator) -> GaussianTheta:
-        """Return the M-step of a start, where components without one get the covariance of all data.
+        """Return the M-step of a start; components without one get the covariance of all data.
 
-        Components without rows share weight and covariance of the largest: k-means finds fewer clusters than
-        it is asked for where rows repeat, and next to narrow components a wide one would die at once.
+        Components without rows share weight and covariance of the largest: k-means may find fewer clusters
+        than requested if rows repeat, and a wide component next to narrow ones would lose its rows at once.
         """
         filled = s.copy()
         parts = self.unpack(filled)
@@ -321,7 +321,7 @@ class BoundGaussians(BoundComponents):
             if len(kept):
                 found, _ = self.kind.covariances(parts, means, self.prior, self.model.reg_covar)
                 own = self.kind.factor(found[kept])
-                assert own is not None, "each of them has been looked at"
+                assert own is not None, "each of them has been checked"
                 covariances[kept], factors[kept] = found[kept], own
             weights = parts.weights / parts.weights.sum()
             theta = GaussianTheta(weights, means + self.centre, covariances, factors)
@@ -355,7 +355,7 @@ class BoundGaussians(BoundComponents):
         return np.asarray(theta.means[labels] + z)
 
     def without_unit(self, s: Array) -> Array:
-        """Return what each statistic is multiplied by when the rows are scaled to unit variance."""
+        """Return the factors of each statistic if the rows are scaled to unit variance."""
         one = np.ones_like(s)
         parts, factors = self.unpack(s), self.unpack(one)
         squares, kind = parts.squares, self.kind.name

@@ -1,4 +1,4 @@
-"""Gaussian mixtures: with unit variances, which is the paper's (section 2.1), and with covariances."""
+"""Gaussian mixtures: with unit variances, as in the paper (section 2.1), and with covariances."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ class GaussianMixtureStatistics(NamedTuple):
 
 @dataclass(frozen=True)
 class GaussianMixtureModel:
-    r"""Mixture of M Gaussians in any dimension; with unit variances it is the paper's, equation (comp_like).
+    r"""Mixture of M Gaussians in any dimension; with unit variances as in the paper, equation (comp_like).
 
     With ``covariance="unit"`` the penalty is :math:`\frac{\delta}{2} \sum_m \|\mu_m\|^2 - \epsilon \sum_m
-    \log \omega_m`. All M components are kept in the statistics; the paper leaves out the last, which is one
-    minus the others.
+    \log \omega_m`. The statistics have all M components; the paper omits the last, which is one minus the
+    others.
 
-    With the other kinds it is :math:`-\epsilon \sum_m \log \omega_m` and that of the prior, if there is
-    one; data are centred inside, and parameters are those of the data as given.
+    With the other kinds the penalty is :math:`-\epsilon \sum_m \log \omega_m` plus that of the prior, if
+    there is one; data are centred internally, and parameters are in the coordinates of the data.
 
     Parameters
     ----------
@@ -61,18 +61,18 @@ class GaussianMixtureModel:
     covariance : {"unit", "full", "tied", "diag", "spherical"}
         Kind of the covariances.
     delta : float
-        Strength of the penalty on means, of "unit" alone: 1e-3 by default; zero switches it off.
+        Strength of the penalty on means, for "unit" only: 1e-3 by default; zero switches it off.
     epsilon : float
         Strength of the penalty on weights, by default 1e-3 for "unit" and 0 for the others.
     known_weights : sequence of float, shape (M,), optional
-        Weights that are known and not estimated; the penalty on them is then a constant and left out.
+        Fixed weights, which are not estimated; the penalty on them is then a constant and omitted.
     concentration : float, optional
-        α ≥ 1 of a Dirichlet prior on the weights, in place of ``epsilon``, which then is (α − 1) / Σ w_i.
+        α ≥ 1 of a Dirichlet prior on the weights, instead of ``epsilon``, which then is (α − 1) / Σ w_i.
     reg_covar : float
-        Added to the variances in the M-step, as scikit-learn does. It belongs to no penalty: with it, EM may
-        increase the objective, by little, once a variance comes near to ``reg_covar``. A prior does not.
+        Added to the variances in the M-step, as in scikit-learn. It is not part of the penalty: EM may then
+        increase the objective slightly once a variance approaches ``reg_covar``. With a prior it does not.
     prior : NormalInverseWishart, optional
-        On means and covariances: the M-step is then that of the maximum a posteriori.
+        On means and covariances: the M-step then gives the maximum a posteriori estimate.
 
     Examples
     --------
@@ -106,7 +106,7 @@ class GaussianMixtureModel:
         check_choice("covariance", self.covariance, ("unit", *COVARIANCES))
         unit = self.covariance == "unit"
         if self.concentration is not None and self.epsilon is not None:
-            raise ValueError("concentration must be left out where epsilon is given.")
+            raise ValueError("concentration must be left out if epsilon is given.")
         for name in ("delta", "epsilon"):
             if getattr(self, name) is None:
                 object.__setattr__(self, name, 1e-3 if unit else 0.0)
@@ -130,15 +130,15 @@ class GaussianMixtureModel:
 
     @property
     def in_counts(self) -> bool:
-        """Whether there is a prior in counts: its part in the objective depends on the total weight."""
+        """Whether there is a prior in counts: its weight in the objective depends on the total weight."""
         return self.prior is not None or self.concentration is not None
 
     def width(self, d: int) -> int:
-        """Return how many numbers the centre of rows of d columns has."""
+        """Return the length of the centre for rows of d columns."""
         return d
 
     def size(self, d: int) -> int:
-        """Return q, the length of the statistics of rows of d columns."""
+        """Return q, the length of the statistics for rows of d columns."""
         if self.covariance == "unit":
             return self.n_components * (1 + d)
         return COVARIANCES[self.covariance].size(self.n_components, d)
@@ -146,7 +146,7 @@ class GaussianMixtureModel:
     def theta(
         self, *, weights: ArrayLike | None = None, means: ArrayLike, covariances: ArrayLike | None = None
     ) -> Theta:
-        """Return parameters for this model, checked.
+        """Return validated parameters for this model.
 
         Parameters
         ----------
@@ -160,7 +160,7 @@ class GaussianMixtureModel:
         Returns
         -------
         GaussianMixtureTheta or GaussianTheta
-            The latter where there are covariances.
+            The latter if there are covariances.
         """
         if weights is None:
             weights = self.known_weights or np.full(self.n_components, 1.0 / self.n_components)
@@ -178,7 +178,7 @@ class GaussianMixtureModel:
     def check_weights_and_means(
         self, weights: ArrayLike, means: ArrayLike, prefix: str = ""
     ) -> tuple[Array, Array]:
-        """Return copies of them, or refuse them with the names that they have for the user."""
+        """Return copies of the parameters; errors use their names with ``prefix``."""
         w = as_floats(f"{prefix}weights", weights, shape=(self.n_components,)).copy()
         check_simplex(f"{prefix}weights", w)
         if self.known_weights is not None:
@@ -207,8 +207,8 @@ class GaussianMixtureModel:
     def bind(self, source: Source, centre: ArrayLike | None = None) -> BoundGaussianMixture | BoundGaussians:
         """Return the model for these data: rows of shape (n,) or (n, d).
 
-        ``centre`` (d,), by default the mean of the data, is what statistics of kinds other than "unit" are
-        taken about: statistics of several sources can be added where they have the same. Where it is given,
+        ``centre`` (d,), by default the mean of the data, is the centre of statistics of kinds other than
+        "unit": statistics of several sources can be added if they have the same centre. If it is given,
         there may be fewer rows than components.
         """
         if self.covariance != "unit":
@@ -225,7 +225,7 @@ class BoundGaussianMixture:
     d: int
 
     def initial_theta(self, rng: np.random.Generator) -> GaussianMixtureTheta:
-        """Return equal (or the known) weights and, as means, M different rows of the data."""
+        """Return equal (or known) weights and, as means, M distinct rows of the data."""
         means = different_rows(self.source, self.model.n_components, self.d, rng)
         return self.model.theta(means=means)  # type: ignore[no-any-return]
 
@@ -253,9 +253,9 @@ class BoundGaussianMixture:
         return kernel.statistics(two_dimensional(batch.y), rows, weight)
 
     def m_step(self, s: Array) -> GaussianMixtureTheta:
-        """Equation (mstep_gmm0). The weights' sum is 1 + εM but for rounding and sample weights.
+        """Equation (mstep_gmm0). The weights' sum is 1 + εM up to rounding and sample weights.
 
-        With these it fluctuates under sem; divided by it, the M-step stays exact.
+        With sample weights it fluctuates under sem; division by it keeps the M-step exact.
         """
         s1, s2 = s[: self.model.n_components], s[self.model.n_components :].reshape(-1, self.d)
         means = s2 / (s1 + self.model.delta)[:, None]

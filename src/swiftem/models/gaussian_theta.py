@@ -21,7 +21,7 @@ class GaussianTheta(NamedTuple):
     covariances : ndarray
         (M, d, d) for "full", (d, d) for "tied", (M, d) for "diag", (M,) for "spherical".
     precisions_cholesky : ndarray
-        Follows from the covariances, and has their shape: U, upper triangular, with U·Uᵀ the inverse of the
+        Derived from the covariances, with the same shape: U, upper triangular, with U·Uᵀ the inverse of the
         covariance; for "diag" and "spherical" one over the standard deviations.
     """
 
@@ -32,7 +32,7 @@ class GaussianTheta(NamedTuple):
 
 
 class GaussianStatistics(NamedTuple):
-    """Statistics, means over samples, of the centred data: y stands for y minus ``bound.centre``.
+    """Statistics, means over samples, of centred data: y means y minus ``bound.centre``.
 
     Attributes
     ----------

@@ -1,63 +1,46 @@
-"""Mixtures of any family of components: one model for all of them."""
+"""Mixtures of any family of components: one model for all families."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from swiftem._checks import STRONGEST, as_floats, check_int, check_real, check_simplex
-from swiftem._typing import Array, Index
-from swiftem.data.rows.stored_source import StoredSource
-from swiftem.data.source import Batch, Source
-from swiftem.models.components import BoundComponents, Coefficients
-from swiftem.models.families import Family, Params, read_family
-from swiftem.models.rows import BLOCK, check_rows, different_rows, two_dimensional
+from swiftem._checks import STRONGEST, as_floats, check_int, check_real, check_simplex, shown
+from swiftem._typing import Array
+from swiftem.data.source import Source
+from swiftem.models.bound_mixture import BoundMixture, MixtureStatistics, MixtureTheta
+from swiftem.models.families import Blocks, Family, Given, Params, read_family
+from swiftem.models.moments import columns_of, moments_of, width_of
+from swiftem.models.rows import check_rows
 
-__all__ = ["LINEAR", "BoundMixture", "MixtureModel", "MixtureStatistics", "MixtureTheta"]
-
-
-LINEAR = 4
-"""Number of such features in compiled code, beside those of the kinds of covariance."""
-
-
-class MixtureTheta(NamedTuple):
-    """Parameters: ``weights`` (M,), and ``params``, arrays by the names that the family has for them."""
-
-    weights: Array
-    params: Params
-
-
-class MixtureStatistics(NamedTuple):
-    """Statistics, means over samples: ``weights`` (M,) of r_m, ``sums`` (M, p) of r_m·T(y)."""
-
-    weights: Array
-    sums: Array
+__all__ = ["BoundMixture", "MixtureModel", "MixtureStatistics", "MixtureTheta"]
 
 
 @dataclass(frozen=True)
 class MixtureModel:
-    r"""Mixture of M components of one family.
+    r"""Mixture of M components of one family, or of blocks of columns with a family each.
 
-    The penalty is that of a conjugate prior: as if each component had ``smoothing`` rows more, whose features
-    are the mean :math:`\bar T` of all data,
+    The penalty is that of a conjugate prior: as if each component had ``smoothing`` further rows, whose
+    features are the mean :math:`\bar T` of all data,
 
     .. math:: -\kappa \sum_m \big( \langle \bar T, \phi(\theta_m) \rangle + c(\theta_m) \big)
        - \epsilon \sum_m \log \omega_m, \quad \kappa = \text{smoothing} / W, \ \epsilon = (\alpha - 1) / W,
 
-    W the sum of weights.
+    where W is the sum of weights.
 
     Parameters
     ----------
     n_components : int
         M.
-    family : str or Family
-        Of the components: a name in :data:`swiftem.models.families.FAMILIES`, or a family.
+    family : str, Family or dict
+        Family of the components: a name in :data:`swiftem.models.families.FAMILIES`, or a family object; or a
+        dict of these and lists of columns, numbers or names, which are independent given the component.
     smoothing : float
-        Rows of the prior, for each component. Zero is the maximum of the likelihood; a little keeps the
+        Rows of the prior, per component. Zero gives the maximum likelihood estimate; a small value keeps the
         parameters off bounds that stochastic methods could not leave.
     concentration : float, optional
         α ≥ 1 of a Dirichlet prior on the weights.
@@ -73,10 +56,14 @@ class MixtureModel:
     >>> swiftem.run(model, y, methods.EM(), theta0=theta0, n_iter=30).theta.params["rates"].round()
     array([[ 2.],
            [20.]])
+    >>> mixed = models.MixtureModel(2, {"poisson": [0, 3], "bernoulli": [1, 2]})
+    >>> rows = np.column_stack([y, y > 5, y < 2, y])
+    >>> swiftem.run(mixed, rows, methods.EM(), n_iter=30, seed=0).theta.params["poisson"]["rates"].shape
+    (2, 2)
     """
 
     n_components: int
-    family: str | Family
+    family: Given
     smoothing: float = 1e-3
     concentration: float | None = None
 
@@ -95,298 +82,87 @@ class MixtureModel:
 
     @property
     def in_counts(self) -> bool:
-        """Whether there is a prior in counts: its part in the objective depends on the total weight."""
+        """Whether there is a prior in counts: its weight in the objective depends on the total weight."""
         return self.smoothing > 0.0 or self.concentration is not None
 
     def width(self, d: int) -> int:
-        """Return p, how many features rows of d columns have."""
-        return int(self.kind.features(np.zeros((1, d))).shape[1])
+        """Return p, the number of features for rows of d columns."""
+        return sum(self.kind.widths(d)) + self.kind.n_codes
 
     def size(self, d: int) -> int:
-        """Return q, the length of the statistics of rows of d columns."""
+        """Return q, the length of the statistics for rows of d columns."""
         return self.n_components * (1 + self.width(d))
 
     def theta(self, *, weights: ArrayLike | None = None, **params: ArrayLike) -> MixtureTheta:
-        """Return parameters for this model, checked; weights are equal where they are not given."""
+        """Return validated parameters for this model; weights are equal by default.
+
+        Those of blocks are dicts: ``theta(poisson={"rates": ...}, bernoulli={"probabilities": ...})``.
+        """
         names = tuple(self.kind.shapes(1, 1))
         if set(params) != set(names):
             raise TypeError(f"theta needs {' and '.join(names)}, got {', '.join(params) or 'nothing'}.")
-        first = np.asarray(params[names[0]])
-        d = first.shape[1] if first.ndim > 1 else 1
+        if isinstance(self.kind, Blocks):
+            d = self.kind.d
+        else:
+            first = np.asarray(params[names[0]])
+            d = first.shape[1] if first.ndim > 1 else 1
         even = np.full(self.n_components, 1.0 / self.n_components)
         return self.check_theta(even if weights is None else weights, params, d, "")
 
-    def check_theta(
-        self, weights: ArrayLike, params: Mapping[str, ArrayLike], d: int, prefix: str
-    ) -> MixtureTheta:
-        """Return parameters in arrays of their own, or refuse them by the names that they have."""
+    def check_theta(self, weights: ArrayLike, params: Mapping[str, Any], d: int, prefix: str) -> MixtureTheta:
+        """Return parameters in new arrays; errors use their names."""
         found = as_floats(f"{prefix}weights", weights, shape=(self.n_components,)).copy()
         check_simplex(f"{prefix}weights", found)
-        shapes = self.kind.shapes(self.n_components, d)
-        read = {
-            name: as_floats(f"{prefix}{name}", params[name], shape=shape).copy()
-            for name, shape in shapes.items()
-        }
+        read = _read(self.kind.shapes(self.n_components, d), params, prefix)
         self.kind.check_params(read)
         return MixtureTheta(found, read)
 
-    def bind(self, source: Source, *, centre: ArrayLike | None = None) -> BoundMixture:
-        """Return the model for these data; a pass checks them, and finds the mean of their features.
+    def learnt(self, source: Source) -> MixtureModel:
+        """Return the model after the fields of its family that depend on the data are set; it takes a pass.
 
-        With a ``centre`` (p,), which then is that mean, there is no pass.
+        Names of columns are replaced by numbers, if the source has names.
+        """
+        family = self.kind
+        if isinstance(family, Blocks):
+            family = family.named(getattr(source, "names", None))
+            family.check_columns(width_of(source))
+        if family.needs_data:
+            family = family.learn(columns_of(source))
+        return self if family is self.kind else replace(self, family=family)
+
+    def middle(self, source: Source) -> Array:
+        """Return the mean of the features of all rows, (p,): the argument ``centre`` of :meth:`bind`."""
+        return moments_of(self.kind, source)[0]
+
+    def bind(self, source: Source, *, centre: ArrayLike | None = None) -> BoundMixture:
+        """Return the model for these data; a pass checks them, and computes the mean of their features.
+
+        With a ``centre`` (p,), which is that mean, there is no pass: the family must already know its data.
         """
         d = check_rows(source, self.n_components if centre is None else 1)
+        model = self
         if centre is None:
-            mean, spread = _moments(self.kind, source)
+            model = self.learnt(source)
+            mean, spread = moments_of(model.kind, source)
         else:
             mean = as_floats("centre", centre, shape=(None,)).copy()
             spread = np.ones_like(mean)
         total = source.total_weight
         epsilon = 0.0 if self.concentration is None else (self.concentration - 1.0) / total
         return BoundMixture(
-            self, source, np.zeros_like(mean), d, mean, spread, self.smoothing / total, epsilon
-        )
-
-
-def _moments(family: Family, source: Source) -> tuple[Array, Array]:
-    """Return mean and root mean square of the features, (p,) each; of a stored source, the first time."""
-    found: dict[Any, Any] = source.found if isinstance(source, StoredSource) else {}
-    key = f"features of {family!r}"
-    if key not in found:
-        total, squares = np.zeros(1), np.zeros(1)
-        for batch in source.blocks(BLOCK):
-            features = family.checked(two_dimensional(batch.y), int(batch.index[0])).astype(np.float64)
-            total = total + batch.weight @ features
-            squares = squares + batch.weight @ (features * features)
-        found[key] = total / source.total_weight, np.sqrt(squares / source.total_weight)
-    mean, spread = found[key]
-    return np.array(mean), np.array(spread)
-
-
-@dataclass(frozen=True, eq=False)
-class BoundMixture(BoundComponents):
-    """A :class:`MixtureModel` for its data.
-
-    Attributes
-    ----------
-    mean, spread : ndarray, shape (p,)
-        Mean and root mean square of the features of the data.
-    kappa, epsilon : float
-        Strength of the priors, for means of samples.
-    """
-
-    ILL_DEFINED: ClassVar[str] = (
-        "Fitting the mixture failed because some components have no parameters of largest likelihood: take "
-        "fewer components or more smoothing."
-    )
-    REMEDY: ClassVar[str] = "fewer components or more smoothing"
-
-    model: MixtureModel
-    source: Source
-    centre: Array
-    columns: int
-    mean: Array
-    spread: Array
-    kappa: float
-    epsilon: float
-
-    @property
-    def code(self) -> int:
-        """Features as they are given."""
-        return LINEAR
-
-    @property
-    def is_held(self) -> bool:
-        """Whether a prior of a row or more holds components without rows."""
-        return self.model.smoothing >= 1.0 or self.model.concentration is not None
-
-    @property
-    def d(self) -> int:
-        """Number of columns of the data."""
-        return self.columns
-
-    @property
-    def size(self) -> int:
-        """Length of the statistics."""
-        return self.n_components * (1 + len(self.mean))
-
-    @property
-    def n_free(self) -> int:
-        """How many numbers are free."""
-        return self.n_components - 1 + self.model.kind.n_free(self.n_components, self.d)
-
-    def like(self) -> MixtureTheta:
-        """Return arrays of the shapes that parameters have."""
-        shapes = self.model.kind.shapes(self.n_components, self.d)
-        return MixtureTheta(
-            np.empty(self.n_components), {name: np.empty(shape) for name, shape in shapes.items()}
-        )
-
-    @property
-    def about(self) -> Array:
-        """The mean of the features, which the prior has."""
-        return self.mean
-
-    def with_share(self, share: float) -> Self:
-        """Return the same with a weaker prior."""
-        return replace(self, kappa=self.kappa * share, epsilon=self.epsilon * share)
-
-    def initial_theta(self, rng: np.random.Generator) -> MixtureTheta:
-        """Return equal weights, and components half-way between different rows and the mean of all."""
-        rows = different_rows(self.source, self.n_components, self.d, rng)
-        s = np.empty(self.size)
-        parts = self.unpack(s)
-        parts.weights[:] = 1.0 / self.n_components
-        parts.sums[:] = self._around(rows) / self.n_components
-        return self.m_step(s)
-
-    def _around(self, rows: Array) -> Array:
-        """Return features half-way between those of rows (k, d) and their mean over all data."""
-        return np.asarray(0.5 * (self.model.kind.features(rows) + self.mean))
-
-    def check_theta(self, theta: Any, name: str = "theta0") -> MixtureTheta:
-        """Return ``theta``, checked against model and data."""
-        names = tuple(self.model.kind.shapes(1, 1))
-        if not isinstance(theta, MixtureTheta):
-            raise TypeError(
-                f"{name} must be made by model.theta(weights=, {'=, '.join(names)}=), "
-                f"got {type(theta).__name__}."
-            )
-        if set(theta.params) != set(names):
-            raise ValueError(f"{name}.params must have {', '.join(names)}, got {', '.join(theta.params)}.")
-        return self.model.check_theta(theta.weights, theta.params, self.d, f"{name}.")
-
-    def features(self, y: NDArray[Any]) -> NDArray[Any]:
-        """Return T(y)."""
-        return self.model.kind.features(y)
-
-    def log_base(self, y: NDArray[Any], first: int) -> Array | None:
-        """Return log h(y) of rows, which are checked."""
-        self.model.kind.checked(y, first)
-        return self.model.kind.log_base(y)
-
-    def coefficients(self, theta: MixtureTheta) -> Coefficients:
-        """Return φ(θ)."""
-        phi, constant = self.model.kind.natural(theta.params)
-        with np.errstate(divide="ignore"):
-            constant = constant + np.log(theta.weights)
-        if not np.isfinite(phi).all() or np.isnan(constant).any():
-            raise ValueError("data must have a scale at which natural parameters are finite: scale columns.")
-        p = phi.shape[1]
-        return Coefficients(
-            np.ascontiguousarray(phi.T), constant, np.zeros_like(phi), constant, np.empty((0, p, p)),
-            np.empty((0, p)),
+            model, source, np.zeros(sum(model.kind.widths(d))), d, mean, spread, self.smoothing / total,
+            epsilon,
         )  # fmt: skip
 
-    def posterior(self, batch: Batch, theta: MixtureTheta) -> tuple[Array, Array]:
-        """E-step: responsibilities (b, M) and log-likelihood (b,)."""
-        y = two_dimensional(batch.y)
-        found = self.coefficients(theta)
-        logits = self.features(y) @ found.phi + found.constant
-        largest = logits.max(axis=1, keepdims=True)
-        rows = np.exp(logits - largest)
-        totals = rows.sum(axis=1, keepdims=True)
-        log_likelihood = (largest + np.log(totals))[:, 0]
-        base = self.model.kind.log_base(y)
-        return rows / totals, log_likelihood if base is None else log_likelihood + base
 
-    def statistics(self, batch: Batch, rows: Array, weight: Array) -> Array:
-        """Return the weighted sum of the samples' statistics, flat."""
-        weighted = rows * weight[:, None]
-        sums = weighted.T @ self.features(two_dimensional(batch.y))
-        return np.concatenate([weighted.sum(axis=0), sums.ravel()])
-
-    def in_domain(self, s: Array) -> bool:
-        """Tell whether the M-step exists."""
-        return self._solve(s) is not None
-
-    def m_step(self, s: Array) -> MixtureTheta:
-        r"""Return :math:`\bar\theta(s)`, equation (mstep)."""
-        theta = self._solve(s)
-        if theta is None:
-            raise ValueError("s must lie in the model's domain, where the M-step exists.")
-        return theta
-
-    def _solve(self, s: Array) -> MixtureTheta | None:
-        """Return the M-step of ``s``, or None outside the domain."""
-        parts = self.unpack(s)
-        least = parts.weights.min()
-        if not (least + self.epsilon > 0.0 and least + self.kappa > 0.0 and np.isfinite(s).all()):
-            return None
-        counts, means = self._means(parts)
-        params = self.model.kind.m_step(counts, means)
-        weights = parts.weights + self.epsilon
-        return None if params is None else MixtureTheta(weights / weights.sum(), params)
-
-    def _means(self, parts: MixtureStatistics) -> tuple[Array, Array]:
-        """Return counts (M,) and means of the features (M, p), with what the prior adds."""
-        counts = parts.weights[:, None]
-        low, high = self.model.kind.bounds
-        sums = parts.sums
-        if np.isfinite(low):
-            sums = np.maximum(sums, low * counts)
-        if np.isfinite(high):
-            sums = np.minimum(sums, high * counts)
-        counts = counts + self.kappa
-        return counts[:, 0], (sums + self.kappa * self.mean) / counts
-
-    def penalty(self, theta: MixtureTheta) -> float:
-        """Return the priors' part in the objective."""
-        value = 0.0
-        with np.errstate(divide="ignore"):
-            if self.epsilon > 0.0:
-                value -= self.epsilon * float(np.log(theta.weights).sum())
-            if self.kappa > 0.0:
-                phi, constant = self.model.kind.natural(theta.params)
-                value -= self.kappa * float((phi @ self.mean).sum() + constant.sum())
-        return value
-
-    def unpack(self, s: Array) -> MixtureStatistics:
-        """Return named views of flat statistics."""
-        n_components = self.n_components
-        if np.shape(s) != (self.size,):
-            raise ValueError(f"s must have shape ({self.size},), got {np.shape(s)}.")
-        return MixtureStatistics(s[:n_components], s[n_components:].reshape(n_components, -1))
-
-    def collapsed(self, s: Array) -> Index:
-        """Return the components that have no M-step of their own."""
-        parts = self.unpack(s)
-        bad = (parts.weights + self.kappa <= 0.0) | (parts.weights + self.epsilon <= 0.0)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            counts, means = self._means(parts)
-        for m in np.flatnonzero(~bad):
-            bad[m] = self.model.kind.m_step(counts[m : m + 1], means[m : m + 1]) is None
-        return np.flatnonzero(bad)
-
-    def mended(self, s: Array, rows: Array, rng: np.random.Generator) -> MixtureTheta:
-        """Return parameters of a start: components without rows share the largest one's weight."""
-        filled = s.copy()
-        parts = self.unpack(filled)
-        empty, largest = np.flatnonzero(parts.weights <= 0.0), int(parts.weights.argmax())
-        sharing = np.append(empty, largest)
-        for part in parts:
-            part[sharing] = part[largest] / len(sharing)
-        parts.sums[empty] = self._around(rows) * parts.weights[empty, None]
-        other = self.collapsed(filled)
-        parts.sums[other] = self.mean * parts.weights[other, None]
-        return self.m_step(filled)
-
-    def reset(
-        self, theta: MixtureTheta, s: Array, gone: Index, rows: Array, rng: np.random.Generator
-    ) -> MixtureTheta:
-        """Return θ with some components half-way between rows and the mean of all data."""
-        filled = s.copy()
-        parts = self.unpack(filled)
-        parts.weights[gone] = 1.0 / self.n_components
-        parts.sums[gone] = self._around(rows) / self.n_components
-        return self.m_step(filled)
-
-    def draw(self, theta: MixtureTheta, labels: NDArray[Any], rng: np.random.Generator) -> Array:
-        """Return random rows of components."""
-        return self.model.kind.draw(theta.params, labels, rng)
-
-    def without_unit(self, s: Array) -> Array:
-        """Return factors that scale the features to a mean square of one."""
-        one = np.ones_like(s)
-        self.unpack(one).sums[:] = 1.0 / np.where(self.spread > 0.0, self.spread, 1.0)
-        return one
+def _read(shapes: Mapping[str, Any], params: Mapping[str, Any], prefix: str) -> Params:
+    """Return arrays of these shapes, in dicts like ``shapes``; errors use their names."""
+    if not isinstance(params, Mapping) or set(params) != set(shapes):
+        got = ", ".join(map(str, params)) if isinstance(params, Mapping) else shown(params)
+        raise ValueError(f"{prefix}params must have {', '.join(shapes)}, got {got or 'nothing'}.")
+    return {
+        name: _read(shape, params[name], f"{prefix}{name}.")
+        if isinstance(shape, dict)
+        else as_floats(f"{prefix}{name}", params[name], shape=shape).copy()
+        for name, shape in shapes.items()
+    }

@@ -15,27 +15,27 @@ __all__ = ["BoundModel", "Model"]
 class Model(Protocol):
     """Hyper-parameters of a latent-variable model of the curved exponential family, equation (exp).
 
-    A model knows nothing of the data; :meth:`bind` fixes what the data decide.
+    A model does not depend on the data; :meth:`bind` fixes what does.
     """
 
     def bind(self, source: Source) -> BoundModel:
-        """Return the model for these data, or refuse them with a sentence."""
+        """Return the model for these data, or raise an error if they do not match."""
         ...
 
 
 class BoundModel(Protocol):
-    """A model that knows the size and kind of its data.
+    """A model for data of known size and kind.
 
-    ``rows`` is what a memory remembers of a sample: the posterior where the statistics are linear in it,
-    else the statistics themselves. Statistics are one flat float64 vector, additive over samples.
+    ``rows`` is what a memory stores of a sample: the posterior if the statistics are linear in it, else the
+    statistics themselves. Statistics are one flat float64 vector, additive over samples.
     """
 
     def initial_theta(self, rng: np.random.Generator) -> Theta:
-        """Return random parameters to start from."""
+        """Return random initial parameters."""
         ...
 
     def check_theta(self, theta: Theta, name: str = "theta0") -> Theta:
-        """Return ``theta``, or refuse what does not fit model and data, with its ``name`` for the user."""
+        """Return ``theta``, or raise an error, with its ``name``, if it does not match model and data."""
         ...
 
     def posterior(self, batch: Batch, theta: Theta) -> tuple[Array, Array]:
@@ -51,7 +51,7 @@ class BoundModel(Protocol):
         ...
 
     def penalty(self, theta: Theta) -> float:
-        """Return Pen(θ), which acts on the mean loss."""
+        """Return Pen(θ), added to the mean loss."""
         ...
 
     def in_domain(self, s: Array) -> bool:
@@ -59,5 +59,5 @@ class BoundModel(Protocol):
         ...
 
     def unpack(self, s: Array) -> Any:
-        """Return named views of the flat statistics, or refuse a vector of another size."""
+        """Return named views of the flat statistics; raise ValueError for another size."""
         ...

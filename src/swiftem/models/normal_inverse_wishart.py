@@ -19,13 +19,13 @@ class BoundPrior(NamedTuple):
     Attributes
     ----------
     mean : ndarray, shape (d,)
-        Where means are drawn to, in centred coordinates.
+        Centre of the prior on means, in centred coordinates.
     mean_precision : float
-        κ: how many mean samples that is worth.
+        κ: its weight in mean samples.
     degrees : float
-        What is added to the responsibilities' sum below the covariance: from the kind of covariance.
+        Added to the sum of responsibilities in the covariance's denominator; depends on the kind.
     scale : ndarray, shape (d, d)
-        What is added to the scatter above it.
+        Added to the scatter in its numerator.
     """
 
     mean: Array
@@ -39,17 +39,17 @@ class NormalInverseWishart:
     r"""Normal-inverse-Wishart prior of each component, in counts, as textbooks write it.
 
     :math:`\Sigma \sim \mathrm{IW}(\Psi, \nu)` and :math:`\mu \mid \Sigma \sim N(m_0, \Sigma / \kappa_0)`:
-    as if :math:`\kappa_0` samples at :math:`m_0` and ν samples with scatter Ψ had been seen before. What
-    the other kinds of covariance make of it is in :mod:`swiftem.models.covariance`.
+    as if :math:`\kappa_0` samples at :math:`m_0` and ν samples with scatter Ψ had been seen before. Its form
+    for the other kinds of covariance is in :mod:`swiftem.models.covariance`.
 
     Parameters
     ----------
     degrees_of_freedom : float
         ν, above d − 1.
     scale : float, or array-like of shape (d,) or (d, d)
-        Ψ, positive definite; a number or a vector stands for a diagonal matrix.
+        Ψ, positive definite; a number or a vector means a diagonal matrix.
     mean_precision : float
-        :math:`\kappa_0`; zero leaves the means without a prior.
+        :math:`\kappa_0`; zero means no prior on the means.
     mean : array-like, shape (d,), optional
         :math:`m_0`, by default the mean of the data.
 
@@ -81,7 +81,7 @@ class NormalInverseWishart:
         matrix = scale if scale.ndim == 2 else np.diag(np.atleast_1d(scale))
         if not np.allclose(matrix, matrix.T, rtol=1e-8, atol=0.0) or np.linalg.eigvalsh(matrix).min() <= 0.0:
             raise ValueError("scale must be symmetric and positive definite.")
-        # Tuples, so that priors, and the models that hold them, compare and hash.
+        # Tuples, so that priors, and models with them, can be compared and hashed.
         object.__setattr__(self, "scale", _as_tuple(scale))
         if self.mean is not None:
             object.__setattr__(self, "mean", _as_tuple(as_floats("mean", self.mean, shape=(None,))))

@@ -27,8 +27,8 @@ class PLSATheta(NamedTuple):
         Word probabilities of each topic.
     topic_scale : ndarray, shape (K,)
         E-steps use ``topic_word`` times this. It is 1, except after sem-vr or fiem took an entry of the
-        statistics below zero: topics are then reported over Σ_v max(s_kv, 0), but work with Σ_v s_kv. With
-        it θ is complete: E-steps, anchors and resumed runs need nothing else.
+        statistics below zero: reported topics are then divided by Σ_v max(s_kv, 0), but E-steps use Σ_v s_kv.
+        With it θ is complete: E-steps, anchors and resumed runs need nothing else.
     """
 
     doc_topic: Array
@@ -47,8 +47,8 @@ class PLSAStatistics(NamedTuple):
 class PLSAModel:
     r"""Topics of documents and words of topics, equation (comp_like_plsa); a sample is a token.
 
-    The penalty is :math:`-\alpha' \sum_{d,k} \log \theta_{dk} - \beta' \sum_{k,v} \log \theta_{kv}`. It acts
-    on means over tokens: the pseudo-counts that a user thinks in are n·α' and n·β'.
+    The penalty is :math:`-\alpha' \sum_{d,k} \log \theta_{dk} - \beta' \sum_{k,v} \log \theta_{kv}`. It is
+    relative to means over tokens: the pseudo-counts are n·α' and n·β' (:meth:`from_counts`).
 
     Parameters
     ----------
@@ -77,8 +77,36 @@ class PLSAModel:
         check_real("alpha", self.alpha, minimum=0.0, maximum=STRONGEST)
         check_real("beta", self.beta, minimum=0.0, maximum=STRONGEST)
 
+    @classmethod
+    def from_counts(cls, n_topics: int, data: Any, *, alpha: float = 0.1, beta: float = 0.05) -> PLSAModel:
+        """Return the model with α and β in counts, as in :class:`swiftem.PLSA`, for given data.
+
+        Parameters
+        ----------
+        n_topics : int
+            K.
+        data : sparse, shape (D, V), tuple (documents, words) of integers, or Source
+            The training data: n is its number of tokens, or the sum of its weights.
+        alpha, beta : float
+            Counts added to each document's topics and to each topic's words: n·α' and n·β'.
+
+        Examples
+        --------
+        >>> import scipy.sparse as sp
+        >>> from swiftem import models
+        >>> counts = sp.csr_array([[3, 2, 0, 0], [0, 0, 4, 1]])
+        >>> models.PLSAModel.from_counts(2, counts, alpha=0.1, beta=0.05)
+        PLSAModel(n_topics=2, alpha=0.01, beta=0.005)
+        """
+        from swiftem.data.as_source import as_source
+
+        total = as_source(data).total_weight
+        for name, value in (("alpha", alpha), ("beta", beta)):
+            check_real(name, value, minimum=0.0, maximum=STRONGEST)
+        return cls(n_topics, alpha=alpha / total, beta=beta / total)
+
     def theta(self, *, doc_topic: ArrayLike, topic_word: ArrayLike) -> PLSATheta:
-        """Return parameters for this model, checked.
+        """Return validated parameters for this model.
 
         Parameters
         ----------
@@ -90,7 +118,7 @@ class PLSAModel:
         return self.checked(doc_topic, topic_word)
 
     def checked(self, doc_topic: ArrayLike, topic_word: ArrayLike, prefix: str = "") -> PLSATheta:
-        """Return parameters, or refuse them with the names that they have for the user."""
+        """Return parameters; errors use their names with ``prefix``."""
         by_document = as_floats(f"{prefix}doc_topic", doc_topic, shape=(None, self.n_topics)).copy()
         by_topic = as_floats(f"{prefix}topic_word", topic_word, shape=(self.n_topics, None)).copy()
         check_simplex(f"{prefix}doc_topic", by_document)

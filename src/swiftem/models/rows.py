@@ -1,4 +1,4 @@
-"""Rows of data as models of rows read them."""
+"""Access to rows for models of rows."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from swiftem.data.rows.array_source import ArraySource
 from swiftem.data.rows.stored_source import StoredSource
 from swiftem.data.source import Source
 
-__all__ = ["check_rows", "different_rows", "mean_row", "two_dimensional"]
+__all__ = ["check_extent", "check_rows", "different_rows", "mean_row", "two_dimensional"]
 
 BLOCK = 4096
 LARGEST, LARGEST_FLOAT32 = 1e140, 1e15
-"""What numbers in rows may be at most: sums of their squares, in k-means those of float32, must be finite."""
+"""Largest magnitude of numbers in rows: sums of their squares, in k-means of float32, must be finite."""
 
 
 def two_dimensional(y: NDArray[Any]) -> NDArray[Any]:
@@ -26,7 +26,7 @@ def two_dimensional(y: NDArray[Any]) -> NDArray[Any]:
 
 
 def check_rows(source: Source, least: int) -> int:
-    """Return the number of columns, or refuse data that are no rows or fewer than ``least``."""
+    """Return the number of columns; raise an error if the data are not rows or fewer than ``least``."""
     if hasattr(source, "n_words"):
         raise TypeError("data must be rows of numbers for a mixture, got word counts or tokens.")
     if source.n < least:
@@ -37,21 +37,31 @@ def check_rows(source: Source, least: int) -> int:
 
 
 def check_size(y: NDArray[Any], start: int = 0) -> None:
-    """Refuse rows (b, ...) whose squares would not be finite; the first of them has number ``start``."""
+    """Raise ValueError if squares of rows (b, ...) are not finite; ``start`` is the first row's index."""
     most = LARGEST_FLOAT32 if y.dtype == np.float32 else LARGEST
     if not y.size or (y.dtype.kind != "f") or (y.max() <= most and y.min() >= -most):
         return
     row = int(np.argmax((np.abs(two_dimensional(y)) > most).any(axis=1)))
     value = two_dimensional(y)[row][np.argmax(np.abs(two_dimensional(y)[row]))]
     raise ValueError(
-        f"data must lie between {-most:g} and {most:g} where they are {y.dtype}, got {value:g} in row "
-        f"{start + row}: take another unit."
+        f"data must lie between {-most:g} and {most:g} if they are {y.dtype}, got {value:g} in row "
+        f"{start + row}: use another unit."
     )
 
 
+def check_extent(largest: float, dtype: np.dtype[Any]) -> None:
+    """Raise ValueError if the square of the largest absolute value is not finite."""
+    most = LARGEST_FLOAT32 if dtype == np.float32 else LARGEST
+    if largest > most:
+        raise ValueError(
+            f"data must lie between {-most:g} and {most:g} if they are {dtype}, got {largest:g}: use "
+            "another unit."
+        )
+
+
 def different_rows(source: Source, count: int, d: int, rng: np.random.Generator) -> Array:
-    """Return ``count`` different rows, shape (count, d), also of a source that is read in order only."""
-    if isinstance(source, StoredSource):  # numbers of all rows might not fit into memory
+    """Return ``count`` distinct rows, shape (count, d), also from a source that is read in order only."""
+    if isinstance(source, StoredSource):  # the indices of all rows might not fit into memory
         rows = rng.permutation(spread_rows(source.n, count, rng))
         return two_dimensional(source.take(rows).y).astype(np.float64)
     rows = rng.choice(source.n, count, replace=False)
@@ -65,7 +75,7 @@ def different_rows(source: Source, count: int, d: int, rng: np.random.Generator)
 
 
 def mean_row(source: Source) -> Array:
-    """Return the weighted mean of the rows, shape (d,), by one pass; of a stored source, the first time.
+    """Return the weighted mean of the rows, shape (d,), by one pass; a stored source caches it.
 
     >>> from swiftem.data import ArraySource
     >>> mean_row(ArraySource([[1.0, 2.0], [3.0, 6.0]], sample_weight=[3.0, 1.0]))
@@ -80,9 +90,9 @@ def mean_row(source: Source) -> Array:
         y = two_dimensional(batch.y)
         if not isinstance(source, ArraySource):
             check_size(y, int(batch.index[0]))
-        if origin is None:  # sums of differences keep the digits that an offset of the data would take
+        if origin is None:  # sums of differences do not lose digits to an offset of the data
             origin = y[0].astype(np.float64)
-        # In one order of memory, as sums depend on it to rounding.
+        # In one memory order, as sums depend on it in rounding.
         total = total + batch.weight @ np.subtract(y, origin, order="C")
     assert origin is not None, "a source has at least one sample"
     found["mean"] = origin + total / source.total_weight

@@ -1,4 +1,4 @@
-"""What a user's own functions return, checked: one sentence that names the function."""
+"""Validated results of user-defined functions; errors name the function."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["described", "read_penalty", "read_statistics", "read_theta", "read_t
 
 
 def described(value: Any) -> str:
-    """Return in a few words what something is; parameters of which this differs have another form.
+    """Return a short description; parameters with different descriptions have different forms.
 
     >>> described((np.zeros(2), 1.0)), described(None)
     ('a tuple of 2 (an array of shape (2,), a number)', 'None')
@@ -31,9 +31,9 @@ def described(value: Any) -> str:
 
 
 def read_statistics(found: Any, b: int, known: list[int]) -> tuple[Array, Array]:
-    """Return statistics (b, q) and log-likelihoods (b,), as ``expected_statistics`` must return them.
+    """Return statistics (b, q) and log-likelihoods (b,) from ``expected_statistics``, validated.
 
-    ``known`` keeps q once it is known.
+    ``known`` stores q once it is known.
     """
     wanted = f"expected_statistics must return arrays of shape (b, q) and (b,) for b = {b} samples"
     if not isinstance(found, tuple | list) or len(found) != 2:
@@ -50,21 +50,21 @@ def read_statistics(found: Any, b: int, known: list[int]) -> tuple[Array, Array]
 
 
 def read_theta(name: str, found: Any) -> Any:
-    """Return parameters as they are, or say that function ``name`` returned none."""
+    """Return parameters unchanged; raise TypeError if function ``name`` returned None."""
     if found is None:
         raise TypeError(f"{name} must return the parameters, got None.")
     return found
 
 
 def read_penalty(found: Any) -> float:
-    """Return a penalty as a float."""
+    """Return a penalty as a validated float."""
     if np.ndim(found) or np.asarray(found).dtype.kind not in "biuf":
         raise TypeError(f"penalty must return a number, got {described(found)}.")
     return float(found)
 
 
 def read_truth(found: Any) -> bool:
-    """Return what ``in_domain`` said."""
+    """Return the validated result of ``in_domain``."""
     if np.ndim(found) or np.asarray(found).dtype.kind not in "bi":
         raise TypeError(f"in_domain must return True or False, got {described(found)}.")
     return bool(found)

@@ -1,4 +1,4 @@
-"""What all figures share: axes, labels at the ends of curves, and files."""
+"""Common parts of all figures: axes, labels at the ends of curves, and files."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ __all__ = ["FLOOR", "label_ends", "new_axes", "panel_svg", "plain_axes", "save_p
 Key = TypeVar("Key", str, int)
 
 FLOOR = 1e-33
-"""Where an error of exactly zero is drawn on a logarithmic axis: below the square of double precision."""
+"""Position of an error of exactly zero on a logarithmic axis: below the square of double precision."""
 
 LABEL_GAP = 0.068
-"""Least distance between the labels of two curves, as a share of the axis."""
+"""Minimum distance between the labels of two curves, as a share of the axis."""
 
 PANEL_SIZE = (5.4, 4.0)
-"""Of one panel, in inches: its letters are as large as the text around it, and legible on a phone."""
+"""Size of one panel, in inches: its text is as large as the text around it, and legible on a phone."""
 
 PLAIN_SVG: dict[Any, Any] = {"svg.hashsalt": "swiftem", "svg.fonttype": "path"}
-"""The same picture is the same file, and looks the same with any fonts."""
+"""The same picture gives the same file, and looks the same with any fonts."""
 
 
 def plain_axes(axes: Any, *, x: str, y: str, log_x: bool = False, log_y: bool = False) -> None:
-    """Give axes their labels, a light grid, and powers of ten where they are logarithmic.
+    """Set the labels of axes, a light grid, and powers of ten on logarithmic axes.
 
-    A logarithmic axis that spans less than two powers of ten has plain numbers, and 2 and 5 among them.
+    A logarithmic axis that spans less than two powers of ten has plain numbers, with 2 and 5 in between.
     """
     from matplotlib.ticker import FuncFormatter, LogLocator
 
@@ -54,7 +54,7 @@ def plain_axes(axes: Any, *, x: str, y: str, log_x: bool = False, log_y: bool = 
 
 
 def _tick(axis: Any, value: float, place: int) -> str:
-    """Return the label of a tick of a logarithmic axis; of most there is none."""
+    """Return the label of a tick of a logarithmic axis; empty for most."""
     low, high = axis.get_view_interval()
     if high >= 100 * low:
         return power_of_ten(value)
@@ -62,9 +62,9 @@ def _tick(axis: Any, value: float, place: int) -> str:
 
 
 def label_ends(axes: Any, ends: Sequence[tuple[float, str, str]]) -> None:
-    """Write texts to the right of the axes at the ends of curves, moved apart where they would meet.
+    """Write texts to the right of the axes at the ends of curves, moved apart if they would overlap.
 
-    ``ends`` are height, text and colour of each curve; those whose height is not finite are left out.
+    ``ends`` are height, text and colour of each curve; those whose height is not finite are omitted.
     """
     frame, left = axes.transAxes.inverted(), axes.get_xlim()[0]
     shares = {
@@ -81,9 +81,9 @@ def label_ends(axes: Any, ends: Sequence[tuple[float, str, str]]) -> None:
 
 
 def spread(heights: Mapping[Key, float], gap: float) -> dict[Key, float]:
-    """Return heights in the same order, moved apart where two are closer than ``gap``.
+    """Return heights in the same order, moved apart if two are closer than ``gap``.
 
-    Neighbours that collide form a group, which is centred where its members were.
+    Neighbours that collide form a group, which is centred at their mean position.
 
     >>> {name: round(height, 2) for name, height in spread({"a": 0.5, "b": 0.5, "c": 0.9}, 0.1).items()}
     {'a': 0.45, 'b': 0.55, 'c': 0.9}
@@ -123,7 +123,7 @@ def save_picture(picture: Picture, folder: Path) -> list[Path]:
     Raises
     ------
     ImportError
-        Without matplotlib, with the command that installs it.
+        If matplotlib is not installed, with the command to install it.
     """
     rows = -(-len(picture.panels) // picture.columns)
     figure = _figure(rows, picture.columns)
@@ -141,19 +141,19 @@ def save_picture(picture: Picture, folder: Path) -> list[Path]:
 
 
 def new_axes() -> Any:
-    """Return axes of the size of a panel, in a figure of their own.
+    """Return axes of the size of a panel, in a new figure.
 
     Raises
     ------
     ImportError
-        Without matplotlib, with the command that installs it.
+        If matplotlib is not installed, with the command to install it.
     """
     return _figure(1, 1).subplots()
 
 
 def _figure(rows: int, columns: int) -> Any:
     try:
-        # Figure itself, not pyplot: that works without a screen and leaves the user's backend alone.
+        # Figure itself, not pyplot: it works without a display and does not change the user's backend.
         from matplotlib.figure import Figure
     except ImportError as missing:
         raise ImportError(

@@ -1,4 +1,4 @@
-"""On what a result was computed."""
+"""The environment of a computation."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def environment() -> dict[str, str]:
 
 
 def _processor() -> str:
-    """Return the processor's name, as far as the system tells."""
+    """Return the processor's name, if the system provides it."""
     try:
         with open("/proc/cpuinfo", encoding="utf-8") as file:
             return next(line.split(":", 1)[1].strip() for line in file if line.startswith("model name"))

@@ -1,4 +1,4 @@
-"""How the methods are called and drawn in every table and figure."""
+"""Names and styles of the methods in all tables and figures."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ __all__ = ["OTHER", "STYLES", "Style", "style_of"]
 
 
 class Style(NamedTuple):
-    """The paper's name of a method, its colour, and its kind of line."""
+    """The paper's name of a method, its colour, and its line style."""
 
     label: str
     colour: str
     line: str
 
 
-# Colours of Okabe and Ito, told apart with every kind of colour vision; the kind of line says it once more,
-# for print and where curves lie on each other.
+# Colours of Okabe and Ito, distinguishable with every kind of colour vision; the line style repeats the
+# information, for print and for overlapping curves.
 STYLES: dict[str, Style] = {
     "em": Style("EM", "#000000", "-"),
     "sem": Style("sEM", "#E69F00", "-"),
@@ -33,7 +33,7 @@ OTHER = "#777777"
 
 
 def style_of(method: str) -> Style:
-    """Return how ``method`` is shown; one that is not the paper's keeps its own name.
+    """Return the style of ``method``; one that is not in the paper keeps its own name.
 
     >>> style_of("sem-vr").label, style_of("mine").label
     ('sEM-VR', 'mine')

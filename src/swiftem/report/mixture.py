@@ -1,4 +1,4 @@
-"""Pictures of Gaussian mixtures: their components, how a fit went, and which of several fits to take."""
+"""Plots of mixtures: their components, the history of a fit, and the choice among several fits."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["COLOURS", "KINDS", "draw_criterion", "draw_history", "draw_mixture"]
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8C6D00")
-"""Of components, one after another: Okabe and Ito's, their yellow darker so that it shows on white."""
+"""Colours of components, in order: Okabe and Ito's, with a darker yellow for a white background."""
 KINDS = {
     "full": ("#0072B2", "o"),
     "tied": ("#D55E00", "s"),
@@ -28,24 +28,24 @@ KINDS = {
 }
 """Colour and marker of each kind of covariances."""
 MOST_POINTS = 4000
-"""Rows that are drawn: more make a picture slower, not clearer."""
+"""Maximum number of rows that are plotted: more make a plot slower, not clearer."""
 LARGEST_ASPECT = 5.0
-"""Where one axis is so many times as long as the other, equal units would leave a strip."""
+"""If one axis is longer than the other by this factor, equal units would leave a narrow strip."""
 NOTE = {"fontsize": 8, "color": "#666666"}
 
 
 def draw_history(history: Iterable[Moment], axes: Any = None) -> Any:
-    """Draw how the mean log-likelihood rose with the passes, in the colours of the methods.
+    """Plot the mean log-likelihood against the passes, in the colours of the methods.
 
-    A stochastic fit may begin with a pass of sem; that part is shaded. Where steps were rejected, because
-    they left the model's domain, crosses at the bottom say when, and a line says how many.
+    A stochastic fit may begin with a pass of sem; that part is shaded. If steps were rejected, because they
+    left the model's domain, crosses at the bottom show when, and the legend has their number.
 
     Parameters
     ----------
     history : iterable of Moment
-        The looks of a fit, in their order, as in ``history_``.
+        The evaluations of a fit, in order, as in ``history_``.
     axes : matplotlib axes, optional
-        Where to draw; by default in a figure of their own.
+        Axes to use; by default those of a new figure.
 
     Returns
     -------
@@ -72,7 +72,7 @@ def draw_history(history: Iterable[Moment], axes: Any = None) -> Any:
         axes.plot(
             [moment.passes for moment in points], [-moment.objective for moment in points], style.line,
             color=style.colour, linewidth=2, marker="o", markersize=size, markevery=(len(before), 1),
-            label=_once(axes, style.label + (", to begin with" if number == 0 and len(runs) > 1 else "")),
+            label=_once(axes, style.label + (", at first" if number == 0 and len(runs) > 1 else "")),
         )  # fmt: skip
         before = run[-1:]
     if len(runs) > 1:
@@ -82,18 +82,18 @@ def draw_history(history: Iterable[Moment], axes: Any = None) -> Any:
     if moments:
         axes.legend(loc="best", frameon=False)
     else:
-        axes.text(0.5, 0.5, "no looks: the model was given, not fitted", transform=axes.transAxes,
+        axes.text(0.5, 0.5, "no history: the model was given, not fitted", transform=axes.transAxes,
                   ha="center", **NOTE)  # fmt: skip
     return axes
 
 
 def _once(axes: Any, label: str) -> str:
-    """Return a label that is not shown where the axes have it already: several fits may share them."""
+    """Return a label that is hidden if the axes already have it: several fits may share them."""
     return f"_{label}" if label in axes.get_legend_handles_labels()[1] else label
 
 
 def _mark_rejected(axes: Any, runs: Sequence[Sequence[Moment]]) -> None:
-    """Draw a cross where steps were rejected since the look before; counts start anew with each method."""
+    """Draw a cross where steps were rejected since the last evaluation; counts restart with each method."""
     when: list[float] = []
     total = 0
     for run in runs:
@@ -111,22 +111,22 @@ def draw_mixture(
     weights: ArrayLike, means: ArrayLike, covariances: ArrayLike, X: ArrayLike | None = None,
     axes: Any = None, names: Sequence[str] | None = None,
 ) -> Any:  # fmt: skip
-    """Draw a mixture of two columns: ellipses at one and two standard deviations, with components' numbers.
+    """Plot a mixture of two columns: ellipses at one and two standard deviations, with component numbers.
 
     Parameters
     ----------
     weights : array-like, shape (M,)
-        Mixing weights: heavier components lie below lighter ones.
+        Mixing weights: heavier components are drawn below lighter ones.
     means : array-like, shape (M, 2)
         Means.
     covariances : array-like, shape (M, 2, 2)
         Covariances.
     X : array-like, shape (n, 2), optional
-        Rows, drawn as light points; of many rows a random part.
+        Rows, drawn as light points; of many rows a random sample.
     axes : matplotlib axes, optional
-        Where to draw; by default in a figure of their own.
+        Axes to use; by default those of a new figure.
     names : sequence of str, optional
-        Of the two columns; by default those of ``X``, if it has names.
+        Names of the two columns; by default those of ``X``, if it has names.
 
     Returns
     -------
@@ -156,7 +156,7 @@ def draw_mixture(
         rows, said = _shown(X)
         from matplotlib.lines import Line2D
 
-        # As an artist, not by plot(): a single far row shall not decide what is shown.
+        # As an artist, not by plot(): a single outlier must not determine the limits.
         axes.add_artist(
             Line2D(rows[:, 0], rows[:, 1], linestyle="", marker="o", color="#9A9A9A", markersize=2.5,
                    markeredgewidth=0, alpha=0.55, zorder=1.5, rasterized=True)
@@ -172,7 +172,7 @@ def draw_mixture(
 
 
 def _shown(X: ArrayLike) -> tuple[Array, str]:
-    """Return the rows that are drawn, and a few words on them."""
+    """Return the rows to plot, and a short note on them."""
     rows = np.asarray(X, dtype=np.float64)
     if rows.ndim != 2 or rows.shape[1] != 2:
         raise ValueError(f"X must be of shape (n, 2) to be drawn, got {rows.shape}.")
@@ -184,7 +184,7 @@ def _shown(X: ArrayLike) -> tuple[Array, str]:
 
 
 def _ellipses(axes: Any, number: int, mean: Array, covariance: Array, colour: str) -> Array:
-    """Draw one component; return the corners of its larger ellipse's frame."""
+    """Draw one component; return the corners of its larger ellipse's bounding box."""
     from matplotlib.patches import Ellipse
     from matplotlib.patheffects import withStroke
 
@@ -206,7 +206,7 @@ def _ellipses(axes: Any, number: int, mean: Array, covariance: Array, colour: st
 
 
 def _frame(axes: Any, corners: Array) -> None:
-    """Show all ellipses and nearly all rows, in equal units where that leaves a picture."""
+    """Show all ellipses and nearly all rows, in equal units if that gives a useful plot."""
     low, high = corners.min(axis=0), corners.max(axis=0)
     size = np.where(high > low, high - low, 1.0)
     axes.update_datalim(corners)
@@ -224,23 +224,23 @@ def _frame(axes: Any, corners: Array) -> None:
 def draw_criterion(
     values: Mapping[str, Mapping[int, float]], best: tuple[str, int], name: str, axes: Any = None
 ) -> Any:
-    """Draw a criterion against the number of components, one line for each kind of covariances.
+    """Plot a criterion against the number of components, one line per covariance type.
 
     Parameters
     ----------
     values : mapping of str to mapping of int to float
-        The criterion by kind and number of components; what failed is left out.
+        The criterion by covariance type and number of components, without failed fits.
     best : tuple of str and int
-        Kind and number of components to mark.
+        Covariance type and number of components to mark.
     name : str
-        Of the criterion.
+        Name of the criterion.
     axes
         As in :func:`draw_history`; they are returned.
     """
     axes = new_axes() if axes is None else axes
     from matplotlib.ticker import MaxNLocator
 
-    plain_axes(axes, x="number of components", y=f"{name} (the lower the better)")
+    plain_axes(axes, x="number of components", y=f"{name} (lower is better)")
     for kind, line in values.items():
         colour, marker = KINDS.get(kind, ("#777777", "x"))
         counts = sorted(line)

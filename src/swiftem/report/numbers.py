@@ -1,16 +1,16 @@
-"""Numbers as people write them."""
+"""Formatting of numbers for readers."""
 
 from __future__ import annotations
 
 from math import floor, isfinite, log10
 
-__all__ = ["counted", "likelihood", "power_of_ten", "seconds_text", "short", "signed", "times"]
+__all__ = ["counted", "likelihood", "power_of_ten", "seconds_text", "share_text", "short", "signed", "times"]
 
 SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def power_of_ten(value: float) -> str:
-    """Return a power of ten for a logarithmic axis, and nothing for other values.
+    """Return the label of a power of ten for a logarithmic axis; empty for other values.
 
     >>> power_of_ten(1e-12), power_of_ten(1000.0), power_of_ten(1.0), power_of_ten(2e5)
     ('10⁻¹²', '1,000', '1', '')
@@ -47,7 +47,7 @@ def likelihood(value: float) -> str:
 
 
 def signed(value: float, digits: int) -> str:
-    """Return a number that may be negative, with so many digits and a true minus.
+    """Return a number that may be negative, with this number of digits and a true minus.
 
     >>> signed(-0.256, 2), signed(0.668, 2), signed(float("nan"), 2)
     ('−0.26', '0.67', 'none')
@@ -56,12 +56,21 @@ def signed(value: float, digits: int) -> str:
 
 
 def counted(number: int, thing: str) -> str:
-    """Return a number of things.
+    """Return a count with its noun.
 
     >>> counted(1, "epoch"), counted(5, "epoch")
     ('1 epoch', '5 epochs')
     """
     return f"{number:,} {thing}" + ("" if number == 1 else "s")
+
+
+def share_text(share: float) -> str:
+    """Return the share of a topic, formatted for tables and pages.
+
+    >>> share_text(0.12345)
+    '12.3%'
+    """
+    return f"{share:.1%}"
 
 
 def seconds_text(seconds: float) -> str:
@@ -76,7 +85,7 @@ def seconds_text(seconds: float) -> str:
 
 
 def times(factor: float) -> str:
-    """Return a factor with one digit, rounded down, as a power of ten where it is large: more would be noise.
+    """Return a factor with one digit, rounded down, as a power of ten if it is large: more would be noise.
 
     >>> times(347.0), times(2.5e20)
     ('300', '10²⁰')

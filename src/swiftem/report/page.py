@@ -1,4 +1,4 @@
-"""A report as one HTML file that needs nothing else: no network, no other file, any screen.
+"""A report as one self-contained HTML file: no network, no other file, any screen.
 
 Figures are SVG inside the page.
 """
@@ -66,15 +66,15 @@ def page(
     Parameters
     ----------
     title, lead : str
-        Head of the page, and what it is in a sentence or two.
+        Heading of the page, and its content in a sentence or two.
     sections : sequence of Section
         The experiments.
     command : str
-        What made the page.
+        The command that made the page.
     facts : mapping of str to str
-        Versions and the like.
+        Versions and similar facts.
     figures : bool
-        Whether to draw the pictures, for which matplotlib is needed.
+        Whether to include the figures, which need matplotlib.
 
     Returns
     -------
@@ -93,10 +93,10 @@ def page(
     counts = {verdict: sum(finding.verdict == verdict for _, finding in findings) for verdict in VERDICTS}
     summary = (
         f"Of {counts['agrees'] + counts['disagrees']} claims of the paper that were checked, "
-        f"{counts['agrees']} agree with what was measured and {counts['disagrees']} do not; "
-        "what else was found is about what the paper does not say."
+        f"{counts['agrees']} agree with the measurements and {counts['disagrees']} do not; "
+        "the other findings are not in the paper."
         if findings
-        else "Nothing was complete enough to be held against the paper."
+        else "Nothing was complete enough to be compared with the paper."
     )
     links = "".join(f'<a href="#{escape(s.name)}">{escape(s.title)}</a>' for s in sections)
     body = "".join(_section(section, figures) for section in sections)
@@ -106,13 +106,13 @@ def page(
         f"<p>{escape(lead)}</p>\n<p><b>{escape(summary)}</b></p>\n<nav>{links}</nav>\n"
         f"{body}\n<h2>How this was made</h2>\n<pre>{escape(command)}</pre>\n{settings_table(facts)}\n"
         "<footer>Seconds are of this computer and without compiling. Passes are E-step evaluations divided "
-        "by n. Lines and tables are medians over the runs, where iterations are counted means; bands are the "
+        "by n. Lines and tables are medians over the runs, or means for counts of iterations; bands are the "
         "range over the runs.</footer>",
     )
 
 
 def html_page(title: str, style: str, body: str) -> str:
-    """Return a page of its own: head, style, the title as its heading, and what is below it."""
+    """Return a complete page: head, style, the title as heading, and the content."""
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
@@ -127,7 +127,7 @@ def _section(section: Section, figures: bool) -> str:
         f"<p>{escape(section.lead)}</p>",
     ]
     if section.interrupted:
-        parts.append('<p class="warning">Interrupted: shown is what was complete.</p>')
+        parts.append('<p class="warning">Interrupted: only complete results are shown.</p>')
     parts.append(_findings(section.findings))
     if figures:
         parts += [_picture(picture) for picture in section.pictures]
@@ -137,7 +137,7 @@ def _section(section: Section, figures: bool) -> str:
     if section.settings:
         parts.append(f"<h3>Settings</h3>{settings_table(section.settings)}")
     if section.data:
-        parts.append(f"<p>All numbers: <code>{escape(section.data)}</code> beside this page.</p>")
+        parts.append(f"<p>All numbers: <code>{escape(section.data)}</code> next to this page.</p>")
     return "\n".join(parts) + "</section>\n"
 
 

@@ -1,4 +1,4 @@
-"""Topics as pyLDAvis takes them."""
+"""Topics in the form of pyLDAvis."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def pyldavis_data(model: Any, counts: Any, words: Sequence[str]) -> dict[str, An
     model : PLSA
         A fitted model.
     counts : sparse, shape (D, V)
-        The documents to show; those without a word are left out, as pyLDAvis cannot have them.
+        The documents to show; those without words are left out, as pyLDAvis does not allow them.
     words : sequence of str, length V
         The words.
 

@@ -1,4 +1,4 @@
-"""What a report is made of: findings, pictures and tables, one section an experiment."""
+"""The parts of a report: findings, pictures and tables, one section per experiment."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from typing import Any, Literal, NamedTuple
 __all__ = ["Finding", "Panel", "Picture", "Section", "Table", "Verdict"]
 
 Verdict = Literal["agrees", "disagrees", "beyond"]
-"""With the paper, against it, or about what the paper does not say."""
+"""The paper's claim is confirmed, is contradicted, or does not exist."""
 
 
 class Finding(NamedTuple):
-    """One claim held against the numbers.
+    """One claim compared with the numbers.
 
     Attributes
     ----------
     claim : str
-        What the paper says, or what it leaves open.
+        The paper's claim, or an open question.
     verdict : {"agrees", "disagrees", "beyond"}
-        Whether the numbers say so, too.
+        Whether the numbers agree.
     words : str
-        What was measured, in a sentence or two.
+        The measurements, in a sentence or two.
     brief : str
         The same in a few figures, for one line of a terminal.
     """
@@ -41,20 +41,20 @@ class Panel(NamedTuple):
 
 
 class Picture(NamedTuple):
-    """Panels that belong together.
+    """Panels of one figure.
 
     Attributes
     ----------
     name : str
-        Of the files, without an ending.
+        Name of the files, without an extension.
     title : str
-        What is seen, in a sentence.
+        Title, a sentence.
     alt : str
-        What it shows, for those who cannot see it.
+        Alternative text.
     panels : sequence of Panel
         Row by row.
     columns : int
-        Panels in a row.
+        Panels per row.
     """
 
     name: str
@@ -65,7 +65,7 @@ class Picture(NamedTuple):
 
 
 class Table(NamedTuple):
-    """A table of text: title, heads of the columns, rows; the first column names the row."""
+    """A table of text: title, column headers, rows; the first column names the row."""
 
     title: str
     head: Sequence[str]
@@ -79,19 +79,19 @@ class Section:
     Attributes
     ----------
     name, title : str
-        As on the command line, and for people.
+        The name on the command line, and the title.
     lead : str
-        What the paper shows and what was done, in two or three sentences.
+        The paper's figure and the experiment, in two or three sentences.
     findings : sequence of Finding
-        What agrees with the paper and what does not.
+        Agreement and disagreement with the paper.
     pictures, tables : sequences
         Of :class:`Picture` and :class:`Table`.
     settings : mapping of str to str
-        What was set.
+        The settings.
     data : str
         File name of the raw numbers.
     interrupted : bool
-        Whether Ctrl-C cut the experiment short.
+        Whether Ctrl-C ended the experiment early.
 
     Examples
     --------

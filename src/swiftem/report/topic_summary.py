@@ -1,4 +1,4 @@
-"""What there is to show of fitted topics: their words, prevalence, coherence and typical documents."""
+"""Summary of fitted topics: their words, prevalence, coherence and typical documents."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["Topic", "TopicSummary", "TopicWord", "TypicalDocument", "summarise_t
 
 LAMBDA = 0.6
 SHORT = 0.1
-"""Documents of this share of the median length have half the weight when typical ones are looked for."""
+"""Documents of this share of the median length have half the weight in the search for typical ones."""
 
 
 class TopicWord(NamedTuple):
@@ -25,11 +25,11 @@ class TopicWord(NamedTuple):
     word : str
         The word.
     probability : float
-        Share of the topic's tokens that are this word.
+        This word's share of the topic's tokens.
     lift : float
-        How much likelier the word is in the topic than in the corpus.
+        Probability of the word in the topic, relative to the corpus.
     share : float
-        Share of the word's tokens that are of this topic: 1 when it is used nowhere else.
+        This topic's share of the word's tokens: 1 if it is used nowhere else.
     """
 
     word: str
@@ -55,17 +55,17 @@ class Topic:
     number : int
         Its row in ``components_``, from 0.
     prevalence : float
-        Share of the corpus' tokens that are of this topic.
+        The topic's share of the corpus' tokens.
     coherence : float
-        NPMI of its first ten words, from −1 to 1; NaN where it was not computed.
+        NPMI of its first ten words, from −1 to 1; NaN if it was not computed.
     words : tuple of TopicWord
-        The likeliest, in order.
+        The most likely words, in order.
     documents : tuple of TypicalDocument
-        The most typical, in order.
+        The most typical documents, in order.
     own_words : tuple of str
-        Words that tell the topic from others: the most relevant in the sense of Sievert and Shirley (2014),
-        λ log p(w | k) + (1 − λ) log lift with their λ = 0.6. In a corpus about forests every topic's
-        likeliest word is "forest".
+        Words that distinguish the topic: the most relevant ones as defined by Sievert and Shirley (2014), λ
+        log p(w | k) + (1 − λ) log lift with their λ = 0.6. In a corpus about forests "forest" is every
+        topic's most likely word.
     """
 
     number: int
@@ -76,7 +76,7 @@ class Topic:
     own_words: tuple[str, ...] = ()
 
     def label(self, n: int = 3) -> str:
-        """Return the topic's likeliest words."""
+        """Return the topic's most likely words."""
         return ", ".join(word.word for word in self.words[:n])
 
     def name(self, n: int = 3) -> str:
@@ -97,7 +97,7 @@ class TopicSummary:
     n_tokens : float
         Sum of all counts.
     perplexity : float
-        Of the corpus, by completion; NaN where it could not be computed.
+        Of the corpus, by completion; NaN if it could not be computed.
     """
 
     topics: tuple[Topic, ...]
@@ -110,7 +110,7 @@ class TopicSummary:
 def summarise_topics(
     model: Any, corpus: CorpusCounts, shares: Array | None = None, *, n_words: int = 12, n_documents: int = 3
 ) -> TopicSummary:
-    """Return what there is to show of a model that was fitted to a corpus.
+    """Return the summary of a model that was fitted to a corpus.
 
     Parameters
     ----------
@@ -119,9 +119,9 @@ def summarise_topics(
     corpus : CorpusCounts
         The documents.
     shares : ndarray, shape (D, K), optional
-        The documents' topics; by default those that the model's ``transform`` finds.
+        The documents' topics; by default those of the model's ``transform``.
     n_words, n_documents : int
-        Words and typical documents of each topic.
+        Words and typical documents per topic.
 
     Examples
     --------
@@ -137,7 +137,7 @@ def summarise_topics(
     lengths = np.asarray(corpus.counts.sum(axis=1), dtype=np.float64).ravel()
     doc_topic = np.asarray(model.transform(corpus.counts) if shares is None else shares)
     components = np.asarray(model.components_)
-    prevalence = lengths @ doc_topic / lengths.sum()
+    prevalence = np.asarray(model.topic_prevalence())
     coherence = np.asarray(model.coherence(corpus.counts, measure="npmi"))
     names = corpus.word_names()
     marginal = prevalence @ components
@@ -162,7 +162,7 @@ def summarise_topics(
 
 
 def _typical(corpus: CorpusCounts, share: Array, weight: Array, n: int) -> tuple[TypicalDocument, ...]:
-    """Return documents with much of a topic; a few words prove little, and the same text is shown once."""
+    """Return documents with a large share of a topic; short ones count less, equal texts are shown once."""
     found: list[TypicalDocument] = []
     seen: set[str] = set()
     for place in np.argsort(-share * weight, kind="stable").tolist():

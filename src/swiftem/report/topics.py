@@ -1,4 +1,4 @@
-"""``topics.html``: topics as cards that a stranger can read, in one file without scripts."""
+"""``topics.html``: topics as readable cards, in one file without scripts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 
 from swiftem.report.drawing import panel_svg, plain_axes
 from swiftem.report.method_names import style_of
-from swiftem.report.numbers import seconds_text
+from swiftem.report.numbers import seconds_text, share_text
 from swiftem.report.page import STYLE, html_page, settings_table
 from swiftem.report.section import Panel
 from swiftem.report.topic_summary import Topic, TopicSummary, TopicWord
@@ -69,19 +69,19 @@ def topics_page(
     summary : TopicSummary
         The topics.
     history : History
-        How the fit went: columns ``passes``, ``seconds``, ``objective`` and ``method``.
+        History of the fit: columns ``passes``, ``seconds``, ``objective`` and ``method``.
     corpus : str
-        What the topics are of, for the title.
+        Name of the corpus, for the title.
     fit : str
         How the fit ended, in a sentence.
     command : str
-        What made the page.
+        The command that made the page.
     settings, facts : mapping of str to str
-        What was set; versions and the like.
+        The settings; versions and similar facts.
     notes : sequence of str
-        Sentences on how the corpus was read.
+        Sentences on the input.
     files : mapping of str to str, optional
-        Files beside the page, and what is in them.
+        Files next to the page, and their content.
 
     Returns
     -------
@@ -95,7 +95,7 @@ def topics_page(
     >>> topic = Topic(0, 1.0, 0.2, (TopicWord("rice", 0.5, 1.0, 1.0),), ())
     >>> html = topics_page(
     ...     TopicSummary((topic,), 3, 1, 9, 1.5), History([Moment(1.0, 0.1, 3.0, 1.0, 0, "em")]),
-    ...     corpus="<toy>", fit="It came to rest.", command="none", settings={}, facts={},
+    ...     corpus="<toy>", fit="It converged.", command="none", settings={}, facts={},
     ... )
     >>> "Topics of &lt;toy&gt;" in html, "<script" in html, "http" in html.replace("www.w3.org", "")
     (True, False, False)
@@ -110,27 +110,27 @@ def topics_page(
     return html_page(
         f"Topics of {corpus}",
         STYLE + CARDS,
-        f"<p>A topic is a group of words that are used together. {len(summary.topics)} of them were found "
-        "in the texts alone, without anybody naming them; each document is a mixture of several.</p>\n"
-        f"{_tiles(summary)}\n<h2>Overview</h2>\n<p>How much of all texts each topic is, by words. Numbers "
+        f"<p>A topic is a group of words that are used together. {len(summary.topics)} topics were found "
+        "from the texts alone, without labels; each document is a mixture of several.</p>\n"
+        f"{_tiles(summary)}\n<h2>Overview</h2>\n<p>Share of each topic in all texts, by words. Numbers "
         f'are those of the model, from 0.</p>\n<ul class="overview">{overview}</ul>\n'
         f'<h2>The topics</h2>\n{HOW_TO_READ}\n<div class="cards">{cards}</div>\n'
         f"<h2>How the fit went</h2>\n<p>{escape(fit)}</p>\n{_convergence(history)}\n"
         f"<h2>How this was made</h2>\n<pre>{escape(command)}</pre>\n"
         + (f'<div class="notes">{said}</div>\n' if said else "")
-        + (f'<p>Beside this page:</p><ul class="notes">{beside}</ul>\n' if beside else "")
+        + (f'<p>Next to this page:</p><ul class="notes">{beside}</ul>\n' if beside else "")
         + f"{settings_table(settings)}\n<h3>Versions</h3>\n{settings_table(facts)}",
     )
 
 
 HOW_TO_READ = (
-    "<p>Each card is named by words that are frequent in the topic and rare elsewhere. Below are its "
-    "likeliest words. <i>Share of topic</i>, the length of the bar: how much of the topic is this word. "
+    "<p>Each card is named by words that are frequent in the topic and rare elsewhere. Below are its most "
+    "likely words. <i>Share of topic</i>, the length of the bar: how much of the topic is this word. "
     "<i>Its uses here</i>, the shade of the bar: how many of all uses of the word belong to this "
-    "topic. A dark bar is a word of the topic's own, a pale one a word that is used everywhere.</p>"
-    "<p><i>Coherence</i> says whether the topic's ten likeliest words occur in the same documents: 1 "
-    "always, 0 as chance would have it, −1 never (NPMI). A topic of low coherence may be "
-    "several, or none.</p>"
+    "topic. A dark bar is a word of this topic only, a pale one a word that is used everywhere.</p>"
+    "<p><i>Coherence</i> measures whether the topic's ten most likely words occur in the same documents: "
+    "1 always, 0 as often as by chance, −1 never (NPMI). A topic of low coherence may be "
+    "several topics, or none.</p>"
 )
 
 
@@ -147,8 +147,8 @@ def _tiles(summary: TopicSummary) -> str:
         f"<li><b>{escape(value)}</b><span>{escape(name)}</span></li>" for name, value in tiles.items()
     )
     words = (
-        "<p>Perplexity: from one half of a document's words the model guesses the other half as well as if "
-        "it chose among so many equally likely words. Lower is better; compare it on the same words only.</p>"
+        "<p>Perplexity: from one half of a document's words the model predicts the other half as well as a "
+        "choice among this many equally likely words. Lower is better; compare it on the same words only.</p>"
         if isfinite(summary.perplexity)
         else ""
     )
@@ -161,7 +161,7 @@ def _overview_row(topic: Topic, largest: float) -> str:
         f'<li><a href="#topic-{topic.number}">topic {topic.number}</a>'
         f'<span class="names">{escape(topic.name(5))}</span>'
         f'<span class="place"><span class="bar" style="width:{width:.1f}%"></span></span>'
-        f'<span class="number">{_percent(topic.prevalence)}</span></li>\n'
+        f'<span class="number">{share_text(topic.prevalence)}</span></li>\n'
     )
 
 
@@ -178,7 +178,7 @@ def _card(topic: Topic) -> str:
     typical = f'<h4>Most typical documents</h4><ul class="typical">{documents}</ul>' if documents else ""
     return (
         f'<article class="card" id="topic-{topic.number}"><h3>{escape(topic.name())}</h3>'
-        f'<p class="about">topic {topic.number} · {_percent(topic.prevalence)} of all '
+        f'<p class="about">topic {topic.number} · {share_text(topic.prevalence)} of all '
         f"words{escape(coherence)}</p>"
         '<table class="words"><thead><tr><th scope="col" class="word">word</th><th aria-hidden="true"></th>'
         '<th scope="col" class="narrow">share of topic</th><th scope="col" class="narrow">its uses '
@@ -187,7 +187,7 @@ def _card(topic: Topic) -> str:
 
 
 def _word_row(word: TopicWord, most: float) -> str:
-    # Never quite invisible: the width is the message, the shade a second one.
+    # Never invisible: the width is the main information, the shade the second.
     shade = 0.25 + 0.75 * min(1.0, word.share)
     return (
         f'<tr><th scope="row">{escape(word.word)}</th><td>'
@@ -199,7 +199,7 @@ def _word_row(word: TopicWord, most: float) -> str:
 
 
 def _percent(share: float) -> str:
-    r"""Return a share as people write it.
+    r"""Return a share as a percentage.
 
     >>> [_percent(share).replace("\N{NO-BREAK SPACE}", " ") for share in (0.1234, 0.0123, 0.0001, 1.0)]
     ['12 %', '1.2 %', '< 0.1 %', '100 %']
@@ -218,7 +218,7 @@ def _shortened(text: str) -> str:
 
 
 def _convergence(history: Any) -> str:
-    """Return the curve of the fit, or a table where it cannot be drawn."""
+    """Return the curve of the fit, or a table if it cannot be drawn."""
     if not len(history):
         return ""
     value = -np.asarray(history.objective)
@@ -226,10 +226,10 @@ def _convergence(history: Any) -> str:
         svg = panel_svg(Panel("fit", lambda axes: _draw(axes, history, value)))
     except ImportError:
         return _moments(history, value)
-    alt = f"Mean log-likelihood of a token from {value[0]:.3f} to {value[-1]:.3f}"
+    alt = f"Mean log-likelihood per word from {value[0]:.3f} to {value[-1]:.3f}"
     return (
-        f"<figure><figcaption>Mean log-likelihood of a word, against passes over all documents. The higher "
-        "the better; flat means at rest.</figcaption>"
+        f"<figure><figcaption>Mean log-likelihood per word, against passes over all documents. Higher "
+        "is better; flat means converged.</figcaption>"
         f'<img class="curve" alt="{escape(alt)}" src="data:image/svg+xml;base64,{b64encode(svg).decode()}">'
         "</figure>"
     )
@@ -243,7 +243,7 @@ def _draw(axes: Any, history: Any, value: Any) -> None:
         chosen = methods == method
         style = style_of(method)
         axes.plot(passes[chosen], value[chosen], "o", markersize=4, color=style.colour, label=style.label)
-    plain_axes(axes, x="passes over all documents", y="mean log-likelihood of a word")
+    plain_axes(axes, x="passes over all documents", y="mean log-likelihood per word")
     axes.set_xlim(left=0)
     axes.legend(frameon=False, loc="lower right")
 
@@ -257,7 +257,7 @@ def _moments(history: Any, value: Any) -> str:
     )
     return (
         '<div class="wide"><table><thead><tr><th scope="col">passes</th><th scope="col">mean '
-        "log-likelihood of a word"
+        "log-likelihood per word"
         f'</th><th scope="col">time</th></tr></thead><tbody>{rows}</tbody></table></div>'
     )
 

@@ -25,14 +25,14 @@ def check_method(method: Method) -> None:
     Parameters
     ----------
     method : Method
-        The method, with the hyper-parameters it is to be checked with.
+        The method, with the hyper-parameters to check.
 
     Notes
     -----
-    What is asked: a frozen dataclass that declares its name, index streams, access and memory; a state that
-    is a NamedTuple and pickles; nothing written to but the state; with full batches the proxy is exact, so
-    the method is EM; the same seed gives the same trajectory, whatever is recorded; a run cut in two and
-    resumed gives the same, also twice from one state; it makes progress on the objective.
+    The requirements: a frozen dataclass that declares its name, index streams, access and memory; a state
+    that is a NamedTuple and pickles; nothing is written to except the state; with full batches the proxy is
+    exact, so the method is EM; the same seed gives the same trajectory, whatever is recorded; a run that is
+    split and resumed gives the same, also twice from one state; the objective decreases.
 
     Examples
     --------
@@ -50,7 +50,7 @@ def check_method(method: Method) -> None:
 
 
 def check_declaration(method: Method) -> None:
-    """A method is a frozen dataclass that says what it needs."""
+    """A method is a frozen dataclass that declares its needs."""
     require(isinstance(method, Method), f"a method must derive from swiftem.methods.Method, got {method!r}.")
     parameters = getattr(type(method), "__dataclass_params__", None)
     require(parameters is not None and parameters.frozen, "a method must be a dataclass(frozen=True).")
@@ -64,7 +64,7 @@ def check_declaration(method: Method) -> None:
     )
     require(
         method.access == "random" or not method.remembers,
-        "a method that remembers must declare access = 'random': it finds samples again by number.",
+        "a method that remembers must declare access = 'random': it accesses samples by index.",
     )
     require(
         len(method.orders) == method.index_streams,
@@ -73,7 +73,7 @@ def check_declaration(method: Method) -> None:
 
 
 def check_one_step(method: Method, problem: Problem) -> None:
-    """A step writes to nothing but its state, and the state is a NamedTuple."""
+    """A step writes only to its state, and the state is a NamedTuple."""
     source = as_source(problem.data)
     e_step = Expectation(problem.model.bind(source), source)
     theta = freeze(problem.theta0)
@@ -89,7 +89,7 @@ def check_one_step(method: Method, problem: Problem) -> None:
         returned = method.proxy(k, theta, freeze(draws.at(k)), state, e_step)
         require(
             isinstance(returned, tuple) and len(returned) == 2,
-            "proxy must return two things, the proxy and the next state.",
+            "proxy must return two values, the proxy and the next state.",
         )
         proxy, state = returned
         require(
@@ -124,7 +124,7 @@ def check_full_batch(method: Method, problem: Problem) -> None:
 
 
 def check_seed_and_resume(method: Method, problem: Problem) -> None:
-    """A trajectory depends on the seed, not on records or on where a run was cut."""
+    """A trajectory depends on the seed, not on records or on where a run was split."""
     n_iter, cut = 24, 11
     start: dict[str, Any] = {"theta0": problem.theta0, "seed": 3}
     whole = run(problem.model, problem.data, method, n_iter=n_iter, record_every=1, **start)
@@ -136,12 +136,12 @@ def check_seed_and_resume(method: Method, problem: Problem) -> None:
             problem.model, problem.data, method, n_iter=n_iter - cut, record_every=1,
             theta0=first.theta, s0=first.s, state=first.state,
         )  # fmt: skip
-        assert_same_path(rest, whole, 0.0, f"a run that is resumed{attempt} must go on exactly")
-        require(rest.passes == whole.passes, "a resumed run must count its passes on.")
+        assert_same_path(rest, whole, 0.0, f"a run that is resumed{attempt} must continue exactly")
+        require(rest.passes == whole.passes, "a resumed run must continue the count of passes.")
 
 
 def check_progress(method: Method, problem: Problem) -> None:
-    """Ten epochs leave the objective lower than it was at the start."""
+    """Ten epochs lower the objective."""
     n_iter = 10 * method.epoch(problem.n)
     result = run(problem.model, problem.data, method, theta0=problem.theta0, n_iter=n_iter, seed=1)
     require(

@@ -28,18 +28,18 @@ def check_model(model: Model, data: Any, *, theta0: Theta | None = None, seed: i
     model : Model
         The model.
     data : array-like, SciPy sparse matrix, tuple of two arrays, or Source
-        Data that the model fits, a few dozen to a few thousand samples.
+        Data for the model, a few dozen to a few thousand samples.
     theta0 : NamedTuple, optional
-        Where to start; by default the model's own initial parameters.
+        Initial parameters; by default the model's own.
     seed : int
         For initial parameters and draws.
 
     Notes
     -----
-    What is asked: initial parameters depend on the generator alone; a sample's rows do not depend on the
-    others in its batch; statistics are linear in rows and weights and add up over blocks; nothing writes to
-    its arguments; all statistics that data can give lie in the domain; EM never increases the objective,
-    which does not fall where EM comes to rest; with full batches and γ = 1 every method is EM; the same seed
+    The requirements: initial parameters depend only on the generator; a sample's rows do not depend on the
+    others in its batch; statistics are linear in rows and weights and additive over blocks; functions do not
+    write to their arguments; all statistics of data lie in the domain; EM never increases the objective,
+    which is stationary where EM converges; with full batches and γ = 1 every method is EM; the same seed
     gives the same trajectory; constant weights change nothing; model, parameters and state pickle.
 
     Examples
@@ -65,7 +65,7 @@ def check_model(model: Model, data: Any, *, theta0: Theta | None = None, seed: i
 
 
 def first_batch(source: Source) -> Batch:
-    """Return up to 20 samples that cannot be written to."""
+    """Return up to 20 read-only samples."""
     batch = source.take(np.arange(min(source.n, 20)))
     return Batch(freeze(batch.y), freeze(batch.weight), freeze(batch.index))
 
@@ -82,7 +82,7 @@ def check_initial_theta(bound: BoundModel, seed: int) -> Theta:
 
 
 def check_rows(bound: BoundModel, batch: Batch, theta: Theta) -> None:
-    """The E-step treats each sample by itself."""
+    """The E-step treats each sample separately."""
     rows, loglik = bound.posterior(batch, freeze(theta))
     b = len(batch.index)
     require(rows.ndim == 2 and len(rows) == b, f"the E-step must return rows (b, R), got shape {rows.shape}.")
@@ -126,7 +126,7 @@ def check_statistics(bound: BoundModel, batch: Batch, theta: Theta) -> None:
 
 
 def check_m_step(bound: BoundModel, source: Source, theta: Theta) -> None:
-    """The M-step exists at every mean of statistics, is a function of s, and makes new arrays."""
+    """The M-step exists at every mean of statistics, is a function of s, and returns new arrays."""
     s = Expectation(bound, source).full(theta)
     require(bound.in_domain(freeze(s)), "in_domain must hold for the statistics of a full pass.")
     once, again = bound.m_step(freeze(s)), bound.m_step(s)
@@ -140,7 +140,7 @@ def check_m_step(bound: BoundModel, source: Source, theta: Theta) -> None:
 
 
 def check_em_descends(model: Model, data: Any, theta: Theta) -> None:
-    """EM never increases the objective: E-step, M-step, penalty and log-likelihood fit together."""
+    """EM never increases the objective: E-step, M-step, penalty and log-likelihood match."""
     path = run(model, data, EM(), theta0=theta, n_iter=20, record_every=1).path
     source = as_source(data)
     e_step = Expectation(model.bind(source), source)
@@ -154,10 +154,10 @@ def check_em_descends(model: Model, data: Any, theta: Theta) -> None:
 
 
 def check_em_ends_at_a_minimum(model: Model, data: Any, source: Source, theta: Theta) -> None:
-    r"""Where EM rests, :math:`V(s) = \overline{\mathcal{L}}(\bar\theta(s))` is stationary (Lemma global).
+    r"""Where EM converges, :math:`V(s) = \overline{\mathcal{L}}(\bar\theta(s))` is stationary (Lemma global).
 
-    A penalty or a likelihood that is slightly off lets EM descend, but not end there. Where EM has not come
-    to rest after a while, nothing is said.
+    With a slightly wrong penalty or likelihood EM may descend, but not converge to such a point. If EM has
+    not converged after a while, nothing is checked.
     """
     bound = model.bind(source)
     e_step = Expectation(bound, source)
@@ -176,19 +176,19 @@ def check_em_ends_at_a_minimum(model: Model, data: Any, source: Source, theta: T
 
     steepest = -1e-6 * max(1.0, abs(here))
     for seed in range(8):
-        # Towards other statistics of these data, so that the way stays inside the domain.
+        # Towards other statistics of these data, so that the path stays inside the domain.
         direction = e_step.full(bound.initial_theta(np.random.default_rng(seed))) - rest.s
         long, short = slope(direction, 1e-4), slope(direction, 1e-5)
-        # What comes from curvature shrinks with the step; a slope does not.
+        # The effect of curvature shrinks with the step; a slope does not.
         require(
             short > steepest or not 0.5 < short / long < 2.0,
-            f"the objective must not fall where EM comes to rest, but has a slope of {short:.1e} there: "
+            f"the objective must not decrease where EM converges, but has a slope of {short:.1e} there: "
             "E-step, M-step, penalty and log-likelihood do not belong to one model.",
         )
 
 
 def check_methods(model: Model, data: Any, source: Source, theta: Theta, seed: int) -> None:
-    """Full batches with γ = 1 make every method EM; a seed makes a trajectory."""
+    """With full batches and γ = 1 every method is EM; a seed determines the trajectory."""
     n, n_iter = source.n, 3
     everything = np.tile(np.arange(n), (n_iter, 1))
     em = run(model, data, EM(), theta0=theta, n_iter=n_iter, record_every=1)
@@ -214,13 +214,13 @@ def check_methods(model: Model, data: Any, source: Source, theta: Theta, seed: i
 
 
 def check_constant_weights(model: Model, data: Any, source: Source, theta: Theta, seed: int) -> None:
-    """The objective is a weighted mean: twice the weight everywhere is no change.
+    """The objective is a weighted mean: doubling all weights changes nothing.
 
-    Priors in counts, which a model has where its ``in_counts`` is True, do change by it: as if each row was
-    there twice.
+    Priors in counts, which a model has if its ``in_counts`` is True, do change: as if each row occurred
+    twice.
     """
     if isinstance(data, Source):
-        return  # its weights are its own
+        return  # it has its own weights
     if getattr(model, "in_counts", False):
         doubled, twice = (
             run(model, rows, EM(), theta0=theta, n_iter=5, record_every=1, sample_weight=weight)
@@ -229,7 +229,7 @@ def check_constant_weights(model: Model, data: Any, source: Source, theta: Theta
                 (np.concatenate([np.asarray(data)] * 2), None),
             )
         )
-        assert_same_path(doubled, twice, 1e-8, "weights of two must be as every row twice")
+        assert_same_path(doubled, twice, 1e-8, "weights of two must be equivalent to every row twice")
         return
     units = getattr(source, "n_documents", source.n) if hasattr(data, "tocsr") else source.n
     plain = run(model, data, IncrementalEM(), theta0=theta, n_iter=20, seed=seed, record_every=10)

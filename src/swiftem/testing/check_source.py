@@ -22,14 +22,14 @@ def check_source(source: Source, y: Any = None) -> None:
     source : Source
         The source.
     y : array-like, shape (n,) or (n, d), optional
-        The samples that it must give, where they are known.
+        The expected samples, if they are known.
 
     Notes
     -----
-    What is asked: ``n``, ``total_weight`` and ``access``; blocks that cover all samples in order, at most as
-    many at a time as were asked for, the same in every pass; weights that are positive and add up; ``take``
-    that gives what the blocks gave, also for numbers that repeat, where access is random; a fingerprint that
-    stays the same. Of a stored source also that blocks are exact, and that its layout covers all samples.
+    The requirements: ``n``, ``total_weight`` and ``access``; blocks that cover all samples in order, at most
+    ``rows`` at a time, the same in every pass; positive weights with the right sum; ``take`` that returns
+    the same samples as the blocks, also for repeated indices, if access is random; a constant fingerprint.
+    For a stored source also that blocks have the exact size, and that its layout covers all samples.
 
     Examples
     --------
@@ -37,18 +37,18 @@ def check_source(source: Source, y: Any = None) -> None:
     >>> from swiftem.testing import check_source
     >>> check_source(ArraySource([[1.0], [2.0], [3.0]]), [[1.0], [2.0], [3.0]])
     """
-    require(isinstance(source, Source), f"a source must have all that the protocol has, got {source!r}.")
+    require(isinstance(source, Source), f"a source must have all members of the protocol, got {source!r}.")
     require(source.access in ("random", "sequential"), f"access must be named, got {source.access!r}.")
     n = source.n
-    require(n >= 1, f"a source must have a sample, got n = {n}.")
+    require(n >= 1, f"a source must have at least one sample, got n = {n}.")
     whole, weight = _check_blocks(source, n)
     if y is not None:
         expected = np.asarray(y)
         require(
             whole.shape == expected.shape and np.array_equal(whole, expected.astype(whole.dtype)),
-            "blocks must give the samples as they are.",
+            "blocks must return the given samples.",
         )
-    require((weight > 0).all(), "weights must be positive: samples of weight zero are not there.")
+    require((weight > 0).all(), "weights must be positive: samples of weight zero must be left out.")
     require(
         abs(float(weight.sum()) - source.total_weight) <= 1e-9 * source.total_weight,
         f"total_weight must be the sum of the weights, {weight.sum()}, got {source.total_weight}.",
@@ -74,18 +74,20 @@ def _check_blocks(source: Source, n: int) -> tuple[NDArray[Any], NDArray[Any]]:
         )
         for batch in batches:
             sizes = len(batch.y), len(batch.weight), len(batch.index)
-            require(len(set(sizes)) == 1, f"y, weight and index of a batch must be as long, got {sizes}.")
+            require(
+                len(set(sizes)) == 1, f"y, weight and index of a batch must have one length, got {sizes}."
+            )
             require(sizes[0] <= rows, f"blocks({rows}) must not yield more, got {sizes[0]}.")
         if isinstance(source, StoredSource):
             require(
                 all(len(batch.y) == rows for batch in batches[:-1]),
-                f"blocks({rows}) of a stored source must have exactly as many samples, but for the last.",
+                f"blocks({rows}) of a stored source must have exactly this many samples, except the last.",
             )
         found.append((np.concatenate([b.y for b in batches]), np.concatenate([b.weight for b in batches])))
     (y, weight), (again, weight_again) = found
     require(
         np.array_equal(y, again) and np.array_equal(weight, weight_again),
-        "passes must give the same samples.",
+        "all passes must return the same samples.",
     )
     return y, weight
 
@@ -94,8 +96,8 @@ def _check_take(source: Source, y: NDArray[Any], weight: NDArray[Any]) -> None:
     n = len(y)
     for index in (np.array([n - 1, 0, n // 2, 0]), np.arange(n)[::-1], np.arange(0)):
         batch = source.take(index)
-        require(np.array_equal(batch.index, index), "take must give back the numbers that it was given.")
+        require(np.array_equal(batch.index, index), "take must return the indices that it was given.")
         require(
             np.array_equal(batch.y, y[index]) and np.array_equal(batch.weight, weight[index]),
-            "take must give the samples that blocks give.",
+            "take must return the same samples as blocks.",
         )

@@ -37,7 +37,7 @@ def flatten(value: Any) -> Array:
 
 
 def freeze(value: Any) -> Any:
-    """Return a copy of nested tuples of arrays in which no array can be written to."""
+    """Return a copy of nested tuples of arrays in which all arrays are read-only."""
     if isinstance(value, np.ndarray):
         value = value.copy()
         value.flags.writeable = False
@@ -68,11 +68,11 @@ def assert_same_path(ours: Result, theirs: Result, tolerance: float, sentence: s
 
 
 def assert_pickles(value: Any, what: str) -> None:
-    """Require that ``value`` pickles; a local class, which no name leads to, is let pass."""
+    """Require that ``value`` pickles; a local class, which pickle cannot find, is allowed."""
     try:
         again = pickle.loads(pickle.dumps(value))
     except (pickle.PicklingError, AttributeError):
-        return  # a lambda, or a class inside a function: its place is the matter, not the object
+        return  # a lambda, or a class inside a function: its location is the problem, not the object
     except Exception as error:
         raise AssertionError(f"{what} must pickle: {error}.") from error
-    require(type(again) is type(value), f"{what} must come back from a pickle as what it was.")
+    require(type(again) is type(value), f"{what} must keep its type when pickled.")

@@ -1,4 +1,4 @@
-"""Two small problems on which methods are checked."""
+"""Two small problems for the checks of methods."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["Problem", "small_problems"]
 
 
 class Problem(NamedTuple):
-    """A model with data and parameters to start from."""
+    """A model with data and initial parameters."""
 
     name: str
     model: Model

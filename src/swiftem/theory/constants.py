@@ -1,7 +1,7 @@
 """The constants of H1 to H5 and of the lemmas, each a proven bound or an estimate.
 
-Bounds and estimates are two functions with one result type. Each constant carries its label, so that none can
-be taken for the other.
+Bounds and estimates are two functions with one result type. Each constant has a label, so that they cannot be
+confused.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from swiftem.theory.sets import radius
 __all__ = ["Box", "Constant", "Constants", "Kind", "check_unweighted", "constants", "weaker"]
 
 Kind = Literal["bound", "estimate"]
-"""Proven for every point of the set, or seen at sampled ones."""
+"""Proven for every point of the set, or observed at sampled points."""
 
 
 ROUNDING = 1e-12
-"""S_ρ has corners, at which parameters are on the very edge of the box."""
+"""S_ρ has corners, at which parameters are on the boundary of the box."""
 
 
 class Constant(NamedTuple):
-    """A number, whether it is a ``"bound"`` or an ``"estimate"``, and where it comes from, in words."""
+    """A number, whether it is a ``"bound"`` or an ``"estimate"``, and its origin, in words."""
 
     value: float
     kind: Kind
@@ -37,14 +37,14 @@ class Constant(NamedTuple):
 
 
 def weaker(*parts: Constant) -> Kind:
-    """Return what may be said of a number that is computed from these: one estimate makes an estimate."""
+    """Return the kind of a number computed from these: one estimate makes an estimate."""
     return "bound" if all(part.kind == "bound" for part in parts) else "estimate"
 
 
 class Box(NamedTuple):
-    r"""Bounds ``low`` and ``high`` (·,) of all parameters, the last ones included, that hold conv θ̄(S_ρ).
+    r"""Bounds ``low`` and ``high`` (·,) of all parameters, with the last ones, that contain conv θ̄(S_ρ).
 
-    Constants of parameters, C_φ, L_φ and L_p, are bounds on all of it: it is convex, too.
+    Constants of parameters, C_φ, L_φ and L_p, are bounds on the whole box: it is convex, too.
     """
 
     low: Array
@@ -70,9 +70,9 @@ class Constants:
     C_S : Constant
         Diameter of S_ρ.
     C_S_sample : Constant
-        What C_S means in L_e: the largest diameter of conv S(·, y_i).
+        The meaning of C_S in L_e: the largest diameter of conv S(·, y_i).
     C_S_residual : Constant
-        What C_S means in L_V: the largest :math:`\|s - \bar s(\bar\theta(s))\|` on S_ρ.
+        The meaning of C_S in L_V: the largest :math:`\|s - \bar s(\bar\theta(s))\|` on S_ρ.
     C_Z : Constant
         Largest :math:`\sum_z \|S(z, y_i)\|`.
     C_phi, L_phi : Constant
@@ -82,7 +82,7 @@ class Constants:
     L_theta, L_B : Constant
         Lipschitz constants of θ̄(s) and of B(s) on S_ρ.
     upsilon_min, upsilon_max : Constant
-        Smallest and largest eigenvalue of B(s) on S_ρ. Of pLSA the smallest is that on
+        Smallest and largest eigenvalue of B(s) on S_ρ. For pLSA the smallest is that on
         :math:`\{\sum_k x_{dk} = 0, \sum_v x_{kv} = \sum_d x_{dk}\}`; it is zero on the rest.
     L_e : Constant
         :math:`C_\phi C_Z L_p + C_S L_\phi`, Lemma lips_theta.
@@ -112,7 +112,7 @@ class Constants:
 
     @classmethod
     def composed(cls, **found: Any) -> Constants:
-        """Return the constants with L_e, L_s and L_V composed from the others, as the lemmas do."""
+        """Return the constants with L_e, L_s and L_V composed from the others, as in the lemmas."""
         C_Z, L_p, L_phi, C_phi = (found[name] for name in ("C_Z", "L_p", "L_phi", "C_phi"))
         upsilon, L_B, sample, residual = (
             found[name] for name in ("upsilon_max", "L_B", "C_S_sample", "C_S_residual")
@@ -147,9 +147,9 @@ class Constants:
 def constants(model: Model, data: Any) -> Constants:
     r"""Return a proven bound for each of the paper's constants, on S_ρ and conv θ̄(S_ρ).
 
-    S_0 is the set of all means of :math:`s_i \in \mathrm{conv}\, S(\cdot, y_i)`, and S_ρ what lies in its
-    affine hull, at most ρ away from it in max-norm; ρ is :func:`swiftem.theory.radius`. Norms are Euclidean
-    and spectral. How each is proven stands in ``how`` and, at length, in the functions of
+    S_0 is the set of all means of :math:`s_i \in \mathrm{conv}\, S(\cdot, y_i)`, and S_ρ the points of its
+    affine hull that are at most ρ away from it in max-norm; ρ is :func:`swiftem.theory.radius`. Norms are
+    Euclidean and spectral. The proofs are summarised in ``how`` and given in the functions of
     :mod:`swiftem.theory.mixture_bounds` and :mod:`swiftem.theory.plsa_bounds`. For how much smaller they
     could be see :func:`swiftem.theory.estimate_constants`.
 
@@ -181,7 +181,7 @@ def constants(model: Model, data: Any) -> Constants:
 
 
 def check_unweighted(source: Source) -> None:
-    """Refuse weights other than one: the theorems speak of samples that are drawn uniformly."""
+    """Raise ValueError for weights other than one: the theorems are about uniformly drawn samples."""
     if any((batch.weight != 1.0).any() for batch in source.blocks(4096)):
         raise ValueError(
             "data must have no weights and whole counts for the constants of the theorems, got weights other "

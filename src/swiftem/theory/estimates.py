@@ -1,4 +1,4 @@
-"""The constants as they are seen at sampled points: what the bounds could at best be."""
+"""The constants observed at sampled points: lower limits of the bounds."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from swiftem.theory.sets import radius, sample_S_rho
 __all__ = ["Smoothness", "directions", "estimate_constants", "estimate_smoothness"]
 
 NEAR = 1e-4
-"""Length of the way from a point to its neighbour, as a share of that to another point of the set."""
+"""Distance from a point to its neighbour, as a share of that to another point of the set."""
 MOST_SAMPLES = 500
-"""Of so many samples at most each one's own statistics are looked at."""
+"""Maximum number of samples whose own statistics are evaluated."""
 
 
 class Largest:
-    """The largest value seen of each name.
+    """The largest observed value of each name.
 
     >>> seen = Largest()
     >>> seen.see("C_S", 1.0)
@@ -40,16 +40,16 @@ class Largest:
         self.values: dict[str, float] = {}
 
     def see(self, name: str, value: SupportsFloat) -> None:
-        """Keep ``value`` where it is larger than what was seen before."""
+        """Store ``value`` if it is larger than all before."""
         self.values[name] = max(self.values.get(name, -np.inf), float(value))
 
 
 def _looks(
     model: Model, data: Any, n_points: int, rng: np.random.Generator | None
 ) -> tuple[Family, Source, Batch, Iterator[tuple[Array, Array]]]:
-    """Return family, source, up to 500 samples at even distances, and pairs of points of S_ρ, checked.
+    """Return family, source, up to 500 evenly spaced samples, and pairs of points of S_ρ, validated.
 
-    They are always the same ones where ``rng`` is None.
+    They are always the same if ``rng`` is None.
     """
     check_int("n_points", n_points, minimum=1)
     rho = radius(model)
@@ -88,24 +88,25 @@ def directions(family: Family) -> Array:
 def estimate_constants(
     model: Model, data: Any, *, n_points: int = 200, rng: np.random.Generator | None = None
 ) -> Constants:
-    r"""Return each of the paper's constants as it is seen at sampled points of S_ρ, labelled an estimate.
+    r"""Return each of the paper's constants as observed at sampled points of S_ρ, labelled an estimate.
 
-    Those of H1 to H5 are the largest (υ_min: smallest) value seen, or quotient of a change and the distance
-    of the two near points that it was seen between. The true one may be larger: what is computed from these
-    numbers is an estimate, not a bound. L_e, L_s and L_V are composed from them as the lemmas do; for what
-    is seen of these themselves, which is far less, see :func:`swiftem.theory.estimate_smoothness`. C_Z and
-    C_S of a sample are exact and those of :func:`swiftem.theory.constants`.
+    Those of H1 to H5 are the largest (υ_min: smallest) observed value, or quotient of a change and the
+    distance of two near points. The true one may be larger: numbers computed from these are estimates, not
+    bounds. L_e, L_s and L_V are composed from them as in the lemmas; their own observed values, which are far
+    smaller, are in :func:`swiftem.theory.estimate_smoothness`. C_Z and C_S of a sample are exact and those
+    of :func:`swiftem.theory.constants`.
 
     Parameters
     ----------
     model : GaussianMixtureModel with unit variances, or PLSAModel
         The model, with a penalty.
     data
-        As in :func:`swiftem.theory.constants`. Of pLSA matrices of K(D + V) columns are made: small ones.
+        As in :func:`swiftem.theory.constants`. For pLSA matrices of K(D + V) columns are made: use small
+        data.
     n_points : int
-        Points of S_ρ, each with one near it.
+        Number of points of S_ρ, each with a neighbour.
     rng : numpy.random.Generator, optional
-        Where the points come from; by default always the same.
+        Generator of the points; by default they are always the same.
 
     Examples
     --------
@@ -135,7 +136,7 @@ def estimate_constants(
 def _look(
     family: Family, source: Source, batch: Batch, basis: Array, seen: Largest, s: Array, other: Array
 ) -> None:
-    """See all constants between s and a point near it, on the way to another of the set."""
+    """Evaluate all constants between s and a neighbour, in the direction of another point of the set."""
     near = s + NEAR * (other - s)
     way = float(np.linalg.norm(near - s))
     if way == 0.0:
@@ -157,7 +158,7 @@ def _look(
 
 
 class Smoothness(NamedTuple):
-    """L_e of Lemma lips_theta, L_s and L_V of Lemma smooth: the smallest that what was seen allows."""
+    """L_e of Lemma lips_theta, L_s and L_V of Lemma smooth: the smallest that the observations allow."""
 
     L_e: Constant
     L_s: Constant
@@ -167,10 +168,10 @@ class Smoothness(NamedTuple):
 def estimate_smoothness(
     model: Model, data: Any, *, n_points: int = 200, rng: np.random.Generator | None = None
 ) -> Smoothness:
-    r"""Return how much gradients and statistics change between near points of S_ρ, at most, as seen.
+    r"""Return the largest observed change of gradients and statistics between near points of S_ρ.
 
-    The lemmas bound each by a product of worst cases that do not occur together; what is seen tells how much
-    is lost by that. With ``dataclasses.replace(constants, **smoothness._asdict())`` the theorems take them.
+    The lemmas bound each by a product of worst cases that do not occur together; these values show how much
+    is lost by that. With ``dataclasses.replace(constants, **smoothness._asdict())`` the theorems use them.
 
     Parameters
     ----------
@@ -197,7 +198,7 @@ def estimate_smoothness(
 def _look_smoothness(
     family: Family, source: Source, batch: Batch, seen: Largest, s: Array, other: Array
 ) -> None:
-    """See the changes between s and a point near it, on the way to another of the set."""
+    """Evaluate the changes between s and a neighbour, in the direction of another point of the set."""
     near = s + NEAR * (other - s)
     way = float(np.linalg.norm(near - s))
     if way == 0.0:
@@ -211,7 +212,7 @@ def _look_smoothness(
     gradient, gradient_near = (
         family.times_B(x, x - full_pass(family, source, at).s) for x, at in ((s, theta), (near, theta_near))
     )
-    # The gradient of e_i, whose sign in the paper (line 509) is the other one.
+    # The gradient of e_i, which has the opposite sign in the paper (line 509).
     gap = (each - each_far) @ family.jacobian_phi(theta)
     gap_near = (each_near - each_far) @ family.jacobian_phi(theta_near)
     seen.see("L_e", np.linalg.norm(gap_near - gap, axis=1).max() / moved)

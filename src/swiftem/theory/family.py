@@ -1,4 +1,4 @@
-"""The family of a model in the paper's coordinates, and one streamed pass over its data."""
+"""A model as a family in the paper's coordinates, and one pass over its data."""
 
 from __future__ import annotations
 
@@ -21,8 +21,9 @@ __all__ = ["Family", "Pass", "family_of", "full_pass"]
 Family = MixtureFamily | PLSAFamily
 r"""A model as equation (exp): :math:`\log f = \log h + \langle S, \phi(\theta)\rangle - \psi(\theta)`.
 
-Statistics have q coordinates and parameters p, as in the paper, where what the others determine is left out:
-the last weight, for example. ``vector`` and ``from_vector`` go from the library's θ to p numbers and back.
+Statistics have q coordinates and parameters p, as in the paper, which omits those that are determined by
+the others: the last weight, for example. ``vector`` and ``from_vector`` convert the library's θ to p numbers
+and back.
 """
 
 
@@ -59,7 +60,7 @@ class Pass(NamedTuple):
 def full_pass(family: Family, source: Source, theta: Theta) -> Pass:
     r"""Return :math:`\bar s(\theta)`, equation (definition-overline-bss), and (em_motivate), in one pass.
 
-    Each sample is read once, a block at a time: a source that can only be read in order will do.
+    Each sample is read once, in blocks: a source that can only be read in order is enough.
     """
     s: Array | None = None
     loss = 0.0

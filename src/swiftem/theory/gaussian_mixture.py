@@ -20,16 +20,16 @@ class MixtureFamily:
     Coordinates of statistics are :math:`s = (s^1_1, ..., s^1_{M-1}, s^2_1, ..., s^2_{M-1}, s^3)`: mean
     responsibilities, mean responsibility times observation, and the mean observation; q = 2M − 1 for numbers,
     (M − 1)(1 + d) + d in dimension d. Those of parameters are
-    :math:`(\omega_1, ..., \omega_{M-1}, \mu_1, ..., \mu_M)`, or the means alone where weights are known.
+    :math:`(\omega_1, ..., \omega_{M-1}, \mu_1, ..., \mu_M)`, or the means alone if weights are known.
 
     All formulas follow from those of all M components, which do not mix: their statistics are E·s plus a
-    constant, where E fills in :math:`s^1_M = 1 - \sum s^1_m` and :math:`s^2_M = s^3 - \sum s^2_m`. Runs have
-    all M; there B is singular, and its eigenvalues would mean nothing.
+    constant, where E adds :math:`s^1_M = 1 - \sum s^1_m` and :math:`s^2_M = s^3 - \sum s^2_m`. Runs have all
+    M; there B is singular, and its eigenvalues would be meaningless.
 
     Parameters
     ----------
     bound : BoundGaussianMixture
-        The model, for its data.
+        The model bound to its data.
 
     Examples
     --------
@@ -71,7 +71,7 @@ class MixtureFamily:
             if abs(given[: self.M].sum() - 1.0) > SIMPLEX_TOLERANCE:
                 raise ValueError(
                     f"s must have weights that sum to 1, got a sum of {given[: self.M].sum():.9g}: "
-                    "the paper's coordinates leave out the last."
+                    "the paper's coordinates omit the last."
                 )
             by_component = given[self.M :].reshape(self.M, self.d)
             given = np.concatenate([given[: self.M - 1], by_component[:-1].ravel(), by_component.sum(axis=0)])
@@ -83,7 +83,7 @@ class MixtureFamily:
         smallest = self.parts(given)[0].min()
         if smallest + self.delta <= 0 or (self.known is None and smallest + self.epsilon <= 0):
             raise ValueError(
-                f"s must lie where the M-step exists, all weights above −min(ε, δ), got {smallest:g}."
+                f"s must lie in the domain of the M-step, all weights above −min(ε, δ), got {smallest:g}."
             )
         return given
 
@@ -99,7 +99,7 @@ class MixtureFamily:
         return full
 
     def every_change(self, change: Array) -> Array:
-        """Return E·change, shape (M + M·d,): the last component's is minus what the others sum to."""
+        """Return E·change, shape (M + M·d,): the last component's is minus the sum of the others."""
         return self.E @ change
 
     def theta(self, s: Array) -> Theta:
@@ -126,7 +126,7 @@ class MixtureFamily:
             return np.asarray(self.E.T @ np.concatenate([first, theta.means.ravel()]))
 
     def psi(self, theta: GaussianMixtureTheta) -> float:
-        """Return ψ(θ) = −log ω_M + ‖μ_M‖² / 2, which stands before (cexp)."""
+        """Return ψ(θ) = −log ω_M + ‖μ_M‖² / 2, before equation (cexp)."""
         return float(-np.log(theta.weights[-1]) + 0.5 * (theta.means[-1] ** 2).sum())
 
     def log_h(self, batch: Batch) -> Array:
@@ -172,8 +172,8 @@ class MixtureFamily:
         r"""Return B(s)·h in closed form.
 
         :math:`h^\top B h = \sum_{m=1}^{M} (h^1_m)^2 / (s^1_m + \epsilon) + \|h^2_m - \mu_m h^1_m\|^2 /
-        (s^1_m + \delta)`, where :math:`h_M` is minus what the others sum to. Known weights lack the first
-        part: B then has rank M·d.
+        (s^1_m + \delta)`, where :math:`h_M` is minus the sum of the others. With known weights the first part
+        is missing: B then has rank M·d.
         """
         s1, s2 = self.parts(s)
         mu = s2 / (s1 + self.delta)[:, None]
@@ -188,7 +188,7 @@ class MixtureFamily:
     def B(self, s: Array) -> Array:
         """Return B(s), shape (q, q)."""
         matrix = np.stack([self.times_B(s, unit) for unit in np.eye(self.q)], axis=1)
-        return 0.5 * (matrix + matrix.T)  # symmetric to the last bit, as eigenvalues want it
+        return 0.5 * (matrix + matrix.T)  # exactly symmetric, for the eigenvalues
 
     def statistics(self, batch: Batch, rows: Array, weight: Array) -> Array:
         """Return the weighted sum of (condexp_gmm), shape (q,): s² stops at M − 1, then comes s³."""

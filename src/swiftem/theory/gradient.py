@@ -15,7 +15,7 @@ from swiftem.theory.family import family_of, full_pass
 __all__ = ["B", "Stationarity", "V", "gradient_V", "gradient_objective", "residual", "stationarity"]
 
 LARGEST = 10_000
-"""Rows of the largest matrix B(s) that is made: 800 megabytes."""
+"""Rows of the largest matrix B(s) that is formed: 800 megabytes."""
 
 
 def V(model: Model, data: Any, s: ArrayLike, *, sample_weight: ArrayLike | None = None) -> float:
@@ -28,9 +28,9 @@ def V(model: Model, data: Any, s: ArrayLike, *, sample_weight: ArrayLike | None 
     data, sample_weight
         As in :func:`swiftem.run`.
     s : array-like, shape (q,)
-        Statistics in the paper's coordinates: (s¹_1, ..., s¹_(M−1), s²_1, ..., s²_(M−1), s³) of the mixture,
-        2M − 1 numbers for data (n,); documents by topics, then topics by words, K(D + V) numbers, of pLSA.
-        Those of a run, ``result.s``, will do: with the mixture they have one number more.
+        Statistics in the paper's coordinates. For the mixture: (s¹_1, ..., s¹_(M−1), s²_1, ..., s²_(M−1),
+        s³), 2M − 1 numbers for data (n,). For pLSA: documents by topics, then topics by words, K(D + V)
+        numbers. Those of a run, ``result.s``, are also allowed: for the mixture they have one number more.
 
     Examples
     --------
@@ -56,9 +56,9 @@ def residual(model: Model, data: Any, s: ArrayLike, *, sample_weight: ArrayLike 
 
 
 def gradient_V(model: Model, data: Any, s: ArrayLike, *, sample_weight: ArrayLike | None = None) -> Array:
-    r"""Return :math:`\nabla V(s) = \mathrm B(s)\,(s - \bar s(\bar\theta(s)))`, shape (q,), as (grd_v) has it.
+    r"""Return :math:`\nabla V(s) = \mathrm B(s)\,(s - \bar s(\bar\theta(s)))`, shape (q,), equation (grd_v).
 
-    Arguments are those of :func:`V`. B(s) is applied, not formed: the cost is that of one pass.
+    Arguments are those of :func:`V`. B(s) is applied, not formed: the cost is one pass.
 
     Examples
     --------
@@ -78,8 +78,8 @@ def gradient_V(model: Model, data: Any, s: ArrayLike, *, sample_weight: ArrayLik
 def B(model: Model, data: Any, s: ArrayLike) -> Array:
     r"""Return :math:`\mathrm B(s)`, equation (Bss), shape (q, q), in closed form.
 
-    Arguments are those of :func:`V`; of the data only their shape counts.
-    With known weights the mixture's has rank M; pLSA's has D + K eigenvalues zero.
+    Arguments are those of :func:`V`; only the shape of the data matters. With known weights the mixture's B
+    has rank M; pLSA's has D + K zero eigenvalues.
 
     Examples
     --------
@@ -93,7 +93,7 @@ def B(model: Model, data: Any, s: ArrayLike) -> Array:
     if family.q > LARGEST:
         raise ValueError(
             f"data must give at most {LARGEST:,} statistics for B(s) as a matrix, got {family.q:,}: "
-            "gradient_V and stationarity do without it."
+            "gradient_V and stationarity do not need it."
         )
     return family.B(family.coordinates(s))
 
@@ -104,15 +104,15 @@ def gradient_objective(
     r"""Return :math:`\nabla_\theta \overline{\mathcal L}(\theta)`, shape (p,), by Fisher's identity (fisher).
 
     It is :math:`\nabla(\mathrm{Pen} + \psi)(\theta) - J_\phi(\theta)^\top \bar s(\theta)`, in the paper's
-    coordinates of θ: (ω_1, ..., ω_(M−1), μ_1, ..., μ_M) of the mixture, each distribution without its last
-    probability of pLSA.
+    coordinates of θ. For the mixture: (ω_1, ..., ω_(M−1), μ_1, ..., μ_M). For pLSA: each distribution without
+    its last probability.
 
     Parameters
     ----------
     model, data, sample_weight
         As in :func:`V`.
     theta : NamedTuple
-        Parameters, as ``model.theta`` makes them.
+        Parameters, from ``model.theta``.
     """
     family, source = family_of(model, data, sample_weight)
     theta = family.bound.check_theta(theta, "theta")
@@ -123,14 +123,14 @@ def gradient_objective(
 
 
 class Stationarity(NamedTuple):
-    r"""Distances from a stationary point; all are zero where one more E-step changes nothing.
+    r"""Distances from a stationary point; all are zero if one more E-step changes nothing.
 
     Attributes
     ----------
     residual : float
         :math:`\|s - \bar s(\bar\theta(s))\|^2`, in the paper's coordinates.
     gradient : float
-        :math:`\|\nabla V(s)\|^2`, what Theorem 2 bounds.
+        :math:`\|\nabla V(s)\|^2`, bounded by Theorem 2.
     certificate : float
         The relative residual without a unit that the estimators report as ``stationarity_``.
     objective : float
@@ -146,12 +146,12 @@ class Stationarity(NamedTuple):
 def stationarity(
     model: Model, data: Any, s: ArrayLike, *, sample_weight: ArrayLike | None = None
 ) -> Stationarity:
-    r"""Return how far statistics are from a stationary point, by one pass over the data.
+    r"""Return the distances of statistics from a stationary point, by one pass over the data.
 
     Parameters
     ----------
     model, data, s, sample_weight
-        As in :func:`V`; a source that can only be read in order will do.
+        As in :func:`V`; a source that can only be read in order is enough.
 
     Examples
     --------

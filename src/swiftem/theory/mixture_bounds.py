@@ -15,14 +15,14 @@ from swiftem.theory.polygon import Polygon
 __all__ = ["Cells", "component_cells", "mixture_bounds"]
 
 CELLS = 2048
-"""Into how many parts the range of a weight is cut. More make the bounds a little smaller."""
+"""Number of parts of the range of a weight. More parts make the bounds slightly smaller."""
 
 
 class Cells(NamedTuple):
-    r"""Where one component's statistics can be on S_ρ, cut by its weight into cells; arrays (CELLS,).
+    r"""The possible statistics of one component on S_ρ, divided into cells by its weight; arrays (CELLS,).
 
-    Bounds are of what is monotone in weight and mean, cell by cell: the corner of an empty component with a
-    far mean, which does not exist, is not in them.
+    Bounds use monotonicity in weight and mean, cell by cell: this excludes the corner of an empty component
+    with a far mean, which does not exist.
 
     Attributes
     ----------
@@ -31,9 +31,9 @@ class Cells(NamedTuple):
     c, c_high : ndarray
         Smallest and largest :math:`s^1_m + \delta`.
     mu : ndarray
-        Largest :math:`|\mu_m|`, or more.
+        Upper bound of :math:`|\mu_m|`.
     mu_range : tuple of float
-        Between which all μ_m lie.
+        Range of all μ_m.
     """
 
     a: Array
@@ -45,11 +45,11 @@ class Cells(NamedTuple):
 
 
 def component_cells(y: Array, rho: float, delta: float, epsilon: float) -> Cells:
-    r"""Return where :math:`(s^1_m, s^2_m)` of a component can be on S_ρ.
+    r"""Return the possible :math:`(s^1_m, s^2_m)` of a component on S_ρ.
 
     On S_0 the pair is a point of a polygon, :class:`swiftem.theory.polygon.Polygon`, whatever M is; on S_ρ it
-    is at most ρ away from it in each coordinate. In a cell of weights σ to σ' the second is then at most what
-    the polygon has between σ − ρ and σ' + ρ, plus ρ; and :math:`\mu_m = s^2_m / (s^1_m + \delta)`.
+    is at most ρ away from it in each coordinate. In a cell of weights σ to σ' the second is then at most the
+    polygon's maximum between σ − ρ and σ' + ρ, plus ρ; and :math:`\mu_m = s^2_m / (s^1_m + \delta)`.
     """
     polygon = Polygon(y)
     edge = np.linspace(-rho, 1.0 + rho, CELLS + 1)
@@ -72,12 +72,12 @@ def _eigenvalues(a: Array, c: Array, mu: Array, known: bool) -> tuple[Array, Arr
 
 
 def mixture_bounds(family: MixtureFamily, source: Source, rho: float) -> Constants:
-    r"""Return the bounds, each proven as follows.
+    r"""Return the bounds, with these proofs.
 
-    Write E for the matrix that fills in the last component: the statistics of component m are the m-th pair
-    of E·s (plus a constant). Since :math:`x^\top B(s) x = \sum_m x_m^\top B_m x_m` with pairs x_m of E·x and
+    Write E for the matrix that adds the last component: the statistics of component m are the m-th pair of
+    E·s (plus a constant). Since :math:`x^\top B(s) x = \sum_m x_m^\top B_m x_m` with pairs x_m of E·x and
     :math:`B_m = [[1/a + \mu_m^2/c, -\mu_m/c], [-\mu_m/c, 1/c]]`, :math:`a = s^1_m + \epsilon`,
-    :math:`c = s^1_m + \delta`, everything about B comes down to 2 × 2 matrices on :class:`Cells`.
+    :math:`c = s^1_m + \delta`, everything about B reduces to 2 × 2 matrices on :class:`Cells`.
 
     - **υ_max**: :math:`\|E\|^2` times the largest eigenvalue of any B_m. It grows with the size of μ, 1/a
       and 1/c: in a cell it is at most that at the cell's smallest a and c and largest μ.
@@ -92,7 +92,7 @@ def mixture_bounds(family: MixtureFamily, source: Source, rho: float) -> Constan
       :math:`\dot\mu_m = (\dot s^2_m - \mu_m \dot s^1_m)/c`, at most :math:`\sqrt{1+\mu^2}/c` times the pair.
       The squares of the pairs of a unit x sum to at most M, s³ unchanged; for M = 2 both pairs are equally
       long and their weights sum to 1, so the cells of the second are those of the first, in reverse.
-    - **C_φ**: the norm of a matrix is at most that of the matrix of bounds of its entries' sizes.
+    - **C_φ**: the norm of a matrix is at most that of the matrix of bounds on its entries' absolute values.
     - **L_φ**: the derivative of J_φ along (h, k), weights and means, is a row of blocks: the first of norm at
       most :math:`(1 + (M-1)^{3/2})\|h\|/\omega_{\min}^2`, or
       :math:`(\omega_{\min}^{-2} - \omega_{\max}^{-2})|h|` for M = 2, the second at most
@@ -102,7 +102,7 @@ def mixture_bounds(family: MixtureFamily, source: Source, rho: float) -> Constan
     - **C_Z**: exact. **C_S**: the diameter of a mean of sets is at most the mean of their diameters;
       to a point of S_ρ, which is within :math:`\rho\sqrt{2(M-1)}` of S_0, that much is added.
 
-    Means over conv θ̄(S_ρ) are bounded on the box that holds it: weights at least
+    Means over conv θ̄(S_ρ) are bounded on the box that contains it: weights at least
     :math:`(\epsilon - \rho)/(1 + M\epsilon)`, means in ``mu_range``.
     """
     if family.d != 1:
@@ -169,7 +169,7 @@ def mixture_bounds(family: MixtureFamily, source: Source, rho: float) -> Constan
 
 
 def _jacobian_bound(M: int, w_low: float, w_high: float, mu: float, known: bool) -> Array:
-    """Return bounds (2M − 1, p) of the sizes of the entries of J_φ, equation (jacob), on the box."""
+    """Return bounds (2M − 1, p) on the absolute values of the entries of J_φ, (jacob), on the box."""
     others = M - 1
     one, zero = np.ones((others, 1)), np.zeros((others, others))
     both = 1.0 / w_low + (1.0 / w_high if M == 2 else 1.0 / w_low)

@@ -21,10 +21,10 @@ class PLSAFamily:
     Statistics are those of the library: documents by topics, then topics by words. Parameters are
     p = (K − 1)D + (V − 1)K numbers: each distribution without its last probability.
 
-    The M-step here is equation (mstep_plsa) as it stands, where s + α' and s + β' are positive. It is the
-    model's own where no entry is negative; the model reads negative ones as zero, which has no derivative.
+    The M-step here is equation (mstep_plsa), if s + α' and s + β' are positive. It is the model's own if no
+    entry is negative; the model reads negative ones as zero, which is not differentiable.
 
-    ``bound`` is the model, for its data.
+    ``bound`` is the model bound to its data.
 
     Examples
     --------
@@ -54,7 +54,7 @@ class PLSAFamily:
         ):
             if not (part + strength > 0).all():
                 raise ValueError(
-                    f"s must lie where the M-step exists, s + {name} > 0 in all entries, got {part.min():g} "
+                    f"s must lie in the domain of the M-step, s + {name} > 0 everywhere, got {part.min():g} "
                     f"with {name} = {strength:g}."
                 )
         return given
@@ -64,7 +64,7 @@ class PLSAFamily:
         return s.copy()
 
     def every_change(self, change: Array) -> Array:
-        """Return it as it is: no coordinate is left out."""
+        """Return it unchanged: no coordinate is omitted."""
         return change
 
     def regularised(self, s: Array) -> tuple[Array, Array]:
@@ -106,7 +106,7 @@ class PLSAFamily:
         return np.zeros(len(batch.index))
 
     def _simplices(self, theta: PLSATheta) -> Iterator[tuple[slice, slice, Array]]:
-        """Yield each distribution with its places among the q and the p coordinates."""
+        """Yield each distribution with its indices among the q and the p coordinates."""
         row = column = 0
         for distribution in (*theta.doc_topic, *theta.topic_word):
             size = len(distribution)

@@ -12,10 +12,10 @@ __all__ = ["plsa_bounds"]
 
 
 def plsa_bounds(family: PLSAFamily, source: Source, rho: float) -> Constants:
-    r"""Return the bounds, each proven as follows.
+    r"""Return the bounds, with these proofs.
 
-    Write n_d and n_v for the shares of the tokens that are document d's and word v, a for s + α' or s + β',
-    N_d and M_k for the sums of a over a document and over a topic. On the affine hull of S_0,
+    Write n_d and n_v for the shares of the tokens of document d and word v, a for s + α' or s + β', N_d and
+    M_k for the sums of a over a document and over a topic. On the affine hull of S_0,
     :math:`\sum_k s_{dk} = n_d` and :math:`\sum_v s_{kv} = \sum_d s_{dk}`. So N_d is the constant
     :math:`n_d + K\alpha'`, and M_k lies between :math:`V\beta' - r` and :math:`1 + V\beta' + r` with
     :math:`r = \rho \min(D, V)`. All a are at least α' − ρ or β' − ρ, and at most
@@ -25,7 +25,7 @@ def plsa_bounds(family: PLSAFamily, source: Source, rho: float) -> Constants:
     - **υ_min**, on :math:`\{\sum_k x_{dk} = 0, \sum_v x_{kv} = \sum_d x_{dk}\}`: a document's block gives
       :math:`\sum_k x_{dk}^2/a_{dk}`, at least :math:`\|x_d\|^2 / A` with A the largest a. A topic's gives
       :math:`\sum_v u_v^2/a_{kv}` for :math:`u = x_k - (t_k/M_k) a_k`, :math:`t_k = \sum_v x_{kv}`, since B
-      removes what is parallel to a. As :math:`\|a_k\| \le M_k` and
+      removes the part parallel to a. As :math:`\|a_k\| \le M_k` and
       :math:`\sum_k t_k^2 \le D \sum_d \|x_d\|^2`, with p and w for the lengths of all x_d and all u together,
       :math:`\|x\|^2 \le p^2 + (w + \sqrt D p)^2`: the smallest quotient of two quadratic forms in (p, w).
     - **L_B**: :math:`1/a` changes by :math:`1/a^2`; :math:`11^\top / M_k`, of norm V/M_k, by
@@ -34,8 +34,8 @@ def plsa_bounds(family: PLSAFamily, source: Source, rho: float) -> Constants:
       :math:`\dot\theta_k = (I - \theta_k 1^\top) \dot s_k / M_k`, of norm at most :math:`\sqrt V / M_k`.
     - **C_φ**: a block of J_φ squared is at most :math:`K / \theta_{\min}^2`, or V in place of K. **L_φ**: its
       derivative along h has norm at most :math:`\sqrt{1 + (K-1)^2}\, \|h\| / \theta_{\min}^2`.
-    - **L_p**: as for the mixture, a quarter of the largest gradient of a difference of two logits: document's
-      and word's parts are those of simplices of K and, for two topics, of V probabilities.
+    - **L_p**: as for the mixture, a quarter of the largest gradient of a difference of two logits: the parts
+      of document and word are those of simplices of K and, for two topics, of V probabilities.
     - **C_Z** = K√2 and **C_S** of a token, 2, are exact; the others follow as for the mixture.
     """
     K, D, V, alpha, beta = family.K, family.D, family.V, family.alpha, family.beta
@@ -46,7 +46,7 @@ def plsa_bounds(family: PLSAFamily, source: Source, rho: float) -> Constants:
         documents += np.bincount(batch.y[:, 0], minlength=D) / source.n
         words += np.bincount(batch.y[:, 1], minlength=V) / source.n
     N = documents + K * alpha
-    moved = N[documents > 0]  # a document without tokens has the same statistics always
+    moved = N[documents > 0]  # the statistics of a document without tokens are constant
     slack = rho * min(D, V)
     M_low, M_high = V * beta - slack, 1.0 + V * beta + slack
 

@@ -11,7 +11,7 @@ from swiftem._typing import Array
 __all__ = ["AFFINE_TOLERANCE", "Polygon"]
 
 AFFINE_TOLERANCE = 1e-9
-"""What counts as rounding when statistics are asked to lie in the affine hull of S_0."""
+"""Rounding tolerance for statistics in the affine hull of S_0."""
 
 
 class Polygon:
@@ -43,12 +43,12 @@ class Polygon:
         self.bottom = float(self.share[np.argmin(self.lower)])
 
     def highest(self, low: Any, high: Any) -> Any:
-        """Return the largest second coordinate where the first lies between ``low`` and ``high``."""
+        """Return the largest second coordinate for a first one between ``low`` and ``high``."""
         low, high = np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0)
         return np.interp(np.clip(self.top, low, high), self.share, self.upper)
 
     def lowest(self, low: Any, high: Any) -> Any:
-        """Return the smallest second coordinate where the first lies between ``low`` and ``high``."""
+        """Return the smallest second coordinate for a first one between ``low`` and ``high``."""
         low, high = np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0)
         return np.interp(np.clip(self.bottom, low, high), self.share, self.lower)
 
@@ -58,12 +58,12 @@ class Polygon:
             return False
         if not -rho <= s[0] <= 1.0 + rho:
             return False
-        # The polygon's part in a strip is convex, so it has every height between its lowest and highest.
+        # The part of the polygon in a strip is convex, so it has every height between its lowest and highest.
         low, high = s[0] - rho, s[0] + rho
         return bool(self.lowest(low, high) - rho <= s[1] <= self.highest(low, high) + rho)
 
     def distance(self, s: Array) -> float:
-        """Return the distance in max-norm, by halving."""
+        """Return the distance in max-norm, by bisection."""
         if self.holds(s, 0.0):
             return 0.0
         far = 1.0

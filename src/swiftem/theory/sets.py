@@ -1,4 +1,4 @@
-"""The set on which the constants are taken: S_0, what data can give, and S_ρ, a little around it."""
+"""The sets of the constants: S_0, the possible statistics of the data, and S_ρ, a neighbourhood of it."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ def radius(model: Model) -> float:
 def sample_S0(family: Family, source: Source, rng: np.random.Generator) -> Array:
     r"""Return a point (q,) of :math:`S_0 = \{n^{-1} \sum_i s_i : s_i \in \mathrm{conv}\, S(\cdot, y_i)\}`.
 
-    Its posteriors are Dirichlet, from nearly uniform to nearly certain, or a rule that assigns each sample to
-    one component by a random linear score of its statistics, which is an extreme point of S_0.
+    Its posteriors are Dirichlet, from nearly uniform to nearly certain, or assign each sample to one
+    component by a random linear score of its statistics, which gives an extreme point of S_0.
     """
     batch = source.take(np.arange(source.n))
     columns = family.columns
@@ -79,10 +79,10 @@ def sample_S_rho(family: Family, source: Source, rho: float, rng: np.random.Gene
 
 
 def max_norm(family: Family, change: Array) -> float:
-    """Return the largest change of a statistic; of a mixture, of those of all M components.
+    """Return the largest change of a statistic; for a mixture, of those of all M components.
 
-    For M = 2 the last component's changes are minus the first's. For M > 2 they would be up to M − 1 times
-    as large as ρ were it left out, and the M-step would not exist on all of S_ρ.
+    For M = 2 the last component's changes are minus the first's. For M > 2, if it were omitted, its changes
+    could be up to M − 1 times as large as ρ, and the M-step would not exist on all of S_ρ.
     """
     return float(np.abs(family.every_change(change)).max())
 
@@ -90,9 +90,9 @@ def max_norm(family: Family, change: Array) -> float:
 def distance_to_S0(model: Model, data: Any, s: ArrayLike) -> float:
     r"""Return the distance in max-norm from s to S_0; infinite outside the affine hull of S_0.
 
-    s lies in :math:`S_\rho` where this is at most ρ, :func:`radius`. For two Gaussians S_0 is a polygon, and
-    the cost that of sorting; otherwise a linear program with n·M or (entries of the counts)·K variables is
-    solved, which is for small data.
+    s lies in :math:`S_\rho` if this is at most ρ, :func:`radius`. For two Gaussians S_0 is a polygon, and the
+    cost is that of sorting. Otherwise a linear program with n·M or (entries of the counts)·K variables is
+    solved, which is for small data only.
 
     Parameters
     ----------
@@ -122,7 +122,7 @@ def distance_to_S0(model: Model, data: Any, s: ArrayLike) -> float:
 
 
 def _by_linear_program(family: Family, source: Source, s: Array) -> float:
-    """Return the smallest η with posteriors whose mean statistics differ from s by η or less everywhere."""
+    """Return the smallest η such that posteriors exist whose mean statistics differ from s by at most η."""
     import scipy.sparse as sp
     from scipy.optimize import linprog
 

@@ -1,4 +1,4 @@
-"""The surrogate that incremental EM minimises: it majorises the loss, and touches it where it was made."""
+"""The surrogate that incremental EM minimises: it majorises the loss, with equality at θ'."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def surrogate(model: Model, data: Any, theta: Theta, rows: ArrayLike) -> Array:
     r"""Return :math:`Q_i(\theta; \theta')` of each sample, equation (definition-surrogate).
 
     In an exponential family it is :math:`\psi(\theta) - \langle \bar s_i(\theta'), \phi(\theta) \rangle -
-    \log h(y_i) + \sum_z p_i(z; \theta') \log p_i(z; \theta')`: θ' enters by its posterior alone.
+    \log h(y_i) + \sum_z p_i(z; \theta') \log p_i(z; \theta')`: it depends on θ' only through its posterior.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ def surrogate(model: Model, data: Any, theta: Theta, rows: ArrayLike) -> Array:
     >>> model = swiftem.models.GaussianMixtureModel(2)
     >>> theta = model.theta(means=[[1.0], [-1.0]])
     >>> half = np.full((2, 2), 0.5)
-    >>> theory.surrogate(model, [0.0, 2.0], theta, half).round(3)  # at 0 both are equally likely indeed
+    >>> theory.surrogate(model, [0.0, 2.0], theta, half).round(3)  # at 0 both are indeed equally likely
     array([1.419, 3.419])
     """
     family, source = family_of(model, data)

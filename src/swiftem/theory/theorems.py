@@ -23,11 +23,10 @@ __all__ = ["FastIncrementalTheorem", "IncrementalTheorem", "VarianceReducedTheor
 class IncrementalTheorem:
     r"""Theorem 1: :math:`E\|\nabla\overline{\mathcal L}(\theta^{(K)})\|^2 \le 2 n L_e E[\Delta] / K_{\max}`.
 
-    K is uniform on 1, ..., K_max and Δ is :math:`\overline{\mathcal L}(\theta^{(0)}) -
-    \overline{\mathcal L}(\theta^{(K_{\max}+1)})`; the paper prints both one iteration earlier, for which the
-    proof fails at k = 0. It holds for runs of one sample an iteration whose θ lie in the set of L_e together
-    with :math:`\theta + \nabla\overline{\mathcal L}(\theta) / L_e`, a point that the proof goes to: see
-    ``holds_at``.
+    K is uniform on 1, ..., K_max and Δ is :math:`\overline{\mathcal L}(\theta^{(0)}) - \overline{\mathcal
+    L}(\theta^{(K_{\max}+1)})`; the paper has both one iteration earlier, for which the proof fails at k = 0.
+    It holds for runs with one sample per iteration whose θ lie in the set of L_e together with :math:`\theta
+    + \nabla\overline{\mathcal L}(\theta) / L_e`, a point used in the proof: see ``holds_at``.
 
     Parameters
     ----------
@@ -52,11 +51,11 @@ class IncrementalTheorem:
         return f"IncrementalTheorem(L_e = {self.constants.L_e.value:.3g}, {self.constants.L_e.kind})"
 
     def method(self) -> IncrementalEM:
-        """Return the method: its step is 1, always."""
+        """Return the method: its step is always 1."""
         return IncrementalEM()
 
     def termination(self, n_iter: int) -> RandomTermination:
-        """Return K, uniform on 1, ..., ``n_iter``, to be given to :func:`swiftem.run`."""
+        """Return K, uniform on 1, ..., ``n_iter``, for :func:`swiftem.run`."""
         return RandomTermination(n_iter, earliest=1)
 
     def right_hand_side(self, *, n_iter: int, decrease: float) -> Constant:
@@ -77,7 +76,7 @@ class IncrementalTheorem:
     def holds_at(self, model: Model, data: Any, theta: Theta) -> bool:
         r"""Tell whether θ and :math:`\theta + \nabla\overline{\mathcal L}(\theta)/L_e` lie in the set of L_e.
 
-        The paper's proof takes this for granted; the set is the box of the constants.
+        The paper's proof assumes this; the set is the box of the constants.
         """
         if not self.constants.box.holds(theta):
             return False
@@ -89,7 +88,7 @@ class IncrementalTheorem:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class _Theorem2:
-    """What the two parts share: the premise υ_min > 0, K, and one sample an iteration."""
+    """The common part of both theorems: the premise υ_min > 0, K, and one sample per iteration."""
 
     constants: Constants
 
@@ -109,7 +108,7 @@ class _Theorem2:
         return weaker(found.L_v, found.upsilon_min, found.upsilon_max)
 
     def termination(self, n_iter: int) -> RandomTermination:
-        """Return K, uniform on 0, ..., ``n_iter`` − 1, to be given to :func:`swiftem.run`."""
+        """Return K, uniform on 0, ..., ``n_iter`` − 1, for :func:`swiftem.run`."""
         return RandomTermination(n_iter)
 
     @property
@@ -147,7 +146,7 @@ class VarianceReducedTheorem(_Theorem2):
     Parameters
     ----------
     constants : Constants
-        Bounds or estimates, for the data that will be fitted.
+        Bounds or estimates, for the data to fit.
 
     Examples
     --------
@@ -166,7 +165,7 @@ class VarianceReducedTheorem(_Theorem2):
         """Return μ."""
         square = (e - 1.0) * self.constants.upsilon_min.value**2
         linear = 1.0 + square
-        # The root written without a difference of nearly equal numbers.
+        # The root in a form without a difference of nearly equal numbers.
         return 1.0 / (linear + sqrt(linear**2 + 4.0 * square))
 
     @property

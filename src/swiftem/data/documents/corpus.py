@@ -1,4 +1,4 @@
-"""A collection of documents that says where each came from."""
+"""A collection of documents, with the origin of each."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ __all__ = ["Corpus", "CorpusPackage"]
 
 
 class CorpusPackage(NamedTuple):
-    """A package that documents were read from.
+    """A package whose documents were read.
 
     Attributes
     ----------
     version : str
         Its version; Python's for the standard library.
     n_documents : int
-        How many documents it contributed, before any :meth:`Corpus.sample`.
+        Number of its documents, before any :meth:`Corpus.sample`.
     """
 
     version: str
@@ -30,16 +30,16 @@ class CorpusPackage(NamedTuple):
 
 @dataclass(frozen=True)
 class Corpus:
-    """Documents, and what they are.
+    """Documents with their names and packages.
 
     Attributes
     ----------
     documents : tuple of str, length D
         The texts.
     names : tuple of str, length D
-        What each is the docstring of, such as ``"json.decoder.JSONDecoder"``: where the source defines it.
+        The object of each docstring, such as ``"json.decoder.JSONDecoder"``: where the source defines it.
     packages : dict of str to CorpusPackage
-        Name of each package to its version and the number of its documents.
+        Version and number of documents of each package, by name.
 
     Examples
     --------
@@ -65,7 +65,7 @@ class Corpus:
         return len(self.documents)
 
     def __repr__(self) -> str:
-        # The default one would print every text.
+        # The default representation would print every text.
         versions = ", ".join(f"{name} {package.version}" for name, package in self.packages.items())
         return f"Corpus of {len(self):,} documents" + (f" from {versions}" if versions else "")
 
@@ -75,7 +75,7 @@ class Corpus:
         Parameters
         ----------
         n_documents : int
-            At least 1, and at most as many as there are.
+            At least 1, and at most the number of documents.
         """
         if check_int("n_documents", n_documents, minimum=1) > len(self):
             raise ValueError(
@@ -89,9 +89,9 @@ class Corpus:
         )
 
     def write_contents(self, path: str | os.PathLike[str]) -> Path:
-        """Write the list of what is in the corpus, not the texts, as CSV; return the file.
+        """Write the list of documents, without the texts, as CSV; return the file.
 
-        The columns are ``document`` (its number, from 0), ``package``, ``version``, ``name`` and
+        The columns are ``document`` (its index, from 0), ``package``, ``version``, ``name`` and
         ``characters``.
 
         >>> import pathlib, tempfile
@@ -114,6 +114,6 @@ class Corpus:
         return file
 
     def _package_of(self, name: str) -> str:
-        """Return the package that ``name`` is from: those of the standard library do not begin with it."""
+        """Return the package of ``name``: names of the standard library do not begin with it."""
         top = name.partition(".")[0]
         return next((package for package in (top, "stdlib") if package in self.packages), "")

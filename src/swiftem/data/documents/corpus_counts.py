@@ -1,4 +1,4 @@
-"""Texts as they are read, and word counts of a corpus with what is needed to show them to people."""
+"""Texts, and word counts of a corpus with the names of documents and words."""
 
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ if TYPE_CHECKING:
 __all__ = ["CorpusCounts", "Texts", "beginning", "check_tokens", "counted_documents"]
 
 SHOWN = 200
-"""Characters that are kept of a document's text."""
+"""Maximum number of characters of a document's text that are kept."""
 MOST_TOKENS = 2.0**53
-"""Beyond this, numbers of tokens are no longer exact in float64."""
+"""Larger numbers of tokens are not exact in float64."""
 
 
 @dataclass(frozen=True)
 class CorpusCounts:
-    """How often each word is in each document, and what documents and words are called.
+    """Counts of words in documents, with the names of both.
 
     Attributes
     ----------
     counts : scipy.sparse.csr_array of int or float, shape (D, V)
         A row per document; every one has at least one word.
     words : tuple of str, length V, or None
-        The words; None where the file had only their numbers.
+        The words; None if the file had only their numbers.
     names : tuple of str, length D
-        Titles of the documents, names of their files, or where they are in the file.
+        Titles of the documents, names of their files, or their positions in the file.
     texts : tuple of str, length D, or None
-        The beginning of each document, in one line; None where only counts are known.
+        The beginning of each document, in one line; None if only counts are known.
     format : str
-        What was read, such as ``"folder"``.
+        Format of the input, such as ``"folder"``.
     notes : tuple of str
-        Sentences on what was left out or guessed; empty where there is nothing to say.
+        Sentences on what was left out or guessed.
 
     Examples
     --------
@@ -68,7 +68,7 @@ class CorpusCounts:
         return len(self.names)
 
     def __repr__(self) -> str:
-        # The default one would print every text.
+        # The default representation would print every text.
         n_documents, n_words = self.counts.shape
         return (
             f"CorpusCounts of {n_documents:,} documents, {n_words:,} words and {self.n_tokens:,.10g} tokens"
@@ -80,7 +80,7 @@ class CorpusCounts:
         return float(self.counts.sum())
 
     def word_names(self) -> tuple[str, ...]:
-        """Return the words; where they are not known ``word 0``, ``word 1``, ...
+        """Return the words; if they are unknown ``word 0``, ``word 1``, ...
 
         >>> import scipy.sparse as sp
         >>> CorpusCounts(sp.csr_array([[1, 2]]), None, ("0",)).word_names()
@@ -92,30 +92,33 @@ class CorpusCounts:
 
 
 class Texts(NamedTuple):
-    """Documents, what they are called, and what there is to say about the reading.
+    """Documents, their names, and notes on the input.
 
     Attributes
     ----------
     texts, names : lists of str, length D
-        The documents; names of their files, titles, or where they are in the file.
+        The documents; names of their files, titles, or their positions in the file.
     notes : list of str
         Sentences on what was left out or guessed.
+    column : str
+        Their column in a table; empty if they are not from a table.
     """
 
     texts: list[str]
     names: list[str]
     notes: list[str]
+    column: str = ""
 
 
 def beginning(text: str) -> str:
-    r"""Return the first 200 characters of a text in one line, with an ellipsis where there are more.
+    r"""Return the first 200 characters of a text in one line, with an ellipsis if there are more.
 
     >>> beginning(" Rice\n  and maize. ")
     'Rice and maize.'
     >>> len(beginning("rice " * 100))
     199
     """
-    # Only so much of a long text is looked at: white space rarely is more than nine tenths of it.
+    # Only part of a long text is read: white space is rarely more than nine tenths of it.
     line = " ".join(text[: 10 * SHOWN].split())
     if len(line) <= SHOWN and len(text) <= 10 * SHOWN:
         return line
@@ -125,27 +128,27 @@ def beginning(text: str) -> str:
 def counted_documents(
     counts: Any, words: Sequence[str] | None, name: Callable[[int], str], source: str, format: str
 ) -> CorpusCounts:
-    """Return the corpus of a matrix of counts, without the documents that have no word.
+    """Return the corpus of a matrix of counts, without documents that have no words.
 
-    What it costs grows with the entries, not with the documents, of which a file may say any number.
+    The cost grows with the entries, not with the documents, of which a file may claim any number.
 
     Parameters
     ----------
     counts : sparse, shape (D, V)
-        Non-negative; duplicates are added up.
+        Non-negative; duplicates are summed.
     words : sequence of str, length V, or None
         The words.
     name : callable
-        What a document is called, by its number from 0.
+        Returns a document's name for its index from 0.
     source : str
-        The file, for sentences.
+        The file, for messages.
     format : str
         Its format.
 
     Raises
     ------
     ValueError
-        When nothing was counted, or more than 2^53 tokens.
+        If nothing was counted, or more than 2^53 tokens.
     """
     import scipy.sparse as sp
 
@@ -174,7 +177,7 @@ def counted_documents(
 
 
 def check_tokens(source: str, counts: NDArray[Any]) -> None:
-    """Refuse more tokens than float64 counts exactly; sums of integers would wrap around beyond.
+    """Raise ValueError for more tokens than float64 counts exactly; sums of integers would overflow.
 
     >>> check_tokens("toy.dat", np.array([2**62, 2**62]))
     Traceback (most recent call last):

@@ -1,4 +1,4 @@
-"""Samples that are the tokens behind a sparse matrix of counts."""
+"""The tokens of a sparse matrix of counts as samples."""
 
 from __future__ import annotations
 
@@ -20,19 +20,18 @@ __all__ = ["CountSource"]
 
 
 class CountSource:
-    """The tokens of a document-word matrix of counts, never written out.
+    """The tokens of a document-word matrix of counts, without expanding them.
 
-    Token number i is the i-th when rows are read in order, columns ascending within the row, each entry
-    repeated as often as it counts. Where a count is not a whole number there are no single tokens: each
-    non-zero entry is then one sample, with its count as weight. The objective is the same, and draws do not
-    depend on the counts.
+    Token i is the i-th if rows are read in order, columns ascending within the row, each entry repeated by
+    its count. If some counts are not whole numbers, each non-zero entry is one sample, with its count as
+    weight: the objective is the same, and draws do not depend on the counts.
 
     Parameters
     ----------
     counts : scipy.sparse matrix or array, shape (D, V)
-        Non-negative counts. Entries may be unsorted or duplicated (duplicates add up). Not changed.
+        Non-negative counts. Entries may be unsorted or duplicated (duplicates are summed). Not changed.
     sample_weight : array-like, shape (D,), optional
-        Non-negative weights of the documents. A document of weight zero is as if it had no token.
+        Non-negative weights of the documents. Documents of weight zero are ignored.
 
     Examples
     --------
@@ -48,7 +47,7 @@ class CountSource:
     access: ClassVar[Access] = "random"
 
     def __init__(self, counts: Any, sample_weight: ArrayLike | None = None) -> None:
-        # In float64 before duplicates are added: small integer types would overflow.
+        # In float64 before duplicates are summed: small integer types would overflow.
         matrix = checked_counts(counts, np.float64)
         self.n_documents, self.n_words = (int(length) for length in matrix.shape)
         of_document = read_sample_weight(sample_weight, self.n_documents, "document")
@@ -72,7 +71,7 @@ class CountSource:
 
     @property
     def n(self) -> int:
-        """Number of tokens (of non-zero entries where counts are fractions)."""
+        """Number of tokens (of non-zero entries if counts are fractions)."""
         return len(self._word) if self._last is None else int(self._last[-1])
 
     @cached_property
@@ -84,16 +83,16 @@ class CountSource:
         return float((self._weight * repeats).sum())
 
     def entries(self) -> tuple[Index, Index, Index | None, Array | None]:
-        """Return the non-zero entries in the order of their tokens; the arrays are not to be written to.
+        """Return the non-zero entries in the order of their tokens; do not write to the arrays.
 
         Returns
         -------
         document, word : ndarray of int, shape (m,)
-            Where the entries are.
+            Positions of the entries.
         count : ndarray of int, shape (m,), or None
-            How many tokens each entry is; None where counts are fractions and each is one sample.
+            Number of tokens of each entry; None if counts are fractions and each entry is one sample.
         weight : ndarray, shape (m,), or None
-            The weight of each token of the entry; None when they are ones.
+            The weight of each token of the entry; None if all are one.
 
         Examples
         --------
@@ -106,7 +105,7 @@ class CountSource:
         return self._document, self._word, count, self._weight
 
     def take(self, index: Index) -> Batch:
-        """Return the tokens with these numbers."""
+        """Return the tokens with these indices."""
         index = np.asarray(index)
         entry = index if self._last is None else np.searchsorted(self._last, index, side="right")
         tokens = np.stack([self._document[entry], self._word[entry]], axis=1)

@@ -13,36 +13,35 @@ __all__ = ["DocumentSource"]
 
 @runtime_checkable
 class DocumentSource(Protocol):
-    """Documents 0, 1, ... as rows of counts, in order; as often as they are asked for.
+    """Documents 0, 1, ... as rows of counts, in order; they can be read repeatedly.
 
-    A document without a word is a row without an entry: documents have the numbers that they have in the
-    file.
+    A document without words is a row without entries: documents keep their numbers in the file.
 
     Attributes
     ----------
     n_documents : int or None
-        D; None before the first whole pass where only a pass can tell.
+        D; None before the first complete pass if only a pass can tell.
     n_words : int
         V.
     """
 
     @property
     def n_documents(self) -> int | None:
-        """Number of documents, None where it is not known before a pass."""
+        """Number of documents, None if it is unknown before a pass."""
         ...
 
     @property
     def n_words(self) -> int:
-        """Number of words of the vocabulary."""
+        """Size of the vocabulary."""
         ...
 
     def blocks(self, rows: int) -> Iterator[tuple[int, sp.csr_array[Any, tuple[int, int]]]]:
-        """Yield the number of the first document, and the counts of ``rows`` documents, fewer at the end.
+        """Yield the index of the first document, and the counts of ``rows`` documents, fewer at the end.
 
         Counts are CSR arrays (., V) without duplicates or zeros, words ascending in a row.
         """
         ...
 
     def fingerprint(self) -> str:
-        """Return a text that changes when the counts do."""
+        """Return a text that changes if the counts change."""
         ...

@@ -1,4 +1,4 @@
-"""Documents of a file or a matrix, whatever its format."""
+"""Documents of a file or a matrix, in any format."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ def open_documents(data: Any, vocabulary: Any = None, format: str | None = None)
     Parameters
     ----------
     data : path, sparse matrix (D, V), or DocumentSource
-        A file: UCI bag-of-words, lda-c and texts (one document a line) are read as they are needed;
-        MatrixMarket and ``.npz``, whose entries may be in any order, are loaded.
+        A file: UCI bag-of-words, lda-c and texts (one document per line) are read on demand; MatrixMarket and
+        ``.npz``, whose entries may be in any order, are loaded.
     vocabulary : path or sequence of str, optional
-        The words. For texts they must be given; for counts they lie beside the file if they are not.
+        The words. For texts they are required; for counts a file next to it is used by default.
     format : {"uci", "lda-c", "text", "matrixmarket", "npz"}, optional
         By default it is recognised.
 

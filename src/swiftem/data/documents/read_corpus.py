@@ -1,4 +1,4 @@
-"""One way to read a corpus of any format."""
+"""Reads a corpus of any format."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from swiftem.data.documents.corpus_counts import CorpusCounts, Texts, beginning,
 from swiftem.data.documents.formats.corpus_format import FORMATS, recognise
 from swiftem.data.documents.formats.count_matrix import read_count_matrix
 from swiftem.data.documents.formats.line_documents import document_lines, read_lda_c
+from swiftem.data.documents.formats.no_text import check_texts, without_others
 from swiftem.data.documents.formats.text_folder import read_folder
 from swiftem.data.documents.formats.text_table import read_text_csv, read_text_parquet
 from swiftem.data.documents.formats.uci_documents import read_bag_of_words
@@ -39,6 +40,7 @@ def read_corpus(
     vocabulary: str | os.PathLike[str] | None = None,
     known_words: Sequence[str] | None = None,
     leave_out: str | os.PathLike[str] | None = None,
+    as_text: bool = False,
 ) -> CorpusCounts:
     r"""Return the word counts of a corpus in a file or folder.
 
@@ -47,21 +49,24 @@ def read_corpus(
     path : str or path
         The file or folder.
     format : str
-        ``"text"`` (one document a line), ``"folder"`` (one document a file), ``"csv"`` or ``"parquet"`` (one
-        document a row), ``"uci"``, ``"lda-c"``, ``"matrixmarket"`` or ``"npz"`` (counts); by default
-        recognised by ending, folder or first lines.
+        ``"text"`` (one document per line), ``"folder"`` (one document per file), ``"csv"`` or ``"parquet"``
+        (one document per row), ``"uci"``, ``"lda-c"``, ``"matrixmarket"`` or ``"npz"`` (counts); by default
+        recognised by extension, folder or first lines.
     n_words : int
-        How many words of texts are counted: the most frequent ones.
+        Number of words to count in texts: the most frequent ones.
     stop_words : "english", iterable of str, or None
-        Words of texts that are left out.
+        Words of texts to leave out.
     text_column : str, optional
-        The column of a table that has the texts.
+        The column of a table with the texts.
     vocabulary : str or path, optional
-        For counts, the file that has the words, one a line.
+        For counts, the file with the words, one per line.
     known_words : sequence of str, optional
-        Count these words and no others, in this order: those of a model that the corpus is given to.
+        Count only these words, in this order: those of a fitted model.
     leave_out : str or path, optional
-        A folder in a folder of texts that is not read: where results are written to, say.
+        A subfolder of a folder of texts that is not read, for example the one for results.
+    as_text : bool
+        Whether to accept what looks like markup, source code, data or single words as text. By default it is
+        an error, or left out of a folder that has mostly texts, with a note.
 
     Returns
     -------
@@ -71,7 +76,8 @@ def read_corpus(
     Raises
     ------
     OSError, ValueError
-        Where the corpus cannot be read; one sentence with the file, and the line where there is one.
+        If the corpus cannot be read or has no texts; the message names the file, and the line if there is
+        one.
 
     Examples
     --------
@@ -100,6 +106,8 @@ def read_corpus(
         counted = COUNTS[format](place, vocabulary)
         return counted if known_words is None else match_words(counted, known_words, str(place))
     texts = _texts(place, format, text_column, leave_out)
+    if not as_text:
+        texts = _only_texts(place, format, texts)
     return count_texts(texts, n_words, stop_words, known_words=known_words, source=str(place), format=format)
 
 
@@ -114,6 +122,17 @@ def _texts(
         return read_text_parquet(path, text_column)
     found = document_lines(path)
     return Texts([line for _, line in found], [f"line {number}" for number, _ in found], [])
+
+
+def _only_texts(path: Path, format: str, found: Texts) -> Texts:
+    """Return the documents that are texts; raise ValueError if there are none."""
+    if format == "folder":
+        kept, notes = without_others(str(path), found.names, found.texts)
+        texts, names = ([part[place] for place in kept] for part in (found.texts, found.names))
+        return Texts(texts, names, [*found.notes, *notes])
+    column = f" (column {found.column!r})" if found.column else ""
+    check_texts(f"{path}{column}", found.texts, path.name if format == "text" else "")
+    return found
 
 
 def count_texts(
@@ -165,11 +184,11 @@ def match_words(corpus: CorpusCounts, words: Sequence[str], source: str = "The c
     Parameters
     ----------
     corpus : CorpusCounts
-        What was counted. Where its words are known only by number, there must be as many as ``words``.
+        The counts. If its words are known only by number, there must be as many as ``words``.
     words : sequence of str, length V
         The vocabulary of a model.
     source : str
-        The file, for sentences.
+        The file, for messages.
 
     Examples
     --------
@@ -212,7 +231,7 @@ def _unknown(source: str, words: Sequence[str]) -> ValueError:
 
 
 def _about_unknown(left: float, total: float, words: Sequence[str], often: Sequence[str]) -> list[str]:
-    """Return a note on words that were left out, if there are any; ``often`` are they, by frequency."""
+    """Return a note on words that were left out, if any; ``often`` are these words, by frequency."""
     if not left:
         return []
     most = shortened([repr(word) for word in often], 3)

@@ -1,4 +1,4 @@
-"""Whether a sparse matrix is one: SciPy's compiled loops take its arrays on trust, whatever is in them."""
+"""Validates the structure of sparse matrices: SciPy's compiled loops trust their arrays."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ __all__ = ["checked_counts", "checked_sparse", "is_sparse"]
 
 
 def is_sparse(data: Any) -> bool:
-    """Tell whether ``data`` is a sparse matrix, SciPy's or of a library like it.
+    """Tell whether ``data`` is a sparse matrix, of SciPy or a similar library.
 
     >>> import scipy.sparse as sp
     >>> is_sparse(sp.coo_array([[1]])), is_sparse([[1]])
     (True, False)
     """
-    # Of its type: the number of entries of a matrix that is not sound cannot be asked for.
+    # Only the type is checked: the number of entries of an invalid matrix cannot be read.
     return hasattr(type(data), "tocsr") and hasattr(type(data), "nnz")
 
 
 def checked_counts(counts: Any, dtype: Any = None) -> Any:
-    """Return a matrix of counts in CSR form, of its own and without duplicates, or say what is wrong with it.
+    """Return a copy of a matrix of counts in CSR form without duplicates, or raise an error.
 
-    It is converted to ``dtype``, if that is given, before duplicates are added.
+    It is converted to ``dtype``, if given, before duplicates are summed.
     """
     if not is_sparse(counts):
         raise TypeError(f"counts must be a SciPy sparse matrix, got {type(counts).__name__}.")
@@ -43,22 +43,22 @@ def checked_counts(counts: Any, dtype: Any = None) -> Any:
 
 
 def checked_sparse(name: str, matrix: Any) -> Any:
-    """Return a sparse matrix whose structure is sound, or say what is wrong with it.
+    """Return a sparse matrix with a valid structure, or raise an error.
 
-    An index out of range, or ``indptr`` that decreases, would be read and written out of bounds. A look at
-    each index costs little against whatever is done with them.
+    An index out of range, or a decreasing ``indptr``, would be read and written out of bounds. The cost of
+    checking each index is small compared with any use of them.
 
     Parameters
     ----------
     name : str
-        What it is called in the sentence.
+        Its name in the message.
     matrix : sparse, shape (D, V)
-        Of any form. Not changed.
+        In any form. Not changed.
 
     Returns
     -------
     sparse
-        The same object where it is in CSR, CSC, BSR or COO form, without spare entries; otherwise a matrix in
+        The same object if it is in CSR, CSC, BSR or COO form, without spare entries; otherwise a matrix in
         COO form.
 
     Examples
@@ -71,7 +71,7 @@ def checked_sparse(name: str, matrix: Any) -> Any:
     ...
     ValueError: data must be a sparse matrix with columns from 0 to 1, got 7 in its indices.
     """
-    if not _is_scipys(matrix):  # another library's, which can make one of SciPy's
+    if not _is_scipys(matrix):  # another library's, which can be converted to SciPy's
         matrix = matrix.tocsr()
         if not _is_scipys(matrix):
             raise TypeError(f"{name} must be a SciPy sparse matrix, got {type(matrix).__name__}.")
@@ -142,7 +142,7 @@ def _checked_places(name: str, matrix: Any) -> Any:
 
 
 def _without_diagonals(shape: tuple[int, int], offsets: Any, data: Any) -> Any:
-    """Return diagonals in COO form; SciPy's own way takes memory for each row, however many there are."""
+    """Return diagonals in COO form; SciPy's conversion allocates memory for each row, however many."""
     import scipy.sparse as sp
 
     values = data[:, : shape[1]]

@@ -1,4 +1,4 @@
-"""Samples that are tokens: pairs of a document and a word."""
+"""Tokens as samples: pairs of a document and a word."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files that say which word a number stands for."""
+"""Vocabulary files, which map numbers to words."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from swiftem.data.documents.formats.lines import most_bytes, read_lines
 __all__ = ["check_unnamed_words", "find_vocabulary", "read_vocabulary"]
 
 UNNAMED = 1 << 24
-"""Words that a small file may have without saying what they are called; hashed words have such numbers."""
+"""Maximum number of words without names for a small file; hashed words have such numbers."""
 
 
 def read_vocabulary(path: str | os.PathLike[str]) -> tuple[str, ...]:
-    r"""Return the words of a file with one word a line: the first is word number 0 (1 in UCI files).
+    r"""Return the words of a file with one word per line: the first is word 0 (1 in UCI files).
 
     Raises
     ------
     FileNotFoundError, ValueError
-        When there is no such file, a line is empty, or a word is there twice; the sentence names the line.
+        If there is no such file, a line is empty, or a word occurs twice; the message names the line.
 
     Examples
     --------
@@ -33,12 +33,12 @@ def read_vocabulary(path: str | os.PathLike[str]) -> tuple[str, ...]:
     """
     places: dict[str, int] = {}
     empty = 0
-    for number, line in read_lines(path, "a vocabulary, one word a line"):
+    for number, line in read_lines(path, "a vocabulary, one word per line"):
         word = line.strip()
         if not word:
             empty = empty or number
             continue
-        if empty:  # empty lines at the end are no words, but one in between would shift all that follow
+        if empty:  # empty lines at the end are ignored, but one in between would shift all that follow
             raise ValueError(f"{path} must have a word in every line, got none in line {empty}.")
         if word in places:
             raise ValueError(
@@ -51,7 +51,7 @@ def read_vocabulary(path: str | os.PathLike[str]) -> tuple[str, ...]:
 
 
 def find_vocabulary(file: Path) -> Path | None:
-    """Return the vocabulary that lies beside a file of counts, or None.
+    """Return the vocabulary next to a file of counts, or None.
 
     For ``docword.nips.txt.gz`` it is ``vocab.nips.txt``; for ``ap.dat`` one of ``ap.vocab``,
     ``ap.vocab.txt``, ``vocab.ap.txt`` and ``vocab.txt``.
@@ -69,9 +69,9 @@ def find_vocabulary(file: Path) -> Path | None:
 
 
 def check_unnamed_words(file: Path, n_words: int, where: str = "") -> None:
-    """Refuse more words than a file can have, where only their numbers are known: topics have all of them."""
+    """Raise ValueError for too many words if only their numbers are known: topics have all of them."""
     most = max(UNNAMED, most_bytes(file))
     if n_words > min(most, 2**31 - 1):
         raise ValueError(
-            f"{file} must have at most {most:,} words where no vocabulary names them, got {n_words:,}{where}."
+            f"{file} must have at most {most:,} words if no vocabulary names them, got {n_words:,}{where}."
         )

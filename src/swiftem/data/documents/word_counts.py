@@ -1,8 +1,8 @@
-"""From texts to a matrix of word counts: of the most frequent words, or of a vocabulary that is given.
+"""From texts to a matrix of word counts: of the most frequent words, or of a given vocabulary.
 
-Words are found and chosen here, and counted by scikit-learn's ``CountVectorizer``. Its ``max_features`` takes
-any of equally frequent words, and its own check of stop words warns of lists that the user cannot know to be
-wrong.
+Words are found and chosen here, and counted by scikit-learn's ``CountVectorizer``. Its ``max_features``
+chooses arbitrarily among equally frequent words, and its check of stop words warns of lists that are not the
+user's.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 __all__ = ["KnownWordCounts", "WordCounts", "count_known_words", "count_words"]
 
 WORD = re.compile(r"\b[^\W\d_]{3,}\b")
-"""Three letters or more, of any script. Numbers and names with digits or ``_`` are no words."""
+"""Three letters or more, in any script. Numbers and names with digits or ``_`` are not words."""
 
 
 class WordCounts(NamedTuple):
-    """How often each word is in each document.
+    """Counts of words in documents.
 
     Attributes
     ----------
@@ -37,7 +37,7 @@ class WordCounts(NamedTuple):
     words : tuple of str, length V
         The words, in alphabetical order.
     kept : ndarray of int, shape (D,)
-        Which documents the rows are, counted from 0 in the list that was given.
+        Indices of the rows' documents in the given list, from 0.
     """
 
     counts: sp.csr_array[Any, tuple[int, int]]
@@ -52,17 +52,17 @@ def count_words(
 ) -> WordCounts:
     """Count the most frequent content words of each document.
 
-    A word is a run of at least three letters, in lower case. Of words that are equally frequent the first in
-    the alphabet are taken. Documents that have none of the words are dropped.
+    A word is a run of at least three letters, in lower case. Ties in frequency are broken alphabetically.
+    Documents that have none of the words are dropped.
 
     Parameters
     ----------
     documents : iterable of str
         The texts.
     n_words : int
-        How many words are counted; fewer where the documents do not have as many.
+        Number of words to count; fewer if the documents do not have as many.
     stop_words : "english", iterable of str, or None
-        Words to leave out: scikit-learn's English ones, your own, or none. Case does not matter.
+        Words to leave out: scikit-learn's English ones, your own, or none. Case is ignored.
 
     Returns
     -------
@@ -88,13 +88,13 @@ def count_words(
     import scipy.sparse as sp
     from sklearn.feature_extraction.text import CountVectorizer
 
-    # Not max_features: its sort is not stable, so that any of equally frequent words may be taken.
+    # Not max_features: its sort is not stable, so that ties in frequency are broken arbitrarily.
     vectorizer = CountVectorizer(analyzer=lambda text: [w for w in words_in(text) if w not in left_out])
     try:
         every = sp.csr_array(vectorizer.fit_transform(texts))
     except ValueError:  # "empty vocabulary"
         raise ValueError(
-            "documents must have at least one word of three letters that is no stop word, got none."
+            "documents must have at least one word of three letters that is not a stop word, got none."
         ) from None
     alphabetical = vectorizer.get_feature_names_out()
     chosen = np.sort(np.argsort(-every.sum(axis=0), kind="stable")[:n_words])
@@ -106,16 +106,16 @@ def count_words(
 
 
 class KnownWordCounts(NamedTuple):
-    """How often each word of a vocabulary is in each document.
+    """Counts of a vocabulary's words in documents.
 
     Attributes
     ----------
     counts : scipy.sparse.csr_array of int, shape (D, V)
         A row per document that has at least one of the words; columns in the order of the vocabulary.
     kept : ndarray of int, shape (D,)
-        Which documents the rows are, counted from 0 in the list that was given.
+        Indices of the rows' documents in the given list, from 0.
     unknown : Counter of str
-        The words that are not in the vocabulary and are no stop words, and how often they are there.
+        Words that are neither in the vocabulary nor stop words, with their counts.
     """
 
     counts: sp.csr_array[Any, tuple[int, int]]
@@ -128,7 +128,7 @@ def count_known_words(
     words: Sequence[str],
     stop_words: Literal["english"] | Iterable[str] | None = "english",
 ) -> KnownWordCounts:
-    """Count the words of a vocabulary in each document; what a word is, :func:`count_words` says.
+    """Count the words of a vocabulary in each document; :func:`count_words` defines words.
 
     Parameters
     ----------
@@ -137,7 +137,7 @@ def count_known_words(
     words : sequence of str, length V
         The vocabulary.
     stop_words : "english", iterable of str, or None
-        Words that are not mentioned as unknown.
+        Words that are not reported as unknown.
 
     Returns
     -------
@@ -180,7 +180,7 @@ def count_known_words(
 
 
 def words_in(text: str) -> list[str]:
-    # Composed first: an accent that is a character of its own would end the word.
+    # Composed first: an accent as a separate character would end the word.
     return WORD.findall(unicodedata.normalize("NFC", text).lower())
 
 
@@ -199,7 +199,7 @@ def texts_in(documents: Iterable[str]) -> list[str]:
 
 
 def stop_word_set(stop_words: str | Iterable[str] | None) -> frozenset[str]:
-    """Return the words to leave out, read as the documents are, so that "Don't" leaves out "don"."""
+    """Return the words to leave out, tokenised like the documents, so that "Don't" leaves out "don"."""
     if stop_words is None:
         return frozenset()
     if isinstance(stop_words, str):

@@ -1,4 +1,4 @@
-"""Samples that are the rows of an array."""
+"""The rows of an array as samples."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class ArraySource:
         return float(self.n) if self._weight is None else float(self._weight.sum())
 
     def take(self, index: Index) -> Batch:
-        """Return the rows with these numbers."""
+        """Return the rows with these indices."""
         index = np.asarray(index)
         return Batch(self.y[index], self._weights(index), index)
 
@@ -83,7 +83,7 @@ class ArraySource:
 
     @property
     def weight(self) -> Array | None:
-        """Weights of all samples, shape (n,), or None when they are ones."""
+        """Weights of all samples, shape (n,), or None if all are one."""
         return self._weight
 
     def _weights(self, index: Index) -> Array:

@@ -1,4 +1,4 @@
-"""Samples that come as blocks, from anything that can be iterated over."""
+"""Blocks of rows as samples, from any iterable."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from swiftem.data.source import Access
 __all__ = ["ONE_PASS", "BlockSource", "is_one_shot"]
 
 ONE_PASS = (
-    "data must be readable more than once: a generator is used up by one pass. Give the function that makes "
-    "it, or an object whose __iter__ begins anew; GaussianMixture.partial_fit takes a generator."
+    "data must be readable more than once: a generator is exhausted after one pass. Give the function that "
+    "makes it, or an object whose __iter__ starts again; GaussianMixture.partial_fit takes a generator."
 )
 
 
 def is_one_shot(blocks: Any) -> bool:
-    """Tell whether something can be gone over only once: generators, ``map``, open files.
+    """Tell whether an object can be iterated only once: generators, ``map``, open files.
 
     >>> is_one_shot(iter([1])), is_one_shot([1])
     (True, False)
@@ -31,19 +31,19 @@ def is_one_shot(blocks: Any) -> bool:
 
 
 class BlockSource(StoredSource):
-    """Blocks of rows, by whatever reads or makes them, in order.
+    """Blocks of rows from a function or an iterable, in order.
 
-    em, sem and sem-vr work, the latter two in the order of the blocks, shuffled within a window. Making the
-    source goes over the blocks once, to count and check the rows; each pass does so again.
+    em, sem and sem-vr work, the latter two in the order of the blocks, shuffled within a window. The
+    constructor reads the blocks once, to count and check the rows; each pass reads them again.
 
     Parameters
     ----------
     blocks : callable or iterable
-        A function that returns a new iterator at each call, or an object whose ``__iter__`` begins anew, a
-        list, say. Blocks are arrays (b, d) or (b,), or pairs of such an array and its weights (b,), all with
-        the same columns; the number of rows may differ, and empty blocks are skipped.
+        A function that returns a new iterator at each call, or an object whose ``__iter__`` starts again,
+        such as a list. Blocks are arrays (b, d) or (b,), or pairs of such an array and its weights (b,), all
+        with the same columns; the number of rows may differ, and empty blocks are skipped.
     window : int, optional
-        Rows within which draws are shuffled; by default as many as 16 MiB hold.
+        Rows within which draws are shuffled; by default as many as fit into 16 MiB.
 
     Examples
     --------
@@ -55,9 +55,7 @@ class BlockSource(StoredSource):
     """
 
     access: ClassVar[Access] = "sequential"
-    overlaps: ClassVar[bool] = (
-        False  # what belongs to one thread, a connection to a database, say, stays there
-    )
+    overlaps: ClassVar[bool] = False  # objects bound to one thread, such as a database connection, stay in it
 
     def __init__(
         self, blocks: Callable[[], Iterable[Any]] | Iterable[Any], *, window: int | None = None
@@ -84,7 +82,7 @@ class BlockSource(StoredSource):
         self._lay_out()
 
     def _checked(self) -> Iterator[Chunk]:
-        """Yield the blocks as rows and weights, or say in which one something is wrong."""
+        """Yield the blocks as rows and weights, or raise an error with the block."""
         made = self._make() if callable(self._make) else self._make
         if callable(self._make) and not hasattr(made, "__iter__"):
             raise TypeError(f"blocks must return an iterator of blocks, got {type(made).__name__}.")
@@ -104,7 +102,7 @@ class BlockSource(StoredSource):
                     f"got {_columns(y.shape[1:])}."
                 )
             if given != self._weighted:
-                raise ValueError(f"{name} must have weights where the first has, and none where it has none.")
+                raise ValueError(f"{name} must have weights if the first has, and none if it has none.")
             check_finite(name, y)
             chunk = Chunk(y, None)
             if given:
@@ -136,4 +134,4 @@ class BlockSource(StoredSource):
 
 
 def _columns(width: tuple[int, ...]) -> str:
-    return "one number a row" if not width else f"{width[0]} columns"
+    return "one number per row" if not width else f"{width[0]} columns"

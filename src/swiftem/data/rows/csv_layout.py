@@ -1,4 +1,4 @@
-"""How a CSV file is laid out: delimiter, decimal point, header, and which columns are numbers."""
+"""Layout of a CSV file: delimiter, decimal point, header, and numeric columns."""
 
 from __future__ import annotations
 
@@ -8,34 +8,37 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+from typing import BinaryIO
 
 from swiftem.data.documents.formats.lines import decode_line
 
 __all__ = ["CsvLayout", "is_missing", "layout_of", "number_in", "records"]
 
-DELIMITERS = ("\t", ";", ",")
-"""In this order: a decimal comma is no delimiter where there are semicolons."""
+DELIMITERS = ("\t", ";", ",", " ")
+"""In this order: a decimal comma is no delimiter if there are semicolons. A space is any white space."""
+PIECE = 1 << 18
+"""Bytes read at a time."""
 PEEKED = 1000
-"""Records that are looked at."""
+"""Number of records examined."""
 SNIFFED = 20
-"""Lines that must have the same number of cells for something to be the delimiter."""
+"""Lines that must have the same number of cells for a delimiter."""
 MISSING = frozenset({"", "na", "n/a", "#n/a", "<na>", "nan", "+nan", "-nan", "null", "none", "?", "."})
-"""What stands for a missing value, in small letters."""
+"""Texts for a missing value, in lower case."""
 DECIMAL_COMMA = re.compile(r"\s*[+-]?\d*,\d+([eE][+-]?\d+)?\s*")
 
 
 @dataclass(frozen=True)
 class CsvLayout:
-    """What the first records say.
+    """Layout found in the first records.
 
     Attributes
     ----------
     delimiter, decimal : str
         Between cells; in numbers.
     names : tuple of str
-        From the header; empty where there is none, because the first line has nothing but numbers.
+        From the header; empty if there is none, because the first line has only numbers.
     unfit : tuple of str
-        Why a column cannot be data, one for each column; empty where it can.
+        Why a column cannot be data, one text per column; empty if it can.
     header_lines : int
         Lines before the first row.
     """
@@ -48,7 +51,7 @@ class CsvLayout:
 
 
 def is_missing(cell: str) -> bool:
-    """Tell whether a cell says that there is no value.
+    """Tell whether a cell marks a missing value.
 
     >>> is_missing(" NA"), is_missing("0")
     (True, False)
@@ -62,7 +65,7 @@ def number_in(cell: str, decimal: str = ".") -> float | None:
     >>> number_in("1.5e3"), number_in("1,5", decimal=","), number_in("red"), number_in("2021_01")
     (1500.0, 1.5, None, None)
     """
-    if "_" in cell:  # Python's own digits, nobody else's
+    if "_" in cell:  # allowed in Python's numbers only
         return None
     try:
         return float(cell.replace(",", ".") if decimal == "," else cell)
@@ -71,15 +74,34 @@ def number_in(cell: str, decimal: str = ".") -> float | None:
 
 
 def lines(file: Path) -> Iterator[str]:
-    """Yield the lines of a UTF-8 file; the sentence about another one names the line."""
+    """Yield the lines of a UTF-8 file; errors name the line.
+
+    Lines end in LF, CRLF or CR, as in files from old Macs and some current tools.
+    """
     with file.open("rb") as stream:
-        for number, line in enumerate(stream, start=1):
+        for number, line in enumerate(_split(stream), start=1):
             yield decode_line(line, file, number)
+
+
+def _split(stream: BinaryIO) -> Iterator[bytes]:
+    """Yield the lines of a stream with their ends, of any kind."""
+    rest: list[bytes] = []
+    while piece := stream.read(PIECE):
+        rest.append(piece)
+        if b"\n" in piece or b"\r" in piece:
+            # The last line may continue, and a CR at its end may be half of a CRLF.
+            *whole, last = b"".join(rest).splitlines(keepends=True)
+            yield from whole
+            rest = [last]
+    yield from b"".join(rest).splitlines(keepends=True)
 
 
 def records(file: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
     """Yield the number of the line (from 1) that a record ends in, and its cells; empty lines are skipped."""
-    reader = csv.reader(lines(file), delimiter=delimiter, skipinitialspace=True)
+    found = lines(file)
+    reader = csv.reader(
+        map(_spaced, found) if delimiter == " " else found, delimiter=delimiter, skipinitialspace=True
+    )
     try:
         for cells in reader:
             if len(cells) > 1 or (cells and cells[0].strip()):
@@ -90,8 +112,13 @@ def records(file: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
         ) from None
 
 
+def _spaced(line: str) -> str:
+    """Return a line whose cells are separated by spaces, with repeated spaces replaced by one."""
+    return line.replace("\t", " ").strip()
+
+
 def layout_of(file: Path) -> CsvLayout:
-    """Return the layout, or refuse a file without a row in a sentence."""
+    """Return the layout; raise ValueError for a file without rows."""
     delimiter = _delimiter(file)
     peeked = list(islice(records(file, delimiter), PEEKED + 1))
     if not peeked:
@@ -113,22 +140,28 @@ def layout_of(file: Path) -> CsvLayout:
 
 
 def _delimiter(file: Path) -> str:
-    """Return what gives the first lines equally many cells, at least two; else the header's most frequent."""
+    """Return the delimiter that divides the first lines equally, in two or more cells; else the commonest."""
     sniffed = [line for line in islice(lines(file), SNIFFED) if line.strip()]
     widths: dict[str, list[int]] = {}
     for delimiter in DELIMITERS:
+        these = map(_spaced, sniffed) if delimiter == " " else sniffed
         try:
-            widths[delimiter] = [len(cells) for cells in csv.reader(sniffed, delimiter=delimiter) if cells]
+            reader = csv.reader(these, delimiter=delimiter, skipinitialspace=True)
+            widths[delimiter] = [len(cells) for cells in reader if cells]
         except csv.Error:
             widths[delimiter] = []
         found = widths[delimiter]
         if found and found[0] > 1 and len(set(found)) == 1:
             return delimiter
-    return max(reversed(DELIMITERS), key=lambda delimiter: (widths[delimiter] or [0])[0])
+    # Names of columns may have spaces: they delimit only if the lines below have as many.
+    by_space = widths.pop(" ") or [0]
+    likeliest = max(reversed(DELIMITERS[:-1]), key=lambda delimiter: (widths[delimiter] or [0])[0])
+    is_spaced = by_space[0] > 1 and 2 * by_space.count(by_space[0]) > len(by_space)
+    return " " if is_spaced and (widths[likeliest] or [0])[0] <= 1 else likeliest
 
 
 def _decimal(delimiter: str, peeked: list[list[str]]) -> str:
-    """Return the comma where semicolons delimit and numbers have one, and none has a point."""
+    """Return the comma if semicolons delimit and numbers have commas, and none has a point."""
     if delimiter != ";":
         return "."
     cells = [cell for record in peeked for cell in record]
@@ -139,7 +172,7 @@ def _decimal(delimiter: str, peeked: list[list[str]]) -> str:
 def _unfit(rows: list[list[str]], number: int, decimal: str) -> str:
     """Return why a column cannot be data: its first value decides.
 
-    Text further down is a mistake in the file, which is named: to leave the column out would hide it.
+    Text further down is a mistake in the file, and an error: leaving the column out would hide it.
     """
     cells = (cells[number] for cells in rows if number < len(cells))
     first = next((cell for cell in cells if not is_missing(cell)), None)

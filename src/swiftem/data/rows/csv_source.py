@@ -1,8 +1,8 @@
 """Tables in CSV files, as samples that are read in order, or at once.
 
-They are read by pyarrow where it is installed, else by Python's reader, with the same result
-(``tests/data/test_tables.py``). Pyarrow is fast and does not know lines; Python's is slow and does. Whatever
-pyarrow stumbles over, or finds not finite, is read again by Python's, which says where it is.
+They are read by pyarrow if it is installed, else by Python's reader, with the same result
+(``tests/data/test_tables.py``). Pyarrow is fast and does not know lines; Python's reader is slow and does. If
+pyarrow fails, or finds numbers that are not finite, Python's reader reads the file again and names the line.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
+from math import nan
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -21,11 +22,12 @@ from swiftem.data.fingerprint import file_hash
 from swiftem.data.rows.csv_layout import CsvLayout, is_missing, layout_of, number_in, records
 from swiftem.data.rows.stored_source import Chunk, FileSource, weighted
 from swiftem.data.rows.table_columns import (
-    Column,
     Columns,
+    Wanted,
     choose_columns,
     first_bad_cell,
     label,
+    what_helps,
     what_it_is,
 )
 from swiftem.data.sample_weight import bad_weights, wanted_of_weight
@@ -34,20 +36,20 @@ from swiftem.data.source import Access
 __all__ = ["CsvSource", "read_csv"]
 
 BLOCK_BYTES = 1 << 18
-"""Text that pyarrow reads at a time where a file is streamed; it has some dozens of such blocks in hand."""
+"""Bytes of text that pyarrow reads at a time in a stream; it holds some dozens of such blocks."""
 PYTHON_CELLS = 1 << 16
-"""Numbers that Python's reader gathers at a time."""
+"""Numbers that Python's reader collects at a time."""
 
 
 class StumbledError(Exception):
-    """Pyarrow could not read a file, or found what Python's reader has to name."""
+    """Pyarrow could not read a file, or found an error that Python's reader has to locate."""
 
 
 class CsvSource(FileSource):
-    r"""The rows of one or several CSV files, read in order as they are needed.
+    r"""The rows of one or several CSV files, read in order on demand.
 
-    Lines have no fixed length, so that row i is not found without reading those before it: em, sem and
-    sem-vr work, the latter two in the order of the files, shuffled within a window. Making the source reads
+    Lines have no fixed length, so that row i cannot be found without reading those before it: em, sem and
+    sem-vr work, the latter two in the order of the files, shuffled within a window. The constructor reads
     the files once, to count and check the rows.
 
     Parameters
@@ -55,11 +57,13 @@ class CsvSource(FileSource):
     files : path or sequence of paths
         With the same columns; their layout is found as in :func:`swiftem.data.read_table`.
     columns : sequence of names or numbers, optional
-        Columns to take; by default all that are numeric.
+        Columns to use; by default all numeric ones.
     weight : name or number, optional
         The column of weights; rows of weight zero are ignored.
+    drop : sequence of names or numbers, optional
+        Columns that are not data.
     window : int, optional
-        Rows within which draws are shuffled; by default as many as 16 MiB hold.
+        Rows within which draws are shuffled; by default as many as fit into 16 MiB.
 
     Examples
     --------
@@ -76,14 +80,12 @@ class CsvSource(FileSource):
     access: ClassVar[Access] = "sequential"
     reading: ClassVar[int] = 32 * 10**6
 
-    def _look(
-        self, file: Path, columns: Sequence[Column] | None, weight: Column | None
-    ) -> tuple[Sequence[str], Columns, CsvLayout]:
+    def _look(self, file: Path, wanted: Wanted) -> tuple[Sequence[str], Columns, CsvLayout]:
         layout = layout_of(file)
-        return layout.names, choose_columns(file, layout.names, layout.unfit, columns, weight), layout
+        return layout.names, choose_columns(file, layout.names, layout.unfit, wanted), layout
 
     def _survey(self) -> None:
-        """Count the rows and add up the weights; find the files that pyarrow cannot read."""
+        """Count the rows and sum the weights; find the files that pyarrow cannot read."""
         self.dtype, self._by_python = np.dtype(np.float64), set[int]()
         self.n, self.total_weight = 0, 0.0
         for number in range(len(self._files)):
@@ -126,37 +128,48 @@ class CsvSource(FileSource):
                 raise ValueError(f"{file} must be the same in every pass, but has changed.") from None
 
     def fingerprint(self) -> str:
-        """Return a hash of the files, the choice of columns and the window; it reads all of them."""
+        """Return a hash of the files, the choice of columns and the window; it reads all files."""
         what = self._chosen.data, self._chosen.weights, int(self.layout.edges[1])
         return file_hash(f"csv{what}", self._files)
 
 
 def read_csv(
-    file: Path, columns: Sequence[Column] | None, weights: Column | None
-) -> tuple[NDArray[Any], NDArray[Any] | None, Columns, CsvLayout]:
-    """Return rows (n, d) in float64, weights (n,), the choice of columns and the layout."""
+    file: Path, wanted: Wanted, allow_missing: bool = False
+) -> tuple[NDArray[Any], NDArray[Any] | None, Columns, list[str] | None, CsvLayout]:
+    """Return rows (n, d) in float64, weights (n,), the choice of columns, labels and the layout.
+
+    A cell marked as missing is NaN with ``allow_missing``, otherwise an error.
+    """
     layout = layout_of(file)
-    chosen = choose_columns(file, layout.names, layout.unfit, columns, weights)
+    chosen = choose_columns(file, layout.names, layout.unfit, wanted)
     try:
         pieces = list(by_pyarrow(file, layout, chosen, at_once=True))
     except StumbledError:
-        pieces = list(by_python(file, layout, chosen))
+        pieces = list(by_python(file, layout, chosen, allow_missing))
     found = np.concatenate([*pieces, np.empty((0, len(chosen.all)))])
-    return *_chunk(found, chosen.weights is not None), chosen, layout
+    labels = None if chosen.label is None else _labels(file, layout, chosen.label)
+    return *_chunk(found, chosen.weights is not None), chosen, labels, layout
+
+
+def _labels(file: Path, layout: CsvLayout, number: int) -> list[str]:
+    """Return the cells of a column unchanged; the file is known to be a table."""
+    return [
+        cells[number].strip() for line, cells in records(file, layout.delimiter) if line > layout.header_lines
+    ]
 
 
 def _chunk(found: Array, is_weighted: bool) -> Chunk:
-    """Return columns, the last of them weights where there are any, as rows and weights."""
+    """Return columns, the last of them weights if there are any, as rows and weights."""
     if not is_weighted:
         return Chunk(found, None)
     return Chunk(np.ascontiguousarray(found[:, :-1]), found[:, -1].copy())
 
 
 def by_pyarrow(file: Path, layout: CsvLayout, chosen: Columns, at_once: bool = False) -> Iterator[Array]:
-    """Yield the columns (., len(chosen.all)) by and by; ``at_once`` reads the file first, on all cores.
+    """Yield the columns (., len(chosen.all)) in pieces; ``at_once`` reads the whole file first, on all cores.
 
-    Where pyarrow is missing or stumbles over the file, or finds what is not finite or a weight that cannot be
-    used, StumbledError is raised: Python's reader then knows the line.
+    If pyarrow is missing or fails, or finds numbers that are not finite or an invalid weight, StumbledError
+    is raised: Python's reader then names the line.
     """
     try:
         import pyarrow as pa
@@ -168,7 +181,7 @@ def by_pyarrow(file: Path, layout: CsvLayout, chosen: Columns, at_once: bool = F
             opened: Any = nullcontext(csv.read_csv(file, **_options(layout, chosen)).to_batches())
         else:
             options = _options(layout, chosen, block_size=BLOCK_BYTES, use_threads=False)
-            # Its own allocator would keep what is free again.
+            # Pyarrow's own allocator would not return free memory.
             opened = csv.open_csv(file, **options, memory_pool=pa.system_memory_pool())
         with opened as batches:
             for batch in batches:
@@ -185,7 +198,7 @@ def by_pyarrow(file: Path, layout: CsvLayout, chosen: Columns, at_once: bool = F
 
 
 def _options(layout: CsvLayout, chosen: Columns, **reading: Any) -> dict[str, Any]:
-    """Return how pyarrow is to read."""
+    """Return the options of pyarrow's reader."""
     import pyarrow as pa
     from pyarrow import csv
 
@@ -206,8 +219,11 @@ def _options(layout: CsvLayout, chosen: Columns, **reading: Any) -> dict[str, An
     }
 
 
-def by_python(file: Path, layout: CsvLayout, chosen: Columns) -> Iterator[Array]:
-    """Yield the columns (., len(chosen.all)) by and by, or say in which line something is wrong."""
+def by_python(file: Path, layout: CsvLayout, chosen: Columns, allow_missing: bool = False) -> Iterator[Array]:
+    """Yield the columns (., len(chosen.all)) in pieces, or raise an error with the line.
+
+    With ``allow_missing``, cells without a value are NaN.
+    """
     width, wanted, decimal = len(layout.unfit), chosen.all, layout.decimal
     flat = array("d")
     for line, cells in records(file, layout.delimiter):
@@ -219,6 +235,9 @@ def by_python(file: Path, layout: CsvLayout, chosen: Columns) -> Iterator[Array]
                 f"got {_cells(len(cells))} in line {line}."
             )
         for number in wanted:
+            if allow_missing and is_missing(cells[number]):
+                flat.append(nan)
+                continue
             value = number_in(cells[number], decimal)
             # An infinity minus itself is NaN, and NaN is not equal to anything.
             if value is None or value - value != 0.0:
@@ -243,10 +262,10 @@ def _complaint(file: Path, cell: str, value: float | None, name: str, line: int)
     where = f"in column {name!r}, line {line}"
     if is_missing(cell):
         got = f"a missing value ({cell.strip()})" if cell.strip() else "a missing value"
-        return f"{file} must have a number in every cell, got {got} {where}: remove or fill in such lines."
+        return f"{file} must have a number in every cell, got {got} {where}: {what_helps(None, 'lines')}"
     if value is None:
         shown = cell if len(cell) <= 40 else cell[:37] + "..."
         return (
             f"{file} must have a number in every cell, got {shown!r} {where}: correct it, or omit the column."
         )
-    return f"{file} must hold finite numbers, got {what_it_is(value)} {where}: remove or replace such lines."
+    return f"{file} must hold finite numbers, got {what_it_is(value)} {where}: {what_helps(value, 'lines')}"

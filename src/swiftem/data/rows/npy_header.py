@@ -1,4 +1,4 @@
-"""The head of an ``.npy`` file, read without evaluating it."""
+"""The header of an ``.npy`` file, read without evaluating it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["NpyHeader", "read_npy_header"]
 
 MAGIC = b"\x93NUMPY"
 LONGEST = 10_000
-"""Bytes of a header, at most: as NumPy has it."""
+"""Maximum bytes of a header, as in NumPy."""
 ITEMS = {
     "descr": r"(?P<descr>'[^'\[\]]{1,20}(?:\[[0-9a-zA-Z]{1,9}\])?'|\[.*\])",
     "fortran_order": r"(?P<order>True|False)",
@@ -22,7 +22,7 @@ FIELDS = {name: re.compile(rf"'{name}'\s*:\s*{value}\s*", re.DOTALL) for name, v
 
 
 class NpyHeader(NamedTuple):
-    """What an array is: ``shape``, ``dtype``, whether columns come first, and where numbers begin."""
+    """Description of an array: ``shape``, ``dtype``, Fortran order, and the offset of the data."""
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
@@ -31,7 +31,7 @@ class NpyHeader(NamedTuple):
 
     @property
     def n_bytes(self) -> int:
-        """Bytes that the numbers take; an int of Python's, which does not wrap around."""
+        """Bytes of the data, as a Python int, which does not overflow."""
         count = 1
         for length in self.shape:
             count *= length
@@ -39,17 +39,17 @@ class NpyHeader(NamedTuple):
 
 
 def read_npy_header(stream: BinaryIO, file: Path, what: str = "a file of numpy.save") -> NpyHeader:
-    """Return the header that a stream begins with, or refuse it in a sentence.
+    """Return the header at the beginning of a stream, or raise ValueError.
 
-    NumPy's own evaluates the text as Python, and raises what that raises. This one knows what
-    :func:`numpy.save` and its like in other languages write: three items, in any order.
+    NumPy's reader evaluates the text as Python, and raises any of Python's errors. This one accepts what
+    :func:`numpy.save` and similar writers in other languages write: three items, in any order.
 
     Parameters
     ----------
     stream : binary file
         At its beginning.
     file : Path
-        For the sentence.
+        For the message.
     what : str
         What it should be.
 
@@ -80,7 +80,7 @@ def read_npy_header(stream: BinaryIO, file: Path, what: str = "a file of numpy.s
         raise ValueError(f"{file} must hold real numbers, got named fields.")
     try:
         dtype = np.dtype(descr.strip("'"))
-    except Exception:  # NumPy parses small languages of its own here
+    except Exception:  # NumPy parses type descriptions here
         raise refused from None
     if dtype.hasobject:
         raise ValueError(f"{file} must hold numbers, got Python objects, which are not read.")
@@ -91,7 +91,7 @@ def read_npy_header(stream: BinaryIO, file: Path, what: str = "a file of numpy.s
 
 
 def _items(text: str) -> tuple[str, str, str] | None:
-    """Return type, order and shape as they are written, or None where there are not just these three."""
+    """Return type, order and shape as written, or None if there are not exactly these three."""
     if not (text.startswith("{") and text.endswith("}")):
         return None
     rest, found = text[1:-1].strip(), {}

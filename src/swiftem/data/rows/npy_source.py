@@ -1,4 +1,4 @@
-"""Arrays in ``.npy`` files, memory-mapped: as samples that are read when they are needed, or at once."""
+"""Arrays in ``.npy`` files, memory-mapped: as samples that are read on demand, or at once."""
 
 from __future__ import annotations
 
@@ -15,40 +15,50 @@ from swiftem.data.fingerprint import fingerprint
 from swiftem.data.rows.npy_header import read_npy_header
 from swiftem.data.rows.row_reader import RowReader
 from swiftem.data.rows.stored_source import Chunk, StoredSource, weighted
-from swiftem.data.rows.table_columns import Column, Columns, choose_columns, first_bad_cell, what_it_is
+from swiftem.data.rows.table_columns import (
+    Column,
+    Columns,
+    Wanted,
+    as_label,
+    choose_columns,
+    first_bad_cell,
+    what_helps,
+    what_it_is,
+)
 from swiftem.data.sample_weight import bad_weights, checked_weights, read_sample_weight
 from swiftem.data.source import Access, Batch
 
 __all__ = ["NpySource", "read_npy"]
 
 BLOCK_BYTES = 128 * 2**10
-"""Size of a block of draws: large enough for a disk to read at one go, small enough for many in a window."""
+"""Bytes of a block of draws: large enough for one efficient disk read, small enough for many in a window."""
 WINDOW_BLOCKS, FILE_BLOCKS = 128, 4096
-"""Blocks that a window and a file have at least, if rows are enough: the more, the less it matters that rows
-are sorted. A large window of few blocks does not help (``benchmarks/sorted_draws.py``)."""
+"""Minimum number of blocks of a window and of a file, if there are enough rows: with more blocks, sorted rows
+matter less. A large window of few blocks does not help (``benchmarks/sorted_draws.py``)."""
 MOST_AXES = 10
-"""Sentences show no longer shapes."""
+"""Maximum length of a shape in a message."""
 
 
 class NpySource(StoredSource):
-    """The rows of one or several ``.npy`` files or memory maps, read as they are needed.
+    """The rows of one or several ``.npy`` files or memory maps, read on demand.
 
-    Draws are by blocks: see :class:`swiftem.data.draws.BlockDraws`. Numbers that are not finite are refused
-    in the first pass, with their place.
+    Draws are by blocks: see :class:`swiftem.data.draws.BlockDraws`. Numbers that are not finite raise an
+    error in the first pass, with their position.
 
     Parameters
     ----------
     files : path, array, or a sequence of paths or arrays
-        Of shape (n,) or (n, d), with the same columns. Arrays are meant to be memory maps; they are not
-        copied.
+        Of shape (n,) or (n, d), with the same columns. Arrays should be memory maps; they are not copied.
     columns : sequence of int, optional
-        Columns to take; by default all but the weights.
+        Columns to use; by default all except the weights.
     weight : int, optional
         The column of weights.
+    drop : sequence of int, optional
+        Columns that are not data.
     sample_weight : array-like, shape (n,), optional
         Weights of all rows, instead of a column.
     window : int, optional
-        Rows within which draws are shuffled; by default as many as 16 MiB hold.
+        Rows within which draws are shuffled; by default as many as fit into 16 MiB.
 
     Examples
     --------
@@ -70,6 +80,7 @@ class NpySource(StoredSource):
         columns: Sequence[Column] | None = None,
         weight: Column | None = None,
         *,
+        drop: Sequence[Column] = (),
         sample_weight: ArrayLike | None = None,
         window: int | None = None,
     ) -> None:
@@ -88,7 +99,7 @@ class NpySource(StoredSource):
                     f"got {_width(array)}."
                 )
         width = 1 if first.ndim == 1 else first.shape[1]
-        chosen = choose_columns(Path(self._labels[0]), (), [""] * width, columns, weight)
+        chosen = choose_columns(Path(self._labels[0]), (), [""] * width, Wanted(columns, weight, drop))
         self._columns = None if chosen.data == tuple(range(width)) else list(chosen.data)
         self._weight_column = chosen.weights
         small = all(array.dtype in (np.float32, np.float16) for array in self._arrays)
@@ -97,12 +108,12 @@ class NpySource(StoredSource):
         self._starts = np.concatenate([[0], np.cumsum([len(array) for array in self._arrays])])
         total = int(self._starts[-1])
         if sample_weight is not None and chosen.weights is not None:
-            raise ValueError("sample_weight must be left out where weight names a column.")
+            raise ValueError("sample_weight must be left out if weight names a column.")
         self._weights = read_sample_weight(sample_weight, total, "row")
         self.is_weighted = self._weights is not None or chosen.weights is not None
         rows = min(BLOCK_BYTES // self.row_bytes, total // FILE_BLOCKS)
         rows = max(1, rows if window is None else min(rows, window // WINDOW_BLOCKS))
-        #: Where blocks begin and end in the files; those without weight are left out.
+        #: Positions of the blocks in the files; blocks without weight are left out.
         self._begin = np.arange(0, total, rows)
         self._end = np.append(self._begin[1:], total)
         self._block_rows = rows
@@ -113,7 +124,7 @@ class NpySource(StoredSource):
         self._lay_out(lengths)
 
     def _weigh(self) -> Index:
-        """Find the number of rows and the sum of weights; return how many rows each block has."""
+        """Find the number of rows and the sum of weights; return the number of rows per block."""
         lengths = np.empty(len(self._begin), dtype=np.intp)
         self.total_weight = 0.0
         for number in range(len(lengths)):
@@ -138,7 +149,7 @@ class NpySource(StoredSource):
         return weight
 
     def _raw_rows(self, start: int, stop: int) -> NDArray[Any]:
-        """Return rows of the files as they are, (., all columns) or (.,)."""
+        """Return rows of the files unchanged, (., all columns) or (.,)."""
         first = int(np.searchsorted(self._starts, start, side="right")) - 1
         pieces = []
         while start < stop:
@@ -150,7 +161,7 @@ class NpySource(StoredSource):
         return pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
 
     def _rows(self, start: int, stop: int) -> Chunk:
-        """Return rows of the files as samples, in arrays of their own; those without weight are left out."""
+        """Return rows of the files as samples, in new arrays; those without weight are left out."""
         raw = self._raw_rows(start, stop)
         y = self._samples(raw, start)
         if not self.is_weighted:
@@ -162,7 +173,7 @@ class NpySource(StoredSource):
         is_own = chosen.base is None and chosen.flags.owndata  # not a view of the file
         with np.errstate(
             over="ignore", invalid="ignore"
-        ):  # of long doubles: what is not finite is named below
+        ):  # long doubles may overflow: this is reported below
             y = np.array(chosen, dtype=self.dtype, order="C", copy=None if is_own else True)
         if not self._checked and y.dtype.kind == "f":
             with np.errstate(over="ignore", invalid="ignore"):
@@ -175,12 +186,12 @@ class NpySource(StoredSource):
         return y
 
     def _place(self, row: int) -> tuple[str, int]:
-        """Return the file that a row is in, and its number there."""
+        """Return the file of a row, and its index there."""
         number = int(np.searchsorted(self._starts, row, side="right")) - 1
         return self._labels[number], row - int(self._starts[number])
 
     def chunks(self, rows: int) -> Iterator[Chunk]:
-        """Yield all rows in order, ``rows`` of the files at a time."""
+        """Yield all rows in order, ``rows`` rows of the files at a time."""
         total = int(self._starts[-1])
         for start in range(0, total, rows):
             yield self._rows(start, min(start + rows, total))
@@ -191,11 +202,11 @@ class NpySource(StoredSource):
         return self._rows(int(self._begin[number]), int(self._end[number]))
 
     def reader(self) -> RowReader:
-        """Return who finds rows by number: the system's cache is all that it needs, if no row is left out."""
+        """Return a reader of rows by index: it relies on the page cache if no row is left out."""
         return _MappedReader(self) if self._is_whole else RowReader(self)
 
     def rows_at(self, index: Index) -> Chunk:
-        """Return rows of the files by number, where none is left out."""
+        """Return rows of the files by index, if none is left out."""
         of_array = np.searchsorted(self._starts, index, side="right") - 1
         if len(self._arrays) == 1:
             raw = self._arrays[0][index]
@@ -211,13 +222,13 @@ class NpySource(StoredSource):
         return Chunk(y, as_doubles(raw[:, self._weight_column]) if self.is_weighted else None)
 
     def fingerprint(self) -> str:
-        """Return a hash of the rows, the weights and the layout; it reads all of them."""
+        """Return a hash of the rows, the weights and the layout; it reads all rows."""
         columns = (self._columns, self._weight_column, self.layout.per_window, self._block_rows)
         return fingerprint(f"npy{columns}", *self._arrays, self._weights)
 
 
 class _MappedReader(RowReader):
-    """Takes rows out of the map."""
+    """Reads rows from the memory map."""
 
     def take(self, index: Index, once: bool = False) -> Batch:
         index = np.asarray(index)
@@ -228,7 +239,7 @@ class _MappedReader(RowReader):
 
 
 def _open(part: Any, number: int) -> tuple[str, NDArray[Any]]:
-    """Return what it is called in sentences, and its array."""
+    """Return the name of the array in messages, and the array."""
     if isinstance(part, str | os.PathLike):
         file = Path(part)
         array = open_npy(file)
@@ -254,33 +265,35 @@ def _width(array: NDArray[Any]) -> str:
 def _not_finite(label: str, value: Any, row: int, column: int | None) -> ValueError:
     return ValueError(
         f"{label} must hold finite numbers, got {what_it_is(value)} in row {row}, column {column} "
-        "(both from 0): remove or replace such rows."
+        f"(both from 0): {what_helps(value)}"
     )
 
 
 def read_npy(
-    file: Path, columns: Sequence[Column] | None, weights: Column | None
-) -> tuple[NDArray[Any], NDArray[Any] | None, Columns]:
-    """Return rows (n, d), weights (n,) and the choice of columns.
+    file: Path, wanted: Wanted, allow_missing: bool = False
+) -> tuple[NDArray[Any], NDArray[Any] | None, Columns, list[str] | None]:
+    """Return rows (n, d), weights (n,), the choice of columns and labels.
 
-    Rows that are float32 or float64 and taken whole stay in the file.
+    Rows that are float32 or float64 and used as a whole stay in the file. NaN is an error, unless
+    ``allow_missing``.
     """
     array = open_npy(file)
     if array.ndim == 1:
         array = array[:, None]
-    chosen = choose_columns(file, (), [""] * array.shape[1], columns, weights)
+    chosen = choose_columns(file, (), [""] * array.shape[1], wanted)
     whole = chosen.data == tuple(range(array.shape[1]))
     values = _native(array if whole else array[:, chosen.data])
     weight = None if chosen.weights is None else as_doubles(array[:, chosen.weights])
     for part, numbers in ((values, chosen.data), (weight, (chosen.weights,))):
-        bad = None if part is None else first_bad_cell(part.reshape(len(part), -1))
+        bad = None if part is None else first_bad_cell(part.reshape(len(part), -1), allow_missing)
         if part is not None and bad is not None:
             raise _not_finite(str(file), part.reshape(len(part), -1)[bad], bad[0], numbers[bad[1]])
-    return values, weight, chosen
+    labels = None if chosen.label is None else [as_label(cell) for cell in array[:, chosen.label].tolist()]
+    return values, weight, chosen, labels
 
 
 def open_npy(file: Path) -> NDArray[Any]:
-    """Return the array (n,) or (n, d) of numbers in a file, memory-mapped, or say why there is none."""
+    """Return the array (n,) or (n, d) of numbers in a file, memory-mapped, or raise an error."""
     with file.open("rb") as stream:
         header = read_npy_header(stream, file)
     shape, dtype = header.shape, header.dtype
@@ -303,13 +316,13 @@ def open_npy(file: Path) -> NDArray[Any]:
 
 
 def as_doubles(array: NDArray[Any]) -> Array:
-    """Return numbers in float64; what is too large for it becomes infinite, without a warning."""
+    """Return numbers in float64; larger ones become infinite, without a warning."""
     with np.errstate(over="ignore", invalid="ignore"):
         return array.astype(np.float64)
 
 
 def _native(array: NDArray[Any]) -> NDArray[Any]:
-    """Return float32 and float64 as they are, in this machine's byte order, and others as one of them."""
+    """Return float32 and float64 unchanged, in native byte order, and other types as one of them."""
     kind = np.float32 if array.dtype in (np.dtype("f2"), np.dtype(">f4"), np.dtype("<f4")) else np.float64
-    with np.errstate(over="ignore", invalid="ignore"):  # of long doubles: what is not finite then is named
+    with np.errstate(over="ignore", invalid="ignore"):  # long doubles may overflow: this is reported later
         return np.asarray(array, dtype=kind)

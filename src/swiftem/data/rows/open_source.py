@@ -1,4 +1,4 @@
-"""Files as a source, whatever their format."""
+"""Opens files of any format as a source."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from swiftem.data.rows.csv_source import CsvSource
 from swiftem.data.rows.npy_source import NpySource
 from swiftem.data.rows.parquet_source import ParquetSource
 from swiftem.data.rows.stored_source import StoredSource
-from swiftem.data.rows.table_columns import Column
+from swiftem.data.rows.table_columns import Column, Wanted
 from swiftem.data.rows.tables import ENDINGS, TEXT, find_table, said_whose
 
-__all__ = ["are_paths", "open_source"]
+__all__ = ["are_paths", "open_source", "table_files"]
 
 
 def are_paths(data: Any) -> bool:
-    """Tell whether ``data`` is a path, or a list of them.
+    """Tell whether ``data`` is a path or a list of paths.
 
     >>> are_paths("rows.npy"), are_paths(["a.csv", "b.csv"]), are_paths([1.0]), are_paths([])
     (True, True, False, False)
@@ -36,32 +36,35 @@ def open_source(
     columns: Sequence[Column] | None = None,
     weight: Column | None = None,
     *,
+    drop: Sequence[Column] = (),
     window: int | None = None,
 ) -> StoredSource:
-    r"""Return the rows of files as a source: they are read as they are needed, not loaded.
+    r"""Return the rows of files as a source: they are read on demand, not loaded.
 
     Parameters
     ----------
     path : path, sequence of paths, or memory map
-        Files that end in ``.npy``, ``.parquet``, ``.csv``, ``.tsv`` or ``.txt``, all of one format and with
-        the same columns; or a folder, whose files of these kinds are taken in the order of their names.
+        Files with the extension ``.npy``, ``.parquet``, ``.csv``, ``.tsv`` or ``.txt``, all of one format and
+        with the same columns; or a folder, whose files of these formats are sorted by name.
     columns : sequence of names or numbers, optional
-        The columns to take, in this order; by default all that are numeric.
+        The columns to use, in this order; by default all numeric ones.
     weight : name or number, optional
-        A column of weights, which is then not among the data.
+        A column of weights, which is then not part of the data.
+    drop : sequence of names or numbers, optional
+        Columns that are not data.
     window : int, optional
-        Rows within which draws are shuffled; by default as many as 16 MiB hold. See
+        Rows within which draws are shuffled; by default as many as fit into 16 MiB. See
         :class:`swiftem.data.draws.BlockDraws`.
 
     Returns
     -------
     NpySource, ParquetSource or CsvSource
-        The first two find rows by number, so that every method works; CSV is read in order: em, sem, sem-vr.
+        The first two read rows by index, so that every method works; CSV is read in order: em, sem, sem-vr.
 
     Raises
     ------
     FileNotFoundError, ValueError, TypeError, ImportError
-        As :func:`swiftem.data.read_table`, and where files differ in format or columns.
+        As :func:`swiftem.data.read_table`, and if files differ in format or columns.
 
     Examples
     --------
@@ -78,26 +81,27 @@ def open_source(
     >>> source.n, result.passes
     (500, 4.0)
     """
-    if isinstance(columns, str):
-        raise TypeError(f"columns must be a sequence of names or numbers, got the string {columns!r}.")
+    Wanted(columns, weight, drop)  # rejects a name instead of a list, before any file is opened
     if isinstance(path, np.ndarray):
-        return NpySource(path, columns, weight, window=window)
+        return NpySource(path, columns, weight, drop=drop, window=window)
     if not are_paths(path):
         what = "an empty one" if isinstance(path, list | tuple) and not path else type(path).__name__
         raise TypeError(f"path must be the name of a file or folder, or a list of them, got {what}.")
-    files = [file for part in (path if isinstance(path, list | tuple) else [path]) for file in _files(part)]
+    files = [
+        file for part in (path if isinstance(path, list | tuple) else [path]) for file in table_files(part)
+    ]
     endings = [find_table(file)[1] for file in files]
     kinds = {"text" if ending in TEXT else ending for ending in endings}
     if len(kinds) > 1:
         other = next(file for file, ending in zip(files, endings, strict=True) if ending != endings[0])
-        raise ValueError(f"{other} must be of the format of {files[0]}: files of one fit have one format.")
+        raise ValueError(f"{other} must have the format of {files[0]}: all files of a fit have one format.")
     kind: Any = {"text": CsvSource, ".npy": NpySource, ".parquet": ParquetSource}[kinds.pop()]
     with said_whose(files[0] if len(files) == 1 else Path(f"{files[0]} or another of {len(files)} files")):
-        source: StoredSource = kind(files, columns, weight, window=window)
+        source: StoredSource = kind(files, columns, weight, drop=drop, window=window)
     return source
 
 
-def _files(path: str | os.PathLike[str]) -> list[Path]:
+def table_files(path: str | os.PathLike[str]) -> list[Path]:
     """Return a file, or the tables in a folder."""
     file = Path(path)
     if not file.is_dir():

@@ -14,11 +14,13 @@ from numpy.typing import NDArray
 from swiftem.data.fingerprint import file_hash
 from swiftem.data.rows.stored_source import Chunk, FileSource, weighted
 from swiftem.data.rows.table_columns import (
-    Column,
     Columns,
+    Wanted,
+    as_label,
     choose_columns,
     first_bad_cell,
     label,
+    what_helps,
     what_it_is,
 )
 from swiftem.data.sample_weight import checked_weights
@@ -30,27 +32,29 @@ __all__ = ["NEEDS_PYARROW", "ParquetSource", "check_rows", "opened", "parquet_na
 NEEDS_PYARROW = "Parquet files need pyarrow: install it with pip install 'swiftem[io]'."
 PARQUET = "a Parquet file"
 UNPACKED, FREE = 1000, 256 << 20
-"""Rows in memory may be so many times as large as the file, and so many bytes more: a column of few values
-takes next to nothing in a file."""
+"""Limits of rows in memory: this multiple of the file's size, plus this number of bytes. A column of few
+values takes almost no space in a file."""
 
 
 class ParquetSource(FileSource):
-    """The rows of one or several Parquet files, read as they are needed.
+    """The rows of one or several Parquet files, read on demand.
 
-    A full pass decodes a few thousand rows at a time. Draws are by row groups, which have to be decoded
-    whole: files for stochastic methods are best written with row groups of some ten thousand rows.
+    A full pass decodes a few thousand rows at a time. Draws are by row groups, which must be decoded as a
+    whole: for stochastic methods row groups of about ten thousand rows are best.
 
     Parameters
     ----------
     files : path or sequence of paths
         With the same columns.
     columns : sequence of names or numbers, optional
-        Columns to take; by default all that are numeric.
+        Columns to use; by default all numeric ones.
     weight : name or number, optional
         The column of weights; rows of weight zero are ignored.
+    drop : sequence of names or numbers, optional
+        Columns that are not data.
     window : int, optional
-        Rows within which draws are shuffled, rounded up to whole row groups; by default as many as 16 MiB
-        hold.
+        Rows within which draws are shuffled, rounded up to whole row groups; by default as many as fit into
+        16 MiB.
 
     Examples
     --------
@@ -68,10 +72,10 @@ class ParquetSource(FileSource):
     reading: ClassVar[int] = 40 * 10**6
 
     def _look(
-        self, file: Path, columns: Sequence[Column] | None, weight: Column | None
+        self, file: Path, wanted: Wanted
     ) -> tuple[Sequence[str], Columns, tuple[np.dtype[Any], list[int]]]:
         with opened(file) as stored:
-            names, chosen, kind = chosen_of(file, stored, columns, weight)
+            names, chosen, kind = chosen_of(file, stored, wanted)
             rows = [stored.metadata.row_group(g).num_rows for g in range(stored.metadata.num_row_groups)]
             if sum(rows) != stored.metadata.num_rows:
                 raise other_rows(file, stored.metadata.num_rows)
@@ -92,7 +96,7 @@ class ParquetSource(FileSource):
         self._lay_out(lengths)
 
     def _weigh(self) -> list[int]:
-        """Find the number of rows and the sum of weights; return how many rows each row group has."""
+        """Find the number of rows and the sum of weights; return the number of rows per row group."""
         lengths, self.total_weight = [], 0.0
         place = self._chosen.weights
         assert place is not None
@@ -149,13 +153,13 @@ class ParquetSource(FileSource):
             yield Chunk(y, None) if weight is None else weighted(y, checked_weights(file, weight, start))
 
     def fingerprint(self) -> str:
-        """Return a hash of the files, the choice of columns and the layout; it reads all of them."""
+        """Return a hash of the files, the choice of columns and the layout; it reads all files."""
         what = (self.names, self._chosen.weights, self.layout.per_window)
         return file_hash(f"parquet{what}", self._files)
 
 
 class _Group(NamedTuple):
-    """A row group: its number in the file, and the number of its first row there."""
+    """A row group: its index in the file, and the index of its first row there."""
 
     file: Path
     number: int
@@ -164,7 +168,7 @@ class _Group(NamedTuple):
 
 
 def _batches(groups: list[_Group], columns: list[str], rows: int = 65_536) -> Iterator[tuple[int, Any]]:
-    """Yield consecutive row groups of a file, ``rows`` rows at a time, with the number of the first row."""
+    """Yield consecutive row groups of a file, ``rows`` rows at a time, with the index of the first row."""
     end = groups[-1].start + groups[-1].rows
     numbers = [group.number for group in groups]
     with opened(groups[0].file, memory_map=True) as stored:
@@ -173,7 +177,7 @@ def _batches(groups: list[_Group], columns: list[str], rows: int = 65_536) -> It
 
 
 def _numbered(file: Path, batches: Any, start: int, end: int) -> Iterator[tuple[int, Any]]:
-    """Yield record batches with the numbers of their first rows, which must go from ``start`` to ``end``."""
+    """Yield record batches with the indices of their first rows, which must cover ``start`` to ``end``."""
     for batch in batches:
         if start + batch.num_rows > end:
             break
@@ -184,11 +188,13 @@ def _numbered(file: Path, batches: Any, start: int, end: int) -> Iterator[tuple[
 
 
 def _rows(
-    file: Path, batch: Any, names: Sequence[str], chosen: Columns, kind: np.dtype[Any], start: int
-) -> tuple[NDArray[Any], NDArray[Any] | None]:
-    """Return a batch as rows (b, d) and weights (b,), or say where there is no finite number."""
+    file: Path, batch: Any, names: Sequence[str], chosen: Columns, kind: np.dtype[Any], start: int,
+    allow_missing: bool = False,
+) -> tuple[NDArray[Any], NDArray[Any] | None]:  # fmt: skip
+    """Return a batch as rows (b, d) and weights (b,); raise an error for numbers that are not finite."""
     columns = [
-        numbers_of(file, batch.column(names[number]), label(names, number), start) for number in chosen.all
+        numbers_of(file, batch.column(names[number]), label(names, number), start, allow_missing)
+        for number in chosen.all
     ]
     y = np.empty((batch.num_rows, len(chosen.data)), dtype=kind)
     for place in range(len(chosen.data)):
@@ -197,31 +203,33 @@ def _rows(
 
 
 def read_parquet(
-    file: Path, columns: Sequence[Column] | None, weights: Column | None
-) -> tuple[NDArray[Any], NDArray[Any] | None, Columns]:
-    """Return rows (n, d), weights (n,) and the choice of columns; float32 where all columns are no more.
+    file: Path, wanted: Wanted, allow_missing: bool = False
+) -> tuple[NDArray[Any], NDArray[Any] | None, Columns, list[str] | None]:
+    """Return rows (n, d), weights (n,), the choice of columns and labels; float32 if that holds all columns.
 
-    What pandas keeps as an index is left out.
+    Index columns of pandas are left out. A missing value is NaN with ``allow_missing``, else an error.
     """
     with opened(file) as stored:
-        names, chosen, kind = chosen_of(file, stored, columns, weights)
+        names, chosen, kind = chosen_of(file, stored, wanted)
         n = stored.metadata.num_rows
         check_rows(file, n, len(chosen.all), "read it in pieces with open_source")
         values = np.empty((n, len(chosen.data)), dtype=kind)
         weight = None if chosen.weights is None else np.empty(n)
         read = stored.iter_batches(columns=[names[number] for number in chosen.all])
         for start, batch in _numbered(file, read, 0, n):
-            y, of_batch = _rows(file, batch, names, chosen, kind, start)
+            y, of_batch = _rows(file, batch, names, chosen, kind, start, allow_missing)
             values[start : start + len(y)] = y
             if weight is not None:
                 weight[start : start + len(y)] = of_batch
-    return values, weight, chosen
+        labels = None
+        if chosen.label is not None:
+            cells = stored.read(columns=[names[chosen.label]]).column(0).to_pylist()
+            labels = ["" if cell is None else as_label(cell) for cell in cells]
+    return values, weight, chosen, labels
 
 
-def chosen_of(
-    file: Path, stored: Any, columns: Sequence[Column] | None, weights: Column | None
-) -> tuple[list[str], Columns, np.dtype[Any]]:
-    """Return the names of all columns of an open file, the choice, and the least type that holds it."""
+def chosen_of(file: Path, stored: Any, wanted: Wanted) -> tuple[list[str], Columns, np.dtype[Any]]:
+    """Return the names of all columns of an open file, the choice, and the smallest type that holds it."""
     schema = stored.schema_arrow
     names = [str(name) for name in schema.names]
     index = _index(schema)
@@ -231,7 +239,7 @@ def chosen_of(
     if not names or stored.metadata.num_rows == 0:
         got = f"{stored.metadata.num_rows} rows of {len(names)} columns"
         raise ValueError(f"{file} must have at least one row and one column, got {got}.")
-    chosen = choose_columns(file, names, unfit, columns, weights)
+    chosen = choose_columns(file, names, unfit, wanted)
     for number in chosen.all:
         why = _unfit(schema.types[number])
         if why:
@@ -247,7 +255,7 @@ def parquet_names(file: Path) -> tuple[str, ...]:
 
 @contextmanager
 def opened(file: Path, **options: Any) -> Iterator[Any]:
-    """Open the file, and turn what Arrow complains of, now or while it is read, into a sentence."""
+    """Open the file, and convert Arrow's errors, now or during reading, into one sentence."""
     try:
         from pyarrow import parquet
     except ImportError:
@@ -257,7 +265,7 @@ def opened(file: Path, **options: Any) -> Iterator[Any]:
 
 
 def check_rows(file: Path, rows: int, columns: int, instead: str) -> None:
-    """Refuse to take memory for more rows than a file of its size may have; ``instead`` says what helps."""
+    """Raise ValueError for more rows than a file of its size may have; ``instead`` says what to do."""
     most = UNPACKED * file.stat().st_size + FREE
     if rows < 0 or 8 * rows * columns > most:
         raise ValueError(
@@ -267,10 +275,10 @@ def check_rows(file: Path, rows: int, columns: int, instead: str) -> None:
 
 
 def _index(schema: Any) -> list[Any]:
-    """Return the columns that pandas keeps as an index, as far as what it wrote about them can be read."""
+    """Return the columns that are an index of pandas, if its metadata can be read."""
     try:
         found = schema.pandas_metadata["index_columns"]
-    except Exception:  # no such note, or one that is no JSON or has no such entry
+    except Exception:  # no such metadata, no valid JSON or no such entry
         return []
     return found if isinstance(found, list) else []
 
@@ -293,7 +301,7 @@ def _unfit(kind: Any) -> str:
 
 
 def _kind(schema: Any, chosen: Columns) -> np.dtype[Any]:
-    """Return float32 where all columns of data are no more, else float64."""
+    """Return float32 if it holds all columns of data, else float64."""
     from pyarrow import types
 
     small = all(
@@ -304,27 +312,33 @@ def _kind(schema: Any, chosen: Columns) -> np.dtype[Any]:
 
 
 def other_rows(file: Path, rows: int) -> ValueError:
-    """Return the sentence on a file that does not have the rows that it says."""
-    return ValueError(f"{file} must have {rows:,} rows, as it says itself, got others: it is damaged.")
+    """Return the error for a file that does not have the number of rows in its metadata."""
+    return ValueError(f"{file} must have {rows:,} rows, as its metadata say, got others: it is damaged.")
 
 
-def numbers_of(file: Path, column: Any, name: str, start: int) -> NDArray[Any]:
-    """Return an Arrow column as an array, or say in which row, ``start`` added, there is no finite number."""
+def numbers_of(file: Path, column: Any, name: str, start: int, allow_missing: bool = False) -> NDArray[Any]:
+    """Return an Arrow column as an array; raise an error for the first row, from ``start``, not finite.
+
+    With ``allow_missing``, missing values are NaN.
+    """
     import pyarrow as pa
     from pyarrow import types
 
-    bad, what = None, "a missing value"
-    if column.null_count:
+    bad, what, value = None, "a missing value", None
+    if column.null_count and not allow_missing:
         bad = int(np.argmax(column.is_null().to_numpy(zero_copy_only=False)))
     else:
         if types.is_decimal(column.type):
             column = column.cast(pa.float64())
         found = column.to_numpy(zero_copy_only=False)
-        place = first_bad_cell(found[:, None])
+        if allow_missing:
+            found = np.asarray(found, dtype=np.float32 if found.dtype == np.float32 else np.float64)
+        place = first_bad_cell(found[:, None], allow_missing)
         if place is None:
             return np.asarray(found)
-        bad, what = place[0], what_it_is(found[place[0]])
+        bad, value = place[0], found[place[0]]
+        what = what_it_is(value)
     raise ValueError(
         f"{file} must hold finite numbers, got {what} in column {name!r}, row {start + bad} (from 0): "
-        "remove or replace such rows."
+        f"{what_helps(value)}"
     )

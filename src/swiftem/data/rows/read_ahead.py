@@ -1,4 +1,4 @@
-"""Reading while somebody computes."""
+"""Reading ahead in a thread."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ __all__ = ["read_ahead"]
 T = TypeVar("T")
 
 AHEAD = 2
-"""Items that wait, besides the one that is being read."""
+"""Items that wait, in addition to the one being read."""
 PATIENCE = 0.05
-"""Seconds after which a reader that nobody takes from looks whether it is still wanted."""
+"""Seconds after which an idle reader checks whether it is still needed."""
 
 
 def read_ahead(items: Iterator[T], ahead: int = AHEAD) -> Generator[T, None, None]:
-    """Yield the items in order; a thread reads the next ones meanwhile, at most ``ahead`` + 1 of them.
+    """Yield the items in order, while a thread reads the next ones, at most ``ahead`` + 1 of them.
 
-    What goes wrong in the thread is raised here, after the items before it. When the consumer stops, by
-    ``close``, by an exception or because nobody holds the generator, the thread ends and ``items`` is closed.
+    Errors of the thread are raised here, after the items before them. When the consumer stops, by ``close``,
+    by an exception or by garbage collection of the generator, the thread ends and ``items`` is closed.
 
     Parameters
     ----------
     items : iterator
-        What is read; used by the thread alone.
+        The items; used only by the thread.
     ahead : int
-        How many items wait.
+        Number of items that wait.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Finding samples of a stored source by number, with a bounded number of blocks."""
+"""Access to samples of a stored source by index, with a bounded number of blocks."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ __all__ = ["RowReader"]
 
 
 class RowReader:
-    """Keeps the blocks of the windows that draws are in: two windows for each stream of draws.
+    """Keeps the blocks of the current windows: two windows for each stream of draws.
 
-    Where data can only be read in order, a block is a window, and one that was passed is found again by
-    reading from the beginning: what a new epoch does.
+    If data can only be read in order, a block is a window, and an earlier one is found by reading from the
+    beginning, as in a new epoch.
 
     Parameters
     ----------
@@ -38,17 +38,17 @@ class RowReader:
         self._next = 0
 
     def serve(self, streams: int) -> None:
-        """Prepare for so many streams of draws."""
+        """Prepare for this number of streams of draws."""
         self._streams = max(1, streams)
 
     @property
     def most_blocks(self) -> int:
-        """Blocks that are kept."""
+        """Number of blocks that are kept."""
         layout = self._source.layout
         return 2 * self._streams * (1 if layout.in_order else layout.per_window)
 
     def take(self, index: Index, once: bool = False) -> Batch:
-        """Return the samples with these numbers; ``once``: blocks are not kept."""
+        """Return the samples with these indices; ``once``: blocks are not kept."""
         source = self._source
         y = np.empty((len(index), *source.tail), dtype=source.dtype)
         weight = np.ones(len(index))
@@ -79,7 +79,7 @@ class RowReader:
         return chunk
 
     def _in_order(self, number: int) -> Any:
-        """Return block ``number``: by reading on, or from the beginning."""
+        """Return block ``number``: by reading further, or from the beginning."""
         from swiftem.data.rows.stored_source import Chunk
 
         rows = int(self._edges[1])
@@ -91,4 +91,4 @@ class RowReader:
                 if self._next == len(self._edges) - 1:
                     self._ahead = None
                 return Chunk(batch.y, batch.weight)
-        raise ValueError(f"data must be the same in every pass, but had no row {self._edges[number]} now.")
+        raise ValueError(f"data must be the same in every pass, but row {self._edges[number]} is missing.")

@@ -1,4 +1,4 @@
-"""Samples that are not held in memory: what files and streams of blocks have in common."""
+"""Samples that are not in memory: the common part of files and streams of blocks."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from swiftem._checks import check_int
 from swiftem._typing import Array, Index
 from swiftem.data.rows.read_ahead import read_ahead
 from swiftem.data.rows.row_reader import RowReader
-from swiftem.data.rows.table_columns import Column, Columns, check_same_columns, label, left_out_of
+from swiftem.data.rows.table_columns import Column, Columns, Wanted, check_same_columns, label, left_out_of
 from swiftem.data.source import Access, Batch
 
 __all__ = ["Chunk", "FileSource", "Layout", "StoredSource", "rechunk", "weighted"]
 
 WINDOW_BYTES = 16 * 2**20
-"""Size of a window, within which draws are shuffled, where the user does not choose."""
+"""Default size of a window, within which draws are shuffled."""
 CHUNK_BYTES = 2**20
-"""Size of what a full pass gives to a thread at a time."""
+"""Size of the part of a full pass that a thread processes at a time."""
 
 
 class Chunk(NamedTuple):
-    """Consecutive rows: ``y`` (b, d) or (b,) and ``weight`` (b,), None where there are no weights."""
+    """Consecutive rows: ``y`` (b, d) or (b,) and ``weight`` (b,), None if there are no weights."""
 
     y: NDArray[Any]
     weight: Array | None
@@ -43,16 +43,16 @@ def weighted(y: NDArray[Any], weight: Array) -> Chunk:
 
 
 class Layout(NamedTuple):
-    """How draws go through a source.
+    """The order of draws from a source.
 
     Attributes
     ----------
     edges : ndarray of int, shape (B + 1,)
-        Where its B blocks begin, and n.
+        First indices of its B blocks, and n.
     per_window : int
-        Consecutive blocks of the order that are shuffled together.
+        Number of consecutive blocks that are shuffled together.
     in_order : bool
-        Whether blocks come in the order of the data, else in a random one.
+        Whether blocks come in the order of the data, or in random order.
     """
 
     edges: Index
@@ -61,23 +61,23 @@ class Layout(NamedTuple):
 
     @property
     def window_rows(self) -> int:
-        """Most rows that a window may have."""
+        """Maximum number of rows of a window."""
         return int(np.sort(np.diff(self.edges))[-self.per_window :].sum())
 
 
 class StoredSource(ABC):
-    """Base of the sources whose samples are read when they are needed.
+    """Base class of sources whose samples are read on demand.
 
     A subclass sets ``n``, ``total_weight``, ``dtype``, ``tail`` (the shape of a sample, () or (d,)),
-    ``layout`` and ``is_weighted``, and gives :meth:`chunks`, :meth:`fingerprint` and, for random access,
-    :meth:`block`.
+    ``layout`` and ``is_weighted``, and implements :meth:`chunks`, :meth:`fingerprint` and, for random
+    access, :meth:`block`.
     """
 
     access: ClassVar[Access]
     overlaps: ClassVar[bool] = True
     """Whether a thread may read ahead."""
     reading: ClassVar[int] = 0
-    """Bytes that the reading itself takes, in a library of its own (measured)."""
+    """Bytes used by the reading library itself (measured)."""
 
     n: int
     total_weight: float
@@ -92,7 +92,7 @@ class StoredSource(ABC):
         if window is not None:
             check_int("window", window, minimum=1)
         self._window = window
-        #: What passes found, the mean of the rows, say, so that none is made twice.
+        #: Results of passes, such as the mean of the rows, so that they are not computed twice.
         self.found: dict[str, Any] = {}
 
     @abstractmethod
@@ -105,7 +105,7 @@ class StoredSource(ABC):
 
     @abstractmethod
     def fingerprint(self) -> str:
-        """Return a text that changes when the samples, their weights or the layout, and so the draws, do."""
+        """Return a text that changes if samples, weights or the layout, and therefore the draws, change."""
 
     @property
     def row_bytes(self) -> int:
@@ -115,11 +115,11 @@ class StoredSource(ABC):
 
     @property
     def chunk_rows(self) -> int:
-        """Samples that full passes take at a time: a function of the size of a sample alone."""
+        """Samples per part of a full pass: a function of the size of a sample alone."""
         return max(256, CHUNK_BYTES // self.row_bytes)
 
     def blocks(self, rows: int) -> Iterator[Batch]:
-        """Yield all samples in order, exactly ``rows`` at a time but for the last, in arrays of their own."""
+        """Yield all samples in order, exactly ``rows`` at a time except the last part, in new arrays."""
         wanted = min(self.chunk_rows, max(rows, 4096))
         chunks = self.chunks(wanted)
         if self.overlaps:
@@ -135,13 +135,13 @@ class StoredSource(ABC):
             )
 
     def reader(self) -> RowReader:
-        """Return who finds samples by number, with room of its own for the windows of one run."""
+        """Return a reader of samples by index, with its own buffers for the windows of one run."""
         return RowReader(self)
 
     def take(self, index: Index) -> Batch:
-        """Return the samples with these numbers, repeated where a number is.
+        """Return the samples with these indices, which may repeat.
 
-        Where the data can only be read in order that is a pass, but costs no more memory than the samples.
+        If the data can only be read in order, this is a pass, but takes no more memory than the samples.
         """
         return self.reader().take(np.asarray(index), once=True)
 
@@ -159,9 +159,9 @@ class StoredSource(ABC):
 
 
 class FileSource(StoredSource):
-    """Base of the sources that are tables in files with the same columns.
+    """Base class of sources that are tables in files with the same columns.
 
-    A subclass gives :meth:`_look` at a file, and :meth:`_survey`, which sets ``n``, ``total_weight``,
+    A subclass implements :meth:`_look` at a file, and :meth:`_survey`, which sets ``n``, ``total_weight``,
     ``dtype`` and the layout.
     """
 
@@ -171,14 +171,16 @@ class FileSource(StoredSource):
         columns: Sequence[Column] | None = None,
         weight: Column | None = None,
         *,
+        drop: Sequence[Column] = (),
         window: int | None = None,
     ) -> None:
         super().__init__(window)
+        wanted = Wanted(columns, weight, drop)
         self._files = [Path(file) for file in (files if isinstance(files, list | tuple) else [files])]
         self._choices: list[Columns] = []
         self._looked: list[Any] = []
         for file in self._files:
-            names, chosen, looked = self._look(file, columns, weight)
+            names, chosen, looked = self._look(file, wanted)
             labels = tuple(label(names, place) for place in chosen.data)
             if not self._choices:
                 self._names, first = names, labels
@@ -191,18 +193,16 @@ class FileSource(StoredSource):
         self._survey()
 
     @abstractmethod
-    def _look(
-        self, file: Path, columns: Sequence[Column] | None, weight: Column | None
-    ) -> tuple[Sequence[str], Columns, Any]:
-        """Return the names of all columns of a file, the choice, and what else is to be known of it."""
+    def _look(self, file: Path, wanted: Wanted) -> tuple[Sequence[str], Columns, Any]:
+        """Return the names of all columns of a file, the choice, and further information."""
 
     @abstractmethod
     def _survey(self) -> None:
-        """Count the rows, add up the weights, and lay the blocks out."""
+        """Count the rows, sum the weights, and set the layout of blocks."""
 
 
 def rechunk(chunks: Iterator[Chunk], rows: int) -> Iterator[Chunk]:
-    """Yield the same samples in chunks of exactly ``rows``, but for the last.
+    """Yield the same samples in chunks of exactly ``rows``, except the last.
 
     >>> import numpy as np
     >>> two = [Chunk(np.arange(3), None), Chunk(np.arange(3, 5), None)]

@@ -1,4 +1,4 @@
-"""Which columns of a table are data, weights, or left out; and the first cell that is no finite number."""
+"""The choice of columns for data and weights; the first cell that is not a finite number."""
 
 from __future__ import annotations
 
@@ -14,24 +14,53 @@ from numpy.typing import NDArray
 from swiftem.data.documents.formats.lines import whole_number
 
 __all__ = [
-    "Column", "Columns", "UnknownColumnError", "check_same_columns", "choose_columns", "first_bad_cell",
-    "label", "left_out_of", "shortened", "what_it_is",
+    "Column", "Columns", "UnknownColumnError", "Wanted", "as_label", "check_same_columns", "choose_columns",
+    "first_bad_cell", "label", "left_out_of", "shortened", "what_helps", "what_it_is",
 ]  # fmt: skip
 
 Column = str | int
-"""A column by its name, or by its number from 0."""
+"""A column by its name, or by its index from 0."""
 LISTED = 10
-"""Sentences list no more columns than so many."""
+"""Maximum number of columns listed in a message."""
 CELLS = 1 << 20
-"""Looked at a time, so that a memory-mapped file of any size costs little memory."""
+"""Numbers checked at a time, so that a memory-mapped file of any size needs little memory."""
 
 
 class UnknownColumnError(ValueError):
-    """A column was asked for that the table does not have; ``argument`` is where: columns or weights."""
+    """A requested column does not exist, or has two purposes.
+
+    ``argument`` is the argument that named it: columns, weights, drop or label.
+    """
 
     def __init__(self, sentence: str, argument: str) -> None:
         super().__init__(sentence)
         self.argument = argument
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """The user's choice of columns of a table.
+
+    Attributes
+    ----------
+    columns : sequence of names or numbers, or None
+        The columns of data; None for all numeric ones.
+    weights, label : name or number, or None
+        The columns of weights and of labels, which are not data.
+    drop : sequence of names or numbers
+        Columns that are not data.
+    """
+
+    columns: Sequence[Column] | None = None
+    weights: Column | None = None
+    drop: Sequence[Column] = ()
+    label: Column | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("columns", "drop"):
+            given = getattr(self, name)
+            if isinstance(given, str):
+                raise TypeError(f"{name} must be a sequence of names or numbers, got the string {given!r}.")
 
 
 @dataclass(frozen=True)
@@ -41,28 +70,31 @@ class Columns:
     Attributes
     ----------
     data : tuple of int
-        Numbers of the columns that are data, in order.
+        Indices of the columns that are data, in order.
     names : tuple of str
-        Their names; empty where the table has no names.
+        Their names; empty if the table has no names.
     weights : int or None
-        Number of the column of weights.
+        Index of the column of weights.
     left_out : dict of str to str
-        Columns that were not asked for by name and cannot be data, with the reason.
+        Columns that were not requested by name and cannot be data, with the reason.
+    label : int or None
+        Index of the column of labels.
     """
 
     data: tuple[int, ...]
     names: tuple[str, ...]
     weights: int | None
     left_out: dict[str, str]
+    label: int | None = None
 
     @property
     def all(self) -> tuple[int, ...]:
-        """Numbers of all columns that have to be read, the weights last."""
+        """Indices of all columns that must be read as numbers, the weights last."""
         return self.data if self.weights is None else (*self.data, self.weights)
 
 
 def label(names: Sequence[str], number: int) -> str:
-    """Return what a column is called: its name, or its number where it has none.
+    """Return the label of a column: its name, or its number if it has none.
 
     >>> label(["a", ""], 0), label(["a", ""], 1)
     ('a', 'column 1')
@@ -70,8 +102,17 @@ def label(names: Sequence[str], number: int) -> str:
     return names[number] if number < len(names) and names[number] else f"column {number}"
 
 
+def as_label(cell: Any) -> str:
+    """Return a cell of a column of labels as text; whole numbers without a point.
+
+    >>> as_label(2.0), as_label(0.25), as_label("red")
+    ('2', '0.25', 'red')
+    """
+    return f"{cell:.12g}" if isinstance(cell, float) else str(cell)
+
+
 def shortened(words: Sequence[str], most: int = LISTED) -> str:
-    """Return words with commas, the first ``most`` if there are more.
+    """Return words separated by commas, at most the first ``most``.
 
     >>> shortened([str(i) for i in range(12)])
     '0, 1, 2, 3, 4, 5, 6, 7, 8, 9 and 2 more'
@@ -81,7 +122,7 @@ def shortened(words: Sequence[str], most: int = LISTED) -> str:
 
 
 def left_out_of(files: Sequence[Path], choices: Sequence[Columns]) -> tuple[str, ...]:
-    """Return a note on what was left out of each file; where that is the same in all, on the first only.
+    """Return a note on what was left out of each file; if that is the same for all, only for the first.
 
     >>> from pathlib import Path
     >>> one, two = Columns((0,), ("a",), None, {"b": "text"}), Columns((0,), ("a",), None, {})
@@ -100,70 +141,76 @@ def left_out_of(files: Sequence[Path], choices: Sequence[Columns]) -> tuple[str,
 
 
 def check_same_columns(first: Path, columns: Sequence[str], file: Path, others: Sequence[str]) -> None:
-    """Refuse a file whose columns are not those of the first, in a sentence."""
+    """Raise ValueError for a file whose columns are not those of the first."""
     if tuple(columns) != tuple(others):
         raise ValueError(
             f"{file} must have the columns of {first}, {shortened(columns)}, got {shortened(others)}."
         )
 
 
-def choose_columns(
-    file: Path,
-    names: Sequence[str],
-    unfit: Sequence[str],
-    columns: Sequence[Column] | None,
-    weights: Column | None,
-) -> Columns:
-    """Return the choice, or refuse it in a sentence.
+def choose_columns(file: Path, names: Sequence[str], unfit: Sequence[str], wanted: Wanted) -> Columns:
+    """Return the choice, or raise an error.
 
     Parameters
     ----------
     file : Path
-        For the sentences.
+        For messages.
     names : sequence of str
-        Names of all columns, or empty where the table has none.
+        Names of all columns, or empty if the table has none.
     unfit : sequence of str, one for each column
-        Why a column cannot be data; empty where it can.
-    columns : sequence of names or numbers, optional
-        What to take; by default whatever is fit.
-    weights : name or number, optional
-        The column of weights.
+        Why a column cannot be data; empty if it can.
+    wanted : Wanted
+        The user's choice.
     """
-    weight = None if weights is None else _find(file, names, len(unfit), weights, "weights")
+
+    def find(column: Column, argument: str) -> int:
+        return _find(file, names, len(unfit), column, argument)
+
+    columns = wanted.columns
+    weight = None if wanted.weights is None else find(wanted.weights, "weights")
+    labels = None if wanted.label is None else find(wanted.label, "label")
+    dropped = [find(column, "drop") for column in wanted.drop]
     left_out: dict[str, str] = {}
+    if weight is not None and labels == weight:
+        raise UnknownColumnError(
+            f"label must not be the column of the weights, got {label(names, weight)!r}.", "label"
+        )
     if columns is None:
-        others = [number for number in range(len(unfit)) if number != weight]
-        data = [number for number in others if not unfit[number]]
-        left_out = {label(names, number): unfit[number] for number in others if unfit[number]}
+        rest = [number for number in range(len(unfit)) if number not in (weight, labels, *dropped)]
+        data = [number for number in rest if not unfit[number]]
+        left_out = {label(names, number): unfit[number] for number in rest if unfit[number]}
         if not data:
             found = shortened([f"{name} ({why})" for name, why in left_out.items()])
-            got = f"got {found}" if left_out else "got none besides the weights"
+            others = ["the weights"] * (weight is not None) + ["the labels"] * (labels is not None)
+            others += ["dropped columns"] * bool(dropped)
+            got = f"got {found}" if left_out else f"got none except {' and '.join(others)}"
             raise ValueError(f"{file} must have a numeric column, {got}.")
     else:
-        data = [_find(file, names, len(unfit), column, "columns") for column in columns]
+        data = [find(column, "columns") for column in columns]
         if not data:
             raise UnknownColumnError("columns must name at least one column, got none.", "columns")
         if len(set(data)) < len(data):
             twice = next(number for number in data if data.count(number) > 1)
             raise UnknownColumnError(
-                f"columns must be different ones, got {label(names, twice)!r} twice.", "columns"
+                f"columns must be distinct, got {label(names, twice)!r} twice.", "columns"
             )
-        if weight in data:
-            raise UnknownColumnError(
-                f"columns must not include the weights, got {label(names, data[data.index(weight)])!r}.",
-                "columns",
-            )
-    labels = tuple(label(names, number) for number in data)
-    if len(set(labels)) < len(labels):
-        twice_named = next(name for name in labels if labels.count(name) > 1)
+        taken = {weight: "the weights", labels: "the labels"} | dict.fromkeys(dropped, "dropped columns")
+        for number, what in taken.items():
+            if number is not None and number in data:
+                raise UnknownColumnError(
+                    f"columns must not include {what}, got {label(names, number)!r}.", "columns"
+                )
+    labelled = tuple(label(names, number) for number in data)
+    if len(set(labelled)) < len(labelled):
+        twice_named = next(name for name in labelled if labelled.count(name) > 1)
         raise ValueError(
-            f"{file} must have different names for its columns, got {twice_named!r} twice: rename one."
+            f"{file} must have distinct names for its columns, got {twice_named!r} twice: rename one."
         )
-    return Columns(tuple(data), labels if names else (), weight, left_out)
+    return Columns(tuple(data), labelled if names else (), weight, left_out, labels)
 
 
 def _find(file: Path, names: Sequence[str], width: int, column: Column, argument: str) -> int:
-    """Return a column's number; a string of digits is a number where no column has that name."""
+    """Return a column's index; a string of digits is an index if no column has that name."""
     if isinstance(column, str):
         found = [number for number in range(width) if names and label(names, number) == column]
         if len(found) > 1:
@@ -198,8 +245,8 @@ def _unknown(file: Path, names: Sequence[str], width: int, column: str) -> str:
     return f"{file} has no column {column!r}: it has {shortened(all_names)}."
 
 
-def first_bad_cell(values: NDArray[Any]) -> tuple[int, int] | None:
-    """Return row and column of the first NaN or infinity, or None.
+def first_bad_cell(values: NDArray[Any], allow_missing: bool = False) -> tuple[int, int] | None:
+    """Return row and column of the first NaN or infinity, or None; with ``allow_missing`` of an infinity.
 
     >>> import numpy as np
     >>> first_bad_cell(np.array([[0.0, 1.0], [2.0, np.nan]]))
@@ -209,9 +256,10 @@ def first_bad_cell(values: NDArray[Any]) -> tuple[int, int] | None:
         return None
     rows = max(1, CELLS // max(1, values.shape[1]))
     for start in range(0, len(values), rows):
-        finite = np.isfinite(values[start : start + rows])
-        if not finite.all():
-            row, column = np.argwhere(~finite)[0]
+        here = values[start : start + rows]
+        bad = np.isinf(here) if allow_missing else ~np.isfinite(here)
+        if bad.any():
+            row, column = np.argwhere(bad)[0]
             return start + int(row), int(column)
     return None
 
@@ -223,3 +271,16 @@ def what_it_is(value: Any) -> str:
     'an infinity'
     """
     return "NaN" if np.isnan(value) else "an infinity"
+
+
+def what_helps(value: float | None, what: str = "rows") -> str:
+    """Return the advice for rows or lines with a number that is not finite; None is a missing value.
+
+    >>> what_helps(float("inf"))
+    'remove or replace such rows.'
+    >>> what_helps(None, "lines")
+    'fill in such lines, or skip them (read_table has skip_missing=True).'
+    """
+    if value is None or np.isnan(value):
+        return f"fill in such {what}, or skip them (read_table has skip_missing=True)."
+    return f"remove or replace such {what}."

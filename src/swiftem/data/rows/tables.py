@@ -1,4 +1,4 @@
-"""Tables of numbers in files: CSV, Parquet and ``.npy``, by the ending of their name."""
+"""Tables of numbers in files: CSV, Parquet and ``.npy``, by their extension."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from swiftem._typing import Array
@@ -17,7 +19,7 @@ from swiftem.data.rows.csv_layout import layout_of, number_in
 from swiftem.data.rows.csv_source import read_csv
 from swiftem.data.rows.npy_source import read_npy
 from swiftem.data.rows.parquet_source import parquet_names, read_parquet
-from swiftem.data.rows.table_columns import Column, left_out_of, shortened
+from swiftem.data.rows.table_columns import Column, Wanted, left_out_of, shortened
 from swiftem.data.sample_weight import checked_weights
 
 __all__ = ["ENDINGS", "TEXT", "Table", "find_table", "is_table", "read_names", "read_table", "said_whose"]
@@ -35,15 +37,19 @@ class Table:
     Attributes
     ----------
     values : ndarray, shape (n, d)
-        In float64 or float32.
+        float64 or float32.
     names : tuple of str
-        The names of the d columns; empty where the file has none.
+        The names of the d columns; empty if the file has none.
     weights : ndarray, shape (n,), or None
-        The column of weights, where one was asked for.
+        The column of weights, if one was requested.
     left_out : dict of str to str
-        Columns that are no data, with the reason.
+        Columns that are not data, with the reason.
     notes : tuple of str
-        What a user should know about how the file was read, in sentences.
+        Remarks for the user on how the file was read, in sentences.
+    labels : ndarray of str, shape (n,), or None
+        The column of labels, if one was requested; an empty text is a missing label.
+    rows : ndarray of int, shape (n,), or None
+        Indices of the rows in the file, from 0, if some were skipped.
     """
 
     values: NDArray[Any]
@@ -51,10 +57,12 @@ class Table:
     weights: Array | None = None
     left_out: dict[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    labels: NDArray[Any] | None = None
+    rows: NDArray[np.intp] | None = None
 
 
 def is_table(path: str | os.PathLike[str]) -> bool:
-    """Tell whether a name ends as those of tables do.
+    """Tell whether a name has the extension of a table.
 
     >>> is_table("flowers.CSV"), is_table("flowers.model")
     (True, False)
@@ -63,7 +71,13 @@ def is_table(path: str | os.PathLike[str]) -> bool:
 
 
 def read_table(
-    path: str | os.PathLike[str], columns: Sequence[Column] | None = None, weights: Column | None = None
+    path: str | os.PathLike[str],
+    columns: Sequence[Column] | None = None,
+    weights: Column | None = None,
+    *,
+    drop: Sequence[Column] = (),
+    label: Column | None = None,
+    skip_missing: bool = False,
 ) -> Table:
     r"""Return the numeric columns of a file.
 
@@ -71,30 +85,38 @@ def read_table(
     ----------
     path : str or path
         ``.csv``, ``.tsv`` or ``.txt``: UTF-8 text with column names in the first line, delimited by commas,
-        tabs or semicolons (then also with decimal commas). A first line of nothing but numbers is a row.
-        ``.parquet``: needs pyarrow. ``.npy``: an array (n,) or (n, d), memory-mapped.
+        tabs, semicolons (then also with decimal commas) or spaces. A first line of only numbers is a
+        row. ``.parquet``: needs pyarrow. ``.npy``: an array (n,) or (n, d), memory-mapped.
     columns : sequence of names or numbers, optional
-        The columns to take, in this order; by default all that are numeric. Numbers are from 0, as integers,
-        or as digits where no column has that name.
+        The columns to use, in this order; by default all numeric ones. Numbers are from 0, as integers, or as
+        digits if no column has that name.
     weights : name or number, optional
-        A column of weights, which is then not among the data.
+        A column of weights, which is then not part of the data.
+    drop : sequence of names or numbers, optional
+        Columns that are not data.
+    label : name or number, optional
+        A column of labels, of text or of numbers, which is then not part of the data.
+    skip_missing : bool
+        Whether to leave out rows with a missing value in the data or the weights. An infinity is still an
+        error.
 
     Returns
     -------
     Table
-        Text, times, and columns without a name or without a value are left out, and noted.
+        Text, times, and columns without a name or without a value are left out, and rows are skipped, with a
+        note.
 
     Raises
     ------
     FileNotFoundError, IsADirectoryError
-        When there is no such file, or it is a folder.
+        If there is no such file, or it is a folder.
     ValueError
-        When there is no numeric column or no row, when a value is missing or not finite, when rows differ in
-        length, or when a weight cannot be used; the sentence says where.
+        If there is no numeric column or no row, if a value is missing or not finite, if rows differ in
+        length, or if a weight is invalid; the message says where.
     swiftem.data.UnknownColumnError
-        A ValueError, when a column that was asked for is not there.
+        A ValueError, if a requested column does not exist.
     ImportError
-        When a Parquet file needs pyarrow.
+        If a Parquet file needs pyarrow.
 
     Examples
     --------
@@ -110,28 +132,48 @@ def read_table(
     >>> table.names, table.left_out
     (('length', 'width'), {'kind': 'text'})
     """
-    if isinstance(columns, str):
-        raise TypeError(f"columns must be a sequence of names or numbers, got the string {columns!r}.")
+    wanted = Wanted(columns, weights, drop, label)
     file, ending = find_table(path)
     notes: list[str] = []
     with said_whose(file):
         if ending in TEXT:
-            values, weight, chosen, layout = read_csv(file, columns, weights)
+            values, weight, chosen, cells, layout = read_csv(file, wanted, skip_missing)
             notes += _about_header(file, layout.names)
         else:
-            values, weight, chosen = (read_npy if ending == ".npy" else read_parquet)(file, columns, weights)
+            read = read_npy if ending == ".npy" else read_parquet
+            values, weight, chosen, cells = read(file, wanted, skip_missing)
     notes += left_out_of([file], [chosen])
+    labels = None if cells is None else np.array(cells, dtype=object)
+    kept = _complete(file, values, weight) if skip_missing else None
+    if kept is not None:
+        notes.append(
+            f"Skipped {len(values) - len(kept):,} of {len(values):,} rows of {file}: missing values."
+        )
+        values = values[kept]
+        weight, labels = (None if part is None else part[kept] for part in (weight, labels))
     if weight is not None:
         checked_weights(file, weight)
         if not weight.any():
             raise ValueError(f"{file} must have a positive weight, got only zeros.")
     for note in notes:
         log.info(note)
-    return Table(values, chosen.names, weight, chosen.left_out, tuple(notes))
+    return Table(values, chosen.names, weight, chosen.left_out, tuple(notes), labels, kept)
+
+
+def _complete(file: Path, values: NDArray[Any], weight: Array | None) -> NDArray[np.intp] | None:
+    """Return the indices of the rows without a missing value; None if that is all of them."""
+    missing = np.isnan(values).any(axis=1)
+    if weight is not None:
+        missing |= np.isnan(weight)
+    if not missing.any():
+        return None
+    if missing.all():
+        raise ValueError(f"{file} must have a row without a missing value, got none among {len(values):,}.")
+    return np.flatnonzero(~missing)
 
 
 def read_names(path: str | os.PathLike[str]) -> tuple[str, ...]:
-    """Return the names of all columns of a table, numeric or not; empty where it has none."""
+    """Return the names of all columns of a table, numeric or not; empty if it has none."""
     file, ending = find_table(path)
     with said_whose(file):
         if ending == ".npy":
@@ -140,14 +182,16 @@ def read_names(path: str | os.PathLike[str]) -> tuple[str, ...]:
 
 
 def find_table(path: str | os.PathLike[str]) -> tuple[Path, str]:
-    """Return the file and the ending that says what it is."""
+    """Return the file and its extension."""
     if not isinstance(path, str | os.PathLike):
         raise TypeError(f"path must be the name of a file, got {path!r}.")
     file = Path(path)
     if file.is_dir():
         raise IsADirectoryError(f"{file} must be a table ({', '.join(ENDINGS)}), got a folder.")
     if not file.exists():
-        raise FileNotFoundError(f"{file} must be a table ({', '.join(ENDINGS)}), but does not exist.")
+        close = _close_to(file)
+        instead = f": did you mean {close}?" if close else "."
+        raise FileNotFoundError(f"{file} must be a table ({', '.join(ENDINGS)}), but does not exist{instead}")
     ending = file.suffix.lower()
     if ending not in ENDINGS:
         raise ValueError(
@@ -156,9 +200,19 @@ def find_table(path: str | os.PathLike[str]) -> tuple[Path, str]:
     return file, ending
 
 
+def _close_to(file: Path) -> str:
+    """Return the table with a name similar to that of a missing file, if there is one."""
+    try:
+        names = [part.name for part in file.parent.iterdir() if is_table(part)]
+    except OSError:
+        return ""
+    found = get_close_matches(file.name, names, n=1, cutoff=0.8)
+    return str(file.with_name(found[0])) if found else ""
+
+
 @contextmanager
 def said_whose(file: Path) -> Iterator[None]:
-    """Give the file's name to errors of the system."""
+    """Add the file's name to errors of the system."""
     try:
         yield
     except OSError as error:
@@ -167,7 +221,7 @@ def said_whose(file: Path) -> Iterator[None]:
 
 
 def _about_header(file: Path, names: tuple[str, ...]) -> list[str]:
-    """Return a note where the first line may have been taken for what it is not."""
+    """Return a note if the first line is ambiguous."""
     if not names:
         return [f"{file} has numbers in its first line: read as a row, its columns have no names."]
     numbers = [name for name in names if number_in(name) is not None]

@@ -1,4 +1,4 @@
-"""Tables of numbers to files: CSV, Parquet and ``.npy``, by the ending of their name."""
+"""Tables of numbers to files: CSV, Parquet and ``.npy``, by their extension."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ __all__ = ["WRITTEN", "write_csv", "write_table"]
 
 WRITTEN = (".csv", ".tsv", ".parquet", ".npy")
 ROWS = 10_000
-"""Turned into text at a time."""
+"""Rows converted to text at a time."""
 
 
 def write_table(path: Path, columns: Mapping[str, NDArray[Any]]) -> None:
-    r"""Write columns (n,) of one length to a file, whole or not at all; its folder must exist.
+    r"""Write columns (n,) of equal length to a file, atomically; its folder must exist.
 
-    ``.npy`` has no names: one column is an array (n,), several are one (n, d) of a type that holds them all.
+    ``.npy`` has no names: one column is an array (n,), several are one array (n, d) of a common type.
 
     Examples
     --------
@@ -54,7 +54,7 @@ def write_table(path: Path, columns: Mapping[str, NDArray[Any]]) -> None:
 
 
 def write_csv(text: TextIO, columns: Mapping[str, NDArray[Any]], delimiter: str = ",") -> None:
-    """Write columns as text; numbers read back are the same to the last bit."""
+    """Write columns as text; numbers are read back exactly."""
     writer = csv.writer(text, delimiter=delimiter, lineterminator="\n")
     writer.writerow(columns)
     n = len(next(iter(columns.values())))

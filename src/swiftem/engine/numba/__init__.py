@@ -1,4 +1,4 @@
-"""Compiled hot loops; imported only when a run uses them."""
+"""Compiled hot loops; imported only if a run uses them."""
 
 from swiftem.interrupt import uninterrupted
 

@@ -1,9 +1,9 @@
 """The one place where kernels are compiled: options, disk cache, the line that says so, and the clock.
 
-A kernel's cache lies in a folder named after the content of all kernel files, so that a change of any of
-them, also of a helper that another file imports, can never run stale code. Numba's own key, date and size of
-the kernel's file, does not see such a change. Where that folder cannot be written to, kernels compile in
-memory: Numba's own second choice, a folder that all versions share, could hold stale code.
+A kernel's cache is in a folder named after the content of all kernel files, so that a change of any of them,
+also of a helper that another file imports, can never run stale code. Numba's own key, date and size of the
+kernel's file, does not detect such a change. If that folder is not writable, kernels compile in memory:
+Numba's own fallback, a folder that all versions share, could have stale code.
 """
 
 from __future__ import annotations
@@ -57,21 +57,21 @@ def _digest_of_sources() -> str:
 
 
 def cache_folder() -> Path:
-    """Return where compiled kernels are kept: below NUMBA_CACHE_DIR, else the user's cache folder."""
+    """Return the folder of compiled kernels: below NUMBA_CACHE_DIR, else the user's cache folder."""
     return user_cache() / _digest_of_sources()
 
 
 def reordered(function: Callable[..., Any]) -> Any:
-    """As :func:`kernel`, with sums in an order that the compiler chooses: it can then use vectors for them.
+    """As :func:`kernel`, with sums in an order chosen by the compiler, which allows vector instructions.
 
-    The order is the same in every call, so results stay the same to the last bit on one machine, wherever
-    arrays lie in memory: see :mod:`swiftem.engine.numba.scratch` for what a loop that adds up may write to.
+    The order is the same in every call, so results are the same, bit by bit, on one machine, wherever arrays
+    are in memory: see :mod:`swiftem.engine.numba.scratch` for what a loop that sums may write to.
     """
     return kernel(function, fastmath=REORDERED)
 
 
 def kernel(function: Callable[..., Any], **more: Any) -> Any:
-    """Compile a kernel at its first call, with the disk cache where there can be one.
+    """Compile a kernel at its first call, with the disk cache if possible.
 
     >>> @kernel
     ... def twice(x):
@@ -79,7 +79,7 @@ def kernel(function: Callable[..., Any], **more: Any) -> Any:
     >>> twice(1.5)
     3.0
     """
-    # Numba asks for the folder when it decorates, and has no argument for it.
+    # Numba looks up the folder in the decorator, and has no argument for it.
     settings: Any = numba.config
     before, settings.CACHE_DIR = settings.CACHE_DIR, str(_FOLDER)
     try:
@@ -91,26 +91,26 @@ def kernel(function: Callable[..., Any], **more: Any) -> Any:
 
 
 def inlined(function: Callable[..., Any]) -> Any:
-    """Compile a helper into every kernel that calls it; a call would cost more than most helpers do."""
+    """Compile a helper into every kernel that calls it; a call would cost more than most helpers."""
     return numba.njit(forceinline=True, **OPTIONS)(function)
 
 
 def helper(function: Callable[..., Any], **more: Any) -> Any:
-    """Compile a helper that kernels call: for what happens seldom and would only be in the way inside.
+    """Compile a helper that kernels call: for rare cases that would only slow down the caller if inlined.
 
-    Helpers that work on blocks are called, too: with plain arrays as arguments their loops vectorise. Indices
-    without a sign (``np.uintp``) help there.
+    Helpers that work on blocks are called, too: with plain arrays as arguments their loops vectorise.
+    Unsigned indices (``np.uintp``) help there.
     """
     return numba.njit(**OPTIONS, **more)(function)
 
 
 def fused(function: Callable[..., Any]) -> Any:
-    """As :func:`helper`, with a product and a sum in one instruction, rounded once, if the machine has it."""
+    """As :func:`helper`, with fused multiply-add, which rounds once, if the machine has it."""
     return helper(function, fastmath={"contract"})
 
 
 def summed(function: Callable[..., Any]) -> Any:
-    """As :func:`helper`, with sums in an order that the compiler chooses: see :func:`reordered`."""
+    """As :func:`helper`, with sums in an order chosen by the compiler: see :func:`reordered`."""
     return helper(function, fastmath=REORDERED)
 
 

@@ -1,7 +1,7 @@
-"""A user's compiled functions and the loop of :mod:`swiftem.engine.numba.functions`, put together.
+"""Combines a user's compiled functions with the loop of :mod:`swiftem.engine.numba.functions`.
 
-No class of the user's may be part of a loop's signature: Numba would import the user's module whenever it
-reads the disk cache. Parameters that are a NamedTuple therefore travel as a plain tuple.
+No user-defined class may be part of a loop's signature: Numba would import the user's module whenever it
+reads the disk cache. Parameters that are a NamedTuple are therefore passed as a plain tuple.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ _INDEX = types.Array(types.intp, 2, "C", readonly=True)
 
 
 class Loop(NamedTuple):
-    """The compiled loop for one user's functions.
+    """The compiled loop for a user's functions.
 
     Attributes
     ----------
     run : callable
         The loop without its first three arguments. It trusts the types of the others.
     theta : numba type
-        Of the parameters that it takes and returns.
+        Type of the parameters that it takes and returns.
     names : type or None
-        The NamedTuple class of the user's parameters, where they are one.
+        The NamedTuple class of the user's parameters, if they are one.
     m_step : callable
-        The user's, whose parameters are of type ``theta``.
+        The user's function, with parameters of type ``theta``.
     functions : tuple
-        Kept alive, as ``run`` knows their addresses only.
+        References to the functions, as ``run`` has only their addresses.
     """
 
     run: Callable[..., tuple[Any, ...]]
@@ -54,7 +54,7 @@ class Loop(NamedTuple):
 def compose(
     functions: tuple[Any, Any, Any], dtype: np.dtype[Any], ndim: int, memory_dtype: np.dtype[Any]
 ) -> Loop | None:
-    """Compile the loop, or return None where Numba cannot.
+    """Compile the loop, or return None if Numba cannot.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ def compose(
     try:
         numbers = numba.from_dtype(dtype), numba.from_dtype(memory_dtype)
         return _compose(functions, *numbers, ndim)
-    except Exception as error:  # Numba refuses in many ways; none of them may stop what NumPy can do
+    except Exception as error:  # Numba fails in many ways; none of them may stop what NumPy can do
         log.debug("runs go iteration by iteration, as the model does not compile: %s", error)
         return None
 
@@ -124,7 +124,7 @@ def _without_names(expected_statistics: Any, m_step: Any, kind: Any) -> tuple[An
 
 
 def _is_plain(theta: Any) -> bool:
-    """Tell whether the type is made of arrays and numbers, so that the cache can hold it."""
+    """Tell whether the type consists of arrays and numbers, so that it can be cached."""
     if isinstance(theta, types.BaseNamedTuple):
         return False
     if isinstance(theta, types.BaseTuple):
@@ -134,7 +134,7 @@ def _is_plain(theta: Any) -> bool:
 
 
 def _check_types(statistics: Any, domain: Any) -> None:
-    """Refuse what the loops cannot read, so that the reference says what is wrong with it."""
+    """Raise TypeError for types that the loops cannot read; the reference then reports the error."""
     pair = isinstance(statistics, types.BaseTuple) and len(statistics) == 2
     if not pair or not all(isinstance(part, types.Array) and _is_plain(part) for part in statistics):
         raise TypeError(f"expected_statistics returns {statistics}")

@@ -1,8 +1,8 @@
-"""The loop over iterations for a user's model that is given by compiled functions.
+"""The loop over iterations for a user-defined model with compiled functions.
 
-The functions are arguments whose type is their signature: the disk cache knows them by their types alone, so
-one compiled loop serves every model with the same types and never holds another model's code.
-:func:`swiftem.engine.numba.compose.compose` puts loop and functions together.
+The functions are arguments whose type is their signature: the disk cache identifies them by type only, so one
+compiled loop serves every model with the same types and never contains another model's code.
+:func:`swiftem.engine.numba.compose.compose` combines loop and functions.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def is_finite(s):  # type: ignore[no-untyped-def]
 
 @inlined
 def _gather(y, index, flat):  # type: ignore[no-untyped-def]
-    """Copy the drawn samples to ``flat``: users may write to what they are given."""
+    """Copy the drawn samples to ``flat``: users may write to their arguments."""
     for a in range(len(index)):
         for c in range(y.shape[1]):
             flat[a, c] = y[index[a], c]
@@ -35,7 +35,7 @@ def _gather(y, index, flat):  # type: ignore[no-untyped-def]
 
 @inlined
 def _check(rows, b, q):  # type: ignore[no-untyped-def]
-    """Refuse statistics that the sums would read past the end of."""
+    """Raise ValueError for statistics that the sums would read out of bounds."""
     if rows.shape[0] != b or rows.shape[1] != q:
         raise ValueError(WRONG_SHAPE)
 
@@ -47,9 +47,9 @@ def _weight(weight, i):  # type: ignore[no-untyped-def]
 
 @inlined
 def _renew(rows, index, weight, share, memory, change, centre):  # type: ignore[no-untyped-def]
-    """Add to ``centre`` what the drawn samples changed of the mean over the memory, and write them there.
+    """Add the drawn samples' change of the memory's mean to ``centre``, and write them to the memory.
 
-    A sample that is drawn again finds its new row: it changes nothing twice.
+    A sample that is drawn again finds its new row: it adds no change.
     """
     change[:] = 0.0
     for a in range(len(index)):
@@ -64,7 +64,7 @@ def _renew(rows, index, weight, share, memory, change, centre):  # type: ignore[
 
 @inlined
 def _mean(rows, index, weight, mean, correction, reference, places, proxy):  # type: ignore[no-untyped-def]
-    """Write the mean of ``rows``, less ``correction`` times ``reference[places]``, into ``proxy``."""
+    """Write the mean of ``rows``, minus ``correction`` times ``reference[places]``, into ``proxy``."""
     proxy[:] = 0.0
     for a in range(len(index)):
         w = mean * _weight(weight, index[a])
@@ -88,45 +88,45 @@ def iterate(  # type: ignore[no-untyped-def]
     y : ndarray, shape (n, d)
         The samples, in any layout.
     batch, flat : ndarray, shape (b,) or (b, d), and (b, d)
-        The same memory twice, for drawn samples: in the shape that the user's functions see, and as rows.
-    weight : ndarray, shape (n,), or (0,) when all are one
+        The same memory twice, for drawn samples: in the shape for the user's functions, and as rows.
+    weight : ndarray, shape (n,), or (0,) if all are one
         Sample weights.
     mean, share : float
-        n / (W·b) and 1 / W: what a weight is multiplied by in a mean over the batch, and over all samples.
+        n / (W·b) and 1 / W: factors of the weights in a mean over the batch, and over all samples.
     at_anchor, in_memory : bool
-        Where ref is; nothing is taken off where it is neither.
+        Which reference is used; none if both are False.
     correction : float
         λ.
     reads, renews, follows : bool
-        Whether S is read from samples ``index`` (otherwise it is the centre, renewed); whether the memory of
-        samples ``other`` is renewed; whether centre and anchor follow S and θ.
+        Whether S is computed from samples ``index`` (otherwise it is the renewed centre); whether the memory
+        of samples ``other`` is renewed; whether centre and anchor follow S and θ.
     gamma : ndarray, shape (K,)
-        Step sizes; K is the number of iterations to do.
+        Step sizes; K is the number of iterations.
     index, other : ndarray of int, shape (K, b)
-        Sample numbers.
+        Sample indices.
     s, theta, anchor : ndarray of shape (q,), and parameters
-        Where to start; not written to.
+        Initial values; not written to.
     centre, memory : ndarray, shapes (q,) and (n, q)
-        As in the method's state; written to where the method renews them.
+        As in the method's state; written to if the method renews them.
 
     Returns
     -------
     s, theta, anchor
-        As they are after the iterations.
+        Their values after the iterations.
     before : ndarray, shape (q,)
-        Where the anchor follows: ŝ that it is θ̄ of.
+        If the anchor follows: the ŝ of which it is θ̄.
     rejected, moved : int
-        Steps that were rejected, and those before the last iteration that were not.
+        Number of rejected steps, and of accepted ones before the last iteration.
 
-    M-steps may return views of ``s``: the two buffers change places only when a step is accepted, so that θ
-    is never overwritten, and the one before it only after its last use.
+    M-steps may return views of ``s``: the two buffers are swapped only if a step is accepted, so that θ is
+    never overwritten, and the previous θ only after its last use.
     """
     b, q = index.shape[1], len(s)
     s, new, proxy = s.copy(), np.empty(q), np.empty(q)
     before, order, rejected, moved = s, np.arange(b), 0, 0
     for k in range(len(gamma)):
         moved = k - rejected
-        for renew in (False, True):  # one place for both: it is what takes long to compile
+        for renew in (False, True):  # one call for both: it takes long to compile
             if not (renews if renew else reads):
                 continue
             here = other[k] if renew else index[k]

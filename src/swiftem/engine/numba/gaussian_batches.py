@@ -1,7 +1,7 @@
-"""Gaussian mixtures with covariances: whole stretches of iterations on batches, of any method.
+"""Gaussian mixtures with covariances: stretches of iterations on batches, for any method.
 
-One loop does what a :class:`swiftem.methods.Update` declares, and is compiled once: rows and memory are given
-as two arrays each, float64 and float32, of which one is empty.
+One loop implements all declarations :class:`swiftem.methods.Update`, and is compiled once: rows and memory
+are passed as two arrays each, float64 and float32, of which one is empty.
 """
 
 from __future__ import annotations
@@ -30,24 +30,24 @@ from swiftem.engine.numba.softmax import weigh
 __all__ = ["ANCHOR", "MEMORY", "NOTHING", "Tools", "loop_for"]
 
 NOTHING, ANCHOR, MEMORY = 0, 1, 2
-"""What is taken off the statistics of a batch."""
+"""The reference that is subtracted from the statistics of a batch."""
 
 
 class Tools(NamedTuple):
-    """What all loops need.
+    """Common arguments of all loops.
 
     Attributes
     ----------
     kind : int
         Code of the kind of covariance.
     offset, reach : ndarray, shape (d,)
-        The centre of the data, and how far samples are from it (infinite where unknown).
+        The centre of the data, and the distance of samples from it (infinite if unknown).
     hyper, scratch, work
-        Of M-steps and E-steps.
+        For M-steps and E-steps.
     spare : ndarray, size b·M of a block
         Responsibilities at an anchor.
     change, candidate : ndarray, shape (q,)
-        Statistics of a batch, and where a step would lead.
+        Statistics of a batch, and of the candidate step.
     """
 
     kind: Any
@@ -72,7 +72,7 @@ def _take(y: Any, index: Any, offset: Any, samples: Any) -> None:
 
 @helper
 def _is_known_near(theta: Any, tools: Any) -> Any:
-    """Tell whether expanded squares keep enough digits for all samples there are."""
+    """Tell whether expanded squares keep enough digits for all samples."""
     tools.work.extent[:] = tools.reach
     return is_near(theta, tools.work.extent)
 
@@ -113,7 +113,7 @@ def _add_sums(samples: Any, rows: Any, near: Any, tools: Any) -> None:
 
 @helper
 def _swap(rows: Any, index: Any, memory: Any) -> None:
-    """Write ``rows`` (b, M) into the memory (n, M) and replace them by the change of what is stored."""
+    """Write ``rows`` (b, M) into the memory (n, M) and replace them by the change of the stored values."""
     for t in range(len(rows)):
         i = np.uintp(index[t])
         for m in range(rows.shape[1]):
@@ -138,12 +138,12 @@ def _statistics(
 ) -> None:  # fmt: skip
     """Write the statistics of samples ``index`` (b,), times ``factor``, into ``tools.change``.
 
-    They are those at ``theta`` minus ``correction`` times those of the reference; where ``renew``, the change
-    of the memory, which is written to.
+    They are those at ``theta`` minus ``correction`` times those of the reference; if ``renew``, the change of
+    the memory, which is written to.
     """
     d, n_components = len(tools.offset), len(theta.constant)
     parts = -(-len(index) // len(tools.work.largest))
-    block = -(-len(index) // parts)  # blocks of equal size: a small one at the end would be dear
+    block = -(-len(index) // parts)  # blocks of equal size: a small one at the end would be inefficient
     is_known = _is_known_near(theta, tools)
     is_known_there = reference == ANCHOR and _is_known_near(anchor, tools)
     tools.change[:] = 0.0
@@ -201,7 +201,7 @@ def batches(
     ----------
     y : Twin, shape (n, d)
     sample_weight : ndarray, shape (n,), or (0,) for ones
-        Where data are on disk, these and the memory are of the samples of the stretch alone.
+        If data are on disk, these and the memory are only those of the samples of the stretch.
     scale, share : float
         n / W and 1 / W, W the sum of weights.
     reference : int
@@ -209,10 +209,10 @@ def batches(
     correction : float
         λ.
     reads, renews, follows : bool
-        Whether S is read from samples ``index`` (otherwise it is the centre, renewed); whether the memory of
-        samples ``other`` is renewed; whether centre and anchor follow S and θ.
+        Whether S is computed from samples ``index`` (otherwise it is the renewed centre); whether the memory
+        of samples ``other`` is renewed; whether centre and anchor follow S and θ.
     restate, restate_anchor : bool
-        Whether θ is θ̄(s), or the anchor θ̄(before), and is to be written as M-steps here write it.
+        Whether θ is θ̄(s), or the anchor θ̄(before), and must be written as by the M-steps here.
     steps : ndarray, shape (iterations,)
         γ.
     index, other : ndarray, shape (iterations, b)
@@ -221,7 +221,7 @@ def batches(
     centre, s : ndarray, shape (q,)
         Flat statistics, changed in place.
     before : ndarray, shape (q,)
-        Where the anchor follows: ŝ that it is θ̄ of.
+        If the anchor follows: the ŝ of which it is θ̄.
     theta, anchor : Coefficients
         Changed in place.
     tools : Tools
@@ -229,7 +229,7 @@ def batches(
     Returns
     -------
     rejected, moved : int
-        Steps that were rejected, and those before the last iteration that were not.
+        Number of rejected steps, and of accepted ones before the last iteration.
     """
     rejected, moved, candidate = 0, 0, tools.candidate
     if restate:
@@ -238,7 +238,7 @@ def batches(
         m_step(tools.kind, before, tools.hyper, tools.scratch, anchor)
     for k in range(len(steps)):
         moved = k - rejected
-        for renew in (False, True):  # one place for both: it is what takes long to compile
+        for renew in (False, True):  # one call for both: it takes long to compile
             if not (renews if renew else reads):
                 continue
             _statistics(
@@ -269,7 +269,7 @@ def batches(
 def loop_for(theta: Any, tools: Tools) -> Callable[..., tuple[int, int]]:
     """Return :func:`batches`, compiled for ``theta`` and ``tools`` like these.
 
-    It trusts the types of its arguments: everything is in C order, and may be read-only where it is not
+    It trusts the types of its arguments: all arrays are in C order, and may be read-only if they are not
     changed.
     """
     if not hasattr(batches, "compile"):  # NUMBA_DISABLE_JIT

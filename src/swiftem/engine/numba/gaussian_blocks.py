@@ -1,6 +1,6 @@
-"""Gaussian mixtures with covariances on blocks of samples: two matrix products with a softmax between.
+"""Gaussian mixtures with covariances on blocks of samples: two matrix products with a softmax in between.
 
-Samples are columns, so that every loop but those of the products runs over the samples of a block, in
+Samples are columns, so that every loop except those of the products runs over the samples of a block, in
 vector instructions. T(y) without its first entry, 1, is a (p, b) array: the centred samples, then their
 squares. ``theta`` is a :class:`swiftem.models.covariance.Coefficients`, ``kind`` the code of a kind of
 covariance. Buffers are flat, so that blocks of every size are contiguous.
@@ -30,23 +30,22 @@ __all__ = [
 ]
 
 FULL, TIED, DIAG, SPHERICAL, LINEAR = 0, 1, 2, 3, 4
-"""What T(y) has besides 1: y and all products; y; y and squares; y and the sum of squares; y alone.
+"""Entries of T(y) in addition to 1: y and all products; y; y and squares; y and the sum of squares; y alone.
 
-Of "tied" the products, which are common to all components, are apart."""
+The products of "tied", which are common to all components, are separate."""
 
 FARTHEST = 2.5e5
 """Squared distance, in standard deviations, up to which expanded squares keep ten digits of a logit."""
 
 NUMBERS = 49_152
-"""Numbers of a block that go through the second-level cache."""
+"""Numbers per block that go through the second-level cache."""
 
 PRODUCT = 1_000_000
-"""Up to so many multiplications OpenBLAS does without copying its arguments: 57 instead of 42 GFlop/s
-(measured)."""
+"""Up to this many multiplications OpenBLAS copies no arguments: 57 instead of 42 GFlop/s (measured)."""
 
 
 class Work(NamedTuple):
-    """Buffers for blocks of up to b samples, flat where their shape depends on the block.
+    """Buffers for blocks of up to b samples, flat if their shape depends on the block.
 
     Attributes
     ----------
@@ -55,15 +54,15 @@ class Work(NamedTuple):
     powers : ndarray, size k·b
         T(y), (p, b), or a part of it, (k, b).
     logits, addends : ndarray, size M·b
-        Logits (M, b), then exponentials; and what a part of T(y) adds to them.
+        Logits (M, b), then exponentials; and the part of the logits from a part of T(y).
     rows : ndarray, size b·M
         Responsibilities (b, M).
     differences, whitened : ndarray, size d·b
         For squares of differences, (d, b).
     largest, totals : ndarray, shape (b,)
-        What the likelihood needs: largest logit, and sum of exponentials relative to it.
+        For the likelihood: largest logit, and sum of exponentials relative to it.
     extent : ndarray, shape (d,)
-        How far a block's samples, and the means, are from the centre.
+        Distance of a block's samples, and of the means, from the centre.
     sums1, sums2, sums3 : ndarray, shapes (M,), (p, M), (d, d)
         A block's sums of r, r·T(y) and, for "tied", yyᵀ.
     """
@@ -84,7 +83,7 @@ class Work(NamedTuple):
 
 
 def columns(kind: int, d: int) -> int:
-    """Return p, how many entries T(y) has besides 1 ("tied": and besides squares).
+    """Return p, the number of entries of T(y) without 1 (for "tied": and without squares).
 
     >>> columns(FULL, 16), columns(TIED, 16), columns(DIAG, 16), columns(SPHERICAL, 16)
     (152, 16, 32, 17)
@@ -93,16 +92,16 @@ def columns(kind: int, d: int) -> int:
 
 
 def make_work(kind: int, n_components: int, d: int) -> Work:
-    """Return buffers for blocks of the size that suits these numbers.
+    """Return buffers for blocks of a size suitable for these numbers.
 
-    The lines of a block are not a power of two of bytes: the transposed write of responsibilities takes three
-    times as long at 4096.
+    The row length of a block is not a power of two of bytes: the transposed write of responsibilities takes
+    three times as long at 4096.
 
     >>> len(make_work(FULL, n_components=20, d=16).largest)
     248
     """
     p = columns(kind, d)
-    # Lines of a power of two of bytes would fall on the same places of the cache.
+    # Rows of a power of two of bytes would map to the same cache sets.
     b = min(max(NUMBERS // (min(p, 192) + 2 * n_components) // 64 * 64, 128), 512) - 8
     parts = -(-p // max(PRODUCT // (n_components * b), 64))
     k = -(-p // parts)
@@ -124,7 +123,7 @@ class Twin(NamedTuple):
 
 
 def twin(array: Any) -> Twin:
-    """Return an array (n, d) of float64 or float32 beside an empty one of the other kind.
+    """Return an array (n, d) of float64 or float32 with an empty one of the other type.
 
     >>> [part.shape for part in twin(np.ones((3, 2), dtype=np.float32))]
     [(0, 2), (3, 2)]
@@ -137,7 +136,7 @@ def twin(array: Any) -> Twin:
 
 @helper
 def take(y: Any, first: Any, centre: Any, samples: Any) -> None:
-    """Write rows ``first`` and on of ``y``, a twin (n, d), minus the centre, as columns into (d, b)."""
+    """Write rows of ``y``, a twin (n, d), from ``first`` on, minus the centre, as columns into (d, b)."""
     if len(y.double):
         _take(y.double, first, centre, samples)
     else:
@@ -154,7 +153,7 @@ def _take(y: Any, first: Any, centre: Any, samples: Any) -> None:
 
 @helper
 def _raise(kind: Any, samples: Any, first: Any, powers: Any) -> None:
-    """Write entries ``first`` and on of T(y) into ``powers`` (k, b)."""
+    """Write entries of T(y), from ``first`` on, into ``powers`` (k, b)."""
     d, b = samples.shape
     i = j = 0
     if first > d and kind == FULL:
@@ -197,8 +196,8 @@ def spread(samples: Any, extent: Any) -> None:
 def is_near(theta: Any, extent: Any) -> Any:
     """Tell whether expanded squares of samples and means keep enough digits.
 
-    Bounds ‖U_mᵀ y‖² for all y that are as far from the centre, in each direction, as ``extent`` (d,) says or
-    as a mean is; ``extent`` is then so far.
+    Bounds ‖U_mᵀ y‖² for all y within ``extent`` (d,) of the centre, in each direction, or as far as a mean;
+    ``extent`` is enlarged to include the means.
     """
     n_components, d = theta.means.shape
     for m in range(n_components):
@@ -251,7 +250,7 @@ def _differences(samples: Any, theta: Any, logits: Any, work: Any) -> None:
 def _softmax(logits: Any, constant: Any, work: Any, rows: Any) -> None:
     """Write the softmax over m of ``logits`` (M, b) + ``constant`` (M,) into ``rows`` (b, M).
 
-    The largest logits and the sums of exponentials are left in ``work``.
+    The largest logits and the sums of exponentials are written to ``work``.
     """
     n_components, b = logits.shape
     largest, totals = work.largest[:b], work.totals[:b]
@@ -284,8 +283,8 @@ def _softmax(logits: Any, constant: Any, work: Any, rows: Any) -> None:
 def e_step(kind: Any, samples: Any, theta: Any, near: Any, work: Any, rows: Any) -> None:
     """Write the responsibilities of ``samples`` (d, b) into ``rows`` (b, M).
 
-    Where they are ``near``, squares are expanded: the logits of "tied" then lack −½ yᵀPy, and ``work.powers``
-    holds T(y) if it has room for all of it.
+    If they are ``near``, squares are expanded: the logits of "tied" then lack −½ yᵀPy, and ``work.powers``
+    has T(y) if it has room for all of it.
     """
     (p, n_components), b = theta.phi.shape, samples.shape[1]
     logits = work.logits[: n_components * b].reshape(n_components, b)
@@ -317,7 +316,7 @@ def add_up(rows: Any, totals: Any) -> None:
 
 @helper
 def add_statistics(kind: Any, samples: Any, rows: Any, is_raised: Any, with_products: Any, work: Any) -> None:
-    """Write Σ_t rows_t and T(y_t)·rows_t into ``work.sums``; for "tied", too, yyᵀ times ``work.totals``."""
+    """Write Σ_t rows_t and T(y_t)·rows_t into ``work.sums``; for "tied" also yyᵀ times ``work.totals``."""
     add_rows(rows, work.sums1)
     (d, b), p = samples.shape, len(work.sums2)
     size = len(work.powers) // len(work.largest)

@@ -1,7 +1,7 @@
-"""The M-step of Gaussian mixtures with covariances, from flat statistics to what E-steps need.
+"""The M-step of Gaussian mixtures with covariances, from flat statistics to the E-steps' coefficients.
 
-The formulas are those of :mod:`swiftem.models.covariance`, one file a kind. Matrices are factored in place by
-loops whose innermost runs along a row, which compiles to vector instructions.
+The formulas are those of :mod:`swiftem.models.covariance`, one file per kind. Matrices are factored in place
+by loops whose innermost runs along a row, which compiles to vector instructions.
 """
 
 from __future__ import annotations
@@ -17,15 +17,16 @@ from swiftem.engine.numba.gaussian_blocks import DIAG, FULL, SPHERICAL, TIED
 __all__ = ["Hyper", "Scratch", "m_step", "make_scratch"]
 
 ROUNDING = 8.0 * float(np.finfo(np.float64).eps)
-"""Twice what the reference allows, so that it never refuses what was accepted here."""
+"""Twice what the reference allows, and in :func:`_scatter` more for each column that is eliminated, as
+each of them rounds: so the reference never refuses what was accepted here."""
 
 
 class Hyper(NamedTuple):
-    """What an M-step depends on besides statistics: the bound prior, and how weights are estimated.
+    """Inputs of an M-step in addition to statistics: the bound prior, and how weights are estimated.
 
     ``mean`` (d,), ``mean_precision``, ``degrees`` and ``scale`` (d, d) as in
-    :class:`swiftem.models.normal_inverse_wishart.BoundPrior`; ``known`` weights are (M,), or (0,) where they
-    are not known.
+    :class:`swiftem.models.normal_inverse_wishart.BoundPrior`; ``known`` weights are (M,), or (0,) if they are
+    unknown.
     """
 
     mean: Any
@@ -78,7 +79,7 @@ def _cholesky(a: Any, floor: Any) -> Any:
 
 @helper
 def _invert(r: Any, inverse: Any) -> None:
-    """Write the inverse of Rᵀ, lower triangular, into ``inverse`` (d, d); the rest of it is set to zero."""
+    """Write the inverse of Rᵀ, lower triangular, into ``inverse`` (d, d); the rest is set to zero."""
     d = len(r)
     inverse[:] = 0.0
     for i in range(d):
@@ -107,7 +108,7 @@ def _square(lower: Any, precision: Any) -> None:
 def _scatter(kind: Any, m: Any, s1: Any, s3: Any, hyper: Any, scratch: Any) -> Any:
     """Write the covariance of component m, upper triangle, into its matrix, and factor it.
 
-    Of "tied", which has one for all, it is that of component 0.
+    For "tied", which has one covariance for all, it is that of component 0.
     """
     n_components, d = scratch.means.shape
     matrix, floor = scratch.matrices[m], scratch.variances[0]
@@ -130,7 +131,7 @@ def _scatter(kind: Any, m: Any, s1: Any, s3: Any, hyper: Any, scratch: Any) -> A
             for c in range(len(line)):
                 line[c] -= factor * rest[c]
     for i in range(d):
-        floor[i] = ROUNDING * abs(products[i * (i + 1) // 2 + i]) * inverse
+        floor[i] = (1 + 4 * i) * ROUNDING * abs(products[i * (i + 1) // 2 + i]) * inverse
         matrix[i, i] += hyper.reg_covar
     return _cholesky(matrix, floor)
 
@@ -164,7 +165,7 @@ def _variances(kind: Any, s1: Any, s3: Any, hyper: Any, scratch: Any) -> Any:
 
 @helper
 def _write_matrix(kind: Any, m: Any, matrix: Any, scratch: Any, theta: Any) -> Any:
-    """Write the coefficients that follow from the factor of component m; return log|U|."""
+    """Write the coefficients from the factor of component m; return log|U|."""
     n_components, d = scratch.means.shape
     whiten, precision = theta.whiten[m], scratch.precision
     _invert(matrix, whiten)
@@ -203,8 +204,8 @@ def _write_matrix(kind: Any, m: Any, matrix: Any, scratch: Any, theta: Any) -> A
 def m_step(kind: Any, s: Any, hyper: Any, scratch: Any, theta: Any) -> Any:
     """Write θ̄(s), of flat statistics ``s`` (q,), into the arrays of ``theta``.
 
-    ``theta`` is a :class:`swiftem.models.covariance.Coefficients`. Return False, and write nothing, where
-    there is no M-step.
+    ``theta`` is a :class:`swiftem.models.covariance.Coefficients`. Return False, and write nothing, if there
+    is no M-step.
     """
     n_components, d = scratch.means.shape
     s1 = s[:n_components]

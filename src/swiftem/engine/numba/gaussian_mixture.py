@@ -1,7 +1,7 @@
-"""Gaussian mixture with unit variances: whole stretches of iterations, a few samples each, of any method.
+"""Gaussian mixture with unit variances: stretches of iterations, a few samples each, for any method.
 
-One loop does what a :class:`swiftem.methods.Update` declares. It is compiled for the kinds of its arguments:
-what is None has no code in it, as every nanosecond counts here.
+One loop implements all declarations :class:`swiftem.methods.Update`. It is compiled for the types of its
+arguments: code for None is left out, as every nanosecond counts here.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def _two_densities(
 
 @inlined
 def _vanished(total: Any, far: Any) -> Any:
-    """Tell whether a sum of densities has lost its digits; of relative ones only NaN has."""
+    """Tell whether a sum of densities has lost its digits; for relative ones only if it is NaN."""
     if far is None:
         return not total > VANISHED
     return not total > 0.0
@@ -105,9 +105,9 @@ def _advance(
 ) -> Any:  # fmt: skip
     """sE-step and M-step for S = correction · centre + factor · change ⊗ (1, y_i).
 
-    Return the lowest of the new ``s1``, or −∞ where the step is rejected. ``low`` and ``low_centre``, the
-    lowest of ``s1`` and ``centre1``, mostly tell without a look at the new ones that they are in the domain:
-    the change takes away no more than ``most``.
+    Return the minimum of the new ``s1``, or −∞ if the step is rejected. ``low`` and ``low_centre``, the
+    minima of ``s1`` and ``centre1``, mostly show without checking the new ones that they are in the domain:
+    the change decreases them by at most ``most``.
     """
     n_components, d = means.shape
     if not low + gamma * (correction * low_centre - low - most) > 0.0:
@@ -141,7 +141,7 @@ def advance_to(
     proxy1: Any, proxy2: Any, gamma: Any, s1: Any, s2: Any,
     delta: Any, epsilon: Any, known: Any, weights: Any, means: Any,
 ) -> Any:  # fmt: skip
-    """sE-step and M-step for S = (proxy1, proxy2); return 1 where it is rejected, else 0."""
+    """sE-step and M-step for S = (proxy1, proxy2); return 1 if it is rejected, else 0."""
     n_components, d = means.shape
     lowest = math.inf
     for m in range(n_components):
@@ -197,7 +197,7 @@ def _remember(
 ) -> Any:
     """Write ``new`` (M,) / total into the memory of sample i; add factor times the change to the centre.
 
-    Return the lowest of the new ``centre1``. A sample that is repeated in a batch changes nothing from the
+    Return the minimum of the new ``centre1``. If a sample is repeated in a batch, it changes nothing from the
     second time on.
     """
     n_components, d = centre2.shape
@@ -242,12 +242,12 @@ def few_samples(
 ) -> Any:  # fmt: skip
     """Do iterations of S = λC + mean_I(s_i(θ) − λ·ref_i), ŝ ← ŝ + γ(S − ŝ), θ ← θ̄(ŝ).
 
-    It ends early, with nothing of the iteration done, where densities vanish.
+    It ends early, with nothing of the iteration done, if densities vanish.
 
     Parameters
     ----------
     y : ndarray, shape (n, d)
-        Samples. Where data are on disk, these, weights and memory are of the samples of the stretch alone.
+        Samples. If data are on disk, these, weights and memory are only those of the samples of the stretch.
     sample_weight : ndarray, shape (n,), or (0,) for ones
     scale, share : float
         n / W and 1 / W, W the sum of weights.
@@ -258,31 +258,31 @@ def few_samples(
     steps : ndarray, shape (iterations,)
         γ.
     index, other : ndarray, shape (iterations, b), or None
-        The samples I; None where S is the centre, renewed. Those whose memory is renewed; None for nobody's.
+        The samples I; None if S is the renewed centre. Those whose memory is renewed; None if there are none.
     memory : ndarray, shape (n, M), or None
-        Responsibilities when last drawn; float64, or float32: what is stored is what counts.
+        Responsibilities when last drawn; float64, or float32: the rounded values are used.
     anchor_weights, anchor_means : ndarray, shapes (M,) and (M, d), or None
-        Where the reference is an anchor.
+        If the reference is an anchor.
     before1, before2 : ndarray, shapes (M,) and (M, d)
-        Where the anchor follows: ŝ that it is θ̄ of.
+        If the anchor follows: the ŝ of which it is θ̄.
     centre1, centre2, s1, s2 : ndarray, shapes (M,) and (M, d)
-        C, zeros where there is none, and ŝ, changed in place.
+        C, zeros if there is none, and ŝ, changed in place.
     delta, epsilon, known : float, float and bool
-        Penalty; whether the weights are known and stay.
+        Penalty; whether the weights are known and constant.
     weights, means : ndarray, shapes (M,) and (M, d)
-        θ, changed in place. Weights need not sum to 1: the E-step does not ask for it, and a division less
-        in the chain of dependent operations is time.
+        θ, changed in place. Weights need not sum to 1: the E-step does not require it, and it saves a
+        division in the chain of dependent operations.
     far : None or anything
-        Not None where samples may lie so far from all means that densities vanish: a third slower.
+        Not None if samples may be so far from all means that densities vanish: a third slower.
 
     Returns
     -------
     done, rejected, moved : int
-        Iterations done, steps of them that were rejected, and those before the last that were not.
+        Number of iterations done, of rejected steps, and of accepted ones before the last.
     """
     n_components, d = means.shape
     b = 0
-    if index is not None:  # "is not None" alone leaves out what has no types
+    if index is not None:  # only "is not None" removes code without types
         b = index.shape[1]
     if other is not None:
         b = other.shape[1]

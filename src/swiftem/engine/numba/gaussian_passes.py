@@ -1,7 +1,7 @@
 """Gaussian mixtures with covariances: full passes, E-steps and statistics of many samples, block by block.
 
-Arguments as in :mod:`swiftem.engine.numba.gaussian_blocks`. ``reach`` (d,) says how far from the centre all
-samples are, in each direction; where that is unknown, and infinite, or too far, each block is looked at.
+Arguments as in :mod:`swiftem.engine.numba.gaussian_blocks`. ``reach`` (d,) is the distance of all samples
+from the centre, in each direction; if it is unknown (infinite) or too large, each block is checked.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ __all__ = ["evaluate", "full_pass", "statistics"]
 
 @helper
 def _remember(rows: Any, first: Any, memory: Any) -> None:
-    """Write ``rows`` (b, M) into the memory, from row ``first`` on, and take from it what it can hold."""
+    """Write ``rows`` (b, M) into the memory, from ``first`` on, and replace them by its rounded values."""
     for t in range(len(rows)):
         for m in range(rows.shape[1]):
             memory[first + t, m] = rows[t, m]
@@ -42,10 +42,10 @@ def full_pass(
 ) -> Any:  # fmt: skip
     """Add the statistics of samples ``y`` (n, d) to ``total1`` (M,), ``total2`` (p, M) and ``total3`` (d, d).
 
-    ``y`` and ``memory`` are twins. Responsibilities go to the memory (n, M) unless it is (0, M); what it can
-    hold is what counts. The last is the sum of products, for "tied" alone and where ``with_products``. Return
-    the log-likelihood, for "tied" without −½ yᵀPy, and whether all blocks were near; ``found`` (d,) then is
-    at least as far as the samples of all blocks that had to be looked at.
+    ``y`` and ``memory`` are twins. Responsibilities go to the memory (n, M) unless it is (0, M); its rounded
+    values are used. The last is the sum of products, only for "tied" and if ``with_products``. Return the
+    log-likelihood, for "tied" without −½ yᵀPy, and whether all blocks were near; ``found`` (d,) then is at
+    least the distance of the samples of all blocks that were checked.
     """
     n, (n_components, d) = len(y.double) + len(y.single), theta.means.shape
     block = len(work.largest)
@@ -90,7 +90,7 @@ def full_pass(
             add_up(rows, work.totals)
         elif (
             with_products
-        ):  # not the rows' sums, which are one but for rounding: then it is the same for every θ
+        ):  # not the rows' sums, which are one up to rounding: then it is the same for every θ
             for t in range(b):
                 work.totals[t] = sample_weight[first + t] if len(sample_weight) else 1.0
         add_statistics(kind, samples, rows, near, with_products, work)
@@ -108,7 +108,7 @@ def evaluate(
 ) -> None:  # fmt: skip
     """E-step of samples ``y``, a twin (n, d): fill each of the last three that has n entries.
 
-    ``log_likelihood`` (n,), ``responsibilities`` (n, M), and ``labels`` (n,), the likeliest components.
+    ``log_likelihood`` (n,), ``responsibilities`` (n, M), and ``labels`` (n,), the most likely components.
     """
     n, (n_components, d) = len(y.double) + len(y.single), theta.means.shape
     block = len(work.largest)

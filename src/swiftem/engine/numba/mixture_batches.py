@@ -1,7 +1,7 @@
-"""Gaussian mixture with unit variances: whole stretches of iterations on mini-batches, of any method.
+"""Gaussian mixture with unit variances: stretches of iterations on mini-batches, for any method.
 
-One loop does what a :class:`swiftem.methods.Update` declares, and is compiled once: rows and memory are given
-as two arrays each, float64 and float32, of which one is empty.
+One loop implements all declarations :class:`swiftem.methods.Update`, and is compiled once: rows and memory
+are passed as two arrays each, float64 and float32, of which one is empty.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ __all__ = ["batches"]
 def _take(y: Any, index: Any, offset: Any, samples: Any) -> None:
     """Write samples ``index`` (b,) of ``y`` (n, d), minus the offset, into ``samples`` (b, d)."""
     for t in range(len(index)):
-        i = np.uintp(index[t])  # without a sign there is no look at it, and the loop vectorises
+        i = np.uintp(index[t])  # unsigned, without a check of the sign, so that the loop vectorises
         for c in range(y.shape[1]):
             samples[t, c] = y[i, c] - offset[c]
 
 
 @helper
 def _ask_for(table: Any, index: Any) -> None:
-    """Ask for rows ``index`` (b,) of a table before they are needed."""
+    """Prefetch rows ``index`` (b,) of a table."""
     if len(table):
         for t in range(len(index)):
             prefetch_row(table, index[t])
@@ -41,10 +41,10 @@ def _weigh_change(
     rows: Any, olds: Any, index: Any, memory: Any, reference: Any, renew: Any, correction: Any,
     sample_weight: Any, factor: Any, sums: Any,
 ) -> None:  # fmt: skip
-    """Take the reference off ``rows`` (b, M), times ``correction``, multiply by weights, add up into (M,).
+    """Subtract ``correction`` times the reference from ``rows`` (b, M), multiply by weights, sum into (M,).
 
-    The reference is ``olds`` (b, M), or rows ``index`` of the memory (n, M). Where ``renew``, the rows are
-    written into the memory, and replaced by the change of what is stored: a sample that is repeated changes
+    The reference is ``olds`` (b, M), or rows ``index`` of the memory (n, M). If ``renew``, the rows are
+    written into the memory, and replaced by the change of the stored values: a repeated sample changes
     nothing from the second time on, without a search.
     """
     n_components = rows.shape[1]
@@ -91,14 +91,14 @@ def batches(
     reference : int
         NOTHING, ANCHOR or MEMORY.
     reads, renews, follows : bool
-        Whether S is read from samples ``index`` (otherwise it is the centre, renewed); whether the memory of
-        samples ``other`` is renewed; whether centre and anchor follow S and θ.
+        Whether S is computed from samples ``index`` (otherwise it is the renewed centre); whether the memory
+        of samples ``other`` is renewed; whether centre and anchor follow S and θ.
     index, other : ndarray, shape (iterations, b)
         Samples.
     offset, expanded : ndarray, shape (d,), and bool
-        What samples are taken relative to, and whether they are near enough for expanded squares.
+        Centre of the samples, and whether they are near enough for expanded squares.
     proxy1, proxy2 : ndarray, shapes (M,) and (M, d)
-        Where S is written.
+        Buffers for S.
     work, work_too : Work
         For θ, and for the anchor.
     others
@@ -107,7 +107,7 @@ def batches(
     Returns
     -------
     rejected, moved : int
-        Steps that were rejected, and those before the last iteration that were not.
+        Number of rejected steps, and of accepted ones before the last iteration.
     """
     rejected, moved = 0, 0
     samples, rows, sums1, sums2 = work.samples, work.rows, work.sums1, work.sums2
@@ -116,7 +116,7 @@ def batches(
         begin(weights, means, offset, expanded, work)
         if reference == ANCHOR and (follows or k == 0):
             begin(anchor_weights, anchor_means, offset, expanded, work_too)
-        for renew in (False, True):  # one place for both: it is what takes long to compile
+        for renew in (False, True):  # one call for both: it takes long to compile
             if not (renews if renew else reads):
                 continue
             here = other[k] if renew else index[k]

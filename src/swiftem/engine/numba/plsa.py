@@ -1,7 +1,7 @@
-r"""pLSA by tokens: whole stretches of iterations, O(b·K) each, whatever D and V.
+r"""pLSA by tokens: stretches of iterations, O(b·K) each, whatever D and V.
 
-A method declares S = λC + Δ with Δ = mean_I(s̄_i(θ) − λ·ref_i), which touches the rows of the drawn tokens
-alone; s ← s + γ(S − s) touches all. So statistics and centre are kept as
+A method declares S = λC + Δ with Δ = mean_I(s̄_i(θ) − λ·ref_i), which changes only the rows of the drawn
+tokens; s ← s + γ(S − s) changes all. Therefore statistics and centre are stored as
 
     s = p·B + scale·u,    C = c·B,
 
@@ -9,54 +9,57 @@ with tables B and u, and three numbers. An iteration is, with c' = ρc,
 
     p ← (1−γ)p + γλc,    scale ← (1−γ)·scale,    u ← u + γΔ / scale,
 
-and where the centre changes by δ, B ← B + δ/c' and u ← u − p·δ / (c'·scale), so that s stays. It changes by:
+and if the centre changes by δ, B ← B + δ/c' and u ← u − p·δ / (c'·scale), so that s stays. It changes by:
 
-- memory: δ = (1/n) Σ_J (s̄_j(θ) − ref_j) of the second stream's tokens, and ρ = 1. p = λ stays what it is.
+- memory: δ = (1/n) Σ_J (s̄_j(θ) − ref_j) of the second stream's tokens, and ρ = 1. p = λ is constant.
 - renewed by the drawn: S = C + δ. That is Δ = δ, λ = 1, and the centre follows.
 - anchor: nothing, between two full passes; ρ = 1 and p = λ.
-- proxy: C ← S = λC + Δ, that is ρ = λ and δ = Δ. With λ = 1, p = c = 1 stay. With λ < 1 the lane begins
-  with the p that keeps p/c, γλ / (λ − 1 + γ). Rounding or a γ that varies may let p/c grow, and with it what
-  cancels in p·B + scale·u. Beyond ``FAR`` the loop returns, and the lane writes B and u anew from C and s.
+- proxy: C ← S = λC + Δ, that is ρ = λ and δ = Δ. With λ = 1, p = c = 1 are constant. With λ < 1 the lane
+  begins with the p that preserves p/c, γλ / (λ − 1 + γ). Rounding or a varying γ may let p/c grow, and with
+  it the cancellation in p·B + scale·u. Beyond ``FAR`` the loop returns, and the lane recomputes B and u from
+  C and s.
 
-With γ = 1 the scale vanishes, and u is set to zero, once for all steps of one that leave it there.
+With γ = 1 the scale vanishes, and u is set to zero, once for all consecutive steps of one.
 
-Two forms need one table: without a centre s = scale·u, and where S = C and γ = 1 always, s = C.
+Two forms need one table: without a centre s = scale·u, and if S = C and always γ = 1, s = C.
 
-The reference of SPIDER-EM is θ of the iteration before, of which nothing is left once s has changed. But the
-next iteration's tokens are known, and are looked up before that. Only the last θ but one of a stretch is
-written out whole (``before``): it is the method's state, and the first tokens of the next stretch need it.
+The reference of SPIDER-EM is θ of the previous iteration, which is lost once s has changed. But the next
+iteration's tokens are known, and are evaluated before that. Only the second last θ of a stretch is written
+out whole (``before``): it is the method's state, and the first tokens of the next stretch need it.
 
-The M-step, equation (mstep_plsa), is evaluated where the next tokens need it:
+The M-step, equation (mstep_plsa), is evaluated only for the next tokens:
 r_k ∝ (max(s_dk, 0) + α') · (max(s_kv, 0) + β') / (Σ_v s_kv + β'V).
 
-Arguments of both loops, :func:`iterate` here and in :mod:`swiftem.engine.numba.plsa_batch`. What a method
-does not have is an array without dimensions, or, ``before``, an empty tuple: its code is then not compiled.
+Arguments of both loops, :func:`iterate` here and in :mod:`swiftem.engine.numba.plsa_batch`. An array that the
+method does not have is an array without dimensions, or, for ``before``, an empty tuple: its code is then not
+compiled.
 
 - tokens (n, 2), uint32: document and word of each token.
-- sample_weight (n,), or (0,) when all tokens count alike; mean_scale = n / (W·b) and share_scale = 1 / W,
-  W the sum of weights.
-- correction: λ, or 0 where nothing is taken off.
-- steps (T,): γ of each iteration. index, other (T, b): token numbers of each iteration, and of the second
+- sample_weight (n,), or (0,) if all are equal; mean_scale = n / (W·b) and share_scale = 1 / W, W the sum of
+  weights.
+- correction: λ, or 0 if there is no reference.
+- steps (T,): γ of each iteration. index, other (T, b): token indices of each iteration, and of the second
   stream, if any.
-- documents (D, K), words (V, K): the one table; or (D, C, K) and (V, C, K), so that a token costs one place
+- documents (D, K), words (V, K): the one table; or (D, C, K) and (V, C, K), so that a token needs one place
   in memory for each. C = 2: B, u. C = 3: B, u, and the anchor's θ (topics of documents, words of topics times
   topic_scale).
 - totals (2, K): Σ_v s_kv, and λ Σ_v C_kv.
 - scale: as above.
-- memory (n, K), if any: responsibilities when last drawn; float64 or float32, and what it holds counts.
+- memory (n, K), if any: responsibilities when last drawn; float64 or float32, and the rounded values are
+  used.
 - before, if any: θ of the iteration before the first, as statistics (D, K), (V, K), 1 / (Σ_v s_kv + β'V), and
-  α', β'. In the end that of the iteration before the next.
+  α', β'. At the end that of the iteration before the next.
 - rates (3,): p, c and λ, unless they are ones.
 - alpha, beta: α', β'.
-- work (2b + 2, K): numbers that live for an iteration, and 1 / (Σ_v s_kv + β'V) in its last row.
+- work (2b + 2, K): temporary numbers of an iteration, and 1 / (Σ_v s_kv + β'V) in its last row.
 
 They return how many iterations were done, how many of their steps were rejected, and the scale. They do fewer
-than asked for where p/c is far, and where s = C and the step would be rejected: nothing of it is then left in
-any array.
+than requested if p/c is too large, and if s = C and the step would be rejected: the arrays are then unchanged
+by it.
 
-A step whose Σ_v s_kv + β'V is not positive for every topic is rejected before anything of it is written. Most
-steps are too small for that: ``low`` is a lower bound of the K numbers, from which each step takes the most
-that its token can take away, and only where nothing would be left the K numbers are looked at.
+A step whose Σ_v s_kv + β'V is not positive for every topic is rejected before anything is written. Most steps
+are too small for that: ``low`` is a lower bound of the K numbers, from which each step subtracts the most
+that its token can take away. The K numbers are checked only if nothing would be left.
 """
 
 # mypy: allow-untyped-defs, allow-untyped-calls
@@ -73,24 +76,24 @@ from swiftem.engine.numba.prefetch import prefetch, prefetch_row
 __all__ = ["FAR", "iterate"]
 
 SMALLEST = 1e-250
-"""Below this sum of joint probabilities the document's row is scaled up first: it may be all but zero."""
+"""Below this sum of joint probabilities the document's row is rescaled first: it may be nearly zero."""
 
 LEAST_SCALE = 1e-100
-"""Below this the scale goes into u, long before either of them leaves the range of a float."""
+"""Below this the scale is folded into u, long before either of them underflows or overflows."""
 
 AHEAD = 6
-"""Iterations by which a token's rows are asked for before they are needed."""
+"""Number of iterations by which a token's rows are prefetched."""
 
 FAR = 1e3
-"""Beyond this p/c costs more digits than rounding does otherwise."""
+"""Larger p/c cost more digits than rounding."""
 
 SLACK = 1e-6
-"""Part by which that is more than the token can take away: rounding is far less."""
+"""Relative margin over what the token can take away: rounding is far less."""
 
 
 @inlined
 def read_ahead(place, order, tokens, documents, words):
-    """Ask for what tokens drawn after ``order[place]`` will need: first their numbers, later their rows.
+    """Prefetch for tokens drawn after ``order[place]``: first their indices, later their rows.
 
     Without it a random token waits for memory three times as long as it computes, at 10^5 documents.
     """
@@ -103,14 +106,14 @@ def read_ahead(place, order, tokens, documents, words):
 
 @inlined
 def read_memory_ahead(place, order, memory):
-    """Ask for the memory of the token that is drawn some time after ``order[place]``."""
+    """Prefetch the memory of a token that is drawn some time after ``order[place]``."""
     prefetch_row(memory, order[min(place + AHEAD, order.shape[0] - 1)])
 
 
 @inlined
 def statistic(table: Any, row: int, k: int, scale: float, rates: Any) -> Any:
     """Return s of topic k: scale · u, or p · B + scale · u."""
-    if table.ndim == 2:  # known when it compiles, as the next one: no test is left
+    if table.ndim == 2:  # known at compile time, like the next one: no test is left
         return scale * table[row, k]
     if rates.ndim == 0:
         return table[row, 0, k] + scale * table[row, 1, k]
@@ -128,8 +131,8 @@ def entry(table: Any, row: int, k: int, scale: float, rates: Any, prior: float) 
 def careful(documents, words, d, v, scale, rates, alpha, beta, norm, row):
     """Write joint probabilities into ``row`` (K,) and return their sum; for tokens of probability near zero.
 
-    As θ̄ has it: a document whose row is zero has uniform topics; if a token's probability is zero even so,
-    its responsibilities are uniform.
+    As in θ̄: a document whose row is zero has uniform topics; if a token's probability is still zero, its
+    responsibilities are uniform.
     """
     n_topics = norm.shape[0]
     largest = 0.0
@@ -161,7 +164,7 @@ def joint(documents, words, d, v, scale, rates, alpha, beta, norm, row):
 
 @inlined
 def uniform(row, total):
-    """Return ``total``, the sum of ``row`` (K,); where it is zero, after making the row uniform."""
+    """Return ``total``, the sum of ``row`` (K,); if it is zero, after making the row uniform."""
     if not total > 0.0:
         row[:] = 1.0
         total = float(row.shape[0])
@@ -170,7 +173,7 @@ def uniform(row, total):
 
 @inlined
 def norms(totals, prior, norm):
-    """Write 1 / (Σ_v s_kv + β'V) into ``norm`` (K,), and return the least of Σ_v s_kv + β'V."""
+    """Write 1 / (Σ_v s_kv + β'V) into ``norm`` (K,), and return the minimum of Σ_v s_kv + β'V."""
     low = np.inf
     for k in range(norm.shape[0]):
         low = min(low, totals[0, k] + prior)
@@ -191,7 +194,7 @@ def fold(table, factor):
 
 @inlined
 def shrink(documents, words, scale, keep):
-    """Return the scale times ``keep``, 1 after it went into u."""
+    """Return the scale times ``keep``, 1 after it was folded into u."""
     scale *= keep
     if scale < LEAST_SCALE:
         fold(documents, scale)
@@ -208,7 +211,7 @@ def weighted(sample_weight, i, scale):
 
 @helper
 def least(totals, gamma, row, factor, other, other_factor, prior):
-    """Return the least Σ_v s_kv + β'V after a step to the proxy centre + (factor · row − ...) / γ."""
+    """Return the minimum of Σ_v s_kv + β'V after a step to the proxy centre + (factor · row − ...) / γ."""
     low = np.inf
     for k in range(row.shape[0]):
         change = factor * row[k] - other_factor * other[k]
@@ -221,9 +224,9 @@ def iterate(
     tokens, sample_weight, mean_scale, share_scale, correction, steps, index, other,
     documents, words, totals, scale, memory, before, rates, alpha, beta, work
 ):  # fmt: skip
-    """Do iterations of one token each: sem, sem-vr and fiem, and iem where γ = 1; there is no ``before``.
+    """Do iterations of one token each: sem, sem-vr and fiem, and iem if γ = 1; there is no ``before``.
 
-    Δ_i is taken before the row of the memory is written, also where i and j coincide.
+    Δ_i is computed before the row of the memory is written, also if i and j coincide.
     """
     n_topics, prior = totals.shape[1], beta * words.shape[0]
     row, row_other, norm = work[0], work[1], work[3]
@@ -281,7 +284,7 @@ def iterate(
         weight = gamma * weighted(sample_weight, i, mean_scale)
         factor, taken = weight / total, correction * weight
         if documents.ndim == 2:
-            # A token takes nothing away: only γ = 1, or a topic that has died out, brings a total to zero.
+            # A token takes nothing away: only γ = 1, or an empty topic, brings a total to zero.
             bound = keep * low
         else:
             bound = keep * low + gamma * low_centre - weight * (1.0 + SLACK)
@@ -302,7 +305,7 @@ def iterate(
             if not bound > 0.0:
                 rejected += 1
                 bound = low
-                keep, gamma, factor, taken = 1.0, 0.0, 0.0, 0.0  # s stays; what j changes is the same
+                keep, gamma, factor, taken = 1.0, 0.0, 0.0, 0.0  # s stays; the change by j is the same
         low = bound
         scale = shrink(documents, words, scale, keep)
         inverse = 1.0 / scale

@@ -1,4 +1,4 @@
-"""pLSA with several tokens an iteration, or where the centre follows the drawn ones: O(b·K) each.
+"""pLSA with several tokens per iteration, or if the centre follows the drawn ones: O(b·K) each.
 
 Arguments, statistics and results are those of :mod:`swiftem.engine.numba.plsa`, which does the same one token
 at a time and faster. All E-steps of an iteration use the same θ: nothing that they read is written before the
@@ -33,7 +33,7 @@ __all__ = ["iterate"]
 
 @inlined
 def _joint_at_anchor(documents, words, d, v, row):
-    """As ``joint``, with the anchor's θ in place of θ̄(s)."""
+    """As ``joint``, with the anchor's θ instead of θ̄(s)."""
     total = 0.0
     for k in range(row.shape[0]):
         row[k] = documents[d, 2, k] * words[v, 2, k]
@@ -80,8 +80,8 @@ def iterate(
 ):  # fmt: skip
     """Do iterations of any method.
 
-    All Δ_i are taken before the first row of the memory is written. A token that is drawn twice to be renewed
-    finds its new row the second time: Δ is zero.
+    All Δ_i are computed before the first row of the memory is written. A token that is drawn twice for
+    renewal finds its new row the second time: Δ is zero.
     """
     batch, n_topics = index.shape[1], totals.shape[1]
     prior = beta * words.shape[0]
@@ -112,7 +112,7 @@ def iterate(
             i = index[t, p]
             d, v = tokens[i, 0], tokens[i, 1]
             row, total = work[p], 0.0
-            for k in range(n_topics):  # as ``joint`` does, which costs a quarter more here
+            for k in range(n_topics):  # as in ``joint``, which costs a quarter more here
                 value = entry(documents, d, k, scale, rates, alpha) * entry(words, v, k, scale, rates, beta)
                 row[k] = value * norm[k]
                 total += row[k]
@@ -179,7 +179,7 @@ def iterate(
                     change = share * (memory[j, k] - old)
                     work[batch + p, k] = change
                     totals[1, k] += change if rates.ndim == 0 else rates[2] * change
-        base, centre, is_last = 1.0, 1.0, t + 1 == index.shape[0]  # p and c, as they are after the iteration
+        base, centre, is_last = 1.0, 1.0, t + 1 == index.shape[0]  # p and c after the iteration
         if len(before) > 0:
             if rates.ndim == 1:
                 centre = rates[2] * rates[1]
@@ -217,7 +217,7 @@ def iterate(
                     documents[d, k] += change
                     words[v, k] += change
         if len(before) > 0:
-            is_flat = keep == 0.0  # u is zero, and what S and C have in common does not change it
+            is_flat = keep == 0.0  # u is zero, and the common part of S and C does not change it
             if rates.ndim == 1:
                 rates[0], rates[1] = base, centre
                 for k in range(n_topics):

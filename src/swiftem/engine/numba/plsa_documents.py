@@ -1,12 +1,12 @@
-r"""pLSA by documents: passes that update documents and sum up words, and the folding in of documents.
+r"""pLSA by documents: passes that update documents and sum words, and the folding in of documents.
 
-Arrays that all loops share:
+Common arrays of all loops:
 
 - begin (D + 1,), word (m,), count (m,): the entries of the documents in CSR order; entries of document d are
   begin[d] to begin[d + 1] − 1. Counts are float64.
-- weight (D,): of documents; what they add to sums over documents is multiplied by it.
+- weight (D,): of documents; their parts of sums over documents are multiplied by it.
 - word_topic (V, K): θ, words of topics, contiguous in K, float64.
-- alpha (K,): what is added to a document's counts of topics.
+- alpha (K,): added to a document's counts of topics.
 
 With :math:`a_k = \theta_{dk}` and :math:`b_k = \theta_{kv}`, an entry of count n has responsibilities
 :math:`r_k = a_k b_k / \sum a b`, equation (condexp_plsa). It adds n·r_k to the counts of its document and of
@@ -26,20 +26,20 @@ from swiftem.engine.numba.scratch import part, room
 __all__ = ["add_at", "fold_in", "gather", "m_step_of", "pass_over", "sums_of", "topics_at"]
 
 SMALLEST = 1e-150
-"""A probability below this is read as this: nothing is divided by zero, and nothing is subnormal."""
+"""Smaller probabilities are replaced by this: no division by zero, and no subnormal numbers."""
 TINY = 1e-60
-"""A share of a topic below this is read as zero, for the same reason."""
+"""Smaller shares of a topic are read as zero, for the same reason."""
 LEAST_LEAP = 1e-6
-"""Topics that change by less in all do not leap: the direction would be made of rounding errors."""
+"""Topics that change by less in total are not extrapolated: the direction would be rounding errors."""
 LONGEST_LEAP = 8.0
-"""In rounds, about: errors grow with the square of it."""
+"""Approximate limit of an extrapolation, in rounds: errors grow with its square."""
 COPIED = 512
-"""Entries of a document whose words' topics are copied side by side before they are read again and again."""
+"""Entries of a document whose words' topics are copied contiguously before they are read repeatedly."""
 
 
 @inlined
 def _normalised(a, acc, alpha, out):
-    """Write a_k·acc_k + α_k, normalised, into out (K,); return Σ_k |out − a|. Uniform where all are zero."""
+    """Write a_k·acc_k + α_k, normalised, into out (K,); return Σ_k |out − a|. Uniform if all are zero."""
     total = 0.0
     for k in range(a.shape[0]):
         acc[k] = a[k] * acc[k] + alpha[k]
@@ -55,12 +55,12 @@ def _normalised(a, acc, alpha, out):
 
 @reordered
 def pass_over(begin, word, count, weight, doc_topic, word_topic, alpha, by_word, first, last):
-    """One iteration of EM for the documents ``first`` to ``last`` − 1, all of it but the topics' M-step.
+    """One iteration of EM for the documents ``first`` to ``last`` − 1, without the topics' M-step.
 
     Parameters
     ----------
     doc_topic : ndarray, shape (D, K)
-        Topics of documents: those of the E-step at first, those of the M-step afterwards.
+        Topics of documents: input of the E-step, replaced by the result of the M-step.
     by_word : ndarray, shape (V, K)
         Σ n·r_k of the words is added to it.
 
@@ -105,7 +105,7 @@ def pass_over(begin, word, count, weight, doc_topic, word_topic, alpha, by_word,
 
 @inlined
 def _round(table, place, count, start, stop, alpha, a, acc, out):
-    """One iteration of EM of a document's topics, from a (K,) to out (K,); return how far they went.
+    """One iteration of EM of a document's topics, from a (K,) to out (K,); return the change.
 
     Entry e has the row place[e] of the table; a place of length 0 means that rows are in the entries' order.
     """
@@ -140,8 +140,8 @@ def _log_likelihood(table, place, count, start, stop, a):
 def _leap(a, one, two):
     """Extrapolate a, its image ``one`` and the image's image ``two``, in place of a (SQUAREM, third scheme).
 
-    The topics of a document maximise a concave function, so that a leap can only cost time. No share falls to
-    less than a tenth of that in ``two``.
+    The topics of a document maximise a concave function, so that an extrapolation can only cost time. No
+    share falls below a tenth of that in ``two``.
     """
     squares, bends = 0.0, 0.0
     for k in range(a.shape[0]):
@@ -168,7 +168,7 @@ def fold_in(begin, word, count, word_topic, alpha, max_iter, tol, doc_topic, log
     Parameters
     ----------
     doc_topic : ndarray, shape (D, K)
-        Where to start, and the result.
+        Initial topics, and the result.
     log_likelihood : ndarray, shape (D,)
         Σ n log p of each document, written.
 
@@ -216,14 +216,14 @@ def fold_in(begin, word, count, word_topic, alpha, max_iter, tol, doc_topic, log
 
 @reordered
 def sums_of(begin, word, count, weight, word_topic, alpha, max_iter, tol, by_word, doc_topic, first, last):
-    """Fold documents in, from where ``doc_topic`` is, and sum their words up: the E-step of a batch.
+    """Fold documents in, from ``doc_topic``, and sum their words: the E-step of a batch.
 
     Parameters
     ----------
     by_word : ndarray, shape (V, K)
         Σ n·r_k of the words is added to it.
     doc_topic : ndarray, shape (D, K)
-        The topics to start from, and those found.
+        The initial topics, and the result.
 
     Returns
     -------
@@ -254,14 +254,14 @@ def sums_of(begin, word, count, weight, word_topic, alpha, max_iter, tol, by_wor
 
 @kernel
 def gather(numbers, begin, word, count, place, to_begin, to_word, to_count, words):
-    """Copy some documents out, with their words numbered anew in the order in which they come.
+    """Copy some documents, with their words renumbered in the order of occurrence.
 
     Parameters
     ----------
     numbers : ndarray of int, shape (b,)
         The documents.
     place : ndarray of int32, shape (V,)
-        −1 everywhere, before and after.
+        −1 everywhere, before and after the call.
     to_begin, to_word, to_count
         The entries of the copies, written.
     words : ndarray of int64
@@ -270,7 +270,7 @@ def gather(numbers, begin, word, count, place, to_begin, to_word, to_count, word
     Returns
     -------
     int
-        How many different words there are.
+        Number of distinct words.
     """
     at, found = 0, 0
     for i in range(numbers.shape[0]):
@@ -292,7 +292,7 @@ def gather(numbers, begin, word, count, place, to_begin, to_word, to_count, word
 
 @kernel
 def topics_at(words, centre, u, scale, beta, strength, totals, smallest, out):
-    """Write θ of some words: max(centre + scale·u, 0) + strength·β, over the topics' totals.
+    """Write θ of some words: max(centre + scale·u, 0) + strength·β, divided by the topics' totals.
 
     Parameters
     ----------
@@ -303,11 +303,11 @@ def topics_at(words, centre, u, scale, beta, strength, totals, smallest, out):
     beta : ndarray, shape (V, K)
         Added to the counts.
     strength : float
-        What β is multiplied by.
+        Factor of β.
     totals : ndarray, shape (K,)
         Σ_v of counts and strength·β.
     smallest : float
-        What is below it is written as zero.
+        Smaller values are written as zero.
     out : ndarray, shape (U, K)
         Written.
     """
@@ -332,7 +332,7 @@ def add_at(words, change, factor, u):
 
 @kernel
 def m_step_of(counts, beta, smallest, out):
-    """Write words of topics, equation (mstep_plsa): max(counts, 0) + β, over their sums.
+    """Write words of topics, equation (mstep_plsa): max(counts, 0) + β, divided by their sums.
 
     Parameters
     ----------
@@ -341,9 +341,9 @@ def m_step_of(counts, beta, smallest, out):
     beta : ndarray, shape (1, K) or (V, K)
         Added to them.
     smallest : float
-        What is below it is written as zero.
+        Smaller values are written as zero.
     out : ndarray, shape (V, K)
-        Written; uniform where there is nothing to go by.
+        Written; uniform if the sum is zero.
     """
     n_words, n_topics = counts.shape
     totals = np.zeros(n_topics)

@@ -1,4 +1,4 @@
-r"""A pass of pLSA in which no token is explained by what it has itself added to the counts.
+r"""A pass of pLSA in which each token is left out of the counts that explain it.
 
 With the arrays of ``plsa_documents.py``, topics of documents :math:`a_k = (n_{dk} + \alpha_k) / A` and words
 of topics :math:`b_k = (n_{kv} + \beta_{kv}) / B_k`, an entry has responsibilities
@@ -6,8 +6,8 @@ of topics :math:`b_k = (n_{kv} + \beta_{kv}) / B_k`, an entry has responsibiliti
 
 .. math::  a'_k = \max(a_k - r_k / A, \alpha_k / A),  b'_k = \max(b_k - r_k / B_k, \beta_{kv} / B_k),
 
-and :math:`r'_k \propto a'_k b'_k` is what counts. This is the update of CVB0 (Asuncion, Welling, Smyth and
-Teh, 2009), with the token's own part computed anew instead of remembered: no array of entries times topics.
+and :math:`r'_k \propto a'_k b'_k` is used. This is the update of CVB0 (Asuncion, Welling, Smyth and Teh,
+2009), with the token's own part recomputed instead of stored: no array of entries times topics.
 ``engine/reference/plsa_documents.py`` has the same in plain NumPy.
 """
 
@@ -30,7 +30,7 @@ TINY = 1e-60
 def leave_one_out_pass(
     begin, word, count, weight, length, doc_topic, word_topic, totals, alpha, beta, by_word, first, last
 ):
-    """One iteration for the documents ``first`` to ``last`` − 1, all of it but the topics' M-step.
+    """One iteration for the documents ``first`` to ``last`` − 1, without the topics' M-step.
 
     Parameters
     ----------
@@ -39,11 +39,11 @@ def leave_one_out_pass(
     length : ndarray, shape (D,)
         Tokens of the documents, not weighted.
     doc_topic : ndarray, shape (D, K)
-        Topics of documents: those of the E-step at first, those of the M-step afterwards.
+        Topics of documents: input of the E-step, replaced by the result of the M-step.
     word_topic : ndarray, shape (V, K)
         Words of topics.
     totals : ndarray, shape (K,)
-        B_k, what counts and β of a topic's words sum to.
+        B_k, the sums of counts and β over each topic's words.
     alpha : ndarray, shape (K,)
         Added to the documents' counts of topics.
     beta : ndarray, shape (1, K) or (V, K)
@@ -80,7 +80,7 @@ def leave_one_out_pass(
                 r[k] = a[k] * b[k]
                 total += r[k]
             total = total if total > SMALLEST else SMALLEST
-            # A fraction of a token has added no more than itself; a document of weight 2 is there twice.
+            # A fraction of a token has added no more than itself; a document of weight 2 counts twice.
             of_a = min(count[e], 1.0) * own / total
             of_b = min(count[e], 1.0) * min(weight[d], 1.0) / total
             without = 0.0
@@ -93,7 +93,7 @@ def leave_one_out_pass(
                 left_b = left_b if left_b > floor_b else floor_b
                 r[k] = left_a * left_b
                 without += r[k]
-            if without <= SMALLEST:  # nothing is left without the token: it is explained with it
+            if without <= SMALLEST:  # nothing is left without the token: it is included
                 without = total
                 for k in range(n_topics):
                     r[k] = a[k] * b[k]

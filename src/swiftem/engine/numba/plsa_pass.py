@@ -1,10 +1,10 @@
 """pLSA: full passes over a piece of the data, without the GIL.
 
-Arrays that all loops share:
+Common arrays of all loops:
 
-- document, word (m,), uint32: where the m entries lie. An entry is a token, or all equal tokens of a
+- document, word (m,), uint32: positions of the m entries. An entry is a token, or all equal tokens of a
   document.
-- factor (m,): what an entry counts: its count times its weight.
+- factor (m,): the weight of an entry: its count times its weight.
 - doc_topic (D, K), word_topic (V, K): θ, topics of documents and words of topics, both contiguous in K.
 - start, stop: the piece, entries start to stop − 1.
 """
@@ -20,7 +20,7 @@ from swiftem.engine.numba.compile import inlined, kernel
 __all__ = ["log_likelihood", "remember", "statistics"]
 
 FLUSH = 1e-100
-"""Responsibilities below this are read as zero: products with subnormal numbers are slow."""
+"""Smaller responsibilities are read as zero: products with subnormal numbers are slow."""
 
 
 @inlined
@@ -47,7 +47,7 @@ def statistics(document, word, factor, doc_topic, word_topic, start, stop):
     Returns
     -------
     first : int
-        The first of the documents that occur.
+        The first document that occurs.
     by_document : ndarray, shape (documents from the first to the last that occurs, K)
     by_word : ndarray, shape (V, K)
     """
@@ -71,7 +71,7 @@ def remember(
     """As ``statistics``, and write the responsibilities of the entries' tokens into ``memory`` (n, K).
 
     Entry e is tokens begin[e] to begin[e + 1] − 1, begin of shape (m + 1,); with begin of shape (0,) it is
-    token e. The statistics are those of what the memory holds, also where that is float32.
+    token e. The statistics are those of the memory's rounded values, also in float32.
     """
     first, last = _range(document, start, stop)
     row = np.empty(doc_topic.shape[1])

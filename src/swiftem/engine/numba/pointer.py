@@ -1,7 +1,7 @@
-"""Compiled functions as arguments of kernels, at the price of an integer.
+"""Compiled functions as arguments of kernels, at the cost of an integer.
 
 Numba's own ``types.FunctionType`` looks its function up in Python at every call of the kernel, which takes
-40 µs a function: as long as a few iterations. :class:`Pointer` is the same type, taken from an address.
+40 µs per function: as long as a few iterations. :class:`Pointer` is the same type, from an address.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numba.extending
 
 __all__ = ["Pointer", "address", "compiled"]
 
-# Numba is typed in parts only, and in other parts with each version.
+# Numba is only partly typed, and differently in each version.
 core: Any = numba.core
 extending: Any = numba.extending
 function_type: Any = numba.experimental.function_type
@@ -24,7 +24,7 @@ types: Any = numba.types
 class Pointer(types.FunctionType):  # type: ignore[misc]
     """The type of a compiled function that is passed as its :func:`address`.
 
-    Only the signature is part of it, so a kernel in the disk cache serves every function that has it.
+    Only the signature is part of it, so a kernel in the disk cache serves every function with this signature.
     """
 
 
@@ -54,7 +54,7 @@ def compiled(function: Any, *arguments: Any) -> Any:
 
 
 def address(function: Any, signature: Any) -> int:
-    """Return where the function's code begins; it stays there as long as ``function`` lives."""
+    """Return the address of the function's code; it is valid as long as ``function`` exists."""
     found = function.get_compile_result(signature)
     begin: int = found.library.get_pointer_to_function(found.fndesc.llvm_func_name)
     return begin

@@ -1,4 +1,4 @@
-"""Ask for memory before it is needed: with samples drawn at random, waiting for it is most of the time."""
+"""Prefetching: with randomly drawn samples, waiting for memory takes most of the time."""
 
 # mypy: allow-untyped-defs, allow-untyped-calls
 
@@ -15,12 +15,12 @@ from swiftem.engine.numba.compile import inlined
 __all__ = ["prefetch", "prefetch_row"]
 
 LINE = 64
-"""Bytes that come at once."""
+"""Bytes of a cache line."""
 
 
 @intrinsic
 def prefetch(context, table, row, offset):
-    """Ask the processor for the cache line ``offset`` bytes into ``table[row]``; nothing waits for it."""
+    """Prefetch the cache line ``offset`` bytes into ``table[row]``, without waiting."""
 
     def emit(context, builder, signature, arguments):
         array = context.make_array(signature.args[0])(context, builder, arguments[0])
@@ -44,7 +44,7 @@ def prefetch(context, table, row, offset):
 
 @inlined
 def prefetch_row(table: Any, row: int) -> None:
-    """Ask for the whole of ``table[row]``."""
+    """Prefetch the whole row ``table[row]``."""
     size = table.strides[0]
     for offset in range(0, size, LINE):
         prefetch(table, row, offset)  # type: ignore[call-arg]  # the context is Numba's

@@ -1,7 +1,7 @@
 """The E-step of a mixture with unit variances on a block of samples: matrix products around a softmax.
 
 A block of b samples with its responsibilities for M components stays in cache. Its arrays are in a
-:class:`Work`, one for each thread.
+:class:`Work`, one per thread.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from swiftem.engine.numba.compile import fused, helper, kernel, summed
 __all__ = ["Work", "add_statistics", "begin", "e_step", "log_likelihood", "make_work", "normalise", "weigh"]
 
 LOWEST = -100.0
-"""Logits are cut off here: the exponential then needs no branch, and no result is infinite or subnormal."""
+"""Logits are clipped here: the exponential then needs no branch, and no result is infinite or subnormal."""
 
 NEGLIGIBLE = 1e-20
-"""Smaller responsibilities are set to zero: subnormal numbers, in float32 too, slow matrix products down."""
+"""Smaller responsibilities are set to zero: subnormal numbers, also in float32, slow matrix products down."""
 
 LOG2_E, LN2_HIGH, LN2_LOW = 1.4426950408889634, 6.93147180369123816490e-01, 1.90821492927058770002e-10
 
 ROUND = 6755399441055744.0
-"""1.5 · 2^52: adding it rounds to an integer, which then stands in the lowest bits."""
+"""1.5 · 2^52: adding it rounds to an integer, which is then in the lowest bits."""
 
 
 class Work(NamedTuple):
@@ -35,13 +35,13 @@ class Work(NamedTuple):
     shifted, transposed : ndarray, shapes (M, d) and (d, M)
         Means minus the centre of the data.
     constant : ndarray, shape (M,)
-        What is added to the logits.
+        Added to the logits.
     samples : ndarray, shape (b, d)
         Samples minus the centre.
     rows : ndarray, shape (b, M)
         Logits, then exponentials, then responsibilities.
     largest, totals : ndarray, shape (b,)
-        What the likelihood needs: largest logit, and sum of exponentials relative to it.
+        For the likelihood: largest logit, and sum of exponentials relative to it.
     sums1, sums2 : ndarray, shapes (M,) and (M, d)
         Statistics.
     """
@@ -75,8 +75,8 @@ def exponentiate(values: Any) -> None:
     """Replace ``values`` (N,), from −100 to 0, by their exponentials, to 2 units in the last place.
 
     Plain arithmetic without a branch, which compiles to vector instructions; the exponential of the C
-    library, which Numba calls, does one number at a time. NumPy's does eight, but a pass that goes back to
-    Python between its steps shares the interpreter's lock: two threads are then 1.3 times as fast as one,
+    library, which Numba calls, computes one number at a time. NumPy's computes eight, but a pass that returns
+    to Python between its steps holds the interpreter's lock: two threads are then 1.3 times as fast as one,
     instead of 1.8 times. exp(x) = 2^k exp(r) with |r| ≤ ln 2 / 2; a polynomial gives exp(r).
     """
     for m in range(len(values)):
@@ -104,7 +104,7 @@ def exponentiate(values: Any) -> None:
 def begin(weights: Any, means: Any, centre: Any, expanded: Any, work: Any) -> None:
     """Prepare for the parameters θ; weights need not sum to 1.
 
-    The constants are log ω_m, minus ‖μ_m‖² / 2 where the squares are ``expanded``.
+    The constants are log ω_m, minus ‖μ_m‖² / 2 if the squares are ``expanded``.
     """
     n_components, d = means.shape
     for m in range(n_components):
@@ -146,10 +146,10 @@ def add_rows(rows: Any, sums: Any) -> None:
 def e_step(samples: Any, rows: Any, expanded: Any, work: Any) -> None:
     """Write exponentials, relative to each sample's largest, into ``rows`` (b, M), and the largest logits.
 
-    What :func:`normalise` makes of them is (cexp).
+    :func:`normalise` then gives (cexp).
 
-    Where squares are not ``expanded``, they are computed from differences: samples so far from the centre
-    would lose digits otherwise.
+    If squares are not ``expanded``, they are computed from differences: samples far from the centre would
+    lose digits otherwise.
     """
     if expanded:
         np.dot(samples, work.transposed, rows)
@@ -202,8 +202,8 @@ def full_pass(
 ) -> None:  # fmt: skip
     """Add the statistics of samples ``y`` (n, d) to ``total1`` (M,) and ``total2`` (M, d).
 
-    The statistics are of samples minus the centre. Responsibilities go to
-    ``memory`` (n, M) unless it is (0, M); what it can hold is what counts.
+    The statistics are of samples minus the centre. Responsibilities go to ``memory`` (n, M) unless it is
+    (0, M); its rounded values are used.
     """
     begin(weights, means, centre, expanded, work)
     block = len(work.rows)

@@ -1,1 +1,1 @@
-"""The plainest NumPy that follows the equations."""
+"""Plain NumPy that follows the equations."""

@@ -1,6 +1,6 @@
 """Gaussian mixtures with covariances: E-step and statistics, of centred samples.
 
-The E-step takes differences first and whitens them: no digits are lost wherever samples and means lie.
+The E-step takes differences first and whitens them: no digits are lost, whatever the positions.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def posterior(y: Array, weights: Array, means: Array, factors: Array) -> tuple[A
             whitened, log_det = (y - means[m]) @ factor, np.log(np.diag(factor)).sum()
         else:
             whitened, log_det = (y - means[m]) * factor, np.log(np.broadcast_to(factor, d)).sum()
-        with np.errstate(over="ignore"):  # a sample so far away has no density there
+        with np.errstate(over="ignore"):  # a sample that far away has density zero
             square = (whitened * whitened).sum(axis=1)
         log_joint[:, m] = log_weights[m] + log_det - 0.5 * square
     largest = log_joint.max(axis=1, keepdims=True)

@@ -31,7 +31,7 @@ def posterior(y: NDArray[Any], weights: Array, means: Array) -> tuple[Array, Arr
     loglik : ndarray, shape (b,)
         log g(y_i).
     """
-    # Differences first: the expanded square loses all digits when data lie far from the origin.
+    # Differences first: the expanded square loses all digits if data are far from the origin.
     difference = y[:, None, :] - means
     with np.errstate(divide="ignore"):
         log_joint = np.log(weights) - 0.5 * (difference * difference).sum(axis=2)

@@ -21,7 +21,7 @@ def posterior(tokens: Index, doc_topic: Array, topic_word: Array, topic_scale: A
     topic_word : ndarray, shape (K, V)
         Words of the topics.
     topic_scale : ndarray, shape (K,)
-        c_k turns the reported topics into the working ones; 1 where no statistic is negative.
+        c_k converts the reported topics to the working ones; 1 if no statistic is negative.
 
     Returns
     -------

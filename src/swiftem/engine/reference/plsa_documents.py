@@ -2,7 +2,7 @@ r"""pLSA by documents, in plain NumPy: the definition of what ``engine/numba/pls
 
 A document has topics :math:`a_k`, an entry of it the count n and the word's probabilities :math:`b_k`. Its
 responsibilities, equation (condexp_plsa), are :math:`r_k = a_k b_k / \max(\sum_k a_k b_k, \epsilon)`: a word
-that no topic of the document has says nothing. The document's M-step, equation (mstep_plsa), is
+that no topic of the document has is uninformative. The document's M-step, equation (mstep_plsa), is
 :math:`a_k \leftarrow (\sum_e n_e r_{ek} + \alpha_k) / \sum_k (\cdot)`.
 """
 
@@ -30,7 +30,7 @@ def responsibilities(a: Array, b: Array) -> tuple[Array, Array]:
 
 
 def _m_step(counts: Array, alpha: Array) -> Array:
-    """Return the topics (K,) of a document; uniform where there is nothing to go by."""
+    """Return the topics (K,) of a document; uniform if all are zero."""
     total = (counts + alpha).sum()
     found = (counts + alpha) / total if total > 0 else np.full(len(alpha), 1.0 / len(alpha))
     return np.where(found > TINY, found, 0.0)
@@ -65,14 +65,14 @@ def words_of_topics(counts: Array, beta: Array, smallest: float) -> Array:
 def pass_over(
     begin: Index, word: Index, count: Array, weight: Array, doc_topic: Array, word_topic: Array, alpha: Array
 ) -> tuple[Array, Array, float]:
-    """One iteration of EM, all of it but the topics' M-step.
+    """One iteration of EM, without the topics' M-step.
 
     Parameters
     ----------
     begin, word, count : ndarray, shapes (D + 1,), (m,), (m,)
         Entries of the documents in CSR order.
     weight : ndarray, shape (D,)
-        Of documents.
+        Weights of the documents.
     doc_topic : ndarray, shape (D, K)
         Topics of documents.
     word_topic : ndarray, shape (V, K)
@@ -104,16 +104,16 @@ def leave_one_out_pass(
     begin: Index, word: Index, count: Array, weight: Array, doc_topic: Array, word_topic: Array,
     totals: Array, alpha: Array, beta: Array,
 ) -> tuple[Array, Array, float]:  # fmt: skip
-    """As :func:`pass_over`, but no token is explained by what it has itself added to the counts.
+    """As :func:`pass_over`, but each token is left out of the counts that explain it.
 
-    CVB0 subtracts what a token added when it was last seen, and remembers K numbers for each entry. Here that
-    part is computed anew from the parameters, which at rest is the same: two products of K instead of one, no
-    memory, and sums of the same form.
+    CVB0 subtracts what a token added when it was last seen, and stores K numbers for each entry. Here that
+    part is recomputed from the parameters, which is the same at convergence: two products of K instead of
+    one, no memory, and sums of the same form.
 
     Parameters
     ----------
     totals : ndarray, shape (K,)
-        What counts and β of a topic's words sum to.
+        Sums of counts and β over each topic's words.
     beta : ndarray, shape (V, K)
         Added to the topics' counts of words.
     """
@@ -138,7 +138,7 @@ def leave_one_out_pass(
 def _rounds(
     b: Array, count: Array, a: Array, alpha: Array, max_iter: int, tol: float, leaps: bool
 ) -> tuple[Array, int]:
-    """Iterate a document's topics until they change by less than ``tol``; return them and how often."""
+    """Iterate a document's topics until they change by less than ``tol``; return them and the iterations."""
 
     def image(a: Array) -> Array:
         return _m_step(count @ responsibilities(a, b)[0], alpha)
@@ -164,7 +164,7 @@ def _rounds(
 
 
 class Folded(NamedTuple):
-    """What documents are after a few rounds.
+    """Results for documents after a few rounds.
 
     Attributes
     ----------
@@ -188,12 +188,12 @@ def fold(
     begin: Index, word: Index, count: Array, word_topic: Array, alpha: Array, max_iter: int, tol: float,
     doc_topic: Array, *, leaps: bool = False,
 ) -> Folded:  # fmt: skip
-    """Find documents' topics for given words of topics, from ``doc_topic`` on; each stops by itself.
+    """Find documents' topics for given words of topics, starting at ``doc_topic``; each stops by itself.
 
     Arrays are as in :func:`pass_over`; ``leaps`` is whether every third iterate is extrapolated (SQUAREM),
     which takes 14 instead of 30 rounds to a change below 1e-4. A document's topics maximise a concave
-    function, so that leaps are safe. A share falls to no less than a tenth, which keeps the map continuous: a
-    rule that takes or leaves a leap flips on rounding errors.
+    function, so that extrapolation is safe. A share decreases at most to a tenth, which keeps the map
+    continuous: a rule that accepts or rejects an extrapolation would depend on rounding errors.
     """
     rows, found, evaluations = np.empty((len(word), len(alpha))), np.empty_like(doc_topic), 0
     log_likelihood = np.empty(len(doc_topic))

@@ -1,4 +1,4 @@
-"""What all mixtures have as estimators: what their kind of components has to say, and how data are read."""
+"""Base class of the mixture estimators: the interface for kinds of components, and the input of data."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from typing import Any, ClassVar, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
-from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
 from swiftem._checks import check_not_lazy
 from swiftem._typing import Array, Theta
@@ -19,10 +18,13 @@ from swiftem.data.rows.array_source import ArraySource
 from swiftem.data.rows.npy_source import NpySource
 from swiftem.data.rows.stored_source import StoredSource
 from swiftem.data.source import Source
+from swiftem.data.units.collections import is_planned, units_of
+from swiftem.data.units.unit_source import UnitSource
 from swiftem.estimators.history import History
 from swiftem.estimators.mixture.plan import METHOD_NAMES
 from swiftem.estimators.mixture.stored_rows import is_stored, open_rows
 from swiftem.estimators.model_content import ModelContent
+from swiftem.estimators.sklearn_parts import HasMethods, Interval, StrOptions
 from swiftem.estimators.validated import read_weights, validated
 from swiftem.methods import Method
 from swiftem.models.components import BoundComponents
@@ -31,24 +33,24 @@ __all__ = ["MixtureBase", "Past", "Read", "check_columns", "no_weights_beside"]
 
 
 class Read(NamedTuple):
-    """Data as they were read: rows and weights as given, which rows have weight, and these as a source.
+    """Validated data: rows and weights as given, the indices of rows with positive weight, and their source.
 
-    Of rows that are stored, ``X`` has the columns and the type, but no row.
+    For stored rows, ``X`` has the columns and the dtype, but no rows.
     """
 
     X: NDArray[Any]
     weight: Array | None
     kept: NDArray[np.bool_] | None
-    source: ArraySource | StoredSource
+    source: ArraySource | StoredSource | UnitSource
 
     @property
     def total_weight(self) -> float:
-        """Sum of the weights as given: the source has none where all are equal."""
+        """Sum of the weights as given: the source has no weights if all are equal."""
         return self.source.total_weight if self.weight is None else float(self.weight.sum())
 
 
 class Past(NamedTuple):
-    """What a fit leaves for ``partial_fit`` to go on from: statistics, their centre, and the rows' weight."""
+    """What ``fit`` stores for a later ``partial_fit``: statistics, their centre, and the rows' weight."""
 
     s: Array | None
     centre: Array
@@ -56,15 +58,20 @@ class Past(NamedTuple):
 
 
 def no_weights_beside(sample_weight: ArrayLike | None) -> None:
-    """Refuse weights beside rows that are stored, which have their own."""
+    """Raise ValueError if weights are given for stored rows: these have their own."""
     if sample_weight is not None:
-        raise ValueError("sample_weight must be given to the source, not beside it.")
+        raise ValueError("sample_weight must be given to the source, not as a separate argument.")
 
 
-def check_columns(estimator: Any, source: StoredSource, *, reset: bool) -> None:
-    """Set the columns that an estimator knows, or compare those of other rows with them.
+def rows_of(source: Source) -> int:
+    """Return the number of rows, those of units included."""
+    return source.rows if isinstance(source, UnitSource) else source.n
 
-    As scikit-learn does with arrays and data frames.
+
+def check_columns(estimator: Any, source: StoredSource | UnitSource, *, reset: bool) -> None:
+    """Set the estimator's column names, or compare those of new rows with them.
+
+    The same rules as scikit-learn's for arrays and data frames.
     """
     (d,) = source.tail
     if reset:
@@ -79,20 +86,20 @@ def check_columns(estimator: Any, source: StoredSource, *, reset: bool) -> None:
         )
     elif source.names and tuple(getattr(estimator, "feature_names_in_", source.names)) != source.names:
         raise ValueError(
-            "The columns of X must be those of the fit, in their order: "
+            "The columns of X must be those of the fit, in the same order: "
             f"{', '.join(estimator.feature_names_in_)}, got {', '.join(source.names)}."
         )
 
 
 class MixtureBase(BaseEstimator, ABC):  # type: ignore[misc]
-    """Parameters that all mixtures have, and what a kind of mixture has to say.
+    """Parameters of all mixtures, and the methods that each kind of mixture implements.
 
-    Everything else works on a model's :class:`swiftem.models.components.BoundComponents`.
+    Everything else uses the model's :class:`swiftem.models.components.BoundComponents`.
     """
 
     _shared_constraints: ClassVar[dict[str, Any]] = {
         "init_params": [
-            StrOptions({"kmeans", "random", "random_from_data", "k-means++"}), callable, "array-like",
+            StrOptions({"race", "kmeans", "random", "random_from_data", "k-means++"}), callable, "array-like",
         ],
         "method": [StrOptions(set(METHOD_NAMES)), Method],
         "batch_size": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
@@ -132,65 +139,70 @@ class MixtureBase(BaseEstimator, ABC):  # type: ignore[misc]
     method_: str
     history_: History
     stationarity_: float
+    log_likelihood_: float
     n_features_in_: int
     feature_names_in_: NDArray[Any]
 
     @abstractmethod
     def _model(self) -> Any:
-        """Return the model that the parameters name."""
+        """Return the model given by the parameters."""
+
+    def _learnt(self, model: Any, source: Source) -> Any:
+        """Return a model with what it has to know of the data before their statistics have a size."""
+        return model
+
+    def _fitted_model(self) -> Any:
+        """Return the model as fitted, with what it has learnt of the data."""
+        return self._model()
 
     @abstractmethod
     def _check_parameters(self, X: Any, xp: Any = np) -> None:
-        """Refuse parameters that do not go with the rows ``X`` (n, d)."""
+        """Raise ValueError if the parameters do not match the rows ``X`` (n, d)."""
 
     @abstractmethod
-    def _given_start(self, d: int) -> dict[str, Any]:
-        """Return the parts of θ, of ``d`` columns, that the user gave for a start, by name."""
+    def _given_start(self, model: Any, d: int) -> dict[str, Any]:
+        """Return the initial values given by the user for a model of ``d`` columns, by name."""
 
     @abstractmethod
     def _theta(self, d: int | None = None) -> Any:
-        """Return the parameters as they are now, of ``d`` columns: a user may have set them."""
+        """Return the current parameters for ``d`` columns: a user may have set them."""
 
     @abstractmethod
-    def _set_theta(self, theta: Any, dtype: Any) -> None:
-        """Take parameters for the fitted ones, in the precision of the rows."""
+    def _set_theta(self, theta: Any, dtype: Any, model: Any) -> None:
+        """Set the fitted attributes from parameters of a fitted model, in the precision of the rows."""
 
     @abstractmethod
     def _middle(self) -> Array:
-        """Return what does for the centre of the data, and saves the pass that would find it."""
+        """Return an approximate centre of the data, which saves the pass that would compute it."""
 
     @abstractmethod
     def _fitted_arrays(self) -> dict[str, NDArray[Any]]:
-        """Return the fitted parameters by the names that attributes and files have for them."""
+        """Return the fitted parameters by their names in attributes and files."""
 
     @abstractmethod
     def _read_fitted(self, content: ModelContent, d: int) -> None:
-        """Take the fitted parameters from a file, checked."""
+        """Set the fitted parameters from a file, after checks."""
 
-    def _become(self, theta: Theta, d: int) -> None:
-        """Take parameters, of ``d`` columns, as if they had been fitted."""
-        self._set_theta(theta, np.float64)
+    def _become(self, theta: Theta, d: int, model: Any) -> None:
+        """Set parameters of a model of ``d`` columns as the fitted ones."""
+        self._set_theta(theta, np.float64, model)
         self.n_features_in_ = d
         self.converged_, self.n_iter_, self.lower_bound_ = True, 0, -inf
         self.lower_bounds_ = []
-        self.method_, self.history_, self.stationarity_ = "given", History([]), np.nan
+        self.method_, self.history_ = "given", History([])
+        self.stationarity_ = self.log_likelihood_ = np.nan
 
     def _bind(self, source: Source) -> BoundComponents:
-        """Return the model for rows that are not to be fitted."""
-        bound: BoundComponents = self._model().bind(source, centre=self._middle())
+        """Return the model for rows outside a fit."""
+        bound: BoundComponents = self._fitted_model().bind(source, centre=self._middle())
         return bound
 
     def _goes_on(self) -> bool:
         return bool(self.warm_start and hasattr(self, "converged_"))
 
     def _n_parameters(self) -> int:
-        """Return how many parameters are free."""
-        return self._n_free(self.n_features_in_)
-
-    def _n_free(self, d: int) -> int:
-        """Return how many parameters are free where rows have ``d`` columns."""
-        model = self._model()
-        return int(model.bind(ArraySource(np.zeros((1, d))), centre=np.zeros(model.width(d))).n_free)
+        """Return the number of free parameters."""
+        return int(self._bind(ArraySource(np.zeros((1, self.n_features_in_)))).n_free)
 
     def _read(
         self,
@@ -201,10 +213,12 @@ class MixtureBase(BaseEstimator, ABC):  # type: ignore[misc]
         least: int = 2,
         in_batches: bool = False,
     ) -> Read:
-        """Return the rows, checked, and those that have weight as a source.
+        """Return the validated rows, and those with positive weight as a source.
 
-        The unit of the weights counts where there is a prior in counts, and where rows come ``in_batches``.
+        The scale of the weights matters if there is a prior in counts, or if rows come ``in_batches``.
         """
+        if is_planned(X) or isinstance(X, UnitSource):
+            return self._read_stored(X, sample_weight, reset=reset, least=least)
         check_not_lazy("X", X)
         limited = self.memory_limit is not None
         if is_stored(X) or (limited and isinstance(X, np.memmap)):
@@ -220,7 +234,7 @@ class MixtureBase(BaseEstimator, ABC):  # type: ignore[misc]
         some, of_some = (rows, weight) if kept is None or weight is None else (rows[kept], weight[kept])
         unit_counts = in_batches or self._model().in_counts
         if of_some is not None and not unit_counts and (of_some == of_some[0]).all():
-            of_some = None  # it changes nothing, and the loops without weights are faster
+            of_some = None  # equal weights change nothing, and the loops without weights are faster
         if len(some) < least:
             raise ValueError(f"sample_weight must have at least {least} positive entries, got {len(some)}.")
         if reset and len(some) < self.n_components:
@@ -228,18 +242,23 @@ class MixtureBase(BaseEstimator, ABC):  # type: ignore[misc]
                 "Expected n_samples >= n_components "
                 f"but got n_components = {self.n_components}, n_samples = {len(some)}"
             )
-        if limited and not in_batches:  # what is made of an array, of the size of it, would be too much
+        if limited and not in_batches:  # a copy of the array would exceed the limit
             return Read(rows, weight, kept, NpySource(rows, sample_weight=weight))
         return Read(rows, weight, kept, ArraySource(some, of_some))
 
     def _read_stored(self, X: Any, sample_weight: ArrayLike | None, *, reset: bool, least: int) -> Read:
-        """Return rows that stay where they are."""
-        source = open_rows(X, sample_weight)
+        """Return stored rows as a source; they are not loaded."""
+        source: StoredSource | UnitSource
+        if isinstance(X, UnitSource):
+            no_weights_beside(sample_weight)
+            source = X
+        else:
+            source = units_of(X, sample_weight) if is_planned(X) else open_rows(X, sample_weight)
         (d,) = source.tail
         check_columns(self, source, reset=reset)
-        if reset and source.n < max(self.n_components, least):
+        if reset and rows_of(source) < max(self.n_components, least):
             raise ValueError(
                 "Expected n_samples >= n_components "
-                f"but got n_components = {self.n_components}, n_samples = {source.n}"
+                f"but got n_components = {self.n_components}, n_samples = {rows_of(source)}"
             )
         return Read(np.empty((0, d), dtype=source.dtype), None, None, source)

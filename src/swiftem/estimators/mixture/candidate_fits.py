@@ -1,9 +1,9 @@
-"""One fit of a selection: afresh and from the fit with fewer components, the better one kept and measured."""
+"""One fit of a selection: from new starts and from the fit with fewer components; the best is kept."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from math import inf, isfinite, nan
 from numbers import Real
 from typing import Any, NamedTuple, Self
@@ -15,29 +15,36 @@ from sklearn.utils import check_random_state
 from swiftem._checks import check_not_lazy, shown
 from swiftem._clock import clock
 from swiftem._typing import Array
+from swiftem.data.rows.array_source import ArraySource
+from swiftem.estimators.fit_checkpoint import kept_apart
 from swiftem.estimators.mixture.gaussian_mixture import GaussianMixture
 from swiftem.estimators.mixture.mixture import Mixture
 from swiftem.estimators.mixture.scores import criteria
 from swiftem.estimators.mixture.selection import Candidate
 from swiftem.estimators.mixture.split import double_component, parameters_of, split_component
 from swiftem.estimators.validated import read_weights, validated
+from swiftem.models.families import Blocks, Family, Given, read_family
+from swiftem.models.mixture import MixtureModel, MixtureTheta
 
 __all__ = ["GAUSSIAN", "KINDS", "AnyMixture", "CandidateFits", "Criterion", "Fitted"]
 
 KINDS = ("full", "tied", "diag", "spherical")
 SAMPLE = 2000
-"""Rows by which the component to split is chosen."""
-FIT = ("converged_", "n_iter_", "lower_bound_", "lower_bounds_", "method_", "history_", "stationarity_")
-"""How a fit went, which is true of its mixture with a component doubled, too."""
+"""Rows used to choose the component to split."""
+FIT = (
+    "converged_", "n_iter_", "lower_bound_", "lower_bounds_", "method_", "history_", "stationarity_",
+    "log_likelihood_",
+)  # fmt: skip
+"""Attributes of a fit that also hold for its mixture with one component doubled."""
 GAUSSIAN = "gaussian"
-"""The family that :class:`swiftem.GaussianMixture` is for."""
+"""The family of :class:`swiftem.GaussianMixture`."""
 
 AnyMixture = GaussianMixture | Mixture
 Criterion = str | Callable[[AnyMixture, Any, Any], float]
 
 
 class Fitted(NamedTuple):
-    """A row of the table, and its mixture, or None where the fit failed."""
+    """A row of the table, and its mixture, or None if the fit failed."""
 
     row: Candidate
     mixture: AnyMixture | None
@@ -45,33 +52,36 @@ class Fitted(NamedTuple):
 
 @dataclass(frozen=True)
 class CandidateFits:
-    """What all fits of a selection share.
+    """Data shared by all fits of a selection.
 
     Attributes
     ----------
     family : str or Family
-        ``"gaussian"``, or what :class:`swiftem.Mixture` takes.
+        ``"gaussian"``, or a family of :class:`swiftem.Mixture`, with columns by number.
+    learnt : Family or None
+        The family after :meth:`swiftem.models.families.Family.learn`.
     given : tuple
-        X and sample_weight as the user gave them, for a criterion of theirs.
+        X and sample_weight as given, for a user-defined criterion.
     X : ndarray, shape (n, d)
-        The rows that have weight.
+        The rows with positive weight.
     weight : ndarray, shape (n,), or None
         Their weights.
     names : ndarray of str, or None
-        Of the columns.
+        Names of the columns.
     sample : ndarray, shape (., d)
-        Some of the rows, drawn in proportion to their weights, or all of them.
+        A sample of the rows, drawn in proportion to their weights, or all rows.
     sample_weight : ndarray or None
-        Weights of these, where all are there.
+        Weights of the sample, if it is all rows.
     criterion : str or callable
-        What is chosen by.
+        The selection criterion.
     n_init, seed : int
-        Fresh starts of each fit, and what their randomness comes from.
+        Number of new starts of each fit, and the seed.
     parameters : dict
-        Of the estimator.
+        Parameters of the estimator.
     """
 
     family: Any
+    learnt: Family | None
     given: tuple[Any, Any]
     X: NDArray[Any]
     weight: Array | None
@@ -88,7 +98,7 @@ class CandidateFits:
         cls, X: ArrayLike, sample_weight: ArrayLike | None, criterion: Criterion, n_init: int,
         random_state: Any, parameters: dict[str, Any], family: Any = GAUSSIAN,
     ) -> Self:  # fmt: skip
-        """Check the data as a fit would, once for all fits."""
+        """Validate the data as a fit would, once for all fits."""
         reader = GaussianMixture()
         check_not_lazy("X", X)
         rows = validated(reader, X, dtype=[np.float64, np.float32], ensure_min_samples=2)
@@ -106,18 +116,24 @@ class CandidateFits:
             sample, of_sample = rows[np.sort(index)], None
         names = getattr(reader, "feature_names_in_", None)
         given = X, sample_weight
-        return cls(family, given, rows, weight, names, sample, of_sample, criterion, n_init, seed, parameters)
+        learnt = None
+        if family != GAUSSIAN:
+            family = _numbered(family, names)
+            learnt = MixtureModel(1, family).learnt(ArraySource(rows)).kind
+        return cls(
+            family, learnt, given, rows, weight, names, sample, of_sample, criterion, n_init, seed, parameters
+        )
 
     @property
     def name(self) -> str:
-        """Of the criterion."""
+        """Name of the criterion."""
         if isinstance(self.criterion, str):
             return self.criterion.upper()
         name = getattr(self.criterion, "__name__", "criterion")
         return "criterion" if name == "<lambda>" else str(name)
 
     def fit(self, kind: str, count: int, before: Fitted | None) -> Fitted:
-        """Return the best fit with ``count`` components, no worse than ``before``, which has fewer."""
+        """Return the best fit with ``count`` components, at least as good as ``before``, which has fewer."""
         began = clock()
         words = np.random.SeedSequence(
             [self.seed, KINDS.index(kind) if kind in KINDS else len(KINDS), count]
@@ -127,13 +143,13 @@ class CandidateFits:
         failed = ""
         for start in ("fresh", "split") if before is not None and self._splits else ("fresh",):
             try:
-                mixture = self._begin(kind, count, seed, before if start == "split" else None)
+                mixture = kept_apart(self._begin(kind, count, seed, before if start == "split" else None))
                 mixture.fit(self.X, sample_weight=self.weight)
             except ValueError as error:  # an ill-defined covariance, or fewer rows than components
                 failed = failed or " ".join(str(error).split())
             else:
                 found[start] = mixture, self._log_likelihood(mixture)
-        n_parameters = self._new(kind, count)._n_free(self.X.shape[1])
+        n_parameters = self._n_parameters(kind, count)
         if not found:
             seconds = clock() - began
             return Fitted(
@@ -151,9 +167,17 @@ class CandidateFits:
         mixture.set_params(warm_start=False, n_init=self.n_init)
         return self._measured(mixture, log_likelihood, n_parameters, best, began)
 
+    def _n_parameters(self, kind: str, count: int) -> int:
+        """Return how many parameters are free."""
+        d = self.X.shape[1]
+        model: Any = self._new(kind, count)._model()
+        if self.learnt is not None:
+            model = replace(model, family=self.learnt)
+        return int(model.bind(ArraySource(np.zeros((1, d))), centre=np.zeros(model.width(d))).n_free)
+
     @property
     def _splits(self) -> bool:
-        """Whether there is a rule for the component to split."""
+        """Whether there is a rule to choose the component to split."""
         return isinstance(self.family, str) and self.family == GAUSSIAN
 
     def _new(self, kind: str, count: int, **more: Any) -> AnyMixture:
@@ -162,16 +186,16 @@ class CandidateFits:
         return Mixture(count, family=self.family, **more, **self.parameters)
 
     def _begin(self, kind: str, count: int, seed: int, before: Fitted | None) -> AnyMixture:
-        """Return a mixture to be fitted: afresh, or from an earlier one, whose components are split."""
+        """Return an unfitted mixture: with new starts, or started from an earlier one by a split."""
         if before is None or before.mixture is None:
             return self._new(kind, count, n_init=self.n_init, random_state=seed)
-        mixture = self._given(kind, parameters_of(before.mixture), seed)  # which knows no names of columns
+        mixture = self._given(kind, parameters_of(before.mixture), seed)  # without names of columns
         while mixture.n_components < count:
             mixture = self._given(kind, split_component(mixture, self.sample, self.sample_weight), seed)
         return mixture
 
     def _doubled(self, before: Fitted, count: int, seed: int) -> AnyMixture:
-        """Return an earlier mixture, with as many components as wanted and the density that it has."""
+        """Return an earlier mixture with as many components as wanted and the same density."""
         assert before.mixture is not None
         mixture = before.mixture
         while mixture.n_components < count:
@@ -184,18 +208,18 @@ class CandidateFits:
         return mixture
 
     def _twice(self, mixture: Mixture, seed: int) -> Mixture:
-        """Return a mixture with its largest component twice, each with half of its weight."""
+        """Return a mixture with its largest component doubled, each copy with half of its weight."""
         theta = mixture._theta()
         largest = int(theta.weights.argmax())
         index = np.append(np.arange(mixture.n_components), largest)
         weights = theta.weights[index] / np.where(index == largest, 2.0, 1.0)
-        params = {name: part[index] for name, part in theta.params.items()}
-        return Mixture.from_parameters(
-            weights, params, family=self.family, random_state=seed, **self.parameters
-        )
+        made = Mixture(len(index), family=self.family, random_state=seed, **self.parameters)
+        model = made._model(mixture.family_)
+        made._become(MixtureTheta(weights, _taken(theta.params, index)), mixture.n_features_in_, model)
+        return made
 
     def _given(self, kind: str, parts: tuple[Array, Array, Array], seed: int) -> GaussianMixture:
-        """Return a mixture with these parameters, from which a fit goes on."""
+        """Return a mixture with these parameters, as the start of a fit."""
         return GaussianMixture.from_parameters(
             *parts, covariance_type=kind, warm_start=True, random_state=seed, **self.parameters
         )
@@ -225,3 +249,20 @@ class CandidateFits:
             passes=int(mixture.n_iter_), seconds=clock() - began, start=start, failed=failed,
         )  # fmt: skip
         return Fitted(row, mixture)
+
+
+def _numbered(family: Given, names: Any) -> Given:
+    """Return a family as given, with columns by number where it names them."""
+    read = read_family(family)
+    if not isinstance(family, Mapping):
+        return family
+    assert isinstance(read, Blocks)
+    return {key: list(columns) for key, columns in zip(family, read.named(names).columns, strict=True)}
+
+
+def _taken(params: Mapping[str, Any], index: Any) -> dict[str, Any]:
+    """Return the parameters of components ``index``."""
+    return {
+        name: _taken(part, index) if isinstance(part, Mapping) else part[index]
+        for name, part in params.items()
+    }

@@ -1,4 +1,4 @@
-"""The numbers of a fitted mixture as a file has them, checked: θ, and the state of ``partial_fit``."""
+"""Validated numbers from the file of a fitted mixture: θ, and the state of ``partial_fit``."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from swiftem.models.covariance import COVARIANCES, Covariance
 __all__ = ["ONLINE", "SAMPLE", "read_gaussians", "read_online", "read_past"]
 
 ONLINE, SAMPLE = ("seen", "refit_at", "bound", "n_batches"), ("rows", "weight", "rank")
-"""What is kept of the state of ``partial_fit``."""
+"""Entries of the state of ``partial_fit``."""
 FITTED = ("weights_", "means_", "covariances_", "precisions_cholesky_")
-"""Attributes of Gaussians that are the parameters, in the order of θ."""
+"""Attributes of Gaussian mixtures that are the parameters, in the order of θ."""
 SYMMETRIC, APART = 1e-6, 1e-2
-"""How far a covariance may be from symmetric, and from the inverse of its precision, beyond rounding."""
+"""Tolerances beyond rounding: asymmetry of a covariance, and its distance from its precision's inverse."""
 
 
 def read_gaussians(content: ModelContent, model: GaussianMixtureModel, d: int) -> tuple[NDArray[Any], ...]:
@@ -32,7 +32,7 @@ def read_gaussians(content: ModelContent, model: GaussianMixtureModel, d: int) -
     shapes = (n_components,), (n_components, d), *[kind.shape(n_components, d)] * 2
     found = tuple(content.array(name, shape, single=True) for name, shape in zip(FITTED, shapes, strict=True))
     check_simplex("weights_", found[0])
-    with np.errstate(all="ignore"):  # of what is wrong, comparisons are false
+    with np.errstate(all="ignore"):  # comparisons with invalid numbers are false
         means, covariances, factors = (part.astype(np.float64) for part in found[1:])
         _check_covariances(kind, means, covariances, factors, found[2].dtype)
     return found
@@ -41,7 +41,7 @@ def read_gaussians(content: ModelContent, model: GaussianMixtureModel, d: int) -
 def _check_covariances(
     kind: Covariance, means: Array, covariances: Array, factors: Array, dtype: Any
 ) -> None:
-    """Refuse covariances, kept as ``dtype``, that are none, and ``precisions_cholesky`` of others."""
+    """Raise ValueError if covariances are invalid or ``precisions_cholesky`` does not match them."""
     d = means.shape[1]
     if kind.name in ("full", "tied"):
         eps = float(np.finfo(dtype).eps)
@@ -59,9 +59,9 @@ def _check_covariances(
 
 
 def _check_matrices(covariances: Array, factors: Array, eps: float) -> None:
-    """Refuse covariances (M, d, d) that are none, and factors that are not of their inverses.
+    """Raise ValueError if covariances (M, d, d) are not positive definite, or factors do not match them.
 
-    What rounding to ``eps`` does to matrices that are nearly singular is let pass.
+    Rounding to ``eps`` is allowed for in nearly singular matrices.
     """
     d = covariances.shape[-1]
     variances = np.diagonal(covariances, axis1=1, axis2=2)
@@ -80,14 +80,14 @@ def _check_matrices(covariances: Array, factors: Array, eps: float) -> None:
         raise ValueError("precisions_cholesky_ must be upper triangular, with a positive diagonal")
     scaled_factors = factors * size[:, :, None]
     whitened = np.swapaxes(scaled_factors, 1, 2) @ scaled @ scaled_factors
-    # Eigenvalues of ``scaled`` are at most d, and those of its inverse at most the sum of squares.
+    # Eigenvalues of ``scaled`` are at most d; those of its inverse are at most the sum of squares.
     allowed = APART + rounding * d * (scaled_factors**2).sum(axis=(1, 2))
     if not (np.abs(whitened - np.eye(d)).max(axis=(1, 2)) <= allowed).all():
         raise ValueError("precisions_cholesky_ must belong to covariances_")
 
 
 def read_past(content: ModelContent, model: Any, d: int) -> Past:
-    """Return what ``partial_fit`` goes on from after a fit."""
+    """Return what ``partial_fit`` needs after a fit."""
     s, centre = content.array("past_s", (model.size(d),)), content.array("past_centre", (model.width(d),))
     return Past(s, centre, content.real("past_weight", 1.0 / LARGEST))
 
@@ -97,7 +97,7 @@ def read_online(content: ModelContent, model: Any, d: int) -> OnlineMixture:
     kept = content.within("online")
     seen = kept.real("seen", 0.0)
     s = content.array("online_s", (None,))
-    # Where nothing has been seen, there are no statistics.
+    # There are no statistics before the first batch.
     if len(s) != model.size(d) and (seen > 0.0 or len(s)):
         raise ValueError(f"online_s must have length {model.size(d)}, got {len(s)}")
     rows = content.array("online_rows", (None, d))

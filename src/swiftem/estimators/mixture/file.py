@@ -1,7 +1,8 @@
-"""What of a fitted mixture is kept in its file."""
+"""The content of the file of a fitted mixture."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
@@ -10,13 +11,14 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from swiftem.estimators.fit_checkpoint import KEEPING
+from swiftem.estimators.history import History
 from swiftem.estimators.mixture.base import MixtureBase, Past
 from swiftem.estimators.mixture.content import ONLINE, SAMPLE, read_online, read_past
 from swiftem.estimators.mixture.online import OnlineMixture
 from swiftem.estimators.model_content import ModelContent, check_parameters
 from swiftem.estimators.persistence import plain
 from swiftem.models import NormalInverseWishart
-from swiftem.models.families import Family, find_family
+from swiftem.models.families import Blocks, Family, Given, find_family, read_family
 from swiftem.schedules import constant, inverse, power, sample_size
 
 __all__ = ["mixture_from_file", "mixture_to_file"]
@@ -24,8 +26,8 @@ __all__ = ["mixture_from_file", "mixture_to_file"]
 PLAIN = (int, float, str, bool, type(None))
 SCHEDULES = {schedule.__name__: schedule for schedule in (constant, inverse, power, sample_size)}
 NUMBERS = {
-    "converged_": bool, "n_iter_": int, "lower_bound_": float, "stationarity_": float, "method_": str,
-    "n_features_in_": int,
+    "converged_": bool, "n_iter_": int, "lower_bound_": float, "stationarity_": float,
+    "log_likelihood_": float, "method_": str, "n_features_in_": int,
 }  # fmt: skip
 """Fitted attributes in the header, and their types."""
 ARRAYS = ("weights_init", "means_init", "precisions_init", "init_params")
@@ -33,14 +35,17 @@ ARRAYS = ("weights_init", "means_init", "precisions_init", "init_params")
 
 
 def mixture_to_file(estimator: MixtureBase) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Return what a file keeps of a fitted mixture: header and arrays."""
+    """Return the content of a fitted mixture's file: header and arrays."""
     check_is_fitted(estimator)
     header, arrays = _parameters(estimator.get_params(deep=False))
     for name in NUMBERS:
         header[name] = plain(getattr(estimator, name, None))
     if hasattr(estimator, "feature_names_in_"):
         header["feature_names_in_"] = [str(name) for name in estimator.feature_names_in_]
-    header["history"] = [list(moment) for moment in getattr(estimator, "history_", [])]
+    history = getattr(estimator, "history_", History())
+    header["history"], header["moves"] = [list(moment) for moment in history], history.moves
+    if hasattr(estimator, "family_"):
+        header["family_"] = _family_header(estimator.family_)
     arrays |= estimator._fitted_arrays()
     arrays["lower_bounds_"] = np.asarray(getattr(estimator, "lower_bounds_", []), dtype=np.float64)
     past: Past | None = estimator.__dict__.get("_past")
@@ -59,14 +64,14 @@ def mixture_to_file(estimator: MixtureBase) -> tuple[dict[str, Any], dict[str, N
 
 
 def mixture_from_file(cls: type[Any], content: ModelContent) -> Any:
-    """Return the mixture that a file holds, or raise an error that says what is wrong with it."""
+    """Return the mixture of a file, or raise an error that says what is wrong with the file."""
     made = cls(**_parameters_of(content))
     made._validate_params()
     check_parameters(made)
     d = content.integer("n_features_in_", 1)
-    # First what is as large as the file says: the rest may say anything of its size.
+    # First the arrays, whose size is bounded by the file's: the header may claim any size.
     made._read_fitted(content, d)
-    model = made._model()
+    model = made._fitted_model()
     for name, kind in NUMBERS.items():
         setattr(made, name, content.result(name, kind))
     names = content.names(d)
@@ -82,14 +87,13 @@ def mixture_from_file(cls: type[Any], content: ModelContent) -> Any:
 
 
 def _parameters_of(content: ModelContent) -> dict[str, Any]:
-    """Return the estimator's parameters as a file has them."""
+    """Return the estimator's parameters from a file."""
     parameters = content.parameters(left_out=KEEPING)
     if "step_size" in content.header:
         name, values = content.header["step_size"]
         parameters["step_size"] = SCHEDULES[name](*values)
     if "family" in content.header:
-        name, values = content.header["family"]
-        parameters["family"] = find_family(name)(**values)
+        parameters["family"] = family_from_header(content.header["family"])
     if "prior" in content.header:
         parameters["prior"] = NormalInverseWishart(*content.header["prior"])
     for name in ARRAYS:
@@ -99,19 +103,47 @@ def _parameters_of(content: ModelContent) -> dict[str, Any]:
     return parameters
 
 
+def _family_header(family: Given) -> Any:
+    """Return a family as JSON can hold it: its name and fields, or the blocks that it is made of."""
+    if isinstance(family, str):
+        return family
+    if isinstance(family, Mapping):
+        blocks = read_family(family)
+        assert isinstance(blocks, Blocks)
+        pairs = zip(family, blocks.columns, strict=True)
+        return {"dict": [[_family_header(key), list(columns)] for key, columns in pairs]}
+    if isinstance(family, Blocks):
+        pairs = zip(family.families, family.columns, strict=True)
+        return {"blocks": [[_family_header(part), list(columns)] for part, columns in pairs]}
+    return [family.name, {part.name: getattr(family, part.name) for part in fields(family)}]  # type: ignore[arg-type]
+
+
+def family_from_header(header: Any) -> Any:
+    """Return what a file holds for a family: its name, itself, a dict of blocks, or blocks."""
+    if isinstance(header, str):
+        return header
+    if isinstance(header, dict):
+        ((kind, pairs),) = header.items()
+        found = {family_from_header(part): columns for part, columns in pairs}
+        return found if kind == "dict" else read_family(found)
+    name, values = header
+    given = {key: tuple(value) if isinstance(value, list) else value for key, value in values.items()}
+    return find_family(name)(**given)
+
+
 def _parameters(parameters: dict[str, Any]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Return parameters as a header and arrays; functions, generators and checkpoints are left out."""
+    """Return parameters as header and arrays; functions, generators and checkpoints are omitted."""
     header: dict[str, Any] = {"parameters": {}}
     arrays: dict[str, NDArray[Any]] = {}
     for name, value in parameters.items():
-        if name in KEEPING:  # they belong to a fit, not to its model
+        if name in KEEPING:  # they belong to the fit, not to the model
             continue
         if isinstance(value, np.generic):
             value = value.item()
         if isinstance(value, PLAIN):
             header["parameters"][name] = value
-        elif isinstance(value, Family):
-            header["family"] = [value.name, {part.name: getattr(value, part.name) for part in fields(value)}]  # type: ignore[arg-type]
+        elif isinstance(value, Family | Mapping):
+            header["family"] = _family_header(value)
         elif isinstance(value, NormalInverseWishart):
             header["prior"] = [getattr(value, field.name) for field in fields(value)]
         elif type(value) in SCHEDULES.values():

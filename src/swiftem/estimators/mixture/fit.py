@@ -1,4 +1,4 @@
-"""Fits of a mixture, from one start each: em in a loop of its own, other methods by :func:`swiftem.run`."""
+"""Fits of a mixture, from one start each: em in its own loop, other methods by :func:`swiftem.run`."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from swiftem.certificate import certify
 from swiftem.data.draws import Seed
 from swiftem.estimators.fit_checkpoint import NoStart
 from swiftem.estimators.history import Moment
+from swiftem.estimators.mixture.base import rows_of
 from swiftem.estimators.mixture.initial import (
     DegenerateComponentWarning,
     Start,
@@ -23,6 +24,8 @@ from swiftem.estimators.mixture.initial import (
     reseed,
 )
 from swiftem.estimators.mixture.look import Look
+from swiftem.estimators.mixture.optima.accelerated import Extrapolation
+from swiftem.estimators.mixture.optima.remaining import Remaining
 from swiftem.estimators.mixture.plan import Plan, iterations_in
 from swiftem.interrupt import DeferredInterrupt
 from swiftem.methods import Method
@@ -34,45 +37,52 @@ from swiftem.schedules import resolve
 __all__ = ["DegenerateComponentWarning", "Fit", "Fitting", "Watch"]
 
 MOST_RESEEDS = 3
-"""Components may be set anew so many times their number in a fit; then the data do not allow for them."""
+"""Maximum number of re-initialisations per component in a fit; then the data do not allow for them."""
+EM_PASSES = 20
+"""Passes of em, with larger steps, after a stochastic method has converged. If they do not converge, the
+method continues; after sem, whose noise does not vanish, em does."""
 
 
 class Watch(Protocol):
-    """Who is told how a fit goes."""
+    """Observer of a fit."""
 
     def __call__(self, moment: Moment, theta: Theta) -> bool:
-        """Take note of a moment and its θ; return whether the fit has to stop."""
+        """Record a moment and its θ; return whether the fit must stop."""
         ...
 
     def check(self) -> None:
-        """Raise KeyboardInterrupt where somebody asked for it."""
+        """Raise KeyboardInterrupt after Ctrl-C."""
         ...
 
 
 @dataclass
 class Fit:
-    """Where a fit stands.
+    """State of a fit.
 
     Attributes
     ----------
     theta : NamedTuple
         The parameters.
     s : ndarray or None
-        The statistics that they are the M-step of, where they are one.
+        Their statistics, if they are the result of an M-step.
     moments : list of Moment
-        How it went.
+        History of the fit.
     bounds : list of float
-        Minus the objective after each pass of em, or each look of another method.
+        Minus the objective after each pass of em, or each evaluation of another method.
     passes : float
         E-step evaluations divided by n.
     rejected : int
-        Steps that would have left the model's domain.
+        Number of steps that would have left the model's domain.
     reseeded : int
-        How many times a component was set anew.
+        Number of re-initialisations of components.
+    moves : int
+        Number of split-and-merge moves accepted before it.
+    last : tuple of float
+        Bound, gain and rate of the last pass of em.
     converged, interrupted : bool
         How it ended.
     objective, stationarity : float
-        Of all rows at θ, once :meth:`Fitting.certify` has found them.
+        Of all rows at θ, after :meth:`Fitting.certify`.
     """
 
     theta: Theta
@@ -82,6 +92,8 @@ class Fit:
     passes: float = 0.0
     rejected: int = 0
     reseeded: int = 0
+    moves: int = 0
+    last: tuple[float, float, float] = (-inf, inf, inf)
     converged: bool = False
     interrupted: bool = False
     objective: float = nan
@@ -89,7 +101,7 @@ class Fit:
 
     @property
     def bound(self) -> float:
-        """What fits are compared by: minus the objective of all rows, for em that before its last M-step."""
+        """Criterion for the best fit: minus the objective of all rows, for em that before its last M-step."""
         if np.isfinite(self.objective):
             return -self.objective
         return self.bounds[-1] if self.bounds else -inf
@@ -97,16 +109,17 @@ class Fit:
 
 @dataclass
 class Fitting:
-    """What all fits to the same data share.
+    """Shared inputs of all fits to the same data.
 
     Attributes
     ----------
     problem : Problem
-        Model and data, and what a run may take of memory.
+        Model and data, and the memory budget.
     plan : Plan
-        Which method.
+        The method.
     max_passes, tol : int and float
-        When to stop: the passes, and a gain of the objective in a pass.
+        When to stop: the passes, and the gain of em per pass
+        (see :mod:`swiftem.estimators.mixture.optima.remaining`).
     """
 
     problem: Problem
@@ -115,22 +128,25 @@ class Fitting:
     tol: float
 
     def fit(
-        self, start: Start, seed: int, watch: Watch, *, last_bound: float | None = None,
+        self, start: Start, seed: int, watch: Watch, *, last: tuple[float, float, float] | None = None,
         keeper: NoStart | None = None,
     ) -> Fit:  # fmt: skip
         """Return the fit from a start.
 
-        ``last_bound`` is where an earlier fit ended that it goes on from, ``keeper`` has its checkpoints.
+        ``last`` is the end of an earlier fit by em that it continues: bound, gain and rate. ``keeper`` has
+        its checkpoints.
         """
         with keeper or NoStart() as kept:
-            one = _OneFit(self, Fit(start.theta, start.s, reseeded=start.empty), seed, watch, kept)
+            fit = Fit(start.theta, start.s, reseeded=start.empty, moves=start.moves)
+            one = _OneFit(self, fit, seed, watch, kept)
             if one.resume():
                 return one.fit
             try:
                 if self.plan.method is None:
-                    one.batch_em(-inf if last_bound is None else last_bound)
+                    one.batch_em(last or (-inf, inf, inf))
                 else:
-                    one.stochastic(self.plan.method, self.plan.start if last_bound is None else None)
+                    is_poor = last is None and not start.raced
+                    one.stochastic(self.plan.method, self.plan.start if is_poor else None)
                     self.certify(one.fit)
             except KeyboardInterrupt:
                 one.fit.interrupted = True
@@ -139,26 +155,26 @@ class Fitting:
         return one.fit
 
     def certify(self, fit: Fit) -> None:
-        """Find the objective of all rows and the stationarity, by one more pass."""
+        """Compute the objective of all rows and the stationarity, by one more pass."""
         if self.max_passes > 0 and fit.s is not None and not fit.interrupted:
             fit.objective, fit.stationarity = certify(self.problem, fit.s, fit.theta)
 
 
 class _Run(NamedTuple):
-    """Where a run of a method stands within a fit.
+    """State of a run of a method within a fit.
 
     Attributes
     ----------
     is_start : bool
         Whether it is the pass before the method.
     n_iter : int
-        Iterations it may do.
+        Maximum number of iterations.
     spent, rejected : float and int
         Passes and rejected steps before it.
     last : tuple of int
-        k and rejected steps at the last look.
+        k and rejected steps at the last evaluation.
     ended : str
-        How it ended, as far as it did.
+        How it ended, if it did.
     """
 
     is_start: bool
@@ -181,11 +197,11 @@ class _OneFit:
         self._run_now: _Run | None = None
         self._kept_run: _Run | None = None
         self._kept_look: tuple[Any, ...] | None = None
-        self._last_bound: float | None = None
+        self._remaining: Remaining | None = None
         self.fit = fit
 
     def resume(self) -> bool:
-        """Go on from where the fit was left, if it was; return whether it had ended."""
+        """Restore the saved state of the fit, if there is one; return whether it had ended."""
         kept = self._keeper.load()
         if kept is None:
             return False
@@ -193,36 +209,45 @@ class _OneFit:
             self.fit = Fit(**kept["fit"])
             check_start(self._bound, self.fit.theta, self.fit.s)
             self._began = clock() - kept["seconds"]
-            self._runs, self._last_bound = kept["runs"], kept["last_bound"]
+            self._runs = kept["runs"]
+            if kept["remaining"] is not None:
+                self._remaining = Remaining(self._shared.tol, rows_of(self._source), *kept["remaining"])
             self._kept_run, self._kept_look = kept["run"], kept["look"]
             self._rng.bit_generator.state = kept["rng"]
             return bool(kept["is_over"])
 
     def _place(self, look: Look | None = None, *, is_over: bool = False) -> dict[str, Any]:
-        """Return where the fit stands."""
+        """Return the state of the fit."""
+        remaining = self._remaining
         return {
             "fit": {part.name: getattr(self.fit, part.name) for part in fields(Fit)}, "is_over": is_over,
-            "seconds": clock() - self._began, "runs": self._runs, "last_bound": self._last_bound,
+            "seconds": clock() - self._began, "runs": self._runs,
+            "remaining": None if remaining is None else remaining.state,
             "run": self._run_now, "look": None if look is None else look.state(),
             "rng": self._rng.bit_generator.state,
         }  # fmt: skip
 
     def keep_end(self) -> None:
-        """Keep the end of the fit."""
+        """Save the end of the fit."""
         if not self.fit.interrupted:
             self._keeper.save(lambda: self._place(is_over=True), is_end=True)
 
-    def batch_em(self, last_bound: float) -> None:
-        """Batch EM, from where it was left."""
-        self._last_bound = last_bound if self._last_bound is None else self._last_bound
-        self.em(self._shared.max_passes - round(self.fit.passes), self._last_bound, keeps=True)
+    def batch_em(self, last: tuple[float, float, float]) -> None:
+        """Batch EM, from the saved state, or from the end of an earlier fit."""
+        if self._remaining is None:
+            self._remaining = Remaining(self._shared.tol, rows_of(self._source), *last)
+        self.em(self._shared.max_passes - round(self.fit.passes), self._remaining, keeps=True)
 
-    def em(self, passes: int, last_bound: float = -inf, *, is_last: bool = True, keeps: bool = False) -> bool:
+    def em(
+        self, passes: int, remaining: Remaining | None = None, *, is_last: bool = True, keeps: bool = False,
+        steps: Extrapolation | None = None,
+    ) -> bool:  # fmt: skip
         """Batch EM: E-step, M-step, and the bound of the θ before it, as scikit-learn counts.
 
-        Returns whether a callback stopped it.
+        With ``steps`` they are larger than those of em. Returns whether a callback stopped it.
         """
         fit, stop = self.fit, False
+        remaining = remaining or Remaining(self._shared.tol, rows_of(self._source))
         with DeferredInterrupt() as interrupt:
 
             def check() -> None:
@@ -238,38 +263,40 @@ class _OneFit:
                 if self._mend(s, is_last=is_last and not left):
                     bound = -inf
                 else:
-                    fit.theta, fit.s = self._bound.m_step(s), s
-                    bound = -objective
+                    fit.s = s if steps is None else steps.next(s, objective)
+                    fit.theta, bound = self._bound.m_step(fit.s), -objective
                 stop = self._note(fit.passes, objective, 1.0, "em", before if fit.s is None else fit.theta)
-                fit.converged = abs(bound - last_bound) < self._shared.tol
-                last_bound = bound
+                fit.converged = remaining.is_small(bound, None if steps is None else steps.rate)
+                fit.last = remaining.state
                 if fit.converged or stop:
                     break
                 if keeps:
-                    self._last_bound = last_bound
                     self._keeper.save(self._place)
             interrupt.check()
+            if steps is not None and fit.s is not None and steps.settled(fit.s) is not fit.s:
+                fit.s = steps.settled(fit.s)
+                fit.theta = self._bound.m_step(fit.s)
         return stop
 
     def _mend(self, s: Array, *, is_last: bool) -> bool:
-        """Set components anew that died, or collapsed where there is no M-step; return whether some did."""
-        gone = dead(self._bound, self._source.n, s)
+        """Re-initialise components without rows, or collapsed ones without an M-step; return whether any."""
+        gone = dead(self._bound, rows_of(self._source), s)
         exists = self._bound.in_domain(s)
         if exists and (not len(gone) or is_last):
             return False
         fit = self.fit
         gone = gone if exists else np.union1d(gone, self._bound.collapsed(s))
         if fit.reseeded + len(gone) > MOST_RESEEDS * self._bound.n_components:
-            if exists:  # of no use, but of no harm either
+            if exists:  # not needed, but harmless
                 return False
             raise ValueError(self._bound.ILL_DEFINED)
         fit.reseeded += len(gone)
-        if not is_last:  # what would be set anew now would stay as it was set
+        if not is_last:  # after the last pass a re-initialised component would not be fitted
             fit.theta, fit.s = reseed(self._bound, self._source, fit.theta, s, gone, self._rng), None
         return True
 
     def stochastic(self, method: Method, start: Method | None) -> None:
-        """Another method, looked at once an epoch; before it ``start`` for a pass, where there is one."""
+        """Another method, evaluated once per epoch; before it ``start`` for a pass, if it is given."""
         fit, shared = self.fit, self._shared
         look = Look(self._problem, shared.tol, 2 if shared.plan.name == "sem" else 1)
         if self._kept_look is None:
@@ -280,24 +307,32 @@ class _OneFit:
         status = "at the end"
         if start is not None and (self._kept_run is None or self._kept_run.is_start):
             status = self._run(start, look, most=start.epoch(self._source.n))
-        # A run that was left has to end in order, also one that had converged.
+        # A resumed run must end properly, even if it had converged.
         while self._kept_run or not (fit.interrupted or fit.converged or status == "stopped"):
             if status == "at the end":
                 status = self._run(method, look)
             left = int(shared.max_passes - fit.passes)
             if status == "all rejected" or (status == "no pass left" and not fit.moments):
-                self.em(left)  # there are too few passes for a single iteration of the method, or none helps
-            if status != "in trouble" or left < 1:
+                self.em(left)  # too few passes for one iteration of the method, or no step is accepted
                 break
-            status = "stopped" if self.em(1, is_last=left < 2) else "at the end"
-            fit.converged = False
+            at_rest, fit.converged = fit.converged and status == "at the end", False
+            if not (at_rest or status == "in trouble") or left < 1:
+                break
+            passes, steps = 1, None
+            if at_rest:
+                is_noisy = shared.plan.name == "sem"
+                passes, steps = left if is_noisy else min(left, EM_PASSES), Extrapolation(self._bound)
+            status = "stopped" if self.em(passes, is_last=left <= passes, steps=steps) else "at the end"
+            fit.converged &= at_rest
+            if at_rest and is_noisy:
+                break
 
     def _run(self, method: Method, look: Look, most: int | None = None) -> str:
-        """Run a method for the passes that are left, or ``most`` iterations; say how it ended.
+        """Run a method for the remaining passes, or ``most`` iterations; return how it ended.
 
-        "in trouble": a component died, which em has to mend before the method goes on. "all rejected": every
-        step of an epoch left the domain, which no further step of the method will mend. A run that was left
-        goes on.
+        "in trouble": a component lost its rows, which em must repair before the method continues. "all
+        rejected": every step of an epoch left the domain, so that further steps would, too. An interrupted
+        run is resumed.
         """
         fit, n = self.fit, self._source.n
         now, self._kept_run = self._kept_run, None
@@ -321,7 +356,7 @@ class _OneFit:
             fit.rejected = rejected + iterate.rejected
             step = float(gamma(iterate.k))
             stop = self._note(spent + iterate.passes, look.objective, step, method.name, iterate.theta)
-            if len(dead(self._bound, n, iterate.s)):
+            if len(dead(self._bound, rows_of(self._source), iterate.s)):
                 ended = "in trouble"
             elif iterate.rejected - last[1] == iterate.k - last[0]:
                 ended = "all rejected"

@@ -1,18 +1,18 @@
 """``swiftem.GaussianMixture``: scikit-learn's estimator, fitted by any method of the paper.
 
 It derives from scikit-learn's class for its conventions: validation, messages, tags, cloning, metadata, and
-private methods that scikit-learn's own tests call, which run on it. Everything that computes is replaced.
+the private methods that scikit-learn's own tests call. All computations are replaced.
 """
 
 from __future__ import annotations
 
 import os
+from numbers import Integral
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn import mixture
-from sklearn.mixture._gaussian_mixture import _compute_precision_cholesky_from_precisions
 
 from swiftem._checks import check_real
 from swiftem._typing import Array, Theta
@@ -20,6 +20,11 @@ from swiftem.estimators.mixture.base import MixtureBase
 from swiftem.estimators.mixture.content import FITTED, read_gaussians
 from swiftem.estimators.mixture.gaussian_queries import GaussianQueries, covariances_of
 from swiftem.estimators.model_content import ModelContent
+from swiftem.estimators.sklearn_parts import (
+    Interval,
+    StrOptions,
+    _compute_precision_cholesky_from_precisions,
+)
 from swiftem.methods import Method
 from swiftem.models import GaussianMixtureModel, NormalInverseWishart
 
@@ -29,8 +34,8 @@ __all__ = ["GaussianMixture"]
 class GaussianMixture(GaussianQueries, mixture.GaussianMixture):  # type: ignore[misc]
     """Gaussian mixture with the interface of :class:`sklearn.mixture.GaussianMixture`, and faster.
 
-    Everything that scikit-learn's class has is here with the same meaning: change the import, keep the code.
-    Beyond it there are sample weights, stochastic methods, ``partial_fit``, priors, and a certificate of
+    All parameters and attributes of scikit-learn's class have the same meaning: only the import changes.
+    There are also sample weights, stochastic methods, ``partial_fit``, priors, and a certificate of
     convergence.
 
     Parameters
@@ -40,70 +45,86 @@ class GaussianMixture(GaussianQueries, mixture.GaussianMixture):  # type: ignore
     covariance_type : {"full", "tied", "diag", "spherical"}
         Kind of the covariances.
     tol : float
-        A fit ends when a pass gains less in the mean log-likelihood. For stochastic methods that is the gain
-        over the passes of an epoch, told from its noise: see :class:`swiftem.estimators.mixture.look.Look`.
+        A fit has converged if em gains less than this in the mean log-likelihood per pass, and all further
+        passes together would gain less than eight times this, by extrapolation: see
+        :mod:`swiftem.estimators.mixture.optima.remaining`. Stochastic methods end with passes of em that
+        decide it.
     reg_covar : float
         Added to the variances in the M-step.
     max_iter : int
-        Most passes over the data: E-step evaluations divided by n. Looks at the objective and the pass that
-        certifies the end are not counted.
+        Maximum number of passes over the data: E-step evaluations divided by n. Evaluations of the objective
+        and the final pass that certifies convergence are not counted.
     n_init : int
-        Starts; the best fit is kept. They run in parallel threads.
-    init_params : {"kmeans", "k-means++", "random", "random_from_data"}, callable or array-like
-        How a fit starts. A callable is given (X, n_components, random_state), with the rows that have weight,
-        and returns labels (n,) or responsibilities (n, M); an array holds one of these. "kmeans" is by
-        mini-batches from 100,000 rows on.
+        With ``init_params="race"`` each one beyond the first adds candidates to the race. Otherwise the
+        number of fits; the best is kept. They run in parallel threads.
+    init_params : {"race", "kmeans", "k-means++", "random", "random_from_data"}, callable or array-like
+        How a fit starts. "race": from the best of several candidates of different kinds, compared on a sample
+        (:mod:`swiftem.estimators.mixture.optima.race`); with fewer than 1,000 rows, or 10 per component, or
+        if a part of the start is given, it is "kmeans". The other names are scikit-learn's; "kmeans" uses
+        mini-batches from 100,000 rows. A callable gets (X, n_components, random_state), with the rows of
+        positive weight, and returns labels (n,) or responsibilities (n, M); an array holds one of these.
     weights_init, means_init, precisions_init : array-like, optional
-        Given starting values, as in scikit-learn.
+        Initial values, as in scikit-learn.
     random_state : int, RandomState or None
         For starts and draws.
     warm_start : bool
-        Whether ``fit`` begins where the last one ended; ``partial_fit`` always does.
+        Whether ``fit`` starts from the last result; ``partial_fit`` always does.
     verbose, verbose_interval : int
-        Whether to show progress: a bar in a terminal, scikit-learn's lines elsewhere.
+        Whether to show progress: a bar in a terminal, scikit-learn's lines otherwise.
     method : {"auto", "em", "sem", "iem", "sem-vr", "fiem", "spider"} or Method
-        How to fit. "auto" is em where n is small and sem-vr where it is large; see
-        :mod:`swiftem.estimators.mixture.plan` for the rule. A method of :mod:`swiftem.methods`, or one of
-        your own, has its batch and its step itself.
+        How to fit. "auto" is em for small n and sem-vr for large n; see
+        :mod:`swiftem.estimators.mixture.plan` for the rule. A method object of :mod:`swiftem.methods`, or one
+        of your own, has its own batch size and step size.
     batch_size : int or "auto"
-        Rows that a stochastic method draws an iteration.
+        Rows that a stochastic method draws per iteration.
     step_size : float, callable or "auto"
         Step γ of a stochastic method, or a schedule of :mod:`swiftem.schedules`.
+    moves : int or "auto"
+        Maximum number of split-and-merge moves at the end of a race, on the sample
+        (:mod:`swiftem.estimators.mixture.optima.moves`): by default 8; 0 for none. They are counted in
+        ``history_.moves``.
+    dither : {"auto"} or None
+        "auto" adds uniform noise of one unit to the columns of X that are multiples of a unit, such as
+        integers: a component that sits on one value of such a column gains any likelihood. The noise is the
+        same in every fit. For arrays alone.
     concentration : float, optional
         α ≥ 1 of a symmetric Dirichlet prior on the weights.
     prior : NormalInverseWishart, optional
         Prior on means and covariances: the fit is then the maximum a posteriori.
     memory_limit : int, str or None
-        Memory that ``fit`` may take for itself, in bytes or as a text such as "500MB": see
-        :func:`swiftem.run`. Rows that are given as an array are there already and do not count; they are
-        treated as those of a file.
+        Memory limit of ``fit``, in bytes or as a text such as "500MB": see :func:`swiftem.run`. Rows given as
+        an array are already in memory and do not count; they are processed like those of a file.
     scratch : str or None
-        Folder for the memory of iem and fiem where it does not fit into ``memory_limit``; by default the
+        Folder for the memory of iem and fiem if it does not fit into ``memory_limit``; by default the
         system's folder for temporary files.
     checkpoint : str or Path, optional
-        Folder in which ``fit`` keeps where it stands: a fit that was killed goes on from there, and its model
-        is that of a fit that was not, to the last bit. See ``docs/checkpoints.md``.
+        Folder for checkpoints of ``fit``: a killed fit resumes from there, and its model is the same, bit by
+        bit, as without the interruption. See ``docs/checkpoints.md``.
     checkpoint_every : int, optional
-        Looks at the objective (passes of em, epochs of other methods) between checkpoints. By default one,
-        and seldom enough to take little time.
+        Evaluations of the objective (passes of em, epochs of other methods) between checkpoints. By default
+        every one, unless that takes too much time.
     resume : bool or "auto"
-        Whether ``fit`` goes on from the folder: True, it must have a fit; False, it must have none; "auto",
-        go on where there is one, else begin.
+        Whether ``fit`` resumes from the folder. True: the folder must have a fit; False: it must have none;
+        "auto": resume if there is one, else start.
 
     Attributes
     ----------
     weights_, means_, covariances_, precisions_, precisions_cholesky_, converged_, n_iter_, lower_bound_, \
 lower_bounds_, n_features_in_, feature_names_in_
         As in scikit-learn; ``n_iter_`` counts passes. With a prior, the bounds are minus the penalised
-        objective. Under em they are those before each M-step; under other methods ``lower_bounds_`` are
-        looks, from 20,000 rows on at some rows, and ``lower_bound_`` is that of the model and all rows.
+        objective. For em they are the values before each M-step. For other methods ``lower_bounds_`` are
+        evaluated on a sample from 20,000 rows, and ``lower_bound_`` on all rows with the final model.
     method_ : str
         The method that was used.
     history_ : History
-        Passes, seconds, objective, step and rejected steps, look by look.
+        Passes, seconds, objective, step size and rejected steps at each evaluation; ``history_.moves`` is the
+        number of split-and-merge moves accepted before.
     stationarity_ : float
-        Distance of the statistics from those of a further E-step, over their size, without a unit: 0 at a
-        stationary point. From one pass at the end of the fit.
+        Relative distance of the statistics from those of one more E-step, without a unit: 0 at a stationary
+        point. Computed by one pass at the end of the fit.
+    log_likelihood_ : float
+        Mean log-likelihood of the rows, without a prior, from the same pass: the value of ``score`` for them,
+        up to rounding. NaN if the fit was interrupted.
 
     Examples
     --------
@@ -123,6 +144,8 @@ lower_bounds_, n_features_in_, feature_names_in_
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **mixture.GaussianMixture._parameter_constraints,
         **MixtureBase._shared_constraints,
+        "moves": [StrOptions({"auto"}), Interval(Integral, 0, None, closed="left")],
+        "dither": [None, StrOptions({"auto"})],
         "prior": [None, NormalInverseWishart],
     }
 
@@ -135,7 +158,7 @@ lower_bounds_, n_features_in_, feature_names_in_
         reg_covar: float = 1e-6,
         max_iter: int = 100,
         n_init: int = 1,
-        init_params: Any = "kmeans",
+        init_params: Any = "race",
         weights_init: ArrayLike | None = None,
         means_init: ArrayLike | None = None,
         precisions_init: ArrayLike | None = None,
@@ -146,6 +169,8 @@ lower_bounds_, n_features_in_, feature_names_in_
         method: str | Method = "auto",
         batch_size: int | str = "auto",
         step_size: Any = "auto",
+        moves: int | str = "auto",
+        dither: str | None = None,
         concentration: float | None = None,
         prior: NormalInverseWishart | None = None,
         memory_limit: int | str | None = None,
@@ -163,6 +188,8 @@ lower_bounds_, n_features_in_, feature_names_in_
         self.method = method
         self.batch_size = batch_size
         self.step_size = step_size
+        self.moves = moves
+        self.dither = dither
         self.concentration = concentration
         self.prior = prior
         self.memory_limit = memory_limit
@@ -172,7 +199,7 @@ lower_bounds_, n_features_in_, feature_names_in_
         self.resume = resume
 
     def __sklearn_tags__(self) -> Any:
-        # Not that of scikit-learn's class, which compares init_params with names: it may be an array here.
+        # Not that of scikit-learn's class, which compares init_params with names: here it may be an array.
         return super(mixture.GaussianMixture, self).__sklearn_tags__()
 
     _check_parameters = mixture.GaussianMixture._check_parameters
@@ -185,7 +212,7 @@ lower_bounds_, n_features_in_, feature_names_in_
             concentration=self.concentration, prior=self.prior,
         )  # fmt: skip
 
-    def _given_start(self, d: int) -> dict[str, Any]:
+    def _given_start(self, model: Any, d: int) -> dict[str, Any]:
         given: dict[str, Array] = {}
         for name in ("weights", "means"):
             value = getattr(self, f"{name}_init")
@@ -211,7 +238,7 @@ lower_bounds_, n_features_in_, feature_names_in_
         if self.prior is not None:
             self.prior.bind(np.zeros(d))
 
-    def _set_theta(self, theta: Theta, dtype: Any) -> None:
+    def _set_theta(self, theta: Theta, dtype: Any, model: Any) -> None:
         with np.errstate(over="ignore", under="ignore"):
             parts = type(theta)(*(np.asarray(part, dtype=dtype) for part in theta))
             precisions = np.square(parts.precisions_cholesky)

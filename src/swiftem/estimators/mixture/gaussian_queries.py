@@ -1,4 +1,4 @@
-"""What can be asked of a fitted mixture without rows: marginals, conditionals, other forms, pictures."""
+"""Methods of a fitted Gaussian mixture that need no rows: marginals, conditionals, conversions, plots."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["GaussianQueries", "covariances_of"]
 
 HOW = ("n_features_in_", "feature_names_in_", "converged_", "n_iter_", "lower_bound_", "lower_bounds_")
-"""Attributes that scikit-learn's class has besides."""
+"""Further attributes of scikit-learn's class."""
 
 
 def covariances_of(factors: Array, kind: str) -> Array:
@@ -61,7 +61,7 @@ class GaussianQueries(MixtureEstimator):
         means : array-like, shape (M, d)
             Means.
         covariances : array-like
-            Of the shape that ``covariance_type`` has.
+            Their shape depends on ``covariance_type``.
         covariance_type : str
             Kind of the covariances.
         **parameters
@@ -78,11 +78,11 @@ class GaussianQueries(MixtureEstimator):
         model = GaussianMixtureModel(n_components, covariance=covariance_type)
         theta = model.theta(weights=weights, means=means, covariances=covariances)
         made = cls(n_components, covariance_type=covariance_type, **parameters)
-        made._become(theta, theta.means.shape[1])
+        made._become(theta, theta.means.shape[1], made._model())
         return made
 
     def _theta(self, d: int | None = None) -> GaussianTheta:
-        """Return the parameters as they are now, of ``d`` columns: a user may have set them."""
+        """Return the current parameters for ``d`` columns: a user may have set them."""
         weights, means, factors = (
             np.asarray(getattr(self, name), dtype=np.float64)
             for name in ("weights_", "means_", "precisions_cholesky_")
@@ -104,7 +104,7 @@ class GaussianQueries(MixtureEstimator):
         return GaussianTheta(weights, means, covariances, factors)
 
     def attributes_of(self, theta: Theta) -> dict[str, NDArray[Any]]:
-        """Return the attributes that ``theta`` would be after a fit, for callbacks."""
+        """Return the attributes for ``theta``, for callbacks."""
         made = type(self)(**self.get_params(deep=False))
         made._set_parameters(tuple(theta))
         return {name: getattr(made, name) for name in (*FITTED, "precisions_")}
@@ -125,7 +125,7 @@ class GaussianQueries(MixtureEstimator):
         theirs = mixture.GaussianMixture()
         known = theirs.get_params()
         values = {name: value for name, value in self.get_params(deep=False).items() if name in known}
-        if not isinstance(values["init_params"], str):
+        if not isinstance(values["init_params"], str) or values["init_params"] == "race":
             values["init_params"] = "kmeans"
         theirs.set_params(**values)
         theirs._set_parameters(tuple(np.copy(getattr(self, name)) for name in FITTED))
@@ -135,7 +135,7 @@ class GaussianQueries(MixtureEstimator):
         return theirs
 
     def full_covariances(self) -> Array:
-        """Return the covariances as matrices, shape (M, d, d), whatever their kind."""
+        """Return the covariances as matrices, shape (M, d, d), for all covariance types."""
         check_is_fitted(self)
         d = self.means_.shape[1]
         covariances = np.asarray(self.covariances_, dtype=np.float64)
@@ -147,25 +147,25 @@ class GaussianQueries(MixtureEstimator):
         return np.asarray(rows[:, :, None] * np.eye(d))
 
     def sample(self, n_samples: int = 1) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Return random rows (n_samples, d) of the mixture, and the components (n_samples,) that they are of.
+        """Return random rows (n_samples, d) and the components (n_samples,) that they come from.
 
         Parameters
         ----------
         n_samples : int
-            How many.
+            Number of rows.
         """
         check_is_fitted(self)
-        check_int("n_samples", n_samples, minimum=-1)  # scikit-learn refuses those below 1
+        check_int("n_samples", n_samples, minimum=-1)  # scikit-learn raises an error below 1
         rows, labels = super().sample(n_samples)
         return rows, labels
 
     def marginal(self, columns: Sequence[int] | Sequence[str]) -> Self:
-        """Return the mixture of some columns, the others integrated out; its kind of covariance is the same.
+        """Return the marginal mixture of some columns; the covariance type is the same.
 
         Parameters
         ----------
         columns : sequence of int or of str
-            Which columns, in the order that they are to have: numbers, or names where the fit had names.
+            The columns, in the order of the result: numbers, or names if the fit had names.
 
         Examples
         --------
@@ -179,15 +179,15 @@ class GaussianQueries(MixtureEstimator):
         return self._like(theta.weights, theta.means[:, index], self._block(index), index)
 
     def condition(self, columns: Sequence[int] | Sequence[str], values: ArrayLike) -> Self:
-        r"""Return the mixture of the other columns, given values of some; its kind of covariance is the same.
+        r"""Return the mixture of the other columns, given values of some; the covariance type is the same.
 
         Weights become :math:`\omega_m N(x; \mu_m^a, \Sigma_m^{aa})`, normalised; means and covariances are
-        the regression of the others on the given.
+        those of the regression of the other columns on the given ones.
 
         Parameters
         ----------
         columns : sequence of int or of str
-            Which columns are given: numbers, or names where the fit had names.
+            The given columns: numbers, or names if the fit had names.
         values : array-like, shape (len(columns),)
             Their values.
 
@@ -221,14 +221,14 @@ class GaussianQueries(MixtureEstimator):
         return self._like(weights / weights.sum(), means, covariances, rest)
 
     def _block(self, index: Index) -> Array:
-        """Return the covariances of some columns, of the mixture's own kind."""
+        """Return the covariances of some columns, of the mixture's covariance type."""
         covariances = np.asarray(self.covariances_, dtype=np.float64)
         if self.covariance_type in ("full", "tied"):
             return covariances[..., index[:, None], index]
         return covariances[:, index] if self.covariance_type == "diag" else covariances.copy()
 
     def _like(self, weights: Array, means: Array, covariances: Array, index: Index) -> Self:
-        """Return a mixture of the columns ``index`` of this one, of its kind, precision and names."""
+        """Return a mixture of the columns ``index``, with the same covariance type, precision and names."""
         made = type(self).from_parameters(
             weights, means, covariances, covariance_type=self.covariance_type, random_state=self.random_state
         )
@@ -245,7 +245,7 @@ class GaussianQueries(MixtureEstimator):
             known = {name: place for place, name in enumerate(self.feature_names_in_)}
             unknown = [name for name in columns if name not in known]
             if unknown:
-                raise ValueError(f"columns must be names that the fit had, got {shown(unknown[0])}.")
+                raise ValueError(f"columns must be names of columns in the fit, got {shown(unknown[0])}.")
             index = np.array([known[name] for name in columns])
         if index.ndim != 1 or not len(index) or index.dtype.kind not in "iu":
             raise ValueError(f"columns must be column numbers, at least one, got {shown(columns)}.")
@@ -254,19 +254,19 @@ class GaussianQueries(MixtureEstimator):
         return np.asarray(index % d, dtype=np.intp)
 
     def plot_convergence(self, axes: Any = None) -> Any:
-        """Draw the objective against passes, and return the matplotlib axes."""
+        """Plot the objective against passes, and return the matplotlib axes."""
         from swiftem.report.mixture import draw_history
 
         return draw_history(self.history_, axes)
 
     def plot(self, X: ArrayLike | None = None, axes: Any = None) -> Any:
-        """Draw the components of a mixture of two columns as ellipses, over ``X``; return the axes."""
+        """Plot the components of a mixture of two columns as ellipses, over ``X``; return the axes."""
         from swiftem.report.mixture import draw_mixture
 
         if self.means_.shape[1] != 2:
             raise ValueError(
                 f"plot needs a mixture of two columns, got {self.means_.shape[1]}: "
-                "take marginal([i, j]) first."
+                "call marginal([i, j]) first."
             )
         names = getattr(self, "feature_names_in_", None)
         return draw_mixture(self.weights_, self.means_, self.full_covariances(), X, axes, names)

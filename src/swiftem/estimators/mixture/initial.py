@@ -1,4 +1,4 @@
-"""Where a fit starts: from labels, responsibilities or given parameters; and components that are set anew."""
+"""Starts of a fit: from labels, responsibilities or given parameters; re-initialisation of components."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from swiftem.checkpoints.check_position import check_form
 from swiftem.data.rows.array_source import ArraySource
 from swiftem.data.rows.stored_source import StoredSource
 from swiftem.data.source import Source
+from swiftem.data.units.unit_source import UnitSource
 from swiftem.engine.expectation import BLOCK
 from swiftem.engine.threads import openmp_after_fork
 from swiftem.estimators.mixture.stored_rows import some_rows
@@ -33,37 +34,43 @@ __all__ = [
 ]
 
 LARGE = 100_000
-"""From so many rows on, k-means is by mini-batches."""
+"""Number of rows from which k-means uses mini-batches."""
 
 DEAD = 1e-6
 """A component with fewer rows, counted by responsibilities and by weights of mean 1, is dead."""
 CANDIDATES = 1000
-"""Rows among which those are looked for that are explained worst."""
+"""Number of rows among which the worst explained ones are searched."""
 
 Rows = Callable[[int, int], Array]
-"""Gives the responsibilities of rows ``start`` to ``stop`` − 1, shape (., M)."""
+"""Returns the responsibilities of rows ``start`` to ``stop`` − 1, shape (., M)."""
 
 
 class Start(NamedTuple):
-    """Where a fit begins.
+    """The start of a fit.
 
     Attributes
     ----------
     theta : NamedTuple
         The parameters.
     s : ndarray or None
-        The statistics that they are the M-step of, where they are one.
+        Their statistics, if they are the result of an M-step.
     empty : int
-        How many components had no row and were set to rows drawn at random.
+        Number of components without rows that were set to rows drawn at random.
+    raced : bool
+        Whether it won a race, and so is close to an optimum.
+    moves : int
+        Number of split-and-merge moves accepted in it.
     """
 
     theta: Theta
     s: Array | None
     empty: int
+    raced: bool = False
+    moves: int = 0
 
 
 def check_start(bound: BoundComponents, theta: Any, s: Any) -> None:
-    """Raise ValueError or TypeError unless parameters, and statistics where there are some, are of the model.
+    """Raise ValueError or TypeError unless parameters, and statistics if given, match the model.
 
     They may come from a file, and compiled code trusts their shapes.
     """
@@ -78,21 +85,23 @@ def make_start(
     random_state: np.random.RandomState,
     kept: NDArray[np.bool_] | None = None,
 ) -> Start:
-    """Return a start by the estimator's ``init_params``, and what it has of ``weights_init`` and the like.
+    """Return a start by the estimator's ``init_params``, with ``weights_init`` and the like.
 
-    What is given takes the place of what the initialisation finds; where everything is, there is none.
-    ``kept`` says which of the user's rows are those of the source, for arrays that are for all of them. Rows
-    that are stored are not read for it as a whole: names and functions see a sample of them.
+    Given values replace those of the initialisation; if all are given, there is none. ``kept`` are the
+    indices of the source's rows among the user's, for arrays that are for all of these. Stored rows are not
+    read as a whole: names and functions get a sample of them.
     """
-    bound, source = problem.bound, cast(ArraySource | StoredSource, problem.source)
-    given: dict[str, Any] = estimator._given_start(bound.d)
+    bound, source = problem.bound, cast(ArraySource | StoredSource | UnitSource, problem.source)
+    given: dict[str, Any] = estimator._given_start(bound.model, bound.d)
     if len(given) == len(bound.like()):
         return Start(type(bound.like())(**given), None, 0)
     init_params = estimator.init_params
     if kept is not None and not (isinstance(init_params, str) or callable(init_params)):
         given_rows = np.asarray(init_params)
         init_params = given_rows[kept] if len(given_rows) == len(kept) else given_rows
-    if isinstance(source, StoredSource) and (isinstance(init_params, str) or callable(init_params)):
+    if isinstance(source, UnitSource) and not (isinstance(init_params, str) or callable(init_params)):
+        raise TypeError("init_params must be a name or a function for a Dask collection, got an array.")
+    if not isinstance(source, ArraySource) and (isinstance(init_params, str) or callable(init_params)):
         source = some_rows(source, bound.model.n_components, random_state)
     s = start_statistics(init_params, problem.on(source), random_state)
     if bound.in_domain(s):
@@ -118,18 +127,19 @@ def start_statistics(
     Parameters
     ----------
     init_params : str, callable or array-like of shape (n,) or (n, M)
-        One of scikit-learn's four names; a function of (X, n_components, random_state) that returns labels
-        (n,) or responsibilities (n, M); or an array of these.
+        One of scikit-learn's four names, or "race", which is "kmeans" here; a function of (X, n_components,
+        random_state) that returns labels (n,) or responsibilities (n, M); or an array of these.
     problem : Problem
-        Model and data; stored ones with an array of ``init_params`` alone.
+        Model and data; stored data only with an array as ``init_params``.
     random_state : RandomState
-        Used as scikit-learn does, so that the same seed gives the same start.
+        Used as in scikit-learn, so that the same seed gives the same start.
     """
     bound, source, e_step = problem.bound, cast(ArraySource | StoredSource, problem.source), problem.e_step
-    rows = _responsibilities(init_params, source, bound.model.n_components, random_state)
+    rows = _responsibilities(init_params, source, bound, random_state)
     s: Array | None = None
     for batch in source.blocks(BLOCK):
-        part = e_step.share(batch, rows(int(batch.index[0]), int(batch.index[-1]) + 1))
+        found = rows(int(batch.index[0]), int(batch.index[-1]) + 1)
+        part = e_step.share(batch, bound.start_rows(found))
         s = part if s is None else s + part
     assert s is not None, "a source has at least one row"
     # k-means++ and random_from_data give one row to each component and none to the rest.
@@ -139,16 +149,17 @@ def start_statistics(
 def _responsibilities(
     init_params: Any,
     source: ArraySource | StoredSource,
-    n_components: int,
+    bound: BoundComponents,
     random_state: np.random.RandomState,
 ) -> Rows:
-    n = source.n
+    n, n_components = source.n, bound.n_components
     if isinstance(source, StoredSource):
         return _given(init_params, n, n_components)
     X = source.y
     if isinstance(init_params, str):
-        if init_params == "kmeans":
-            return _of_labels(_kmeans(X, source.weight, n_components, random_state), n_components)
+        if init_params in ("kmeans", "race"):
+            labels = _kmeans(bound.for_start(X), source.weight, n_components, random_state)
+            return _of_labels(labels, n_components)
         if init_params == "random":
 
             def uniform(start: int, stop: int) -> Array:
@@ -163,7 +174,7 @@ def _responsibilities(
 
         with openmp_after_fork():
             _, index = kmeans_plusplus(
-                X, n_components, sample_weight=source.weight, random_state=random_state
+                bound.for_start(X), n_components, sample_weight=source.weight, random_state=random_state
             )
         return _of_rows(index, source.weight, n_components)
     found = init_params(X, n_components, random_state) if callable(init_params) else init_params
@@ -171,7 +182,7 @@ def _responsibilities(
 
 
 def _given(values: Any, n: int, n_components: int) -> Rows:
-    """Return given labels or responsibilities, or say what is wrong with them."""
+    """Return given labels or responsibilities, validated."""
     found = np.asarray(values)
     if found.ndim == 1 and len(found) == n and found.dtype.kind in "iu":
         if found.min() < 0 or found.max() >= n_components:
@@ -203,10 +214,10 @@ def _kmeans(
         kmeans = MiniBatchKMeans(
             n_clusters=n_components, n_init=1, batch_size=4096, max_iter=5, random_state=random_state
         )
-        if X.dtype == np.float32:  # it does not centre, and squares of an offset leave no digits
+        if X.dtype == np.float32:  # k-means does not centre, and squares of an offset leave no digits
             X = X - X.mean(axis=0, dtype=np.float64).astype(np.float32)
     with warnings.catch_warnings():
-        # Of clusters that are not there, what becomes of them is said instead.
+        # Missing clusters are reported in another way.
         warnings.filterwarnings("ignore", "Number of distinct clusters", ConvergenceWarning)
         with openmp_after_fork():
             return np.asarray(kmeans.fit(X, sample_weight=weight).labels_)
@@ -218,7 +229,7 @@ def _of_labels(labels: NDArray[Any], n_components: int) -> Rows:
 
 
 def _of_rows(index: NDArray[Any], weight: Array | None, n_components: int) -> Rows:
-    """Give row ``index[m]``, whatever its weight, to component m, and no other row to any."""
+    """Assign row ``index[m]``, whatever its weight, to component m, and no other row to any."""
     share = np.ones(n_components) if weight is None else 1.0 / weight[index]
 
     def rows(start: int, stop: int) -> Array:
@@ -231,11 +242,11 @@ def _of_rows(index: NDArray[Any], weight: Array | None, n_components: int) -> Ro
 
 
 class DegenerateComponentWarning(UserWarning):
-    """A component had no rows, or collapsed onto too few of them, and was set to another place."""
+    """A component had no rows, or collapsed onto too few of them, and was re-initialised."""
 
 
 def dead(bound: BoundComponents, n: int, s: Array) -> Index:
-    """Return the components without rows; where a prior holds them, there are none."""
+    """Return the components without rows; none if a prior keeps them."""
     if bound.is_held:
         return np.empty(0, dtype=np.intp)
     return np.flatnonzero(bound.unpack(s).weights * n < DEAD)
@@ -251,9 +262,9 @@ def mended(bound: BoundComponents, s: Array, rows: Array, rng: np.random.Generat
     s : ndarray, shape (q,)
         Statistics of the start.
     rows : ndarray, shape (k, d)
-        Where to put the k components that have no rows at all.
+        Positions for the k components without rows.
     rng : Generator
-        For what has to be drawn.
+        Source of randomness.
     """
     try:
         return bound.mended(s, rows, rng)
@@ -264,7 +275,8 @@ def mended(bound: BoundComponents, s: Array, rows: Array, rng: np.random.Generat
 def reseed(
     bound: BoundComponents, source: Source, theta: Theta, s: Array, gone: Index, rng: np.random.Generator
 ) -> Theta:
-    """Set components of θ, whose statistics are ``s``, to rows that the others explain worst."""
+    """Set components of θ, whose statistics are ``s``, to the rows that the others explain worst."""
+    source = source.some if isinstance(source, UnitSource) else source
     batch = source.take(rng.choice(source.n, min(source.n, CANDIDATES), replace=False))
     worst = np.resize(np.argsort(bound.posterior(batch, theta)[1])[: len(gone)], len(gone))
     rows = np.asarray(batch.y, dtype=np.float64).reshape(len(batch.index), -1)[worst]

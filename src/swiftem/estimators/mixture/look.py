@@ -1,4 +1,4 @@
-"""When a stochastic method is at rest."""
+"""Convergence of stochastic methods."""
 
 from __future__ import annotations
 
@@ -11,43 +11,47 @@ from swiftem._typing import Array, Theta
 from swiftem.data.draws import spread_rows
 from swiftem.data.rows.array_source import ArraySource
 from swiftem.data.rows.stored_source import StoredSource
+from swiftem.data.units.unit_source import UnitSource
+from swiftem.estimators.mixture.base import rows_of
 from swiftem.estimators.mixture.stored_rows import in_memory
 from swiftem.problem import Problem
 
 __all__ = ["Look"]
 
 LOOKED_AT = 20_000
-"""Rows on which the objective is followed: always the same, so that changes are exact for them."""
+"""Rows on which the objective is evaluated: always the same, so that changes are exact for them."""
 SURE = 2.0
-"""Standard errors within which a gain is not to be told from nothing."""
+"""Standard errors within which a gain cannot be distinguished from zero."""
 ALLOWED = 2.0
-"""Noise of so many times ``tol`` is let pass without a look at all rows."""
+"""Noise up to this multiple of ``tol`` is accepted without an evaluation on all rows."""
 APART = 1.25
-"""Looks at all rows are so many times more passes apart: they cost a pass each."""
+"""Evaluations on all rows are rarer by this factor: each costs a pass."""
 
 
 class Look:
-    r"""Follows the objective of a fit on rows that stay the same, and says when it is at rest.
+    r"""Evaluates the objective of a fit on a fixed set of rows, and decides whether the fit has converged.
 
-    From one look to the next, the mean log-likelihood of the rows looked at gains g, and g has a standard
-    error ε, that of the rows' own changes: other rows would have gained about as much, give or take ε (ε = 0
-    where all rows are looked at). A fit is at rest when the gain in a pass is below ``tol``, or within 2ε of
-    nothing. Where 2ε is more than twice what ``tol`` allows, all rows are looked at instead, seldom, and the
-    gain in a pass between two such looks decides.
+    From one evaluation to the next, the mean log-likelihood of these rows gains g. Its standard error ε is
+    that of the rows' own changes: other rows would have gained g ± ε (ε = 0 if all rows are evaluated). A
+    fit has converged if the gain per pass is below ``tol``, or is less than 2ε. If 2ε is more than twice
+    what ``tol`` allows, the objective is evaluated on all rows instead, less often, and the gain per pass
+    between two such evaluations decides.
 
     Parameters
     ----------
     problem : Problem
-        The model, for its data.
+        The model bound to its data.
     tol : float
-        Gain in a pass.
+        Gain per pass.
     looks : int
-        Looks in a row that must find the fit at rest: more than one for a method whose noise does not end.
+        Consecutive evaluations that must find convergence: more than one if the noise does not vanish.
     """
 
     def __init__(self, problem: Problem, tol: float, looks: int = 1) -> None:
         source: Any = problem.source
-        self.is_exact = source.n <= LOOKED_AT
+        if isinstance(source, UnitSource):
+            source = source.some
+        self.is_exact = rows_of(problem.source) <= LOOKED_AT
         if isinstance(source, StoredSource):
             rows = in_memory(source, spread_rows(source.n, LOOKED_AT, np.random.default_rng(0)))
         elif self.is_exact:
@@ -65,17 +69,17 @@ class Look:
         self.objective = inf
 
     def state(self) -> tuple[Any, ...]:
-        """Return what the next look depends on."""
+        """Return the state that the next evaluation depends on."""
         return self._last, self._last_passes, self._calm, self._last_of_all, self.objective
 
     def restore(self, state: tuple[Any, ...]) -> None:
-        """Go on from where :meth:`state` was taken."""
+        """Restore the state returned by :meth:`state`."""
         if state[0] is not None and np.shape(state[0]) != self._weight.shape:
-            raise ValueError("other rows were looked at")
+            raise ValueError("the objective was evaluated on other rows")
         self._last, self._last_passes, self._calm, self._last_of_all, self.objective = state
 
     def at(self, theta: Theta, passes: float) -> bool:
-        """Look at ``theta``; return whether the fit is at rest."""
+        """Evaluate the objective at ``theta``; return whether the fit has converged."""
         found = self._looked_at.e_step.evaluate(theta).log_likelihood
         total = float(self._weight.sum())
         objective = self._problem.bound.penalty(theta) - float(self._weight @ found) / total
@@ -88,7 +92,7 @@ class Look:
             calm = abs(self.objective - objective) < max(allowed, SURE * error)
             if calm and SURE * error > ALLOWED * allowed:
                 calm = self._calm_on_all_rows(theta, passes)
-                self._calm = self._looks  # that look has no noise: one will do
+                self._calm = self._looks  # this evaluation has no noise: one is enough
         self._calm = self._calm + 1 if calm else 0
         self._last, self._last_passes, self.objective = found, passes, objective
         return self._calm >= self._looks

@@ -1,4 +1,4 @@
-"""``swiftem.Mixture``: mixtures of counts, of answers yes or no, or of a family of your own."""
+"""``swiftem.Mixture``: mixtures of counts, answers, categories, numbers, mixed columns and other families."""
 
 from __future__ import annotations
 
@@ -11,57 +11,62 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import DensityMixin
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from swiftem._checks import as_floats, check_int, check_simplex, shown
 from swiftem._typing import Array, Theta
 from swiftem.data.rows.array_source import ArraySource
+from swiftem.data.source import Source
 from swiftem.estimators.mixture.base import MixtureBase
 from swiftem.estimators.mixture.estimator import MixtureEstimator
+from swiftem.estimators.mixture.file import family_from_header
 from swiftem.estimators.model_content import ModelContent
+from swiftem.estimators.sklearn_parts import Interval
 from swiftem.methods import Method
-from swiftem.models.families import Family, read_family
+from swiftem.models.families import Blocks, Family, Given, read_family
 from swiftem.models.mixture import MixtureModel, MixtureTheta
 
 __all__ = ["Mixture"]
 
 
 class Mixture(MixtureEstimator, DensityMixin):  # type: ignore[misc]
-    """Mixture of one family of components, with the interface of :class:`swiftem.GaussianMixture`.
+    """Mixture of any family of components, with the interface of :class:`swiftem.GaussianMixture`.
 
     Parameters
     ----------
     n_components : int
         Number of components.
-    family : {"bernoulli", "poisson"} or Family
-        What the components are: a name, or a family (see :mod:`swiftem.models.families`), such as your own.
+    family : {"bernoulli", "categorical", "gaussian", "poisson", "student-t"}, Family or dict
+        Distribution of the components: a name, or a family object (see :mod:`swiftem.models.families`). For
+        columns of several kinds, a dict of these with the columns of each, by name if the input has column
+        names, else by number: ``{"poisson": ["visits"], "bernoulli": ["yes", "member"]}``. Every column must
+        be in exactly one block; blocks are independent given the component.
     tol : float
-        A fit ends when a pass gains less in the mean log-likelihood. For stochastic methods that is the gain
-        over the passes of an epoch, told from its noise: see :class:`swiftem.estimators.mixture.look.Look`.
+        A fit has converged if em gains less than this in the mean log-likelihood per pass, and all further
+        passes together would gain less than eight times this: see :class:`swiftem.GaussianMixture`.
     smoothing : float
-        Rows of a conjugate prior for each component, whose features are the mean of all data. Zero is the
-        maximum of the likelihood.
+        Size of a conjugate prior, in rows per component; its features are the mean of all data. Zero gives
+        the maximum likelihood estimate.
     max_iter : int
-        Most passes over the data: E-step evaluations divided by n.
+        Maximum number of passes over the data: E-step evaluations divided by n.
     n_init : int
-        Starts; the best fit is kept. They run in parallel threads.
-    init_params : {"kmeans", "k-means++", "random", "random_from_data"}, callable or array-like
+        Number of candidates in the race, or of fits, as in :class:`swiftem.GaussianMixture`.
+    init_params : {"race", "kmeans", "k-means++", "random", "random_from_data"}, callable or array-like
         How a fit starts, as in :class:`swiftem.GaussianMixture`.
     weights_init : array-like, shape (M,), optional
         Weights to start from.
     params_init : dict of array-like, optional
-        Parameters to start from, by name.
+        Parameters to start from, in the form of ``params_``.
     random_state : int, RandomState or None
         For starts and draws.
     warm_start : bool
-        Whether ``fit`` begins where the last one ended; ``partial_fit`` always does.
+        Whether ``fit`` starts from the last result; ``partial_fit`` always does.
     verbose, verbose_interval : int
-        Whether to show progress: a bar in a terminal, lines elsewhere.
+        Whether to show progress: a bar in a terminal, lines otherwise.
     method : {"auto", "em", "sem", "iem", "sem-vr", "fiem", "spider"} or Method
         How to fit, as in :class:`swiftem.GaussianMixture`.
     batch_size : int or "auto"
-        Rows that a stochastic method draws an iteration.
+        Rows that a stochastic method draws per iteration.
     step_size : float, callable or "auto"
         Step γ of a stochastic method, or a schedule of :mod:`swiftem.schedules`.
     concentration : float, optional
@@ -74,12 +79,13 @@ class Mixture(MixtureEstimator, DensityMixin):  # type: ignore[misc]
     weights_ : ndarray, shape (M,)
         Mixing weights.
     params_ : dict of ndarray
-        Parameters of the components by name, those of "poisson" ``rates`` (M, d), those of "bernoulli"
-        ``probabilities`` (M, d).
+        Parameters of the components by name, for instance ``rates`` (M, d) for "poisson",
+        ``probabilities`` (M, d) for "bernoulli". If ``family`` is a dict, a dict of such dicts by family,
+        with the columns in the order given: ``params_["poisson"]["rates"]``.
     family_ : Family
-        The family.
-    converged_, n_iter_, lower_bound_, lower_bounds_, method_, history_, stationarity_, n_features_in_, \
-feature_names_in_
+        The family; fields that depend on the data, such as ``levels``, are set.
+    converged_, n_iter_, lower_bound_, lower_bounds_, method_, history_, stationarity_, log_likelihood_, \
+n_features_in_, feature_names_in_
         As in :class:`swiftem.GaussianMixture`; the bounds are minus the penalised objective.
 
     Examples
@@ -93,12 +99,20 @@ feature_names_in_
            [6. , 1. ]])
     >>> bool((mixture.predict([[0, 5], [9, 1]]) == [few, many]).all())
     True
+
+    Columns of two kinds:
+
+    >>> rows = np.column_stack([X[:, 0], X[:, 0] > 3])
+    >>> mixed = swiftem.Mixture(2, family={"poisson": [0], "bernoulli": [1]}, random_state=0).fit(rows)
+    >>> np.sort(mixed.params_["bernoulli"]["probabilities"], axis=0).round()
+    array([[0.],
+           [1.]])
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **MixtureBase._shared_constraints,
         "n_components": [Interval(Integral, 1, None, closed="left")],
-        "family": [str, Family],
+        "family": [str, Family, Mapping],
         "tol": [Interval(Real, 0.0, None, closed="left")],
         "smoothing": [Interval(Real, 0.0, None, closed="left")],
         "max_iter": [Interval(Integral, 0, None, closed="left")],
@@ -115,12 +129,12 @@ feature_names_in_
         self,
         n_components: int = 1,
         *,
-        family: str | Family = "poisson",
+        family: Given = "poisson",
         tol: float = 1e-3,
         smoothing: float = 1e-3,
         max_iter: int = 100,
         n_init: int = 1,
-        init_params: Any = "kmeans",
+        init_params: Any = "race",
         weights_init: ArrayLike | None = None,
         params_init: Mapping[str, ArrayLike] | None = None,
         random_state: Any = None,
@@ -162,7 +176,7 @@ feature_names_in_
 
     @classmethod
     def from_parameters(
-        cls, weights: ArrayLike, params: Mapping[str, ArrayLike], *, family: str | Family, **parameters: Any
+        cls, weights: ArrayLike, params: Mapping[str, Any], *, family: Given, **parameters: Any
     ) -> Self:
         """Return a fitted mixture with these parameters.
 
@@ -171,8 +185,8 @@ feature_names_in_
         weights : array-like, shape (M,)
             Mixing weights, summing to 1.
         params : dict of array-like
-            Parameters of the components, by name.
-        family : str or Family
+            Parameters of the components, in the form of ``params_``.
+        family : str, Family or dict
             The family.
         **parameters
             Other parameters of the estimator.
@@ -185,25 +199,49 @@ feature_names_in_
         array([0])
         """
         made = cls(len(as_floats("weights", weights, shape=(None,))), family=family, **parameters)
-        theta = made._model().theta(weights=weights, **params)
-        made._become(theta, np.shape(next(iter(theta.params.values())))[-1])
+        model = made._model()
+        theta = model.theta(weights=weights, **params)
+        if isinstance(model.kind, Blocks):
+            d = model.kind.d
+            model.kind.check_columns(d)
+        else:
+            d = next(iter(theta.params.values())).shape[1]
+        model.width(d)  # a family that only data could complete has to say so
+        made._become(theta, d, model)
         return made
 
-    def _model(self) -> MixtureModel:
+    def _model(self, family: Family | None = None) -> MixtureModel:
+        if family is None:
+            family = read_family(self.family)
+            if isinstance(family, Blocks):
+                family = family.named(getattr(self, "feature_names_in_", None))
         return MixtureModel(
-            self.n_components, self.family, smoothing=self.smoothing, concentration=self.concentration
+            self.n_components, family, smoothing=self.smoothing, concentration=self.concentration
         )
 
-    def _check_parameters(self, X: Any, xp: Any = np) -> None:
-        self._given_start(X.shape[1])
+    def _learnt(self, model: MixtureModel, source: Source) -> MixtureModel:
+        return model.learnt(source)
 
-    def _given_start(self, d: int) -> dict[str, Any]:
+    def _fitted_model(self) -> MixtureModel:
+        now = read_family(self.family)
+        if now.name != self.family_.name or _numbers(now) not in (None, _numbers(self.family_)):
+            raise ValueError(
+                f"family must be that of the fitted parameters, {self.family_.name!r}, got {now.name!r}: fit "
+                "again, without warm_start."
+            )
+        return self._model(self.family_)
+
+    def _check_parameters(self, X: Any, xp: Any = np) -> None:
+        model = self._model()
+        if not model.kind.needs_data:
+            self._given_start(model, X.shape[1])
+
+    def _given_start(self, model: MixtureModel, d: int) -> dict[str, Any]:
         given: dict[str, Any] = {}
         if self.weights_init is not None:
             given["weights"] = as_floats("weights_init", self.weights_init, shape=(self.n_components,)).copy()
             check_simplex("weights_init", given["weights"])
         if self.params_init is not None:
-            model = self._model()
             names = set(model.kind.shapes(1, 1))
             if set(self.params_init) != names:
                 raise ValueError(
@@ -214,12 +252,12 @@ feature_names_in_
         return given
 
     def _middle(self) -> Array:
-        return np.zeros(self._model().width(self.n_features_in_))
+        return np.zeros(self._fitted_model().width(self.n_features_in_))
 
     def _theta(self, d: int | None = None) -> MixtureTheta:
-        model, d = self._model(), self.n_features_in_ if d is None else d
+        model, d = self._fitted_model(), self.n_features_in_ if d is None else d
         try:
-            params = {name: np.asarray(part, dtype=np.float64) for name, part in self.params_.items()}
+            params = _converted(self.params_, np.float64)
             return model.check_theta(np.asarray(self.weights_, dtype=np.float64), params, d, "")
         except (ValueError, KeyError) as error:
             raise ValueError(
@@ -227,28 +265,28 @@ feature_names_in_
                 f"{model.kind.name!r} and {d} columns, but are not: fit again, without warm_start ({error})."
             ) from None
 
-    def _set_theta(self, theta: Theta, dtype: Any) -> None:
+    def _set_theta(self, theta: Theta, dtype: Any, model: MixtureModel) -> None:
         with np.errstate(over="ignore", under="ignore"):
             weights = np.asarray(theta.weights, dtype=dtype)
-            params = {name: np.asarray(part, dtype=dtype) for name, part in theta.params.items()}
-        if not all(np.isfinite(part).all() for part in (weights, *params.values())):
+            params = _converted(theta.params, dtype)
+        if not all(np.isfinite(part).all() for part in (weights, *_flat(params).values())):
             raise ValueError(
                 f"X must have a scale at which {np.dtype(dtype).name} can hold the parameters: scale the "
                 "columns, or pass float64."
             )
-        self.weights_, self.params_, self.family_ = weights, params, read_family(self.family)
+        self.weights_, self.params_, self.family_ = weights, params, model.kind
 
     def attributes_of(self, theta: Theta) -> dict[str, Any]:
-        """Return the attributes that ``theta`` would be after a fit, for callbacks."""
+        """Return the attributes for ``theta``, for callbacks."""
         return {"weights_": theta.weights, "params_": theta.params}
 
     def sample(self, n_samples: int = 1) -> tuple[Array, NDArray[Any]]:
-        """Return random rows (n_samples, d) of the mixture, and the components (n_samples,) that they are of.
+        """Return random rows (n_samples, d) and the components (n_samples,) that they come from.
 
         Parameters
         ----------
         n_samples : int
-            How many.
+            Number of rows.
         """
         check_is_fitted(self)
         check_int("n_samples", n_samples, minimum=1)
@@ -259,22 +297,56 @@ feature_names_in_
         return bound.draw(theta, labels, rng), labels
 
     def plot_convergence(self, axes: Any = None) -> Any:
-        """Draw the objective against passes, and return the matplotlib axes."""
+        """Plot the objective against passes, and return the matplotlib axes."""
         from swiftem.report.mixture import draw_history
 
         return draw_history(self.history_, axes)
 
     def _fitted_arrays(self) -> dict[str, NDArray[Any]]:
-        return {"weights_": self.weights_} | {f"params_{name}": part for name, part in self.params_.items()}
+        return {"weights_": self.weights_} | _flat(self.params_, "params_")
 
     def _read_fitted(self, content: ModelContent, d: int) -> None:
-        model = self._model()
+        kept = content.header.get("family_")
+        # Files of families that have nothing to learn may be older than what is learnt.
+        family = read_family(self.family) if kept is None else family_from_header(kept)
+        if isinstance(family, Blocks):
+            family.check_columns(d)
+        self.family_ = family
+        model = self._fitted_model()
         weights = content.array("weights_", (self.n_components,), single=True)
-        params = {
-            name: content.array(f"params_{name}", shape, single=True)
-            for name, shape in model.kind.shapes(self.n_components, d).items()
-        }
+        params = _from_file(content, model.kind.shapes(self.n_components, d), "params_")
         check_simplex("weights_", weights)
-        model.kind.check_params({name: part.astype(np.float64) for name, part in params.items()})
-        self.weights_, self.params_, self.family_ = weights, params, model.kind
-        self._given_start(d)
+        model.kind.check_params(_converted(params, np.float64))
+        self.weights_, self.params_ = weights, params
+        self._given_start(model, d)
+
+
+def _numbers(family: Family) -> Any:
+    """Return the columns of blocks; None if they are names."""
+    columns = family.columns if isinstance(family, Blocks) else ()
+    return None if any(isinstance(part, str) for block in columns for part in block) else columns
+
+
+def _converted(params: Mapping[str, Any], dtype: Any) -> dict[str, Any]:
+    """Return parameters, arrays in dicts, as another type."""
+    return {
+        name: _converted(part, dtype) if isinstance(part, Mapping) else np.asarray(part, dtype=dtype)
+        for name, part in params.items()
+    }
+
+
+def _flat(params: Mapping[str, Any], prefix: str = "") -> dict[str, NDArray[Any]]:
+    """Return arrays in dicts by name, with those of a block after its name and a dot."""
+    found: dict[str, NDArray[Any]] = {}
+    for name, part in params.items():
+        found |= _flat(part, f"{prefix}{name}.") if isinstance(part, Mapping) else {f"{prefix}{name}": part}
+    return found
+
+
+def _from_file(content: ModelContent, shapes: Mapping[str, Any], prefix: str) -> dict[str, Any]:
+    return {
+        name: _from_file(content, shape, f"{prefix}{name}.")
+        if isinstance(shape, dict)
+        else content.array(f"{prefix}{name}", shape, single=True)
+        for name, shape in shapes.items()
+    }

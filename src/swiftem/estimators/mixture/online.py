@@ -1,4 +1,4 @@
-"""Online EM on batches that come one after another, for ``partial_fit``."""
+"""Online EM on successive batches, for ``partial_fit``."""
 
 from __future__ import annotations
 
@@ -19,31 +19,31 @@ from swiftem.problem import Problem
 __all__ = ["OnlineMixture", "Reservoir"]
 
 KEPT, MOST_KEPT, PER_PARAMETER = 4096, 32_768, 8
-"""Rows of the sample of what has been seen: at least, at most, and for each number that is estimated."""
+"""Size of the sample of rows: minimum, maximum, and rows per estimated number."""
 POWER = 2.0
-"""Rows count with this power of what has been seen before them."""
+"""The weight of a row grows with this power of the total weight before it."""
 
 FitRows = Callable[[ArraySource, Theta | None], Theta]
-"""Fits a few rows: afresh, or from given parameters."""
+"""Fits a few rows: from a new start, or from given parameters."""
 
 
 @dataclass(frozen=True)
 class Reservoir:
-    r"""Of all rows seen, those of the smallest ranks :math:`e_i / w_i`, :math:`e_i \sim \mathrm{Exp}(1)`.
+    r"""Weighted sample: the rows with the smallest ranks :math:`e_i / w_i`, :math:`e_i \sim \mathrm{Exp}(1)`.
 
-    Let τ be the smallest rank that was left out, ∞ while all rows are kept. Given the other rows' ranks, row
-    i is kept with probability :math:`1 - e^{-w_i \tau}`: counted with weight :math:`w_i / (1 - e^{-w_i
-    \tau})`, the sample's sums are those of all rows in expectation (Cohen and Kaplan, 2007). Heavy rows,
-    which are sure to be kept, then count by their own weight, and light ones all alike.
+    Let τ be the smallest rank left out, ∞ while all rows are kept. Given the other rows' ranks, row i is
+    kept with probability :math:`1 - e^{-w_i \tau}`. With weight :math:`w_i / (1 - e^{-w_i \tau})`, the
+    sample's sums are unbiased for those of all rows (Cohen and Kaplan, 2007). Heavy rows, which are almost
+    surely kept, then keep their own weight, and light ones all have the same.
 
     Attributes
     ----------
     size : int
-        Most rows that are kept.
+        Maximum number of rows.
     rows : ndarray, shape (k, d)
         The sample.
     weight, rank : ndarray, shape (k,)
-        Of its rows.
+        Weights and ranks of its rows.
     threshold : float
         τ.
 
@@ -67,11 +67,11 @@ class Reservoir:
 
     @classmethod
     def empty(cls, size: int, d: int) -> Reservoir:
-        """Return a sample of no rows yet."""
+        """Return an empty sample."""
         return cls(size, np.empty((0, d)), np.empty(0), np.empty(0))
 
     def add(self, rows: NDArray[Any], weight: Array, rng: np.random.Generator) -> Reservoir:
-        """Return the sample of what was seen and rows (b, d) of positive weights (b,), in new arrays."""
+        """Return the sample after rows (b, d) of positive weights (b,) are added, in new arrays."""
         rank = rng.exponential(size=len(rows)) / weight
         enters = rank < self.threshold
         left_out = float(rank[~enters].min(initial=inf))
@@ -89,7 +89,7 @@ class Reservoir:
         return replace(self, rows=all_rows, weight=all_weight, rank=all_rank, threshold=threshold)
 
     def weights(self) -> Array:
-        """Return the weights (k,) by which the rows stand for all that were seen."""
+        """Return the weights (k,) with which the sample represents all rows seen."""
         if self.threshold == inf:
             return self.weight
         return self.weight / -np.expm1(-self.weight * self.threshold)
@@ -99,40 +99,39 @@ class Reservoir:
 class OnlineMixture:
     r"""Running statistics, and a sample of the rows seen so far.
 
-    A batch of weight w, when W is the weight seen with it, moves the statistics by
-    :math:`s \leftarrow s + \gamma (\bar s_{batch}(\theta) - s)`, γ = 1 − (1 − w/W)^(1+p), p = 2. Then every
-    row counts with W^p of its time, however batches are cut and whatever their weights: the share of the
-    batch is :math:`\int_{W-w}^W x^p dx / \int_0^W x^p dx`. What early batches said by poor parameters fades,
-    as W^(−1−p), and the order of the rows matters less with every pass, as 1/passes.
+    A batch of weight w moves the statistics by :math:`s \leftarrow s + \gamma (\bar s_{batch}(\theta) - s)`,
+    γ = 1 − (1 − w/W)^(1+p), p = 2, where W is the total weight including the batch. A row seen at total
+    weight W thus counts with W^p, however the rows are divided into batches and whatever their weights: the
+    share of the batch is :math:`\int_{W-w}^W x^p dx / \int_0^W x^p dx`. Contributions of early batches, made
+    with poor parameters, fade as W^(−1−p). The influence of the order of the rows falls as 1/passes.
 
-    The first rows may be like no others, as where rows are sorted, and online EM does not leave the
-    neighbourhood of where it started. Whenever twice as much has been seen as the last time, the sample is
-    therefore fitted twice, afresh and from the running parameters. Where the first is the better by more
-    than noise, there is a better place, and the running mixture moves there; likewise where it lags so far
-    behind the second that the number of its parameters does not account for it. The sample is of bounded
-    size, and stands for all rows seen whatever their order and weights
-    (:class:`Reservoir`).
+    The first rows may differ from all others, for example if rows are sorted, and online EM does not leave
+    the neighbourhood of its start. Therefore the sample is fitted twice whenever the total weight has
+    doubled: from a new start and from the running parameters. If the first fit is better by more than
+    noise, the running mixture moves there. It also moves to the second fit if it lags behind by more than
+    its number of parameters explains. The sample has a bounded size and represents all rows seen, whatever
+    their order and weights (:class:`Reservoir`).
 
     Attributes
     ----------
     model : Model
         The model.
     centre : ndarray, shape (p,)
-        What statistics are taken about.
+        Centre of the statistics.
     s : ndarray, shape (q,)
         The running statistics.
     seen : float
-        Weight of all rows so far.
+        Total weight of all rows so far.
     sample : Reservoir
-        Of these rows.
+        Sample of these rows.
     rng : Generator
-        For the sample.
+        Generator for the sample.
     refit_at : float
-        What is to be seen before the next look at the sample.
+        Total weight at which the sample is fitted again.
     bound : float
-        Minus the objective of the last batch, before it was learnt from.
+        Minus the objective of the last batch, before its update.
     n_batches : int
-        Batches so far.
+        Number of batches so far.
     """
 
     model: Any
@@ -149,14 +148,14 @@ class OnlineMixture:
     def begin(
         cls, model: Any, source: ArraySource, fit_rows: FitRows, rng: np.random.Generator
     ) -> tuple[OnlineMixture, Theta]:
-        """Return what follows from a first batch, which is fitted as a whole."""
+        """Return the state after a first batch, which is fitted as a whole."""
         theta = fit_rows(source, None)
-        problem = _problem(model, source)
-        bound, e_step = problem.bound, problem.e_step
+        bound: Any = model.bind(source)
+        e_step = _problem(bound.model, source, bound).e_step
         s = e_step.full(theta)
         online = cls(
-            model, bound.about, s, source.total_weight,
-            Reservoir.empty(_kept(model, bound.d), bound.d).add(_rows(source), _weights(source), rng),
+            bound.model, bound.about, s, source.total_weight,
+            Reservoir.empty(_kept(bound.model, bound.d), bound.d).add(_rows(source), _weights(source), rng),
             rng, 2.0 * source.total_weight, -e_step.objective(theta), 1,
         )  # fmt: skip
         return online, theta
@@ -166,9 +165,9 @@ class OnlineMixture:
         cls, model: Any, theta: Theta, d: int, centre: Array, s: Array | None, seen: float,
         rng: np.random.Generator,
     ) -> OnlineMixture:  # fmt: skip
-        """Return where a fit to rows of weight ``seen`` ended, whose sample is drawn from the mixture itself.
+        """Return the state after a fit to rows of weight ``seen``; its sample is drawn from the mixture.
 
-        Where ``seen`` is zero, parameters are a start and no more.
+        If ``seen`` is zero, the parameters are only a start.
         """
         bound: BoundComponents = model.bind(ArraySource(np.zeros((1, d))), centre=centre)
         size = _kept(model, d)
@@ -181,7 +180,7 @@ class OnlineMixture:
         return cls(model, centre, s, seen, sample, rng, 2.0 * seen)
 
     def add(self, source: ArraySource, theta: Theta, fit_rows: FitRows) -> tuple[OnlineMixture, Theta]:
-        """Return what follows from one more batch; ``theta`` is the last."""
+        """Return the state after one more batch; ``theta`` are the current parameters."""
         seen = self.seen + source.total_weight
         bound = self._bind(source, seen)
         e_step = _problem(self.model, source, bound).e_step
@@ -197,7 +196,7 @@ class OnlineMixture:
         return now._looked(theta, fit_rows) if seen >= self.refit_at else (now, theta)
 
     def _looked(self, theta: Theta, fit_rows: FitRows) -> tuple[OnlineMixture, Theta]:
-        """Fit the sample, and move where there is a better place."""
+        """Fit the sample, and move to its parameters if they are better."""
         now = replace(self, refit_at=2.0 * self.seen)
         weight = self.sample.weights()
         rows = ArraySource(self.sample.rows, weight)
@@ -207,7 +206,7 @@ class OnlineMixture:
         e_step = _problem(self.model, rows, bound).e_step
         try:
             fresh, near = fit_rows(rows, None), fit_rows(rows, theta)
-        except ValueError:  # of rows that are all alike, say: they tell of no better place
+        except ValueError:  # for example if all rows are equal: there is nothing better
             if not len(self.s):
                 raise
             return now, theta
@@ -233,14 +232,14 @@ class OnlineMixture:
         return bound.with_share(source.total_weight / seen)
 
 
-def _problem(model: Any, source: ArraySource, bound: BoundComponents | None = None) -> Problem:
+def _problem(model: Any, source: ArraySource, bound: BoundComponents) -> Problem:
     """Return the problem of a batch, with the kernels for its size."""
     d = source.y.reshape(source.n, -1).shape[1]
     return Problem(model, source, bound=bound, kernels=kernels_for(source.n, model.size(d)))
 
 
 def _kept(model: Any, d: int) -> int:
-    """Return how many rows are kept: enough to estimate the parameters by."""
+    """Return the size of the sample: enough rows to estimate the parameters."""
     return max(KEPT, min(PER_PARAMETER * int(model.size(d)), MOST_KEPT))
 
 

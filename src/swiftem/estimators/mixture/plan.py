@@ -1,21 +1,21 @@
-r"""Which method, batch and step a mixture is fitted by, where the user leaves it open.
+r"""The choice of method, batch size and step size for a mixture, if the user leaves it open.
 
-The rule, chosen by ``benchmarks/mixture_fit.py``. With p numbers to estimate per component, an epoch of a
-variance-reduced method with the step below does the work of n / (40·M·p) iterations of em: noise allows no
-more. ``"auto"`` is ``"em"`` where that is under 4, and ``"sem-vr"`` above. It is a rule of sizes, not a
-trial: data of the same shape have the same method, and documents can say which.
+The rule was chosen with ``benchmarks/mixture_fit.py``. With p numbers to estimate per component, an epoch of
+a variance-reduced method with the step below does the work of n / (40·M·p) iterations of em: noise allows no
+more. ``"auto"`` is ``"em"`` if that is under 4, and ``"sem-vr"`` above. The rule uses sizes only: data of the
+same shape get the same method.
 
-Small problems are fitted without compiled code: with statistics of length q, M·p and a little, passes of em
-are by NumPy if n·q is at most 262,144 (10,000 rows of two columns, up to four full covariances), and
-``"auto"`` is then ``"em"``. A first fit would otherwise wait for the compiler, for a thousand times as long
-as it takes. It is a rule of sizes, too, and not of what has been compiled before: the same data give the same
-bits on every day. Up to there a pass by NumPy takes 1.2 (M = 2) to 1.5 times (M = 4) as long as a compiled
-one, at most 0.3 ms more; a fit takes as long as before, as most of it is the start and M-steps.
+Small problems are fitted without compiled code: with statistics of length q, slightly more than M·p, passes
+of em use NumPy if n·q is at most 262,144 (10,000 rows of two columns, up to four full covariances), and
+``"auto"`` is then ``"em"``. A first fit would otherwise wait for the compiler, a thousand times as long as
+the fit takes. The rule uses sizes only, not what was compiled before: the same data always give the same
+bits. Up to this size a pass in NumPy takes 1.2 (M = 2) to 1.5 times (M = 4) as long as a compiled one, at
+most 0.3 ms more; a fit takes as long as before, as most of it is the start and M-steps.
 
-Where n is at least 40·M·p the stochastic methods begin with one pass of sem, step (k + 30)^(−0.6): nothing is
-as quick at first. The variance-reduced methods correct a full pass at the start, which a poor start makes
-worth little. In the eight problems on which it was chosen among ten starts it is no worse at the end; in the
-benchmark one seed of five ends in a poorer optimum than em's.
+If n is at least 40·M·p the stochastic methods begin with one pass of sem, with step (k + 30)^(−0.6): nothing
+is faster at first. The variance-reduced methods correct a full pass at the start, which is of little use if
+the start is poor. In the eight problems on which it was chosen among ten starts the result is no worse; in
+the benchmark one seed of five ends in a poorer optimum than em's.
 """
 
 from __future__ import annotations
@@ -31,21 +31,23 @@ __all__ = ["METHOD_NAMES", "MOST_PASSES", "SMALL", "Plan", "iterations_in", "ker
 
 METHOD_NAMES = ("auto", *METHODS)
 MOST_PASSES = 10**12
-"""A ``max_iter`` above stands for this one: nobody could tell the difference."""
+"""Larger values of ``max_iter`` are replaced by this one; the result is the same."""
 SMALL = 1 << 18
-"""Numbers in the statistics of all samples, n·q, up to which passes are by NumPy, and "auto" is em."""
+"""Numbers in the statistics of all samples, n·q, up to which passes use NumPy, and "auto" is em."""
 NOISE = 40.0
 """Samples per estimated number of a component that a step of γ = 1 would need."""
 WORTH = 4.0
-"""An epoch has to do the work of so many iterations of em before "auto" takes a stochastic method."""
+""""auto" uses a stochastic method if an epoch does the work of at least this many iterations of em."""
 LARGEST_STEP = 0.3
 LEAST_ITERATIONS = 200
-"""An epoch has at least so many iterations, if the batch is ours to choose and n allows it."""
+"""Minimum number of iterations per epoch, if the batch size is "auto" and n allows it."""
 LEAST_BATCH, LARGEST_BATCH = 16, 1024
+UNIT_ITERATIONS = 32
+"""Approximate number of iterations per epoch over units: each is a round of the cluster."""
 FIRST_STEP = power(1.0, 0.6, 30.0)
 FIRST_BATCH = 512
 EPOCHS = 64
-"""Epochs between full passes that are looked at one by one; those that follow are taken to be like them."""
+"""Epochs between full passes that are counted one by one; later ones are assumed to be alike."""
 
 
 def kernels_for(n: int, size: int) -> str:
@@ -59,16 +61,16 @@ def kernels_for(n: int, size: int) -> str:
 
 @dataclass(frozen=True)
 class Plan:
-    """What is done.
+    """The chosen method.
 
     Attributes
     ----------
     name : str
-        The method, as users write it; never ``"auto"``.
+        The method's name; never ``"auto"``.
     method : Method or None
-        None for em, which has a loop of its own.
+        None for em, which has its own loop.
     start : Method or None
-        sem, for one pass before the method.
+        sem, for one pass before the method, or None.
     """
 
     name: str
@@ -77,9 +79,13 @@ class Plan:
 
 
 def make_plan(
-    method: str | Method, batch_size: Any, step_size: Any, *, n: int, n_components: int, size: int
-) -> Plan:
-    """Return the plan for n rows and statistics of length ``size``.
+    method: str | Method, batch_size: Any, step_size: Any, *, n: int, n_components: int, size: int,
+    per_sample: float = 1.0,
+) -> Plan:  # fmt: skip
+    """Return the plan for n samples and statistics of length ``size``.
+
+    A sample is a row, or a unit of ``per_sample`` rows. "auto" is em for units: a batch of few of them would
+    leave workers without work.
 
     >>> make_plan("auto", "auto", "auto", n=1000, n_components=3, size=18).name
     'em'
@@ -89,22 +95,24 @@ def make_plan(
     if isinstance(method, Method):
         for argument, value in (("batch_size", batch_size), ("step_size", step_size)):
             if not (isinstance(value, str) and value == "auto"):
-                raise ValueError(f"{argument} must be left out where method is an object, which has its own.")
+                raise ValueError(f"{argument} must be left out if method is an object, which has its own.")
         return Plan(method.name, None if isinstance(method, EM) else method, None)
-    name, needed = method, NOISE * size
+    name, needed = method, NOISE * size / per_sample
     if name == "auto":
         # One component needs no iterations: em ends after one.
         is_worth_it = n_components > 1 and n / needed >= WORTH and kernels_for(n, size) == "auto"
-        name = "sem-vr" if is_worth_it else "em"
+        name = "sem-vr" if is_worth_it and per_sample == 1.0 else "em"
     if name == "em":
         return Plan("em", None, None)
-    if batch_size == "auto":
+    if batch_size == "auto" and per_sample > 1.0:
+        b = max(1, n // UNIT_ITERATIONS)
+    elif batch_size == "auto":
         b = min(n, max(LEAST_BATCH, min(LARGEST_BATCH, n // LEAST_ITERATIONS)))
     else:
         b = min(int(batch_size), n)
     step: StepSize = step_size
     if step_size == "auto":
-        # At least b/n, which is one iteration of em an epoch and as calm as em.
+        # At least b/n: one iteration of em per epoch, and as stable as em.
         step = FIRST_STEP if name == "sem" else min(LARGEST_STEP, max(b / n, b / needed))
     quick = name != "sem" and n >= needed
     return Plan(
@@ -115,7 +123,7 @@ def make_plan(
 
 
 def _make(name: str, step: StepSize, b: int) -> Method:
-    """Return a method of the registry; a memory is of float32 and gone through in order, if it can be."""
+    """Return a method by name; its memory is float32 and visited in order, if possible."""
     kind: Any = METHODS[name]
     wanted = {"step_size": step, "batch_size": b, "memory_dtype": "float32", "memory_order": "shuffled"}
     made: Method = kind(**{part.name: wanted[part.name] for part in fields(kind) if part.name in wanted})

@@ -1,4 +1,4 @@
-"""What a fitted mixture says of rows: log-likelihood, components, and criteria for the choice of a model."""
+"""Methods of a fitted mixture for rows: log-likelihood, components, and model selection criteria."""
 
 from __future__ import annotations
 
@@ -14,17 +14,20 @@ from swiftem._checks import check_not_lazy
 from swiftem._typing import Array
 from swiftem.data.rows.array_source import ArraySource
 from swiftem.data.rows.stored_source import StoredSource
+from swiftem.data.units.collections import is_planned, units_of
+from swiftem.data.units.unit_source import UnitSource
 from swiftem.engine.expectation import Evaluation, Expectation
-from swiftem.estimators.mixture.base import MixtureBase, check_columns, no_weights_beside
+from swiftem.estimators.mixture.base import MixtureBase, check_columns, no_weights_beside, rows_of
 from swiftem.estimators.mixture.plan import kernels_for
 from swiftem.estimators.mixture.stored_rows import is_stored, open_rows
+from swiftem.estimators.planned import chunk_by_chunk
 from swiftem.estimators.validated import read_weights, validated
 from swiftem.problem import Problem
 
 __all__ = ["MixtureScores", "criteria"]
 
 NUMBERS = 1 << 22
-"""Responsibilities that are made at a time where they are not what is asked for."""
+"""Responsibilities computed at a time if they are not the result."""
 
 
 def criteria(total: float, weight: float, n_parameters: int, entropy: float = 0.0) -> dict[str, float]:
@@ -41,8 +44,12 @@ class MixtureScores(MixtureBase):
     """Methods that need a fitted model and rows."""
 
     def _rows(self, X: Any) -> Any:
-        """Return the rows as an array, or as a source where they are stored."""
+        """Return the rows as an array, or as a source if they are stored."""
         check_is_fitted(self)
+        if is_planned(X) or isinstance(X, UnitSource):
+            units = X if isinstance(X, UnitSource) else units_of(X)
+            check_columns(self, units, reset=False)
+            return units
         check_not_lazy("X", X)
         if type(X) is ArraySource:
             X = X.y
@@ -55,10 +62,10 @@ class MixtureScores(MixtureBase):
 
     def _e_step(self, X: Any) -> tuple[Any, Any, Expectation]:
         """Return rows as a source, the model for them, and its E-step."""
-        source = X if isinstance(X, StoredSource) else ArraySource(X)
-        bound = self._bind(source)
-        problem = Problem(self._model(), source, bound=bound, kernels=kernels_for(source.n, bound.size))
-        return source, bound, problem.e_step
+        source = X if isinstance(X, StoredSource | UnitSource) else ArraySource(X)
+        bound = self._bind(ArraySource(np.zeros((1, *X.tail))) if isinstance(X, UnitSource) else source)
+        kernels = kernels_for(rows_of(source), bound.size)
+        return source, bound, Problem(bound.model, source, bound=bound, kernels=kernels).e_step
 
     def _evaluate(self, X: Any, **wanted: bool) -> Evaluation:
         return self._e_step(X)[2].evaluate(self._theta(), **wanted)
@@ -66,7 +73,7 @@ class MixtureScores(MixtureBase):
     def _with_responsibilities(
         self, X: Any, weight: Array | None = None
     ) -> Iterator[tuple[slice, Array, Evaluation]]:
-        """Yield where rows are, their weights, and their E-step."""
+        """Yield positions of rows, their weights, and their E-step."""
         size = max(NUMBERS // self.n_components, 1)
         if isinstance(X, StoredSource):
             for batch in X.blocks(min(size, X.chunk_rows)):
@@ -91,11 +98,13 @@ class MixtureScores(MixtureBase):
         ndarray, shape (n,)
             float32 for rows of float32.
         """
+        if is_planned(X):
+            return chunk_by_chunk(self, "score_samples", X)
         rows = self._rows(X)
         return self._evaluate(rows).log_likelihood.astype(rows.dtype, copy=False)
 
     def score(self, X: ArrayLike, y: Any = None, sample_weight: ArrayLike | None = None) -> float:
-        """Return the mean log-likelihood of the rows, weighted where weights are given.
+        """Return the mean log-likelihood of the rows, weighted if weights are given.
 
         Parameters
         ----------
@@ -106,14 +115,14 @@ class MixtureScores(MixtureBase):
         sample_weight : array-like, shape (n,), optional
             Non-negative weights.
         """
-        if sample_weight is None and not is_stored(X):
+        if sample_weight is None and not (is_stored(X) or is_planned(X) or isinstance(X, UnitSource)):
             return float(np.mean(self.score_samples(X)))
         total, weight = self._total(self._rows(X), sample_weight)
         return total / weight
 
     def _total(self, X: Any, sample_weight: ArrayLike | None) -> tuple[float, float]:
         """Return Σ w log g and Σ w."""
-        if isinstance(X, StoredSource):
+        if isinstance(X, StoredSource | UnitSource):
             no_weights_beside(sample_weight)
             source, bound, e_step = self._e_step(X)
             theta, total = self._theta(), source.total_weight
@@ -125,7 +134,7 @@ class MixtureScores(MixtureBase):
         return float(weight @ found), float(weight.sum())
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """Return the likeliest component of each row.
+        """Return the most likely component of each row.
 
         Parameters
         ----------
@@ -135,14 +144,16 @@ class MixtureScores(MixtureBase):
         Returns
         -------
         ndarray of int, shape (n,)
-            Numbers of components.
+            Indices of components.
         """
+        if is_planned(X):
+            return chunk_by_chunk(self, "predict", X, dtype=np.intp)
         labels = self._evaluate(self._rows(X), labels=True).labels
         assert labels is not None
         return labels
 
     def predict_proba(self, X: ArrayLike) -> NDArray[Any]:
-        """Return the responsibilities: how likely each row is to come from each component.
+        """Return the responsibilities: the probability that each row comes from each component.
 
         Parameters
         ----------
@@ -154,6 +165,8 @@ class MixtureScores(MixtureBase):
         ndarray, shape (n, M)
             Rows sum to 1; float32 for rows of float32.
         """
+        if is_planned(X):
+            return chunk_by_chunk(self, "predict_proba", X, columns=self.n_components)
         rows = self._rows(X)
         n = rows.n if isinstance(rows, StoredSource) else len(rows)
         found = np.empty((n, self.n_components), dtype=rows.dtype)
@@ -163,7 +176,7 @@ class MixtureScores(MixtureBase):
         return found
 
     def bic(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
-        """Return the Bayesian information criterion, −2 Σ w log g + p log Σ w: the lower the better.
+        """Return the Bayesian information criterion, −2 Σ w log g + p log Σ w; lower is better.
 
         Parameters
         ----------
@@ -175,7 +188,7 @@ class MixtureScores(MixtureBase):
         return criteria(*self._total(self._rows(X), sample_weight), self._n_parameters())["bic"]
 
     def aic(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
-        """Return Akaike's information criterion, −2 Σ w log g + 2p: the lower the better.
+        """Return Akaike's information criterion, −2 Σ w log g + 2p; lower is better.
 
         Parameters
         ----------
@@ -185,9 +198,9 @@ class MixtureScores(MixtureBase):
         return criteria(*self._total(self._rows(X), sample_weight), self._n_parameters())["aic"]
 
     def icl(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
-        """Return the integrated completed likelihood criterion, BIC + 2·entropy: the lower the better.
+        """Return the integrated completed likelihood criterion, BIC + 2·entropy; lower is better.
 
-        The entropy of the responsibilities, −Σ w Σ_m r_m log r_m, makes it prefer components that are apart
+        The entropy of the responsibilities, −Σ w Σ_m r_m log r_m, favours well-separated components
         (Biernacki, Celeux and Govaert, 2000).
 
         Parameters
@@ -195,6 +208,8 @@ class MixtureScores(MixtureBase):
         X, sample_weight
             As in :meth:`bic`.
         """
+        if is_planned(X):
+            raise TypeError("X must be an array or a file for icl, got a Dask collection: use bic or aic.")
         rows = self._rows(X)
         given = None
         if isinstance(rows, StoredSource):

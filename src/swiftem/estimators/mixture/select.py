@@ -1,4 +1,4 @@
-"""``swiftem.select``: how many components, and which kind of covariances."""
+"""``swiftem.select``: choice of the number of components and the covariance type."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from swiftem.estimators.mixture.gaussian_mixture import GaussianMixture
 from swiftem.estimators.mixture.initial import DegenerateComponentWarning
 from swiftem.estimators.mixture.mixture import Mixture
 from swiftem.estimators.mixture.selection import Candidate, Selection, components
-from swiftem.models.families import Family, read_family
+from swiftem.models.families import Given, read_family
 
 __all__ = ["select"]
 
@@ -39,10 +39,10 @@ NOT_YOURS = {
     "means_init": "it would fix the number of components",
     "precisions_init": "it would fix the number of components",
     "params_init": "it would fix the number of components",
-    "warm_start": "every fit starts afresh and from the one before",
+    "warm_start": "every fit has new starts, and one from the fit before",
     "verbose_interval": "there is a line for each fit",
 }
-"""Parameters of the estimator that a selection cannot pass on, and why."""
+"""Parameters of the estimator that ``select`` does not accept, and why."""
 
 
 def select(
@@ -51,20 +51,20 @@ def select(
     covariance_types: str | Sequence[str] = KINDS,
     criterion: Criterion = "bic",
     *,
-    family: str | Family = GAUSSIAN,
+    family: Given = GAUSSIAN,
     sample_weight: ArrayLike | None = None,
     n_init: int = 1,
     n_jobs: int | None = None,
     random_state: Any = None,
-    verbose: bool = False,
+    verbose: bool | Callable[[str], None] = False,
     **parameters: Any,
 ) -> Selection:
-    """Fit mixtures of several sizes and kinds of covariances, and choose one by a criterion.
+    """Fit mixtures of several sizes and covariance types, and choose one by a criterion.
 
-    A fit with one component more starts from the fit before, with one component split (see
-    :mod:`swiftem.estimators.mixture.split`), and afresh; the better one is kept. The log-likelihood
-    therefore never falls with the number of components, and criteria are not at the mercy of single starts.
-    Kinds of covariances run in parallel threads; results do not depend on their number.
+    Each fit starts from the fit with one component less, with one component split (see
+    :mod:`swiftem.estimators.mixture.split`), and from new starts; the best fit is kept. The log-likelihood
+    therefore never falls with the number of components, and criteria depend little on single starts.
+    Covariance types run in parallel threads; results do not depend on the number of threads.
 
     Parameters
     ----------
@@ -73,23 +73,24 @@ def select(
     n_components : int or iterable of int
         Numbers of components to try.
     covariance_types : str or sequence of str
-        Kinds of covariances to try.
+        Covariance types to try.
     criterion : {"bic", "aic", "icl"} or callable
-        What to choose by; the lower the better. A callable is given (mixture, X, sample_weight), as
-        ``swiftem.GaussianMixture.bic`` is, and returns a number.
-    family : str or Family
-        Of the components: "gaussian", or what :class:`swiftem.Mixture` takes; ``covariance_types`` are then
-        left out, and ``covariance_type`` in the table is the family's name.
+        Selection criterion; lower is better. A callable gets (mixture, X, sample_weight), like
+        ``swiftem.GaussianMixture.bic``, and returns a number.
+    family : str, Family or dict
+        Family of the components: "gaussian" for :class:`swiftem.GaussianMixture`, or a family of
+        :class:`swiftem.Mixture`; ``covariance_types`` must then be left out, and ``covariance_type`` in the
+        table is the family's name.
     sample_weight : array-like, shape (n,), optional
         Non-negative weights, for fits and criteria.
     n_init : int
-        Fresh starts of each fit.
+        Number of new starts of each fit.
     n_jobs : int, optional
-        Threads, each for one kind of covariances at a time; by default, and for −1, all cores.
+        Threads, each for one covariance type at a time; by default, and for −1, all cores.
     random_state : int, RandomState or None
         For starts and draws.
-    verbose : bool
-        Whether to print a line for each fit.
+    verbose : bool or callable
+        Whether to print a line for each fit, or a function that is called with it, in the thread of the fit.
     **parameters
         Further parameters of :class:`swiftem.GaussianMixture` or :class:`swiftem.Mixture`, such as
         ``method``, ``tol`` or ``reg_covar``.
@@ -97,13 +98,13 @@ def select(
     Returns
     -------
     Selection
-        The best mixture, the table of all, and a plot. It keeps every fitted mixture. A fit that fails is in
-        the table with its reason. After Ctrl-C it has what was done; the fits under way are completed first.
+        The best mixture, the table of all fits, and a plot. It keeps every fitted mixture. A failed fit is in
+        the table with its reason. After Ctrl-C the fits under way are completed, and it has all fits so far.
 
     Raises
     ------
     ValueError
-        For bad arguments, and where every fit fails.
+        For bad arguments, and if every fit fails.
 
     Examples
     --------
@@ -124,15 +125,15 @@ def select(
         check_choice("criterion", criterion, CRITERIA)
     check_int("n_init", n_init, minimum=1)
     threads = _threads(n_jobs)
-    if not isinstance(verbose, bool | np.bool_ | Integral):
-        raise TypeError(f"verbose must be True or False, got {shown(verbose)}.")
+    if not (isinstance(verbose, bool | np.bool_ | Integral) or callable(verbose)):
+        raise TypeError(f"verbose must be True, False or a function, got {shown(verbose)}.")
     _check_parameters(parameters, GaussianMixture if family == GAUSSIAN else Mixture)
     fits = CandidateFits.prepare(X, sample_weight, criterion, n_init, random_state, parameters, family)
     done: dict[tuple[str, int], Fitted] = {}
     stop = Event()
 
     def chain(kind: str) -> None:
-        """Fit one kind, from few components to many."""
+        """Fit one covariance type, from few components to many."""
         before: Fitted | None = None
         for count in counts:
             if stop.is_set():
@@ -140,7 +141,9 @@ def select(
             fitted = fits.fit(kind, count, before)
             done[kind, count] = fitted
             before = fitted if fitted.mixture is not None else before
-            if verbose:
+            if callable(verbose):
+                verbose(_line(fitted.row, fits.name))
+            elif verbose:
                 print(_line(fitted.row, fits.name), flush=True)
 
     interrupted = _in_threads(chain, kinds, threads, stop)
@@ -159,21 +162,21 @@ def select(
 
 
 def _in_threads(chain: Callable[[str], None], kinds: Sequence[str], threads: int, stop: Event) -> bool:
-    """Run the chains, and return whether Ctrl-C ended them: it reaches this thread, which only waits.
+    """Run the chains, and return whether Ctrl-C ended them: this thread receives it, and only waits.
 
-    No fit is broken off, so that a single chain has a thread of its own, too. Seeds depend on the kind and
-    the number of components alone, and BLAS and k-means use one thread each: threads change no bit.
+    No fit is aborted; therefore even a single chain has its own thread. Seeds depend only on the type and
+    the number of components, and BLAS and k-means use one thread each: the number of threads changes no bit.
     """
     interrupted = False
     with warnings.catch_warnings():
-        # Of single fits; the table says which did not converge.
+        # Warnings of single fits; the table shows which did not converge.
         warnings.simplefilter("ignore", ConvergenceWarning)
         warnings.simplefilter("ignore", DegenerateComponentWarning)
-        # Around all of them, as the setting is one for the whole process.
+        # Around all of them, as the setting is for the whole process.
         with one_thread_blas(), ThreadPoolExecutor(min(threads, len(kinds)), initializer=_alone) as pool:
             futures = [pool.submit(chain, kind) for kind in kinds]
             try:
-                # In steps, as a signal does not end every kind of waiting.
+                # With a timeout, as a signal does not end every kind of waiting.
                 while wait(futures, timeout=0.1, return_when=FIRST_EXCEPTION).not_done:
                     if any(future.done() and future.exception() for future in futures):
                         break
@@ -187,7 +190,7 @@ def _in_threads(chain: Callable[[str], None], kinds: Sequence[str], threads: int
 
 
 def _alone() -> None:
-    """Keep scikit-learn's k-means to this thread: the others have kinds of their own, and sums keep order."""
+    """Limit k-means to one thread: other threads fit other covariance types, and sums keep their order."""
     one_thread_openmp().__enter__()  # for the life of the thread
 
 
@@ -200,7 +203,7 @@ def _choose(found: Sequence[Fitted], name: str, interrupted: bool) -> Selection:
 
 
 def _counts(n_components: Any) -> list[int]:
-    """Return the numbers of components, each once, rising."""
+    """Return the numbers of components, unique and sorted."""
     given = n_components if np.iterable(n_components) else [n_components]
     counts = {check_int("n_components", count, minimum=1) for count in given}
     if not counts:
@@ -211,11 +214,11 @@ def _counts(n_components: Any) -> list[int]:
 def _kinds(covariance_types: Any) -> list[str]:
     try:
         given = [covariance_types] if isinstance(covariance_types, str) else list(covariance_types)
-    except TypeError:  # which the check below says
+    except TypeError:  # reported by the check below
         given = [covariance_types]
     kinds = list(dict.fromkeys(check_choice("covariance_types", kind, KINDS) for kind in given))
     if not kinds:
-        raise ValueError("covariance_types must have at least one kind, got none.")
+        raise ValueError("covariance_types must have at least one type, got none.")
     return kinds
 
 
@@ -231,7 +234,7 @@ def _check_parameters(parameters: dict[str, Any], kind: type[AnyMixture]) -> Non
         if name in NOT_YOURS:
             raise TypeError(f"select cannot take {name}: {NOT_YOURS[name]}.")
         if name not in kind().get_params():
-            raise TypeError(f"select has no parameter {name!r}; those of {kind.__name__} are passed on.")
+            raise TypeError(f"select has no parameter {name!r}; parameters of {kind.__name__} are allowed.")
     start = parameters.get("init_params", "kmeans")
     if not (isinstance(start, str) or callable(start)):
         raise TypeError("select cannot take init_params as an array: it would fix the number of components.")

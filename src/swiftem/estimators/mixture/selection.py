@@ -1,4 +1,4 @@
-"""What :func:`swiftem.select` found: a table of fits, the best of them, and a picture."""
+"""The result of :func:`swiftem.select`: a table of fits, the best one, and a plot."""
 
 from __future__ import annotations
 
@@ -17,39 +17,39 @@ if TYPE_CHECKING:
 __all__ = ["Candidate", "Selection", "components"]
 
 SHOWN = 10
-"""Rows of the ranking that a printed selection has."""
+"""Rows of the ranking in a printed selection."""
 HEAD = ("log-likelihood", "parameters", "passes", "converged")
 GOOD = "background: rgba(0, 114, 178, .15); font-weight: bold"
 
 
 class Candidate(NamedTuple):
-    """One fit. ``pandas.DataFrame(selection.table)`` makes columns of these.
+    """One fit. ``pandas.DataFrame(selection.table)`` makes columns of these fields.
 
     Attributes
     ----------
     covariance_type : str
-        Kind of the covariances.
+        Covariance type.
     n_components : int
         Number of components.
     value : float
-        The criterion by which is chosen: the lower the better; NaN where the fit failed.
+        The selection criterion; lower is better; NaN if the fit failed.
     bic, aic, icl : float
-        The criteria that have a name.
+        The named criteria.
     log_likelihood : float
         Mean over the rows, weighted.
     n_parameters : int
-        Free parameters of such a mixture.
+        Free parameters of the mixture.
     converged : bool
-        Whether the fit did.
+        Whether the fit converged.
     passes : int
-        Of the fit that was kept.
+        Passes of the fit that was kept.
     seconds : float
-        Time for all fits of this row.
+        Time of all fits of this row.
     start : str
-        What the kept fit began from: ``"fresh"``; ``"split"``, the fit with fewer components, one of them
-        split; or ``"doubled"``, that same fit, where nothing was better.
+        Start of the kept fit: ``"fresh"``; ``"split"``, the fit with fewer components, one of them split; or
+        ``"doubled"``, that same fit, if nothing was better.
     failed : str
-        Why there is no fit; empty where there is.
+        Why there is no fit; empty if there is one.
     """
 
     covariance_type: str
@@ -68,20 +68,20 @@ class Candidate(NamedTuple):
 
     @property
     def key(self) -> tuple[str, int]:
-        """Kind of the covariances and number of components."""
+        """Covariance type and number of components."""
         return self.covariance_type, self.n_components
 
 
 @dataclass(frozen=True, repr=False)
 class Selection:
-    """The fits among which :func:`swiftem.select` chose.
+    """The fits compared by :func:`swiftem.select`.
 
     Attributes
     ----------
     best : GaussianMixture or Mixture
         The fitted mixture with the lowest criterion.
     table : list of Candidate
-        All fits, by kind of covariances in the order asked for, then by number of components.
+        All fits, by covariance type in the given order, then by number of components.
     criterion : str
         Name of the criterion.
     models : dict of (str, int) to GaussianMixture or Mixture
@@ -98,11 +98,11 @@ class Selection:
 
     @property
     def ranking(self) -> list[Candidate]:
-        """The table from best to worst; fits that failed come last."""
+        """The table from best to worst; failed fits are last."""
         return sorted(self.table, key=lambda row: row.value if isfinite(row.value) else inf)
 
     def plot(self, axes: Any = None) -> Any:
-        """Draw the criterion against the number of components, the best marked; return the axes."""
+        """Plot the criterion against the number of components, with the best marked; return the axes."""
         from swiftem.report.mixture import draw_criterion
 
         values: dict[str, dict[int, float]] = {}
@@ -124,7 +124,7 @@ class Selection:
         return f"{self.criterion} is lowest for {said} ({fits}{'; interrupted' if self.interrupted else ''})"
 
     def _cells(self) -> tuple[list[str], list[list[str]]]:
-        """Return the head and the best rows of the ranking, as text."""
+        """Return the header and the best rows of the ranking, as text."""
         ranking = [row for row in self.ranking if not row.failed][:SHOWN]
         kind = "covariances" if self._is_gaussian else "family"
         head = ["", kind, "components", self.criterion, "above the best", *HEAD]
@@ -141,13 +141,13 @@ class Selection:
         return head, rows
 
     def _more(self) -> list[str]:
-        """Return sentences for what the ten rows do not show."""
+        """Return notes on what the ten rows do not show."""
         failed = [row for row in self.table if row.failed]
         left = len(self.table) - len(failed) - SHOWN
         said = [f"{left} more in .ranking."] if left > 0 else []
         counts = {row.n_components for row in self.table}
         if len(counts) > 1 and self.ranking[0].n_components == max(counts):
-            said.append("The best has the most components that were tried: more may be better.")
+            said.append("The best fit has the largest number of components tried: more may be better.")
         for reason, rows in _by_reason(failed).items():
             said.append(
                 f"Failed: {', '.join(f'{row.covariance_type} {row.n_components}' for row in rows)}. {reason}"
@@ -167,7 +167,7 @@ class Selection:
         return "\n".join([self._headline(), *lines, *self._more()])
 
     def _repr_html_(self) -> str:
-        """Return the same as a table for notebooks."""
+        """Return the same as an HTML table for notebooks."""
         head, rows = self._cells()
         top = "".join(f"<th>{escape(cell)}</th>" for cell in head)
         body = "".join(

@@ -1,17 +1,17 @@
-r"""One component more: which one of a fitted mixture to split in two, and how.
+r"""Adds a component to a fitted mixture: which component to split in two, and how.
 
-Give the responsibilities :math:`r_{ik}` of component k to two parts, :math:`r_{ik} \pi_{ij}`, j = 1, 2. By
-Jensen's inequality the log-likelihood after the M-step on these is at least the one before plus
+Divide the responsibilities :math:`r_{ik}` of component k into parts :math:`r_{ik} \pi_{ij}`, j = 1, 2. By
+Jensen's inequality the log-likelihood after the M-step on these is at least the previous one plus
 
 .. math:: N_k \Bigl(\sum_j p_j \log p_j + H\Bigr) - \tfrac12 \sum_j N_k p_j \log |\Sigma_{kj}| / |\Sigma_k|,
 
 N_k = Σ r_ik, p_j the share of part j, H the mean entropy of π, and Σ_kj the covariances of the parts: the
-price of two labels stands against covariances that shrink. Along one axis all of it is one-dimensional. Rows
-are standardised by their component and projected, and a mixture of two is fitted to the projections. No
-covariance matrix is estimated, so that a sample of the rows is enough in many dimensions, too.
+cost of two labels, against the gain of smaller covariances. Along one axis all of this is one-dimensional:
+rows are standardised by their component and projected, and a mixture of two is fitted to the projections. No
+covariance matrix is estimated; therefore a sample of the rows is enough, also in many dimensions.
 
-The component, and its axis, with the largest bound is split. On 2,000 rows that takes milliseconds; to try
-every split by em would take fits.
+The component and axis with the largest bound are split. On 2,000 rows that takes milliseconds; trying every
+split by em would take one fit each.
 """
 
 from __future__ import annotations
@@ -22,19 +22,27 @@ import numpy as np
 
 from swiftem._typing import Array
 
-__all__ = ["double_component", "parameters_of", "split_component"]
+__all__ = [
+    "Gaussians",
+    "Split",
+    "apply_split",
+    "double_component",
+    "parameters_of",
+    "split_component",
+    "splits_of",
+]
 
 AXES = 2
-"""Axes that are tried for each component."""
+"""Axes tried per component."""
 ITERATIONS = 15
 LEAST_SHARE, LEAST_VARIANCE = 0.02, 0.01
-"""Of a part: rows that repeat must not become a component without a variance."""
+"""Smallest variance of a part: repeated rows must not become a component without variance."""
 FAR = 3.5
-"""Where projections are cut off for the moments that choose the axes: a few far rows would decide them."""
+"""Projections are clipped here for the moments that choose the axes: otherwise a few outliers decide."""
 LEAST_ROWS = 4
-"""In the sample, of a component that is to be split."""
+"""Minimum number of rows in the sample of a component to be split."""
 SMALL = 1e-3
-"""A row with a smaller responsibility does not count as a component's."""
+"""Rows with a smaller responsibility are ignored for a component."""
 HALF = float(np.sqrt(2.0 / np.pi))
 """Mean of the upper half of a standard normal."""
 STARTS = (
@@ -42,8 +50,8 @@ STARTS = (
     (np.array([0.1, 0.9]), np.array([1.8, -0.2]), np.array([0.6, 0.6])),
     (np.array([0.5, 0.5]), np.array([0.05, -0.05]), np.array([0.3, 1.7])),
 )
-"""Shares, means and variances of the parts at first: the halves of a normal, a tail and the rest, and core
-and tails, which is nothing for a shared covariance."""
+"""Initial shares, means and variances of the parts: the halves of a normal; a tail and the rest; and core
+and tails, which changes nothing for a shared covariance."""
 
 Parameters = tuple[Array, Array, Array]
 """Weights, means and covariances."""
@@ -51,10 +59,10 @@ Start = tuple[Array, Array, Array]
 
 
 class _Rows(NamedTuple):
-    """The rows as one component sees them.
+    """The rows in the coordinates of one component.
 
-    ``whitened`` (n, d) has unit covariance where the component fits its rows, ``weight`` (n,) sums to 1, and
-    the columns of ``lower`` (d, d) or its diagonal (d,) lead back to the data's coordinates.
+    ``whitened`` (n, d) has unit covariance if the component fits its rows, ``weight`` (n,) sums to 1, and
+    the columns of ``lower`` (d, d), or its diagonal (d,), map back to the data's coordinates.
     """
 
     whitened: Array
@@ -67,21 +75,30 @@ class _Rows(NamedTuple):
 
 
 class _Parts(NamedTuple):
-    """Two parts of projections (n,) of zero mean and unit variance.
+    """Two parts of each of t projections (n,) of zero mean and unit variance.
 
-    ``share``, ``mean``, ``variance`` (2,) of the parts, ``label`` = Σ p log p + H, and ``first`` (n,), the
-    share π of the first part in each row.
+    ``share``, ``mean``, ``variance`` (2, t) of the parts, ``label`` (t,) = Σ p log p + H, and ``first``
+    (n, t), the share π of the first part in each row.
     """
 
     share: Array
     mean: Array
     variance: Array
-    label: float
+    label: Array
     first: Array
 
 
-class _Split(NamedTuple):
-    """What to do to component ``k``: see :func:`_apply`."""
+class Gaussians(NamedTuple):
+    """Parameters of a mixture, with the names of an estimator's attributes."""
+
+    covariance_type: str
+    weights_: Array
+    means_: Array
+    covariances_: Array
+
+
+class Split(NamedTuple):
+    """The split of component ``k``, and a bound on its ``gain``: see :func:`apply_split`."""
 
     k: int
     gain: float
@@ -97,7 +114,7 @@ def split_component(mixture: Any, X: Array, weight: Array | None = None) -> Para
     Parameters
     ----------
     mixture : GaussianMixture
-        A fitted one.
+        A fitted mixture.
     X : ndarray, shape (n, d)
         Rows; a sample of the data is enough.
     weight : ndarray, shape (n,), optional
@@ -106,7 +123,7 @@ def split_component(mixture: Any, X: Array, weight: Array | None = None) -> Para
     Returns
     -------
     weights, means, covariances : ndarray
-        The first part of the split component is in its place, the second is the last component.
+        The first part replaces the split component, the second is the last component.
 
     Examples
     --------
@@ -117,30 +134,46 @@ def split_component(mixture: Any, X: Array, weight: Array | None = None) -> Para
     >>> np.sort(split_component(mixture, X)[1].ravel()).round() + 0.0
     array([ 0., 10., 16.])
     """
-    kind = mixture.covariance_type
     X = np.asarray(X, dtype=np.float64)
-    weight = np.ones(len(X)) if weight is None else weight
     r = np.asarray(mixture.predict_proba(X), dtype=np.float64)
+    found = splits_of(mixture, X, r, weight)
+    if not found:
+        return double_component(mixture)
+    return apply_split(mixture, max(found, key=lambda split: split.gain))
+
+
+def splits_of(mixture: Any, X: Array, r: Array, weight: Array | None = None) -> list[Split]:
+    """Return the best split of each component that has enough rows.
+
+    Parameters
+    ----------
+    mixture : GaussianMixture or Gaussians
+        The mixture.
+    X : ndarray, shape (n, d)
+        Rows.
+    r : ndarray, shape (n, M)
+        Their responsibilities.
+    weight : ndarray, shape (n,), optional
+        Their weights.
+    """
+    kind = mixture.covariance_type
+    weight = np.ones(len(X)) if weight is None else weight
     shares = (weight / weight.sum()) @ r
     scale = X.std(axis=0)
     scale[scale == 0] = 1.0
-    best: _Split | None = None
+    splits: list[Split] = []
     for k, share in enumerate(shares):
         own = np.flatnonzero(r[:, k] > SMALL)
         if len(own) < LEAST_ROWS:
             continue
         part = r[own, k] * weight[own]
         rows = _seen_by(mixture, k, X[own], part / part.sum())
-        for axis in _axes(kind, rows, scale).T:
-            for start in STARTS[: 2 if kind == "tied" else 3]:
-                found = _try(kind, k, float(share), rows, axis, start)
-                if best is None or found.gain > best.gain:
-                    best = found
-    return double_component(mixture) if best is None else _apply(mixture, best)
+        splits.append(_best_split(kind, k, float(share), rows, _axes(kind, rows, scale)))
+    return splits
 
 
 def double_component(mixture: Any) -> Parameters:
-    """Return the parameters with the heaviest component twice, at half its weight: the same density.
+    """Return the parameters with the heaviest component doubled, at half its weight: the same density.
 
     >>> import swiftem
     >>> mixture = swiftem.GaussianMixture.from_parameters([0.2, 0.8], [[0.0], [1.0]], [[[1.0]], [[2.0]]])
@@ -156,7 +189,7 @@ def double_component(mixture: Any) -> Parameters:
 
 
 def parameters_of(mixture: Any) -> Parameters:
-    """Return copies in double precision; weights sum to 1 as exactly as that allows."""
+    """Return copies in double precision; weights sum to 1 up to rounding."""
     weights = np.array(mixture.weights_, dtype=np.float64)
     return weights / weights.sum(), np.array(mixture.means_, float), np.array(mixture.covariances_, float)
 
@@ -174,12 +207,12 @@ def _seen_by(mixture: Any, k: int, X: Array, weight: Array) -> _Rows:
 
 
 def _axes(kind: str, rows: _Rows, scale: Array) -> Array:
-    """Return the axes to try, columns of unit length, in the whitened coordinates.
+    """Return the axes to try as columns of unit length, in the whitened coordinates.
 
-    They are the principal ones of the component, columns of the data scaled alike: of its covariance, or of
-    its rows where that is shared or a number; for diag the columns themselves. Of many, those promise most
-    along which the rows are least normal: by the approximation skewness²/12 + excess²/48 of the negative
-    entropy, or by how far their variance is above the component's.
+    These are the component's principal axes, with the data's columns scaled alike: of its covariance, or of
+    its rows if the covariance is shared or a number; for diag the columns themselves. If there are many, the
+    axes along which the rows are least normal are taken: by the approximation skewness²/12 + excess²/48 of
+    the negative entropy, or by how far their variance exceeds the component's.
     """
     if kind == "full":
         axes = np.linalg.svd(rows.lower / scale[:, None])[2].T
@@ -203,61 +236,74 @@ def _axes(kind: str, rows: _Rows, scale: Array) -> Array:
     return np.asarray(axes[:, np.argsort(-promise, kind="stable")[:AXES]])
 
 
-def _try(kind: str, k: int, share: float, rows: _Rows, axis: Array, start: Start) -> _Split:
-    """Return the split of a component with a share of all rows along an axis, and the bound on its gain."""
-    z = rows.whitened @ axis
-    mean = float(rows.weight @ z)
-    deviation = float(np.sqrt(rows.weight @ (z - mean) ** 2))
-    deviation = deviation if deviation > 0 else 1.0
-    z = (z - mean) / deviation
-    side = 1.0 if rows.weight @ z**3 >= 0 else -1.0
-    parts = _two_parts(z, rows.weight, (start[0], side * start[1], start[2]), shared=kind == "tied")
+def _best_split(kind: str, k: int, share: float, rows: _Rows, axes: Array) -> Split:
+    """Return the best split of a component with a share of all rows, along one of the axes (d, a)."""
+    starts = STARTS[: 2 if kind == "tied" else 3]
+    of = np.repeat(np.arange(axes.shape[1]), len(starts))  # every axis from every start: columns below
+    z = rows.whitened @ axes
+    mean = rows.weight @ z
+    z = z - mean
+    deviation = np.sqrt(rows.weight @ z**2)
+    deviation[deviation <= 0] = 1.0
+    z /= deviation
+    side = np.where(rows.weight @ z**3 >= 0, 1.0, -1.0)
+    first = [np.tile(np.array([start[part] for start in starts]).T, len(side)) for part in range(3)]
+    first[1] = first[1] * side[of]
+    parts = _two_parts(z[:, of], rows.weight, (first[0], first[1], first[2]), shared=kind == "tied")
+    deviation, mean = deviation[of], mean[of]
     if kind == "tied":
-        # All components share what this one's rows are spread less by, once it is two.
-        between = share * deviation**2 * float(parts.share @ parts.mean**2)
-        spread = np.array([min(between, 0.99)])
+        # The reduced spread of this component's rows is shared by all components.
+        between = share * deviation**2 * (parts.share * parts.mean**2).sum(axis=0)
+        spread = np.minimum(between, 0.99)[None]
         gain = share * parts.label - 0.5 * np.log(1.0 - spread[0])
     elif kind == "spherical":
-        d = len(axis)
+        d = len(axes)
         squares = ((rows.whitened - rows.weight @ rows.whitened) ** 2).sum(axis=1)
-        in_first = rows.weight * parts.first
-        of_parts = np.array([in_first @ squares, (rows.weight - in_first) @ squares]) / parts.share
+        whole = float(rows.weight @ squares)
+        in_first = (rows.weight * squares) @ parts.first
+        of_parts = np.array([in_first, whole - in_first]) / parts.share
         spread = np.maximum(of_parts - (deviation * parts.mean) ** 2, LEAST_VARIANCE * d) / d
-        whole = max(float(rows.weight @ squares) / d, LEAST_VARIANCE)
-        gain = share * (parts.label - 0.5 * d * float(parts.share @ np.log(spread / whole)))
+        whole = max(whole / d, LEAST_VARIANCE)
+        gain = share * (parts.label - 0.5 * d * (parts.share * np.log(spread / whole)).sum(axis=0))
     else:
         spread = parts.variance * deviation**2
-        gain = share * (parts.label - 0.5 * float(parts.share @ np.log(parts.variance)))
-    place = mean + deviation * parts.mean
-    return _Split(k, gain, parts.share, place, spread, rows.direction(axis))
+        gain = share * (parts.label - 0.5 * (parts.share * np.log(parts.variance)).sum(axis=0))
+    best = int(gain.argmax())
+    place = mean[best] + deviation[best] * parts.mean[:, best]
+    direction = rows.direction(axes[:, of[best]])
+    return Split(k, float(gain[best]), parts.share[:, best], place, spread[:, best], direction)
 
 
 def _two_parts(z: Array, weight: Array, start: Start, *, shared: bool) -> _Parts:
-    """Fit a mixture of two to projections of zero mean and unit variance, by a few iterations of em."""
+    """Fit a mixture of two to columns (n, t) of zero mean and unit variance, by a few iterations of em."""
     share, mean, variance = start
-    first = np.empty_like(z)
+    first, square = np.empty_like(z), z * z
     for _ in range(ITERATIONS):
-        log_density = np.log(share) - 0.5 * np.log(variance) - 0.5 * (z[:, None] - mean) ** 2 / variance
-        first = 1.0 / (1.0 + np.exp(np.clip(log_density[:, 1] - log_density[:, 0], -100.0, 100.0)))
-        r = weight * first
-        p = min(max(float(r.sum()), LEAST_SHARE), 1.0 - LEAST_SHARE)
+        # log p_2 − log p_1 of the densities is a polynomial of z.
+        half = 0.5 / variance
+        constant = np.log(share) - 0.5 * np.log(variance) - half * mean**2
+        slope = 2.0 * half * mean
+        logit = (constant[1] - constant[0]) + (slope[1] - slope[0]) * z + (half[0] - half[1]) * square
+        first = 1.0 / (1.0 + np.exp(np.clip(logit, -100.0, 100.0)))
+        r = weight[:, None] * first
+        p = np.clip(r.sum(axis=0), LEAST_SHARE, 1.0 - LEAST_SHARE)
         share = np.array([p, 1.0 - p])
-        total, square = float(r @ z), float(r @ z**2)
+        total, of_first = (r * z).sum(axis=0), (r * square).sum(axis=0)
         mean = np.array([total, -total]) / share
-        variance = np.maximum(np.array([square, 1.0 - square]) / share - mean**2, LEAST_VARIANCE)
+        variance = np.maximum(np.array([of_first, 1.0 - of_first]) / share - mean**2, LEAST_VARIANCE)
         if shared:
-            variance = np.full(2, share @ variance)
+            variance = np.repeat((share * variance).sum(axis=0)[None], 2, axis=0)
     inside = np.clip(first, 1e-300, 1.0 - 1e-16)
-    entropy = -float(weight @ (inside * np.log(inside) + (1.0 - inside) * np.log1p(-inside)))
-    return _Parts(share, mean, variance, float(share @ np.log(share)) + entropy, first)
+    entropy = -(weight @ (inside * np.log(inside) + (1.0 - inside) * np.log1p(-inside)))
+    return _Parts(share, mean, variance, (share * np.log(share)).sum(axis=0) + entropy, first)
 
 
-def _apply(mixture: Any, split: _Split) -> Parameters:
+def apply_split(mixture: Any, split: Split) -> Parameters:
     """Return the parameters after a split.
 
-    Parts lie at ``place`` (2,) times the direction from the mean. ``spread`` (2,) is what their variances
-    along it become, in units of the component's own, for full and diag; all variances do for spherical; for
-    tied, ``spread`` (1,) is what the shared one loses.
+    Parts lie at ``place`` (2,) times the direction from the mean. For full and diag, ``spread`` (2,) is their
+    variance along it, in units of the component's own; for spherical, it applies to all variances; for tied,
+    ``spread`` (1,) is the reduction of the shared one.
     """
     weights, means, covariances = parameters_of(mixture)
     k, kind, along = split.k, mixture.covariance_type, split.direction

@@ -1,4 +1,4 @@
-"""Rows that an estimator is given as files, sources or streams of blocks, not as an array."""
+"""Rows given to an estimator as files, sources or streams of blocks, not as an array."""
 
 from __future__ import annotations
 
@@ -17,20 +17,22 @@ from swiftem.data.rows.npy_source import NpySource
 from swiftem.data.rows.open_source import are_paths
 from swiftem.data.rows.stored_source import StoredSource
 from swiftem.data.source import Source
+from swiftem.data.units.collections import is_planned, parts_of
+from swiftem.data.units.unit_source import UnitSource
 
 __all__ = ["blocks_of", "in_memory", "is_stored", "open_rows", "some_rows"]
 
 SAMPLE = 50_000
-"""Rows that a start is found from, at most."""
+"""Maximum number of rows used to find a start."""
 SAMPLE_BYTES = 8 * 10**6
-"""Their size, at most, if that leaves enough rows for each component."""
+"""Maximum size of these rows, if that leaves enough rows for each component."""
 PER_COMPONENT = 100
 ROWS = 4096
-"""Asked for at a time of a source that is the user's own."""
+"""Rows read at a time from a user-defined source."""
 
 
 def is_stored(X: Any) -> bool:
-    """Tell whether ``X`` names, makes or holds rows that are read as they are needed.
+    """Tell whether ``X`` is read on demand: a path, a source or a function that returns blocks.
 
     >>> import numpy as np
     >>> is_stored("rows.npy"), is_stored(np.zeros((3, 2))), is_stored([[0.0], [1.0]])
@@ -44,11 +46,11 @@ def is_stored(X: Any) -> bool:
 
 
 def open_rows(X: Any, sample_weight: ArrayLike | None = None) -> StoredSource:
-    """Return rows as a source; a memory map with weights beside it, too."""
+    """Return rows as a source; also a memory map with weights."""
     if isinstance(X, np.ndarray):
         return NpySource(X, sample_weight=sample_weight)
     source = as_source(X, sample_weight)
-    if not isinstance(source, StoredSource):  # a user's own
+    if not isinstance(source, StoredSource):  # user-defined
         if hasattr(source, "n_words"):
             raise TypeError("data must be rows of numbers for a mixture, got word counts or tokens.")
         source = BlockSource(_Again(source))
@@ -68,7 +70,17 @@ class _Again:
 
 
 def blocks_of(X: Any, sample_weight: ArrayLike | None) -> Iterator[tuple[NDArray[Any], Array | None]]:
-    """Yield rows and weights block by block; of a generator, which has one pass, as it gives them."""
+    """Yield rows and weights block by block; blocks of a generator as they come, in one pass."""
+    if is_planned(X):
+        parts = parts_of("X", X)
+        weights = [None] * len(parts) if sample_weight is None else parts_of("sample_weight", sample_weight)
+        if len(weights) != len(parts):
+            raise ValueError(f"sample_weight must be chunked like the rows, in {len(parts)} units.")
+        for part, weight in zip(parts, weights, strict=True):
+            rows, of_rows = part.compute(), None if weight is None else np.asarray(weight.compute())
+            if len(rows):
+                yield rows, of_rows
+        return
     if not is_one_shot(X):
         source = open_rows(X, sample_weight)
         for batch in source.blocks(source.chunk_rows):
@@ -87,17 +99,21 @@ def blocks_of(X: Any, sample_weight: ArrayLike | None) -> Iterator[tuple[NDArray
 
 
 def in_memory(source: Source, index: Any) -> ArraySource:
-    """Return rows by number as an array, with their weights where there are weights."""
+    """Return rows by number as an array, with their weights if there are any."""
     batch = source.take(index)
     weighted = source.is_weighted if isinstance(source, StoredSource) else source.weight is not None  # type: ignore[attr-defined]
     return ArraySource(batch.y, batch.weight if weighted else None)
 
 
-def some_rows(source: StoredSource, n_components: int, random_state: np.random.RandomState) -> ArraySource:
-    """Return the rows that a start is found from: all of them if they are few, else a sample of them.
+def some_rows(
+    source: StoredSource | UnitSource, n_components: int, random_state: np.random.RandomState
+) -> ArraySource:
+    """Return the rows used to find a start: all if they are few, else a sample.
 
-    Where all are taken, ``random_state`` is not used, and the start is that of an array.
+    If all are used, ``random_state`` is not, and the start is that of an array. Units have one sample.
     """
+    if isinstance(source, UnitSource):
+        return source.some
     most = max(PER_COMPONENT * n_components, min(SAMPLE, SAMPLE_BYTES // source.row_bytes))
     if source.n <= most:
         return in_memory(source, np.arange(source.n))

@@ -1,4 +1,4 @@
-"""What of :class:`swiftem.PLSA` is kept in a file."""
+"""The content of the file of a :class:`swiftem.PLSA`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PLAIN = (
     "memory_limit",
 )  # fmt: skip
 ELSE_AUTO = ("batch_size", "step_size", "init", "n_init")
-"""Parameters that may be functions or arrays; those are not kept."""
+"""Parameters that may be functions or arrays; those are not saved."""
 RESULTS = {
     "converged_": bool, "n_iter_": int, "log_likelihood_": float, "stationarity_": float, "method_": str,
     "n_features_in_": int,
@@ -28,11 +28,11 @@ RESULTS = {
 
 
 OF_FIT = ("log_likelihood_", "stationarity_")
-"""What ``partial_fit`` does not find."""
+"""Attributes that ``partial_fit`` does not set."""
 
 
 class TopicFile:
-    """What ``save`` and ``load`` of :class:`swiftem.PLSA` write and read: no document of the corpus."""
+    """The content that ``save`` and ``load`` of :class:`swiftem.PLSA` write and read: no documents."""
 
     if TYPE_CHECKING:
         n_components: int
@@ -84,7 +84,7 @@ class TopicFile:
         made._validate_params()
         check_parameters(made)
         K, V = made.n_components, content.integer("n_features_in_", 1)
-        # First what is as large as the file says: the rest may say anything of its size.
+        # First the arrays, whose size is bounded by the file's: the header may claim any size.
         made.components_ = content.array("components_", (K, V))
         check_simplex("components_", made.components_)
         made.alpha, made.beta = (_strength(content, name) for name in ("alpha", "beta"))
@@ -110,15 +110,15 @@ class TopicFile:
 
 
 def _strength(content: ModelContent, name: str) -> float | Array:
-    """Return α or β: a number, or an array of any shape, which is looked at later."""
+    """Return α or β: a number, or an array of any shape, which is checked later."""
     found = content.array(name, (None,) * np.ndim(content.arrays.get(name, 0.0)))
     return float(found) if found.ndim == 0 else found
 
 
 def _check_counts(counts: Array, beta: Array) -> None:
-    """Refuse running counts that nothing could be added to, or a topic's words divided by.
+    """Raise ValueError if running counts are too large to add to, or to divide a topic's counts by.
 
-    sem-vr may leave some of them, and even a topic's total, below zero: that is read as nothing.
+    sem-vr may leave some of them, even a topic's total, below zero: these are read as zero.
     """
     totals = counts.sum(axis=1) + beta.sum(axis=1)
     least = LARGEST ** -(2 / 3) * np.abs(counts).max(axis=1)

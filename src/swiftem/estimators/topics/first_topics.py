@@ -1,7 +1,7 @@
-"""Where topics start: at random, or from clusters of documents; the best of several starts.
+"""Initial topics: at random, or from clusters of documents; the best of several starts.
 
 From random topics em spends its first passes on topics that are alike. k-means on at most 5,000 documents
-takes as long as a few passes and saves dozens. Starts are compared because they end up to 4 % apart.
+costs a few passes and saves dozens. Several starts are compared, as their results differ by up to 4 %.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ __all__ = ["INITS", "best_start", "clustered_topics", "random_topics"]
 
 INITS = ("auto", "random", "k-means")
 CLUSTERED, FEW = 5_000, 2_000
-"""Documents that are clustered at most: for a fit, and for a single reading, which should not take longer."""
+"""Maximum number of documents to cluster: for a fit, and for a single reading, which must be quick."""
 TRIED_ON, TRIED_FOR = 2_000, 10
-"""Documents at most, and passes, by which starts are compared."""
+"""Maximum number of documents, and passes, used to compare starts."""
 OF_CLUSTER, OF_ALL = 0.7, 0.25
-"""What a start is made of: its cluster, the whole corpus, and chance, so that no two are the same."""
+"""Parts of a start: its cluster, the whole corpus, and random noise, so that no two are the same."""
 
 
 def random_topics(n_components: int, n_words: int, beta: Array, random_state: np.random.RandomState) -> Array:
-    """Return random topics (K, V), of a flat Dirichlet; seed words in β count for more than chance.
+    """Return random topics (K, V) from a flat Dirichlet; seed words in β outweigh the randomness.
 
     Parameters
     ----------
     n_components, n_words : int
         K and V.
     beta : ndarray, shape (1, 1), (1, V) or (K, V)
-        Seed words are where it has a row for each topic.
+        It has seed words if it has a row for each topic.
     random_state : RandomState
-        Draws them.
+        Generator.
     """
     seeds = len(beta) > 1
     topics = random_state.dirichlet(np.full(n_words, 25.0 if seeds else 1.0), size=n_components)
@@ -50,11 +50,12 @@ def clustered_topics(
     documents: Documents | StreamedDocuments, n_components: int, random_state: np.random.RandomState,
     most: int = CLUSTERED,
 ) -> Array:  # fmt: skip
-    """Return topics (K, V) that are the words of clusters of documents, by k-means.
+    """Return topics (K, V): the words of clusters of documents, by k-means.
 
-    Documents are rows of log(1 + count) times the words' inverse document frequency, of length one; at most
-    ``most`` of them are clustered, by mini-batches. A cluster's words are mixed with those of all documents,
-    so that no word is left out. Needs at least as many documents with tokens as topics.
+    Documents are rows of log(1 + count) times the words' inverse document frequency, with unit length; at
+    most ``most`` of them are clustered, by mini-batches. A cluster's words are mixed with those of all
+    documents, so that every word has a positive probability. There must be at least as many non-empty
+    documents as topics.
     """
     from scipy.sparse import csr_array
     from sklearn.cluster import MiniBatchKMeans
@@ -66,14 +67,14 @@ def clustered_topics(
         there = np.sort(random_state.choice(there, most, replace=False))
     taken = documents.some(there)
     counts = taken.matrix()
-    # scikit-learn's k-means takes 32-bit indices only; these are few documents.
+    # scikit-learn's k-means takes 32-bit indices only; there are few documents here.
     indices, begin = counts.indices.astype(np.int32), counts.indptr.astype(np.int32)
     rows = csr_array((np.log1p(counts.data), indices, begin), shape=counts.shape)
     kmeans = MiniBatchKMeans(
         n_components, n_init=1, init_size=max(1000, 3 * n_components), batch_size=1024, max_iter=3,
         random_state=random_state,
     )  # fmt: skip
-    # A cluster's step is short: threads would wait for each other longer than they work.
+    # The steps are short: synchronising threads would take longer than the work.
     with one_thread_blas(), one_thread_openmp(), warnings.catch_warnings():
         warnings.filterwarnings("ignore", category=ConvergenceWarning)  # fewer kinds of documents than topics
         labels = kmeans.fit(TfidfTransformer().fit_transform(rows), sample_weight=taken.weight).labels_
@@ -91,10 +92,10 @@ def best_start(
     starts: Sequence[Array], documents: Documents | StreamedDocuments, alpha: Array, beta: Array,
     between: Callable[[], None] = lambda: None,
 ) -> tuple[Array, float]:  # fmt: skip
-    """Return the start that is best after ten passes over a few documents, and the passes this has cost.
+    """Return the best start after ten passes over a few documents, and the number of passes used.
 
-    Passes leave each token out, so that a start is not preferred for how well it can be overfitted. They are
-    counted in entries of all documents.
+    The passes use leave-one-out, so that a start does not win by overfitting. They are counted in entries of
+    all documents.
     """
     if len(starts) == 1:
         return starts[0], 0.0

@@ -1,4 +1,4 @@
-"""One fit of pLSA: em by full passes; by :func:`swiftem.run` the others, on documents or on tokens."""
+"""One fit of pLSA: em by full passes; other methods by :func:`swiftem.run`, on documents or on tokens."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ __all__ = ["TopicFit", "TopicFitting", "TopicLook"]
 CHOICE, READING, METHOD, OVER = range(4)
 """Phases of a fit."""
 LOOKED_AT = 500
-"""Documents on which the likelihood of a stochastic method is followed: always the same."""
+"""Documents on which the likelihood of a stochastic method is evaluated: always the same."""
 ROUNDS, TOLERANCE = 20, 1e-2
 
 Watch = Callable[[Moment, Any], bool]
@@ -41,7 +41,7 @@ Watch = Callable[[Moment, Any], bool]
 
 @dataclass
 class TopicFit:
-    """Where a fit stands, and how it went.
+    """State and history of a fit.
 
     Attributes
     ----------
@@ -52,11 +52,11 @@ class TopicFit:
     counts : ndarray, shape (K, V)
         The expected counts that ``topics`` are the M-step of; None before the first pass.
     passes, tried : float
-        E-steps of entries over their number, and those of them that went into the choice of a start.
+        E-steps of entries divided by their number, and those of them used to choose a start.
     phase : int
-        What is being done: the choice of a start, the first reading, the method itself, or nothing any more.
+        Current phase: the choice of a start, the first reading, the method itself, or the end.
     within : nested tuple or None
-        Where a phase stands that has begun: what a checkpoint needs besides the rest.
+        State of a phase that has begun, for checkpoints.
     """
 
     topics: Array
@@ -72,12 +72,12 @@ class TopicFit:
 
     @property
     def bound(self) -> float:
-        """The mean log-likelihood of a token, when it was last looked at."""
+        """The mean log-likelihood per token at its last evaluation."""
         return -self.moments[-1].objective if self.moments else -inf
 
 
 class TopicLook:
-    """Follows the mean log-likelihood of a token on documents that stay the same, folded in."""
+    """Evaluates the mean log-likelihood per token on a fixed set of documents, folded in."""
 
     def __init__(self, documents: Documents | StreamedDocuments, alpha: Array, tol: float) -> None:
         index = np.arange(documents.n)
@@ -91,7 +91,7 @@ class TopicLook:
         self.objective = inf
 
     def at(self, topics: Array, passes: float) -> bool:
-        """Look; return whether the gain in a pass is below ``tol`` or cannot be told from nothing."""
+        """Evaluate; return whether the gain per pass is below ``tol`` or indistinguishable from zero."""
         chosen = self._documents
         _, found = chosen.fold_in(topics, self._alpha, max_iter=ROUNDS, tol=TOLERANCE)
         weighed = chosen.weight * found / max(chosen.total, 1e-300)
@@ -107,31 +107,33 @@ class TopicLook:
         return calm
 
     def snapshot(self) -> tuple[Array | None, float, float]:
-        """Return what the next look needs of this one."""
+        """Return the state that the next evaluation depends on."""
         return self._last, self._last_passes, self.objective
 
     def restore(self, snapshot: tuple[Array | None, float, float]) -> None:
-        """Go on from an earlier look."""
+        """Restore the state of an earlier evaluation."""
         if snapshot[0] is not None and np.shape(snapshot[0]) != self._documents.weight.shape:
-            raise ValueError("other documents were looked at")
+            raise ValueError("the objective was evaluated on other documents")
         self._last, self._last_passes, self.objective = snapshot
 
 
 class Clock:
-    """Writes a fit's history down and tells who watches it; ``watch`` returns whether to stop."""
+    """Writes a fit's history and calls its observer; ``watch`` returns whether to stop."""
 
     def __init__(self, watch: Watch, before: float = 0.0) -> None:
         self._watch, self._began = watch, clock() - before
 
     def tell(self, fit: TopicFit, objective: float, step: float, rejected: int, method: str) -> bool:
         """Add a moment; return whether to stop."""
-        fit.moments.append(Moment(fit.passes, clock() - self._began, objective, step, rejected, method))
+        fit.moments.append(
+            Moment(fit.passes - fit.tried, clock() - self._began, objective, step, rejected, method)
+        )
         return self._watch(fit.moments[-1], fit)
 
 
 @dataclass
 class TopicFitting:
-    """What a fit needs to know.
+    """The inputs of a fit.
 
     Attributes
     ----------
@@ -142,11 +144,11 @@ class TopicFitting:
     beta : ndarray, shape (1, 1), (1, V) or (K, V)
         Added to topics' counts of words.
     plan : TopicPlan
-        Methods, one after the other.
+        The methods, in order.
     max_passes, tol
         When to stop.
     leave_one_out : bool
-        Whether em explains no token by what it has itself added to the counts.
+        Whether em leaves each token out of the counts that explain it.
     """
 
     documents: Documents | StreamedDocuments
@@ -160,9 +162,9 @@ class TopicFitting:
     def fit(
         self, starts: Sequence[Array], seed: int, watch: Watch, keeper: NoStart | None = None
     ) -> TopicFit:
-        """Return the fit from the best of the given words of topics; documents start uniform.
+        """Return the fit from the best of the given topics; documents start uniform.
 
-        By tokens, the first start is taken. ``keeper`` has the checkpoints.
+        By tokens, the first start is used. ``keeper`` has the checkpoints.
         """
         with keeper or NoStart() as kept:
             fit = self._begin(starts, kept)
@@ -179,7 +181,7 @@ class TopicFitting:
         return fit
 
     def _begin(self, starts: Sequence[Array], keeper: NoStart) -> TopicFit:
-        """Return where the fit was left, or its beginning."""
+        """Return the saved state of the fit, or its start."""
         kept = keeper.load()
         shares = self.documents.allocate((self.documents.n, len(self.alpha)))
         shares[:] = 1.0 / len(self.alpha)
@@ -192,7 +194,7 @@ class TopicFitting:
             for part in (fit.topics, *(() if fit.counts is None else (fit.counts,))):
                 check_form("topics", part, starts[0])
             if fit.phase not in range(OVER + 1):
-                raise ValueError("its phase is none")
+                raise ValueError("its phase is unknown")
             shares[:] = fit.doc_topic
             fit.doc_topic = shares
             return fit
@@ -200,7 +202,7 @@ class TopicFitting:
     def _by_phases(
         self, fit: TopicFit, starts: Sequence[Array], seed: int, clock: Clock, keeper: NoStart
     ) -> None:
-        """Choose a start, read the documents once, and go on by the method: what is left of it."""
+        """Choose a start, read the documents once, and continue with the method: the phases that are left."""
         if self.plan.by_tokens is not None:
             self._by_tokens(fit, self.plan.by_tokens, seed, clock, keeper)
             return
@@ -228,7 +230,7 @@ class TopicFitting:
     ) -> tuple[Array, float]:
         """Return expected counts (K, V) and the log-likelihood; ``doc_topic`` (D, K) is replaced.
 
-        Before there are counts, there is nothing that a token could have added to them.
+        Before there are counts, no token has added anything to them.
         """
         if self.leave_one_out and fit.counts is not None:
             totals = totals_of(fit.counts, self.beta)
@@ -242,14 +244,14 @@ class TopicFitting:
         last, last_gain, calm = (inf, inf, 0) if fit.within is None else fit.within
         while not fit.converged:
             between()
-            # A pass that is broken off has changed documents: they are as before it in no checkpoint.
+            # An aborted pass has changed documents: checkpoints have their values before the pass.
             counts, value = self.e_step(fit, fit.doc_topic, between)
             fit.counts, fit.topics = counts, m_step(counts, self.beta)
             fit.passes += 1.0
             objective = -value / self.documents.total
             stop = clock.tell(fit, objective, 1.0, 0, "em")
             gain = last - objective
-            # Where topics begin to part, gains are small and grow: that is no rest.
+            # When topics begin to separate, gains are small and grow: this is not convergence.
             calm = calm + 1 if abs(gain) < self.tol and gain <= last_gain + 1e-3 * self.tol else 0
             last, last_gain, fit.converged = objective, gain, calm >= 2
             fit.within = (last, last_gain, calm)
@@ -260,7 +262,7 @@ class TopicFitting:
     def _by_documents(
         self, fit: TopicFit, method: Method, most: int | None, seed: int, clock: Clock, keeper: NoStart
     ) -> bool:
-        """Batches of documents, ``most`` epochs of them, or until they are at rest."""
+        """Batches of documents, ``most`` epochs of them, or until convergence."""
         documents, model = self.documents, DocumentModel(self.alpha, self.beta)
         documents.doc_topic, bound = fit.doc_topic, model.bind(documents)
         share = documents.total / (documents.total_weight * len(self.alpha))
@@ -280,16 +282,15 @@ class TopicFitting:
         documents = self.documents
         assert isinstance(documents, Documents), "refused before"
         source = CountSource(documents.matrix(), None if (documents.weight == 1).all() else documents.weight)
-        model = PLSAModel(
-            len(self.alpha), alpha=float(self.alpha[0]) / source.total_weight,
-            beta=float(self.beta.flat[0]) / source.total_weight,
-        )  # fmt: skip
+        model = PLSAModel.from_counts(
+            len(self.alpha), source, alpha=float(self.alpha[0]), beta=float(self.beta.flat[0])
+        )
 
         def take(theta: Theta, s: Array) -> None:
             fit.topics, fit.doc_topic = theta.topic_word, theta.doc_topic
             fit.counts = model.unpack(s, n_words=documents.n_words).topic_word * source.total_weight
 
-        # One pass is for the statistics to start from; then n/b iterations cost so many.
+        # One pass is for the initial statistics; then n/b iterations cost this many.
         cost = method.evaluations + (method.renewal(0, source.n) is not None)
         epochs = max(1, int((self.max_passes - 1) / cost))
         self._by_run(
@@ -302,9 +303,9 @@ class TopicFitting:
         self, fit: TopicFit, clock: Clock, keeper: NoStart, take: Callable[[Theta, Array], None], model: Any,
         source: Any, method: Method, *, rests: bool = True, **options: Any,
     ) -> bool:  # fmt: skip
-        """Do :func:`swiftem.run`, with a look at each epoch; return whether who watches has stopped it.
+        """Call :func:`swiftem.run`, with an evaluation per epoch; return whether the observer stopped it.
 
-        ``take`` writes θ and s into the fit, ``rests`` is whether the run may end before its iterations do.
+        ``take`` writes θ and s into the fit, ``rests`` is whether the run may end early on convergence.
         """
         epoch, gamma = method.epoch(source.n), resolve(method.step_size, source.n, method.batch_size)
         look = TopicLook(self.documents, self.alpha, self.tol)

@@ -1,4 +1,4 @@
-"""What :class:`swiftem.PLSA` is given, checked: counts or files of them, weights, priors and starts."""
+"""Validated input of :class:`swiftem.PLSA`: counts or files of counts, weights, priors and starts."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ from swiftem.files.scratch import in_words, scratch_array
 __all__ = ["TopicInput"]
 
 MOST_TOPICS = 10**6
-"""More are a slip of the pen, and would not fit into memory."""
+"""A larger number is a mistake, and would not fit into memory."""
 BLOCKS = 8
-"""Blocks of documents at a time: read ahead, worked on, held for batches, and parts copied out of them."""
+"""Blocks of documents in memory: read ahead, in use, kept for batches, and parts copied out of them."""
 TABLES = PIECES + 8
-"""Arrays (V, K) at a time: sums of pieces, counts, topics and their transposes."""
+"""Arrays (V, K) in memory: partial sums, counts, topics and their transposes."""
 MOST_WORDS = 2**31 - 1
-"""Numbers of words are int32 in the loops over documents."""
+"""Word indices are int32 in the loops over documents."""
 START = 60 * 10**6
-"""For the documents that are clustered and looked at, and for k-means."""
+"""For the documents that are clustered or evaluated, and for k-means."""
 
 
 class TopicInput:
-    """Reads the arguments of :class:`swiftem.PLSA`."""
+    """Validates the arguments of :class:`swiftem.PLSA`."""
 
     if TYPE_CHECKING:
         n_components: int
@@ -56,9 +56,9 @@ class TopicInput:
     def _documents(
         self, X: Any, sample_weight: ArrayLike | None, *, reset: bool
     ) -> tuple[Documents | StreamedDocuments, Index | None]:
-        """Return the documents, and which of the user's they are where those of weight zero are left out.
+        """Return the documents, and their indices among the user's if those of weight zero are left out.
 
-        Before a fit (``reset``), there must be a token; documents of a file keep their weights of zero.
+        Before a fit (``reset``) there must be a token; documents of a file keep weights of zero.
         """
         there: Index | None = None
         documents: Documents | StreamedDocuments
@@ -66,7 +66,7 @@ class TopicInput:
             source = open_documents(X)
             if not reset and source.n_words != self.n_features_in_:
                 raise ValueError(
-                    f"X must have the {self.n_features_in_} words that the model was fitted to, "
+                    f"X must have the {self.n_features_in_} words that the model was fitted with, "
                     f"got {source.n_words}."
                 )
             documents = StreamedDocuments(source, sample_weight)
@@ -85,13 +85,13 @@ class TopicInput:
         return documents, there
 
     def _check_memory(self, documents: Documents | StreamedDocuments, plan: TopicPlan) -> None:
-        """Have documents' topics in a scratch file where they do not fit; refuse what cannot be done."""
+        """Put the documents' topics into a scratch file if they do not fit; raise an error if that fails."""
         limit = read_memory_limit(self.memory_limit)
         if not isinstance(documents, StreamedDocuments):
             return
         if plan.by_tokens is not None:
             raise ValueError(
-                f"X can only be read in order, and {plan.name} draws tokens by number: use em, sem or sem-vr "
+                f"X can only be read in order, and {plan.name} draws tokens by index: use em, sem or sem-vr "
                 "with sampling='documents', or load the counts with read_corpus."
             )
         if limit is None:
@@ -110,14 +110,14 @@ class TopicInput:
             documents.allocate = lambda shape: scratch_array(shape, np.float64, self.scratch)
 
     def _counts(self, X: Any, *, reset: bool) -> Any:
-        """Return counts as a CSR array of float64, checked."""
+        """Return validated counts as a CSR array of float64."""
         from scipy.sparse import csr_array
 
         if not hasattr(X, "dtype") and isinstance(X, Sequence) and len(X) and isinstance(X[0], str):
             raise ValueError("X must be counts of words, got texts: count them with CountVectorizer first.")
         check_not_lazy("X", X)
         if is_sparse(X) and len(X.shape) == 2:
-            X = checked_sparse("X", X)  # scikit-learn converts it, and that may end the process
+            X = checked_sparse("X", X)  # scikit-learn's conversion of an invalid matrix may crash
             if X.shape[1] > MOST_WORDS:
                 raise ValueError(f"X must have at most {MOST_WORDS:,} words, got {X.shape[1]:,}.")
         X = validated(
@@ -146,7 +146,7 @@ class TopicInput:
     def _starts(
         self, documents: Documents | StreamedDocuments, beta: Array, random_state: np.random.RandomState
     ) -> list[Array]:
-        """Return the topics (K, V) to choose a start from."""
+        """Return the candidate starts, topics (K, V)."""
         if not isinstance(self.init, str):
             return [self._given_topics(documents.n_words)]
         by_documents = self.method in ("auto", "sem", "sem-vr") and self.sampling != "tokens"
@@ -156,7 +156,7 @@ class TopicInput:
         )
         if self.init == "k-means" and enough < self.n_components:
             raise ValueError(
-                f"init must be 'random' where there are fewer documents with words than topics, "
+                f"init must be 'random' if there are fewer documents with words than topics, "
                 f"got 'k-means' with {enough} documents and n_components={self.n_components}."
             )
         if self.n_init == "auto":
@@ -173,7 +173,7 @@ class TopicInput:
         ]
 
     def _given_topics(self, n_words: int) -> Array:
-        """Return the topics that ``init`` gives, normalised."""
+        """Return the topics given by ``init``, normalised."""
         topics = as_strength("init", self.init, [(self.n_components, n_words)])
         if topics.ndim == 0 or not (topics.sum(axis=1) > 0).all():
             raise ValueError(

@@ -1,17 +1,17 @@
-"""Which method topics are fitted by, where the user leaves it open.
+"""The choice of method for topics, if the user leaves it open.
 
 The rule: ``"auto"`` starts from clusters of documents, the best of a few; reads every document once by sem,
-in batches; and goes on with em, whose passes are the fastest there are, and which leaves each token out of
-its own explanation. A small corpus is left to em alone, from random topics. sem and sem-vr draw batches of
-documents, iem and fiem tokens: by documents they would have to remember K numbers for each entry.
+in batches; and continues with em, which has the fastest passes and here leaves each token out of its own
+explanation. A small corpus is fitted by em alone, from random topics. sem and sem-vr draw batches of
+documents, iem and fiem tokens: by documents they would need a memory of K numbers for each entry.
 
 How it was chosen: on one split (seed 1) of docstrings, the FAO texts and manual pages, K = 10 and 50, by
-document completion. Tried were starts (random, k-means, mixtures of unigrams, each with and without one to
-five readings by sem), α from 0.02 to 0.5 and estimated, β from 0.01 to 1, leaving out one token, the whole
-entry or nothing, updates of topics 8 and 32 times a pass, 1 to 6 starts, and in sem's reading 2, 3 and 5
-rounds, batches of 64 to 512 and six steps. What mattered: clusters (FAO,
-K = 50: 1254 after 100 passes from random topics, 968 after 5 from clusters), leaving one out (1075 with, 906
-without the token itself, after 60 passes), and several starts where topics are few (2 % in the mean).
+document completion. The candidates were: starts (random, k-means, mixtures of unigrams, each with and without
+one to five readings by sem), α from 0.02 to 0.5 and estimated, β from 0.01 to 1, leaving out one token, the
+whole entry or nothing, updates of topics 8 and 32 times per pass, 1 to 6 starts, and in sem's reading 2, 3
+and 5 rounds, batches of 64 to 512 and six steps. What mattered: clusters (FAO, K = 50: 1254 after 100 passes
+from random topics, 968 after 5 from clusters), leaving one out (1075 with, 906 without the token itself,
+after 60 passes), and several starts if topics are few (2 % on average).
 ``benchmarks/topics.py`` measures the result on another split.
 """
 
@@ -20,16 +20,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from swiftem._checks import shown
 from swiftem._typing import Array
 from swiftem.engine.documents import Documents, SmallDocuments
 from swiftem.methods import FastIncrementalEM, IncrementalEM, Method, OnlineEM, VarianceReducedEM
 from swiftem.schedules import power, sample_size
 
-__all__ = ["SAMPLING", "SMALL", "TopicPlan", "documents_for", "plan_topics", "starts_for"]
+__all__ = ["METHODS", "SAMPLING", "SMALL", "TopicPlan", "documents_for", "plan_topics", "starts_for"]
 
+METHODS = ("auto", "em", "sem", "iem", "sem-vr", "fiem")
 SAMPLING = ("auto", "documents", "tokens")
 SMALL = 500
-"""Documents below which "auto" is em alone."""
+"""Number of documents below which "auto" is em alone."""
 FEW_ENTRIES = 1 << 19
 """Entries times topics up to which nothing is compiled, so that a first fit does not wait. It is a rule of
 sizes, not of what was compiled before: the same data give the same bits."""
@@ -52,7 +54,7 @@ def documents_for(X: Any, weight: Array | None, n_components: int) -> Documents:
 
 
 def starts_for(n_components: int) -> int:
-    """Return how many starts are compared: where topics are many a start costs more, and matters less.
+    """Return how many starts are compared: with many topics a start costs more and matters less.
 
     >>> [starts_for(k) for k in (5, 20, 50, 1000)]
     [6, 6, 2, 2]
@@ -62,7 +64,7 @@ def starts_for(n_components: int) -> int:
 
 @dataclass(frozen=True)
 class TopicPlan:
-    """What is done: ``first`` and ``by_documents`` by documents, or ``by_tokens``; em where all are None."""
+    """The phases: ``first`` and ``by_documents`` by documents, or ``by_tokens``; em if all are None."""
 
     name: str
     first: Method | None = None
@@ -79,6 +81,7 @@ def plan_topics(name: str, sampling: str, batch_size: Any, step_size: Any, *, n_
     'fiem'
     """
     auto = min(BATCH, max(1, n_documents // LEAST_BATCHES))
+    _refuse_unused(name, sampling=sampling, batch_size=batch_size, step_size=step_size)
     if name in ("auto", "em"):
         first = None
         if name == "auto" and n_documents >= SMALL:
@@ -89,7 +92,7 @@ def plan_topics(name: str, sampling: str, batch_size: Any, step_size: Any, *, n_
         if name in ("iem", "fiem"):
             raise ValueError(
                 f"sampling must be 'tokens' for method={name!r}, got 'documents': by documents it would "
-                "remember n_components numbers for each entry of X."
+                "need a memory of n_components numbers per entry of X."
             )
         b = auto if batch_size == "auto" else min(int(batch_size), n_documents)
         step = (
@@ -111,3 +114,14 @@ def plan_topics(name: str, sampling: str, batch_size: Any, step_size: Any, *, n_
     if name == "sem-vr":
         return TopicPlan(name, by_tokens=VarianceReducedEM(step_size=step, batch_size=b))
     return TopicPlan(name, by_tokens=FastIncrementalEM(step_size=step, batch_size=b, memory_dtype="float32"))
+
+
+def _refuse_unused(name: str, **given: Any) -> None:
+    """Raise ValueError for arguments of stochastic methods that this method would not use."""
+    unused = {"auto": tuple(given), "em": tuple(given), "iem": ("step_size",)}.get(name, ())
+    for argument in unused:
+        if not (isinstance(given[argument], str) and given[argument] == "auto"):
+            raise ValueError(
+                f"{argument} must be 'auto' for method={name!r}, which has none, got "
+                f"{shown(given[argument])}: choose sem, sem-vr or fiem."
+            )

@@ -10,11 +10,9 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, _fit_context
-from sklearn.callback import CallbackSupportMixin, with_callbacks
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from swiftem._checks import check_real
@@ -22,15 +20,23 @@ from swiftem._typing import Array
 from swiftem._warn import warn
 from swiftem.certificate import relative_change
 from swiftem.checkpoints.check_position import check_form
-from swiftem.estimators.fit_checkpoint import NoStart, open_fit
+from swiftem.estimators.fit_checkpoint import CheckpointedClones, NoStart, open_fit
 from swiftem.estimators.history import History
-from swiftem.estimators.mixture.plan import METHOD_NAMES, MOST_PASSES
+from swiftem.estimators.mixture.plan import MOST_PASSES
 from swiftem.estimators.persistence import Persistent
+from swiftem.estimators.sklearn_parts import (
+    CallbackSupportMixin,
+    HasMethods,
+    Interval,
+    StrOptions,
+    _fit_context,
+    with_callbacks,
+)
 from swiftem.estimators.topics.file import TopicFile
 from swiftem.estimators.topics.first_topics import INITS
 from swiftem.estimators.topics.fit import TopicFit, TopicFitting
 from swiftem.estimators.topics.input import TopicInput
-from swiftem.estimators.topics.plan import SAMPLING, documents_for, plan_topics
+from swiftem.estimators.topics.plan import METHODS, SAMPLING, documents_for, plan_topics
 from swiftem.estimators.topics.queries import TopicQueries, split_counts
 from swiftem.estimators.topics.stream import TopicStream
 from swiftem.estimators.watch import Watcher
@@ -41,6 +47,7 @@ FOLD_IN_PASSES, FOLD_IN_TOLERANCE = 200, 1e-4
 
 
 class PLSA(
+    CheckpointedClones,
     TopicInput,
     TopicStream,
     TopicFile,
@@ -60,73 +67,73 @@ class PLSA(
     n_components : int
         Number of topics, K.
     alpha : float or array-like of shape (K,)
-        Counts that are added to each document's topics.
+        Counts added to each document's topics.
     beta : float or array-like of shape (V,) or (K, V)
-        Counts that are added to each topic's words. One row a topic makes seed words: a large number draws a
-        word into a topic.
+        Counts added to each topic's words. One row per topic makes seed words: a large number draws a word
+        into a topic.
     method : {"auto", "em", "sem", "iem", "sem-vr", "fiem"}
-        How to fit. "auto" reads each document once by sem and goes on with em that leaves one out; see
+        How to fit. "auto" reads each document once by sem and continues with leave-one-out em; see
         :mod:`swiftem.estimators.topics.plan`.
     init : {"auto", "random", "k-means"} or array-like of shape (K, V)
-        Topics to start from: random ones, the words of clusters of documents, or given ones. "auto" is
-        clusters for "auto", sem and sem-vr by documents where there are at least 500, else random.
+        Initial topics: random ones, the words of clusters of documents, or given ones. "auto" is clusters for
+        "auto", sem and sem-vr by documents if there are at least 500 documents, else random.
     n_init : int or "auto"
-        Starts that are drawn; the one that is best after ten passes over at most 2,000 documents goes on.
-        "auto" is 2 to 6 for clusters with method="auto", fewer where there are many topics, else 1.
+        Number of starts; the best one after ten passes over at most 2,000 documents is used. "auto" is 2 to 6
+        for clusters with method="auto", fewer for many topics, else 1.
     leave_one_out : bool or "auto"
-        Whether em explains each token by what the others have added to the counts, as CVB0 does, and not by
-        what it has itself: documents that are short, or topics that are many, are then not overfitted. Its
-        fixed points are not those of the likelihood. "auto" does so for method="auto".
+        Whether em leaves each token out of the counts that explain it, as CVB0 does: short documents, or many
+        topics, are then not overfitted. The fixed points are not those of the likelihood. "auto" does so for
+        method="auto".
     sampling : {"auto", "documents", "tokens"}
         What a stochastic method draws: batches of documents (sem, sem-vr), or tokens as in the paper (all).
     batch_size : int or "auto"
-        Documents or tokens an iteration.
+        Documents or tokens per iteration of a stochastic method.
     step_size : float, callable or "auto"
-        Step of a stochastic method.
+        Step size of sem, sem-vr or fiem.
     max_iter : int
-        Most passes over the data, in E-steps of entries: a document that is read by sem is gone over up to
-        six times. Documents are read at least once, an epoch that has begun is finished, and passes by which
-        starts are compared do not count.
+        Maximum number of passes over the data, in E-steps of entries: sem goes over a document up to six
+        times per reading. Documents are read at least once, an epoch that has begun is finished, and passes
+        that compare starts do not count, here and in ``history_``.
     tol : float
-        A fit ends when a pass gains less in the mean log-likelihood of a token, twice in a row; of a
-        stochastic method, when two epochs do, or when their gain cannot be told from noise.
+        A fit ends when the mean log-likelihood per token gains less than this per pass, twice in a row; for a
+        stochastic method, when two epochs do, or when their gain cannot be distinguished from noise.
     memory_limit : int, str or None
-        Bytes, or a text such as "500MB": anonymous memory above that after import stays below it, for files.
-        Topics of documents that do not fit are in a scratch file.
+        Bytes, or a text such as "500MB": for files, the anonymous memory in addition to that after import
+        stays below it. Topics of documents that do not fit are in a scratch file.
     scratch : path or None
-        Folder for that; by default the system's for temporary files.
+        Folder for that file; by default the system's folder for temporary files.
     checkpoint : str or Path, optional
-        Folder in which ``fit`` keeps where it stands: a fit that was killed goes on from there, and its model
-        is that of a fit that was not, to the last bit. See ``docs/checkpoints.md``.
+        Folder for checkpoints of ``fit``: a killed fit resumes from there, and its model is the same, bit by
+        bit, as without the interruption. See ``docs/checkpoints.md``.
     checkpoint_every : int, optional
-        Looks (passes of em, epochs of other methods) between checkpoints. By default one, and seldom enough
-        to take little time.
+        Evaluations of the objective (passes of em, epochs of other methods) between checkpoints. By default
+        every one, unless that takes too much time.
     resume : bool or "auto"
-        Whether ``fit`` goes on from the folder: True, it must have a fit; False, it must have none; "auto",
-        go on where there is one, else begin.
+        Whether ``fit`` resumes from the folder. True: the folder must have a fit; False: it must have none;
+        "auto": resume if there is one, else start.
     random_state : int, RandomState or None
-        Draws the topics to start from, and batches. Documents start uniform.
+        For initial topics and batches. Documents start uniform.
     verbose, verbose_interval : int
         Whether, and how often, to show progress.
 
     Attributes
     ----------
     components_ : ndarray, shape (K, V)
-        Words of topics; rows sum to 1.
+        Probabilities of words in topics; rows sum to 1.
     doc_topic_ : ndarray, shape (D, K)
-        Topics of the training documents; rows sum to 1. Those that :meth:`transform` finds may differ: it
-        folds documents in to the end.
+        Topics of the training documents; rows sum to 1. Those of :meth:`transform` may differ: it folds
+        documents in until convergence.
     topic_counts_ : ndarray, shape (K,)
-        Expected training tokens of each topic.
+        Expected number of training tokens per topic.
     converged_, n_iter_, method_
-        Whether the fit came to rest, its passes, and the method used.
+        Whether the fit converged, its passes, and the method used.
     log_likelihood_ : float
-        Mean log-likelihood of a training token.
+        Mean log-likelihood per training token.
     history_ : History
-        Passes, seconds, objective (minus the mean log-likelihood of a token), step, by look: of em, at the
+        Passes, seconds, objective (minus the mean log-likelihood per token) and step size: of em, at the
         beginning of each pass; of the others at the end of each epoch, on at most 500 documents, folded in.
     stationarity_ : float
-        Distance of the expected counts from those of a further E-step, over their size: 0 at rest.
+        Relative distance of the expected counts from those of one more E-step: 0 at a stationary point.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -145,13 +152,18 @@ class PLSA(
         "n_components": [Interval(Integral, 1, None, closed="left")],
         "alpha": [Interval(Real, 0.0, None, closed="left"), "array-like"],
         "beta": [Interval(Real, 0.0, None, closed="left"), "array-like"],
-        "method": [StrOptions(set(METHOD_NAMES))],
+        "method": [StrOptions(set(METHODS))],
         "init": [StrOptions(set(INITS)), "array-like"],
         "n_init": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
         "leave_one_out": [StrOptions({"auto"}), "boolean"],
         "sampling": [StrOptions(set(SAMPLING))],
         "batch_size": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
-        "step_size": [StrOptions({"auto"}), Interval(Real, 0.0, 1.0, closed="right"), callable, object],
+        "step_size": [
+            StrOptions({"auto"}),
+            Interval(Real, 0.0, 1.0, closed="right"),
+            callable,
+            HasMethods(["resolve"]),
+        ],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0.0, None, closed="left")],
         "memory_limit": [None, str, Interval(Integral, 1, None, closed="left")],
@@ -222,18 +234,18 @@ class PLSA(
     @with_callbacks  # type: ignore[untyped-decorator]
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
-        """Find the topics.
+        """Fit the topics.
 
         Parameters
         ----------
         X : array-like or sparse, shape (D, V), path, or DocumentSource
-            Counts, not negative; fractions mean what they say. Nothing is normalised. Files of counts, and
-            what :func:`swiftem.data.open_documents` gives, are read block by block in every pass, and are
-            never in memory as a whole; em, sem and sem-vr by documents can do so.
+            Non-negative counts; fractions are allowed. Nothing is normalised. Files of counts, and sources
+            from :func:`swiftem.data.open_documents`, are read block by block in every pass and never loaded
+            as a whole; em, and sem and sem-vr by documents, support this.
         y : ignored
             For scikit-learn's conventions.
         sample_weight : array-like, shape (D,), optional
-            Weights of documents: an integer is as good as repeating the document.
+            Weights of documents: an integer weight is equivalent to repeating the document.
 
         Returns
         -------
@@ -248,7 +260,7 @@ class PLSA(
         self._check_memory(documents, plan)
         if plan.by_tokens is not None and (np.ptp(alpha) or np.ptp(beta)):
             raise ValueError(
-                "alpha and beta must be numbers where tokens are drawn: use sampling='documents' or em."
+                "alpha and beta must be numbers if tokens are drawn: use sampling='documents' or em."
             )
         leave_one_out = self.method == "auto" if self.leave_one_out == "auto" else bool(self.leave_one_out)
         if leave_one_out and plan.name != "em":
@@ -286,7 +298,7 @@ class PLSA(
         return self
 
     def _keep(self, fit: TopicFit, fitting: TopicFitting) -> None:
-        """Set the attributes, certify by one more pass, and say what there is to say."""
+        """Set the attributes, certify them by one more pass, and issue warnings."""
         documents = fitting.documents
         self.method_, self.history_ = fitting.plan.name, History(fit.moments)
         self.converged_, self.n_iter_ = fit.converged, int(np.ceil(fit.passes - fit.tried - 1e-9))
@@ -294,7 +306,7 @@ class PLSA(
         ahead = documents.allocate(fit.doc_topic.shape)
         ahead[:] = fit.doc_topic
         after, value = fitting.e_step(fit, ahead)
-        # Batches leave documents where they were when they were last read.
+        # Batches leave documents in the state of their last reading.
         self.doc_topic_ = fit.doc_topic if fitting.plan.by_documents is None else ahead
         self.log_likelihood_ = value / documents.total
         counts = after if fit.counts is None else fit.counts
@@ -308,7 +320,7 @@ class PLSA(
             )
         elif not fit.converged:
             warn(
-                f"The fit did not come to rest in {self.n_iter_} passes. Increase max_iter or tol.",
+                f"The fit did not converge in {self.n_iter_} passes. Increase max_iter or tol.",
                 ConvergenceWarning,
             )
 
@@ -319,9 +331,9 @@ class PLSA(
         return np.asarray(self.fit(X, y, sample_weight).transform(X))
 
     def transform(self, X: Any) -> NDArray[np.float64]:
-        """Return the topics of documents, shape (D, K), by folding them in: the topics' words stay.
+        """Return the topics of documents, shape (D, K), by folding them in: the topics' words are fixed.
 
-        Each document starts uniform and stops by itself when its topics have come to rest.
+        Each document starts uniform and stops when its topics have converged.
         """
         check_is_fitted(self)
         documents, _ = self._documents(X, None, reset=False)
@@ -330,7 +342,7 @@ class PLSA(
         )[0]
 
     def score(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> float:
-        """Return the mean log-likelihood of a token of documents that are folded in."""
+        """Return the mean log-likelihood per token of documents, which are folded in."""
         check_is_fitted(self)
         documents, _ = self._documents(X, sample_weight, reset=False)
         if not documents.total > 0:
@@ -341,12 +353,12 @@ class PLSA(
         return float(documents.weight @ found / documents.total)
 
     def perplexity(self, X: Any, *, random_state: int = 0) -> float:
-        """Return the perplexity of new documents by completion: the lower the better.
+        """Return the perplexity of new documents by completion; lower is better.
 
         The tokens of each document are divided in two at random. One half is folded in, and the other half is
-        predicted from the topics found: exp of minus its mean log-likelihood. No token is used for both, so
-        that more topics do not look better than they are. Of a document with one token, that token is
-        predicted from nothing. A word that no topic has counts with probability 1e-12.
+        predicted from the resulting topics: exp of minus its mean log-likelihood. No token is used for both,
+        so that more topics do not look better than they are. The token of a document with one token is
+        predicted from nothing. A word that is in no topic counts with probability 1e-12.
         """
         check_is_fitted(self)
         seen, hidden = split_counts(self._counts(X, reset=False), random_state)
@@ -364,7 +376,7 @@ class PLSA(
         return exp(-total / hidden.data.sum())
 
     def attributes_of(self, fit: TopicFit) -> dict[str, Any]:
-        """Return the attributes that a fit would give if it stopped now, for callbacks."""
+        """Return the attributes of a fit that would stop now, for callbacks."""
         return {"components_": fit.topics, "doc_topic_": fit.doc_topic}
 
     def _print_verbose_msg_init_beg(self, number: int) -> None:
@@ -374,4 +386,4 @@ class PLSA(
         print(f"  Pass {passes}\t gain of the mean log-likelihood {gain:.5f}")
 
     def _print_verbose_msg_init_end(self, bound: float, converged: bool) -> None:
-        print(f"{'At rest' if converged else 'Not at rest'}, mean log-likelihood {bound:.5f}")
+        print(f"{'Converged' if converged else 'Not converged'}, mean log-likelihood {bound:.5f}")

@@ -1,4 +1,4 @@
-"""What can be asked of fitted topics: their words, their coherence, how well they predict."""
+"""Methods of fitted topics: their words, their coherence, their predictions."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ __all__ = ["TopicQueries", "coherence_of", "split_counts"]
 
 
 def split_counts(X: Any, random_state: int = 0) -> tuple[Any, Any]:
-    """Return two halves of the tokens of each document: one to fold in, one to predict.
+    """Divide the tokens of each document into two halves: one to fold in, one to predict.
 
-    Each token goes to either half with probability one half, drawn from ``random_state``; what is left of a
-    fractional count is halved. Where nothing would be left to predict, all of the document is.
+    Each token goes to either half with probability one half, drawn from ``random_state``; the remainder of a
+    fractional count is halved. If nothing would be left to predict, the whole document is predicted.
 
     Parameters
     ----------
@@ -53,9 +53,9 @@ def split_counts(X: Any, random_state: int = 0) -> tuple[Any, Any]:
 def coherence_of(X: Any, topics: Array, measure: str, n: int) -> Array:
     """Return the coherence of each topic's first ``n`` words, shape (K,), from the documents' counts.
 
-    ``"npmi"``: mean over pairs of log(p_ij / p_i p_j) / −log p_ij, from −1 to 1, p from the share of
+    ``"npmi"``: mean over pairs of log(p_ij / p_i p_j) / −log p_ij, from −1 to 1, where p are shares of
     documents in which words occur; a pair that never occurs together counts −1. ``"umass"``: mean of
-    log((D_ij + 1) / D_j), j the likelier word of the two.
+    log((D_ij + 1) / D_j), where j is the more likely word of the two.
     """
     n = min(n, topics.shape[1])
     words = np.argsort(-topics, axis=1, kind="stable")[:, :n]
@@ -92,14 +92,14 @@ class TopicQueries:
         def _alpha(self) -> Array: ...
 
     def top_words(self, names: Any = None, n: int = 10) -> list[list[str]]:
-        """Return the likeliest words of each topic.
+        """Return the most likely words of each topic.
 
         Parameters
         ----------
         names : sequence of str, or a fitted vectorizer, optional
             The words of the columns; by default the columns' names, if X had them, or their numbers.
         n : int
-            How many.
+            Number of words.
 
         Examples
         --------
@@ -115,7 +115,7 @@ class TopicQueries:
         return [[str(names[v]) for v in row] for row in order]
 
     def to_pyldavis(self, X: Any, names: Any = None) -> dict[str, Any]:
-        """Return what ``pyLDAvis.prepare`` takes, for those who have it: ``prepare(**model.to_pyldavis(X))``.
+        """Return the arguments of ``pyLDAvis.prepare``: ``prepare(**model.to_pyldavis(X))``.
 
         Parameters
         ----------
@@ -137,7 +137,7 @@ class TopicQueries:
         return pyldavis_data(self, self._counts(X, reset=False), self._words(names))
 
     def _words(self, names: Any) -> Sequence[str]:
-        """Return the columns' words: as given, of a vectorizer, of X, or numbers."""
+        """Return the columns' words: as given, from a vectorizer, from X, or their numbers."""
         if hasattr(names, "get_feature_names_out"):
             names = names.get_feature_names_out()
         if names is None:
@@ -153,16 +153,16 @@ class TopicQueries:
         return found
 
     def coherence(self, X: Any, *, measure: str = "npmi", n: int = 10) -> Array:
-        """Return how well each topic's first words go together in documents, shape (K,).
+        """Return how often each topic's top words occur together in documents, shape (K,).
 
         Parameters
         ----------
         X : array-like or sparse, shape (D, V)
-            Counts of the documents to look at.
+            Counts of the documents to evaluate.
         measure : {"npmi", "umass"}
             Normalised pointwise mutual information, from −1 to 1, or that of Mimno et al. (2011).
         n : int
-            Words of each topic.
+            Number of words per topic.
         """
         _check_fitted(self)
         check_choice("measure", measure, ("npmi", "umass"))
@@ -170,14 +170,14 @@ class TopicQueries:
         return coherence_of(self._counts(X, reset=False), self.components_, measure, n)
 
     def topic_prevalence(self) -> Array:
-        """Return the share of the training tokens that is of each topic, shape (K,)."""
+        """Return each topic's share of the training tokens, shape (K,)."""
         _check_fitted(self)
         return np.asarray(self.topic_counts_ / self.topic_counts_.sum())
 
     topic_counts_: NDArray[np.float64]
 
     def sorted_topics(self) -> Sequence[int]:
-        """Return the topics' numbers, the most prevalent first."""
+        """Return the topics' indices, the most prevalent first."""
         return [int(k) for k in np.argsort(-self.topic_prevalence(), kind="stable")]
 
 
@@ -188,7 +188,7 @@ def _check_fitted(model: Any) -> None:
 
 
 def as_strength(name: str, value: ArrayLike, shapes: Sequence[tuple[int, ...]]) -> Array:
-    """Return a prior's strength as an array, checked; ``shapes`` are those allowed besides a number."""
+    """Return a prior's strength as a validated array; ``shapes`` are allowed in addition to a number."""
     array = as_numbers(name, value).astype(np.float64)
     if array.ndim and array.shape not in shapes:
         allowed = " or ".join(str(shape) for shape in shapes)

@@ -1,4 +1,4 @@
-"""Topics of documents that come bit by bit."""
+"""Topics of a stream of documents."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import _fit_context
 from sklearn.utils import check_random_state
 
 from swiftem._checks import check_int, shown
 from swiftem._typing import Array
 from swiftem.engine.document_lane import RunningCounts
 from swiftem.engine.documents import Documents
+from swiftem.estimators.sklearn_parts import _fit_context
 from swiftem.estimators.topics.plan import documents_for
 from swiftem.models.documents import m_step
 
 __all__ = ["TopicStream"]
 
 STREAM_BATCH, STREAM_ROUNDS, STREAM_START, STREAM_POWER = 128, (10, 1e-2), 2000.0, 2.0
-"""``partial_fit``: documents a step, how long they are folded in, tokens that the first topics are worth, and
-the power with which old documents are forgotten (1 would weigh all alike, those of the first topics too)."""
+"""``partial_fit``: documents per step, rounds of folding in, weight of the initial topics in tokens, and the
+power with which old documents are forgotten (1 would weigh all alike, also those of the initial topics)."""
 
 
 class TopicStream:
@@ -46,9 +46,9 @@ class TopicStream:
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def partial_fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
-        """Go on with more documents, by online EM: they may come in any number of calls.
+        """Update the model with more documents, by online EM, in any number of calls.
 
-        ``doc_topic_`` holds the topics of the documents of this call.
+        ``doc_topic_`` has the topics of the documents of this call.
         """
         first = not hasattr(self, "components_")
         X = self._counts(X, reset=first)
@@ -78,19 +78,19 @@ class TopicStream:
         self.doc_topic_ = documents.fold_in(self.components_, alpha)[0]
         self.topic_counts_ = self._word_counts.sum(axis=1)
         for name in ("history_", "stationarity_", "log_likelihood_"):
-            self.__dict__.pop(name, None)  # of an earlier fit
+            self.__dict__.pop(name, None)  # from an earlier fit
         self.method_, self.converged_, self.n_iter_ = "sem", False, self.n_iter_ + 1
         return self
 
     def add_words(self, words: int | Sequence[str]) -> Self:
-        """Make room for words that the model has not seen; they are further columns, after those it has.
+        """Add words that the model has not seen, as further columns after the existing ones.
 
-        Topics learn them in the next ``partial_fit``, whose X has these columns, too.
+        Topics learn them in the next ``partial_fit``, whose X must have these columns, too.
 
         Parameters
         ----------
         words : int or sequence of str
-            How many; or their names, where the columns have names.
+            How many; or their names, if the columns have names.
 
         Examples
         --------
@@ -110,14 +110,17 @@ class TopicStream:
             raise ValueError(f"words must be a positive number or a list of words, got {shown(words)}.")
         count = len(new) if given else check_int("words", words, minimum=1)
         if names is not None and not new:
-            raise ValueError("words must be names, as the columns that the model was fitted to have names.")
+            raise ValueError("words must be names, as the columns that the model was fitted with have names.")
         known = set() if names is None else set(names)
         twice = [word for number, word in enumerate(new) if word in known or word in new[:number]]
         if twice:
-            raise ValueError(f"words must be new and different, got {shown(twice[0])}, which there is.")
+            raise ValueError(
+                f"words must be new and distinct, got {shown(twice[0])}: already in the vocabulary or "
+                "given twice."
+            )
         if np.ndim(self.beta):
             raise ValueError(
-                f"beta must be a number where words are added, got shape {np.shape(self.beta)}: set it anew."
+                f"beta must be a number if words are added, got shape {np.shape(self.beta)}: set it again."
             )
         self._word_counts = np.pad(self._word_counts, ((0, 0), (0, count)))
         self.n_features_in_ += count

@@ -1,4 +1,4 @@
-"""The kinds of covariance of a Gaussian mixture: one kind a file."""
+"""The kinds of covariance of a Gaussian mixture: one kind per file."""
 
 from swiftem.models.covariance.diag import Diag
 from swiftem.models.covariance.full import Full

@@ -7,7 +7,7 @@ T(y) = [1, y, y²]. With precisions :math:`p_{mj} = \sigma_{mj}^{-2}`, φ has :m
 M-step: :math:`\sigma_{mj}^2 = (A_m)_{jj} / (N_m + \tilde\nu)`. The prior of a variance is what IW(Ψ, ν) is
 for a single diagonal entry: inverse gamma of shape (ν − d + 1)/2 and scale :math:`\Psi_{jj}/2`, whose
 density has :math:`(\sigma^2)^{-(\nu - d + 3)/2}`. The mean's has :math:`(\sigma^2)^{-1/2}`:
-:math:`\tilde\nu = \nu - d + 3`, plus 1 where there is a prior on the means.
+:math:`\tilde\nu = \nu - d + 3`, plus 1 if there is a prior on the means.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 r"""A covariance matrix for each component.
 
 T(y) = [1, y, vech(yyᵀ)]. With :math:`P_m = \Sigma_m^{-1}`, φ has :math:`P_m \mu_m` for y, and for the
-products :math:`-\frac12 P_{ii}` and, as each pair is there once, :math:`-P_{ij}`; the constant is
+products :math:`-\frac12 P_{ii}` and, as each pair occurs once, :math:`-P_{ij}`; the constant is
 :math:`\log \omega_m + \frac12 \log|P_m| - \frac12 \mu_m^T P_m \mu_m - \frac d2 \log 2\pi`.
 
 M-step: :math:`\Sigma_m = A_m / (N_m + \tilde\nu)`. The inverse-Wishart density has :math:`|\Sigma|^{-(\nu +
-d + 1)/2}`, that of the mean :math:`|\Sigma|^{-1/2}`: :math:`\tilde\nu = \nu + d + 1`, plus 1 where there is
+d + 1)/2}`, that of the mean :math:`|\Sigma|^{-1/2}`: :math:`\tilde\nu = \nu + d + 1`, plus 1 if there is
 a prior on the means.
 """
 
@@ -59,7 +59,7 @@ class Full(Covariance):
         inverse = 1.0 / (s.weights + prior.degrees)
         kappa = prior.mean_precision
         moments = from_vech(s.squares, d)
-        # The product of two means first: it rounds alike on both sides of the diagonal.
+        # The product of two means first: it has the same rounding on both sides of the diagonal.
         scatter = moments - (s.weights + kappa)[:, None, None] * (means[:, :, None] * means[:, None, :])
         scatter += prior.scale + kappa * np.outer(prior.mean, prior.mean)
         scatter *= inverse[:, None, None]

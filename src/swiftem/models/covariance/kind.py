@@ -1,9 +1,9 @@
-r"""What a kind of covariance has to say.
+r"""The interface of a kind of covariance.
 
 A Gaussian mixture is an exponential-family mixture: :math:`\log \omega_m g_m(y) = \langle T(y),
-\phi_m(\theta)\rangle` with T(y) = [1, y, squares of y], so that an E-step is a softmax of T(Y)·φᵀ, and
-statistics are Rᵀ·T(Y). The kinds differ in the squares, in φ(θ) and in the M-step θ̄(s). All of it is in
-centred coordinates.
+\phi_m(\theta)\rangle` with T(y) = [1, y, squares of y]. An E-step is a softmax of T(Y)·φᵀ, and statistics are
+Rᵀ·T(Y). The kinds differ in the squares, in φ(θ) and in the M-step θ̄(s). Everything is in centred
+coordinates.
 
 The penalty of a prior adds terms of the same form as a component's loss,
 
@@ -12,9 +12,9 @@ The penalty of a prior adds terms of the same form as a component's loss,
    (\mu_m - m_0)(\mu_m - m_0)^T + \Psi \big),
 
 with everything divided by the total weight, :math:`N_m` the mean of :math:`r_m`, and :math:`\tilde\nu` the
-``degrees`` of the kind. It is least at :math:`\mu_m = (s^2_m + \kappa m_0) / (N_m + \kappa)` for every Σ;
-there, the bracket is :math:`A_m = s^3_m + \kappa m_0 m_0^T - (N_m + \kappa) \mu_m \mu_m^T + \Psi`, and Σ
-follows from it.
+``degrees`` of the kind. It is minimal at :math:`\mu_m = (s^2_m + \kappa m_0) / (N_m + \kappa)` for every Σ;
+there, the bracket is :math:`A_m = s^3_m + \kappa m_0 m_0^T - (N_m + \kappa) \mu_m \mu_m^T + \Psi`, which
+determines Σ.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from swiftem.models.normal_inverse_wishart import BoundPrior
 __all__ = ["Covariance", "from_vech", "is_positive", "matrix_factor", "vech_size"]
 
 ROUNDING = 4.0 * float(np.finfo(np.float64).eps)
-"""A variance below this share of the second moment that it is the rest of is nothing but rounding."""
+"""A variance below this share of the second moment it is computed from is only rounding."""
 
 
 class Covariance(ABC):
@@ -59,17 +59,17 @@ class Covariance(ABC):
 
     @abstractmethod
     def degrees(self, nu: float, d: int, n_components: int, on_means: int) -> float:
-        """Return ν̃ in counts; ``on_means`` is 1 where there is a prior on the means, else 0."""
+        """Return ν̃ in counts; ``on_means`` is 1 if there is a prior on the means, else 0."""
 
     @abstractmethod
     def covariances(
         self, s: GaussianStatistics, means: Array, prior: BoundPrior, reg_covar: float
     ) -> tuple[Array, Array]:
-        """M-step: return the covariances, and for each variance what is left of it by rounding alone."""
+        """M-step: return the covariances, and for each variance its rounding error."""
 
     @abstractmethod
     def factor(self, covariances: Array, floor: Array | float = 0.0) -> Array | None:
-        """Return ``precisions_cholesky``, or None where a covariance is not positive (above ``floor``)."""
+        """Return ``precisions_cholesky``, or None if a covariance is not positive (above ``floor``)."""
 
     @abstractmethod
     def coefficients(self, weights: Array, means: Array, factors: Array) -> Coefficients:
@@ -80,15 +80,15 @@ class Covariance(ABC):
         """Return the prior's penalty, of means minus the centre and ``precisions_cholesky``."""
 
     def stacked(self, factors: Array) -> Array:
-        """Return ``precisions_cholesky`` with a first axis that is components (or one for all)."""
+        """Return ``precisions_cholesky`` with a first axis for components (or one for all)."""
         return factors
 
     def size(self, n_components: int, d: int) -> int:
-        """Return how many numbers the statistics are."""
+        """Return the length of the statistics."""
         return n_components * (1 + d) + int(np.prod(self.squares_shape(n_components, d)))
 
     def dimension(self, size: int, n_components: int) -> int | None:
-        """Return the d of statistics of this size, or None where there is none."""
+        """Return the d of statistics of this size, or None if there is none."""
         d = 1
         while self.size(n_components, d) < size:
             d += 1
@@ -105,13 +105,13 @@ class Covariance(ABC):
 
 
 def vech_size(d: int) -> int:
-    """Return how many entries the lower triangle of a d×d matrix has."""
+    """Return the number of entries of the lower triangle of a d×d matrix."""
     return d * (d + 1) // 2
 
 
 @lru_cache(maxsize=32)
 def _places(d: int) -> NDArray[np.intp]:
-    """Return, for each entry of a symmetric d×d matrix, its place in the lower triangle, row by row."""
+    """Return, for each entry of a symmetric d×d matrix, its index in the lower triangle, row by row."""
     places = np.empty((d, d), dtype=np.intp)
     row, column = lower_triangle(d)
     places[row, column] = places[column, row] = np.arange(len(row))

@@ -4,10 +4,10 @@ T(y) = [1, y, ‖y‖²]. With :math:`p_m = \sigma_m^{-2}`, φ has :math:`p_m \m
 p_m` for the square; the constant is :math:`\log \omega_m + \frac12 (d \log p_m - p_m \|\mu_m\|^2) - \frac
 d2 \log 2\pi`.
 
-M-step: :math:`\sigma_m^2 = \mathrm{tr}\, A_m / (d (N_m + \tilde\nu))`, the mean of what "diag" has. The
+M-step: :math:`\sigma_m^2 = \mathrm{tr}\, A_m / (d (N_m + \tilde\nu))`, the mean of those of "diag". The
 prior is that of "diag" for equal variances, :math:`\prod_j p(\sigma^2 \mid \Psi_{jj})`, so that a sample in
-the prior counts like one in the data: :math:`\tilde\nu = \nu - d + 3` for each feature, plus 1 where there
-is a prior on the means.
+the prior counts like one in the data: :math:`\tilde\nu = \nu - d + 3` for each feature, plus 1 if there is a
+prior on the means.
 """
 
 from __future__ import annotations

@@ -7,8 +7,8 @@ the components: :math:`\sum_i w_i y_i y_i^T` is the same for every θ, and full 
 
 M-step: the sum over m of the loss in :mod:`swiftem.models.covariance.kind` with one Ψ gives :math:`\Sigma =
 (s^3 + \sum_m [\kappa m_0 m_0^T - (N_m + \kappa) \mu_m \mu_m^T] + \Psi) / (\sum_m N_m + \tilde\nu)`. The
-prior on Σ is there once, those of the M means have :math:`|\Sigma|^{-1/2}` each: :math:`\tilde\nu = \nu + d
-+ 1`, plus M where there is a prior on the means.
+prior on Σ occurs once, those of the M means have :math:`|\Sigma|^{-1/2}` each: :math:`\tilde\nu = \nu + d
++ 1`, plus M if there is a prior on the means.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Tied(Covariance):
         kappa = prior.mean_precision
         moments = from_vech(s.squares, d)
         between = ((s.weights + kappa)[:, None] * means).T @ means
-        between = 0.5 * (between + between.T)  # a product of matrices rounds as it likes
+        between = 0.5 * (between + between.T)  # matrix products round differently
         scatter = moments - 0.5 * (between + between.T)
         scatter += prior.scale + n_components * kappa * np.outer(prior.mean, prior.mean)
         scatter *= inverse

@@ -1,4 +1,4 @@
-r"""Answers yes or no: independent Bernoulli columns, with a probability for each component and column.
+r"""Binary answers: independent Bernoulli columns, with a probability for each component and column.
 
 T(y) = y, φ = log p − log(1 − p), c = Σ_j log(1 − p_j) and h(y) = 1. M-step: p is the mean.
 """
@@ -17,7 +17,7 @@ from swiftem.models.families.family import Family, Params
 __all__ = ["Bernoulli"]
 
 LEAST = 1e-300
-"""A probability of zero counts as this one, whose logarithm is finite."""
+"""A probability of zero is replaced by this one, whose logarithm is finite."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Bernoulli(Family):
         return {"probabilities": (n_components, d)}
 
     def check_rows(self, y: NDArray[Any]) -> None:
-        """Refuse all but zeros and ones."""
+        """Raise ValueError for values other than zero and one."""
         bad = (y != 0) & (y != 1)
         if bad.any():
             raise ValueError(f"must be 0 or 1, got {y[bad][0]:g}")
@@ -64,7 +64,7 @@ class Bernoulli(Family):
         return np.asarray(rng.random(yes.shape) < yes, dtype=np.float64)
 
     def check_params(self, params: Params) -> None:
-        """Refuse what is no probability."""
+        """Raise ValueError for invalid probabilities."""
         yes = params["probabilities"]
         if ((yes < 0) | (yes > 1)).any():
             raise ValueError("probabilities must be from 0 to 1.")

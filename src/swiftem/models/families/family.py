@@ -1,33 +1,47 @@
-r"""What a family of components has to say.
+r"""The interface of a family of components.
 
 The density of a component is that of an exponential family,
 
 .. math:: \log f(y; \theta_m) = \langle T(y), \phi(\theta_m) \rangle + c(\theta_m) + \log h(y),
 
 so that an E-step is a softmax of T(Y)·φᵀ + c + log ω, statistics are [r, r ⊗ T(y)], and the M-step depends on
-the means of T(y) over a component's rows. That is all the engine needs: compiled passes, every method,
-weights, files, checkpoints and the estimator follow.
+the means of T(y) over a component's rows. The engine needs nothing else: compiled passes, every method,
+weights, files, checkpoints and the estimator then work.
+
+Two more kinds of statistics have the same M-step. *Codes*: T(y) has a one for the code of each column and
+zeros elsewhere. It is never formed: φ is gathered, and r is scattered. *Channels*: a second latent variable v
+of each row makes T(y, v) = [T_0(y), g_1(v)·T_1(y), ...]; the family then computes log f(y; θ_m) and the means
+of g_c(v) given y and m itself, and posterior rows are [r, r·g_1, ...].
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from math import inf
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from swiftem._typing import Array
 
-__all__ = ["Family", "Params"]
+__all__ = ["Columns", "Family", "Params"]
 
-Params = dict[str, Array]
-"""Parameters of all components, by name."""
+Params = dict[str, Any]
+"""Parameters of all components, arrays by name; for several blocks, such a dict per block."""
+
+
+class Columns(NamedTuple):
+    """Summary of the columns by a pass, (d,) each: minimum and maximum, weighted mean and variance."""
+
+    lowest: Array
+    highest: Array
+    mean: Array
+    variance: Array
 
 
 class Family(ABC):
-    """A family of components; derive a frozen dataclass, whose fields are what a user may choose.
+    """A family of components; derive a frozen dataclass, whose fields are the users' choices.
 
     A family is complete with :meth:`shapes`, :meth:`check_rows`, :meth:`natural`, :meth:`m_step` and
     :meth:`draw`. M is the number of components, d the number of columns, p that of features.
@@ -67,21 +81,31 @@ class Family(ABC):
     """
 
     name: ClassVar[str]
-    """As users and files write it."""
+    """Name in arguments and files."""
 
     bounds: ClassVar[tuple[float, float]] = (-inf, inf)
-    """Between what the mean of every feature is. Stochastic methods may leave it by noise: the statistics are
-    then taken as at the bound."""
+    """Bounds of the mean of every feature. Stochastic methods may violate them by noise: the statistics are
+    then clipped."""
+
+    is_coded: ClassVar[bool] = False
+    """Whether the columns are codes 0, 1, ...; the field ``levels`` then has the number of levels of each
+    column, and features are the Σ levels indicators, column by column."""
+
+    channels: ClassVar[tuple[float, ...]] = ()
+    """Further channels: the values of their factors g_c in rows of the prior and of a start."""
 
     @abstractmethod
-    def shapes(self, n_components: int, d: int) -> dict[str, tuple[int, ...]]:
-        """Return the shapes of the parameters; the first axis is that of the components."""
+    def shapes(self, n_components: int, d: int) -> dict[str, Any]:
+        """Return the shapes of the parameters: the first axis is M; the second of the first parameter is d.
+
+        ``None`` is a length that depends on the data (see :meth:`learn`).
+        """
 
     @abstractmethod
     def check_rows(self, y: NDArray[Any]) -> None:
-        """Raise ValueError for rows (b, d), finite numbers, that cannot be.
+        """Raise ValueError for invalid rows (b, d) of finite numbers.
 
-        The message follows the words "data": "must be counts, got -1".
+        The message follows the word "data": "must be counts, got -1".
         """
 
     @abstractmethod
@@ -90,12 +114,12 @@ class Family(ABC):
 
     @abstractmethod
     def m_step(self, counts: Array, means: Array) -> Params | None:
-        """Return the parameters of the largest likelihood, or None where there are none.
+        """Return the maximum likelihood parameters, or None if there are none.
 
         Parameters
         ----------
         counts : ndarray, shape (M,)
-            Shares of the rows, positive; needed only where components have something in common.
+            Shares of the rows, positive; needed only if components share parameters.
         means : ndarray, shape (M, p)
             Means of T(y) over the rows of each component.
         """
@@ -105,11 +129,71 @@ class Family(ABC):
         """Return random rows, shape (count, d), of the components ``labels`` (count,)."""
 
     def features(self, y: NDArray[Any]) -> NDArray[Any]:
-        """Return T(y), shape (b, p), of rows (b, d); by default the rows themselves."""
+        """Return T(y), shape (b, p), of rows (b, d); by default the rows themselves, nothing for codes."""
+        return y[:, :0] if self.is_coded else y
+
+    @property
+    def needs_data(self) -> bool:
+        """Whether :meth:`learn` must be called before there is a model; by default not."""
+        return False
+
+    def learn(self, columns: Columns) -> Family:
+        """Return the family with fields that depend on the data.
+
+        A fit stores it as ``family_``. The columns have not been checked yet.
+        """
+        return self
+
+    def for_start(self, y: NDArray[Any]) -> NDArray[Any]:
+        """Return the rows (b, k) for k-means of a start, from rows (b, d); by default the rows themselves."""
         return y
 
+    def widths(self, d: int) -> tuple[int, ...]:
+        """Return the number of features of each channel, that of r first; by default all belong to r."""
+        return (int(self.features(np.zeros((1, d))).shape[1]),)
+
+    def e_step(self, y: NDArray[Any], params: Params) -> tuple[Array, list[Array]]:
+        """Return log f(y; θ_m) − log h(y), (b, M), and for each further channel E[g_c | y, m], (b, M)."""
+        phi, constant = self.natural(params)
+        dense = self.features(y)
+        p = dense.shape[1]
+        logits = dense @ phi[:, :p].T + constant
+        if self.n_codes:
+            logits += phi[:, p:].T[self.codes(y)].sum(axis=1)
+        return logits, []
+
+    @property
+    def n_codes(self) -> int:
+        """Σ levels: the number of features that are indicators."""
+        return sum(self._levels()) if self.is_coded else 0
+
+    def codes(self, y: NDArray[Any], first: int = 0) -> NDArray[np.int32]:
+        """Return which indicators are one, shape (b, k), of rows (b, d) whose first has index ``first``.
+
+        Compiled code trusts them: codes beyond the levels raise ValueError.
+        """
+        if not self.is_coded:
+            return np.empty((len(y), 0), dtype=np.int32)
+        levels = np.array(self._levels())
+        with np.errstate(invalid="ignore"):  # numbers too large for an integer
+            found = y.astype(np.int32, order="F")  # kernels read the codes of a column contiguously
+        if len(found) and ((found.max(axis=0) >= levels).any() or found.min() < 0):
+            self.checked(y, first)
+            raise ValueError(f"data must be codes below {levels.max()} (family {self.name!r}).")
+        found += np.concatenate([[0], np.cumsum(levels)[:-1]]).astype(np.int32)
+        return found
+
+    def _levels(self) -> tuple[int, ...]:
+        found: tuple[int, ...] | None = getattr(self, "levels", None)
+        if found is None:
+            raise ValueError(
+                f"levels must be given if there are no data to count them in: {type(self).__name__}("
+                "levels=(3, 2, ...)), one number per column."
+            )
+        return found
+
     def checked(self, y: NDArray[Any], first: int) -> NDArray[Any]:
-        """Return the features of rows whose first has number ``first``, or name a row that cannot be."""
+        """Return the features of rows whose first has index ``first``; errors name the row."""
         try:
             self.check_rows(y)
         except ValueError as error:
@@ -128,9 +212,9 @@ class Family(ABC):
         return None
 
     def check_params(self, params: Params) -> None:
-        """Raise ValueError for parameters of the right shapes, finite, that cannot be."""
+        """Raise ValueError for invalid parameters, which are finite and of the right shapes."""
         return None
 
     def n_free(self, n_components: int, d: int) -> int:
-        """Return how many numbers are free, weights apart; by default all parameters."""
+        """Return the number of free parameters, without weights; by default all parameters."""
         return sum(int(np.prod(shape)) for shape in self.shapes(n_components, d).values())

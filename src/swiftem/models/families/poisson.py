@@ -18,9 +18,9 @@ from swiftem.models.families.family import Family, Params
 __all__ = ["Poisson"]
 
 LEAST = 1e-300
-"""A rate of zero counts as this one, whose logarithm is finite."""
+"""A rate of zero is replaced by this one, whose logarithm is finite."""
 TABLE = 1 << 16
-"""Counts below are looked up."""
+"""Logarithms of factorials of smaller counts are looked up in a table."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Poisson(Family):
         return {"rates": (n_components, d)}
 
     def check_rows(self, y: NDArray[Any]) -> None:
-        """Refuse what is no count."""
+        """Raise ValueError for values that are not counts."""
         bad = (y < 0) | (y != np.floor(y))
         if bad.any():
             raise ValueError(f"must be counts (0, 1, 2, ...), got {y[bad][0]:g}")
@@ -74,6 +74,6 @@ class Poisson(Family):
         return -np.asarray(table[y.astype(np.intp)].sum(axis=1))
 
     def check_params(self, params: Params) -> None:
-        """Refuse negative rates."""
+        """Raise ValueError for negative rates."""
         if (params["rates"] < 0).any():
             raise ValueError("rates must not be negative.")

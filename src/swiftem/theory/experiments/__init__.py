@@ -1,1 +1,1 @@
-"""The paper's experiments: one module a figure."""
+"""The paper's experiments: one module per figure."""

@@ -1,4 +1,4 @@
-"""What every experiment returns, how Ctrl-C ends it, and how it tells how far it is."""
+"""The result of an experiment, its interruption by Ctrl-C, and its progress."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from swiftem.result import Result
 __all__ = ["Experiment", "Progress", "Tally", "collect", "complete", "no_progress"]
 
 Progress = Callable[[str, float], None]
-"""Told what is being done, in a few words, and the share of the experiment that is done, from 0 to 1."""
+"""Called with the current task, in a few words, and the completed share of the experiment, from 0 to 1."""
 
 
 def no_progress(doing: str, share: float) -> None:
-    """Tell nobody."""
+    """Ignore the progress."""
 
 
 @dataclass(frozen=True)
@@ -28,11 +28,11 @@ class Experiment:
     name : str
         As on the command line, such as ``"gmm-precision"``.
     settings : dict of str to str
-        What was set, in words, for the report.
+        The settings, in words, for the report.
     rows : tuple of NamedTuple
-        One type of row an experiment: the lines of its CSV.
+        One type of row per experiment: the lines of its CSV.
     interrupted : bool
-        Whether Ctrl-C cut it short: ``rows`` then holds what was complete.
+        Whether Ctrl-C ended it early: ``rows`` then has the complete parts.
 
     Examples
     --------
@@ -49,7 +49,7 @@ class Experiment:
 
 
 def collect(name: str, settings: dict[str, str], parts: Iterable[list[Any]]) -> Experiment:
-    """Return the experiment with the rows of all parts; after Ctrl-C, of those that were complete."""
+    """Return the experiment with the rows of all parts; after Ctrl-C, of the complete ones."""
     rows: list[Any] = []
     try:
         for part in parts:
@@ -60,21 +60,21 @@ def collect(name: str, settings: dict[str, str], parts: Iterable[list[Any]]) -> 
 
 
 def complete(result: Result) -> Result:
-    """Return the result of a run, or raise KeyboardInterrupt where Ctrl-C cut it short."""
+    """Return the result of a run, or raise KeyboardInterrupt if Ctrl-C ended it early."""
     if result.status == "interrupted":
         raise KeyboardInterrupt
     return result
 
 
 class Tally:
-    """Adds the shares of jobs of unequal cost up to the share of the whole.
+    """Combines the progress of jobs of unequal cost into that of the whole.
 
     Parameters
     ----------
     total : float
         The cost of all jobs together, in any unit.
     progress : Progress
-        Who is told.
+        Called with the progress.
 
     Examples
     --------
@@ -92,10 +92,10 @@ class Tally:
 
     @contextmanager
     def job(self, doing: str, cost: float) -> Iterator[Callable[[float], None]]:
-        """Give a function that is told the share of this job that is done."""
+        """Yield a function that takes the completed share of this job."""
 
         def at(share: float) -> None:
-            # Estimates waver; a bar that goes back would be worse.
+            # Estimates fluctuate; a bar that moves backwards would be worse.
             self._told = max(self._told, min(1.0, (self._done + cost * share) / self._total))
             self._progress(doing, self._told)
 

@@ -1,4 +1,4 @@
-"""What the paper's two Gaussian experiments share: the data, the start, and where batch EM ends."""
+"""Common parts of the paper's two Gaussian experiments: the data, the start, and the limit of batch EM."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ __all__ = ["Limit", "batch_em_limit", "gmm_data", "squared_error"]
 MEANS = (0.5, -0.5)
 START_MEANS = ((1.0,), (-1.0,))
 DOUBLE_PRECISION = 1e-15
-"""Batch EM has converged to double precision when its means, which are about 0.5, change by no more."""
+"""Batch EM has converged to double precision if its means, which are about 0.5, change by no more."""
 MOST_PASSES = 50_000
 
 
 class Limit(NamedTuple):
-    r"""Where batch EM ends: :math:`\theta^\star`, the iterations it took, and whether it came to rest."""
+    r"""Limit of batch EM: :math:`\theta^\star`, its number of iterations, and whether it converged."""
 
     theta: GaussianMixtureTheta
     n_iter: int
@@ -40,7 +40,7 @@ def gmm_data(n: int, rng: np.random.Generator, first_weight: float = 0.5) -> Arr
     n : int
         Number of samples.
     rng : numpy.random.Generator
-        Where the randomness comes from.
+        Source of randomness.
     first_weight : float
         Weight of the component with mean 0.5.
 
@@ -72,7 +72,7 @@ def batch_em_limit(
     smallest_change: float = DOUBLE_PRECISION,
     at: Callable[[float], None] = lambda share: None,
 ) -> Limit:
-    r"""Return :math:`\theta^\star`: where batch EM from ``theta0`` comes to rest.
+    r"""Return :math:`\theta^\star`, the limit of batch EM from ``theta0``.
 
     Parameters
     ----------
@@ -83,14 +83,14 @@ def batch_em_limit(
     theta0 : GaussianMixtureTheta
         The start.
     smallest_change : float
-        A change of the means that counts as rest; the default is double precision.
+        Change of the means that counts as convergence; the default is double precision.
     at : callable, optional
-        Told the share done, an estimate.
+        Called with the completed share, an estimate.
 
     Raises
     ------
     KeyboardInterrupt
-        Ctrl-C: half a reference is none.
+        After Ctrl-C: an incomplete reference is useless.
 
     Examples
     --------
@@ -110,7 +110,7 @@ def batch_em_limit(
         change = float(np.abs(iterate.theta.means - last).max())
         last = iterate.theta.means
         if change > smallest_change and iterate.k:
-            # EM converges linearly, so the logarithm of the change is an honest measure of time.
+            # EM converges linearly, so the logarithm of the change measures the progress.
             at(min(1.0, max(0.0, log10(change) / log10(smallest_change))))
         return iterate.k > 0 and change <= smallest_change
 

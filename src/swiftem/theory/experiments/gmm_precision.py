@@ -1,4 +1,4 @@
-"""The left panel of the paper's Gaussian figure: how close five methods come, epoch by epoch."""
+"""The left panel of the paper's Gaussian figure: precision of five methods, epoch by epoch."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ __all__ = ["PrecisionRow", "gmm_precision", "precision_methods"]
 MODEL = GaussianMixtureModel(n_components=2)
 STEP = 0.003
 COST = {"em": 0.1, "sem": 1.0, "iem": 1.2, "sem-vr": 1.6, "fiem": 2.0, "fiem-shuffled": 2.0}
-"""Time of an epoch, in units of sem's: only for the estimate of the time left."""
+"""Time of an epoch, in units of sem's: only for the estimate of the remaining time."""
 REFERENCE_COST = 5.0
-"""Time of batch EM to its rest, in units of a hundred epochs of sem."""
+"""Time until batch EM converges, in units of a hundred epochs of sem."""
 
 
 class PrecisionRow(NamedTuple):
@@ -32,9 +32,9 @@ class PrecisionRow(NamedTuple):
     Attributes
     ----------
     method : str
-        As users write it; ``"fiem-shuffled"`` is fiem with j in shuffled passes.
+        The name that users write; ``"fiem-shuffled"`` is fiem with j in shuffled passes.
     run, epoch : int
-        Which sample and draws, and the epochs done: n iterations each, one for ``"em"``.
+        Index of the sample and its draws, and the epochs done: n iterations each, one for ``"em"``.
     passes, seconds : float
         E-step evaluations divided by n, the first pass included; time of the run.
     squared_error : float
@@ -70,8 +70,8 @@ def gmm_precision(
 ) -> Experiment:
     r"""Run the methods of the paper and measure :math:`|\mu - \mu^\star|^2` after each epoch.
 
-    Each run has a sample and draws of its own; all methods of a run share the sample and start from means
-    (1, −1) and equal weights. :math:`\mu^\star` is where batch EM comes to rest in double precision.
+    Each run has its own sample and draws; all methods of a run share the sample and start from means
+    (1, −1) and equal weights. :math:`\mu^\star` is the limit of batch EM in double precision.
 
     Parameters
     ----------
@@ -84,12 +84,12 @@ def gmm_precision(
     seed : int
         For samples and draws.
     progress : callable, optional
-        Called with what is being done and the share of the whole that is done.
+        Called with the current task and the completed share of the whole.
 
     Returns
     -------
     Experiment
-        With rows :class:`PrecisionRow`, run after run, method after method. Ctrl-C keeps the complete curves.
+        With rows :class:`PrecisionRow`, by run and method. Ctrl-C keeps the complete curves.
 
     Examples
     --------
@@ -108,9 +108,9 @@ def gmm_precision(
     settings = {
         "samples": f"n = {n:,} of two Gaussians, unit variances, means ±0.5, equal weights",
         "start": "means (1, −1), equal weights; weights are estimated, δ = ε = 0.001",
-        "μ*": "where batch EM comes to rest in double precision, for each sample",
-        "steps": f"sEM 3/(k + 10); sEM-VR and fiEM γ = {STEP}; one sample an iteration",
-        "runs": f"{runs}, each with a sample and draws of its own; seed {seed}",
+        "μ*": "the limit of batch EM in double precision, for each sample",
+        "steps": f"sEM 3/(k + 10); sEM-VR and fiEM γ = {STEP}; one sample per iteration",
+        "runs": f"{runs}, each with its own sample and draws; seed {seed}",
     }
 
     def rows() -> Iterator[list[PrecisionRow]]:
@@ -121,14 +121,14 @@ def gmm_precision(
         for number in range(runs):
             randomness = np.random.SeedSequence([seed, number])
             y = gmm_data(n, np.random.default_rng(randomness))
-            with tally.job("EM until it rests", REFERENCE_COST) as at:
+            with tally.job("EM until convergence", REFERENCE_COST) as at:
                 limit = batch_em_limit(MODEL, y, start, at=at)
             passes.append(limit.n_iter)
-            settings["passes of EM to its rest"] = " to ".join(
+            settings["passes of EM to convergence"] = " to ".join(
                 f"{count:,}" for count in sorted({min(passes), max(passes)})
             )
             if not limit.converged:
-                settings["caution"] = f"EM still moved after {limit.n_iter:,} passes: errors are not exact"
+                settings["caution"] = f"EM had not converged in {limit.n_iter:,} passes: errors are not exact"
             for name, method in methods.items():
                 with tally.job(name, COST[name]) as at:
                     points = trace(

@@ -28,15 +28,15 @@ AUTHORS_LOG = {
     1_000: {"em": 7_000, "iem-cyclic": 2_779, "fiem": 642, "sem-vr": 705},
     51_000: {"em": 459_000, "iem-cyclic": 173_500, "fiem": 11_330, "sem-vr": 10_803},
 }
-"""Iterations that the authors' code logged, by sample size and method; one of em counts as n."""
+"""Iterations logged by the authors' code, by sample size and method; one of em counts as n."""
 LIMIT_CHANGE = 1e-9
-"""Batch EM's last change: its means are then exact to some 1e-6, nothing beside the 0.03 looked for."""
+"""Batch EM's last change: its means are then exact to about 1e-6, far below the 0.03 of interest."""
 LEAST_EPOCHS = 10
-"""A run goes on so long at least, so that memories have been renewed, before it is said to stay below."""
+"""Minimum number of epochs before a run counts as staying below, so that memories have been renewed."""
 
 
 class Setting(NamedTuple):
-    """One way to set the experiment up.
+    """One setting of the experiment.
 
     Attributes
     ----------
@@ -47,11 +47,11 @@ class Setting(NamedTuple):
     step : float
         c in γ = c·n^(−2/3).
     most_epochs : int
-        When a run is given up.
+        Epochs after which a run is given up.
     looks : int
-        How often an epoch the error is looked at.
+        How many times per epoch the error is evaluated.
     methods : tuple of str
-        What is compared.
+        The methods to compare.
     """
 
     title: str
@@ -71,18 +71,18 @@ SETTINGS = {
 
 
 class ReachRow(NamedTuple):
-    r"""When one run of one method reached the precision.
+    r"""The iterations that one run of one method took to the precision.
 
     Attributes
     ----------
     setting, method : str
-        A key of :data:`SETTINGS`; as users write it, ``"iem-cyclic"`` for iem in the samples' order.
+        A key of :data:`SETTINGS`; the method's name, ``"iem-cyclic"`` for iem in the samples' order.
     n, run : int
-        Size of the sample, and which sample and draws.
+        Size of the sample, and index of the sample and its draws.
     first, stays : float
-        Iterations until :math:`|\mu - \mu^\star|^2` was first below the precision, and until it was so for
-        good: not above it again while the run went on for as many iterations once more, at least ten epochs.
-        An iteration of ``"em"`` counts as n. NaN where the run was given up before.
+        Iterations until :math:`|\mu - \mu^\star|^2` was first below the precision, and until it stayed below:
+        not above it again while the run continued for as many iterations again, at least ten epochs. An
+        iteration of ``"em"`` counts as n. NaN if the run was given up before.
     passes, seconds : float
         E-step evaluations over n, the first pass included, and time, both until it stayed below.
     """
@@ -128,13 +128,13 @@ def gmm_scaling(
     ----------
     sizes : sequence of int
         Sample sizes of the settings ``"known"`` and ``"free"``; ``"authors"`` has those of the authors' log
-        that are not larger than the largest of them.
+        that are at most the largest of them.
     runs : int
         Independent repetitions of each.
     settings : sequence of {"known", "free", "authors"}
         Which of :data:`SETTINGS`.
     precision : float
-        What is to be reached.
+        The precision to reach.
     seed, progress
         As in :func:`swiftem.theory.experiments.gmm_precision.gmm_precision`.
 
@@ -168,14 +168,14 @@ def gmm_scaling(
     said = {
         "samples": "two Gaussians, unit variances, means ±0.5, weights 0.2 and 0.8",
         "start": "means (1, −1) and weights (0.2, 0.8), which are kept (known) or estimated (free)",
-        "reached": f"|μ − μ*|² is not above {precision:g} again, while the run goes on for as many "
-        f"iterations once more, at least {LEAST_EPOCHS} epochs; looked at 500 times an epoch "
+        "reached": f"|μ − μ*|² is not above {precision:g} again, while the run continues for as many "
+        f"iterations again, at least {LEAST_EPOCHS} epochs; evaluated 500 times per epoch "
         "(20 with free weights)",
         "iterations": "one sample each; an iteration of EM, a full pass, counts as n",
-        "steps": "sEM-VR and fiEM γ = c·n^(−2/3), c = 0.3; c = 1 beside the authors' log",
-        "choice of c": "0.3, 0.5, 0.7, 1 and 1.39 (the paper's 0.003 at n = 10⁴) were tried beforehand; the "
-        "larger c, the more noise decides when a run stays below: slopes from 0.48 to 0.89",
-        "runs": f"{runs}, each with a sample and draws of its own; the average is shown; seed {seed}",
+        "steps": "sEM-VR and fiEM γ = c·n^(−2/3), c = 0.3; c = 1 for the comparison with the authors' log",
+        "choice of c": "0.3, 0.5, 0.7, 1 and 1.39 (the paper's 0.003 at n = 10⁴) were tried beforehand; for "
+        "larger c noise decides when a run stays below: slopes from 0.48 to 0.89",
+        "runs": f"{runs}, each with its own sample and draws; the average is shown; seed {seed}",
     }
 
     def rows() -> Iterator[list[ReachRow]]:
@@ -196,14 +196,14 @@ def gmm_scaling(
                 moving += not limit.converged
                 if moving:
                     said["caution"] = (
-                        f"EM still moved when it was stopped, in {moving} samples: μ* is not exact there"
+                        f"EM had not converged when it was stopped, in {moving} samples: μ* is inexact there"
                     )
 
     return collect("gmm-scaling", said, rows())
 
 
 def _cost(setting: Setting, n: int) -> float:
-    """Return about how long a setting takes, in any unit: only for the estimate of the time left."""
+    """Return the approximate cost of a setting, in any unit: only for the estimate of the remaining time."""
     return (20_000 + n) * (1 if setting.known_weights else 10)
 
 
@@ -212,7 +212,7 @@ def _model(setting: Setting) -> GaussianMixtureModel:
 
 
 def _method(name: str, c: float, n: int) -> tuple[Method, Index | None]:
-    """Return a method and, where it does not draw at random, the order of the samples."""
+    """Return a method and, if it does not draw at random, the order of the samples."""
     if name == "iem-cyclic":
         return IncrementalEM(), np.arange(n)
     methods: dict[str, Method] = {
@@ -227,7 +227,7 @@ def _method(name: str, c: float, n: int) -> tuple[Method, Index | None]:
 def _reach_all(
     name: str, n: int, number: int, precision: float, seed: int, at: Callable[[float], None]
 ) -> tuple[list[ReachRow], Limit]:
-    """Return the rows of all methods on one sample, and where batch EM ends on it."""
+    """Return the rows of all methods on one sample, and the limit of batch EM on it."""
     setting = SETTINGS[name]
     model = _model(setting)
     randomness = np.random.SeedSequence([seed, n, number])
@@ -277,7 +277,7 @@ def _reach(
     )  # fmt: skip
     if complete(result).status != "stopped":  # given up before it was known to stay below
         return first, nan, nan, nan
-    # Looking so often takes longer than the run itself: its time is that of the same run, not looked at.
+    # The evaluations take longer than the run itself: its time is that of the same run without them.
     n_iter = int(stays) * epoch // n
     began = perf_counter()
     draws = None if draws is None else draws[:n_iter]

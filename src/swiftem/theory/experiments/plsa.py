@@ -23,7 +23,7 @@ __all__ = ["STEPS", "LikelihoodRow", "docstring_corpora", "plsa", "read_corpora"
 N_WORDS, SMALL = 300, 1_000
 MODEL = PLSAModel(n_topics=10)
 COST = {"em": 0.3, "sem": 1.0, "iem": 1.0, "sem-vr": 1.5, "fiem": 1.7}
-"""Time of an epoch, in units of sem's: only for the estimate of the time left."""
+"""Time of an epoch, in units of sem's: only for the estimate of the remaining time."""
 
 STEPS: dict[str, dict[str, Method]] = {
     "": {"em": EM(), "iem": IncrementalEM()},
@@ -38,7 +38,7 @@ STEPS: dict[str, dict[str, Method]] = {
         "fiem": FastIncrementalEM(step_size=sample_size(10, exponent=1)),
     },
 }
-"""The methods by whose steps they take; em and iem have none."""
+"""The methods by the origin of their steps; em and iem have none."""
 
 
 class LikelihoodRow(NamedTuple):
@@ -49,11 +49,11 @@ class LikelihoodRow(NamedTuple):
     corpus, steps, method : str
         Name of the corpus; ``"paper"``, ``"recommended"`` or empty for methods without a step; the method.
     run, epoch : int
-        Which start and draws, and the epochs done: n iterations (tokens) each, one for ``"em"``.
+        Index of the start and draws, and the epochs done: n iterations (tokens) each, one for ``"em"``.
     passes, seconds : float
         E-step evaluations divided by n, the first pass included; time of the run.
     mean_log_likelihood : float
-        Of a token.
+        Per token.
     """
 
     corpus: str
@@ -67,7 +67,7 @@ class LikelihoodRow(NamedTuple):
 
 
 def docstring_corpora() -> dict[str, Corpus]:
-    """Return the small and the large corpus that every installation has.
+    """Return the small and the large corpus available in every installation.
 
     >>> {name: len(corpus) for name, corpus in docstring_corpora().items()}["small"]
     1000
@@ -77,30 +77,30 @@ def docstring_corpora() -> dict[str, Corpus]:
 
 
 def read_corpora(paths: Sequence[Path]) -> dict[str, Sequence[str]]:
-    """Return the documents of text files, one a line, by the files' names without their endings.
+    """Return the documents of text files, one per line, by the files' names without extensions.
 
-    Of files of the same name the second and further ones are called by their whole paths.
+    If files have the same name, the second and later ones are named by their full paths.
 
     Raises
     ------
     OSError, ValueError
-        When a file cannot be read or has too few words; the sentence names it.
+        If a file cannot be read or has too few words; the message names it.
     """
     corpora: dict[str, Sequence[str]] = {}
     for path in paths:
         documents = read_documents(path)
-        count_tokens(str(path), documents)  # now: the experiment may come only after minutes of others
+        count_tokens(str(path), documents)  # now: the experiment may start only after minutes of others
         corpora[path.stem if path.stem not in corpora else str(path)] = documents
     return corpora
 
 
 def count_tokens(name: str, corpus: Corpus | Sequence[str]) -> CountSource:
-    """Return the tokens that are the 300 most frequent content words.
+    """Return the tokens of the 300 most frequent content words.
 
     Raises
     ------
     ValueError
-        When there are too few; the sentence begins with ``name``.
+        If there are too few; the message begins with ``name``.
     """
     try:
         documents = corpus.documents if isinstance(corpus, Corpus) else corpus
@@ -119,7 +119,7 @@ def plsa(
     seed: int = 0,
     progress: Progress = no_progress,
 ) -> Experiment:
-    """Run five methods from the same start and measure the mean log-likelihood of a token after each epoch.
+    """Run five methods from the same start and measure the mean log-likelihood per token after each epoch.
 
     The evidence lower bound of the paper's figure is the log-likelihood here: the E-step is exact.
 
@@ -130,16 +130,16 @@ def plsa(
     epochs : int
         Epochs of each method, n iterations each.
     runs : int
-        Repetitions, each with a start and draws of its own.
+        Repetitions, each with its own start and draws.
     seed : int
         For starts and draws.
     progress : callable, optional
-        Called with what is being done and the share of the whole that is done.
+        Called with the current task and the completed share of the whole.
 
     Returns
     -------
     Experiment
-        With rows :class:`LikelihoodRow`, corpus after corpus, run after run. Ctrl-C keeps complete curves.
+        With rows :class:`LikelihoodRow`, by corpus and run. Ctrl-C keeps complete curves.
 
     Examples
     --------
@@ -161,7 +161,7 @@ def plsa(
         "start": "random topics, uniform documents; the same for all methods of a run",
         "paper's steps": "sEM 1/(k + 10); sEM-VR and fiEM γ = n^(−2/3)",
         "recommended steps": "sEM k^(−0.8); sEM-VR and fiEM γ = 10/n",
-        "runs": f"{runs}, each with a start and draws of its own; one token an iteration; seed {seed}",
+        "runs": f"{runs}, each with its own start and draws; one token per iteration; seed {seed}",
     }
     methods = [(steps, name, method) for steps, group in STEPS.items() for name, method in group.items()]
     tally = Tally(runs * sum(source.n * COST[name] for source in sources.values() for _, name, _ in methods),
@@ -188,7 +188,7 @@ def plsa(
 
 
 def _about(corpus: Corpus | Sequence[str], source: CountSource) -> str:
-    """Return what a corpus is, in words."""
+    """Return the description of a corpus, in words."""
     packages = corpus.packages if isinstance(corpus, Corpus) else {}
     names = ", ".join(f"{name} {package.version}" for name, package in packages.items())
     return (
@@ -199,7 +199,7 @@ def _about(corpus: Corpus | Sequence[str], source: CountSource) -> str:
 
 
 def mean_log_likelihood(source: Any, theta: PLSATheta) -> float:
-    """Return the mean log-likelihood of a token under the topics and documents as they are reported."""
+    """Return the mean log-likelihood per token for the reported topics and documents."""
     n_topics = theta.topic_word.shape[0]
     proper = theta._replace(topic_scale=np.ones(n_topics))
     return -objective(PLSAModel(n_topics, alpha=0.0, beta=0.0), source, proper)

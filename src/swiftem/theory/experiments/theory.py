@@ -1,4 +1,4 @@
-"""The paper's theorems in numbers: what they bound, measured, beside their bounds, as the sample grows."""
+"""The paper's theorems in numbers: measured gradients and their bounds, as the sample grows."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ __all__ = ["SIZES", "USUAL", "mixture_data", "theory_in_numbers"]
 
 SIZES = (100, 316, 1_000, 3_162, 10_000)
 FIGURE, USUAL = 1.0, 1e-3
-"""δ and ε of the figure, and those that people use."""
+"""δ and ε of the figure, and the usual ones."""
 MEANS, WEIGHTS = (2.0, -2.0), (0.3, 0.7)
 START_WEIGHTS, START_MEANS = (0.5, 0.5), ((1.0,), (-1.0,))
 MOST_ESTIMATED = 1_000
-"""Of the largest sample up to this size constants are estimated, too: each point looked at costs passes."""
+"""Constants are also estimated for the largest sample up to this size: each point costs passes."""
 
 
 def mixture_data(n: int, rng: np.random.Generator) -> Array:
     """Return ``n`` samples of two Gaussians of unit variance, means ±2 and weights 0.3 and 0.7.
 
-    They are farther apart than those of the paper's figure: of them a penalty of strength 1 makes one.
+    They are farther apart than those of the paper's figure, which a penalty of strength 1 would merge.
 
     >>> import numpy as np
     >>> mixture_data(3, np.random.default_rng(0)).shape
@@ -51,14 +51,14 @@ def mixture_data(n: int, rng: np.random.Generator) -> Array:
 def theory_in_numbers(
     *, sizes: Sequence[int] = SIZES, runs: int = 5, seed: int = 0, progress: Progress = no_progress
 ) -> Experiment:
-    r"""Measure what the theorems bound, for runs with their γ and m, and fiem's local rate.
+    r"""Measure the gradients of the theorems for runs with their γ and m, and fiem's local rate.
 
     Parameters
     ----------
     sizes : sequence of int
         Sample sizes.
     runs : int
-        Runs on each sample, with draws of their own.
+        Runs on each sample, with their own draws.
     seed, progress
         As in :func:`swiftem.theory.experiments.gmm_precision.gmm_precision`.
 
@@ -83,19 +83,19 @@ def theory_in_numbers(
     check_int("seed", seed, minimum=0)
     said = {
         "samples": "two Gaussians, unit variances, means ±2, weights 0.3 and 0.7; one sample for each n",
-        "penalty": "δ = ε = 1, so that ρ = 1/2; 10⁻³, the default, where only the step is shown",
+        "penalty": "δ = ε = 1, so that ρ = 1/2; 10⁻³, the default, for the table of steps only",
         "start": "ŝ^(0) = s̄ at means (1, −1) and equal weights, θ^(0) = θ̄(ŝ^(0))",
         "steps": "those of Theorem 2 from proven bounds of the constants; iEM's is 1",
         "iterations": f"K_max = {ITERATIONS:,}·n^(2/3) for sEM-VR (a multiple of m) and fiEM, "
         f"{EPOCHS}·n for iEM",
-        "measured": f"at {K_DRAWS} draws of K in each run, one in each {K_DRAWS}th of 0 to K_max − 1, of iEM "
-        "of 1 to K_max",
-        "checked": f"that a run stays in S_ρ: at {CHECKS} places and each K, with room for the largest step "
-        "times the iterations between; of iEM, that θ + ∇L̄(θ)/L_e, where the proof goes, cannot leave the "
-        "set of L_e",
+        "measured": f"at {K_DRAWS} draws of K in each run, one in each {K_DRAWS}th of 0 to K_max − 1, for "
+        "iEM of 1 to K_max",
+        "checked": f"that a run stays in S_ρ: at {CHECKS} places and each K, with a margin for the largest "
+        "step times the iterations in between; for iEM, that θ + ∇L̄(θ)/L_e, which the proof uses, cannot "
+        "leave the set of L_e",
         "local rate": "fiEM from near the limit of EM: least squares of log ‖ŝ − s*‖² on k; steps "
         + ", ".join(LOCAL_STEPS.values()),
-        "runs": f"{runs} on each sample, each with draws of its own; the mean is shown; seed {seed}",
+        "runs": f"{runs} on each sample, each with its own draws; the mean is shown; seed {seed}",
     }
     estimated = max((n for n in sizes if n <= MOST_ESTIMATED), default=0)
     tally = Tally(float(sum(_cost(n) * runs for n in sizes)), progress)
@@ -104,7 +104,7 @@ def theory_in_numbers(
 
 
 def _cost(n: int) -> float:
-    """Return about how long a run of all takes, in any unit: only for the estimate of the time left."""
+    """Return the approximate cost of all runs, in any unit: only for the estimate of the remaining time."""
     return float(n ** (2 / 3) + 0.01 * n + 20.0)
 
 
@@ -113,7 +113,7 @@ def _model(strength: float) -> GaussianMixtureModel:
 
 
 def _one_size(n: int, runs: int, seed: int, tally: Tally, estimate: bool) -> list[TheoryRow]:
-    """Return the rows of one sample: all of them, as half of them would be misread."""
+    """Return all rows of one sample; an incomplete set would be misleading."""
     y = mixture_data(n, np.random.default_rng([seed, n]))
     model = _model(FIGURE)
     start = run(model, y, EM(), theta0=model.theta(weights=START_WEIGHTS, means=START_MEANS), n_iter=0).s

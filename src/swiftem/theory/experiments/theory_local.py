@@ -1,4 +1,4 @@
-"""How fast fiem converges near its limit: the rate of the paper's Proposition, fitted."""
+"""The local convergence rate of fiem near its limit, the paper's Proposition, fitted."""
 
 from __future__ import annotations
 
@@ -25,34 +25,34 @@ LOCAL_STEPS = {
     "fiem 1/n": "1/n",
     "fiem default": "n^(−2/3), the default",
 }
-"""Names of the step sizes, and in words."""
+"""Names of the step sizes, and their descriptions."""
 NEAR = 0.05
-"""Runs start so far on the way from the limit to the start of the other runs."""
+"""Start of the runs, as a share of the distance from the limit to the start of the other runs."""
 FOLDS = 12.0
-"""A run is as long as the mean square error should take to fall by e to this."""
+"""A run is long enough for the mean square error to fall by this power of e."""
 MOST_EPOCHS, LEAST_EPOCHS = 1_000, 15
 LOOKS = 60
 FLOOR = 1e-24
-"""Below this the mean square error is rounding."""
+"""A smaller mean square error is rounding."""
 REST = 500
-"""Passes in which EM comes to rest to rounding, for the strong penalty of this experiment."""
+"""Passes until EM converges up to rounding, for the strong penalty of this experiment."""
 STEP = 1e-5
-"""Of the finite differences."""
+"""Step of the finite differences."""
 DIRECTIONS = 8
-"""In which the Lipschitz constant of J_F is looked for."""
+"""Radius in which the Lipschitz constant of J_F is estimated."""
 
 
 class Limit(NamedTuple):
-    r"""Where EM rests, and what the proposition asks there; all but ``s`` are estimates.
+    r"""The limit of EM, and the proposition's constants there; all except ``s`` are estimates.
 
     Attributes
     ----------
     s : ndarray, shape (4,)
-        s*, as a run has it.
+        s*, in the form of a run.
     lam, L_s : float
         λ and L_s of :func:`local_constants`. λ > 0 is B1, as :math:`\nabla^2 V = \mathrm B (I - J_F)` at s*.
     near : float
-        Radius of B2, λ over the Lipschitz constant of J_F, which stands where the paper has L_s.
+        Radius of B2, λ over the Lipschitz constant of J_F, which replaces the paper's L_s.
     """
 
     s: Array
@@ -62,10 +62,10 @@ class Limit(NamedTuple):
 
 
 def fit_rate(k: Array, error: Array) -> float:
-    """Return δ of the (1 − δ)^k that fits squared errors (·,) at iterations k (·,) by least squares of logs.
+    """Return δ of the (1 − δ)^k fitted to squared errors (·,) at iterations k (·,) by least squares of logs.
 
-    The first eighth, in which memories are as fresh as the start, and all from where rounding begins is left
-    out.
+    The first eighth, in which memories are as new as the start, and everything from where rounding dominates
+    are left out.
 
     >>> import numpy as np
     >>> k = np.arange(0, 1000, 10)
@@ -81,7 +81,7 @@ def fit_rate(k: Array, error: Array) -> float:
 
 
 def _derivative(function: Callable[[Array], Array], s: Array) -> Array:
-    """Return the derivative by each coordinate, shape (q, ...), by central differences."""
+    """Return the derivative in each coordinate, shape (q, ...), by central differences."""
     steps = STEP * np.eye(len(s))
     return np.array([(function(s + step) - function(s - step)) / (2 * STEP) for step in steps])
 
@@ -90,8 +90,8 @@ def local_constants(family: Family, source: Source, s: Array, around: float) -> 
     r"""Return λ, L_s and the Lipschitz constant of J_F at s*, all by finite differences: estimates.
 
     F(s) is :math:`\bar s(\bar\theta(s))` and f_i a sample's part of it. λ is one minus the largest eigenvalue
-    of J_F, and L_s the largest norm of any J_(f_i); the last is the largest quotient on the way to points
-    that are ``around`` away, along S_0.
+    of J_F, and L_s the largest norm of any J_(f_i); the last is the largest quotient for points at distance
+    ``around``, along S_0.
     """
     batch = source.take(np.arange(source.n))
 
@@ -110,7 +110,7 @@ def local_constants(family: Family, source: Source, s: Array, around: float) -> 
 
 
 def em_limit(model: GaussianMixtureModel, y: Array, start: Array) -> Limit:
-    """Return where EM rests, and the constants there."""
+    """Return the limit of EM, and the constants there."""
     result = complete(run(model, y, EM(), s0=start, n_iter=REST))
     family, source = family_of(model, y)
     s = family.coordinates(result.s)
@@ -125,8 +125,8 @@ def local_rates(
     r"""Return one run of fiem for each of :data:`LOCAL_STEPS`, of part ``"local"``.
 
     The proposition has :math:`\gamma = \frac a2 (b + c(1+n))^{-1}`, a = λ/2, b = c = 2L_s², and then
-    :math:`\delta = \gamma a - \gamma^2 (b + c(1+n)) = \gamma a / 2`. A run is inside where λ > 0 and every
-    iterate that was looked at is as near to s* as B2 asks.
+    :math:`\delta = \gamma a - \gamma^2 (b + c(1+n)) = \gamma a / 2`. A run is inside if λ > 0 and every
+    iterate that was checked is as near to s* as B2 requires.
     """
     n = len(y)
     rest, lam, L_s, near = limit
@@ -137,7 +137,7 @@ def local_rates(
     }
     rows = []
     for place, (name, gamma) in enumerate(gammas.items()):
-        # The mean moves by γλ an iteration, its square by twice that; memories are renewed in n iterations.
+        # The mean moves by γλ per iteration, its square by twice that; memories are renewed in n iterations.
         n_iter = int(np.clip(FOLDS / (2.0 * gamma * lam), LEAST_EPOCHS * n, MOST_EPOCHS * n))
 
         def look(iterate: Iterate) -> tuple[int, float]:
@@ -151,7 +151,7 @@ def local_rates(
         k, error = np.array(complete(result).path).T
         proposed = gamma * lam / 4.0 if name == "fiem proposition" else nan
         kind = "estimate" if name == "fiem proposition" else ""
-        # Both components count in the error of a run, one in the paper's coordinates: it is twice as large.
+        # A run's error has both components, the paper's coordinates have one: it is twice as large.
         inside = result.rejected == 0 and lam > 0 and bool(0.5 * error.max() <= near**2)
         fitted = fit_rate(k, error)
         rows.append(TheoryRow("local", name, n, number, gamma, n_iter, nan, fitted, proposed, kind, inside))

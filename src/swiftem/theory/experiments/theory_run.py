@@ -1,4 +1,4 @@
-"""One run with a theorem's step, watched all the way; and one with the step that people take."""
+"""One run with a theorem's step, checked all the way; and one with the default step."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ from swiftem.theory.polygon import Polygon
 __all__ = ["CHECKS", "EPOCHS", "ITERATIONS", "K_DRAWS", "TheoryRow", "practice_run", "theorem_run"]
 
 ITERATIONS = 60_000
-"""K_max of sem-vr and fiem is so many times n^(2/3), as the theorem scales: enough to go part of the way."""
+"""K_max of sem-vr and fiem in units of n^(2/3), as the theorem scales: enough for visible progress."""
 EPOCHS = 20
-"""K_max of iem is so many times n; runs with the default step take as many iterations."""
+"""K_max of iem in units of n; runs with the default step have as many iterations."""
 K_DRAWS = 16
-"""Draws of K in a run, at each of which the gradient is measured: the mean over a uniform K is that over all
+"""Draws of K per run, at each of which the gradient is measured: the mean over a uniform K is that over all
 iterations."""
 ROUNDING = 1e-9
 CHECKS = 64
-"""How often, besides, a run is checked to be where the theorem speaks."""
+"""Number of further checks that a run is in the theorem's set."""
 
 
 class TheoryRow(NamedTuple):
@@ -44,25 +44,24 @@ class TheoryRow(NamedTuple):
         A run with the theorem's step; one with the library's default step; only the theorem's step, for the
         usual penalty; or fiem's convergence near its limit.
     method : str
-        As users write it; of ``"local"`` with the step, as in ``"fiem 1/n"``.
+        The name that users write; for ``"local"`` with the step, as in ``"fiem 1/n"``.
     n, run : int
-        Size of the sample, and which draws.
+        Size of the sample, and index of the draws.
     gamma : float
-        Step; of iem 1.
+        Step; 1 for iem.
     n_iter : int
         K_max.
     at_start : float
-        :math:`\|\nabla V(\hat s^{(0)})\|^2`, of iem :math:`\|\nabla\overline{\mathcal L}(\theta^{(0)})\|^2`.
+        :math:`\|\nabla V(\hat s^{(0)})\|^2`, for iem :math:`\|\nabla\overline{\mathcal L}(\theta^{(0)})\|^2`.
     measured : float
-        The mean of the same over K; of ``"practice"`` after the last iteration alone; of ``"local"`` δ of
+        The mean of the same over K; for ``"practice"`` only after the last iteration; for ``"local"`` δ of
         the fitted :math:`(1-\delta)^k`.
     right_side : float
-        Of the theorem, with this run's decrease; of ``"local"`` δ of the proposition. NaN where there is
-        none.
+        The theorem's, with this run's decrease; for ``"local"`` δ of the proposition. NaN if there is none.
     kind : {"bound", "estimate", ""}
-        What ``right_side``, or the step of ``"step"``, is.
+        Kind of ``right_side``, or of the step of ``"step"``.
     inside : bool
-        Whether the run was checked to be where the theorem speaks, all the way.
+        Whether the run was checked to be in the theorem's set, all the way.
 
     Examples
     --------
@@ -99,16 +98,16 @@ def theorem_run(
     found : Constants
         For model and sample.
     start : ndarray, shape (4,)
-        ŝ^(0), as ``swiftem.run`` takes it.
+        ŝ^(0), as in ``swiftem.run``.
     number, seed : int
-        Which draws.
+        Index of the draws, and seed.
     """
     n, incremental = len(y), name == "iem"
     theorem: Any = theory.THEOREMS[name](found)
     rng = np.random.default_rng([seed, n, number, sorted(METHODS).index(name)])
     m = theorem.epoch_length if name == "sem-vr" else 1
     n_iter = EPOCHS * n if incremental else m * max(1, round(ITERATIONS * n ** (2 / 3) / m))
-    # One draw in each of as many parts of the range: each part as likely, and less noise than of free draws.
+    # Stratified: one draw in each of as many parts of the range, which has less noise than free draws.
     drawn = int(incremental) + ((np.arange(K_DRAWS) + rng.random(K_DRAWS)) * n_iter / K_DRAWS).astype(int)
     last = n_iter + int(incremental)  # the decrease in Theorem 1 is to θ^(K_max + 1)
     stops = sorted({0, last, *drawn.tolist(), *np.linspace(0, n_iter, CHECKS + 1).astype(int).tolist()})
@@ -148,7 +147,7 @@ def practice_run(
 def _stops(
     model: GaussianMixtureModel, y: Array, method: Method, start: Array, stops: Sequence[int], rng: Any
 ) -> Iterator[Result]:
-    """Yield the result of one run after each of so many iterations."""
+    """Yield the result of one run after each of these iterations."""
     result: Result | None = None
     for k in stops:
         if result is None:
@@ -162,7 +161,7 @@ def _stops(
 
 
 def _square(model: GaussianMixtureModel, y: Array, incremental: bool, result: Result) -> float:
-    """Return what the method's theorem bounds, at one iterate."""
+    """Return the quantity that the method's theorem bounds, at one iterate."""
     if incremental:
         gradient = theory.gradient_objective(model, y, result.theta)
         return float(gradient @ gradient)
@@ -170,16 +169,16 @@ def _square(model: GaussianMixtureModel, y: Array, incremental: bool, result: Re
 
 
 class _Watch:
-    r"""Checks that a run is where its theorem speaks, between two looks, too.
+    r"""Checks that a run is in its theorem's set, also between two checks.
 
     In an iteration ŝ moves by γ·(S − ŝ), of which no statistic exceeds the width of S_0 plus ρ plus the
-    largest change of one sample's statistics. Where ŝ is at most ρ minus γ times this times the iterations
-    between two looks away from S_0, no iterate on the way leaves S_ρ.
+    largest change of one sample's statistics. If the distance of ŝ from S_0 is at most ρ minus γ times this
+    times the iterations between two checks, no iterate in between leaves S_ρ.
 
-    Iterates of iem are means of what samples can give and lie in S_0. The proof goes on from there by
-    ∇L̄(θ)/L_e, and :math:`\nabla\overline{\mathcal L}(\theta) = J_\phi^\top (s - \bar s(\theta))` is no longer
-    than C_φ times the largest residual: where θ̄(S_0) and that much around it lie in the box of L_e, all is
-    well at every iteration.
+    Iterates of iem are means of possible statistics of samples and lie in S_0. The proof continues from there
+    by ∇L̄(θ)/L_e, and :math:`\nabla\overline{\mathcal L}(\theta) = J_\phi^\top (s - \bar s(\theta))` is at
+    most C_φ times the largest residual: if θ̄(S_0) and a neighbourhood of that size lie in the box of L_e,
+    the condition holds at every iteration.
     """
 
     def __init__(self, model: GaussianMixtureModel, y: Array, theorem: Any, name: str, between: int) -> None:
@@ -195,7 +194,7 @@ class _Watch:
             self.inside = self.room >= 0
 
     def look(self, result: Result) -> None:
-        """Look at an iterate."""
+        """Check an iterate."""
         self.inside &= self.polygon.holds(self.family.coordinates(result.s), self.room)
 
 

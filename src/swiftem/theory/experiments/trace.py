@@ -1,4 +1,4 @@
-"""One run of one method, measured each epoch."""
+"""One run of one method, measured once per epoch."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["Point", "Stopwatch", "trace", "warm_up"]
 
 
 class Point(NamedTuple):
-    """Where a run stands after an epoch: n iterations, one for ``"em"``.
+    """State of a run after an epoch: n iterations, one for ``"em"``.
 
     Attributes
     ----------
@@ -27,9 +27,9 @@ class Point(NamedTuple):
     passes : float
         E-step evaluations divided by n, the first pass included.
     seconds : float
-        Time of the run, without what the measuring took.
+        Time of the run, without the measurements.
     value : float
-        What was measured.
+        The measured value.
     """
 
     epoch: int
@@ -39,7 +39,7 @@ class Point(NamedTuple):
 
 
 class Stopwatch:
-    """Seconds since it was made, less those spent in :meth:`pause`.
+    """Seconds since its creation, minus those in :meth:`pause`.
 
     >>> watch = Stopwatch()
     >>> stopped = watch.pause()
@@ -58,7 +58,7 @@ class Stopwatch:
         return self._paused_at - self._start
 
     def go_on(self) -> None:
-        """Start again."""
+        """Resume."""
         self._start += perf_counter() - self._paused_at
 
 
@@ -78,13 +78,13 @@ def trace(
     Parameters
     ----------
     model, data, method, theta0, seed
-        As in :func:`swiftem.run`; ``data`` as a source saves reading it again.
+        As in :func:`swiftem.run`; ``data`` as a source avoids reading it again.
     epochs : int
-        Epochs, n iterations each; of ``"em"`` one iteration, which is a full pass.
+        Epochs, n iterations each; for ``"em"`` one iteration, which is a full pass.
     measure : callable
-        Gives the value of a θ.
+        Returns the value of a θ.
     at : callable, optional
-        Told the share that is done.
+        Called with the completed share.
 
     Returns
     -------
@@ -94,7 +94,7 @@ def trace(
     Raises
     ------
     KeyboardInterrupt
-        Ctrl-C: half a curve would be misread in an average over runs.
+        After Ctrl-C: an incomplete curve would be misleading in an average over runs.
 
     Examples
     --------
@@ -128,7 +128,7 @@ def trace(
 
 
 def warm_up(model: Model, data: Any, methods: Iterable[Method], theta0: Theta) -> float:
-    """Have every kernel compiled or loaded that these methods need, and return the seconds it took.
+    """Compile or load all kernels of these methods, and return the seconds it took.
 
     >>> from swiftem import methods, models
     >>> model = models.GaussianMixtureModel(n_components=1)

@@ -1,1 +1,1 @@
-"""What agrees with the paper: words, tables and figures of the experiments."""
+"""Reports of the experiments: findings, tables and figures, compared with the paper."""

@@ -1,4 +1,4 @@
-"""Curves of several methods over several runs: their values at an epoch, and the panels that show them."""
+"""Curves of several methods over several runs: values by epoch, and the panels that show them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ AXES = {
     "passes": "passes (E-step evaluations divided by n)",
     "seconds": "seconds of computing",
 }
-"""What a curve is drawn against: the paper's axis first."""
+"""Horizontal axes of a curve: the paper's first."""
 
 
 class Curve(NamedTuple):
@@ -38,8 +38,8 @@ class Curves:
     Parameters
     ----------
     points : iterable of (method, run, epoch, passes, seconds, value)
-        In the order of the epochs. A run that lacks a method that others have, as the last one after Ctrl-C,
-        is left out, so that methods are compared on the same runs; curves end where the shortest does.
+        In the order of the epochs. A run in which some method is missing, such as the last one after Ctrl-C,
+        is left out, so that methods are compared on the same runs; all curves end with the shortest.
 
     Examples
     --------
@@ -76,12 +76,12 @@ class Curves:
 
     @property
     def methods(self) -> list[str]:
-        """The methods in the order in which they came."""
+        """The methods in the order of their first points."""
         return list(self._curves)
 
     @property
     def last_epoch(self) -> int:
-        """The last epoch, the same for all; −1 where there is nothing."""
+        """The last epoch, the same for all; −1 if there are no curves."""
         return min((len(curve.value[0]) for curve in self._curves.values()), default=0) - 1
 
     def at_epoch(self, method: str, epoch: int) -> Array:
@@ -100,7 +100,7 @@ class Curves:
         return np.take_along_axis(curve.value, place[:, None], axis=1)[:, 0]
 
     def end(self, method: str, axis: str) -> float:
-        """Return how many passes or seconds the method took in all, the median over the runs."""
+        """Return the total passes or seconds of the method, the median over the runs."""
         return float(np.median(getattr(self._curves[method], axis)[:, -1]))
 
 
@@ -112,7 +112,7 @@ def curve_panels(
     Parameters
     ----------
     curves : Curves
-        What to draw.
+        The curves to plot.
     value : str
         Label of the vertical axis.
     logarithmic : bool
@@ -120,7 +120,7 @@ def curve_panels(
     ends : mapping of str to str
         The last value of each method, as text, for the labels in the panel against epochs.
     suffix : str
-        To add to the panels' titles.
+        Added to the panels' titles.
 
     Returns
     -------
@@ -160,7 +160,7 @@ def curve_table(
     shown: Sequence[int],
     text: Callable[[float], str],
 ) -> Table:
-    """Return the medians over the runs by epoch, and what was spent in all.
+    """Return the medians over the runs by epoch, and the totals.
 
     Parameters
     ----------
@@ -169,23 +169,23 @@ def curve_table(
     columns : mapping of str to (Curves, str)
         Heads of the columns, and the curves and the method of each.
     shown : sequence of int
-        Epochs to show, besides the last.
+        Epochs to show, in addition to the last.
     text : callable
-        Returns a value as text.
+        Formats a value.
     """
     last = min(curves.last_epoch for curves, _ in columns.values())
     rows = [
         [f"{epoch}", *(text(curves.medians(epoch)[m]) for curves, m in columns.values())]
         for epoch in sorted({epoch for epoch in shown if epoch <= last} | {last})
     ]
-    rows.append(["passes in all", *(f"{curves.end(m, 'passes'):.0f}" for curves, m in columns.values())])
+    rows.append(["total passes", *(f"{curves.end(m, 'passes'):.0f}" for curves, m in columns.values())])
     seconds = (curves.end(m, "seconds") for curves, m in columns.values())
-    rows.append(["seconds in all", *map(seconds_text, seconds)])
+    rows.append(["total seconds", *map(seconds_text, seconds)])
     return Table(title, ["epoch", *columns], rows)
 
 
 def _hide_the_dive(axes: Any, curves: Curves) -> None:
-    """Cut the axis off a little below where all methods start: a first bad epoch would flatten the rest."""
+    """Limit the axis slightly below the common start: a bad first epoch would flatten the rest."""
     start = min(float(curves[method].value[:, 0].min()) for method in curves.methods)
     top = axes.get_ylim()[1]
     axes.set_ylim(bottom=max(axes.get_ylim()[0], start - 0.1 * (top - start)))

@@ -29,8 +29,8 @@ def precision_section(experiment: Experiment) -> Section:
     ('agrees', 3)
     """
     lead = (
-        "The paper's figure 1, left: the squared distance of the two means from where batch EM ends, "
-        "|μ − μ*|², for five methods on 10⁴ samples. An epoch is n iterations, one sample each; of EM it is "
+        "The paper's figure 1, left: the squared distance of the two means from the limit of batch EM, "
+        "|μ − μ*|², for five methods on 10⁴ samples. An epoch is n iterations, one sample each; for EM it is "
         "one full pass."
     )
     head = Section(
@@ -59,7 +59,7 @@ def precision_section(experiment: Experiment) -> Section:
 
 
 def _is_complete(curves: Curves) -> bool:
-    """Tell whether the paper's five methods are there; after Ctrl-C some may not be."""
+    """Tell whether the paper's five methods are there; after Ctrl-C some may be missing."""
     return all(m in curves for m in (*REDUCED, *PLAIN))
 
 
@@ -68,10 +68,10 @@ def _list(values: dict[str, float]) -> str:
 
 
 def _gains(values: dict[str, Array]) -> Array:
-    """Return by what factor the larger of sEM-VR and fiEM is below the smallest of the others, run by run."""
+    """Return the ratio of the smallest error of the others to the larger of sEM-VR's and fiEM's, per run."""
     reduced = np.max([values[m] for m in REDUCED], axis=0)
     plain = np.min([values[m] for m in PLAIN], axis=0)
-    gains = np.where(plain > 0, np.inf, 1.0)  # an error of exactly zero beats all but another
+    gains = np.where(plain > 0, np.inf, 1.0)  # an error of exactly zero beats all but another zero
     np.divide(plain, reduced, out=gains, where=reduced > 0)
     return gains
 
@@ -87,20 +87,20 @@ def _headline(curves: Curves, last: int) -> str:
 
 
 def _comparison(gains: Array) -> str:
-    """Return the comparison of sEM-VR and fiEM with the others in words."""
+    """Return the comparison of sEM-VR and fiEM with the others, in words."""
     runs, least = len(gains), float(gains.min())
     if least > 1:
         factor = times(least) if least >= 2 else f"{least:.1f}"
-        where = f"In each of the {runs} runs" if runs > 1 else "In the one run"
+        where = f"In each of the {runs} runs" if runs > 1 else "In the only run"
         return f"{where} the larger of sEM-VR and fiEM is at least {factor} times smaller than all others."
     return f"In {int((gains <= 1).sum())} of {counted(runs, 'run')} one of the others is as close or closer."
 
 
 def _compared(claim: str, when: str, values: dict[str, Array]) -> Finding:
-    """Return whether sEM-VR and fiEM are ahead; ``values`` are the errors of each method, run by run.
+    """Return whether sEM-VR and fiEM are ahead; ``values`` are the errors of each method, per run.
 
-    A run is compared with itself: each has a sample of its own, and the easiest sample's EM may be ahead of
-    the hardest's fiEM.
+    Methods are compared within a run: each run has its own sample, and EM on the easiest sample may be ahead
+    of fiEM on the hardest.
     """
     gains, medians = _gains(values), _list({m: float(np.median(value)) for m, value in values.items()})
     return Finding(
@@ -131,11 +131,11 @@ def _findings(curves: Curves, last: int) -> list[Finding]:
     best_at = min(at, key=lambda m: at[m])
     findings.append(
         Finding(
-            "By seconds (the paper does not say).",
+            "By seconds (not in the paper).",
             "beyond",
             f"In the {seconds_text(clock)} that EM takes for {last} passes: {_list(at)}. "
-            f"{style_of(best_at).label} is closest. A full pass runs as matrix arithmetic on all cores and "
-            "costs less a sample than single iterations, so an epoch is not a unit of time.",
+            f"{style_of(best_at).label} is closest. A full pass is matrix arithmetic on all cores and "
+            "costs less per sample than single iterations, so an epoch is not a unit of time.",
             f"in {seconds_text(clock)} {_list(at)}",
         )
     )

@@ -28,7 +28,7 @@ LINEAR, TWO_THIRDS = (0.9, 1.1), (0.55, 0.8)
 
 
 class Reached:
-    """The rows of one setting: what each method needed, by sample size."""
+    """The rows of one setting: the cost of each method, by sample size."""
 
     def __init__(self, rows: Sequence[ReachRow]) -> None:
         self.rows = rows
@@ -36,7 +36,7 @@ class Reached:
         self.methods = list(dict.fromkeys(row.method for row in rows))
 
     def values(self, method: str, n: int, measure: str) -> Array:
-        """Return a measure over the runs, shape (runs,); NaN where the precision was not reached."""
+        """Return a measure over the runs, shape (runs,); NaN if the precision was not reached."""
         return np.array([getattr(row, measure) for row in self.rows if row.method == method and row.n == n])
 
     def mean(self, method: str, n: int, measure: str) -> float:
@@ -62,9 +62,9 @@ def scaling_section(experiment: Experiment) -> Section:
     (['gmm-scaling-known'], 2)
     """
     lead = (
-        "The paper's figure 1, right: how many iterations it takes until |μ − μ*|² is below 10⁻³, as the "
-        "sample grows. Theory says of the order of n for iEM and n^(2/3) for sEM-VR and fiEM. To reach means "
-        "here to stay below: a noisy run is below for a moment long before it has converged. "
+        "The paper's figure 1, right: the number of iterations until |μ − μ*|² is below 10⁻³, as the "
+        "sample grows. In theory it is of the order of n for iEM and n^(2/3) for sEM-VR and fiEM. Here "
+        "reached means that a run stays below: a noisy run is briefly below long before it has converged. "
         "γ = 0.3·n^(−2/3), for which the noise is well below the precision."
     )
     by_setting = {
@@ -80,7 +80,7 @@ def scaling_section(experiment: Experiment) -> Section:
             findings.append(_beside_the_log(reached))
             tables.append(_log_table(reached))
         else:
-            if len(reached.sizes) > 1:  # after Ctrl-C there may be no slope to speak of
+            if len(reached.sizes) > 1:  # after Ctrl-C there may be no slope
                 findings += _slopes(reached) if name == "known" else [_free_slopes(reached)]
             pictures.append(_picture(name, reached))
             tables.append(_table(name, reached))
@@ -112,11 +112,11 @@ def _slopes(reached: Reached) -> list[Finding]:
 def _free_slopes(reached: Reached) -> Finding:
     words = (
         f"Slopes {_slope_text(reached, reached.methods)} for n = {_range(reached)}. Read them with care: "
-        "with weights estimated the optimum μ* itself moves from sample to sample, most at small n, and with "
-        "it the way there, as the width of the bands shows." + _given_up("free", reached.rows)
+        "with estimated weights the optimum μ* itself varies from sample to sample, most at small n, and so "
+        "does the path, as the width of the bands shows." + _given_up("free", reached.rows)
     )
     return Finding(
-        "With free weights (the paper does not say; the authors' code has them known).",
+        "With free weights (not in the paper; the authors' code has known weights).",
         "beyond",
         words,
         f"slopes {_slope_text(reached, reached.methods)}",
@@ -124,13 +124,13 @@ def _free_slopes(reached: Reached) -> Finding:
 
 
 def _given_up(setting: str, rows: Sequence[ReachRow]) -> str:
-    """Return a sentence on the runs that were given up, if there are any."""
+    """Return a sentence on the runs that were given up, if any."""
     missed = sum(not isfinite(row.stays) for row in rows)
     if not missed:
         return ""
     return (
         f" {missed} of {len(rows)} runs were given up after {SETTINGS[setting].most_epochs} epochs; a size "
-        "with such a run is left out of its method's slope."
+        "with such a run is omitted from its method's slope."
     )
 
 
@@ -147,9 +147,9 @@ def _beside_the_log(reached: Reached) -> Finding:
         words = f"Counted to the first time below 10⁻³, ours are {low:.2f} to {high:.2f} times theirs."
     else:
         low, high = nan, nan
-        brief, words = "not reached", "None of our runs came below 10⁻³."
+        brief, words = "not reached", "None of our runs fell below 10⁻³."
     if 0 < len(known) < len(ratios):
-        words += f" In {len(ratios) - len(known)} of {len(ratios)} cases a run did not come below it."
+        words += f" In {len(ratios) - len(known)} of {len(ratios)} cases a run did not fall below it."
     later = [
         reached.mean(m, n, "stays") / reached.mean(m, n, "first")
         for n in reached.sizes
@@ -158,8 +158,8 @@ def _beside_the_log(reached: Reached) -> Finding:
     later = [ratio for ratio in later if isfinite(ratio)]
     if later:
         words += (
-            f" Until the runs stay below it takes sEM-VR and fiEM up to {max(later):.1f} times as many: with "
-            "c = 1 their noise is as large as the precision that is looked for."
+            f" To stay below, sEM-VR and fiEM take up to {max(later):.1f} times as many: with "
+            "c = 1 their noise is as large as the precision."
         )
     agrees = len(known) == len(ratios) and low >= 0.5 and high <= 2
     return Finding(
@@ -192,9 +192,9 @@ def _picture(name: str, reached: Reached) -> Picture:
             label_ends(axes, ends)
 
         name = "iterations" if measure == "stays" else measure
-        return Panel(f"{name} (beside the names: slopes)", draw)
+        return Panel(f"{name} (slopes next to the names)", draw)
 
-    title = f"What it takes to stay below 10⁻³, {SETTINGS[name].title}"
+    title = f"Cost to stay below 10⁻³, {SETTINGS[name].title}"
     slopes = _slope_text(reached, reached.methods)
     return Picture(
         f"gmm-scaling-{name}",
@@ -206,7 +206,7 @@ def _picture(name: str, reached: Reached) -> Picture:
 
 
 def _guides(axes: Any, reached: Reached) -> None:
-    """Draw n and n^(2/3) beside the curves, each a little below a method that should follow it."""
+    """Draw n and n^(2/3) next to the curves, each slightly below a method that should follow it."""
     sizes = np.array(reached.sizes, dtype=np.float64)
     for method, exponent, name in (("iem", 1.0, "n"), ("fiem", 2 / 3, "n^(2/3)")):
         first = reached.mean(method, reached.sizes[0], "stays") if method in reached.methods else nan
@@ -246,4 +246,4 @@ def _log_table(reached: Reached) -> Table:
         for m in reached.methods
     ]
     head = ["", "authors", "ours, first below", "ours, stays below"]
-    return Table("Beside the authors' log: γ = n^(−2/3), known weights, mean over the runs", head, rows)
+    return Table("The authors' log and ours: γ = n^(−2/3), known weights, mean over the runs", head, rows)

@@ -17,13 +17,13 @@ __all__ = ["plsa_section"]
 
 REDUCED, WITHOUT_STEPS = ("sem-vr", "fiem"), ("em", "iem")
 COMPETING = {"paper": ("em", "sem", "iem"), "recommended": WITHOUT_STEPS}
-"""What sEM-VR and fiEM are held against: with the paper's steps all others, as the paper does."""
+"""Methods that sEM-VR and fiEM are compared with: for the paper's steps all others, as in the paper."""
 KINDS = {"paper": "the paper's steps", "recommended": "recommended steps"}
 ORDER = ("em", "sem", "iem", "sem-vr", "fiem")
 EARLY, LATE = 5, 50
 """The epochs that are compared."""
 LEVEL = 0.025
-"""Late differences of mean log-likelihood that are none: another start or seed turns them round."""
+"""Insignificant late differences of the mean log-likelihood: another start or seed inverts them."""
 SHOWN = (0, 1, 2, 5, 10, 20, 50)
 
 
@@ -39,7 +39,7 @@ def plsa_section(experiment: Experiment) -> Section:
     lead = (
         "The paper's figure 2: the evidence lower bound of pLSA with ten topics and 300 words against "
         "epochs, on a small and a large corpus. The E-step is exact, so the bound is the log-likelihood; "
-        "shown is its mean over tokens. All methods of a run start from the same parameters."
+        "its mean over tokens is shown. All methods of a run start from the same parameters."
     )
     findings: list[Finding] = []
     pictures: list[Picture] = []
@@ -57,14 +57,14 @@ def plsa_section(experiment: Experiment) -> Section:
 
 
 def _by_steps(rows: Sequence[LikelihoodRow]) -> dict[str, Curves]:
-    """Return the curves with the paper's and with recommended steps; after Ctrl-C what there is of them."""
+    """Return the curves with the paper's and with recommended steps; after Ctrl-C the available ones."""
     by_steps = {steps: _curves(rows, steps) for steps in KINDS}
     begun = {steps: curves for steps, curves in by_steps.items() if set(curves.methods) - {*WITHOUT_STEPS}}
     return begun or {"paper": by_steps["paper"]}
 
 
 def _curves(rows: Sequence[LikelihoodRow], steps: str) -> Curves:
-    """Return the curves with these steps, em and iem, which have none, among them; the paper's order."""
+    """Return the curves with these steps, and of em and iem, which have none, in the paper's order."""
     chosen = sorted(
         (row for row in rows if row.steps in ("", steps)), key=lambda row: ORDER.index(row.method)
     )
@@ -80,7 +80,7 @@ def _list(values: dict[str, float], methods: Sequence[str]) -> str:
 
 
 def _names(methods: Sequence[str]) -> str:
-    """Return the methods' names as in a sentence.
+    """Return the methods' names for a sentence.
 
     >>> _names(("em", "sem", "iem"))
     'EM, sEM and iEM'
@@ -101,7 +101,7 @@ def _findings(corpus: str, by_steps: dict[str, Curves]) -> list[Finding]:
 
 
 def _is_faster(which: str, steps: str, curves: Curves) -> list[Finding]:
-    """Return what holds of the paper's claim early and, where there are more epochs, late."""
+    """Return the paper's claim early and, if there are more epochs, late, compared with the numbers."""
     early, late = min(EARLY, curves.last_epoch), min(LATE, curves.last_epoch)
     soon, then = curves.medians(early), curves.medians(late)
     others = COMPETING[steps]
@@ -131,7 +131,7 @@ def _is_faster(which: str, steps: str, curves: Curves) -> list[Finding]:
         else:
             words = f"A{after}: the better of EM and iEM has passed the slower of the two, by {-ahead:.2f}."
         if ahead < 0 and steps == "paper":
-            words += " A step of n^(−2/3) is too large for a long run: both stall on their noise."
+            words += " A step of n^(−2/3) is too large for a long run: both stall at their noise."
         findings.append(
             Finding(
                 f"... and do not fall behind EM and iEM later ({which}).",
@@ -150,7 +150,7 @@ def _by_cost(which: str, curves: Curves) -> Finding:
         for axis, x in (("passes", float(budget)), ("seconds", clock))
     )
     return Finding(
-        f"By passes and seconds (the paper does not say; {which}).",
+        f"By passes and seconds (not in the paper; {which}).",
         "beyond",
         f"At {budget} passes {_list(at_budget, curves.methods)}. In the {seconds_text(clock)} that EM takes "
         f"for {curves.last_epoch} passes {_list(at_clock, curves.methods)}.",
@@ -179,7 +179,7 @@ def _picture(file: str, corpus: str, by_steps: dict[str, Curves]) -> Picture:
         last = curves.medians(curves.last_epoch)
         panels += curve_panels(
             curves,
-            value="mean log-likelihood of a token",
+            value="mean log-likelihood per token",
             logarithmic=False,
             ends={m: likelihood(value) for m, value in last.items()},
             suffix=f", {KINDS[steps]}",
@@ -194,7 +194,7 @@ def _picture(file: str, corpus: str, by_steps: dict[str, Curves]) -> Picture:
 
 
 def _file_names(corpora: Sequence[str]) -> list[str]:
-    """Return the corpora's names as parts of files' names, each of its own also where case does not count.
+    """Return the corpora's names as parts of file names, unique also if case is ignored.
 
     >>> _file_names(["my corpus/a", "My-corpus a", "…"])
     ['my-corpus-a', 'My-corpus-a-2', 'corpus']
@@ -217,5 +217,5 @@ def _table(corpus: str, by_steps: dict[str, Curves]) -> Table:
         for m in curves.methods:
             name = style_of(m).label if m in WITHOUT_STEPS else f"{style_of(m).label}, {steps}"
             columns[name] = curves, m
-    title = f"Mean log-likelihood of a token by epoch, {corpus} corpus, median over the runs"
+    title = f"Mean log-likelihood per token by epoch, {corpus} corpus, median over the runs"
     return curve_table(title, columns, SHOWN, lambda value: signed(value, 3))

@@ -20,7 +20,7 @@ ONE_OVER_N = (-1.15, -0.85)
 """Slopes that count as 1/n."""
 PROPOSITION = "fiem proposition"
 NANOSECONDS = 50.0
-"""About what an iteration takes: for words on how long the theorem's steps would take."""
+"""Approximate time of an iteration: for the duration of a run with the theorem's steps."""
 YEAR = 365.25 * 24 * 3600
 
 
@@ -34,9 +34,9 @@ def theory_section(experiment: Experiment) -> Section:
     """
     lead = (
         "The paper proves that the squared gradient at a random iteration K is below a bound, on average "
-        "over the draws. Here both sides are in numbers, for a small mixture: what was measured, and the "
-        "bound with constants that are themselves proven, for runs with the step size that the theorem "
-        "prescribes. The bounds hold, and the steps are so small that nobody would use them: the theorem "
+        "over the draws. Here are the numbers of both sides for a small mixture: the measured gradient, and "
+        "the bound with constants that are themselves proven, for runs with the theorem's step size. "
+        "The bounds hold, but the steps are far too small for practical use: the theorem "
         "says how steps and iterations should change with n, not how large they should be."
     )
     rows = experiment.rows
@@ -79,9 +79,9 @@ def _bound(averages: Averages, rows: Sequence[TheoryRow], methods: Sequence[str]
         f"{averages.sizes[-1]:,}; the constants in them are {kinds}. "
     )
     if outside:
-        words += f"{outside} of {len(mine)} runs may have left the set where the theorem speaks: no verdict."
+        words += f"{outside} of {len(mine)} runs may have left the theorem's set: no verdict."
     else:
-        words += f"All {len(mine)} runs were checked to stay where the theorem speaks."
+        words += f"All {len(mine)} runs were checked to stay in the theorem's set."
     brief = f"measured {_range(measured)}; bound {_range(right)}"
     verdict: Verdict = "beyond" if outside else "agrees" if holds else "disagrees"
     return Finding(claim, verdict, words, brief)
@@ -100,15 +100,15 @@ def _growth(averages: Averages) -> Finding:
     text = ", ".join(f"{signed(slope, 2)} ({style_of(m).label})" for m, slope in slopes.items())
     shares = ", ".join(f"{_range(values)} ({style_of(m).label})" for m, values in left.items())
     words = (
-        "K_max was in proportion to n^(2/3) for sEM-VR and fiEM and to n for iEM, for which the bounds stay "
-        f"about the same as n grows. So does what was measured: slopes on log-log axes {text}. Over K the "
-        f"mean was {shares} times the squared gradient at the start. This shows the theorems' scaling, and "
-        "does not test it: at steps this small there is hardly any noise, and how far a run comes is γ times "
-        "its iterations, which the theorem keeps the same but for its constants. The exponents at steps that "
-        "people use are tested by gmm-scaling."
+        "K_max was proportional to n^(2/3) for sEM-VR and fiEM and to n for iEM, for which the bounds stay "
+        f"about the same as n grows. So do the measured values: slopes on log-log axes {text}. The mean over "
+        f"K was {shares} times the squared gradient at the start. This shows the theorems' scaling, but "
+        "does not test it: with steps this small there is hardly any noise, and the progress of a run is "
+        "γ times its iterations, which the theorem keeps the same up to its constants. The exponents for "
+        "practical steps are tested by gmm-scaling."
     )
     claim = "Both sides as n grows."
-    return Finding(claim, "beyond", words, f"slopes of what was measured {text}")
+    return Finding(claim, "beyond", words, f"slopes of the measured values {text}")
 
 
 def _local(averages: Averages) -> Finding:
@@ -119,8 +119,8 @@ def _local(averages: Averages) -> Finding:
     gammas, rates, proved = (
         averages.line("local", PROPOSITION, field) for field in ("gamma", "measured", "right_side")
     )
-    # L_s has the largest sample in it, so the proposition's step is not in proportion to 1/n from one sample
-    # to another; what it says is that δ is in proportion to the step.
+    # L_s depends on the largest sample, so the proposition's step is not proportional to 1/n across samples;
+    # it says that δ is proportional to the step.
     with_step = slopes[PROPOSITION] / fit_slope(averages.sizes, gammas)
     low, high = ONE_OVER_N
     holds = all(low <= slope <= high for slope in (*(slopes[name] for name in plain), -with_step))
@@ -132,9 +132,9 @@ def _local(averages: Averages) -> Finding:
     )
     words = (
         f"Near the limit ‖ŝ − s*‖² falls like (1 − δ)^k. Slopes of log δ on log n: {text}; −1 is 1/n, and "
-        f"slopes from {signed(low, 2)} to {signed(high, 2)} count as it. The proposition's step has L_s in "
-        "it, of which each sample has its own, so there it is the slope of log δ on log γ that counts: "
-        f"{signed(with_step, 2)}, 1 expected. With it δ is {_range(faster)} times what the proposition says "
+        f"slopes from {signed(low, 2)} to {signed(high, 2)} count as −1. The proposition's step depends on "
+        "L_s, which differs between samples; there the slope of log δ on log γ is compared: "
+        f"{signed(with_step, 2)}, 1 expected. With it δ is {_range(faster)} times the proposition's "
         "(an estimate, as L_s is). A larger step does not change the order: with the default n·δ is "
         f"{_range(scaled)}; a memory that is renewed once in n iterations allows about 2."
     )
@@ -160,17 +160,17 @@ def _cost(averages: Averages) -> Finding:
         f"sEM-VR at n = {n:,}: with δ = ε = 1 the theorem's γ is {short(ours)}, the default n^(−2/3) is "
         f"{times(default / ours)} times as large. In {epochs:,.0f} epochs the theorem's step took the "
         f"squared gradient from {short(start)} to {short(slow)} on average over K; the default took it to "
-        f"{short(quick)} in 20. With δ = ε = 10⁻³, which people use, γ is {short(usual)}"
+        f"{short(quick)} in 20. With the usual δ = ε = 10⁻³, γ is {short(usual)}"
     )
     if isfinite(estimated):
-        words += f" ({short(estimated)} where the constants are estimates instead of bounds)"
+        words += f" ({short(estimated)} if the constants are estimates instead of bounds)"
     wait = NANOSECONDS * 1e-9 / usual
     years = f"{times(wait / YEAR)} years" if wait > YEAR else seconds_text(wait)
     words += (
-        f": nothing moves. 1/γ iterations, about what it takes to go a part of the way, would last {years} "
-        f"at {NANOSECONDS:.0f} ns each. The constants are worst cases over a large set, multiplied."
+        f": there is no visible progress. 1/γ iterations, the time scale of the method, would take {years} "
+        f"at {NANOSECONDS:.0f} ns each. The constants are products of worst cases over a large set."
     )
-    claim = "What the theorem's step sizes cost."
+    claim = "The cost of the theorem's step sizes."
     return Finding(claim, "beyond", words, f"γ = {short(ours)} and {short(usual)}, default {short(default)}")
 
 
@@ -211,6 +211,6 @@ def _tables(averages: Averages) -> list[Table]:
     steps_head = [f"γ = {words.split(',')[0]}" for words in LOCAL_STEPS.values()]
     return [
         Table("Squared gradient at a random K: measured, and the theorem's bound", ["n", *sides], both),
-        Table("Step sizes: of Theorem 2 from proven bounds, and the default", ["n", *heads], steps),
+        Table("Step sizes: from Theorem 2 with proven bounds, and the default", ["n", *heads], steps),
         Table("n·δ of fiEM near its limit", ["n", *steps_head, "the proposition's δ"], local),
     ]

@@ -1,4 +1,4 @@
-"""The figure of the theorems in numbers, and the means that it and its tables show."""
+"""The figure of the theorems in numbers, and the means in the figure and its tables."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Averages:
             self._values.setdefault((part, row.method, row.n), []).append(row)
 
     def of(self, part: str, method: str, n: int, field: str) -> float:
-        """Return the mean of a field; NaN where there is no row."""
+        """Return the mean of a field; NaN if there is no row."""
         found = self._values.get((part, method, n), [])
         return float(np.mean([getattr(row, field) for row in found])) if found else nan
 

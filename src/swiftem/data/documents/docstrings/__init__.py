@@ -1,1 +1,1 @@
-"""The corpus that every installation has: docstrings of installed packages."""
+"""The corpus available in every installation: docstrings of installed packages."""

@@ -1,6 +1,6 @@
-"""The docstrings of a package, kept on disk: they load in a fraction of the time it takes to parse it.
+"""Disk cache of a package's docstrings: loading is much faster than parsing.
 
-They are kept by package and of any length: one file serves every choice of packages and lengths.
+One file per package, with docstrings of any length, serves every choice of packages and lengths.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ __all__ = ["cache_file", "load_docstrings", "save_docstrings"]
 log = logging.getLogger("swiftem")
 
 FORMAT = 1
-"""To be raised with every change of what the reader reads or of what a file holds."""
+"""Increase it with every change of the reader or of the file's format."""
 
 
 def cache_file(folder: Path, package: InstalledPackage) -> Path:
     """Return the file for this package: one for each version, place of installation and format.
 
-    The place counts because distributors leave out, or change, parts of the standard library. Source files
+    The place matters because distributors leave out, or change, parts of the standard library. Source files
     that change without either, as in a checkout, are not noticed.
     """
     digest = hashlib.blake2b(repr(_key(package)).encode(), digest_size=8).hexdigest()
@@ -36,10 +36,10 @@ def cache_file(folder: Path, package: InstalledPackage) -> Path:
 
 
 def load_docstrings(folder: Path, package: InstalledPackage) -> list[Docstring] | None:
-    """Return what :func:`save_docstrings` kept; None where there is nothing, or nothing that can be used."""
+    """Return what :func:`save_docstrings` saved; None if there is nothing valid."""
     file = cache_file(folder, package)
     try:
-        # The checksum of gzip finds damage; the key, a file that was renamed.
+        # The checksum of gzip finds damage; the key finds a renamed file.
         content = json.loads(gzip.decompress(file.read_bytes()))
         if content["key"] != _key(package):
             return None
@@ -48,12 +48,12 @@ def load_docstrings(folder: Path, package: InstalledPackage) -> list[Docstring] 
     except FileNotFoundError:
         return None
     except (OSError, EOFError, ValueError, TypeError, KeyError, zlib.error) as error:
-        log.info("Docstrings: %s cannot be used and is made anew: %s.", file, error)
+        log.info("Docstrings: %s cannot be used and is created again: %s.", file, error)
         return None
 
 
 def save_docstrings(folder: Path, package: InstalledPackage, docstrings: list[Docstring]) -> None:
-    """Keep the docstrings for the next time; where the folder cannot be written to, nothing happens.
+    """Save the docstrings for the next time; if the folder is not writable, nothing happens.
 
     >>> import pathlib, tempfile
     >>> toy = InstalledPackage("toy", "1.0", (("toy", pathlib.Path("toy.py")),))
@@ -74,10 +74,10 @@ def save_docstrings(folder: Path, package: InstalledPackage, docstrings: list[Do
         return
     try:
         write_atomically(file, gzip.compress(json.dumps(content).encode(), compresslevel=1, mtime=0))
-    except OSError as error:  # a full disk, say
+    except OSError as error:  # for example a full disk
         log.info("Docstrings: %s could not be written: %s.", file, error)
 
 
 def _key(package: InstalledPackage) -> list[str | int | None]:
-    """Return what the content depends on, as JSON gives it back."""
+    """Return the key of the content, as read back from JSON."""
     return [FORMAT, package.name, package.version, str(package.modules[0][1].parent)]

@@ -1,4 +1,4 @@
-"""A real corpus that every installation has: the docstrings of the packages it is made of."""
+"""A real corpus available in every installation: the docstrings of its packages."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ def docstring_corpus(
 ) -> Corpus:
     """Return the docstrings of installed packages as documents, about 8,000 of them.
 
-    Docstrings of modules, classes, functions and methods, private ones too, are read from the source files;
-    nothing is imported or downloaded. Tests are left out, and so are docstrings that code adds at run time.
-    Of equal docstrings the first is taken. Given the versions of the packages, it is always the same corpus.
+    Docstrings of modules, classes, functions and methods, also private ones, are read from the source files;
+    nothing is imported or downloaded. Tests are left out, and so are docstrings added at run time. Of equal
+    docstrings the first is used. The corpus depends only on the versions of the packages.
 
     Parameters
     ----------
@@ -34,11 +34,11 @@ def docstring_corpus(
         Top-level names of installed packages, or ``"stdlib"`` for the standard library. Their order does not
         matter.
     min_length : int
-        Docstrings of fewer characters, without their indentation, are left out.
+        Docstrings with fewer characters, without their indentation, are left out.
     cache : bool, path or None
-        The first time takes a few seconds. True keeps what was read where compiled kernels are kept, too;
-        a path, in that folder; False or None, not at all. Packages whose version is not known are read each
-        time; source files that change while version and place stay, as in a checkout, only with False.
+        The first call takes a few seconds. True caches the result in the folder of the compiled kernels; a
+        path, in that folder; False or None, not at all. Packages of unknown version are read each time.
+        Source files that change without a change of version and place, as in a checkout, need False.
 
     Returns
     -------
@@ -48,7 +48,7 @@ def docstring_corpus(
     Raises
     ------
     ValueError
-        When a package is not installed or has no source files, or when no docstring is long enough.
+        If a package is not installed or has no source files, or if no docstring is long enough.
 
     Examples
     --------
@@ -80,8 +80,8 @@ def docstring_corpus(
 
 
 def _docstrings(package: InstalledPackage, folder: Path | None) -> list[Docstring]:
-    """Return all docstrings of a package, of any length, from the cache where they are there."""
-    # Without a version there is no telling whether the source has changed since.
+    """Return all docstrings of a package, of any length, from the cache if they are there."""
+    # Without a version, a change of the source cannot be detected.
     if package.version is None:
         folder = None
     kept = None if folder is None else load_docstrings(folder, package)
@@ -96,7 +96,7 @@ def _docstrings(package: InstalledPackage, folder: Path | None) -> list[Docstrin
 
 
 def _package_names(packages: Iterable[str]) -> list[str]:
-    """Return the names sorted, each once."""
+    """Return the names, unique and sorted."""
     if isinstance(packages, str) or not isinstance(packages, Iterable):
         raise TypeError(f"packages must be a list of names, such as ['numpy', 'stdlib'], got {packages!r}.")
     names = list(packages)
@@ -109,7 +109,7 @@ def _package_names(packages: Iterable[str]) -> list[str]:
 
 
 def _folder(cache: bool | str | os.PathLike[str] | None) -> Path | None:
-    """Return where docstrings are kept; None when they are not."""
+    """Return the cache folder, or None for no cache."""
     if cache is None or isinstance(cache, bool):
         return user_cache() / "docstrings" if cache else None
     if not isinstance(cache, str | os.PathLike):

@@ -1,4 +1,4 @@
-"""Where an installed package has its source files, found without importing it."""
+"""The source files of an installed package, found without importing it."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from typing import NamedTuple
 __all__ = ["STDLIB", "InstalledPackage", "find_package"]
 
 STDLIB = "stdlib"
-"""The name under which the standard library goes."""
+"""The name of the standard library."""
 
 NOT_DOCUMENTED = frozenset({"ensurepip", "idlelib", "lib2to3", "turtledemo"})
 """Parts of the standard library that are programs and their data, not a library."""
 
 DISTRIBUTIONS = {"numpy": "numpy", "scipy": "scipy", "sklearn": "scikit-learn"}
-"""What the usual packages are installed as: to search all installed packages for it takes much longer."""
+"""Distribution names of common packages: a search of all installed packages takes much longer."""
 
 
 class InstalledPackage(NamedTuple):
-    """A package, or all of the standard library.
+    """A package, or the whole standard library.
 
     Attributes
     ----------
     name : str
-        As it is imported, or ``"stdlib"``.
+        Its import name, or ``"stdlib"``.
     version : str or None
-        None when it is not known, as for a folder that was never installed.
+        None if unknown, as for a folder that was never installed.
     modules : tuple of (str, Path)
         Top-level names with their folder or file, sorted by name.
     """
@@ -40,12 +40,12 @@ class InstalledPackage(NamedTuple):
 
 
 def find_package(name: str) -> InstalledPackage:
-    """Return where the source of a package is, by its top-level name.
+    """Return the location of a package's source, by its top-level name.
 
     Raises
     ------
     ValueError
-        When it is not installed, or has no source files in Python.
+        If it is not installed, or has no Python source files.
 
     Examples
     --------
@@ -54,7 +54,7 @@ def find_package(name: str) -> InstalledPackage:
     >>> [(module, path.name) for module, path in package.modules]
     [('json', 'json')]
     """
-    # By name, and not by the import system, to which some of these are frozen into the interpreter.
+    # By name, and not by the import system, in which some of these are frozen into the interpreter.
     if name == STDLIB or name in sys.stdlib_module_names:
         names = sys.stdlib_module_names - NOT_DOCUMENTED if name == STDLIB else {name}
         folder = Path(sysconfig.get_path("stdlib"))
@@ -71,10 +71,10 @@ def find_package(name: str) -> InstalledPackage:
 
 def _locations(name: str) -> list[Path]:
     """Return the folders of a package, or the file of a module."""
-    # The name of a part would import what it is a part of.
+    # The name of a submodule would import its parent.
     try:
         spec = importlib.util.find_spec(name) if name.isidentifier() else None
-    except ValueError:  # a module that was made by hand
+    except ValueError:  # a module created by hand
         spec = None
     if spec is None:
         raise ValueError(f"packages must be top-level names of installed packages, got {name!r}.")
@@ -84,8 +84,8 @@ def _locations(name: str) -> list[Path]:
 
 
 def _version(name: str) -> str | None:
-    """Return the version that was installed, None unless there is exactly one."""
-    # Imported here, as it takes longer than the rest of this layer.
+    """Return the installed version, None unless there is exactly one."""
+    # Imported here, as it takes longer than the rest of this module.
     from importlib import metadata
 
     known = DISTRIBUTIONS.get(name)

@@ -42,7 +42,7 @@ def read_docstrings(module: str, path: Path) -> list[Docstring]:
     Returns
     -------
     list of Docstring
-        Sorted by module, and within a module as they are in its file.
+        Sorted by module, and in the order of the file within a module.
 
     Examples
     --------
@@ -62,12 +62,12 @@ def read_docstrings(module: str, path: Path) -> list[Docstring]:
 
 
 def source_files(module: str, path: Path) -> list[tuple[str, Path]]:
-    """Return name and file of every module below ``path``, sorted by name; folders of tests are left out."""
+    """Return name and file of every module below ``path``, sorted by name; test folders are left out."""
     if path.is_file():
         return [(module, path)]
     files: list[tuple[str, Path]] = []
     for folder, below, inside in os.walk(path):
-        # What is no identifier, such as the data folder `2.0`, cannot be imported from.
+        # Names that are not identifiers, such as the data folder `2.0`, cannot be imported.
         below[:] = [name for name in below if name.isidentifier() and name not in NO_LIBRARY]
         parts = [module, *Path(folder).relative_to(path).parts]
         for file in inside:
@@ -86,7 +86,7 @@ def docstrings_in(source: bytes, module: str) -> list[Docstring]:
     [Docstring(name='toy.Norm.of', text='Return the norm.')]
     """
     with warnings.catch_warnings():
-        # Other people's escape sequences are not the user's concern.
+        # Warnings about escape sequences in other people's code are not for the user.
         warnings.simplefilter("ignore")
         tree = ast.parse(source)
     return list(_docstrings(tree, module))
@@ -97,7 +97,7 @@ def _docstrings(node: ast.AST, name: str) -> Iterator[Docstring]:
         text = ast.get_docstring(node)  # cleaned by inspect.cleandoc
         if text:
             yield Docstring(name, text)
-    # What is defined inside a function is its own affair.
+    # Definitions inside a function are private to it.
     if isinstance(node, FUNCTIONS):
         return
     for child in ast.iter_child_nodes(node):

@@ -1,1 +1,1 @@
-"""Files of documents, one module a format."""
+"""Files of documents, one module per format."""

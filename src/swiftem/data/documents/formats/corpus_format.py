@@ -1,4 +1,4 @@
-"""Which format a corpus is in."""
+"""Recognition of a corpus' format."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from swiftem.data.documents.formats.lines import read_lines
 __all__ = ["FORMATS", "recognise"]
 
 FORMATS = ("text", "folder", "csv", "parquet", "uci", "lda-c", "matrixmarket", "npz")
-"""As users write them: a document a line, folders of text files, tables with a column of text, and counts."""
+"""Names of the formats: one document per line, folders of text files, tables with a text column, counts."""
 
 ENDINGS = {
     ".csv": "csv", ".tsv": "csv", ".parquet": "parquet", ".pq": "parquet", ".npz": "npz",
@@ -24,7 +24,7 @@ TRIPLE = re.compile(r"\s*\d+\s+\d+\s+\d+\s*")
 
 
 def recognise(path: Path) -> str:
-    r"""Return the format of a corpus: by its ending where that says it, else by its first lines.
+    r"""Return the format of a corpus: by its extension if that is enough, else by its first lines.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ def recognise(path: Path) -> str:
             return format
     try:
         lines = [line for _, line in islice(read_lines(path), PEEKED) if line.strip()]
-    except ValueError:  # no text: whoever reads it as text says so with the line
+    except ValueError:  # not text: the reader of the text then names the line
         return "text"
     if lines and lines[0].startswith("%%MatrixMarket"):
         return "matrixmarket"

@@ -43,18 +43,18 @@ def read_count_matrix(
         A MatrixMarket file (``.mtx``, ``.mtx.gz``), or an ``.npz`` of :func:`scipy.sparse.save_npz`, read
         without pickle. Counts may be floats.
     vocabulary : str or path, optional
-        The words, one a line. By default one of the right length that lies beside the file, such as
-        ``news.vocab`` or ``vocab.txt`` for ``news.mtx``; without any, words are known by their numbers.
+        The words, one per line. By default a file of the right length next to it, such as ``news.vocab`` or
+        ``vocab.txt`` for ``news.mtx``; without any, words are known by their numbers.
 
     Returns
     -------
     CorpusCounts
-        Its documents are called by their rows, from 0.
+        Its documents are named by their rows, from 0.
 
     Raises
     ------
     FileNotFoundError, ValueError
-        Where a file is missing, damaged, or holds what is no count.
+        If a file is missing, damaged, or contains something else than counts.
 
     Examples
     --------
@@ -72,7 +72,7 @@ def read_count_matrix(
     file = Path(path)
     with_zip = zipfile.is_zipfile(file) if file.is_file() else file.suffix == ".npz"
     counts = read_npz_matrix(file) if with_zip or file.suffix == ".npz" else _matrix_market(file)
-    counts = sp.coo_array(counts)  # whose size is that of its entries, whatever its shape
+    counts = sp.coo_array(counts)  # its size depends on the entries only, not on the shape
     _check_counts(file, counts)
     words = _words(file, vocabulary, counts.shape[1])
     if words is None:
@@ -82,7 +82,7 @@ def read_count_matrix(
 
 
 def _matrix_market(file: Path) -> Any:
-    """Return the matrix: sparse, or an array where the file has one."""
+    """Return the matrix: sparse, or an array if the file has one."""
     content = read_bytes(file, MARKET)
     end = content.find(b"\n") + 1 or len(content)
     banner = BANNER.fullmatch(content[:end].strip())
@@ -122,7 +122,7 @@ def _matrix_market(file: Path) -> Any:
 
 
 def _check_counts(file: Path, counts: Any) -> None:
-    """Refuse what is no count, naming the first place."""
+    """Raise ValueError for the first entry that is not a count."""
     values = np.asarray(counts.data)
     if values.dtype.kind not in "biuf":
         raise ValueError(f"{file} must hold real numbers, got {values.dtype}.")
@@ -145,7 +145,7 @@ def _words(file: Path, vocabulary: str | os.PathLike[str] | None, n_words: int) 
     words = read_vocabulary(found)
     if len(words) == n_words:
         return words
-    if vocabulary is None:  # somebody else's
+    if vocabulary is None:  # it belongs to another file
         return None
     raise ValueError(
         f"{found} must have {n_words:,} words, one for each column of {file}, got {len(words):,}."

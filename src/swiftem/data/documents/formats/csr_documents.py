@@ -20,7 +20,7 @@ class CsrDocuments:
     Parameters
     ----------
     counts : sparse, shape (D, V)
-        Non-negative; duplicates add up. Not changed.
+        Non-negative; duplicates are summed. Not changed.
 
     Examples
     --------
@@ -38,7 +38,7 @@ class CsrDocuments:
         self.n_documents, self.n_words = (int(length) for length in matrix.shape)
 
     def blocks(self, rows: int) -> Iterator[tuple[int, Any]]:
-        """Yield the number of the first document and the counts of ``rows`` documents."""
+        """Yield the index of the first document and the counts of ``rows`` documents."""
         check_int("rows", rows, minimum=1)
         for first in range(0, self.n_documents, rows):
             yield first, self._counts[first : first + rows]

@@ -1,9 +1,9 @@
-"""Counts in lines of text, "row column count", from 1: what UCI's bags of words and MatrixMarket share.
+"""Counts in lines of text, "row column count", from 1: common to UCI's bags of words and MatrixMarket.
 
-The lines are parsed by SciPy's compiled reader of MatrixMarket. That one ends the process on bytes that it
-does not expect (a NUL, a blank at the very end), takes 1 for 1.5, and makes arrays of whatever size a file
-says: so everything that it is given was looked at here, by one pattern for all lines. Python goes line by
-line only to name the one that is wrong.
+The lines are parsed by SciPy's compiled reader of MatrixMarket. It crashes on unexpected bytes (a NUL, a
+blank at the very end), reads 1.5 as 1, and allocates arrays of whatever size a file claims. Therefore its
+input is validated here first, by one pattern for all lines. Python reads line by line only to name the line
+that is wrong.
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ MOST_COUNT = 2**63 - 1
 
 @dataclass(frozen=True)
 class EntryLines:
-    """What the head of a file says about its lines.
+    """What the header of a file says about its lines.
 
     Parameters
     ----------
     file : Path
-        For sentences.
+        For messages.
     shape : pair of int
         Rows and columns.
     n_entries, said_in : int
-        How many entries there are, and the number of the line that says so.
+        Number of entries, and the number of the line that says so.
     rows, columns : str
-        What they are called in sentences.
+        Their names in messages.
     field : {"integer", "real", "pattern"}
-        What an entry has besides its place.
+        Type of an entry's value.
     layout : {"coordinate", "array"}
-        Whether entries have a place, or are all of a dense matrix, by columns.
+        Whether entries have positions, or are all entries of a dense matrix, by columns.
     symmetry : str
-        Of MatrixMarket.
+        As in MatrixMarket.
     """
 
     file: Path
@@ -57,19 +57,19 @@ class EntryLines:
     symmetry: str = "general"
 
     def _line(self, integer: bytes = INTEGER) -> bytes:
-        """Return the expression of a line, which may be empty."""
+        """Return the regular expression of a line, which may be empty."""
         place = [integer, integer] if self.layout == "coordinate" else []
         value = {"integer": [integer], "real": [REAL], "pattern": []}[self.field]
-        # Possessive, so that nothing is remembered for going back: files have up to 10^8 lines.
+        # Possessive, so that there is no backtracking: files have up to 10^8 lines.
         return rb"[ \t]*+(?:" + rb"[ \t]++".join(place + value) + rb")?+[ \t\r]*+"
 
     def are_lines(self, content: bytes, start: int = 0) -> bool:
-        """Tell whether ``content`` from ``start`` on has nothing but entries and empty lines."""
+        """Tell whether ``content`` from ``start`` on has only entries and empty lines."""
         line = self._line()
         return re.compile(rb"(?:" + line + rb"\n)*+" + line).fullmatch(content, start) is not None
 
     def read(self, content: bytes, start: int, first_line: int) -> Any:
-        """Return the entries as a sparse matrix in COO form, or an array; or say which line is wrong.
+        """Return the entries as a sparse matrix in COO form, or an array; or raise an error with the line.
 
         Parameters
         ----------
@@ -80,7 +80,7 @@ class EntryLines:
 
         from scipy.io import mmread
 
-        if 0 in self.shape:  # by which the reader divides
+        if 0 in self.shape:  # the reader divides by it
             raise ValueError(
                 f"{self.file} must have at least one of its {self.rows} and {self.columns}, got shape "
                 f"{self.shape} in line {self.said_in}."
@@ -100,7 +100,7 @@ class EntryLines:
             raise self.fault(content[start:], first_line, str(error)) from None
 
     def fault(self, content: bytes, first_line: int, reason: str = "") -> ValueError:
-        """Return a sentence on the first line that is wrong, or on their number, or with the ``reason``."""
+        """Return an error for the first wrong line, for the number of lines, or with the ``reason``."""
         seen = 0
         for number, line in self._lines(content, first_line):
             seen += 1
@@ -109,18 +109,18 @@ class EntryLines:
                 return ValueError(sentence)
         if seen != self.n_entries:
             return self.miscounted(seen)
-        # Numbers that the reader has no room for, or entries that mirror others where there is no place.
+        # Numbers out of the reader's range, or mirrored entries outside the matrix.
         reason = re.sub(r"^Line \d+: ", "", reason).strip().rstrip(".")
         return ValueError(f"{self.file} must have entries of a matrix in its lines, got others ({reason}).")
 
     def first_fault(self, content: bytes, first_line: int) -> ValueError | None:
-        """Return a sentence on the first line that is wrong, or None."""
+        """Return a sentence on the first wrong line, or None."""
         found = (self._wrong(line, number) for number, line in self._lines(content, first_line))
         sentence = next((sentence for sentence in found if sentence), None)
         return None if sentence is None else ValueError(sentence)
 
     def miscounted(self, seen: int) -> ValueError:
-        """Return the sentence on a wrong number of entries."""
+        """Return the error for a wrong number of entries."""
         return ValueError(
             f"{self.file} must have {self.n_entries:,} entries, as its line {self.said_in} says, "
             f"got {seen:,}."

@@ -1,4 +1,4 @@
-"""Files with one document a line, read as they are needed or at once: lda-c's counts, and texts."""
+"""Files with one document per line, read on demand or at once: lda-c's counts, and texts."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from swiftem.data.rows.read_ahead import read_ahead
 
 __all__ = ["LdaCDocuments", "TextDocuments", "document_lines", "read_documents", "read_lda_c"]
 
-LDA_C, TEXT = "a corpus in lda-c's format", "a text file, one document a line"
+LDA_C, TEXT = "a corpus in lda-c's format", "a text file, one document per line"
 DOCUMENT = re.compile(r"\s*+[0-9]++(?:\s++[0-9]++:[0-9]++)*+\s*+", flags=re.ASCII)
 PAIR = re.compile(r"([+-]?[0-9]+):([+-]?[0-9]+)", flags=re.ASCII)
 Pairs = NDArray[np.int64]
 
 
 class _LineDocuments(ABC):
-    """What both have: lines, in blocks; the first whole pass counts them. Empty lines are no documents."""
+    """Common part: lines, in blocks; the first complete pass counts them. Empty lines are no documents."""
 
     n_documents: int | None = None
     n_words: int
@@ -40,7 +40,7 @@ class _LineDocuments(ABC):
         self._file = Path(path)
 
     def blocks(self, rows: int) -> Iterator[tuple[int, Any]]:
-        """Yield the number of the first document and the counts of ``rows`` documents."""
+        """Yield the index of the first document and the counts of ``rows`` documents."""
         check_int("rows", rows, minimum=1)
         first = 0
         for lines in read_ahead(self._in_blocks(rows)):
@@ -60,7 +60,7 @@ class _LineDocuments(ABC):
         """Return the counts of numbered lines, shape (len(lines), V)."""
 
     def fingerprint(self) -> str:
-        """Return a hash of the file and the number of words; it reads all of it."""
+        """Return a hash of the file and the number of words; it reads the whole file."""
         return file_hash(f"{type(self).__name__}{self.n_words}", [self._file])
 
 
@@ -72,7 +72,7 @@ class LdaCDocuments(_LineDocuments):
     path : path
         As for :func:`swiftem.data.read_lda_c`.
     vocabulary : path, optional
-        The words, one a line; by default one that lies beside the file. Without any, a pass finds V.
+        The words, one per line; by default a file next to it. Without any, a pass finds V.
 
     Examples
     --------
@@ -129,13 +129,13 @@ def read_lda_c(
     path : str or path
         The file.
     vocabulary : str or path, optional
-        The words, one a line. By default one that lies beside the file, such as ``ap.vocab`` or ``vocab.txt``
-        for ``ap.dat``; without any, words are known by their numbers.
+        The words, one per line. By default a file next to it, such as ``ap.vocab`` or ``vocab.txt`` for
+        ``ap.dat``; without any, words are known by their numbers.
 
     Returns
     -------
     CorpusCounts
-        Its documents are called by their lines; errors name the line.
+        Its documents are named by their lines; errors name the line.
 
     Examples
     --------
@@ -166,7 +166,7 @@ def read_lda_c(
 
 
 def _matrix(file: Path, numbers: list[int], found: list[Pairs], n_words: int, vocabulary: Path | None) -> Any:
-    """Return the counts (len(found), V) of the words of numbered lines, or say which has an unknown one."""
+    """Return the counts (len(found), V) of the words of numbered lines, or raise an error with the line."""
     import scipy.sparse as sp
 
     for number, pairs in zip(numbers, found, strict=True):
@@ -181,12 +181,12 @@ def _matrix(file: Path, numbers: list[int], found: list[Pairs], n_words: int, vo
 
 
 def document_in(file: Path, number: int, line: str) -> Pairs:
-    """Return words and counts of a line, alternating, shape (2m,), or say what is wrong with it."""
+    """Return words and counts of a line, alternating, shape (2m,), or raise an error."""
     if not DOCUMENT.fullmatch(line):
         raise _fault(file, number, line)
     try:
         numbers = np.array(line.replace(":", " ").split(), dtype=np.int64)
-    except (OverflowError, ValueError):  # the latter where there are thousands of digits
+    except (OverflowError, ValueError):  # the latter for thousands of digits
         raise _fault(file, number, line) from None
     if len(numbers) - 1 != 2 * int(numbers[0]):
         raise ValueError(
@@ -197,7 +197,7 @@ def document_in(file: Path, number: int, line: str) -> Pairs:
 
 
 def _fault(file: Path, number: int, line: str) -> ValueError:
-    """Return a sentence on what is wrong in a line."""
+    """Return an error for a wrong line."""
     first, *pairs = line.split()
     if not (first.isascii() and first.isdigit()):
         return ValueError(
@@ -220,14 +220,14 @@ def _fault(file: Path, number: int, line: str) -> ValueError:
 
 
 class TextDocuments(_LineDocuments):
-    r"""The texts of a file, one a line, counted in given words; memory does not grow with the file.
+    r"""The texts of a file, one per line, counted in given words; memory does not grow with the file.
 
     Parameters
     ----------
     path : path
         A UTF-8 file, compressed with gzip or not.
     words : sequence of str, or path
-        The vocabulary, or a file with one word a line. What a word is, :func:`swiftem.data.count_words` says.
+        The vocabulary, or a file with one word per line. :func:`swiftem.data.count_words` defines words.
 
     Examples
     --------
@@ -246,7 +246,7 @@ class TextDocuments(_LineDocuments):
         super().__init__(path)
         given = read_vocabulary(words) if isinstance(words, str | os.PathLike) else tuple(words)
         if not given:
-            raise ValueError("words must be at least one, got none.")
+            raise ValueError("words must have at least one word, got none.")
         self.words, self.n_words = given, len(given)
 
     def _counts(self, lines: list[tuple[int, str]]) -> Any:
@@ -261,9 +261,9 @@ class TextDocuments(_LineDocuments):
 
 
 def read_documents(path: str | os.PathLike[str]) -> list[str]:
-    r"""Return the documents of a UTF-8 text file, one a line.
+    r"""Return the documents of a UTF-8 text file, one per line.
 
-    Lines of nothing but white space are skipped. Lines may end in LF or CRLF, and the file may begin with a
+    Lines of only white space are skipped. Lines may end in LF or CRLF, and the file may begin with a
     byte order mark.
 
     Parameters
@@ -279,9 +279,9 @@ def read_documents(path: str | os.PathLike[str]) -> list[str]:
     Raises
     ------
     FileNotFoundError, IsADirectoryError
-        When there is no such file, or it is a folder.
+        If there is no such file, or it is a folder.
     ValueError
-        When it has no document, or is not UTF-8 text; the sentence names the line.
+        If it has no document, or is not UTF-8 text; the message names the line.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Bytes and lines of text files, compressed or not, with the numbers of the lines; whole numbers in them."""
+"""Bytes and numbered lines of text files, compressed or not; parsing of whole numbers."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ __all__ = [
 
 GZIP = b"\x1f\x8b"
 PIECE = 1 << 20
-"""Bytes that are read at a time."""
+"""Bytes read at a time."""
 UNPACKED, FREE = 100, 8 << 20
-"""A gzip file may become so many times as large, and so many bytes more: text becomes three to twenty times
-as large, and what is made to fill the memory a thousand times."""
+"""Limits of an unpacked gzip file: this factor, plus this number of bytes. Text grows three to twenty times,
+a file made to fill the memory a thousand times."""
 LONGEST = 40
-"""Digits beyond which numbers are not told apart: Python reads no more than 4,300, in quadratic time."""
+"""Maximum number of digits that are parsed: Python reads at most 4,300, in quadratic time."""
 
 
 def existing_file(path: str | os.PathLike[str], what: str) -> Path:
-    """Return ``path`` if it is a file; ``what`` says in a sentence what it should be.
+    """Return ``path`` if it is a file; ``what`` describes in a message what it should be.
 
-    >>> existing_file("no-such-file", "a vocabulary, one word a line")
+    >>> existing_file("no-such-file", "a vocabulary, one word per line")
     Traceback (most recent call last):
     ...
-    FileNotFoundError: no-such-file must be a vocabulary, one word a line, but does not exist.
+    FileNotFoundError: no-such-file must be a vocabulary, one word per line, but does not exist.
     """
     file = Path(path)
     if file.is_dir():
@@ -43,9 +43,9 @@ def existing_file(path: str | os.PathLike[str], what: str) -> Path:
 
 
 def read_lines(path: str | os.PathLike[str], what: str = "a text file") -> Iterator[tuple[int, str]]:
-    r"""Yield the number (from 1) and the text of each line of a UTF-8 file, without its end.
+    r"""Yield the number (from 1) and the text of each line of a UTF-8 file, without its end: LF, CRLF or CR.
 
-    A file that is compressed with gzip is unpacked, whatever its name.
+    A file compressed with gzip is unpacked, whatever its name.
 
     >>> import gzip, pathlib, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -59,7 +59,7 @@ def read_lines(path: str | os.PathLike[str], what: str = "a text file") -> Itera
 
 
 def filled_lines(path: str | os.PathLike[str], what: str = "a text file") -> Iterator[tuple[int, str]]:
-    r"""Yield the lines of :func:`read_lines` that are not empty and have more than white space.
+    r"""Yield the lines of :func:`read_lines` that have more than white space.
 
     >>> import pathlib, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -69,12 +69,12 @@ def filled_lines(path: str | os.PathLike[str], what: str = "a text file") -> Ite
     [(1, 'rice'), (4, 'fish')]
     """
     for first, lines in _decoded(path, what):
-        # Of a whole piece at once: a file may have millions of lines with nothing in them.
+        # For a whole piece at once: a file may have millions of empty lines.
         yield from [(n, line) for n, line in enumerate(lines, start=first) if line and not line.isspace()]
 
 
 def _decoded(path: str | os.PathLike[str], what: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield the number of a line, and the text of this one and of some that follow it."""
+    """Yield the number of a line, and the text of this and some following lines."""
     file, number = Path(path), 1
     for piece in read_pieces(file, what, PIECE):
         content = piece.removesuffix(b"\n")
@@ -82,13 +82,16 @@ def _decoded(path: str | os.PathLike[str], what: str) -> Iterator[tuple[int, lis
             if b"\0" in content:
                 raise ValueError
             text = (content if number > 1 else content.removeprefix(codecs.BOM_UTF8)).decode("utf-8")
-        except ValueError:  # line by line: the one that is wrong is named, after those before it
+        except ValueError:  # line by line, so that the wrong one is named after those before it
             for line in content.split(b"\n"):
                 yield number, [decode_line(line, file, number)]
                 number += 1
             continue
         lines = text.split("\n")
-        yield number, [line.rstrip("\r") for line in lines] if "\r" in text else lines
+        if "\r" in text:  # a file without a line feed has lines that end in CR
+            lines = text.removesuffix("\r").split("\r") if len(lines) == 1 else lines
+            lines = [line.rstrip("\r") for line in lines]
+        yield number, lines
         number += len(lines)
 
 
@@ -108,13 +111,13 @@ def decode_line(line: bytes, file: Path, number: int) -> str:
 
 
 def read_bytes(path: str | os.PathLike[str], what: str) -> bytes:
-    """Return all of a file, unpacked where it is compressed with gzip."""
+    """Return the whole content of a file, unpacked if it is compressed with gzip."""
     with _unpacked(existing_file(path, what)) as stream:
         return b"".join(iter(lambda: stream.read(PIECE), b""))
 
 
 def read_pieces(path: str | os.PathLike[str], what: str, size: int) -> Iterator[bytes]:
-    r"""Yield a file's bytes piece by piece, about ``size`` each, cut at the ends of lines; unpacked.
+    r"""Yield a file's bytes in pieces of about ``size``, cut at the ends of lines; unpacked.
 
     >>> import pathlib, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -137,7 +140,7 @@ def read_pieces(path: str | os.PathLike[str], what: str, size: int) -> Iterator[
 
 
 def most_bytes(path: str | os.PathLike[str]) -> int:
-    """Return how many bytes a file can have at most where it is unpacked."""
+    """Return the maximum number of bytes of the unpacked file."""
     file = Path(path)
     with file.open("rb") as stream:
         packed = stream.read(2) == GZIP
@@ -150,7 +153,7 @@ class _Stream(Protocol):
 
 
 class _Unpacking:
-    """Unpacks as it is read, and stops where a small file becomes a large one."""
+    """Unpacks while reading, and stops if a small file becomes too large."""
 
     def __init__(self, file: Path, raw: BinaryIO) -> None:
         self._file, self._raw, self._done = file, raw, 0
@@ -162,8 +165,8 @@ class _Unpacking:
         self._done += len(found)
         if self._done > UNPACKED * self._raw.tell() + FREE:
             raise ValueError(
-                f"{self._file} must become at most {UNPACKED} times as large when it is unpacked, got more: "
-                "unpack it first with gunzip if it is meant to be so."
+                f"{self._file} must be at most {UNPACKED} times as large when unpacked, got more: "
+                "unpack it first with gunzip if this is intended."
             )
         return found
 
@@ -181,7 +184,7 @@ def _unpacked(file: Path) -> Iterator[_Stream]:
 
 
 def whole_number(text: str) -> int:
-    """Return the number that ASCII digits, perhaps with a sign, stand for; at most 10^40 in size.
+    """Return the number of ASCII digits with an optional sign; at most 10^40 in size.
 
     >>> whole_number("-007"), whole_number("9" * 5000) == 10**40
     (-7, True)
@@ -192,7 +195,7 @@ def whole_number(text: str) -> int:
 
 
 def shortened_number(text: str) -> str:
-    """Return a number as a sentence shows it.
+    """Return a number for a message.
 
     >>> shortened_number("-12"), shortened_number("9" * 5000)
     ('-12', 'a number of 5000 digits')

@@ -1,4 +1,4 @@
-"""Sparse matrices in archives of :func:`scipy.sparse.save_npz`, from strangers."""
+"""Sparse matrices in archives of :func:`scipy.sparse.save_npz`, validated."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ PARTS = {
     "csr": ("indices", "indptr"), "csc": ("indices", "indptr"), "bsr": ("indices", "indptr"),
     "coo": ("row", "col"), "dia": ("offsets",),
 }  # fmt: skip
-"""What a matrix has besides its shape and data, by its form."""
+"""The arrays of each form, in addition to shape and data."""
 UNPACKED, FREE = 50, 16 << 20
-"""An archive may become so many times as large, and so many bytes more: counts that are all ones become a
-thousand times as large, but not their places."""
+"""Limits of an unpacked archive: this factor, plus this number of bytes. Counts that are all ones grow a
+thousand times, but not their positions."""
 ENTRY = 16
-"""Bytes of an entry and its place in memory, whatever they take in the file."""
+"""Bytes of an entry and its position in memory, whatever they take in the file."""
 METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 LONGEST_NAME = 8
-"""Characters of the form's name, at most."""
+"""Maximum number of characters of the form's name."""
 
 
 def read_npz_matrix(file: Path) -> Any:
-    """Return the sparse matrix in an archive, its structure checked; nothing pickled is read.
+    """Return the sparse matrix in an archive, its structure validated; nothing pickled is read.
 
-    What the archive says about sizes is held against its own size, and its arrays against each other,
-    before memory is taken for them.
+    The sizes that the archive claims are compared with its own size, and its arrays with each other, before
+    memory is allocated for them.
     """
     existing_file(file, NPZ)
     with damage_named(file, NPZ), zipfile.ZipFile(file) as archive:
@@ -53,7 +53,7 @@ def read_npz_matrix(file: Path) -> Any:
         if data.dtype.kind not in "biuf":
             raise ValueError(f"{file} must hold real numbers, got {data.dtype}.")
         if any(part.dtype.kind not in "iu" for part in parts):
-            raise ValueError("its places are not whole numbers")
+            raise ValueError("its indices are not whole numbers")
         return checked_sparse(f"{file}", _matrix(form, data, parts, (int(shape[0]), int(shape[1]))))
 
 
@@ -67,21 +67,21 @@ class _Members:
             if self._infos.setdefault(info.filename, info) is not info:
                 raise ValueError(f"{info.filename[:40]!r} is in it twice")
         size = file.stat().st_size
-        # Entries whose bytes are the same ones, so that a small file becomes a large one, are more than it.
+        # If entries share bytes, so that a small file becomes a large one, their sum exceeds the file.
         if sum(info.compress_size for info in self._infos.values()) > size:
             raise ValueError("its parts overlap")
         self.check_unpacked(sum(info.file_size for info in self._infos.values()))
 
     def check_unpacked(self, size: int) -> None:
-        """Refuse to take so much memory for a file that is much smaller."""
+        """Raise ValueError if that much memory is needed for a much smaller file."""
         if size > UNPACKED * self._file.stat().st_size + FREE:
             raise ValueError(
-                f"{self._file} must become at most {UNPACKED} times as large when it is unpacked, got more: "
-                "save it with compressed=False if it is meant to be so."
+                f"{self._file} must be at most {UNPACKED} times as large when unpacked, got more: "
+                "save it with compressed=False if this is intended."
             )
 
     def array(self, name: str) -> NDArray[Any]:
-        """Return a member as an array that owns its numbers."""
+        """Return a member as an array that owns its data."""
         info = self._infos.get(f"{name}.npy")
         if info is None:
             raise ValueError(f"it has no {name}.npy")
@@ -109,7 +109,7 @@ class _Members:
 
 
 def _matrix(form: str, data: NDArray[Any], parts: list[NDArray[Any]], shape: tuple[int, int]) -> Any:
-    """Return the matrix of these parts; SciPy looks at little of them."""
+    """Return the matrix of these parts; SciPy validates little of them."""
     import scipy.sparse as sp
 
     if form == "coo":

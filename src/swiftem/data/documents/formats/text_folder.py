@@ -1,4 +1,4 @@
-"""Folders of text files, one document a file."""
+"""Folders of text files, one document per file."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
 def read_folder(path: str | os.PathLike[str], leave_out: str | os.PathLike[str] | None = None) -> Texts:
-    r"""Return the text files of a folder and of all folders in it, one document a file.
+    r"""Return the text files of a folder and its subfolders, one document per file.
 
-    Files of any ending are read, also those compressed with gzip, except hidden ones. Text is UTF-8, or
-    UTF-16 where a byte order mark says so. Files that are neither are read as Windows-1252 (Latin-1), which
-    reads any bytes: a collection of old mail has some, and one of them should not end the whole. (A single
-    text file is refused, with the line.) Binary and empty ones are left out. The notes name the files.
+    All files are read, also those compressed with gzip, except hidden ones. Text is UTF-8, or UTF-16 if it
+    has a byte order mark. Other files are read as Windows-1252 (Latin-1), which accepts any bytes: a
+    collection of old mail has some, and one of them should not stop the whole. (A single text file raises an
+    error with the line.) Binary and empty files are left out. The notes name the files.
 
     Parameters
     ----------
     path : str or path
         The folder.
     leave_out : str or path, optional
-        A folder in it that is not read: where results are written to, say.
+        A subfolder that is not read, for example the one for results.
 
     Returns
     -------
@@ -38,7 +38,7 @@ def read_folder(path: str | os.PathLike[str], leave_out: str | os.PathLike[str] 
     Raises
     ------
     FileNotFoundError, NotADirectoryError, ValueError
-        Where there is no such folder, or no text in it.
+        If there is no such folder, or no text in it.
 
     Examples
     --------
@@ -64,7 +64,7 @@ def read_folder(path: str | os.PathLike[str], leave_out: str | os.PathLike[str] 
     for name in _files(folder, None if leave_out is None else Path(leave_out).resolve()):
         try:
             content = read_bytes(folder / name, "a text file")
-        except (OSError, ValueError):  # the latter where it is compressed, and damaged
+        except (OSError, ValueError):  # the latter if it is compressed and damaged
             left_out["unreadable"].append(name)
             continue
         text, is_guess = _decode(content)
@@ -74,7 +74,7 @@ def read_folder(path: str | os.PathLike[str], leave_out: str | os.PathLike[str] 
             left_out["empty"].append(name)
         else:
             texts.append(text)
-            # A file's name need not be text: the rest of the world wants one that is.
+            # A file's name need not be valid text: the name of a document must be.
             names.append(os.fsencode(name).decode("utf-8", "replace"))
             if is_guess:
                 guessed.append(name)
@@ -97,7 +97,7 @@ def _files(folder: Path, leave_out: Path | None) -> list[str]:
             if not name.startswith(".") and (Path(base) / name).resolve() != leave_out
         ]
         inside = Path(base).relative_to(folder)
-        # Pipes and sockets would be waited for.
+        # Opening pipes and sockets would block.
         found += [
             (inside / name).as_posix()
             for name in files
@@ -120,7 +120,7 @@ def _decode(content: bytes) -> tuple[str | None, bool]:
     except UnicodeDecodeError:
         try:
             return content.decode("cp1252"), True
-        except UnicodeDecodeError:  # it has five holes
+        except UnicodeDecodeError:  # five bytes are undefined in it
             return content.decode("latin-1"), True
 
 

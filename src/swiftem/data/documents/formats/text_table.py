@@ -26,26 +26,26 @@ LONGEST_CELL = 1 << 30
 def read_text_csv(path: str | os.PathLike[str], text_column: str | None = None) -> Texts:
     r"""Return the texts of a CSV file whose first line has the names of the columns.
 
-    Commas, semicolons or tabs separate cells: whichever the first line has most of. The file is UTF-8, and
-    may be compressed with gzip.
+    Cells are separated by commas, semicolons or tabs: by whichever the first line has most of. The file is
+    UTF-8, and may be compressed with gzip.
 
     Parameters
     ----------
     path : str or path
         The file.
     text_column : str, optional
-        Name of the column with the texts. By default the only one that has not just numbers; of several the
-        one named ``text``, or the only one not named ``title``, ``name`` or ``id``.
+        Name of the column with the texts. By default the only one that has not just numbers; among several
+        the one named ``text``, or the only one not named ``title``, ``name`` or ``id``.
 
     Returns
     -------
     Texts
-        ``names`` are from a column called ``title``, ``name`` or ``id``, or else the rows' numbers, from 1.
+        ``names`` are from a column named ``title``, ``name`` or ``id``, or else the rows' numbers, from 1.
 
     Raises
     ------
     FileNotFoundError, ValueError
-        Where the file is missing or wrong, with the line, or where it is not clear which column is meant.
+        If the file is missing or wrong, with the line, or if it is not clear which column has the texts.
 
     Examples
     --------
@@ -55,14 +55,14 @@ def read_text_csv(path: str | os.PathLike[str], text_column: str | None = None) 
     ...     file = pathlib.Path(folder, "letters.csv")
     ...     _ = file.write_text('id,body\n7,"Rice, and maize"\n8,Fish\n')
     ...     read_text_csv(file)
-    Texts(texts=['Rice, and maize', 'Fish'], names=['7', '8'], notes=["The texts are in column 'body'."])
+    Texts(texts=['Rice, and maize', 'Fish'], names=['7', '8'], notes=[...], column='body')
     """
     file = existing_file(path, CSV)
     header: list[str] = []
     rows: list[list[str]] = []
     delimiter = _delimiter(file)
     limit = csv.field_size_limit(LONGEST_CELL)
-    # With their ends: cells may have several lines.
+    # With their line ends: cells may have several lines.
     reader = csv.reader((line + "\n" for _, line in read_lines(file, CSV)), delimiter=delimiter, strict=True)
     try:
         for cells in reader:
@@ -95,7 +95,7 @@ def read_text_csv(path: str | os.PathLike[str], text_column: str | None = None) 
     chosen = _choose(file, header, of_text, text_column)
     titles = next((i for i, name in enumerate(header) if name.lower() in TITLES and i != chosen), None)
     names = _names(None if titles is None else columns[titles], len(rows))
-    return Texts(list(columns[chosen]), names, _note(header, chosen, text_column))
+    return Texts(list(columns[chosen]), names, _note(header, chosen, text_column), header[chosen])
 
 
 def read_text_parquet(path: str | os.PathLike[str], text_column: str | None = None) -> Texts:
@@ -106,7 +106,7 @@ def read_text_parquet(path: str | os.PathLike[str], text_column: str | None = No
     Raises
     ------
     ImportError
-        Without pyarrow, with the command that installs it.
+        If pyarrow is not installed, with the command to install it.
     """
     file = existing_file(path, TEXT_PARQUET)
     with opened(file) as stored:
@@ -127,11 +127,11 @@ def read_text_parquet(path: str | os.PathLike[str], text_column: str | None = No
     if not texts:
         raise ValueError(f"{file} must have at least one row, got none.")
     names = _names(None if titles is None else columns[1], len(texts))
-    return Texts(texts, names, _note(header, chosen, text_column))
+    return Texts(texts, names, _note(header, chosen, text_column), header[chosen])
 
 
 def _names(titles: Sequence[Any] | None, count: int) -> list[str]:
-    """Return what documents are called: by their titles, or by their rows where they have none."""
+    """Return the documents' names: their titles, or their rows if they have none."""
     cells = ["" if cell is None else str(cell).strip() for cell in titles or [""] * count]
     return [cell or f"row {number}" for number, cell in enumerate(cells, start=1)]
 
@@ -150,7 +150,7 @@ def _delimiter(file: Path) -> str:
 
 
 def _choose(file: Path, header: Sequence[str], of_text: Sequence[str], wanted: str | None) -> int:
-    """Return the place of the column with the texts, or say which there are."""
+    """Return the index of the column with the texts, or raise an error that lists the columns."""
     names = ", ".join(map(repr, header))
     if wanted is not None:
         if wanted not in header:
@@ -169,5 +169,5 @@ def _choose(file: Path, header: Sequence[str], of_text: Sequence[str], wanted: s
 
 
 def _note(header: Sequence[str], chosen: int, wanted: str | None) -> list[str]:
-    """Return what was guessed."""
+    """Return a note on the guessed column."""
     return [] if wanted is not None or len(header) == 1 else [f"The texts are in column {header[chosen]!r}."]

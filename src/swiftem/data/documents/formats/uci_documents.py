@@ -1,4 +1,4 @@
-"""Counts in the format of the UCI "Bag of Words" data, read as they are needed or at once."""
+"""Counts in the format of the UCI "Bag of Words" data, read on demand or at once."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ WHAT = "a bag of words in UCI's format"
 HEAD = ("the number of documents", "the number of words", "the number of entries")
 FIRST_LINE = 1 + len(HEAD)
 MOST = 2**63 - 1
-"""Largest number of a head."""
+"""Largest number in the first three lines."""
 
 BYTES = 1 << 20
-"""Text that is read at a time."""
+"""Bytes of text read at a time."""
 MOST_EMPTY = 10**6
-"""Documents without words, which cost a few bytes each wherever documents are counted."""
+"""Maximum number of documents without words, which cost a few bytes each."""
 SHORTEST_LINE = len("1 1 1\n")
 Triples = NDArray[np.int64]
 
@@ -41,10 +41,10 @@ class UciDocuments:
     Parameters
     ----------
     path : path
-        As for :func:`swiftem.data.read_bag_of_words`. Its lines must be ordered by document, as UCI's are;
-        at most a million documents may be without words.
+        As for :func:`swiftem.data.read_bag_of_words`. Its lines must be ordered by document, as UCI's are; at
+        most a million documents may be without words.
     vocabulary : path, optional
-        The words, one a line; by default ``vocab.pubmed.txt`` beside ``docword.pubmed.txt``.
+        The words, one per line; by default ``vocab.pubmed.txt`` next to ``docword.pubmed.txt``.
 
     Attributes
     ----------
@@ -73,14 +73,14 @@ class UciDocuments:
         most = MOST_EMPTY + most_bytes(self._file) // SHORTEST_LINE
         if self.n_documents > most:
             raise ValueError(
-                f"{self._file} must have at most {most:,} documents to be read in blocks, as many as there "
-                f"is room for and {MOST_EMPTY:,} without words, got {self.n_documents:,} in line 1: load it "
-                "with read_bag_of_words, which leaves those without words out."
+                f"{self._file} must have at most {most:,} documents to be read in blocks, one per entry that "
+                f"fits into the file and {MOST_EMPTY:,} without words, got {self.n_documents:,} in line 1: "
+                "load it with read_bag_of_words, which leaves out those without words."
             )
         self.words = words_for(self._file, vocabulary, self.n_words)
 
     def blocks(self, rows: int) -> Iterator[tuple[int, Any]]:
-        """Yield the number of the first document and the counts of ``rows`` documents."""
+        """Yield the index of the first document and the counts of ``rows`` documents."""
         check_int("rows", rows, minimum=1)
         held: list[Triples] = []
         first = 0
@@ -133,7 +133,7 @@ class UciDocuments:
     def _parsed(self, content: bytes, line: int) -> Triples:
         found = None
         if self._lines.are_lines(content):
-            # As floats, which do not wrap around; counts are exact to 2^53.
+            # As floats, which do not overflow; counts are exact to 2^53.
             found = np.array(content.split(), dtype=np.float64).reshape(-1, 3)
             most = (self.n_documents, self.n_words, 2.0**53)
             if not ((found >= (1, 1, 0)) & (found <= most)).all():
@@ -145,7 +145,7 @@ class UciDocuments:
         return found.astype(np.int64)
 
     def _disorder(self, content: bytes, line: int, entry: int, last: int, document: Triples) -> ValueError:
-        """Return the sentence on the first entry that is of a document before that of the one above it."""
+        """Return the error for the first entry whose document is before that of the previous entry."""
         numbers = [number for number, text in enumerate(content.splitlines(), line) if text.strip()]
         before = last if entry == 0 else int(document[entry - 1])
         return ValueError(
@@ -154,7 +154,7 @@ class UciDocuments:
         )
 
     def fingerprint(self) -> str:
-        """Return a hash of the file; it reads all of it."""
+        """Return a hash of the file; it reads the whole file."""
         return file_hash("uci", [self._file])
 
 
@@ -163,7 +163,7 @@ def read_bag_of_words(
 ) -> CorpusCounts:
     r"""Return the counts of a file such as ``docword.nips.txt``, compressed with gzip or not.
 
-    Its first three lines are the numbers of documents, words and entries; then there is one entry a line:
+    Its first three lines are the numbers of documents, words and entries; then there is one entry per line:
     document, word and count. Documents and words are counted from 1.
 
     Parameters
@@ -171,12 +171,12 @@ def read_bag_of_words(
     path : str or path
         The file.
     vocabulary : str or path, optional
-        The words, one a line; by default ``vocab.nips.txt`` beside ``docword.nips.txt``.
+        The words, one per line; by default ``vocab.nips.txt`` next to ``docword.nips.txt``.
 
     Returns
     -------
     CorpusCounts
-        Its documents are called by their numbers in the file; errors name the line.
+        Its documents are named by their numbers in the file; errors name the line.
 
     Examples
     --------
@@ -199,7 +199,7 @@ def read_bag_of_words(
 
 
 def read_head(file: Path, content: bytes) -> tuple[EntryLines, int]:
-    """Return what the three numbers of the head say about the lines below, and where these begin."""
+    """Return the description of the lines from the first three, and where the entries begin."""
     numbers = []
     start = 0
     for place, what in enumerate(HEAD, start=1):
@@ -216,13 +216,13 @@ def read_head(file: Path, content: bytes) -> tuple[EntryLines, int]:
 
 
 def words_for(file: Path, vocabulary: str | os.PathLike[str] | None, n_words: int) -> tuple[str, ...]:
-    """Return the words of a file of counts, from a vocabulary that is given or lies beside it."""
+    """Return the words of a file of counts, from a given vocabulary or from one next to the file."""
     found = Path(vocabulary) if vocabulary is not None else find_vocabulary(file)
     if found is None:
         name = "vocab." + file.name.removesuffix(".gz").removeprefix("docword.")
         raise FileNotFoundError(
-            f"{file} must have a vocabulary beside it, one word a line, but {file.with_name(name)} does not "
-            "exist: name another file with vocabulary (--vocabulary on the command line)."
+            f"{file} must have a vocabulary next to it, one word per line, but {file.with_name(name)} does "
+            "not exist: name another file with vocabulary (--vocabulary on the command line)."
         )
     words = read_vocabulary(found)
     if len(words) != n_words:

@@ -26,18 +26,18 @@ def posterior(
     labels: bool = False,
     kernels: str = "auto",
 ) -> Evaluation:
-    """Return the log-likelihood of each sample and, on request, responsibilities or likeliest components.
+    """Return the log-likelihood of each sample and, optionally, responsibilities or most likely components.
 
-    Data are read in blocks, by all cores; the arrays that are returned are all that grows with n.
+    Data are read in blocks, by all cores; only the returned arrays grow with n.
 
     Parameters
     ----------
     model : Model
         The model.
     data : array-like (n,) or (n, d), or Source
-        Samples; a mixture with covariances takes fewer than it has components, too.
+        Samples; a mixture with covariances accepts fewer samples than components, too.
     theta : NamedTuple
-        Parameters, made by ``model.theta`` or by a run.
+        Parameters, from ``model.theta`` or from a run.
     responsibilities, labels : bool
         Whether to return them.
     kernels : {"auto", "reference"}
@@ -45,11 +45,11 @@ def posterior(
 
     Examples
     --------
+    >>> import swiftem
     >>> from swiftem import models
-    >>> from swiftem.posterior import posterior
     >>> model = models.GaussianMixtureModel(2, covariance="spherical")
     >>> theta = model.theta(means=[[0.0], [4.0]], covariances=[1.0, 1.0])
-    >>> found = posterior(model, [[0.0], [2.0]], theta, responsibilities=True, labels=True)
+    >>> found = swiftem.posterior(model, [[0.0], [2.0]], theta, responsibilities=True, labels=True)
     >>> found.log_likelihood.round(3), found.labels
     (array([-1.612, -2.919]), array([0, 0]))
     >>> found.responsibilities[1]
@@ -68,7 +68,7 @@ def posterior(
 def _bind(model: Model, source: Source, theta: Theta, kernels: str) -> Problem:
     if not isinstance(theta, GaussianTheta):
         return Problem(model, source, kernels=kernels)
-    # The middle of the components does for a centre, and saves the pass that would find the data's.
+    # The middle of the components is good enough as a centre, and saves the pass for the data's mean.
     columns, d = theta.means.shape[1], check_rows(source, 1)
     if columns != d:
         raise ValueError(f"theta.means must have as many columns as data, {d}, got {columns}.")

@@ -1,0 +1,88 @@
+"""Components beside groups that are known: how many rows of each group each component has."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+import typer
+from numpy.typing import NDArray
+from rich.console import Console
+
+from swiftem._typing import Array
+from swiftem.cli.components import show_table
+
+__all__ = ["check_labels", "show_cross_table"]
+
+MOST_LABELS = 100
+"""A column of more different values is no column of groups."""
+MISSING = "(missing)"
+
+
+def check_labels(labels: NDArray[Any] | None, column: str | None) -> None:
+    """Refuse a column of labels that has hardly two rows of the same value."""
+    found = 0 if labels is None else len(set(labels.tolist()))
+    if found > MOST_LABELS:
+        raise typer.BadParameter(
+            f"the column must have at most {MOST_LABELS} different values, got {found:,} in {column!r}: "
+            "name a column of groups, or take --drop to leave it out.",
+            param_hint="'--label'",
+        )
+
+
+def show_cross_table(
+    console: Console, found: NDArray[Any], labels: NDArray[Any], n_components: int, name: str,
+    weights: Array | None,
+) -> None:  # fmt: skip
+    """Print rows, or their weights, by component and label, and how well both groupings agree.
+
+    Parameters
+    ----------
+    console : Console
+        Where to print.
+    found : ndarray of int, shape (n,)
+        The likeliest component of each row.
+    labels : ndarray of str, shape (n,)
+        The labels; an empty text is a missing one.
+    n_components : int
+        M.
+    name : str
+        The column of labels, by name or number.
+    weights : ndarray, shape (n,), or None
+        Weights of the rows.
+    """
+    name = f"column {name}" if name.isdigit() else name
+    heads = _sorted(set(labels.tolist()))
+    place = {head: number for number, head in enumerate(heads)}
+    cell = found * len(heads) + np.array([place[label] for label in labels.tolist()])
+    counts = np.bincount(cell, weights, minlength=n_components * len(heads)).reshape(n_components, -1)
+    console.print(
+        f"{'Rows' if weights is None else 'Weights of rows'} by component and {name}:", soft_wrap=True
+    )
+    columns = [("component", [str(m) for m in range(n_components)])]
+    columns += [(head or MISSING, [_shown(count) for count in counts[:, j]]) for j, head in enumerate(heads)]
+    show_table(console, columns, fixed=1, what="labels")
+    known = labels != ""
+    if weights is None and known.any():
+        from sklearn.metrics import adjusted_rand_score
+
+        agreement = adjusted_rand_score(labels[known].astype(str), found[known])
+        console.print(
+            f"Adjusted Rand index {agreement:.4f} (1: components and {name} are the same groups, 0: as by "
+            "chance).",
+            soft_wrap=True,
+        )
+
+
+def _sorted(labels: set[str]) -> list[str]:
+    """Return labels in the order of their numbers, if all are numbers, else of the alphabet; missing last."""
+    known: Sequence[str] = sorted(labels - {""})
+    with suppress(ValueError):
+        known = sorted(known, key=float)
+    return [*known, *(labels & {""})]
+
+
+def _shown(count: float) -> str:
+    return f"{count:,.0f}" if count == int(count) else f"{count:,.6g}"

@@ -1,0 +1,255 @@
+"""``swiftem fit`` and ``swiftem select``: their options; what they do is in ``fit.py`` and ``select.py``."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from swiftem.cli.choices import Covariance, Criterion
+from swiftem.cli.fit_options import (
+    GAUSSIAN,
+    CheckpointEveryOption,
+    CheckpointOption,
+    FamilyOption,
+    MemoryLimitOption,
+    MethodOption,
+    ResumeOption,
+    SchedulerOption,
+    ScratchOption,
+    UpdateOption,
+    check_fit,
+    check_limit,
+    missing_components,
+    model_file_if_any,
+    read_family_option,
+    refuse_options_of_a_fit,
+    refuse_options_of_gaussians,
+    refuse_options_of_one_machine,
+)
+from swiftem.cli.out_file import not_the_same, picture_file
+from swiftem.cli.table_options import (
+    ColumnsOption,
+    DropOption,
+    LabelOption,
+    SeedOption,
+    SkipMissingOption,
+    TableChoice,
+    TablesArgument,
+    WeightsOption,
+)
+
+__all__ = ["fit", "read_counts", "select"]
+
+MOST = 10_000
+"""Components that a selection may go to."""
+
+
+def fit(
+    context: typer.Context,
+    tables: TablesArgument,
+    components: Annotated[
+        int | None,
+        typer.Option(
+            "--components", "-m", metavar="M", min=1, help="Number of components.", show_default="required"
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            "-o",
+            metavar="MODEL",
+            callback=model_file_if_any,
+            help="File for the model; an older one is replaced. Without it, the model is shown and not kept.",
+            show_default="none; with --update the model itself",
+        ),
+    ] = None,
+    covariance: Annotated[
+        Covariance,
+        typer.Option(
+            metavar="KIND", help="Kind of the covariances of Gaussians: full, tied, diag or spherical."
+        ),
+    ] = Covariance.full,
+    family: FamilyOption = GAUSSIAN,
+    method: MethodOption = "auto",
+    columns: ColumnsOption = None,
+    drop: DropOption = None,
+    label: LabelOption = None,
+    weights: WeightsOption = None,
+    skip_missing: SkipMissingOption = False,
+    max_passes: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Maximum number of passes over the rows.")
+    ] = 100,
+    tol: Annotated[
+        float,
+        typer.Option(metavar="X", min=0.0, help="Stop if a pass gains less in the mean log-likelihood."),
+    ] = 1e-3,
+    starts: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Number of starts; the best fit is kept.")
+    ] = 1,
+    seed: SeedOption = 0,
+    reg_covar: Annotated[
+        float, typer.Option(metavar="X", min=0.0, help="Added to the variances, to keep them positive.")
+    ] = 1e-6,
+    batch_size: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=1, help="Rows per step; em uses all rows.", show_default="auto"),
+    ] = None,
+    step_size: Annotated[
+        float | None,
+        typer.Option(
+            metavar="X", help="Step of sem, sem-vr and fiem: above 0, at most 1.", show_default="auto"
+        ),
+    ] = None,
+    memory_limit: MemoryLimitOption = None,
+    scratch: ScratchOption = None,
+    checkpoint: CheckpointOption = None,
+    checkpoint_every: CheckpointEveryOption = None,
+    resume: ResumeOption = False,
+    update: UpdateOption = None,
+    scheduler: SchedulerOption = None,
+) -> None:
+    """Fit a mixture to a table, show it, and write it to a file.
+
+    Ctrl-C keeps the model so far.
+    """
+    not_the_same(out, *tables)
+    choice = TableChoice.of(columns, weights, drop, label, skip_missing)
+    if update is not None:
+        from swiftem.cli.apply_model import update as run_update
+
+        refuse_options_of_a_fit(context)
+        run_update(update, tables, choice, update if out is None else out)
+        raise typer.Exit
+    if components is None:
+        raise missing_components()
+    check_limit(memory_limit, scratch, choice)
+    if scheduler is not None:
+        refuse_options_of_one_machine(context)
+    refuse_options_of_gaussians(context, family)
+    check_fit(method, batch_size, step_size, checkpoint, checkpoint_every, resume)
+    from swiftem.cli.fit import FitRequest
+    from swiftem.cli.fit import fit as run_fit
+
+    parameters = {
+        "n_components": components, "method": method, "max_iter": max_passes, "tol": tol, "n_init": starts,
+        "random_state": seed, "batch_size": "auto" if batch_size is None else batch_size,
+        "step_size": "auto" if step_size is None else step_size, "memory_limit": memory_limit,
+        "scratch": None if scratch is None else str(scratch), "checkpoint": checkpoint,
+        "checkpoint_every": checkpoint_every, "resume": resume,
+    }  # fmt: skip
+    if family == GAUSSIAN:
+        parameters |= {"covariance_type": covariance.value, "reg_covar": reg_covar}
+    else:
+        parameters["family"] = read_family_option(family)
+    raise typer.Exit(run_fit(FitRequest(tables, out, choice, parameters, scheduler)))
+
+
+def read_counts(text: str) -> list[int]:
+    """Return the numbers of components that a text names: ``4``, ``1:20`` (both included), ``2,4,8``.
+
+    >>> read_counts("1:4"), read_counts("2,8,6:7")
+    ([1, 2, 3, 4], [2, 6, 7, 8])
+    """
+    counts: set[int] = set()
+    for part in text.split(","):
+        found = re.fullmatch(r"\s*([0-9]{1,9})\s*(?::\s*([0-9]{1,9})\s*)?", part)
+        first, last = (int(found[1]), int(found[2] or found[1])) if found else (0, 0)
+        if not 1 <= first <= last <= MOST:
+            raise typer.BadParameter(
+                f"{text!r} is not a number of components, a range such as 1:20, or a list such as 2,4,8."
+            )
+        counts.update(range(first, last + 1))
+    return sorted(counts)
+
+
+def select(
+    context: typer.Context,
+    tables: TablesArgument,
+    components: Annotated[
+        str,
+        typer.Option(
+            "--components",
+            "-m",
+            metavar="A:B",
+            help="Numbers of components to try: a range, both ends included, or a list, 2,4,8.",
+        ),
+    ] = "1:10",
+    covariance: Annotated[
+        list[Covariance] | None,
+        typer.Option(
+            metavar="KIND",
+            help="Covariances of Gaussians: full, tied, diag or spherical. May be given several times.",
+            show_default="all four",
+        ),
+    ] = None,
+    family: FamilyOption = GAUSSIAN,
+    criterion: Annotated[
+        Criterion, typer.Option(metavar="NAME", help="What to choose by: bic, aic or icl. Lower is better.")
+    ] = Criterion.bic,
+    columns: ColumnsOption = None,
+    drop: DropOption = None,
+    label: LabelOption = None,
+    weights: WeightsOption = None,
+    skip_missing: SkipMissingOption = False,
+    max_passes: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Maximum number of passes of each fit.")
+    ] = 100,
+    tol: Annotated[
+        float,
+        typer.Option(metavar="X", min=0.0, help="A fit stops if a pass gains less in the log-likelihood."),
+    ] = 1e-3,
+    starts: Annotated[int, typer.Option(metavar="N", min=1, help="Fresh starts of each fit.")] = 1,
+    seed: SeedOption = 0,
+    picture: Annotated[
+        Path | None,
+        typer.Option(
+            "--picture",
+            "-p",
+            metavar="FILE",
+            callback=picture_file,
+            help="Draw the criterion to this file: .png, .svg or .pdf.",
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            "-o",
+            metavar="MODEL",
+            callback=model_file_if_any,
+            help="File for the best model; an older one is replaced.",
+        ),
+    ] = None,
+) -> None:
+    """Find the number of components: fit several mixtures and compare them by a criterion.
+
+    Ctrl-C keeps the fits so far.
+    """
+    not_the_same(out, *tables)
+    not_the_same(picture, *tables, option="--picture")
+    try:
+        counts = read_counts(components)
+    except typer.BadParameter as error:
+        error.param_hint = "'--components'"
+        raise
+    refuse_options_of_gaussians(context, family)
+    from swiftem.cli.select import SelectRequest
+    from swiftem.cli.select import select as run_select
+
+    parameters: dict[str, Any] = {
+        "max_iter": max_passes,
+        "tol": tol,
+        "n_init": starts,
+        "random_state": seed,
+        "family": read_family_option(family),
+    }
+    if family == GAUSSIAN and covariance:
+        parameters["covariance_types"] = [kind.value for kind in covariance]
+    choice = TableChoice.of(columns, weights, drop, label, skip_missing)
+    raise typer.Exit(
+        run_select(SelectRequest(tables, choice, counts, criterion.value, parameters, picture, out))
+    )

@@ -1,0 +1,147 @@
+"""``swiftem select``: mixtures of several sizes compared by a criterion, as a table and a picture."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from math import isfinite
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+
+from swiftem.cli.components import criterion_text, mean_text, screen, show_components, show_table
+from swiftem.cli.cross_table import show_cross_table
+from swiftem.cli.failures import INTERRUPTED, one_sentence, tell, writing
+from swiftem.cli.table_options import TableChoice
+from swiftem.cli.table_rows import Rows, check_rows, numbered, read_rows, said_of, save_mixture
+
+if TYPE_CHECKING:
+    from swiftem.estimators.mixture.selection import Selection
+
+__all__ = ["SelectRequest", "select"]
+
+BAR = 24
+"""Letters of the longest bar."""
+
+
+@dataclass(frozen=True)
+class SelectRequest:
+    """What was asked for: files, columns, numbers of components, and where results are to go, if anywhere."""
+
+    tables: Sequence[Path]
+    choice: TableChoice
+    counts: Sequence[int]
+    criterion: str
+    parameters: dict[str, Any]
+    picture: Path | None
+    out: Path | None
+
+
+def select(request: SelectRequest) -> int:
+    """Read, fit, show the comparison and the best mixture; return the exit code, 130 after Ctrl-C."""
+    with one_sentence():
+        console = screen()
+        family = request.parameters["family"]
+        rows = read_rows(request.tables, request.choice, family=family, at_once=True)
+        for note in rows.notes:
+            tell(note)
+        check_rows(request.tables, request.choice, rows, max(request.counts))
+        counts = (
+            f"{request.counts[0]} to {request.counts[-1]}" if len(request.counts) > 1 else request.counts[0]
+        )
+        console.print(f"{said_of(request.tables, rows)}; {counts} components.", soft_wrap=True)
+        found = _select(request, rows, console)
+        mixture = found.best
+        mixture.log_likelihood_ = found.ranking[0].log_likelihood
+        if request.out is not None:
+            save_mixture(mixture, rows.names, request.out)
+        mixture.__dict__.pop("feature_names_in_", None)
+        _show(console, found)
+        show_components(console, mixture, rows.names)
+        if rows.labels is not None and request.choice.label is not None:
+            show_cross_table(
+                console, mixture.predict(rows.X), rows.labels, mixture.n_components, request.choice.label,
+                rows.weights,
+            )  # fmt: skip
+            console.print()
+        for line in _summary(request, found):
+            console.print(line, soft_wrap=True)
+        if request.picture is not None:
+            with writing(request.picture):
+                found.plot().figure.savefig(request.picture)
+            console.print(f"Picture: {request.picture}", soft_wrap=True)
+    return INTERRUPTED if found.interrupted else 0
+
+
+def _select(request: SelectRequest, rows: Rows, console: Console) -> Selection:
+    """Return the selection; in a terminal each fit is shown as it is done."""
+    from sklearn.exceptions import ConvergenceWarning
+
+    from swiftem import select as run_select
+
+    parameters = request.parameters
+    if isinstance(parameters["family"], dict):
+        parameters = parameters | {"family": numbered(parameters["family"], rows.names)}
+    status = console.status("Fitting") if console.is_terminal else None
+    with warnings.catch_warnings(), status or nullcontext():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # the table and the summary say it
+        return run_select(
+            rows.X, request.counts, criterion=request.criterion, sample_weight=rows.weights,
+            verbose=False if status is None else lambda line: status.update(f"Fitted {line}"),
+            **parameters,
+        )  # fmt: skip
+
+
+def _show(console: Console, found: Selection) -> None:
+    """Print the criterion by number of components and kind, with a bar for the lowest of each row."""
+    value = {row.key: row.value for row in found.table if not row.failed}
+    kinds = list(dict.fromkeys(row.covariance_type for row in found.table))
+    counts = sorted({row.n_components for row in found.table})
+    best = found.ranking[0]
+    lowest = {
+        count: min((value[kind, count] for kind in kinds if (kind, count) in value), default=float("nan"))
+        for count in counts
+    }
+    highest = max(height for height in lowest.values() if isfinite(height))
+    scale = BAR / (highest - best.value) if highest > best.value else 0.0
+    bar = "█" if console.encoding.startswith("utf") else "#"
+    columns = [("components", [str(count) for count in counts])]
+    for kind in kinds:
+        cells = [
+            criterion_text(value[kind, count]) if (kind, count) in value else "failed" for count in counts
+        ]
+        columns.append((kind, cells))
+    bars = [
+        "best" if count == best.n_components
+        else bar * max(1, round(scale * (lowest[count] - best.value))) if isfinite(lowest[count]) else ""
+        for count in counts
+    ]  # fmt: skip
+    show_table(console, [*columns, ("", bars)], fixed=1 + len(kinds), what="columns", of_rows="rows")
+
+
+def _summary(request: SelectRequest, found: Selection) -> list[str]:
+    best = found.ranking[0]
+    words = "1 component" if best.n_components == 1 else f"{best.n_components} components"
+    kind = (
+        f"{best.covariance_type} covariances"
+        if hasattr(found.best, "covariance_type")
+        else best.covariance_type
+    )
+    lines = [f"{found.criterion} is lowest for {words}, {kind}: {criterion_text(best.value)}."]
+    lines[0] += f" Mean log-likelihood {mean_text(best.log_likelihood)}, {best.passes} passes."
+    tried = sorted({row.n_components for row in found.table})
+    if found.interrupted:
+        lines.append(f"Interrupted after {len(found.table)} fits: this is what was complete.")
+    elif len(tried) > 1 and best.n_components == tried[-1]:
+        lines.append("That is the most components that were tried: more may be better (--components).")
+    if not best.converged:
+        lines.append("That fit has not converged: raise --max-passes or --tol.")
+    failed = [row for row in found.table if row.failed]
+    if failed:
+        lines.append(f"{len(failed)} of {len(found.table)} fits failed. {failed[0].failed}")
+    if request.out is not None:
+        lines.append(f"Model: {request.out}")
+    return lines

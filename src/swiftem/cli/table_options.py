@@ -1,0 +1,113 @@
+"""Options of all commands that read tables, and what they choose of one."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+__all__ = [
+    "ColumnsOption",
+    "DropOption",
+    "LabelOption",
+    "ModelArgument",
+    "SeedOption",
+    "SkipMissingOption",
+    "TableArgument",
+    "TableChoice",
+    "TablesArgument",
+    "WeightsOption",
+]
+
+FORMATS = "CSV (.csv, .tsv, .txt), .parquet or .npy"
+
+TableArgument = Annotated[
+    Path,
+    typer.Argument(metavar="TABLE", help=f"{FORMATS}; columns that are not numeric are left out."),
+]
+TablesArgument = Annotated[
+    list[Path],
+    typer.Argument(
+        metavar="TABLE",
+        help=f"{FORMATS}: one file, several, or a folder; columns that are not numeric are left out.",
+    ),
+]
+ModelArgument = Annotated[Path, typer.Argument(metavar="MODEL", help="A file that swiftem fit wrote.")]
+ColumnsOption = Annotated[
+    str | None,
+    typer.Option(
+        "--columns",
+        "-c",
+        metavar="A,B,...",
+        help="Columns to use, by name or by number from 0.",
+        show_default="all numeric",
+    ),
+]
+DropOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--drop",
+        "-d",
+        metavar="A,B,...",
+        help="Columns not to use, by name or by number from 0. May be given several times.",
+    ),
+]
+LabelOption = Annotated[
+    str | None,
+    typer.Option(
+        "--label",
+        "-l",
+        metavar="COLUMN",
+        help="Column of known groups, text or numbers: not fitted, but compared with the components.",
+    ),
+]
+WeightsOption = Annotated[
+    str | None,
+    typer.Option(
+        "--weights", "-w", metavar="COLUMN", help="Column of weights of the rows, by name or number from 0."
+    ),
+]
+SkipMissingOption = Annotated[
+    bool, typer.Option("--skip-missing", help="Leave out rows with a missing value, instead of an error.")
+]
+SeedOption = Annotated[
+    int,
+    typer.Option("--seed", "-s", metavar="N", min=0, max=2**32 - 1, help="Seed of starts and draws."),
+]
+
+
+@dataclass(frozen=True)
+class TableChoice:
+    """What was asked for of a table, with the meaning of :func:`swiftem.data.read_table`."""
+
+    columns: Sequence[str] | None = None
+    weights: str | None = None
+    drop: Sequence[str] = ()
+    label: str | None = None
+    skip_missing: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        columns: str | None,
+        weights: str | None = None,
+        drop: Sequence[str] | None = None,
+        label: str | None = None,
+        skip_missing: bool = False,
+    ) -> TableChoice:
+        """Return the choice that options make.
+
+        >>> TableChoice.of('a,"b, in cm"', drop=["c,d", "e"])
+        TableChoice(columns=['a', 'b, in cm'], weights=None, drop=['c', 'd', 'e'], label=None, ...)
+        """
+        dropped = [name for names in drop or [] for name in _split(names)]
+        return cls(None if columns is None else _split(columns), weights, dropped, label, skip_missing)
+
+
+def _split(names: str) -> list[str]:
+    """Return the names in an option: as in a line of CSV, so that a name may have a comma in quotes."""
+    return [name.strip() for name in next(csv.reader([names], skipinitialspace=True), [])]

@@ -1,0 +1,182 @@
+"""Rows of tables for a fit: read, joined, checked, and what is said of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import typer
+from numpy.typing import NDArray
+
+from swiftem._typing import Array
+from swiftem.cli.cross_table import check_labels
+from swiftem.cli.failures import writing
+from swiftem.cli.model_file import read
+from swiftem.cli.table_options import TableChoice
+from swiftem.data.rows.open_source import open_source, table_files
+from swiftem.data.rows.table_columns import UnknownColumnError, check_same_columns, shortened
+from swiftem.data.rows.tables import Table
+from swiftem.data.units.collections import NEEDS_DASK, open_units
+
+if TYPE_CHECKING:
+    from swiftem.estimators import GaussianMixture, Mixture
+
+__all__ = [
+    "Rows",
+    "check_rows",
+    "name_of",
+    "numbered",
+    "on_cluster",
+    "read_rows",
+    "read_units",
+    "said_of",
+    "save_mixture",
+]
+
+CONNECT = "5s"
+"""How long to wait for a scheduler."""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """What is fitted: rows as the estimator takes them, and what is known of them."""
+
+    X: Any
+    weights: Array | None
+    names: tuple[str, ...]
+    notes: tuple[str, ...]
+    n: int
+    d: int
+    labels: NDArray[Any] | None = None
+
+
+def read_rows(
+    tables: Sequence[Path], choice: TableChoice, memory_limit: str | None = None, family: Any = None, *,
+    at_once: bool = False,
+) -> Rows:  # fmt: skip
+    """Read one table; with a limit to memory, or of several, read what is needed when it is.
+
+    Rows are skipped, and labels compared, only in memory, where ``at_once`` puts all. If ``family`` is a dict
+    of blocks, their columns are read by default.
+    """
+    if isinstance(family, dict) and choice.columns is None:
+        wanted = replace(choice, columns=[column for columns in family.values() for column in columns])
+        try:
+            return read_rows(tables, wanted, memory_limit, at_once=at_once)
+        except UnknownColumnError as error:
+            raise UnknownColumnError(str(error), "family") from None
+    is_one = len(tables) == 1 and not tables[0].is_dir()
+    if memory_limit is None and (at_once or is_one or choice.skip_missing or choice.label is not None):
+        return _in_memory(tables, choice)
+    source = open_source(list(tables), choice.columns, choice.weights, drop=choice.drop)
+    return Rows(source, None, source.names, source.notes, source.n, int(np.prod(source.tail, dtype=int)))
+
+
+@contextmanager
+def on_cluster(address: str | None) -> Iterator[Any]:
+    """Context with a client of the Dask scheduler at an address; None without an address."""
+    if address is None:
+        yield None
+        return
+    try:
+        from distributed import Client
+    except ImportError:
+        raise ValueError(NEEDS_DASK) from None
+    try:
+        client = Client(address, timeout=CONNECT)
+    except (OSError, ValueError, TimeoutError):
+        raise ValueError(f"--scheduler must be the address of a Dask scheduler, got {address!r}.") from None
+    with client:
+        yield client
+
+
+def read_units(tables: Sequence[Path], choice: TableChoice, client: Any) -> Rows:
+    """Return rows that the workers of a cluster read; names may be patterns."""
+    source = open_units([str(table) for table in tables], choice.columns, choice.weights, client=client)
+    return Rows(source, None, source.names, (), source.rows, source.tail[0])
+
+
+def numbered(family: dict[str, list[str]], names: Sequence[str]) -> dict[str, list[int]]:
+    """Return the columns of each family by number: rows are read without names.
+
+    >>> numbered({"poisson": ["b"], "bernoulli": ["0"]}, ("a", "b"))
+    {'poisson': [1], 'bernoulli': [0]}
+    """
+    from swiftem.models.families import Blocks, read_family
+
+    given = {
+        name: [column if column in names or not column.isdigit() else int(column) for column in columns]
+        for name, columns in family.items()
+    }
+    blocks = read_family(given)
+    assert isinstance(blocks, Blocks)
+    numbers = blocks.named(names).columns
+    return {name: [int(column) for column in columns] for name, columns in zip(given, numbers, strict=True)}
+
+
+def _in_memory(paths: Sequence[Path], choice: TableChoice) -> Rows:
+    """Return the rows of files and folders as one table."""
+    files = [file for path in paths for file in table_files(path)]
+    tables = [read(file, choice) for file in files]
+    first = tables[0]
+    for file, table in zip(files, tables, strict=True):
+        check_same_columns(files[0], _heads(first), file, _heads(table))
+    values, weights, labels = (
+        getattr(first, name)
+        if len(tables) == 1 or getattr(first, name) is None
+        else np.concatenate([getattr(table, name) for table in tables])
+        for name in ("values", "weights", "labels")
+    )
+    check_labels(labels, choice.label)
+    n = len(values) if weights is None else int(np.count_nonzero(weights))
+    notes = tuple(note for table in tables for note in table.notes)
+    return Rows(values, weights, first.names, notes, n, values.shape[1], labels)
+
+
+def _heads(table: Table) -> Sequence[str]:
+    return table.names or [f"column {j}" for j in range(table.values.shape[1])]
+
+
+def name_of(tables: Sequence[Path]) -> str:
+    """Return what the data are called in sentences."""
+    more = len(tables) - 1
+    return f"{tables[0]}" + (f" and {more} more" if more else "")
+
+
+def said_of(tables: Sequence[Path], rows: Rows) -> str:
+    """Return the files, how many rows they have, and of what.
+
+    >>> said_of([Path("a.csv")], Rows(None, None, ("x", "y"), (), 1000, 2))
+    'a.csv: 1,000 rows of x, y'
+    """
+    n = rows.n if rows.weights is None else len(rows.X)
+    columns = shortened(rows.names) if rows.names else ("1 column" if rows.d == 1 else f"{rows.d} columns")
+    return f"{name_of(tables)}: {n:,} rows of {columns}"
+
+
+def check_rows(tables: Sequence[Path], choice: TableChoice, rows: Rows, components: int) -> None:
+    """Refuse fewer rows than components, or than two."""
+    if rows.n >= max(components, 2):
+        return
+    what = "row" if rows.n == 1 else "rows"
+    having = " of positive weight" if choice.weights is not None else ""
+    if components <= 2:
+        raise ValueError(f"{name_of(tables)} must have at least two rows, got {rows.n} {what}{having}.")
+    raise typer.BadParameter(
+        f"{components} components need as many rows, but {name_of(tables)} has {rows.n} {what}{having}.",
+        param_hint="'--components'",
+    )
+
+
+def save_mixture(mixture: GaussianMixture | Mixture, names: Sequence[str], out: Path) -> None:
+    """Write a model with the names of its columns."""
+    if names:
+        mixture.feature_names_in_ = np.array(names, dtype=object)
+    with writing(out):
+        mixture.save(out.resolve())  # a link stays one: a new file takes the name of its target
+    # scikit-learn would warn of the array, which has no names, in what follows.
+    mixture.__dict__.pop("feature_names_in_", None)

@@ -1,0 +1,1 @@
+"""Rows divided into units, which workers read: Dask collections and large files."""

@@ -1,0 +1,138 @@
+"""Dask collections and files as units."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from glob import glob
+from math import isfinite
+from pathlib import Path
+from typing import Any
+
+from swiftem._checks import shown
+from swiftem.data.rows.open_source import open_source
+from swiftem.data.rows.table_columns import Column
+from swiftem.data.units.pool import LocalPool, Pool
+from swiftem.data.units.unit import FileBlock
+from swiftem.data.units.unit_source import UnitSource
+
+__all__ = ["NEEDS_DASK", "is_planned", "open_units", "parts_of", "units_of"]
+
+NEEDS_DASK = "Clusters need Dask: install it with pip install 'swiftem[dask]'."
+
+
+def is_planned(data: Any) -> bool:
+    """Tell whether ``data`` is a Dask collection, or a list of Delayed objects.
+
+    >>> import numpy as np
+    >>> is_planned(np.zeros(3)), is_planned([])
+    (False, False)
+    """
+    if isinstance(data, list | tuple):
+        return len(data) > 0 and all(hasattr(type(part), "__dask_graph__") for part in data)
+    return hasattr(type(data), "__dask_graph__")
+
+
+def units_of(data: Any, sample_weight: Any = None, *, client: Any = None) -> UnitSource:
+    """Return a Dask collection as units: one for each chunk or partition.
+
+    Parameters
+    ----------
+    data : dask array (n, d), dask data frame, Delayed or list of them
+        The columns must be in one chunk; lengths may be unknown, and chunks empty.
+    sample_weight : dask array (n,) or series, or list of Delayed, optional
+        Chunked like the rows.
+    client : distributed.Client, optional
+        The client that computes; by default the current client, or this process if there is none.
+    """
+    from dask.base import tokenize
+
+    pool = current_pool(client)
+    names = tuple(map(str, getattr(data, "columns", ())))
+    units = parts_of("data", data)
+    weights = None if sample_weight is None else parts_of("sample_weight", sample_weight)
+    size = data.nbytes if hasattr(data, "numblocks") else None
+    return UnitSource(
+        units, weights, pool=pool, token=tokenize(data, sample_weight), names=names,
+        size=size if size is not None and isfinite(size) else None,
+    )  # fmt: skip
+
+
+def parts_of(name: str, data: Any) -> list[Any]:
+    """Return the chunks of a collection as Delayed objects."""
+    if not is_planned(data):
+        raise TypeError(
+            f"{name} must be a Dask collection that is chunked like the rows, got {type(data).__name__}."
+        )
+    if isinstance(data, list | tuple):
+        return list(data)
+    if hasattr(data, "numblocks"):
+        if any(count != 1 for count in data.numblocks[1:]):
+            raise ValueError(
+                f"{name} must have all its columns in one chunk, got {data.numblocks[1]} chunks of columns: "
+                f"give {name}.rechunk({{1: -1}})."
+            )
+        if name == "data" and data.ndim != 2:
+            raise ValueError("Expected 2D array, got 1D array instead: rows must have columns, (n, d).")
+        return list(data.to_delayed().ravel())
+    if hasattr(data, "to_delayed"):
+        return list(data.to_delayed())
+    return [data]
+
+
+def current_pool(client: Any = None) -> Pool:
+    """Return the executor of the tasks: a given or the current client, else this process."""
+    if client is None:
+        try:
+            from distributed import Client
+
+            client = Client.current()
+        except (ImportError, ValueError):
+            return LocalPool()
+    from swiftem.data.units.dask_pool import DaskPool
+
+    return DaskPool(client)
+
+
+def open_units(
+    path: Any, columns: Sequence[Column] | None = None, weight: Column | None = None, *, client: Any = None
+) -> UnitSource:
+    """Return the rows of files as units, which workers read: only file names are sent.
+
+    Parameters
+    ----------
+    path : path, pattern such as ``"part-*.parquet"``, or sequence of them
+        Parquet files, with each row group a unit, or ``.npy`` files, with units of 16 MiB. Workers must find
+        them by the same names.
+    columns, weight
+        As in :func:`swiftem.data.open_source`.
+    client : distributed.Client, optional
+        The client that reads; by default the current client, or this process if there is none.
+
+    Examples
+    --------
+    >>> import numpy as np, pathlib, tempfile
+    >>> from swiftem.data import open_units
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     for number in range(2):
+    ...         np.save(pathlib.Path(folder, f"part-{number}.npy"), np.ones((5, 3)))
+    ...     source = open_units(f"{folder}/part-*.npy")
+    >>> source.n, source.rows
+    (2, 10)
+    """
+    files: list[str] = []
+    for part in [path] if isinstance(path, str | Path) else list(path):
+        found = sorted(glob(str(part))) if any(sign in str(part) for sign in "*?[") else [str(part)]
+        if not found:
+            raise FileNotFoundError(f"path must name files, got {shown(str(part))}, which matches none.")
+        files += found
+    names = tuple(str(Path(file).resolve()) for file in files)
+    chosen = None if columns is None else tuple(columns)
+    source = open_source(list(names), chosen, weight)
+    if source.access != "random":
+        raise ValueError("path must name Parquet or .npy files for units, got text: convert it to Parquet.")
+    units = [FileBlock(names, chosen, weight, number) for number in range(len(source.layout.edges) - 1)]
+    where = [
+        f"block {number} of {names[0] if len(names) == 1 else 'the files'}" for number in range(len(units))
+    ]
+    return UnitSource(units, pool=current_pool(client), token=repr((names, chosen, weight)),
+                      where=where, names=source.names)  # fmt: skip

@@ -1,0 +1,123 @@
+r"""E-steps by units of rows, wherever the units are.
+
+A task returns the mean statistics of a unit and its mean log-likelihood: pure, by the same E-steps as rows in
+memory, whatever the model. Rows of the expectation are these statistics, (b, q), and a full pass is their
+weighted mean, summed pairwise in the order of the units.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from swiftem._typing import Array, Theta
+from swiftem.data.rows.array_source import ArraySource
+from swiftem.data.source import Batch, Source
+from swiftem.data.units.unit import read_unit
+from swiftem.data.units.unit_source import UnitSource
+from swiftem.engine.expectation import Evaluation, Expectation, choose_expectation
+from swiftem.models.mixture import MixtureModel
+from swiftem.models.model import BoundModel, Model
+from swiftem.models.rows import check_extent
+
+__all__ = ["UnitExpectation", "UnitTask", "bind_units", "pairwise_sum", "unit_statistics"]
+
+
+class UnitTask(NamedTuple):
+    """Common arguments of all units of a pass: the bound model, without its data, θ, and the kernels."""
+
+    bound: Any
+    theta: Theta
+    kernels: str
+
+
+def unit_statistics(given: UnitTask, unit: Any, weight: Any, where: str) -> tuple[Array, float]:
+    """Return the mean statistics (q,) of a unit at θ, and its mean log-likelihood."""
+    source = read_unit(unit, weight, where)
+    assert source is not None, "units without rows were left out"
+    e_step = choose_expectation(given.kernels, given.bound, source)
+    s = e_step.full(given.theta)
+    return s, float(given.bound.penalty(given.theta) - e_step.objective(given.theta))
+
+
+def _features_mean(model: MixtureModel, unit: Any, weight: Any, where: str) -> Array:
+    """Return the mean features of a unit."""
+    source = read_unit(unit, weight, where)
+    assert source is not None, "units without rows were left out"
+    return model.middle(source)
+
+
+def bind_units(model: Model, source: UnitSource) -> BoundModel:
+    """Return a model bound to units: about the mean of all rows, with a sample of them for starts.
+
+    The weights of the sample are scaled so that they sum to those of all rows, which priors depend on.
+    """
+    check_extent(source.largest, source.dtype)
+    if hasattr(source, "n_words") or not hasattr(model, "n_components"):
+        raise TypeError(f"model must be a mixture for data in units, got {type(model).__name__}.")
+    some = source.some
+    weight = np.ones(some.n) if some.weight is None else some.weight
+    rows = ArraySource(some.y, weight * (source.total_weight / weight.sum()))
+    centre = source.mean
+    if isinstance(model, MixtureModel):
+        model = model.learnt(source)
+        means = source.pool.map(_features_mean, model, source.work, name="features-of")
+        centre = source.weight @ np.array(means) / source.total_weight
+    bound: BoundModel = model.bind(rows, centre=centre)  # type: ignore[call-arg]
+    return bound
+
+
+def pairwise_sum(parts: Array) -> Array:
+    """Return the sum of rows (k, q) over the first axis, pairwise: rounding grows with log k.
+
+    >>> pairwise_sum(np.array([[1.0], [2.0], [4.0]]))
+    array([7.])
+    """
+    while len(parts) > 1:
+        odd = parts[-1:] if len(parts) % 2 else parts[:0]
+        parts = np.concatenate([parts[:-1:2] + parts[1::2], odd])
+    return np.asarray(parts[0])
+
+
+class UnitExpectation(Expectation):
+    """As :class:`Expectation`, of units: ``n`` is their number, rows are their statistics."""
+
+    def __init__(
+        self, model: BoundModel, source: Source, between_blocks: Callable[[], None], kernels: str
+    ) -> None:
+        super().__init__(model, source, between_blocks)
+        assert isinstance(source, UnitSource)
+        self._units, self._kernels = source, kernels
+        rows: Any = model
+        # Tasks need neither the sample nor its size: they get the model bound to one row.
+        self._task_model = replace(rows, source=ArraySource(np.zeros((1, len(source.mean)))))
+        self._last: tuple[Theta, Array] | None = None
+
+    def _posterior(self, batch: Batch, theta: Theta) -> tuple[Array, Array]:
+        numbers, place = np.unique(batch.index, return_inverse=True)
+        found = self._units.pool.map(
+            unit_statistics, UnitTask(self._task_model, theta, self._kernels),
+            [self._units.work[number] for number in numbers], name="e-step", check=self._between_blocks,
+        )  # fmt: skip
+        log_likelihood = np.array([value for _, value in found])
+        if len(numbers) == self.n:
+            self._last = theta, log_likelihood
+        return np.array([s for s, _ in found])[place], log_likelihood[place]
+
+    def _statistics(self, batch: Batch, rows: Array, weight: Array) -> Array:
+        return pairwise_sum(rows * weight[:, None])
+
+    def objective(self, theta: Theta) -> float:
+        r"""Return :math:`\overline{\mathcal{L}}(\theta)`: free if the last full pass was at this θ."""
+        if self._last is None or self._last[0] is not theta:
+            self._posterior(self._units.take(np.arange(self.n)), theta)
+        assert self._last is not None
+        mean = float(pairwise_sum((self._last[1] * self._units.weight)[:, None])[0])
+        return self._model.penalty(theta) - mean / self._units.total_weight
+
+    def evaluate(self, theta: Theta, *, responsibilities: bool = False, labels: bool = False) -> Evaluation:
+        """Raise TypeError: values of single rows stay where the rows are."""
+        raise TypeError("data must be an array or a file for values of each row, got units: use predict.")

@@ -1,0 +1,1 @@
+"""Better optima: races between starts, moves that leave poor optima, collapsed components."""

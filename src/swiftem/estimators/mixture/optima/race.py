@@ -1,0 +1,270 @@
+r"""Races between starts: several cheap candidates, halved in rounds, of which the best one is fitted.
+
+Candidates of several kinds (:mod:`swiftem.estimators.mixture.optima.kinds`) are improved by em on a few rows
+of a sample. After each round they are compared by
+
+.. math:: -\mathrm{Pen}(\theta) + \frac{1}{W} \sum_{i \in H} w_i \log g(y_i; \theta),
+
+where H are rows of the sample that none of them was fitted to. The better half continues with twice as many
+rows. The last one is fitted to the sample, improved by :mod:`swiftem.estimators.mixture.optima.moves`, and
+starts the fit. All E-steps are those of the fit, on a bounded number of rows: :data:`MOST_WORK` evaluations,
+as many as a fit of 50,000 rows has in 40 passes, or :data:`WORK` passes if there are fewer rows.
+
+Candidates are independent of each other and their sums keep their order, so that the same seed gives the same
+start at any number of threads.
+
+The constants were chosen on magic, satellite, digits and three generated mixtures (``CHOOSING`` in
+``benchmarks/optima_data.py``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from math import inf, isfinite
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from swiftem._typing import Theta
+from swiftem.engine.threads import get_threads, one_thread_blas
+from swiftem.estimators.mixture.base import rows_of
+from swiftem.estimators.mixture.initial import Start, make_start
+from swiftem.estimators.mixture.optima.accelerated import accelerated
+from swiftem.estimators.mixture.optima.kinds import kinds_for, start
+from swiftem.estimators.mixture.optima.moves import Proposal, moved, proposals
+from swiftem.estimators.mixture.optima.sample import draw_sample, on_rows
+from swiftem.estimators.mixture.optima.spurious import at_floor
+from swiftem.interrupt import DeferredInterrupt
+from swiftem.models.gaussian_components import BoundGaussians
+from swiftem.problem import Problem
+
+__all__ = ["Raced", "is_race", "race", "raced_start"]
+
+CANDIDATES = 4
+MORE = 1
+"""Number of candidates, and how many each further ``n_init`` adds."""
+MOST_WORK, WORK = 2_000_000, 80
+"""Maximum number of E-step evaluations of a race, in total and per row."""
+FEW_WORK, FEW, MANY_NUMBERS = 40, 5000, 1000
+"""Maximum per row for fewer than ``FEW`` rows and more estimated numbers: each evaluation takes long."""
+PASSES, LAST, WHOLE = 6, 15, 40
+"""Passes of em per round, after the last round, and on the whole sample; fewer if em is at rest."""
+PER_NUMBER, LEAST_ROWS = 3, 1000
+"""Rows in the first round per estimated number, and their minimum."""
+MOVE_ROWS = 4000
+"""Minimum number of rows on which moves are tried."""
+TOL = 1e-4
+"""Gain per pass below which em is at rest."""
+TOO_FEW, LEAST = 10, 1000
+"""Minimum number of rows per component, and in total, to hold some of them out."""
+MOVES = 20
+"""Default for the maximum number of accepted moves; the budget of evaluations usually ends them earlier."""
+TRIES = 4
+"""Number of moves tried at a time, whatever the number of threads."""
+MOVE, MOVE_ON = 4, 8
+"""Passes of em after a move, and of the better half of the moves after them."""
+SPURIOUS = 1.0
+"""What a component that collapsed onto a few rows costs in the comparison."""
+GAIN = 1e-4
+"""Minimum gain of a move on the held-out rows."""
+
+
+class Raced(NamedTuple):
+    """The winning start.
+
+    Attributes
+    ----------
+    theta : NamedTuple
+        Its parameters.
+    kind : str
+        Its kind.
+    candidates, moves : int
+        Number of candidates, and of accepted moves.
+    """
+
+    theta: Theta
+    kind: str
+    candidates: int
+    moves: int
+
+
+class _Candidate(NamedTuple):
+    theta: Theta
+    kind: str
+    value: float
+    moves: int = 0
+    work: int = 0
+
+
+def is_race(estimator: Any, problem: Problem) -> bool:
+    """Tell whether a fit starts with a race: starts differ, and there are rows to compare them on."""
+    init_params, count = estimator.init_params, int(problem.bound.n_components)
+    if not (isinstance(init_params, str) and init_params == "race") or estimator._given_start(
+        problem.bound.model, problem.bound.d
+    ):
+        return False
+    return count > 1 and rows_of(problem.source) >= max(TOO_FEW * count, LEAST)
+
+
+def raced_start(estimator: Any, problem: Problem, random_state: np.random.RandomState) -> Start:
+    """Return the winner of the race; if no candidate has an M-step on the sample, a start by k-means."""
+    moves = getattr(estimator, "moves", 0)
+    try:
+        won = race(
+            problem, int(random_state.randint(2**31 - 1)), n_init=estimator.n_init,
+            moves=MOVES if moves == "auto" else int(moves), tol=float(estimator.tol),
+        )  # fmt: skip
+    except ValueError:
+        return make_start(estimator, problem, random_state)
+    return Start(won.theta, None, 0, True, won.moves)
+
+
+def race(problem: Problem, seed: int, *, n_init: int = 1, moves: int = 0, tol: float = 1e-3) -> Raced:
+    """Return the best of several starts.
+
+    Parameters
+    ----------
+    problem : Problem
+        Model and data.
+    seed : int
+        For the sample and the candidates.
+    n_init : int
+        Each one beyond the first adds candidates.
+    moves : int
+        Maximum number of accepted split-and-merge moves at the end; only for Gaussians.
+    tol : float
+        ``tol`` of the fit: the last round ends when a pass gains less than a tenth of it.
+    """
+    with one_thread_blas(), DeferredInterrupt() as interrupt, ThreadPoolExecutor(get_threads()) as pool:
+        return _Race(problem, seed, pool, interrupt.check).run(n_init, moves, min(TOL, 0.1 * tol))
+
+
+class _Race:
+    """A race: the sample, the held-out rows, and the threads."""
+
+    def __init__(
+        self, problem: Problem, seed: int, pool: ThreadPoolExecutor, check: Callable[[], None]
+    ) -> None:
+        self._problem, self._pool, self._check = problem, pool, check
+        self._seeds = np.random.SeedSequence(seed)
+        self._is_gaussian = isinstance(problem.bound, BoundGaussians)
+        rng = np.random.default_rng(self._seeds.spawn(1)[0])
+        self._sample = draw_sample(problem.source, rng, dither=self._is_gaussian)
+        self._held = on_rows(problem, self._sample.held)
+        self._spread = self._sample.seen.y.var(axis=0, dtype=np.float64)
+        self._left = 0
+
+    def run(self, n_init: int, moves: int, tol: float) -> Raced:
+        """Run it: a heat, another one for further ``n_init``, and the better one on the whole sample."""
+        first = self._heat(CANDIDATES)
+        won = [self._whole(self._moved(first, moves), tol)]
+        more = MORE * (n_init - 1)
+        if more:
+            second = self._heat(more)
+            if second.value > first.value:
+                second = self._moved(second, moves)
+            won.append(self._whole(second, tol))
+        best = max(won, key=lambda one: one.value)  # the first heat is that of n_init = 1: more is no worse
+        return Raced(best.theta, best.kind, CANDIDATES + more, best.moves)
+
+    def _heat(self, count: int) -> _Candidate:
+        """Return the best of ``count`` candidates."""
+        n, seen, q = rows_of(self._problem.source), self._sample.seen.n, int(self._problem.bound.size)
+        self._left = min(MOST_WORK, n * (FEW_WORK if n < FEW and q > MANY_NUMBERS else WORK))
+        rows = min(seen, max(LEAST_ROWS, PER_NUMBER * q))
+        left = self._begin(count, rows)
+        while len(left) > 1:
+            left = sorted(left, key=lambda one: -one.value)[: -(-len(left) // 2)]
+            rows = min(2 * rows, seen)
+            left = self._improved(left, on_rows(self._problem, self._sample.first(rows)), PASSES)
+        return self._improved(left, self._on_many(), LAST)[0]
+
+    def _on_many(self) -> Problem:
+        """Return the problem on the rows that moves are tried on."""
+        rows = max(MOVE_ROWS, 2 * PER_NUMBER * int(self._problem.bound.size))
+        return on_rows(self._problem, self._sample.first(rows))
+
+    def _moved(self, best: _Candidate, moves: int) -> _Candidate:
+        """Return a candidate after the moves that raise the likelihood of the held-out rows."""
+        on = self._on_many()
+        cost = on.source.n * (TRIES * MOVE + TRIES // 2 * MOVE_ON)
+        while best.moves < moves and self._is_gaussian and self._left >= cost:
+            better = self._move(best, on)
+            if better is None:
+                break
+            best = better
+        return best
+
+    def _whole(self, best: _Candidate, tol: float) -> _Candidate:
+        """Return a candidate fitted to the whole sample, and its value there."""
+        on = on_rows(self._problem, self._sample.whole())
+        best = (self._map(lambda one: self._em(one, on, WHOLE, tol), [best])[0] or [best])[0]
+        return best._replace(value=-on.e_step.objective(best.theta))
+
+    def _begin(self, count: int, rows: int) -> list[_Candidate]:
+        """Return candidates after the first round."""
+        on, kinds = (
+            on_rows(self._problem, self._sample.first(rows)),
+            kinds_for(self._problem.bound),
+        )
+        seeds = self._seeds.spawn(count)
+
+        def one(number: int) -> _Candidate:
+            kind = kinds[number % len(kinds)]
+            theta = start(kind, on, np.random.default_rng(seeds[number]))
+            return self._em(_Candidate(theta, " ".join(kind), -inf), on, PASSES)
+
+        found, failures = self._map(one, range(count))
+        if not found:
+            raise failures[0]
+        return found
+
+    def _improved(self, candidates: list[_Candidate], on: Problem, passes: int) -> list[_Candidate]:
+        """Return candidates after some passes; without an M-step for all, they are returned unchanged."""
+        return self._map(lambda one: self._em(one, on, passes), candidates)[0] or candidates
+
+    def _move(self, best: _Candidate, on: Problem) -> _Candidate | None:
+        """Return the best of a few moves, or None if none raises the likelihood of the held-out rows."""
+
+        def one(proposal: Proposal) -> _Candidate:
+            return self._em(best._replace(theta=moved(on, best.theta, proposal)), on, MOVE)
+
+        tried, _ = self._map(one, proposals(on, best.theta, TRIES))
+        tried = sorted(tried, key=lambda one: -one.value)[: TRIES // 2]
+        tried, _ = self._map(lambda one: self._em(one, on, MOVE_ON), tried)
+        better = [one for one in tried if one.value > best.value + GAIN]
+        return max(better, key=lambda one: one.value)._replace(moves=best.moves + 1) if better else None
+
+    def _em(self, candidate: _Candidate, on: Problem, passes: int, tol: float = TOL) -> _Candidate:
+        """Return a candidate after some passes of em, and its value on the rows held out."""
+        theta, done = accelerated(on, candidate.theta, passes, tol, self._check)
+        value = -self._held.e_step.objective(theta) - SPURIOUS * self._collapsed(theta)
+        return candidate._replace(
+            theta=theta, value=value if isfinite(value) else -inf, work=done * on.source.n
+        )
+
+    def _collapsed(self, theta: Theta) -> int:
+        """Return how many components sit on a few rows, with a variance that ``reg_covar`` alone holds."""
+        bound = self._problem.bound
+        if not self._is_gaussian or bound.model.prior is not None or bound.kind.name == "tied":
+            return 0
+        return int(at_floor(bound, theta, self._spread).any(axis=1).sum())
+
+    def _map(
+        self, function: Callable[[Any], _Candidate], given: Iterable[Any]
+    ) -> tuple[list[_Candidate], list[ValueError]]:
+        """Return the results of a function, in order, and its errors: there may be no M-step on few rows."""
+
+        def attempt(item: Any) -> _Candidate | ValueError:
+            try:
+                return function(item)
+            except ValueError as error:
+                return error
+
+        found = list(self._pool.map(attempt, given))
+        self._left -= sum(one.work for one in found if isinstance(one, _Candidate))
+        return (
+            [one for one in found if isinstance(one, _Candidate)],
+            [one for one in found if isinstance(one, ValueError)],
+        )

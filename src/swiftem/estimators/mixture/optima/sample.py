@@ -1,0 +1,136 @@
+"""The sample of rows on which starts are compared, and columns that are multiples of a unit."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from swiftem._typing import Array
+from swiftem.data.draws import spread_rows
+from swiftem.data.rows.array_source import ArraySource
+from swiftem.data.rows.stored_source import StoredSource
+from swiftem.data.source import Source
+from swiftem.data.units.unit_source import UnitSource
+from swiftem.estimators.mixture.stored_rows import SAMPLE_BYTES, in_memory
+from swiftem.problem import Problem
+
+__all__ = ["Sample", "dithered", "dithered_source", "draw_sample", "on_rows", "units"]
+
+MOST = 26_000
+"""Rows of the sample."""
+HELD, MOST_HELD = 0.25, 6000
+"""Share of the sample that candidates are compared on, and how many rows at most; they see the others."""
+REPEATS = 2.0
+"""A column is treated as multiples of a unit only if its values occur this many times on average."""
+LEAST = 50
+"""Minimum number of rows to detect units."""
+
+
+class Sample(NamedTuple):
+    """Rows in random order: candidates are fitted to the first rows of ``seen``, and compared on ``held``."""
+
+    seen: ArraySource
+    held: ArraySource
+
+    def whole(self) -> ArraySource:
+        """Return all rows."""
+        seen, held = self
+        weight = None if seen.weight is None or held.weight is None else np.append(seen.weight, held.weight)
+        return ArraySource(np.concatenate([seen.y, held.y]), weight)
+
+    def first(self, rows: int) -> ArraySource:
+        """Return the first rows of ``seen``."""
+        if rows >= self.seen.n:
+            return self.seen
+        weight = self.seen.weight
+        return ArraySource(self.seen.y[:rows], None if weight is None else weight[:rows])
+
+
+def draw_sample(source: Source, rng: np.random.Generator, *, dither: bool) -> Sample:
+    """Return a sample of the rows, in random order.
+
+    Parameters
+    ----------
+    source : ArraySource, StoredSource or UnitSource
+        The data.
+    rng : Generator
+        Source of randomness.
+    dither : bool
+        Whether columns that are multiples of a unit get uniform noise of that unit: a component could
+        otherwise gain an unbounded likelihood on a single value of such a column.
+    """
+    if isinstance(source, StoredSource):
+        most = max(1000, min(MOST, SAMPLE_BYTES // source.row_bytes))
+        taken = in_memory(source, spread_rows(source.n, most, np.random.default_rng(rng.integers(2**63))))
+    else:
+        taken = source.some if isinstance(source, UnitSource) else cast(ArraySource, source)
+        rng.integers(2**63)  # the same number of draws: few rows give the same start, stored or not
+    order = rng.choice(taken.n, min(taken.n, MOST), replace=False, shuffle=True)
+    y, weight = taken.y[order], taken.weight
+    y = y.reshape(len(y), -1)
+    if dither:
+        y = dithered(y, units(y), rng)
+    seen = len(y) - min(MOST_HELD, round(HELD * len(y)))
+    parts = slice(0, seen), slice(seen, None)
+    given = None if weight is None or (weight == weight[0]).all() else weight[order]
+    return Sample(*(ArraySource(y[part], None if given is None else given[part]) for part in parts))
+
+
+def units(y: NDArray[Any]) -> Array:
+    """Return for each column the unit that its values are multiples of, up to an offset; 0 if there is none.
+
+    The unit is the smallest gap between two values. A column has one if its values repeat and all gaps are
+    multiples of the smallest.
+
+    >>> import numpy as np
+    >>> counts = np.random.default_rng(0).integers(0, 9, size=(100, 1))
+    >>> units(np.hstack([0.5 * counts, np.random.default_rng(1).normal(size=(100, 1))]))
+    array([0.5, 0. ])
+    """
+    found = np.zeros(y.shape[1])
+    if len(y) < LEAST:
+        return found
+    for j, column in enumerate(y.T):
+        values = np.unique(column).astype(np.float64)
+        if len(values) < 2 or len(values) * REPEATS > len(column):
+            continue
+        size = float(np.abs(values).max())
+        rounding = 8.0 * float(np.finfo(y.dtype if y.dtype.kind == "f" else np.float64).eps) * size
+        gaps = np.diff(values)
+        unit = float(gaps.min())
+        if unit <= rounding:
+            continue
+        steps = np.round(gaps / unit)
+        unit = float(gaps.sum() / steps.sum())
+        if (np.abs(gaps - steps * unit) <= rounding + 1e-3 * unit).all():
+            found[j] = unit
+    return found
+
+
+def dithered(y: NDArray[Any], unit: Array, rng: np.random.Generator) -> NDArray[Any]:
+    """Return rows (n, d) plus uniform noise as wide as the ``unit`` (d,) of each column; 0 adds nothing."""
+    columns = np.flatnonzero(unit)
+    if not len(columns):
+        return y
+    found = y.astype(y.dtype if y.dtype.kind == "f" else np.float64)
+    found[:, columns] += unit[columns] * rng.uniform(-0.5, 0.5, size=(len(y), len(columns)))
+    return found
+
+
+def dithered_source(source: Source) -> ArraySource:
+    """Return all rows with noise of the unit of each column, the same noise every time."""
+    if not isinstance(source, ArraySource):
+        raise ValueError("dither must be None for rows that are stored: add the noise to the rows yourself.")
+    rows = source.y.reshape(source.n, -1)
+    return ArraySource(dithered(rows, units(rows), np.random.default_rng(0)), source.weight)
+
+
+def on_rows(problem: Problem, rows: Source) -> Problem:
+    """Return the problem on some of its rows; the others are not read."""
+    found = problem.on(rows)
+    if found is not problem:
+        found.bound = replace(found.bound, source=rows)
+    return found

@@ -1,0 +1,116 @@
+r"""Components that are spurious optima: they sit on few distinct values.
+
+The density of a component has no bound as its smallest variance goes to zero. On rows that repeat, or whose
+column is multiples of a unit u, a component gains log-likelihood by shrinking onto one value, until
+``reg_covar`` alone holds it; how much says nothing about the data. With the precision matrix P of a
+component,
+
+.. math:: v_j = 1 / P_{jj}
+
+is the variance of column j given the others. A component is reported if some v_j is at the floor, at most
+:data:`AT_FLOOR` times ``reg_covar`` while the column's variance is far above it, or if the column has a unit
+u and v_j is below u² / :data:`WITHIN`: less than a third of the rounding error's own variance u² / 12.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from swiftem._typing import Array
+from swiftem.data.draws import spread_rows
+from swiftem.data.rows.array_source import ArraySource
+from swiftem.data.units.unit_source import UnitSource
+from swiftem.estimators.mixture.optima.sample import units
+from swiftem.models.gaussian_components import BoundGaussians
+from swiftem.problem import Problem
+
+__all__ = ["Spurious", "SpuriousComponentWarning", "at_floor", "find_spurious", "sentence"]
+
+AT_FLOOR, ABOVE = 4.0, 1e3
+"""A variance of so many times ``reg_covar`` is at the floor, if the column's is ``ABOVE`` times larger."""
+WITHIN = 36.0
+SHOWN = 5
+"""Components that the warning names."""
+LOOKED_AT = 5000
+"""Rows in which units of columns are detected."""
+
+
+class SpuriousComponentWarning(UserWarning):
+    """A component sits on few distinct values: its likelihood is bounded by ``reg_covar`` alone."""
+
+
+class Spurious(NamedTuple):
+    """Component and column, and the column's unit, 0 if it has none."""
+
+    component: int
+    column: int
+    unit: float
+
+
+def find_spurious(problem: Problem, theta: Any) -> list[Spurious]:
+    """Return the components of a fit that are spurious, each with its narrowest column.
+
+    Units are detected in rows that are in memory; those of files are not read again.
+    """
+    bound, source = problem.bound, problem.source
+    if not isinstance(bound, BoundGaussians) or bound.kind.name == "tied" or bound.model.prior is not None:
+        return []
+    given, spread, unit = conditional_variances(bound, theta), _spread(bound, theta), np.zeros(bound.d)
+    rows = source.some if isinstance(source, UnitSource) else source
+    if isinstance(rows, ArraySource):
+        some = spread_rows(rows.n, LOOKED_AT, np.random.default_rng(0))
+        unit = units(rows.y[some].reshape(len(some), -1))
+    narrow = at_floor(bound, theta, spread) | (given * WITHIN < unit**2)
+    found = []
+    for m in np.flatnonzero(narrow.any(axis=1)):
+        column = int(np.where(narrow[m], given[m] / spread, np.inf).argmin())
+        found.append(Spurious(int(m), column, float(unit[column])))
+    return found
+
+
+def _spread(bound: BoundGaussians, theta: Any) -> Array:
+    """Return the variances of the columns, (d,), of the mixture."""
+    away = theta.means - theta.weights @ theta.means
+    own = theta.covariances
+    if bound.kind.name == "full":
+        own = np.diagonal(own, axis1=1, axis2=2)
+    own = np.broadcast_to(own.reshape(len(theta.weights), -1), theta.means.shape)
+    return np.asarray(theta.weights @ (own + away**2))
+
+
+def at_floor(bound: BoundGaussians, theta: Any, spread: Array) -> NDArray[np.bool_]:
+    """Tell which variances, (M, d), ``reg_covar`` alone holds; ``spread`` (d,) are those of the columns."""
+    floor = AT_FLOOR * float(bound.model.reg_covar)
+    return np.asarray((conditional_variances(bound, theta) <= floor) & (spread > ABOVE * floor))
+
+
+def conditional_variances(bound: BoundGaussians, theta: Any) -> Array:
+    """Return the variance of each column given the others, (M, d)."""
+    factors = theta.precisions_cholesky
+    if bound.kind.name == "full":
+        return np.asarray(1.0 / (factors**2).sum(axis=2))
+    return np.broadcast_to(1.0 / factors.reshape(len(theta.weights), -1) ** 2, theta.means.shape)
+
+
+def sentence(found: list[Spurious], names: Any = None) -> str:
+    """Return the warning: which components, which columns, and what to do.
+
+    >>> sentence([Spurious(2, 0, 1.0)])[-131:-62]
+    '2 (column 0). Use dither="auto", as the column is multiples of 1, a l'
+    """
+
+    def shown(one: Spurious) -> str:
+        column = one.column if names is None else repr(str(names[one.column]))
+        return f"{one.component} (column {column})"
+
+    more = f" and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
+    unit = next((one.unit for one in found if one.unit), 0.0)
+    dither = f'dither="auto", as the column is multiples of {unit:g}, ' if unit else ""
+    return (
+        "Components that sit on few distinct values, whose likelihood is bounded by reg_covar alone: "
+        f"{', '.join(map(shown, found[:SHOWN]))}{more}. Use {dither}a larger reg_covar, a prior, fewer "
+        "components, or another family."
+    )

@@ -1,0 +1,119 @@
+"""One pass over the data for the needs of families: a summary of the columns, and the mean of T(y)."""
+
+from __future__ import annotations
+
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+import numpy as np
+
+from swiftem._typing import Array
+from swiftem.data.rows.array_source import ArraySource
+from swiftem.data.rows.stored_source import StoredSource
+from swiftem.data.source import Source
+from swiftem.data.units.unit import read_unit
+from swiftem.data.units.unit_source import UnitSource
+from swiftem.models.families import Columns, Family
+from swiftem.models.rows import BLOCK, check_size, two_dimensional
+
+__all__ = ["columns_of", "moments_of", "width_of"]
+
+
+def columns_of(source: Source) -> Columns:
+    """Return the summary of the columns, by one pass; a stored source caches it.
+
+    >>> from swiftem.data import ArraySource
+    >>> found = columns_of(ArraySource([[1.0, 2.0], [3.0, 6.0]]))
+    >>> found.highest, found.mean, found.variance
+    (array([3., 6.]), array([2., 4.]), array([1., 4.]))
+    """
+    if isinstance(source, UnitSource):
+        parts: list[Columns] = source.pool.map(_columns_of_unit, None, source.work, name="columns-of")
+        return _together(parts, source.weight)
+    found = _found(source)
+    if "columns" not in found:
+        origin: Array | None = None
+        lowest, highest, total, squares = (np.zeros(1) for _ in range(4))
+        for batch in source.blocks(BLOCK):
+            y = two_dimensional(batch.y)
+            if not isinstance(source, ArraySource):
+                check_size(y, int(batch.index[0]))
+            if origin is None:  # differences do not lose digits to an offset of the data
+                origin = y[0].astype(np.float64)
+            away = np.subtract(y, origin, order="C", dtype=np.float64)
+            lowest = np.minimum(lowest, away.min(axis=0))
+            highest = np.maximum(highest, away.max(axis=0))
+            total, squares = total + batch.weight @ away, squares + batch.weight @ (away * away)
+        assert origin is not None, "a source has at least one sample"
+        mean = total / source.total_weight
+        variance = np.maximum(squares / source.total_weight - mean * mean, 0.0)
+        found["columns"] = Columns(origin + lowest, origin + highest, origin + mean, variance)
+    columns: Columns = found["columns"]
+    return columns
+
+
+def _columns_of_unit(common: None, unit: Any, weight: Any, where: str) -> Columns:
+    source = read_unit(unit, weight, where)
+    assert source is not None, "units without rows were left out"
+    return columns_of(source)
+
+
+def _together(parts: list[Columns], weight: Array) -> Columns:
+    """Return the summary of all rows, from those of parts with a weight each.
+
+    >>> one = Columns(*(np.array([value]) for value in (0.0, 2.0, 1.0, 1.0)))
+    >>> [float(part[0]) for part in _together([one, one._replace(mean=one.mean + 2.0)], np.ones(2))]
+    [0.0, 2.0, 2.0, 2.0]
+    """
+    share = weight / weight.sum()
+    means = np.array([part.mean for part in parts])
+    mean = share @ means
+    variance = share @ (np.array([part.variance for part in parts]) + (means - mean) ** 2)
+    lowest = np.min([part.lowest for part in parts], axis=0)
+    return Columns(lowest, np.max([part.highest for part in parts], axis=0), mean, variance)
+
+
+def width_of(source: Source) -> int:
+    """Return the number of columns."""
+    if isinstance(source, UnitSource):
+        return int(source.tail[0])
+    return int(two_dimensional(next(source.blocks(1)).y).shape[1])
+
+
+def moments_of(family: Family, source: Source) -> tuple[Array, Array]:
+    """Return mean and root mean square of the features, (p,) each; a stored source caches them.
+
+    Rows are checked. Features of further channels are multiplied by the factors of the prior's rows.
+    """
+    found, key = _found(source), f"features of {_key(family)}"
+    if key not in found:
+        total, squares = np.zeros(1), np.zeros(1)
+        levels = np.zeros(family.n_codes)
+        for batch in source.blocks(BLOCK):
+            y = two_dimensional(batch.y)
+            features = family.checked(y, int(batch.index[0])).astype(np.float64)
+            total = total + batch.weight @ features
+            squares = squares + batch.weight @ (features * features)
+            if len(levels):
+                codes = family.codes(y)
+                weight = np.repeat(batch.weight, codes.shape[1])
+                levels += np.bincount(codes.ravel(), weight, minlength=len(levels))
+        d = y.shape[1]
+        factors = np.repeat([1.0, *family.channels], family.widths(d))
+        sums = np.concatenate([total * factors, levels]), np.concatenate([squares, levels])
+        found[key] = sums[0] / source.total_weight, np.sqrt(sums[1] / source.total_weight)
+    mean, spread = found[key]
+    return np.array(mean), np.array(spread)
+
+
+def _found(source: Source) -> dict[Any, Any]:
+    return source.found if isinstance(source, StoredSource) else {}
+
+
+def _key(value: Any) -> Any:
+    """Return a text that differs for families with different fields."""
+    if isinstance(value, tuple):
+        return tuple(map(_key, value))
+    if isinstance(value, Family) and is_dataclass(value):
+        return type(value), *(_key(getattr(value, part.name)) for part in fields(value))
+    return repr(value)

@@ -1,0 +1,167 @@
+"""Options of all commands that read tables: --drop, --label, --skip-missing, and one file for all numbers."""
+
+import re
+
+import numpy as np
+import pytest
+
+from swiftem import GaussianMixture
+
+
+@pytest.fixture
+def gaps(tmp_path, clusters):
+    """A CSV file with the columns kind, id, height and width, ten heights missing; and the whole rows."""
+    X = clusters[0]
+    kinds = np.repeat(["daisy", "rose", "tulip"], 40)
+    rows = [
+        f"{kind},{number},{'' if number % 12 == 5 else height},{width}"
+        for number, (kind, (height, width)) in enumerate(zip(kinds, X.tolist(), strict=True))
+    ]
+    (tmp_path / "gaps.csv").write_text("\n".join(["kind,id,height,width", *rows]))
+    return tmp_path / "gaps.csv", np.arange(120)[np.arange(120) % 12 != 5]
+
+
+def test_fit(gaps, clusters, tmp_path, call):
+    file, kept = gaps
+    options = ["-m", 3, "--drop", "id", "--label", "kind", "--skip-missing", "-o", tmp_path / "a.model"]
+    code, stdout, stderr = call("fit", file, *options)
+    assert (code, stderr) == (0, f"Skipped 10 of 120 rows of {file}: missing values.\n")
+    expected = GaussianMixture(3, random_state=0).fit(clusters[0][kept])
+    loaded = GaussianMixture.load(tmp_path / "a.model")
+    np.testing.assert_array_equal(loaded.means_, expected.means_)
+    assert list(loaded.feature_names_in_) == ["height", "width"]
+    assert "110 rows of height, width; 3 components" in stdout
+    after = stdout.partition("Rows by component and kind:")[2]
+    assert ["component", "daisy", "rose", "tulip"] in [line.split() for line in after.splitlines()]
+    counts = [list(map(int, line.split()[1:])) for line in after.splitlines() if re.match(r"\s*\d ", line)]
+    groups = np.repeat([0, 1, 2], 40)[kept]
+    labels = expected.predict(clusters[0][kept])
+    assert counts == [[int(((labels == m) & (groups == g)).sum()) for g in range(3)] for m in range(3)]
+    from sklearn.metrics import adjusted_rand_score
+
+    assert f"Adjusted Rand index {adjusted_rand_score(groups, labels):.4f} (1: components" in after
+
+
+def test_numbers_are_the_same_everywhere(gaps, tmp_path, call):
+    file, _ = gaps
+    out = tmp_path / "a.model"
+    choice = ["-d", "id", "--skip-missing"]
+    shown = call("fit", file, "-m", 3, *choice, "--method", "sem-vr", "--max-passes", 7, "-o", out)[1]
+    passes, mean, bic = re.search(
+        r"after (\d+) passes .*\nMean log-likelihood (\S+), BIC (\S+)\.\n", shown
+    ).groups()
+    of_file = call("info", out)[1]
+    assert re.search(r"^log-likelihood  (\S+), mean$", of_file, flags=re.M)[1] == mean
+    assert re.search(r"^passes +(\d+)$", of_file, flags=re.M)[1] == passes
+    scored = call("score", out, file, *choice)[1]
+    assert re.search(r"^mean log-likelihood +(\S+)$", scored, flags=re.M)[1] == mean
+    assert re.search(r"^BIC +(\S+)$", scored, flags=re.M)[1] == bic
+
+
+def test_float32_numbers_are_the_same_everywhere(clusters, tmp_path, call):
+    rows = np.float32(1e3 + 1e2 * np.tile(clusters[0], (5, 1)))
+    np.save(tmp_path / "a.npy", rows)
+    shown = call("fit", tmp_path / "a.npy", "-m", 3, "-o", tmp_path / "a.model")[1]
+    mean = re.search(r"Mean log-likelihood (\S+),", shown)[1]
+    assert f"log-likelihood  {mean}, mean" in call("info", tmp_path / "a.model")[1]
+    assert f"mean log-likelihood  {mean}\n" in call("score", tmp_path / "a.model", tmp_path / "a.npy")[1]
+
+
+def test_predictions_have_the_numbers_of_rows(gaps, model, tmp_path, call):
+    file, kept = gaps
+    code, stdout, _ = call("predict", model[0], file, "--skip-missing")
+    assert code == 0
+    lines = [line.split(",") for line in stdout.splitlines()]
+    assert lines[0] == ["row", "label"]
+    assert [int(row) for row, _ in lines[1:]] == kept.tolist()
+    assert call("predict", model[0], file)[0] == 1
+
+
+def test_without_out_nothing_is_written(flowers, tmp_path, call):
+    before = set(tmp_path.iterdir())
+    code, stdout, _ = call("fit", flowers, "-m", 2, "-c", "height,width")
+    assert code == 0
+    assert stdout.endswith("Model: not written, as --out names no file.\n")
+    assert set(tmp_path.iterdir()) == before
+
+
+def test_several_tables_are_skipped_and_labelled_as_one(gaps, clusters, tmp_path, call):
+    file, _ = gaps
+    head, *rows = file.read_text().splitlines()
+    for number in range(2):
+        (tmp_path / f"part-{number}.csv").write_text("\n".join([head, *rows[60 * number :][:60]]))
+    options = ["-m", 3, "-d", "id", "-l", "kind", "--skip-missing"]
+    parts = call("fit", tmp_path / "part-0.csv", tmp_path / "part-1.csv", *options)[1]
+    whole = call("fit", file, *options)[1]
+    assert "part-0.csv and 1 more: 110 rows" in parts
+    assert (
+        parts.partition("component  ")[2].split(" in ")[0]
+        == whole.partition("component  ")[2].split(" in ")[0]
+    )
+    (tmp_path / "part-1.csv").write_text("kind,id,height\nrose,1,2\n")
+    code, _, stderr = call("fit", tmp_path / "part-0.csv", tmp_path / "part-1.csv", *options)
+    assert code == 1
+    assert f"{tmp_path / 'part-1.csv'} must have the columns of {tmp_path / 'part-0.csv'}" in stderr
+
+
+def test_numbers_as_labels_in_npy(clusters, tmp_path, call):
+    np.save(tmp_path / "a.npy", np.column_stack([clusters[0], np.repeat([10.0, 9.0, 2.5], 40)]))
+    code, stdout, _ = call("fit", tmp_path / "a.npy", "-m", 2, "-l", 2)
+    assert code == 0
+    assert "Rows by component and column 2:" in stdout
+    assert ["component", "2.5", "9", "10"] in [line.split() for line in stdout.splitlines()]
+
+
+def test_labels_with_weights_and_gaps(flowers, tmp_path, call):
+    lines = flowers.read_text().splitlines()
+    lines[1] = lines[1].replace("red", "")
+    flowers.write_text("\n".join(lines))
+    code, stdout, _ = call("fit", flowers, "-m", 1, "-w", "w", "-l", "kind")
+    assert code == 0
+    assert "Weights of rows by component and kind:" in stdout
+    assert ["component", "red", "(missing)"] in [line.split() for line in stdout.splitlines()]
+    assert "Adjusted Rand" not in stdout
+
+
+def test_score_compares_with_labels(flowers, model, call):
+    stdout = call("score", model[0], flowers, "--label", "kind")[1]
+    assert "Rows by component and kind:" in stdout
+    assert "Adjusted Rand index " in stdout
+
+
+def test_update_skips(gaps, model, tmp_path, call):
+    code, stdout, _ = call("fit", gaps[0], "--update", model[0], "--skip-missing", "-o", tmp_path / "b.model")
+    assert code == 0
+    assert "Updated with 110 rows" in stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--drop", "hight"], "Invalid value for '--drop': "),
+        (["--drop", "height,wdth"], "did you mean 'width'?"),
+        (["--label", "knd"], "Invalid value for '--label': "),
+        (["--label", "id", "--skip-missing"], "must have at most 100 different values, got 110 in 'id'"),
+        (["--label", "kind", "--memory-limit", "1GB"], "'--label': it needs the whole table in memory"),
+        (["--skip-missing", "--memory-limit", "1GB"], "'--skip-missing': it needs the whole table in memory"),
+        (["--label", "height", "--columns", "height"], "columns must not include the labels"),
+        (["--drop", "height", "--columns", "height"], "columns must not include dropped columns"),
+    ],
+)
+def test_what_is_refused(options, words, gaps, invoke):
+    code, output = invoke("fit", gaps[0], "-m", 2, *options)
+    assert code == 2
+    assert words in output
+
+
+def test_a_missing_value_names_the_option(gaps, call):
+    code, _, stderr = call("fit", gaps[0], "-m", 2)
+    assert code == 1
+    assert "line 7: fill in such lines, or take --skip-missing.\n" in stderr
+
+
+@pytest.mark.parametrize("option", ["--label", "--drop", "--weights"])
+def test_columns_of_the_model_are_data(option, flowers, model, invoke):
+    code, output = invoke("score", model[0], flowers, option, "height")
+    assert code == 2
+    assert f"'{option}': 'height' is a column of the model's data." in output

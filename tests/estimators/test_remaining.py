@@ -1,0 +1,119 @@
+"""``converged_`` tells the truth: what em would still gain is below ten times ``tol``."""
+
+import warnings
+
+import numpy as np
+import pytest
+from mixture_data import METHODS, blobs, given_start
+from sklearn.exceptions import ConvergenceWarning
+
+import swiftem
+from swiftem.data import ArraySource
+from swiftem.estimators.mixture.optima.accelerated import Extrapolation, accelerated
+from swiftem.estimators.mixture.optima.remaining import MULTIPLE, Remaining
+from swiftem.models import GaussianMixtureModel
+from swiftem.problem import Problem
+
+X, _ = blobs(3000, 2, 4, apart=1.5, seed=5)
+
+
+def still(mixture, data):
+    """Return what em gains if it goes on for long."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        more = swiftem.GaussianMixture.from_parameters(
+            mixture.weights_, mixture.means_, mixture.covariances_, method="em", tol=1e-12, max_iter=1500,
+            warm_start=True,
+        ).fit(data)  # fmt: skip
+    return more.score(data) - mixture.score(data)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("tol", [1e-3, 1e-5])
+@pytest.mark.parametrize("start", ["race", "given"])
+def test_em_gains_little_after_a_fit_that_converged(method, tol, start):
+    given = {} if start == "race" else given_start(X, 4, "full", seed=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        mixture = swiftem.GaussianMixture(
+            4, method=method, tol=tol, max_iter=3000, random_state=0, **given
+        ).fit(X)
+    assert mixture.converged_
+    assert still(mixture, X) <= 10 * tol
+
+
+@pytest.mark.parametrize("method", ["em", "sem-vr", "fiem"])
+def test_a_plateau_is_not_the_end(method):
+    """Two components that are nearly the same, halfway between two clusters: the gains are tiny at first."""
+    rng = np.random.default_rng(0)
+    rows = np.concatenate([rng.normal(-2, 1, size=(2000, 1)), rng.normal(2, 1, size=(2000, 1))])
+    variance = rows.var()
+    start = {
+        "weights_init": [0.5, 0.5], "means_init": rows.mean() + np.array([[1e-3], [-1e-3]]),
+        "precisions_init": np.full((2, 1, 1), 1 / variance),
+    }  # fmt: skip
+    mixture = swiftem.GaussianMixture(2, method=method, tol=1e-4, max_iter=2000, random_state=0, **start)
+    mixture.fit(rows)
+    if mixture.converged_:
+        assert still(mixture, rows) <= 1e-3
+
+
+def test_too_few_passes_are_no_convergence():
+    with pytest.warns(ConvergenceWarning, match="did not converge"):
+        mixture = swiftem.GaussianMixture(
+            4, method="em", tol=1e-5, max_iter=4, random_state=0, init_params="random_from_data"
+        ).fit(X)
+    assert not mixture.converged_
+
+
+@pytest.mark.parametrize("rate", [0.5, 0.9, 0.97, 0.995])
+def test_linear_convergence_ends_where_the_rest_is_small(rate):
+    tol, remaining = 1e-3, Remaining(1e-3, 10**9)
+    for k in range(10_000):
+        if remaining.is_small(-(rate**k)):
+            break
+    left = rate**k
+    assert left <= (MULTIPLE + 1e-9) * tol
+    assert left > 0.01 * tol  # and not long after
+
+
+def test_gains_that_grow_are_no_convergence():
+    remaining = Remaining(1e-3, 10**9)
+    assert not any(remaining.is_small(1e-4 * 1.1**k) for k in range(24))
+
+
+def test_a_fixed_point_needs_two_passes():
+    remaining = Remaining(1e-3, 100)
+    assert [remaining.is_small(-2.0) for _ in range(2)] == [False, True]
+
+
+def test_no_tolerance_is_never_reached():
+    remaining = Remaining(0.0, 10)
+    assert not any(remaining.is_small(-2.0) for _ in range(9))
+
+
+def test_larger_steps_come_to_the_same_place_sooner():
+    model = GaussianMixtureModel(4, covariance="full", reg_covar=1e-6)
+    problem = Problem(model, ArraySource(X))
+    theta = problem.bound.initial_theta(np.random.default_rng(2))
+    quick, passes = accelerated(problem, theta, 400, 1e-9)
+    plain = theta
+    for _ in range(passes):
+        plain = problem.bound.m_step(problem.e_step.full(plain))
+    assert passes < 400
+    assert problem.e_step.objective(quick) < problem.e_step.objective(plain) - 1e-5
+
+
+def test_a_step_that_is_worse_is_taken_back():
+    problem = Problem(GaussianMixtureModel(4, covariance="full", reg_covar=1e-6), ArraySource(X))
+    bound, theta = problem.bound, problem.bound.initial_theta(np.random.default_rng(2))
+    steps, seen = Extrapolation(problem.bound), []
+    for objective in (3.0, 2.0, 1.0):
+        s = problem.e_step.full(theta)
+        seen.append(s)
+        far = steps.next(s, objective)
+        theta = bound.m_step(far)
+    assert far is not seen[-1]  # an extrapolation
+    assert steps.settled(far) is seen[-1]
+    assert steps.next(problem.e_step.full(theta), 1.5) is seen[-1]
+    assert steps.settled(far) is far

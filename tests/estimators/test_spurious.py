@@ -1,0 +1,96 @@
+"""Components that sit on few distinct values are seen, and nothing else is."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from mixture_data import blobs
+
+import swiftem
+from swiftem.estimators.mixture.optima.sample import dithered, units
+from swiftem.estimators.mixture.optima.spurious import SpuriousComponentWarning
+
+
+def counts(n=3000, seed=0):
+    """Return rows whose second column is small counts, with many zeros."""
+    rng = np.random.default_rng(seed)
+    few = np.where(rng.random(n) < 0.5, 0, rng.poisson(6.0, size=n))
+    return np.stack([rng.normal(size=n), few, rng.normal(size=n)], axis=1)
+
+
+@pytest.mark.parametrize("kind", ["full", "diag"])
+def test_the_warning_names_component_column_and_cure(kind):
+    X = counts()
+    with pytest.warns(SpuriousComponentWarning, match=r"\(column 1\).*dither=\"auto\".*multiples of 1,"):
+        mixture = swiftem.GaussianMixture(4, covariance_type=kind, random_state=0).fit(X)
+    with pytest.warns(SpuriousComponentWarning) as found:
+        mixture.fit(pd.DataFrame(X, columns=["a", "visits", "b"]))
+    assert "(column 'visits')" in str(found[0].message)
+    assert len(found) == 1
+    assert found[0].filename == __file__
+
+
+@pytest.mark.parametrize("kind", ["full", "diag"])
+def test_dither_is_a_cure(kind):
+    X = counts()
+    mixture = swiftem.GaussianMixture(4, covariance_type=kind, random_state=0, dither="auto").fit(X)
+    again = swiftem.GaussianMixture(4, covariance_type=kind, random_state=0, dither="auto").fit(X)
+    np.testing.assert_array_equal(mixture.means_, again.means_)
+    variances = mixture.full_covariances()[:, 1, 1]
+    assert (variances > 1e-4).all()  # that of the noise alone is 1/12, and components may share it
+
+
+def test_a_prior_is_a_cure():
+    prior = swiftem.models.NormalInverseWishart(degrees_of_freedom=10.0, scale=np.eye(3))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", SpuriousComponentWarning)
+        swiftem.GaussianMixture(4, random_state=0, prior=prior, max_iter=300).fit(counts())
+
+
+def test_no_false_alarm():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        warnings.simplefilter("error", SpuriousComponentWarning)
+        for seed in range(100):
+            rng = np.random.default_rng(seed)
+            d, components = int(rng.integers(1, 6)), int(rng.integers(2, 6))
+            X, _ = blobs(int(rng.integers(200, 1500)), d, components, apart=rng.uniform(0.5, 4.0), seed=seed)
+            kind = ("full", "diag", "spherical", "tied")[seed % 4]
+            swiftem.GaussianMixture(components, covariance_type=kind, random_state=seed, max_iter=30).fit(X)
+
+
+def test_a_column_of_a_small_unit_is_no_alarm():
+    """Prices in cents: multiples of a unit, but nobody sits on one of them."""
+    rng = np.random.default_rng(0)
+    X = np.concatenate([rng.normal(m, 3.0, size=(2000, 2)) for m in (0.0, 30.0)]).round(2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", SpuriousComponentWarning)
+        swiftem.GaussianMixture(2, random_state=0).fit(X)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_units(dtype):
+    rng = np.random.default_rng(0)
+    X = np.stack(
+        [
+            rng.integers(0, 50, size=2000), 0.1 * rng.integers(0, 9, size=2000) + 3.0, rng.normal(size=2000),
+            np.zeros(2000), rng.choice([0.0, 1.0, np.pi], size=2000),
+        ], axis=1,
+    )  # fmt: skip
+    found = units(X.astype(dtype))
+    np.testing.assert_allclose(found, [1.0, 0.1, 0.0, 0.0, 0.0], rtol=1e-4)
+    noisy = dithered(X.astype(dtype), found, rng)
+    assert noisy.dtype == dtype
+    np.testing.assert_array_equal(noisy[:, 2:], X[:, 2:].astype(dtype))
+    assert np.abs(noisy[:, 0] - X[:, 0]).max() <= 0.5 + 1e-5
+
+
+def test_dither_says_what_it_is_not_for(tmp_path):
+    np.save(tmp_path / "rows.npy", counts())
+    with pytest.raises(ValueError, match="dither must be None for rows that are stored"):
+        swiftem.GaussianMixture(2, dither="auto").fit(tmp_path / "rows.npy")
+    with pytest.raises(ValueError, match="dither must be None for partial_fit"):
+        swiftem.GaussianMixture(2, dither="auto").partial_fit(counts())
+    with pytest.raises(ValueError, match="'dither' parameter of GaussianMixture"):
+        swiftem.GaussianMixture(2, dither=0.5).fit(counts())

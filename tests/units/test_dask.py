@@ -1,0 +1,190 @@
+"""Fits on a cluster of real processes: the same bits as here, also when workers die."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+from helpers import leaves
+
+import swiftem
+from swiftem import methods, models
+
+dask = pytest.importorskip("dask", reason="Dask is not installed")
+distributed = pytest.importorskip("distributed", reason="distributed is not installed")
+da = pytest.importorskip("dask.array")
+
+# Dask's own machinery leaves sockets to the garbage collector, and its logs are not ours.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+]
+RNG = np.random.default_rng(0)
+X = RNG.permutation(np.concatenate([RNG.normal(0, 1, (4000, 3)), RNG.normal(4, 2, (4000, 3))]))
+MODEL = models.GaussianMixtureModel(2, covariance="full")
+THETA = MODEL.theta(means=X[:2], covariances=[4 * np.eye(3)] * 2)
+METHODS = {
+    "em": methods.EM(),
+    "sem": methods.OnlineEM(batch_size=2),
+    "iem": methods.IncrementalEM(),
+    "sem-vr": methods.VarianceReducedEM(step_size=0.3, batch_size=2),
+    "fiem": methods.FastIncrementalEM(step_size=0.3),
+    "spider": methods.SpiderEM(step_size=0.3),
+}
+
+
+def planned():
+    return da.from_array(X, chunks=(1000, 3))
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    """Two workers of one thread each, in processes of their own."""
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, dashboard_address=None, host="127.0.0.1"
+    ) as made:
+        yield made
+
+
+def run(name, data, **options):
+    return swiftem.run(MODEL, data, METHODS[name], theta0=THETA, n_iter=12, seed=0, **options)
+
+
+def assert_same(one, other):
+    for ours, theirs in zip(leaves(one.theta), leaves(other.theta), strict=True):
+        assert np.array_equal(ours, theirs)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_workers_change_no_bit(cluster, name):
+    here = run(name, planned())
+    with distributed.Client(cluster):
+        assert_same(run(name, planned()), here)
+
+
+def test_an_estimator_on_a_cluster(cluster):
+    here = swiftem.GaussianMixture(2, random_state=0).fit(planned())
+    with distributed.Client(cluster):
+        there = swiftem.GaussianMixture(2, random_state=0).fit(planned())
+        assert np.array_equal(there.means_, here.means_)
+        labels = there.predict(planned())
+        assert isinstance(labels, da.Array)
+        assert np.array_equal(labels.compute(), here.predict(X))
+        assert there.score(planned()) == pytest.approx(here.score(X), abs=1e-12)
+        assert there.bic(planned()) == pytest.approx(here.bic(X), rel=1e-12)
+
+
+def test_a_dead_worker_costs_its_units_and_no_bit(cluster):
+    here = run("em", planned())
+    victim = next(worker.pid for worker in cluster.workers.values())
+    with distributed.Client(cluster):
+        killed = threading.Timer(0.3, os.kill, (victim, signal.SIGKILL))
+        killed.start()
+        for _ in range(2):
+            assert_same(run("em", planned()), here)
+        killed.join()
+
+
+def test_collections(cluster):
+    """Unknown, empty and unequal chunks, data frames, weights, and units that are read anew each time."""
+    pd, dd = pytest.importorskip("pandas"), pytest.importorskip("dask.dataframe")
+    weight = RNG.integers(0, 3, len(X)).astype(float)
+    data = planned()
+    frame = dd.from_pandas(pd.DataFrame(X, columns=list("abc")), npartitions=3)
+    cut = da.concatenate([data[:0], data[:10], data[10:]])
+    chosen = data[data[:, 0] > 0.5]
+    with distributed.Client(cluster):
+        for ours, theirs in (
+            (cut, X),
+            (chosen, X[X[:, 0] > 0.5]),
+            (frame, X),
+            (data.to_delayed().ravel().tolist(), X),
+        ):
+            one, other = (run("em", rows) for rows in (ours, theirs))
+            np.testing.assert_allclose(one.theta.means, other.theta.means, rtol=1e-11)
+        one = run("em", data, sample_weight=da.from_array(weight, chunks=1000))
+        other = run("em", X, sample_weight=weight)
+        np.testing.assert_allclose(one.theta.means, other.theta.means, rtol=1e-11)
+        fitted = swiftem.GaussianMixture(2, random_state=0).fit(frame)
+        assert fitted.feature_names_in_.tolist() == ["a", "b", "c"]
+        assert len(fitted.predict(frame).compute()) == len(X)
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda: planned().rechunk((1000, 1)), r"3 chunks of columns: give data.rechunk\(\{1: -1\}\)"),
+        (lambda: da.where(planned() > 10, np.nan, planned()), "finite numbers, got NaN or infinity"),
+        (lambda: planned()[:, 0], "Expected 2D array"),
+        (lambda: planned().astype(str), "real numbers"),
+        (lambda: planned()[:0], "at least one row"),
+    ],
+)
+def test_collections_that_cannot_be_fitted(make, said):
+    with pytest.raises((TypeError, ValueError), match=said):
+        swiftem.GaussianMixture(2).fit(make())
+
+
+def test_other_arguments_that_do_not_go_with_units():
+    model = swiftem.GaussianMixture(2, random_state=0).fit(planned())
+    with pytest.raises(TypeError, match="use bic or aic"):
+        model.icl(planned())
+    with pytest.raises(TypeError, match="name or a function for a Dask collection"):
+        swiftem.GaussianMixture(2, init_params=np.zeros(len(X), dtype=int)).fit(planned())
+    with pytest.raises(TypeError, match="sample_weight must be a Dask collection"):
+        model.fit(planned(), sample_weight=np.ones(len(X)))
+    with pytest.raises(TypeError, match="must be a mixture for data in units"):
+        swiftem.run(models.PLSAModel(2), planned(), methods.EM(), n_iter=1)
+
+
+def test_partial_fit_takes_chunk_after_chunk():
+    ours = swiftem.GaussianMixture(2, random_state=0).partial_fit(planned())
+    theirs = swiftem.GaussianMixture(2, random_state=0).partial_fit(X[:1000])
+    for start in range(1000, len(X), 1000):
+        theirs.partial_fit(X[start : start + 1000])
+    assert np.array_equal(ours.means_, theirs.means_)
+
+
+def test_select_on_a_collection():
+    found = swiftem.select(planned(), n_components=[1, 2], covariance_types=["full"], random_state=0)
+    assert found.best.n_components == 2
+
+
+SCHEDULER = """
+import distributed, sys, time
+cluster = distributed.LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None, processes=False,
+                                   protocol="tcp://", host="127.0.0.1")
+print(cluster.scheduler_address, flush=True)
+time.sleep(600)
+"""
+
+
+def test_a_lost_scheduler_is_a_sentence(tmp_path):
+    from swiftem.data.units.dask_pool import ClusterError
+
+    with subprocess.Popen(
+        [sys.executable, "-c", SCHEDULER], stdout=subprocess.PIPE, text=True, stderr=subprocess.DEVNULL
+    ) as process:
+        assert process.stdout is not None
+        address = process.stdout.readline().strip()
+        options = {"checkpoint": tmp_path / "kept", "checkpoint_every": 1}
+        began = []
+
+        def kill(now):
+            if now.k == 3:
+                process.kill()
+                began.append(time.monotonic())
+
+        client = distributed.Client(address)
+        try:
+            with pytest.raises(ClusterError, match="is lost: start a cluster, and resume"):
+                run("em", planned(), callback=kill, record_every=1, **options)
+        finally:
+            client.close(timeout=1)
+    assert time.monotonic() - began[0] < 30
+    assert_same(run("em", planned(), record_every=1, resume=True, **options), run("em", planned()))

@@ -1,0 +1,216 @@
+"""Units of rows in this process: the same fits as rows in an array, whatever the cut."""
+
+import pickle
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from helpers import leaves
+
+import swiftem
+from swiftem import methods, models
+from swiftem.data import UnitSource, open_units
+from swiftem.engine.units import pairwise_sum
+
+
+def assert_close(one, other, rtol=1e-12):
+    np.testing.assert_allclose(one, other, rtol=rtol, atol=rtol)
+
+
+METHODS = {
+    "em": methods.EM(),
+    "sem": methods.OnlineEM(),
+    "iem": methods.IncrementalEM(),
+    "sem-vr": methods.VarianceReducedEM(step_size=0.3),
+    "fiem": methods.FastIncrementalEM(step_size=0.3),
+    "spider": methods.SpiderEM(step_size=0.3),
+}
+RNG = np.random.default_rng(0)
+X = RNG.permutation(np.concatenate([RNG.normal(0, 1, (700, 3)), RNG.normal(4, 2, (500, 3))]))
+WEIGHT = RNG.integers(0, 3, len(X)).astype(float)
+EDGES = [0, 0, 300, 310, 800, 1200]
+CUT = [X[a:b] for a, b in pairwise(EDGES)]
+WEIGHTS = [WEIGHT[a:b] for a, b in pairwise(EDGES)]
+
+
+def start(kind):
+    model = models.GaussianMixtureModel(2, covariance=kind)
+    covariances = {"full": [4 * np.eye(3)] * 2, "tied": 4 * np.eye(3), "diag": np.full((2, 3), 4.0)}
+    options = {"covariances": covariances[kind]} if kind in covariances else {}
+    return model, model.theta(means=X[:2], **options)
+
+
+@pytest.mark.parametrize("kind", ["unit", "full", "tied", "diag"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_em_of_units_is_em_of_rows(kind, weighted):
+    model, theta0 = start(kind)
+    units = UnitSource(CUT, WEIGHTS if weighted else None)
+    ours = swiftem.run(model, units, methods.EM(), theta0=theta0, n_iter=15)
+    rows = swiftem.run(
+        model, X, methods.EM(), theta0=theta0, n_iter=15, sample_weight=WEIGHT if weighted else None
+    )
+    for one, other in zip(ours.theta, rows.theta, strict=True):
+        assert_close(one, other, 1e-11)
+    weight = WEIGHT if weighted else None
+    assert_close(
+        swiftem.objective(model, units, rows.theta),
+        swiftem.objective(model, X, rows.theta, sample_weight=weight),
+    )
+    assert (units.n, units.rows) == (4, int((WEIGHT > 0).sum()) if weighted else len(X))
+
+
+def dense(name, source, model, theta, steps, draws):
+    """Algorithm 1 on units, written out; ``share`` is the weight of a unit over that of all."""
+    bound = model.bind(swiftem.data.ArraySource(X))
+
+    def statistics(u, at):
+        return swiftem.problem.Problem(
+            model, swiftem.data.ArraySource(source.work[u][0]), bound=bound
+        ).e_step.full(at)
+
+    n, share = source.n, source.weight / source.total_weight
+    s = sum(share[u] * statistics(u, theta) for u in range(n))
+    memory = [statistics(u, theta) for u in range(n)]
+    centre, anchor = s.copy(), theta
+    for k, (i, j) in enumerate(draws):
+        if name == "sem-vr" and k % n == 0:
+            anchor, centre = theta, sum(share[u] * statistics(u, theta) for u in range(n))
+        now = statistics(i, theta)
+        if name == "sem-vr":
+            proxy = centre + n * share[i] * (now - statistics(i, anchor))
+        elif name == "fiem":
+            proxy = centre + n * share[i] * (now - memory[i])
+            fresh = statistics(j, theta)
+            centre = centre + share[j] * (fresh - memory[j])
+            memory[j] = fresh
+        else:
+            centre = centre + share[i] * (now - memory[i])
+            memory[i], proxy = now, centre
+        s = s + steps * (proxy - s)
+        theta = bound.m_step(s)
+    return s
+
+
+@pytest.mark.parametrize("name", ["iem", "sem-vr", "fiem"])
+def test_methods_follow_their_equations_on_units(name):
+    model, theta0 = start("diag")
+    units = UnitSource(CUT)
+    draws = np.random.default_rng(1).integers(units.n, size=(2, 25))
+    method = METHODS[name]
+    used = draws if name == "fiem" else draws[0]
+    ours = swiftem.run(
+        model, units, method, theta0=theta0, n_iter=25, draws=tuple(used) if name == "fiem" else used
+    )
+    theirs = dense(name, units, model, theta0, 1.0 if name == "iem" else 0.3, draws.T)
+    bound = model.bind(swiftem.data.ArraySource(X))
+    for one, other in zip(ours.theta, bound.m_step(theirs), strict=True):
+        assert_close(one, other, 1e-9)
+
+
+def test_a_family_by_units():
+    y = np.random.default_rng(0).poisson(np.repeat([[2.0, 3.0], [9.0, 1.0]], 200, axis=0))
+    model = models.MixtureModel(2, "poisson")
+    theta0 = model.theta(rates=[[3.0, 3.0], [6.0, 6.0]])
+    units = UnitSource([y[:150], y[150:]])
+    ours, rows = (swiftem.run(model, data, methods.EM(), theta0=theta0, n_iter=10) for data in (units, y))
+    assert_close(ours.theta.params["rates"], rows.theta.params["rates"], 1e-11)
+    assert_close(swiftem.objective(model, units, rows.theta), swiftem.objective(model, y, rows.theta))
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_a_run_of_units_is_resumed_to_the_same_bits(name, tmp_path):
+    model, theta0 = start("full")
+    options = {"theta0": theta0, "seed": 0, "n_iter": 12, "record_every": 1}
+    whole = swiftem.run(model, UnitSource(CUT), METHODS[name], **options)
+    options |= {"checkpoint": tmp_path / "kept", "checkpoint_every": 1}
+
+    def interrupt(now):
+        if now.k == 5:
+            raise KeyboardInterrupt
+
+    left = swiftem.run(model, UnitSource(CUT), METHODS[name], callback=interrupt, **options)
+    assert left.status == "interrupted"
+    ended = swiftem.run(model, UnitSource(CUT), METHODS[name], resume=True, **options)
+    assert ended.n_iter == 12
+    for one, other in zip(leaves(whole.theta), leaves(ended.theta), strict=True):
+        assert np.array_equal(one, other)
+
+
+def test_another_cut_is_other_data():
+    assert UnitSource(CUT).fingerprint() == UnitSource(CUT).fingerprint()
+    assert UnitSource(CUT).fingerprint() != UnitSource([X[:500], X[500:]]).fingerprint()
+
+
+@pytest.mark.parametrize("method", ["auto", "sem", "iem", "sem-vr", "fiem"])
+def test_an_estimator_of_units(method):
+    ours = swiftem.GaussianMixture(2, random_state=0, method=method).fit(UnitSource(CUT))
+    rows = swiftem.GaussianMixture(2, random_state=0, method="em", tol=1e-6).fit(X)
+    assert ours.method_ == ("em" if method == "auto" else method)
+    assert abs(ours.score(X) - rows.score(X)) < 5e-3
+
+
+def test_what_tasks_are_sent_has_no_rows():
+    from swiftem.engine.units import UnitExpectation
+    from swiftem.problem import Problem
+
+    problem = Problem(start("full")[0], UnitSource([np.tile(X, (10, 1))]))
+    assert isinstance(problem.e_step, UnitExpectation)
+    assert len(pickle.dumps(problem.e_step._task_model)) < 4000
+
+
+def test_row_groups_are_units(tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    for number, part in enumerate(np.array_split(X, 3)):
+        table = pa.table({"a": part[:, 0], "b": part[:, 1], "w": np.ones(len(part))})
+        parquet.write_table(table, tmp_path / f"part-{number}.parquet", row_group_size=100)
+    units = open_units(str(tmp_path / "part-*.parquet"), weight="w")
+    assert (units.n, units.rows, units.names) == (12, len(X), ("a", "b"))
+    assert_close(units.mean, X[:, :2].mean(axis=0))
+    model = models.GaussianMixtureModel(2, covariance="diag")
+    theta0 = model.theta(means=X[:2, :2], covariances=np.full((2, 2), 4.0))
+    ours, rows = (
+        swiftem.run(model, data, methods.EM(), theta0=theta0, n_iter=10) for data in (units, X[:, :2])
+    )
+    assert_close(ours.theta.means, rows.theta.means, 1e-11)
+
+
+def test_a_sample_has_the_share_of_each_unit():
+    units = UnitSource([np.zeros((900, 1)), np.ones((100, 1))])
+    some = units.sample(100, 0)
+    assert (some.n, some.y.sum()) == (100, 10)
+    assert np.array_equal(some.y, units.sample(100, 0).y)
+
+
+def test_sums_are_pairwise():
+    parts = RNG.normal(size=(7, 3))
+    assert_close(pairwise_sum(parts), parts.sum(axis=0))
+    assert np.array_equal(pairwise_sum(parts[:1]), parts[0])
+
+
+@pytest.mark.parametrize(
+    ("units", "weights", "said"),
+    [
+        ([np.zeros((0, 2))], None, "at least one row"),
+        ([np.zeros((3, 2)), np.zeros((3, 1))], None, "same columns in all units, got 1 columns in unit 1"),
+        ([np.array([[1.0], [np.nan]])], None, "unit 0 of data must have finite numbers, got NaN .* row 1"),
+        ([np.zeros((3, 2))], [np.ones(2)], "chunked like the rows: 3 rows and 2 weights in unit 0"),
+        ([np.zeros((3, 2))], [np.ones(3), np.ones(3)], "in 1 units, got 2"),
+        ([np.zeros((3, 2))], [-np.ones(3)], "sample_weight of unit 0 of data must not be negative"),
+        ([np.zeros(3)], None, "rows and columns"),
+        ([np.full((3, 1), "a")], None, "real numbers"),
+    ],
+)
+def test_units_that_cannot_be_used(units, weights, said):
+    with pytest.raises((TypeError, ValueError), match=said):
+        UnitSource(units, weights)
+
+
+def test_values_of_each_row_are_refused():
+    model, theta0 = start("full")
+    from swiftem.problem import Problem
+
+    with pytest.raises(TypeError, match="got units: use predict"):
+        Problem(model, UnitSource(CUT)).e_step.evaluate(theta0)
+    with pytest.raises(FileNotFoundError, match="matches none"):
+        open_units("no-such-*.parquet")
