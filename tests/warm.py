@@ -54,13 +54,9 @@ def tokens() -> None:
 
 
 def documents() -> None:
-    import swiftem
+    from swiftem.cli.warmup import USUAL
 
-    counts = np.random.default_rng(0).poisson(0.6, size=(40, 15))
-    for method in ("auto", "em", "sem", "sem-vr"):
-        topics = swiftem.PLSA(2, method=method, random_state=0, max_iter=2).fit(counts)
-        topics.transform(counts)
-        topics.score(counts)
+    USUAL[2].work()
 
 
 def functions() -> None:

@@ -32,8 +32,9 @@ def test_fits_compile_nothing_after_it():
         assert mixture.method_ == "sem-vr"
         mixture.predict(rows)
         mixture.score(rows)
-    counts = sp.csr_array(np.random.default_rng(0).poisson(0.2, size=(600, 30)))
-    swiftem.PLSA(3, random_state=0, max_iter=3, tol=1.0).fit(counts).transform(counts)
+    counts = sp.csr_array(np.random.default_rng(0).poisson(0.2, size=(6000, 30)))
+    for method in ("auto", "em", "sem", "sem-vr"):
+        swiftem.PLSA(3, method=method, random_state=0, max_iter=3, tol=1.0).fit(counts).transform(counts)
     assert known() == before
 
 

@@ -7,13 +7,16 @@ import sys
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from mixture_data import blobs
 
 import swiftem
 from swiftem.data import ArraySource
+from swiftem.engine.documents import Documents, SmallDocuments
 from swiftem.engine.expectation import Expectation
 from swiftem.engine.small_expectation import SmallExpectation
 from swiftem.estimators.mixture import plan
+from swiftem.estimators.topics import plan as plan_topics
 from swiftem.models import GaussianMixtureModel, MixtureModel
 from swiftem.problem import Problem
 
@@ -38,8 +41,8 @@ print(json.dumps([digest, numbers, "numba" in sys.modules]))
 """
 
 
-def in_a_process(kind="full", dtype="float64", **variables):
-    code = FIT.replace("KIND", repr(kind)).replace("DTYPE", repr(dtype))
+def in_a_process(kind="full", dtype="float64", code=FIT, **variables):
+    code = code.replace("KIND", repr(kind)).replace("DTYPE", repr(dtype))
     done = subprocess.run(
         [sys.executable, "-c", code], env=os.environ | variables, capture_output=True, text=True, check=False
     )
@@ -124,3 +127,53 @@ def test_components_without_a_chance_have_responsibilities_that_matrix_products_
     found = problem.e_step.evaluate(theta, responsibilities=True).responsibilities
     assert (found[:, 0] == 1.0).all()
     assert (found[:, 1:] == 0).all()
+
+
+TOPICS = """
+import hashlib, json, sys
+import numpy as np, scipy.sparse as sp, swiftem
+X = sp.csr_array(np.random.default_rng(0).poisson(0.1, size=(700, 60)))
+topics = swiftem.PLSA(3, random_state=0).fit(X)
+parts = [topics.components_, topics.doc_topic_, topics.transform(X)]
+numbers = [topics.score(X), topics.perplexity(X), topics.log_likelihood_, topics.stationarity_]
+topics.partial_fit(X[:50])
+parts.append(topics.components_)
+digest = hashlib.sha256(b"".join(np.ascontiguousarray(part).tobytes() for part in parts)).hexdigest()
+print(json.dumps([digest, numbers, "numba" in sys.modules]))
+"""
+
+
+def test_nothing_is_compiled_for_topics_of_few_documents(tmp_path):
+    found = [
+        in_a_process(
+            code=TOPICS, OPENBLAS_NUM_THREADS=threads, OMP_NUM_THREADS=threads, SWIFTEM_NUM_THREADS=threads,
+            NUMBA_CACHE_DIR=str(tmp_path / threads),
+        )
+        for threads in ("1", "2")
+    ]  # fmt: skip
+    assert found[0] == found[1]
+    assert found[0][2] is False
+
+
+@pytest.mark.parametrize("method", ["auto", "em", "sem", "sem-vr"])
+def test_topics_are_those_of_compiled_code(method, monkeypatch):
+    counts = np.random.default_rng(0).poisson(0.15, size=(520, 40))
+
+    def fit():
+        return swiftem.PLSA(3, method=method, random_state=0, max_iter=60, tol=1.0).fit(counts)
+
+    small = fit()
+    monkeypatch.setattr(plan_topics, "FEW_ENTRIES", 0)
+    compiled = fit()
+    assert small.n_iter_ == compiled.n_iter_
+    np.testing.assert_allclose(small.components_, compiled.components_, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(small.doc_topic_, compiled.doc_topic_, rtol=1e-9, atol=1e-12)
+
+
+def test_the_rule_for_documents_is_one_of_sizes():
+    few = sp.csr_array(np.ones((10, 10)))
+    limit = plan_topics.FEW_ENTRIES // few.nnz
+    assert type(plan_topics.documents_for(few, None, limit)) is SmallDocuments
+    assert type(plan_topics.documents_for(few, None, limit + 1)) is Documents
+    many = sp.csr_array((plan_topics.FEW_DOCUMENTS + 1, 2))
+    assert type(plan_topics.documents_for(many, None, 2)) is Documents

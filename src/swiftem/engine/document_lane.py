@@ -24,7 +24,7 @@ from swiftem.engine.expectation import BLOCK, Expectation
 from swiftem.engine.lane import Current, Lane, Task
 from swiftem.engine.streamed_documents import StreamedDocuments
 from swiftem.methods.update import Update, declared
-from swiftem.models.documents import FLUSH, BoundDocuments, DocumentTheta
+from swiftem.models.documents import FEW, FLUSH, BoundDocuments, DocumentTheta
 from swiftem.schedules import check_step
 
 __all__ = ["CompiledDocuments", "DocumentExpectation", "DocumentLane", "RunningCounts", "document_lane"]
@@ -187,11 +187,20 @@ class RunningCounts:
 
     def topics_at(self, words: Index) -> Array:
         """Return θ of some words, shape (U, K)."""
-        from swiftem.engine.numba.plsa_documents import topics_at
-
         found = np.empty((len(words), self._u.shape[1]))
         strength, totals = self._totals(self._total)
         totals[totals <= 0.0] = np.inf
+        if found.size <= FEW:
+            np.multiply(self._u[words], self._scale, out=found)
+            if len(self._centre):
+                found += self._centre[words]
+            np.maximum(found, 0.0, out=found)
+            found += strength * self._beta[words]
+            found /= totals
+            found[found <= FLUSH] = 0.0
+            return found
+        from swiftem.engine.numba.plsa_documents import topics_at
+
         topics_at(words, self._centre, self._u, self._scale, self._beta, strength, totals, FLUSH, found)
         return found
 
@@ -200,8 +209,6 @@ class RunningCounts:
 
         A step that leaves no tokens, or a topic with a negative total, leaves the domain and is rejected.
         """
-        from swiftem.engine.numba.plsa_documents import add_at
-
         after = (1.0 - gamma) * self._total + gamma * change.sum(axis=0)
         strength, totals = self._totals(after)
         if not (strength > 0.0 and (totals >= 0.0).all()):
@@ -210,7 +217,12 @@ class RunningCounts:
         if self._scale < LEAST_SCALE:
             self._u *= self._scale
             self._scale = 1.0
-        add_at(words, change, gamma / self._scale, self._u)
+        if change.size <= FEW:
+            self._u[words] += gamma / self._scale * change
+        else:
+            from swiftem.engine.numba.plsa_documents import add_at
+
+            add_at(words, change, gamma / self._scale, self._u)
         self._total = after
         return True
 

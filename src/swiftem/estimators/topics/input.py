@@ -19,7 +19,7 @@ from swiftem.data.sample_weight import check_weights
 from swiftem.engine.documents import PIECES, Documents
 from swiftem.engine.streamed_documents import StreamedDocuments
 from swiftem.estimators.topics.first_topics import CLUSTERED, FEW, clustered_topics, random_topics
-from swiftem.estimators.topics.plan import SMALL, TopicPlan, starts_for
+from swiftem.estimators.topics.plan import SMALL, TopicPlan, documents_for, starts_for
 from swiftem.estimators.topics.queries import as_strength
 from swiftem.estimators.validated import read_weights, validated
 from swiftem.files.scratch import in_words, scratch_array
@@ -76,7 +76,7 @@ class TopicInput:
         else:
             counts = self._counts(X, reset=reset)
             weight = self._weights(sample_weight, counts)
-            documents = Documents(counts, weight)
+            documents = documents_for(counts, weight, self.n_components)
             if reset and weight is not None and not (weight > 0).all():
                 there = np.flatnonzero(weight > 0)
                 documents = documents.some(there)

@@ -21,18 +21,36 @@ from dataclasses import dataclass
 from typing import Any
 
 from swiftem._checks import shown
+from swiftem._typing import Array
+from swiftem.engine.documents import Documents, SmallDocuments
 from swiftem.methods import FastIncrementalEM, IncrementalEM, Method, OnlineEM, VarianceReducedEM
 from swiftem.schedules import power, sample_size
 
-__all__ = ["METHODS", "SAMPLING", "SMALL", "TopicPlan", "plan_topics", "starts_for"]
+__all__ = ["METHODS", "SAMPLING", "SMALL", "TopicPlan", "documents_for", "plan_topics", "starts_for"]
 
 METHODS = ("auto", "em", "sem", "iem", "sem-vr", "fiem")
 SAMPLING = ("auto", "documents", "tokens")
 SMALL = 500
 """Number of documents below which "auto" is em alone."""
+FEW_ENTRIES = 1 << 19
+"""Entries times topics up to which nothing is compiled, so that a first fit does not wait. It is a rule of
+sizes, not of what was compiled before: the same data give the same bits."""
+FEW_DOCUMENTS = 5_000
+"""Passes by NumPy take three times as long: half a second in a fit of 1,000 documents, and not of more."""
 BATCH = 256
 LEAST_BATCHES = 20
 BY_DOCUMENTS = power(1.0, 0.7, 10.0)
+
+
+def documents_for(X: Any, weight: Array | None, n_components: int) -> Documents:
+    """Return the counts X (D, V) as documents: a small corpus without compiled code.
+
+    >>> from scipy.sparse import csr_array
+    >>> type(documents_for(csr_array([[1.0, 2.0]]), None, 5)).__name__
+    'SmallDocuments'
+    """
+    small = X.nnz * n_components <= FEW_ENTRIES and X.shape[0] <= FEW_DOCUMENTS
+    return (SmallDocuments if small else Documents)(X, weight)
 
 
 def starts_for(n_components: int) -> int:

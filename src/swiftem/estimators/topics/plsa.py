@@ -20,7 +20,6 @@ from swiftem._typing import Array
 from swiftem._warn import warn
 from swiftem.certificate import relative_change
 from swiftem.checkpoints.check_position import check_form
-from swiftem.engine.documents import Documents
 from swiftem.estimators.fit_checkpoint import CheckpointedClones, NoStart, open_fit
 from swiftem.estimators.history import History
 from swiftem.estimators.mixture.plan import MOST_PASSES
@@ -37,7 +36,7 @@ from swiftem.estimators.topics.file import TopicFile
 from swiftem.estimators.topics.first_topics import INITS
 from swiftem.estimators.topics.fit import TopicFit, TopicFitting
 from swiftem.estimators.topics.input import TopicInput
-from swiftem.estimators.topics.plan import METHODS, SAMPLING, plan_topics
+from swiftem.estimators.topics.plan import METHODS, SAMPLING, documents_for, plan_topics
 from swiftem.estimators.topics.queries import TopicQueries, split_counts
 from swiftem.estimators.topics.stream import TopicStream
 from swiftem.estimators.watch import Watcher
@@ -291,7 +290,8 @@ class PLSA(
             (fit,) = watcher.map(lambda number, watch: fitting.fit(starts, seed, watch, keeper))
             self._keep(fit, fitting)
             if there is not None:
-                found = Documents(self._counts(X, reset=False)).fold_in(self.components_, alpha)[0]
+                counts = self._counts(X, reset=False)
+                found = documents_for(counts, None, len(alpha)).fold_in(self.components_, alpha)[0]
                 found[there] = self.doc_topic_
                 self.doc_topic_ = found
             watcher.is_fitted = True
@@ -364,7 +364,7 @@ class PLSA(
         seen, hidden = split_counts(self._counts(X, reset=False), random_state)
         if not hidden.nnz:
             raise ValueError("X must have at least one token, got none.")
-        topics, _ = Documents(seen).fold_in(
+        topics, _ = documents_for(seen, None, len(self.components_)).fold_in(
             self.components_, self._alpha(), max_iter=FOLD_IN_PASSES, tol=FOLD_IN_TOLERANCE
         )
         total = 0.0

@@ -14,6 +14,7 @@ from swiftem._typing import Array
 from swiftem.engine.document_lane import RunningCounts
 from swiftem.engine.documents import Documents
 from swiftem.estimators.sklearn_parts import _fit_context
+from swiftem.estimators.topics.plan import documents_for
 from swiftem.models.documents import m_step
 
 __all__ = ["TopicStream"]
@@ -56,7 +57,7 @@ class TopicStream:
                 f"n_components must stay {len(self.components_)} while documents are added, "
                 f"got {self.n_components}."
             )
-        documents = Documents(X, self._weights(sample_weight, X))
+        documents = documents_for(X, self._weights(sample_weight, X), self.n_components)
         alpha, beta = self._alpha(), self._beta(X.shape[1])
         if first:
             (topics,) = self._starts(documents, beta, check_random_state(self.random_state))[:1]
