@@ -46,7 +46,7 @@ def words_of_topics(counts: Array, beta: Array, smallest: float) -> Array:
     beta : ndarray, shape (1, K) or (V, K)
         Added to them.
     smallest : float
-        What is below it is written as zero; topics are uniform where there is nothing to go by.
+        What is below it is written as zero; topics are uniform if there are no counts.
 
     Examples
     --------

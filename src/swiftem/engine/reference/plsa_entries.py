@@ -70,7 +70,7 @@ def _probabilities(entries: Entries, a: Array, b: Array) -> Array:
 
 
 def _m_step(counts: Array, alpha: Array) -> Array:
-    """Return topics of documents (D, K) from their counts; uniform where there is nothing to go by."""
+    """Return topics of documents (D, K) from their counts; uniform if there are no counts."""
     counts = counts + alpha
     total = counts.sum(axis=1, keepdims=True)
     found: Array = np.divide(counts, total, out=np.full_like(counts, 1.0 / len(alpha)), where=total > 0.0)
