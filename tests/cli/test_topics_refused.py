@@ -96,7 +96,7 @@ def test_markup_is_refused_unless_it_is_said_to_be_text(run, tmp_path):
     code, output = run(file, "--topics", 2, "--out", tmp_path / "out")
     assert code == 1
     assert "must have texts, got what looks like markup: extract the text from it first" in output
-    assert "or take --as-text if these are texts." in output
+    assert "or use --as-text if these are texts." in output
     assert not (tmp_path / "out").exists()
     code, _ = run(file, "--topics", 2, "--out", tmp_path / "out", "--as-text")
     assert code == 0

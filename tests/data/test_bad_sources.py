@@ -158,6 +158,7 @@ def test_what_is_no_path():
     assert_matches("but does not exist", sentence_of(lambda: as_source("no-such.npy"), FileNotFoundError))
 
 
+@pytest.mark.filterwarnings("ignore:Components that sit on few")
 def test_weights_beside_a_file(tmp_path):
     file = npy(tmp_path, ROWS)
     for call in (

@@ -139,6 +139,7 @@ def test_mini_batches_from_many_rows_on(monkeypatch):
     np.testing.assert_array_equal(quick.means_, started().means_)
 
 
+@pytest.mark.filterwarnings("ignore:Best performing")
 def test_starts_use_no_global_randomness():
     before = np.random.get_state()[1].copy()  # noqa: NPY002
     swiftem.GaussianMixture(3, random_state=1, method="fiem", max_iter=9, init_params="random", tol=1).fit(X)

@@ -34,9 +34,9 @@ def damaged(folder):
     yield whole[: len(whole) // 2]
     yield b""
     yield b"no model at all"
-    middle = bytearray(whole)
-    middle[len(whole) // 2] ^= 0xFF
-    yield bytes(middle)
+    changed = bytearray(whole)
+    changed[whole.index(b"PK\x01\x02") - 1] ^= 0xFF  # the last byte of the last array
+    yield bytes(changed)
 
 
 def test_damaged_files_are_refused(tmp_path):

@@ -84,6 +84,7 @@ def test_units_of_the_columns_do_not_matter_much(kind):
     )
 
 
+@pytest.mark.filterwarnings("ignore:Components that sit on few")
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(
     "X", [np.repeat(np.eye(3), 20, axis=0), np.zeros((30, 2)), np.eye(2)], ids=["three", "one", "two rows"]

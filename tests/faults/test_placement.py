@@ -44,6 +44,12 @@ def fits() -> None:
             result = swiftem.run(model, y, many, n_iter=3, seed=0)
             swiftem.objective(model, y, result.theta)
             posterior(model, y, result.theta, responsibilities=True)
+        for family in ("poisson", "categorical"):
+            model = models.MixtureModel(9, family)
+            codes = rng.integers(0, 4, size=(90, 3))
+            result = swiftem.run(model, codes, many, n_iter=3, seed=0)
+            swiftem.objective(model, codes, result.theta)
+            posterior(model, codes, result.theta, responsibilities=True)
         if name != "em":
             compiled_models.own().run(compiled_models.some(name), n_iter=3)
     with warnings.catch_warnings():

@@ -206,7 +206,7 @@ def test_families_by_name():
         name = "own"
 
     assert find_family("own") is Own
-    with pytest.raises(ValueError, match="family 'nobodys' is not known"):
+    with pytest.raises(ValueError, match="family 'nobodys' is unknown"):
         find_family("nobodys")
 
 

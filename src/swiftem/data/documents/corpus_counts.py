@@ -100,14 +100,24 @@ class Texts(NamedTuple):
         The documents; names of their files, titles, or their positions in the file.
     notes : list of str
         Sentences on what was left out or guessed.
-    column : str
-        Their column in a table; empty if they are not from a table.
     """
 
     texts: list[str]
     names: list[str]
     notes: list[str]
+
+
+class TableTexts(Texts):
+    """Documents of a table, and the name of their column."""
+
     column: str = ""
+
+    @classmethod
+    def of(cls, texts: list[str], names: list[str], notes: list[str], column: str) -> TableTexts:
+        """Return the documents of a column."""
+        found = cls(texts, names, notes)
+        found.column = column
+        return found
 
 
 def beginning(text: str) -> str:

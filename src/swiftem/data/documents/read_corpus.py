@@ -11,7 +11,7 @@ from typing import Literal
 import numpy as np
 
 from swiftem._checks import check_choice
-from swiftem.data.documents.corpus_counts import CorpusCounts, Texts, beginning, counted_documents
+from swiftem.data.documents.corpus_counts import CorpusCounts, TableTexts, Texts, beginning, counted_documents
 from swiftem.data.documents.formats.corpus_format import FORMATS, recognise
 from swiftem.data.documents.formats.count_matrix import read_count_matrix
 from swiftem.data.documents.formats.line_documents import document_lines, read_lda_c
@@ -130,7 +130,7 @@ def _only_texts(path: Path, format: str, found: Texts) -> Texts:
         kept, notes = without_others(str(path), found.names, found.texts)
         texts, names = ([part[place] for place in kept] for part in (found.texts, found.names))
         return Texts(texts, names, [*found.notes, *notes])
-    column = f" (column {found.column!r})" if found.column else ""
+    column = f" (column {found.column!r})" if isinstance(found, TableTexts) else ""
     check_texts(f"{path}{column}", found.texts, path.name if format == "text" else "")
     return found
 
@@ -146,7 +146,7 @@ def count_texts(
 ) -> CorpusCounts:
     """Return the word counts of texts; the arguments are those of :func:`read_corpus`.
 
-    >>> from swiftem.data.documents.corpus_counts import Texts
+    >>> from swiftem.data.documents.corpus_counts import TableTexts, Texts
     >>> count_texts(Texts(["Rice and maize.", "It is."], ["a", "b"], [])).notes
     ('1 of 2 documents has none of the words and was left out: b.',)
     """

@@ -10,6 +10,7 @@ from typing import Any
 
 from swiftem._checks import shown
 from swiftem.data.rows.open_source import open_source
+from swiftem.data.rows.parquet_source import ParquetSource
 from swiftem.data.rows.table_columns import Column
 from swiftem.data.units.pool import LocalPool, Pool
 from swiftem.data.units.unit import FileBlock
@@ -17,6 +18,8 @@ from swiftem.data.units.unit_source import UnitSource
 
 __all__ = ["NEEDS_DASK", "is_planned", "open_units", "parts_of", "units_of"]
 
+UNIT_BYTES = 16 * 2**20
+"""Size of a unit of files without row groups."""
 NEEDS_DASK = "Clusters need Dask: install it with pip install 'swiftem[dask]'."
 
 
@@ -117,7 +120,7 @@ def open_units(
     ...         np.save(pathlib.Path(folder, f"part-{number}.npy"), np.ones((5, 3)))
     ...     source = open_units(f"{folder}/part-*.npy")
     >>> source.n, source.rows
-    (2, 10)
+    (1, 10)
     """
     files: list[str] = []
     for part in [path] if isinstance(path, str | Path) else list(path):
@@ -130,7 +133,11 @@ def open_units(
     source = open_source(list(names), chosen, weight)
     if source.access != "random":
         raise ValueError("path must name Parquet or .npy files for units, got text: convert it to Parquet.")
-    units = [FileBlock(names, chosen, weight, number) for number in range(len(source.layout.edges) - 1)]
+    spans: list[tuple[int, int] | None] = [None] * (len(source.layout.edges) - 1)
+    if not isinstance(source, ParquetSource):
+        step = max(1, UNIT_BYTES // source.row_bytes)
+        spans = [(start, min(start + step, source.n)) for start in range(0, source.n, step)]
+    units = [FileBlock(names, chosen, weight, number, span) for number, span in enumerate(spans)]
     where = [
         f"block {number} of {names[0] if len(names) == 1 else 'the files'}" for number in range(len(units))
     ]

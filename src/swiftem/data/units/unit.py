@@ -30,12 +30,15 @@ class FileBlock(NamedTuple):
         As in :func:`swiftem.data.open_source`.
     number : int
         Index of the block.
+    rows : tuple of int, optional
+        First row and end of the block, if the file has no row groups.
     """
 
     files: tuple[str, ...]
     columns: tuple[Any, ...] | None
     weight: Any
     number: int
+    rows: tuple[int, int] | None = None
 
 
 class Looked(NamedTuple):
@@ -82,7 +85,12 @@ def read_unit(unit: Any, weight: Any = None, where: str = "data") -> ArraySource
         Name of the unit in errors.
     """
     if isinstance(unit, FileBlock):
-        rows, of_rows = _opened(*unit[:3]).block(unit.number)
+        source = _opened(*unit[:3])
+        if unit.rows is None:
+            rows, of_rows = source.block(unit.number)
+        else:
+            batch = source.take(np.arange(*unit.rows))
+            rows, of_rows = batch.y, batch.weight if source.is_weighted else None
     else:
         rows = _numbers(unit, where)
         of_rows = None if weight is None else np.asarray(weight, dtype=np.float64).reshape(-1)

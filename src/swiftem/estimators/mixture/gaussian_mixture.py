@@ -129,7 +129,7 @@ lower_bounds_, n_features_in_, feature_names_in_
     Examples
     --------
     >>> import numpy as np, swiftem
-    >>> X = np.array([[1, 2], [1, 4], [1, 0], [10, 2], [10, 4], [10, 0]])
+    >>> X = np.array([[0.9, 2], [1, 4], [1.1, 0], [9.9, 2], [10, 4], [10.1, 0]])
     >>> mixture = swiftem.GaussianMixture(n_components=2, random_state=0).fit(X)
     >>> mixture.means_.round(6)
     array([[10.,  2.],

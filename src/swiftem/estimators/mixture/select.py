@@ -27,6 +27,7 @@ from swiftem.estimators.mixture.candidate_fits import (
 from swiftem.estimators.mixture.gaussian_mixture import GaussianMixture
 from swiftem.estimators.mixture.initial import DegenerateComponentWarning
 from swiftem.estimators.mixture.mixture import Mixture
+from swiftem.estimators.mixture.optima.spurious import SpuriousComponentWarning
 from swiftem.estimators.mixture.selection import Candidate, Selection, components
 from swiftem.models.families import Given, read_family
 
@@ -172,6 +173,7 @@ def _in_threads(chain: Callable[[str], None], kinds: Sequence[str], threads: int
         # Warnings of single fits; the table shows which did not converge.
         warnings.simplefilter("ignore", ConvergenceWarning)
         warnings.simplefilter("ignore", DegenerateComponentWarning)
+        warnings.simplefilter("ignore", SpuriousComponentWarning)
         # Around all of them, as the setting is for the whole process.
         with one_thread_blas(), ThreadPoolExecutor(min(threads, len(kinds)), initializer=_alone) as pool:
             futures = [pool.submit(chain, kind) for kind in kinds]

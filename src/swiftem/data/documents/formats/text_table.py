@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from swiftem.data.documents.corpus_counts import Texts
+from swiftem.data.documents.corpus_counts import TableTexts, Texts
 from swiftem.data.documents.formats.lines import existing_file, filled_lines, read_lines
 from swiftem.data.rows.parquet_source import check_rows, opened
 
@@ -55,7 +55,7 @@ def read_text_csv(path: str | os.PathLike[str], text_column: str | None = None) 
     ...     file = pathlib.Path(folder, "letters.csv")
     ...     _ = file.write_text('id,body\n7,"Rice, and maize"\n8,Fish\n')
     ...     read_text_csv(file)
-    Texts(texts=['Rice, and maize', 'Fish'], names=['7', '8'], notes=[...], column='body')
+    TableTexts(texts=['Rice, and maize', 'Fish'], names=['7', '8'], notes=[...])
     """
     file = existing_file(path, CSV)
     header: list[str] = []
@@ -95,7 +95,7 @@ def read_text_csv(path: str | os.PathLike[str], text_column: str | None = None) 
     chosen = _choose(file, header, of_text, text_column)
     titles = next((i for i, name in enumerate(header) if name.lower() in TITLES and i != chosen), None)
     names = _names(None if titles is None else columns[titles], len(rows))
-    return Texts(list(columns[chosen]), names, _note(header, chosen, text_column), header[chosen])
+    return TableTexts.of(list(columns[chosen]), names, _note(header, chosen, text_column), header[chosen])
 
 
 def read_text_parquet(path: str | os.PathLike[str], text_column: str | None = None) -> Texts:
@@ -127,7 +127,7 @@ def read_text_parquet(path: str | os.PathLike[str], text_column: str | None = No
     if not texts:
         raise ValueError(f"{file} must have at least one row, got none.")
     names = _names(None if titles is None else columns[1], len(texts))
-    return Texts(texts, names, _note(header, chosen, text_column), header[chosen])
+    return TableTexts.of(texts, names, _note(header, chosen, text_column), header[chosen])
 
 
 def _names(titles: Sequence[Any] | None, count: int) -> list[str]:

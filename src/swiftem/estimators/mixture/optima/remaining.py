@@ -44,7 +44,7 @@ class Remaining:
     --------
     >>> remaining = Remaining(tol=1e-2, n=1000)
     >>> [remaining.is_small(bound) for bound in (-1.0, -0.5, -0.45, -0.4499, -0.4498)]
-    [False, False, False, True, True]
+    [False, False, False, True, False]
     """
 
     def __init__(
