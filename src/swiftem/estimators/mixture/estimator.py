@@ -59,9 +59,10 @@ class MixtureEstimator(CheckpointedClones, MixtureScores, Persistent, CallbackSu
 
         Parameters
         ----------
-        X : array-like of shape (n, d), path, list of paths, source, or function that returns blocks
+        X : array-like of shape (n, d), path, list of paths, source, Dask collection, or function of blocks
             The rows; float32 stays float32. Files are read on demand by
-            :func:`swiftem.data.open_source`; so are memory maps if there is a ``memory_limit``.
+            :func:`swiftem.data.open_source`; so are memory maps if there is a ``memory_limit``. Chunks of a
+            Dask array or data frame are read by the workers of the current client.
         y : ignored
             For scikit-learn's conventions.
         sample_weight : array-like, shape (n,), optional
