@@ -56,16 +56,16 @@ def test_ctrl_c_writes_what_there_is(run, folder, tmp_path, monkeypatch):
 
 @quickly
 def test_ctrl_c_before_the_first_pass(run, folder, tmp_path, monkeypatch):
-    from swiftem.engine.documents import Documents
+    from swiftem.engine.documents import SmallDocuments
 
-    real = Documents.em_pass
+    real = SmallDocuments.em_pass
 
     def press(self, *args):
-        monkeypatch.setattr(Documents, "em_pass", real)
+        monkeypatch.setattr(SmallDocuments, "em_pass", real)
         signal.raise_signal(signal.SIGINT)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Documents, "em_pass", press)
+    monkeypatch.setattr(SmallDocuments, "em_pass", press)
     code, output = run(folder, "--topics", 2, "--out", tmp_path / "out")
     assert code == 130
     assert "Interrupted before there were topics; nothing was written." in output

@@ -52,8 +52,10 @@ def fits() -> None:
             posterior(model, codes, result.theta, responsibilities=True)
         if name != "em":
             compiled_models.own().run(compiled_models.some(name), n_iter=3)
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), pytest.MonkeyPatch.context() as patch:
         warnings.simplefilter("ignore")  # of fits that did not converge
+        for few in ("estimators.topics.plan.FEW_ENTRIES", "models.documents.FEW", "engine.document_lane.FEW"):
+            patch.setattr(f"swiftem.{few}", -1)  # few documents compile nothing
         swiftem.GaussianMixture(9, max_iter=2, random_state=0).fit(y)
         for options in ({"method": "em"}, {"method": "em", "leave_one_out": True}, {"method": "sem-vr"}):
             topics = swiftem.PLSA(9, max_iter=2, random_state=0, init="random", **options).fit(counts)
