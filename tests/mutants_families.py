@@ -171,7 +171,7 @@ MUTANTS = [
     ),
     (
         "codes: what is remembered is not what counts",
-        "engine/numba/code_passes.py",
+        "engine/numba/gaussian_blocks.py",
         "            rows[t, m] = memory[first + t, m]\n",
         "",
         f"{CODED}::test_what_is_remembered_is_what_counts",

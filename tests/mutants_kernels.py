@@ -155,7 +155,7 @@ MUTANTS = [
     ),
     (
         "passes: statistics not of what float32 holds",
-        "engine/numba/gaussian_passes.py",
+        "engine/numba/gaussian_blocks.py",
         "rows[t, m] = memory[first + t, m]",
         "rows[t, m] += 0.0",
         f"{PIECES}::test_statistics_memory_and_likelihood[float32-full]",

@@ -210,7 +210,12 @@ def test_values_of_each_row_are_refused():
     model, theta0 = start("full")
     from swiftem.problem import Problem
 
-    with pytest.raises(TypeError, match="got units: use predict"):
+    with pytest.raises(TypeError, match="or a Dask collection for values of each row, got units"):
         Problem(model, UnitSource(CUT)).e_step.evaluate(theta0)
+    with pytest.raises(TypeError, match="or a Dask collection for values of each row"):
+        swiftem.GaussianMixture(2, random_state=0).fit(X).predict(UnitSource(CUT))
     with pytest.raises(FileNotFoundError, match="matches none"):
         open_units("no-such-*.parquet")
+    for path in (3, []):
+        with pytest.raises(TypeError, match="path must be the name of a file, a pattern or a list of them"):
+            open_units(path)

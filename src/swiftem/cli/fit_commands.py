@@ -14,11 +14,13 @@ from swiftem.cli.fit_options import (
     CheckpointEveryOption,
     CheckpointOption,
     FamilyOption,
+    MaxPassesOption,
     MemoryLimitOption,
     MethodOption,
     ResumeOption,
     SchedulerOption,
     ScratchOption,
+    TolOption,
     UpdateOption,
     check_fit,
     check_limit,
@@ -80,13 +82,8 @@ def fit(
     label: LabelOption = None,
     weights: WeightsOption = None,
     skip_missing: SkipMissingOption = False,
-    max_passes: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Maximum number of passes over the rows.")
-    ] = 100,
-    tol: Annotated[
-        float,
-        typer.Option(metavar="X", min=0.0, help="Stop if a pass gains less in the mean log-likelihood."),
-    ] = 1e-3,
+    max_passes: MaxPassesOption = 100,
+    tol: TolOption = 1e-3,
     starts: Annotated[
         int, typer.Option(metavar="N", min=1, help="Number of starts; the best fit is kept.")
     ] = 1,
@@ -195,13 +192,8 @@ def select(
     label: LabelOption = None,
     weights: WeightsOption = None,
     skip_missing: SkipMissingOption = False,
-    max_passes: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Maximum number of passes of each fit.")
-    ] = 100,
-    tol: Annotated[
-        float,
-        typer.Option(metavar="X", min=0.0, help="A fit stops if a pass gains less in the log-likelihood."),
-    ] = 1e-3,
+    max_passes: MaxPassesOption = 100,
+    tol: TolOption = 1e-3,
     starts: Annotated[int, typer.Option(metavar="N", min=1, help="Fresh starts of each fit.")] = 1,
     seed: SeedOption = 0,
     picture: Annotated[

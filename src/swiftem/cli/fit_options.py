@@ -16,11 +16,13 @@ __all__ = [
     "CheckpointEveryOption",
     "CheckpointOption",
     "FamilyOption",
+    "MaxPassesOption",
     "MemoryLimitOption",
     "MethodOption",
     "ResumeOption",
     "SchedulerOption",
     "ScratchOption",
+    "TolOption",
     "UpdateOption",
     "check_fit",
     "check_limit",
@@ -52,6 +54,13 @@ MemoryLimitOption = Annotated[
         help="Memory that the fit may use, such as 500MB: files are then read on demand.",
         show_default="files are loaded",
     ),
+]
+MaxPassesOption = Annotated[
+    int, typer.Option(metavar="N", min=1, help="Maximum number of passes of a fit over the rows.")
+]
+TolOption = Annotated[
+    float,
+    typer.Option(metavar="X", min=0.0, help="A fit stops if a pass gains less in the mean log-likelihood."),
 ]
 SchedulerOption = Annotated[
     str | None,

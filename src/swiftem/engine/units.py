@@ -120,4 +120,6 @@ class UnitExpectation(Expectation):
 
     def evaluate(self, theta: Theta, *, responsibilities: bool = False, labels: bool = False) -> Evaluation:
         """Raise TypeError: values of single rows stay where the rows are."""
-        raise TypeError("data must be an array or a file for values of each row, got units: use predict.")
+        raise TypeError(
+            "data must be an array, a file or a Dask collection for values of each row, got units."
+        )

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from glob import glob
 from math import isfinite
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
 from swiftem._checks import shown
-from swiftem.data.rows.open_source import open_source
+from swiftem.data.rows.open_source import are_paths, open_source
 from swiftem.data.rows.parquet_source import ParquetSource
 from swiftem.data.rows.table_columns import Column
 from swiftem.data.units.pool import LocalPool, Pool
@@ -123,7 +124,9 @@ def open_units(
     (1, 10)
     """
     files: list[str] = []
-    for part in [path] if isinstance(path, str | Path) else list(path):
+    if not are_paths(path):
+        raise TypeError(f"path must be the name of a file, a pattern or a list of them, got {shown(path)}.")
+    for part in [path] if isinstance(path, str | PathLike) else path:
         found = sorted(glob(str(part))) if any(sign in str(part) for sign in "*?[") else [str(part)]
         if not found:
             raise FileNotFoundError(f"path must name files, got {shown(str(part))}, which matches none.")

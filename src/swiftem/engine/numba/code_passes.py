@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from swiftem.engine.numba.compile import helper, kernel
+from swiftem.engine.numba.gaussian_blocks import remember
 from swiftem.engine.numba.softmax import add_rows, exponentiate, normalise, shift
 
 __all__ = ["Work", "evaluate", "full_pass", "make_work", "statistics"]
@@ -111,15 +112,6 @@ def _add_statistics(
     scatter(rows, codes, first, total3)
 
 
-@helper
-def _remember(rows: Any, first: Any, memory: Any) -> None:
-    """Write ``rows`` (b, M) into the memory, from ``first`` on, and replace them by its rounded values."""
-    for t in range(len(rows)):
-        for m in range(rows.shape[1]):
-            memory[first + t, m] = rows[t, m]
-            rows[t, m] = memory[first + t, m]
-
-
 @kernel
 def full_pass(
     y: Any, codes: Any, sample_weight: Any, theta: Any, memory: Any, work: Any,
@@ -139,9 +131,9 @@ def full_pass(
             value = work.largest[t] + math.log(work.totals[t])
             log_likelihood += value * sample_weight[first + t] if len(sample_weight) else value
         if len(memory.double):
-            _remember(rows, first, memory.double)
+            remember(rows, first, memory.double)
         if len(memory.single):
-            _remember(rows, first, memory.single)
+            remember(rows, first, memory.single)
         if len(sample_weight):
             for t in range(len(rows)):
                 for m in range(rows.shape[1]):

@@ -44,6 +44,14 @@ ABOUT: dict[str, tuple[str, int]] = {
     "gaussian_passes.statistics": ("statistics of mixtures", 3),
 }
 """What kernels that take longer are for, and about how many seconds they take."""
+PARTS = {
+    "softmax": "passes over mixtures with unit variances",
+    "gaussian_mixture": "steps of mixtures with unit variances",
+    "mixture_batches": "steps of mixtures with unit variances",
+    "code_passes": "passes over categories",
+    "functions": "steps of a model of functions",
+}
+"""What the other kernels of a file are for; those of topics begin with "plsa"."""
 
 OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
 REORDERED = {"reassoc", "nsz", "contract"}
@@ -158,8 +166,9 @@ class _Listener(event.Listener):
 
 def _say(function: Any) -> None:
     """Log one line about what is being compiled."""
-    name = f"{function.__module__.rpartition('.')[2]}.{function.__name__}"
-    what, seconds = ABOUT.get(name, (name, None))
+    file = function.__module__.rpartition(".")[2]
+    of_file = "steps of topics" if file.startswith("plsa") else PARTS.get(file, f"a kernel ({file})")
+    what, seconds = ABOUT.get(f"{file}.{function.__name__}", (of_file, None))
     how_long = "a few seconds" if seconds is None else f"about {seconds} s"
     when = "once on this machine"
     if not _CACHED:

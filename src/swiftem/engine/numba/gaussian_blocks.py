@@ -25,6 +25,7 @@ __all__ = [
     "e_step",
     "is_near",
     "make_work",
+    "remember",
     "spread",
     "take",
 ]
@@ -332,3 +333,12 @@ def add_statistics(kind: Any, samples: Any, rows: Any, is_raised: Any, with_prod
             for t in range(b):
                 weighted[c, t] = samples[c, t] * work.totals[t]
         np.dot(weighted, samples.T, work.sums3)
+
+
+@helper
+def remember(rows: Any, first: Any, memory: Any) -> None:
+    """Write ``rows`` (b, M) into the memory, from ``first`` on, and replace them by its rounded values."""
+    for t in range(len(rows)):
+        for m in range(rows.shape[1]):
+            memory[first + t, m] = rows[t, m]
+            rows[t, m] = memory[first + t, m]

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from swiftem.engine.numba.compile import helper, kernel
+from swiftem.engine.numba.compile import kernel
 from swiftem.engine.numba.gaussian_blocks import (
     TIED,
     add_squares,
@@ -19,20 +19,12 @@ from swiftem.engine.numba.gaussian_blocks import (
     add_up,
     e_step,
     is_near,
+    remember,
     spread,
     take,
 )
 
 __all__ = ["evaluate", "full_pass", "statistics"]
-
-
-@helper
-def _remember(rows: Any, first: Any, memory: Any) -> None:
-    """Write ``rows`` (b, M) into the memory, from ``first`` on, and replace them by its rounded values."""
-    for t in range(len(rows)):
-        for m in range(rows.shape[1]):
-            memory[first + t, m] = rows[t, m]
-            rows[t, m] = memory[first + t, m]
 
 
 @kernel
@@ -79,9 +71,9 @@ def full_pass(
                     product = 1.0
         log_likelihood += math.log(product)
         if len(memory.double):
-            _remember(rows, first, memory.double)
+            remember(rows, first, memory.double)
         if len(memory.single):
-            _remember(rows, first, memory.single)
+            remember(rows, first, memory.single)
         if len(sample_weight):
             for t in range(b):
                 for m in range(n_components):

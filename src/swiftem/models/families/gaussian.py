@@ -32,8 +32,42 @@ def standard(columns: Columns) -> tuple[tuple[float, ...], tuple[float, ...]]:
     return tuple(columns.mean.tolist()), tuple(np.where(scale > 0.0, scale, 1.0).tolist())
 
 
+class Standardised(Family):
+    """Columns of numbers z = (y − centre) / scale; data may set ``centre`` and ``scale``."""
+
+    centre: tuple[float, ...] | None
+    scale: tuple[float, ...] | None
+
+    @property
+    def needs_data(self) -> bool:
+        """Whether centre or scale are unknown."""
+        return self.centre is None or self.scale is None
+
+    def learn(self, columns: Columns) -> Family:
+        """Set centre and scale from the data."""
+        centre, scale = standard(columns)
+        changed: Any = self
+        found: Family = replace(changed, centre=self.centre or centre, scale=self.scale or scale)
+        return found
+
+    def unit(self, d: int) -> tuple[Array, Array]:
+        """Return centre and scale, (d,) each."""
+        return (
+            np.zeros(d) if self.centre is None else np.array(self.centre),
+            np.ones(d) if self.scale is None else np.array(self.scale),
+        )
+
+    def check_rows(self, y: NDArray[Any]) -> None:
+        """Accept all numbers."""
+
+    def for_start(self, y: NDArray[Any]) -> NDArray[Any]:
+        """Return z."""
+        centre, scale = self.unit(y.shape[1])
+        return np.asarray((y - centre) / scale)
+
+
 @dataclass(frozen=True)
-class Gaussian(Family):
+class Gaussian(Standardised):
     """Numbers; ``params_["means"]`` has shape (M, d), ``params_["variances"]`` (M, d), or (M,) if spherical.
 
     Parameters
@@ -72,35 +106,10 @@ class Gaussian(Family):
             )
         check_real("floor", self.floor, minimum=0.0)
 
-    @property
-    def needs_data(self) -> bool:
-        """Whether centre or scale are unknown."""
-        return self.centre is None or self.scale is None
-
-    def learn(self, columns: Columns) -> Family:
-        """Set centre and scale from the data."""
-        centre, scale = standard(columns)
-        return replace(self, centre=self.centre or centre, scale=self.scale or scale)
-
-    def _unit(self) -> tuple[Array | float, Array | float]:
-        """Return centre and scale."""
-        return (
-            0.0 if self.centre is None else np.array(self.centre),
-            1.0 if self.scale is None else np.array(self.scale),
-        )
-
     def shapes(self, n_components: int, d: int) -> dict[str, tuple[int, ...]]:
         """Return the shapes of means and variances."""
         of_variances = (n_components, d) if self.covariance == "diag" else (n_components,)
         return {"means": (n_components, d), "variances": of_variances}
-
-    def check_rows(self, y: NDArray[Any]) -> None:
-        """Accept all numbers."""
-
-    def for_start(self, y: NDArray[Any]) -> NDArray[Any]:
-        """Return z."""
-        centre, scale = self._unit()
-        return (y - centre) / scale
 
     def features(self, y: NDArray[Any]) -> NDArray[Any]:
         """Return z and z²."""
@@ -109,7 +118,7 @@ class Gaussian(Family):
 
     def natural(self, params: Params) -> tuple[Array, Array]:
         """Return (m / v, −1 / 2v), and the constant."""
-        centre, scale = self._unit()
+        centre, scale = self.unit(params["means"].shape[1])
         m = (params["means"] - centre) / scale
         variances = self._of_columns(params)
         v = variances / np.square(scale)
@@ -123,8 +132,8 @@ class Gaussian(Family):
 
     def m_step(self, counts: Array, means: Array) -> Params | None:
         """Return means and variances; None if a variance is zero."""
-        centre, scale = self._unit()
         m, squares = np.split(means, 2, axis=1)
+        centre, scale = self.unit(m.shape[1])
         v = squares - m * m
         if self.covariance == "spherical":
             square = np.broadcast_to(np.square(scale), v.shape)

@@ -14,7 +14,7 @@ log(ν/2) − ψ(ν/2) + 1 + E[log u − u] = 0, by Newton's method.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 
 from swiftem._checks import check_choice, check_real
 from swiftem._typing import Array
-from swiftem.models.families.family import Columns, Family, Params
-from swiftem.models.families.gaussian import standard
+from swiftem.models.families.family import Params
+from swiftem.models.families.gaussian import Standardised
 
 __all__ = ["StudentT"]
 
@@ -36,7 +36,7 @@ STEPS = 12
 
 
 @dataclass(frozen=True)
-class StudentT(Family):
+class StudentT(Standardised):
     """Numbers; ``params_`` has ``means`` (M, d), ``scales`` (M, d, d) or (M, d), ``degrees_of_freedom`` (M,).
 
     ``scales`` are the matrices Σ, or their diagonals; the covariance is Σ·ν / (ν − 2). A row has one u for
@@ -79,35 +79,10 @@ class StudentT(Family):
         if self.degrees_of_freedom is not None:
             check_real("degrees_of_freedom", self.degrees_of_freedom, minimum=LEAST, maximum=MOST)
 
-    @property
-    def needs_data(self) -> bool:
-        """Whether centre or scale are unknown."""
-        return self.centre is None or self.scale is None
-
-    def learn(self, columns: Columns) -> Family:
-        """Set centre and scale from the data."""
-        centre, scale = standard(columns)
-        return replace(self, centre=self.centre or centre, scale=self.scale or scale)
-
-    def _unit(self, d: int) -> tuple[Array, Array]:
-        """Return centre and scale, (d,) each."""
-        return (
-            np.zeros(d) if self.centre is None else np.array(self.centre),
-            np.ones(d) if self.scale is None else np.array(self.scale),
-        )
-
     def shapes(self, n_components: int, d: int) -> dict[str, tuple[int, ...]]:
         """Return the shapes of means, scales and degrees of freedom."""
         scales = (n_components, d, d) if self.covariance == "full" else (n_components, d)
         return {"means": (n_components, d), "scales": scales, "degrees_of_freedom": (n_components,)}
-
-    def check_rows(self, y: NDArray[Any]) -> None:
-        """Accept all numbers."""
-
-    def for_start(self, y: NDArray[Any]) -> NDArray[Any]:
-        """Return z."""
-        centre, scale = self._unit(y.shape[1])
-        return np.asarray((y - centre) / scale)
 
     def features(self, y: NDArray[Any]) -> NDArray[Any]:
         """Return 1, z and products of z, of the channel r·u; then 1, of r·(log u − u)."""
@@ -126,7 +101,7 @@ class StudentT(Family):
 
     def _matrices(self, params: Params) -> tuple[Array, Array]:
         """Return m (M, d) and A, (M, d, d) or (M, d)."""
-        centre, scale = self._unit(params["means"].shape[1])
+        centre, scale = self.unit(params["means"].shape[1])
         unit = np.outer(scale, scale) if self.covariance == "full" else scale * scale
         return (params["means"] - centre) / scale, params["scales"] / unit
 
@@ -173,7 +148,7 @@ class StudentT(Family):
     def m_step(self, counts: Array, means: Array) -> Params | None:
         """Return means, scales and degrees of freedom, or None if E[u] is not positive."""
         d = self._width(means.shape[1])
-        centre, scale = self._unit(d)
+        centre, scale = self.unit(d)
         size, total, products, last = np.split(means, [1, 1 + d, means.shape[1] - 1], axis=1)
         if not (size > 0.0).all():
             return None
