@@ -77,7 +77,7 @@ def python(code, *arguments, cache, path=SOURCE.parent):
 def test_the_next_process_finds_what_this_one_compiled(tmp_path):
     printed, lines = python(KERNEL, cache=tmp_path)
     assert printed == {"hits": 0, "misses": 1}
-    assert lines == ["swiftem compiles functions.is_finite: a few seconds, once on this machine."]
+    assert lines == ["swiftem compiles steps of a model of functions: a few seconds, once on this machine."]
     printed, lines = python(KERNEL, cache=tmp_path)
     assert printed == {"hits": 1, "misses": 0}
     assert lines == []
@@ -146,7 +146,7 @@ def test_a_folder_that_cannot_be_written_to(tmp_path):
     printed, lines = python(KERNEL, cache=tmp_path / "file" / "cache", path=tmp_path)
     assert printed == {"hits": 0, "misses": 1}
     assert len(lines) == 1
-    assert lines[0].startswith("swiftem compiles functions.is_finite: a few seconds, in every process, as ")
+    assert lines[0].startswith("swiftem compiles steps of a model of functions: a few seconds, in every process, as ")
     assert lines[0].endswith(" cannot be written to.")
     assert not list(tmp_path.rglob("*.nbi"))
 
