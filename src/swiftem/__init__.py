@@ -13,6 +13,7 @@ from swiftem.interrupt import uninterrupted
 if TYPE_CHECKING:
     from swiftem import data as data
     from swiftem import estimators as estimators
+    from swiftem import families as families
     from swiftem import methods as methods
     from swiftem import models as models
     from swiftem import schedules as schedules
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0.dev0"
 
-MODULES = ("data", "estimators", "methods", "models", "schedules", "testing", "theory")
+MODULES = ("data", "estimators", "families", "methods", "models", "schedules", "testing", "theory")
 NAMES = {
     "GaussianMixture": "estimators",
     "Iterate": "result",

@@ -118,3 +118,21 @@ def test_columns_that_cannot_be(visits, tmp_path, invoke, family, code, sentence
     assert found == code
     assert sentence in output
     assert not (tmp_path / "a.model").exists()
+
+
+def test_options_of_a_family(visits, tmp_path, invoke):
+    out = tmp_path / "a.model"
+    code, output = invoke("fit", visits, "-m", 2, "--family", "binomial(trials=60)", "--out", out)
+    assert code == 0, output
+    assert Mixture.load(out).family_.trials == 60
+    given = "binomial(trials=(60, 70))=mon,tue;log-normal=wed"
+    code, output = invoke("fit", visits, "-m", 2, "--family", given, "--out", out)
+    assert code == 1
+    assert "data must be positive amounts, got 0" in output
+    given = "binomial(trials=(60, 70))=mon,tue;exponential=wed"
+    code, output = invoke("fit", visits, "-m", 2, "--family", given, "--out", out)
+    assert code == 0, output
+    assert Mixture.load(out).family_.families[0].trials == (60, 70)
+    code, output = invoke("fit", visits, "-m", 2, "--family", "binomial(tries=9)", "--out", out)
+    assert code == 2
+    assert "unexpected keyword argument 'tries'" in " ".join(output.replace("│", " ").split())

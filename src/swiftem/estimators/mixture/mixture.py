@@ -36,8 +36,10 @@ class Mixture(MixtureEstimator, DensityMixin):  # type: ignore[misc]
     ----------
     n_components : int
         Number of components.
-    family : {"bernoulli", "categorical", "gaussian", "poisson", "student-t"}, Family or dict
-        Distribution of the components: a name, or a family object (see :mod:`swiftem.models.families`). For
+    family : {"bernoulli", "binomial", "categorical", "exponential", "gamma", "gaussian", "log-normal", \
+"poisson", "student-t", "von-mises-fisher"}, Family or dict
+        Distribution of the components: a name, with options in parentheses (``"binomial(trials=10)"``), or
+        a family object (see :mod:`swiftem.families`). For
         columns of several kinds, a dict of these with the columns of each, by name if the input has column
         names, else by number: ``{"poisson": ["visits"], "bernoulli": ["yes", "member"]}``. Every column must
         be in exactly one block; blocks are independent given the component.
