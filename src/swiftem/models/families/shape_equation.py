@@ -18,7 +18,7 @@ def solve_shape(target: Array) -> Array:
     """Return the shapes a > 0 with log a − ψ(a) = target > 0, by Newton's method.
 
     >>> solve_shape(np.array([0.5772156649015329, 5.000833333e-4])).round(6)
-    array([1.e+00, 1.e+03])
+    array([   1., 1000.])
     """
     from scipy.special import polygamma, psi
 
