@@ -139,6 +139,8 @@ def _check_family(name: str, *first: str) -> None:
     """Refuse a family that there is not, or an option that it does not have."""
     from swiftem.models.families import FAMILIES, read_family
 
+    if name == "auto" and first:
+        return
     if "(" not in name and name.replace("-", "") not in {known.replace("-", "") for known in FAMILIES}:
         _one_of(name, tuple(dict.fromkeys((*first, *FAMILIES))))
     try:
@@ -194,8 +196,8 @@ FamilyOption = Annotated[
     typer.Option(
         metavar="NAME",
         callback=family_name,
-        help='Family of the components: gaussian, poisson, "binomial(trials=10)", ...; columns of several '
-        'kinds are "poisson=visits;bernoulli=yes,member".',
+        help='Family of the components: gaussian, poisson, "binomial(trials=10)", ..., or auto, by values; '
+        'columns of several kinds are "poisson=visits;bernoulli=yes,member".',
     ),
 ]
 MethodOption = Annotated[

@@ -46,6 +46,11 @@ def mixture_to_file(estimator: MixtureBase) -> tuple[dict[str, Any], dict[str, N
     header["history"], header["moves"] = [list(moment) for moment in history], history.moves
     if hasattr(estimator, "family_"):
         header["family_"] = _family_header(estimator.family_)
+    if hasattr(estimator, "categories_"):
+        header["categories_"] = [
+            [name, [part if isinstance(part, PLAIN) else str(part) for part in parts]]
+            for name, parts in estimator.categories_.items()
+        ]
     arrays |= estimator._fitted_arrays()
     arrays["lower_bounds_"] = np.asarray(getattr(estimator, "lower_bounds_", []), dtype=np.float64)
     past: Past | None = estimator.__dict__.get("_past")
@@ -77,6 +82,8 @@ def mixture_from_file(cls: type[Any], content: ModelContent) -> Any:
     names = content.names(d)
     if names is not None:
         made.feature_names_in_ = names
+    if "categories_" in content.header:
+        made.categories_ = {name: tuple(parts) for name, parts in content.header["categories_"]}
     made.lower_bounds_ = content.array("lower_bounds_", (None,), finite=False).tolist()
     made.history_ = content.history()
     if "past_weight" in content.header:
