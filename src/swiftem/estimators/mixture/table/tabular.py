@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
+from numbers import Integral
 from typing import Any
 
-from numpy.typing import ArrayLike
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from swiftem._checks import shown
@@ -15,20 +18,32 @@ from swiftem.estimators.mixture.estimator import MixtureEstimator
 from swiftem.estimators.mixture.table.auto import auto_family, said_of
 from swiftem.estimators.mixture.table.categories import Categories, coded, found_categories
 from swiftem.estimators.mixture.table.columns import TEXT, TableColumn, replaced, table_columns
-from swiftem.models.families import Blocks, Given, read_family
+from swiftem.estimators.mixture.table.profile import (
+    ColumnOf,
+    Summary,
+    columns_of,
+    panel_of,
+    profile_of,
+    summary_of,
+)
+from swiftem.models.families import Blocks, Family, Given, Params, read_family
 
 __all__ = ["AUTO", "TabularMixture"]
 
 AUTO = "auto"
 """The value of ``family`` that lets the types of columns decide."""
+MOST_PANELS = 24
+"""Panels of a plot, by default."""
 
 log = logging.getLogger("swiftem")
 
 
 class TabularMixture(MixtureEstimator):
-    """What :class:`swiftem.Mixture` makes of the columns of a table before it reads numbers."""
+    """What :class:`swiftem.Mixture` makes of the columns of a table, and what it tells of them."""
 
     family: Given
+    family_: Family
+    params_: Params
     categories_: Categories
 
     def _read(
@@ -132,3 +147,107 @@ class TabularMixture(MixtureEstimator):
                     f"X must have numbers in columns of family {kinds[place].name!r}, got text in column "
                     f"{shown(column.name)}: give it family 'categorical'."
                 )
+
+    def _columns(self) -> list[ColumnOf]:
+        check_is_fitted(self)
+        names = [str(name) for name in getattr(self, "feature_names_in_", ())]
+        names = names or [f"column {j}" for j in range(self.n_features_in_)]
+        places = {name: j for j, name in enumerate(names)}
+        categories = {
+            places.get(name, name): parts for name, parts in self.__dict__.get("categories_", {}).items()
+        }
+        return columns_of(self.family_, self.params_, names, categories)
+
+    @property
+    def profile_(self) -> dict[str, dict[str, NDArray[Any]]]:
+        """Parameters by name of the column and of the parameter, arrays (M,) over the components.
+
+        Categories have the probability of each level. ``pandas.DataFrame(mixture.profile_["age"])`` has a
+        row for each component.
+
+        Examples
+        --------
+        >>> import swiftem
+        >>> params = {"rates": [[1.0, 9.0], [4.0, 2.0]]}
+        >>> mixture = swiftem.Mixture.from_parameters([0.5, 0.5], params, family="poisson")
+        >>> mixture.profile_["column 1"]
+        {'rate': array([9., 2.])}
+        """
+        return {column.name: profile_of(column) for column in self._columns()}
+
+    def summary(self) -> Summary:
+        """Return a table to print: a row for each column of the data, a column for each component.
+
+        Numbers are means ± standard deviations, of the logarithms for a log-normal column; answers and
+        categories are percentages; other families have their parameters by name.
+
+        Examples
+        --------
+        >>> import swiftem
+        >>> params = {"poisson": {"rates": [[1.0], [4.0]]}, "bernoulli": {"probabilities": [[0.1], [0.75]]}}
+        >>> family = {"poisson": [0], "bernoulli": [1]}
+        >>> swiftem.Mixture.from_parameters([0.25, 0.75], params, family=family).summary()
+        Mixture of 2 components, poisson + bernoulli
+        <BLANKLINE>
+        column    family     component 0  component 1
+        weight               25 %         75 %
+        column 0  poisson    rate 1       rate 4
+        column 1  bernoulli  10 %         75 %
+        """
+        columns = self._columns()
+        count = "1 component" if self.n_components == 1 else f"{self.n_components} components"
+        return summary_of(self.weights_, columns, f"Mixture of {count}, {self.family_.name}")
+
+    def plot(
+        self, X: Any = None, columns: Sequence[int | str] | None = None, axes: Any = None
+    ) -> NDArray[Any]:
+        """Draw one panel per column: bars of probabilities, curves of densities, in colours of components.
+
+        Columns that are not independent given the component, such as those of directions, have bars of
+        their parameters.
+
+        Parameters
+        ----------
+        X : array-like, shape (n, d), optional
+            Rows in memory; columns of numbers and counts then have a histogram of them in grey.
+        columns : sequence of int or str, optional
+            Numbers or names of the columns to draw; by default the first 24.
+        axes : array of matplotlib axes, optional
+            One for each panel; by default those of a new figure.
+
+        Returns
+        -------
+        ndarray of matplotlib axes
+            ``[0].figure`` has ``savefig``.
+
+        Examples
+        --------
+        >>> import swiftem
+        >>> params = {"rates": [[1.0, 9.0], [4.0, 2.0]]}
+        >>> mixture = swiftem.Mixture.from_parameters([0.5, 0.5], params, family="poisson")
+        >>> [axes.get_title() for axes in mixture.plot()]
+        ['column 0', 'column 1']
+        """
+        from swiftem.report.columns import draw_columns
+
+        found = self._columns()
+        names = [column.name for column in found]
+        chosen = (
+            range(min(len(found), MOST_PANELS))
+            if columns is None
+            else [_place(part, names) for part in columns]
+        )
+        rows = None if X is None else self._rows(X)
+        if rows is not None and not isinstance(rows, np.ndarray):
+            raise ValueError(f"X must be rows in memory to be drawn, got {shown(X)}.")
+        data = [None if rows is None else rows[:, place] for place in chosen]
+        return draw_columns([panel_of(found[place]) for place in chosen], self.weights_, data, axes)
+
+
+def _place(column: Any, names: list[str]) -> int:
+    """Return the number of a column given by number or name."""
+    if isinstance(column, str) and column in names:
+        return names.index(column)
+    if isinstance(column, Integral) and 0 <= int(column) < len(names):
+        return int(column)
+    raise ValueError(f"columns must be numbers below {len(names)}, or names of columns, got {shown(column)}.")
