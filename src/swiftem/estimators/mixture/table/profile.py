@@ -19,7 +19,7 @@ __all__ = ["ColumnOf", "Panel", "Summary", "columns_of", "panel_of", "profile_of
 WIDTH = 110
 """Characters per line of a summary; more components are in further tables below."""
 LEVELS = 3
-"""Levels of a category in a cell of a summary."""
+"""Levels of a category in a cell of a summary; fewer if the table is then no wider than a line."""
 BARS = 12
 """Values of a column up to which a panel has bars."""
 POINTS = 400
@@ -118,12 +118,12 @@ def _singular(name: str) -> str:
     return name[:-1] if name.endswith("s") else name
 
 
-def _cell(profile: Mapping[str, NDArray[Any]], has_levels: bool, m: int) -> str:
-    """Return a column of a component in a few words."""
+def _cell(profile: Mapping[str, NDArray[Any]], levels: int, m: int) -> str:
+    """Return a column of a component in a few words, with at most so many ``levels``; 0 if it has none."""
     values = {name: float(part[m]) for name, part in profile.items()}
-    if has_levels:
-        best = sorted(values, key=lambda level: -values[level])[:LEVELS]
-        more = ", ..." if len(values) > LEVELS else ""
+    if levels:
+        best = sorted(values, key=lambda level: -values[level])[:levels]
+        more = ", ..." if len(values) > levels else ""
         return ", ".join(f"{level}: {_percent(values[level])}" for level in best) + more
     if "probability" in values:
         return _percent(values["probability"])
@@ -196,12 +196,16 @@ class Summary:
 def summary_of(weights: NDArray[Any], columns: Sequence[ColumnOf], title: str) -> Summary:
     """Return the table of a mixture."""
     n_components = len(weights)
-    rows = [("weight", "", *(_percent(float(weight)) for weight in weights))]
-    for column in columns:
-        profile, has_levels = profile_of(column), column.levels is not None
-        cells = (_cell(profile, has_levels, m) for m in range(n_components))
-        rows.append((column.name, column.family.name, *cells))
     head = ("column", "family", *(f"component {m}" for m in range(n_components)))
+    profiles = [profile_of(column) for column in columns]
+    for most in range(LEVELS, 0, -1):
+        rows = [("weight", "", *(_percent(float(weight)) for weight in weights))]
+        for column, profile in zip(columns, profiles, strict=True):
+            levels = 0 if column.levels is None else most
+            cells = (_cell(profile, levels, m) for m in range(n_components))
+            rows.append((column.name, column.family.name, *cells))
+        if sum(max(map(len, cells)) + 2 for cells in zip(head, *rows, strict=True)) <= WIDTH + 2:
+            break
     return Summary(title, head, tuple(rows))
 
 
