@@ -14,6 +14,7 @@ CODED = "tests/models/test_codes_and_channels.py"
 OF_FAMILIES = "tests/estimators/test_mixture_families.py"
 AMOUNTS = "tests/models/test_amounts_and_directions.py"
 TABLES = "tests/estimators/test_tables.py"
+REGRESSIONS = "tests/estimators/test_regression_mixture.py"
 PASS = "engine/block_expectation.py"
 
 MUTANTS = [
@@ -352,5 +353,19 @@ MUTANTS = [
         "part = part[:, j : j + 1]",
         "part = part[:, :1]",
         "tests/estimators/test_profiles.py::test_densities_of_panels_are_those_of_the_columns",
+    ),
+    (
+        "regressions: the noise is that of all rows",
+        "estimators/regression/gaussian_regression.py",
+        "noise = moments[:, -1, -1] - (inverse * along * along).sum(axis=1)",
+        "noise = moments[:, -1, -1]",
+        f"{REGRESSIONS}::test_one_component_is_least_squares",
+    ),
+    (
+        "regressions: a Newton step that loses",
+        "estimators/regression/newton_em.py",
+        "if gain(beta + step) >= before:",
+        "if True:",
+        f"{REGRESSIONS}::test_passes_in_numpy_never_lose",
     ),
 ]

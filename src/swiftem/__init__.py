@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from swiftem.estimators import PLSA as PLSA
     from swiftem.estimators import GaussianMixture as GaussianMixture
     from swiftem.estimators import Mixture as Mixture
+    from swiftem.estimators import RegressionMixture as RegressionMixture
     from swiftem.estimators.mixture.select import select as select
     from swiftem.result import Iterate as Iterate
     from swiftem.result import Result as Result
@@ -41,6 +42,7 @@ NAMES = {
     "Mixture": "estimators",
     "PLSA": "estimators",
     "RandomTermination": "termination",
+    "RegressionMixture": "estimators",
     "Result": "result",
     "State": "result",
     "objective": "algorithm",
