@@ -13,6 +13,7 @@ from threadpoolctl import threadpool_limits
 from benchmarks import (
     checkpoint_cost,
     full_pass,
+    gpu,
     memory,
     mini_batch,
     mixture_fit,
@@ -45,6 +46,7 @@ FIGURES: dict[str, Any] = {
     "start-up": start_up,
     "checkpoints": checkpoint_cost,
     "memory": memory,
+    "gpu": gpu,
 }
 
 
