@@ -322,3 +322,8 @@ def test_progress_in_a_terminal(flowers, tmp_path):
     assert "mean log-likelihood -" in text
     assert "Converged after" in text
     assert GaussianMixture.load(tmp_path / "a.model").verbose == 0
+
+
+def test_a_device_that_there_is_not(flowers, call):
+    code, _, stderr = call("fit", flowers, "-m", 3, "--columns", "height,width", "--device", "gpu")
+    assert (code, stderr) == (1, "--device must be cpu, cuda or cuda:0, got 'gpu'.\n")

@@ -13,6 +13,7 @@ from swiftem.cli.fit_options import (
     GAUSSIAN,
     CheckpointEveryOption,
     CheckpointOption,
+    DeviceOption,
     FamilyOption,
     MaxPassesOption,
     MemoryLimitOption,
@@ -108,6 +109,7 @@ def fit(
     resume: ResumeOption = False,
     update: UpdateOption = None,
     scheduler: SchedulerOption = None,
+    device: DeviceOption = "cpu",
 ) -> None:
     """Fit a mixture to a table, show it, and write it to a file.
 
@@ -136,7 +138,7 @@ def fit(
         "random_state": seed, "batch_size": "auto" if batch_size is None else batch_size,
         "step_size": "auto" if step_size is None else step_size, "memory_limit": memory_limit,
         "scratch": None if scratch is None else str(scratch), "checkpoint": checkpoint,
-        "checkpoint_every": checkpoint_every, "resume": resume,
+        "checkpoint_every": checkpoint_every, "resume": resume, "device": device,
     }  # fmt: skip
     if family == GAUSSIAN:
         parameters |= {"covariance_type": covariance.value, "reg_covar": reg_covar}
