@@ -7,6 +7,7 @@ import pytest
 from scipy import optimize, stats
 from sklearn.base import clone
 from sklearn.linear_model import LinearRegression
+from sklearn.utils.estimator_checks import check_estimator
 
 from swiftem import RegressionMixture, methods, models
 from swiftem.estimators.regression.gaussian_regression import GaussianRegression
@@ -40,7 +41,7 @@ def test_every_method_finds_the_lines(method):
     assert np.allclose(found.intercept_[order], [20.0, 2.0], atol=0.6)
     assert np.allclose(np.sqrt(found.variances_[order]), [0.5, 1.5], atol=0.1)
     assert np.allclose(found.weights_[order], [0.7, 0.3], atol=0.03)
-    assert np.mean(order[kind] == found.predict_labels(X, y)) > 0.96
+    assert np.mean(order[kind] == found.labels(X, y)) > 0.96
     assert found.method_ == ("em" if method == "auto" else method)
 
 
@@ -95,7 +96,7 @@ def test_counts():
     order = np.argsort(found.intercept_)
     assert np.allclose(found.intercept_[order], [0.5, 3.0], atol=0.1)
     assert np.allclose(found.coef_[order, 0], [1.5, -0.5], atol=0.15)
-    assert np.mean(order[kind] == found.predict_labels(x, y)) > 0.95
+    assert np.mean(order[kind] == found.labels(x, y)) > 0.95
     assert found.converged_
     mean = found.predict_components(x)
     expected = np.log(np.exp(stats.poisson.logpmf(y[:, None], mean)) @ found.weights_).mean()
@@ -160,7 +161,7 @@ def test_files_samples_and_clones(tmp_path, family):
     found = RegressionMixture(2, family=family, random_state=3).fit(X, y)
     found.save(tmp_path / "a.model")
     loaded = RegressionMixture.load(tmp_path / "a.model")
-    assert np.array_equal(loaded.predict_proba(X, y), found.predict_proba(X, y))
+    assert np.array_equal(loaded.responsibilities(X, y), found.responsibilities(X, y))
     assert loaded.get_params() == found.get_params()
     assert loaded.aic(X, y) == found.aic(X, y)
     values, labels = loaded.sample(X)
@@ -222,3 +223,11 @@ def test_not_converged_is_a_warning():
     x, y, _ = counts()
     with pytest.warns(UserWarning, match="did not converge"):
         RegressionMixture(2, family="poisson", max_iter=1, random_state=0).fit(x, y)
+
+
+def test_scikit_learns_checks():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = check_estimator(RegressionMixture(1), on_fail=None, on_skip=None)
+    failed = {check["check_name"]: check["exception"] for check in found if check["status"] == "failed"}
+    assert failed == {}

@@ -268,16 +268,16 @@ class RegressionMixture(Persistent, BaseEstimator):  # type: ignore[misc]
         """Return the mean of y for each row, shape (n,): over the components, with their weights."""
         return np.asarray(self.predict_components(X) @ self.weights_)
 
-    def predict_proba(self, X: ArrayLike, y: ArrayLike) -> Array:
+    def responsibilities(self, X: ArrayLike, y: ArrayLike) -> Array:
         """Return the probability of each component given x and y, shape (n, M)."""
         check_is_fitted(self)
         rows, values, _ = self._read(X, y, None, reset=False)
         logs = self._logs(rows, values)
         return np.asarray(np.exp(logs - np.logaddexp.reduce(logs, axis=1, keepdims=True)))
 
-    def predict_labels(self, X: ArrayLike, y: ArrayLike) -> NDArray[np.intp]:
+    def labels(self, X: ArrayLike, y: ArrayLike) -> NDArray[np.intp]:
         """Return the most likely component given x and y, shape (n,)."""
-        return np.asarray(self.predict_proba(X, y).argmax(axis=1))
+        return np.asarray(self.responsibilities(X, y).argmax(axis=1))
 
     def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Return the mean log-likelihood of y given X, weighted if weights are given."""
