@@ -192,6 +192,10 @@ def test_blocks_of_amounts_and_answers():
             "directions must be of unit length",
         ),
         (
+            lambda: swiftem.Mixture(1, family="exponential").fit([[1.0, 0.0], [2.0, 0.0]]),
+            r"positive values in every column, got only zeros in one \(family 'exponential'\): leave it out",
+        ),
+        (
             lambda: swiftem.Mixture(1, family=Binomial(trials=(3, 4, 5))).fit([[1, 2], [2, 3]]),
             r"trials must be one number or one per column \(2\), got 3",
         ),

@@ -5,7 +5,7 @@ T(y) = y, φ = −λ, c = Σ_j log λ_j and h(y) = 1. M-step: λ is one over the
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from math import inf
 from typing import Any
 
@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from swiftem._typing import Array
-from swiftem.models.families.family import Family, Params
+from swiftem.models.families.family import Columns, Family, Params
 
 __all__ = ["Exponential"]
 
@@ -21,6 +21,11 @@ __all__ = ["Exponential"]
 @dataclass(frozen=True)
 class Exponential(Family):
     """Amounts of at least zero; ``params_["rates"]`` has shape (M, d): one over the means.
+
+    Parameters
+    ----------
+    scale : tuple of float, optional
+        Means of the columns, for starts; by default those of the data.
 
     Examples
     --------
@@ -36,6 +41,22 @@ class Exponential(Family):
     name = "exponential"
     bounds = (0.0, inf)
 
+    scale: tuple[float, ...] | None = field(default=None, repr=False)
+
+    @property
+    def needs_data(self) -> bool:
+        """Whether the scale is unknown."""
+        return self.scale is None
+
+    def learn(self, columns: Columns) -> Family:
+        """Set the scale from the data; raise ValueError for a column of zeros, which has no rate."""
+        if ((columns.lowest == 0.0) & (columns.highest == 0.0)).any():
+            raise ValueError(
+                "data must have positive values in every column, got only zeros in one "
+                f"(family {self.name!r}): leave it out."
+            )
+        return replace(self, scale=tuple(np.where(columns.mean > 0.0, columns.mean, 1.0).tolist()))
+
     def shapes(self, n_components: int, d: int) -> dict[str, tuple[int, ...]]:
         """Return the shape of the rates."""
         return {"rates": (n_components, d)}
@@ -46,10 +67,8 @@ class Exponential(Family):
             raise ValueError(f"must not be negative, got {y[y < 0][0]:g}")
 
     def for_start(self, y: NDArray[Any]) -> NDArray[Any]:
-        """Return cube roots, which are nearly normal, divided by their means."""
-        roots = np.cbrt(y)
-        means = roots.mean(axis=0)
-        return np.asarray(roots / np.where(means > 0.0, means, 1.0))
+        """Return the cube roots of amounts without a unit, which are nearly normal."""
+        return np.asarray(np.cbrt(y / np.array(self.scale or 1.0)))
 
     def natural(self, params: Params) -> tuple[Array, Array]:
         """Return −λ and Σ log λ."""

@@ -68,7 +68,7 @@ class Gamma(Family):
     def learn(self, columns: Columns) -> Family:
         """Set scale and variation from the data; a constant column has a variation of one."""
         mean = np.where(columns.mean > 0.0, columns.mean, 1.0)  # others are refused by the check of rows
-        variation = columns.variance / np.square(mean)
+        variation = np.square(np.sqrt(columns.variance) / mean)
         variation = np.where(variation > 0.0, variation, 1.0)
         scales, variations = tuple(mean.tolist()), tuple(variation.tolist())
         return replace(self, scale=self.scale or scales, variation=self.variation or variations)

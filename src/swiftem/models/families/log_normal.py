@@ -54,7 +54,7 @@ class LogNormal(Gaussian):
     def learn(self, columns: Columns) -> Family:
         """Set centre and scale of the logarithms."""
         mean = np.where(columns.mean > 0.0, columns.mean, 1.0)  # others are refused by the check of rows
-        variance = np.log1p(columns.variance / np.square(mean))
+        variance = np.log1p(np.square(np.sqrt(columns.variance) / mean))
         centre, scale = standard(columns._replace(mean=np.log(mean) - 0.5 * variance, variance=variance))
         return replace(self, centre=self.centre or centre, scale=self.scale or scale)
 
