@@ -12,6 +12,7 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks import (
     checkpoint_cost,
+    families,
     full_pass,
     gpu,
     memory,
@@ -39,6 +40,7 @@ FIGURES: dict[str, Any] = {
     "mini-batch": mini_batch,
     "full-pass": full_pass,
     "mixture-pass": mixture_pass,
+    "families": families,
     "mixture-fit": mixture_fit,
     "optima": optima,
     "out-of-core": out_of_core,
