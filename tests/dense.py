@@ -1,4 +1,4 @@
-"""The five methods on the paper's two models, dense and slow: the truth that the test-suite compares with.
+"""The methods on the paper's two models, dense and slow: the truth that the test-suite compares with.
 
 Written from the equations alone (their labels stand at the lines); it imports nothing of swiftem. Every
 memory holds the full statistics of every sample, shape (n, q), and every method is its proxy S^(k+1) followed
@@ -55,18 +55,18 @@ def gmm_trajectory(
 
     Parameters
     ----------
-    method : {"em", "sem", "iem", "sem-vr", "fiem"}
+    method : {"em", "sem", "iem", "sem-vr", "fiem", "opt-fiem", "spider"}
     y : array of shape (n, d)
     weights0, means0 : arrays of shape (M,) and (M, d)
         theta^(0).
     delta, epsilon : float
         Penalties of the means and of the weights.
     draws : None, integer array of shape (n_iter,) or (n_iter, b), or a pair (i, j) of such arrays
-        None for em, the pair for fiem.
+        None for em, the pair for fiem and opt-fiem.
     gamma : callable
         Called with k + 1 in iteration k; em and iem never call it, their step size is 1.
     epoch_length : int, optional
-        m of sem-vr; ceil(n / b) unless given.
+        m of sem-vr and spider; ceil(n / b) unless given.
     known_weights : array of shape (M,), optional
         The weights throughout, theta^(0) included.
     sample_weight : array of shape (n,), optional
@@ -262,10 +262,11 @@ def _run(
     centre = share @ memory  # (q,)
     s = centre.copy()
     thetas, history, rejected = [reported], [s], 0
+    coefficient, products, before = 1.0, np.zeros(2), working  # of opt-fiem; theta^(k-1) of spider
     for k in range(n_iter):
         step = 1.0 if method in ("em", "iem") else gamma(k + 1)
         if method != "em":
-            i = np.atleast_1d(draws[0][k] if method == "fiem" else draws[k])
+            i = np.atleast_1d(draws[0][k] if method in ("fiem", "opt-fiem") else draws[k])
             new_i = statistics(i, working)  # (b, q)
             scale_i = n * share[i][:, None]  # (b, 1): n w_i / W
         if method == "em":
@@ -286,6 +287,23 @@ def _run(
             j = np.atleast_1d(draws[1][k])
             memory[j] = statistics(j, working)
             centre = share @ memory
+        elif method == "opt-fiem":  # fiem with lambda = tr Cov(s_i, memory_i) / tr Var(memory_i)
+            change = np.mean(scale_i * (new_i - coefficient * memory[i]), axis=0)
+            proxy = coefficient * centre + change
+            new, old = scale_i[0] * new_i[0] - centre, scale_i[0] * memory[i[0]] - centre
+            products = 0.99 * products + 0.01 * np.array([new @ old, old @ old])
+            if products[1] > 0:
+                coefficient = np.clip(products[0] / products[1], 0.0, 2.0)
+            j = np.atleast_1d(draws[1][k])
+            memory[j] = statistics(j, working)
+            centre = share @ memory
+        elif method == "spider":
+            m = -(-n // len(i)) if epoch_length is None else epoch_length
+            if k % m == 0:
+                proxy = share @ statistics(everyone, working)
+            else:
+                proxy = proxy + np.mean(scale_i * (new_i - statistics(i, before)), axis=0)
+            before = working
         else:
             raise ValueError(f"unknown method {method!r}")
         candidate = (1 - step) * s + step * proxy  # (eq:sestep)

@@ -20,6 +20,8 @@ VARIANTS = [
     methods.VarianceReducedEM(step_size=0.1, batch_size=7, epoch_length=5),
     methods.FastIncrementalEM(step_size=0.1, batch_size=7),
     methods.FastIncrementalEM(memory_order="shuffled"),
+    methods.OptFIEM(step_size=0.1, batch_size=7, memory_order="shuffled"),
+    methods.OptFIEM(correction=0.5),
     methods.SpiderEM(step_size=0.1, batch_size=7, epoch_length=5, renewals="geometric", renewal_seed=3),
 ]
 
@@ -51,7 +53,7 @@ def fixed_point(problem_name):
     raise AssertionError("EM does not converge")
 
 
-@pytest.mark.parametrize("name", ["iem", "sem-vr", "fiem", "spider"])
+@pytest.mark.parametrize("name", ["iem", "sem-vr", "fiem", "opt-fiem", "spider"])
 @pytest.mark.parametrize("problem", small_problems(), ids=lambda problem: problem.name)
 def test_fixed_point_of_em_is_one_whatever_is_drawn(name, problem):
     em = fixed_point(problem.name)

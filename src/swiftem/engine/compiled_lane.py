@@ -33,6 +33,8 @@ class CompiledLane(FusedLane):
         Statistics and centre, changed in place; the centre is zero if the method has none.
     anchor : object
         Result of :meth:`prepared`, or None if the method has no anchor.
+    moments : ndarray, shape (3,), or (0,)
+        What λ is learned from, and λ, changed in place; empty if λ is fixed.
     before : ndarray, shape (q,)
         If the anchor follows θ: the statistics of which it is θ̄.
     restates_anchor : bool
@@ -86,6 +88,7 @@ class CompiledLane(FusedLane):
         self.s, self.before = now.s.copy(), now.s.copy()
         self._loaded, self._moved = now.theta, False
         self._followed = getattr(now.state, "anchor", None)
+        self.moments = now.state.moments.copy() if self.update.is_optimal else np.empty(0)
         self.centre = now.state.centre.copy() if self.update.centre != "zero" else np.zeros_like(now.s)
         if self.update.centre == "memory" and not now.state.memory.flags.carray:
             now.state = now.state._replace(memory=np.require(now.state.memory, requirements=["C", "A", "W"]))
@@ -139,6 +142,8 @@ class CompiledLane(FusedLane):
             now.theta = self.theta_of(now.s)
         if self.update.centre in ("memory", "proxy"):
             now.state = now.state._replace(centre=self.centre.copy())
+        if self.update.is_optimal:
+            now.state = now.state._replace(moments=self.moments.copy())
         if self.update.reference == "previous":
             anchor = self.theta_of(self.before.copy()) if self._followed is None else self._followed
             now.state = now.state._replace(anchor=anchor)
