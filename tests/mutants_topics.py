@@ -109,8 +109,8 @@ MUTANTS = [
     (
         "tokens: least of totals without the prior",
         "engine/numba/plsa.py",
-        "(totals[1, k] - totals[0, k]) + change) + prior)",
-        "(totals[1, k] - totals[0, k]) + change))",
+        "(lead * totals[1, k] - totals[0, k]) + change) + prior)",
+        "(lead * totals[1, k] - totals[0, k]) + change))",
         f"{DOMAIN}::test_sem_vr_whose_anchor_had_another_topic[penalty-1]",
     ),
     (
