@@ -50,6 +50,7 @@ def gmm_trajectory(
     epoch_length: int | None = None,
     known_weights: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
+    divided: bool = False,
 ) -> Trajectory:
     """Run a method on the mixture of unit-variance Gaussians.
 
@@ -70,6 +71,8 @@ def gmm_trajectory(
     known_weights : array of shape (M,), optional
         The weights throughout, theta^(0) included.
     sample_weight : array of shape (n,), optional
+    divided : bool
+        Whether the draws are in proportion to the weights, which means over batches then leave out.
 
     Returns
     -------
@@ -102,7 +105,9 @@ def gmm_trajectory(
         return theta, theta
 
     share = _shares(sample_weight, len(data))
-    return _run(method, statistics, m_step, in_domain, theta0, share, draws, n_iter, gamma, epoch_length)
+    return _run(
+        method, statistics, m_step, in_domain, theta0, share, draws, n_iter, gamma, epoch_length, divided
+    )
 
 
 def plsa_trajectory(
@@ -121,6 +126,7 @@ def plsa_trajectory(
     gamma: Callable[[int], float],
     epoch_length: int | None = None,
     sample_weight: ArrayLike | None = None,
+    divided: bool = False,
 ) -> Trajectory:
     """Run a method on pLSA.
 
@@ -130,7 +136,7 @@ def plsa_trajectory(
 
     Parameters
     ----------
-    method, draws, n_iter, gamma, epoch_length, sample_weight
+    method, draws, n_iter, gamma, epoch_length, sample_weight, divided
         As in `gmm_trajectory`; a sample is a token.
     doc, word : integer arrays of shape (n,)
         Document and word of each token.
@@ -179,7 +185,9 @@ def plsa_trajectory(
         return working, reported
 
     share = _shares(sample_weight, len(docs))
-    return _run(method, statistics, m_step, in_domain, theta0, share, draws, n_iter, gamma, epoch_length)
+    return _run(
+        method, statistics, m_step, in_domain, theta0, share, draws, n_iter, gamma, epoch_length, divided
+    )
 
 
 def gmm_objective(
@@ -252,6 +260,7 @@ def _run(
     n_iter: int,
     gamma: Callable[[int], float],
     epoch_length: int | None,
+    divided: bool,
 ) -> Trajectory:
     """Run Algorithm 1 (alg:sem) for n_iter iterations; `share` is w_i / W, shape (n,)."""
     n = len(share)
@@ -268,7 +277,7 @@ def _run(
         if method != "em":
             i = np.atleast_1d(draws[0][k] if method in ("fiem", "opt-fiem") else draws[k])
             new_i = statistics(i, working)  # (b, q)
-            scale_i = n * share[i][:, None]  # (b, 1): n w_i / W
+            scale_i = np.ones((len(i), 1)) if divided else n * share[i][:, None]  # (b, 1): n w_i / W
         if method == "em":
             proxy = share @ statistics(everyone, working)  # (eq:definition-overline-bss)
         elif method == "sem":  # (eq:oem)

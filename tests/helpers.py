@@ -186,10 +186,11 @@ def assert_follows_dense(
     epoch_length: int | None = None,
     dense_options: dict[str, Any] | None = None,
     kernels: str = "auto",
+    order: str = "iid",
 ) -> dense.Trajectory:
     """Compare θ, s and rejections of every iteration with the dense run's, which is returned."""
     draws = random_draws(name, problem.n, n_iter, b)
-    method = make_method(name, step_size=gamma, batch_size=b, epoch_length=epoch_length)
+    method = make_method(name, step_size=gamma, batch_size=b, epoch_length=epoch_length, order=order)
     result = problem.run(method, draws=draws, n_iter=n_iter, record_every=1, kernels=kernels)
     truth = problem.dense(
         name, draws=draws, n_iter=n_iter, gamma=gamma, epoch_length=epoch_length, **(dense_options or {})

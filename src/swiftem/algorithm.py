@@ -262,7 +262,8 @@ def run_problem(
     with keeper, DeferredInterrupt() as interrupt:
         e_step = problem.e_step
         records.per_pass = e_step.per_pass
-        e_step.begin(getattr(method, "memory_dtype", np.float64), budget.make_memory)
+        dtype = getattr(method, "memory_dtype", np.float64)
+        e_step.begin(dtype, budget.make_memory, is_divided=method.order == "weighted")
         task = Task(bound, method, source, gamma, indices, e_step, interrupt, Algorithm1)
         lane: Lane = choose_lane(problem.kernels, task) or Algorithm1(task)
         theta, s = read_start(bound, theta0, s0, generator(entropy, INITIAL_THETA))

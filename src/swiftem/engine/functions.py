@@ -72,7 +72,8 @@ class FunctionsLane(CompiledLane):
         self._loop, self._length = loop, max(1, self.FIRST // b)
         batch = np.empty((b, *y.shape[1:]), dtype=y.dtype)
         self._batch = batch, batch.reshape(b, -1)
-        self._mean, self._share = task.source.n / (task.source.total_weight * b), 1 / task.source.total_weight
+        total = float(task.source.n) if self.is_divided else task.source.total_weight
+        self._mean, self._share = task.source.n / (total * b), 1 / task.source.total_weight
         self._known: list[tuple[Theta, Any]] = []
 
     def advance(self, now: Current, stop: int) -> None:

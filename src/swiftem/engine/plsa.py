@@ -86,7 +86,7 @@ class PLSALane(CompiledLane):
         if follows:
             by_document, by_word = (np.empty((size, n_topics)) for size in sizes)
             self._before = Before(by_document, by_word, np.empty(n_topics), np.empty(2))
-        self.mean_scale, self.share_scale = n / (w * b), 1.0 / w
+        self.mean_scale, self.share_scale = 1.0 / b if self.is_divided else n / (w * b), 1.0 / w
         is_simple = b == 1 and not follows and (is_single or not is_drawn)
         self._loop = (plsa if is_simple else plsa_batch).iterate
         self._limits = plsa.FAR, plsa.LEAST_SCALE

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 from swiftem._typing import Array, Index, Theta
-from swiftem.methods.method import EStep, Method
+from swiftem.methods.method import EStep, Method, Order
 from swiftem.methods.update import Update
 from swiftem.schedules import StepSize, inverse
 
@@ -29,6 +29,9 @@ class OnlineEM(Method):
         :math:`\gamma_k`; the paper's choice for mixtures is the default, 3 / (k + 10).
     batch_size : int
         Samples drawn per iteration.
+    order : {"iid", "shuffled", "weighted"}
+        How samples are drawn: independently, as in the theory; in shuffled passes; or in proportion to the
+        sample weights, which the mean over the batch then leaves out.
 
     Examples
     --------
@@ -43,6 +46,7 @@ class OnlineEM(Method):
 
     step_size: StepSize = inverse(3, 10)
     batch_size: int = 1
+    order: Order = "iid"
 
     name: ClassVar[str] = "sem"
     update: ClassVar[Update | None] = Update()

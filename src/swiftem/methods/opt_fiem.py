@@ -10,7 +10,7 @@ import numpy as np
 from swiftem._checks import check_choice, check_real
 from swiftem._typing import Array, Index, Theta
 from swiftem.data.source import Batch
-from swiftem.methods.method import EStep, Method
+from swiftem.methods.method import EStep, Method, Order
 from swiftem.methods.update import Update, learn
 from swiftem.schedules import StepSize, sample_size
 
@@ -52,6 +52,9 @@ class OptFIEM(Method):
         How j is drawn: independently, or in shuffled passes, which limits the age of each sample's memory.
     memory_dtype : {"float64", "float32"}
         Precision of the memory; the rounded values are used, so that the centre stays their mean.
+    order : {"iid", "shuffled", "weighted"}
+        How i is drawn: independently, as in the theory; in shuffled passes; or in proportion to the sample
+        weights, which the mean over the batch then leaves out (iteration by iteration, not compiled).
 
     Examples
     --------
@@ -69,6 +72,7 @@ class OptFIEM(Method):
     correction: float | Literal["optimal"] = "optimal"
     memory_order: Literal["iid", "shuffled"] = "iid"
     memory_dtype: Literal["float64", "float32"] = "float64"
+    order: Order = "iid"
 
     name: ClassVar[str] = "opt-fiem"
     index_streams: ClassVar[Literal[0, 1, 2]] = 2
@@ -91,8 +95,8 @@ class OptFIEM(Method):
 
     @property
     def orders(self) -> tuple[str, ...]:
-        """i: independent; j: as given by ``memory_order``."""
-        return ("iid", self.memory_order)
+        """i: as given by ``order``; j: by ``memory_order``."""
+        return (self.order, self.memory_order)
 
     def init(self, theta: Theta, s: Array, memory: Array | None) -> OptFIEMState:
         """Return the first pass as centre and memory, and λ = 1: the memory is at θ itself."""

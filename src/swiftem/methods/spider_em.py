@@ -13,7 +13,7 @@ import numpy as np
 
 from swiftem._checks import check_choice, check_int
 from swiftem._typing import Array, Index, Theta
-from swiftem.methods.method import EStep, Method
+from swiftem.methods.method import EStep, Method, Order
 from swiftem.methods.update import Update
 from swiftem.schedules import StepSize, sample_size
 
@@ -69,6 +69,9 @@ class SpiderEM(Method):
         Whether each epoch has that length, or a geometric one with that mean.
     renewal_seed : int
         Seed of the geometric lengths, which depend on nothing else.
+    order : {"iid", "shuffled", "weighted"}
+        How samples are drawn: independently, as in the theory; in shuffled passes; or in proportion to the
+        sample weights, which the mean over the batch then leaves out.
 
     Examples
     --------
@@ -86,6 +89,7 @@ class SpiderEM(Method):
     epoch_length: int | None = None
     renewals: Literal["fixed", "geometric"] = "fixed"
     renewal_seed: int = 0
+    order: Order = "iid"
 
     name: ClassVar[str] = "spider"
     update: ClassVar[Update | None] = Update(reference="previous", centre="proxy")

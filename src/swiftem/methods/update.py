@@ -125,7 +125,9 @@ def declared(method: Method) -> Update | None:
     """
     for kind in type(method).__mro__:
         if "update" in vars(kind):
-            return None if method.update is None else _agreeing(method, method.update)
+            if method.update is None or (method.order == "weighted" and method.update.renewed_by == "other"):
+                return None  # compiled loops have one weight per sample, and i would need none
+            return _agreeing(method, method.update)
         if "proxy" in vars(kind):
             return None
     return None
