@@ -63,7 +63,7 @@ class Method(ABC):
         Whether it keeps a memory of every sample's rows.
     update : Update, optional
         Declaration of what :meth:`proxy` computes: compiled loops then run the method.
-    step_size, batch_size, order
+    step_size, batch_size, order, average
         Fields if users may choose them; class attributes if they are fixed.
     """
 
@@ -75,6 +75,7 @@ class Method(ABC):
     step_size: StepSize = 1.0
     batch_size: int = 1
     order: Order = "iid"
+    average: int | Literal["suffix"] | None = None
 
     def __post_init__(self) -> None:
         check_choice("order", self.order, ("iid", "shuffled", "weighted"))

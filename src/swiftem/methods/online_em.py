@@ -3,18 +3,30 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
+import numpy as np
+
+from swiftem._checks import check_choice, check_int
 from swiftem._typing import Array, Index, Theta
 from swiftem.methods.method import EStep, Method, Order
 from swiftem.methods.update import Update
 from swiftem.schedules import StepSize, inverse
 
-__all__ = ["OnlineEM", "OnlineEMState"]
+__all__ = ["AveragedState", "OnlineEM", "OnlineEMState"]
 
 
 class OnlineEMState(NamedTuple):
     """Online EM has no state."""
+
+
+class AveragedState(NamedTuple):
+    """``sums`` (2, q), ``counts`` (2,): what is averaged; ``s``, ``theta``: the last ones, to resume from."""
+
+    sums: Array
+    counts: Array
+    s: Array
+    theta: Theta
 
 
 @dataclass(frozen=True)
@@ -32,6 +44,11 @@ class OnlineEM(Method):
     order : {"iid", "shuffled", "weighted"}
         How samples are drawn: independently, as in the theory; in shuffled passes; or in proportion to the
         sample weights, which the mean over the batch then leaves out.
+    average : int, "suffix" or None
+        Whether the result is that of averaged statistics (Polyak and Ruppert): of the last W to 2W
+        iterations, or of their last half to three quarters. Its digits then do not depend on the last
+        samples, and steps may be larger, such as :math:`k^{-0.6}`. 16 points per W, or per epoch, are
+        averaged. The path has averages, too.
 
     Examples
     --------
@@ -47,17 +64,27 @@ class OnlineEM(Method):
     step_size: StepSize = inverse(3, 10)
     batch_size: int = 1
     order: Order = "iid"
+    average: int | Literal["suffix"] | None = None
 
     name: ClassVar[str] = "sem"
     update: ClassVar[Update | None] = Update()
 
-    def init(self, theta: Theta, s: Array, memory: Array | None) -> OnlineEMState:
-        """Return the empty state."""
-        return OnlineEMState()
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if isinstance(self.average, str):
+            check_choice("average", self.average, ("suffix",))
+        elif self.average is not None:
+            check_int("average", self.average, minimum=1)
+
+    def init(self, theta: Theta, s: Array, memory: Array | None) -> OnlineEMState | AveragedState:
+        """Return the empty state, or that of averages, which Algorithm 1 changes."""
+        if self.average is None:
+            return OnlineEMState()
+        return AveragedState(np.zeros((2, len(s))), np.zeros(2, dtype=np.int64), s, theta)
 
     def proxy(
-        self, k: int, theta: Theta, draws: tuple[Index, ...], state: OnlineEMState, e_step: EStep
-    ) -> tuple[Array, OnlineEMState]:
+        self, k: int, theta: Theta, draws: tuple[Index, ...], state: Any, e_step: EStep
+    ) -> tuple[Array, Any]:
         """Return the mean statistics of the drawn samples."""
         (i,) = draws
         batch = e_step.take(i)
