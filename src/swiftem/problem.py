@@ -102,18 +102,16 @@ class Problem:
         if "weighted" in method.orders:
             self._check_weighted(method)
         if given is None and hasattr(source, "layout"):
-            return BlockDraws(
-                entropy, *source.layout, batch_size=method.batch_size, streams=method.index_streams
-            )
+            return BlockDraws(entropy, *source.layout, batch_size=method.drawn, streams=method.index_streams)
         if given is None:
             weight = None
             if "weighted" in method.orders:
                 weight = np.concatenate([batch.weight for batch in source.blocks(BLOCK)])
-            return SeededDraws(entropy, source.n, method.batch_size, method.orders, weight)
+            return SeededDraws(entropy, source.n, method.drawn, method.orders, weight)
         is_random = isinstance(n_iter, RandomTermination)
         most = n_iter.n_iter if is_random else check_int("n_iter", n_iter, minimum=0)
         return GivenDraws(
-            given, n=source.n, batch_size=method.batch_size, streams=method.index_streams, n_iter=most,
+            given, n=source.n, batch_size=method.drawn, streams=method.index_streams, n_iter=most,
             start=first,
         )  # fmt: skip
 

@@ -19,6 +19,7 @@ VARIANTS = [
     methods.OnlineEM(step_size=0.2, batch_size=7, order="shuffled"),
     methods.OnlineEM(step_size=0.2, order="weighted", average="suffix"),
     methods.OnlineEM(step_size=0.2, average=20),
+    methods.OnlineEM(step_size=0.2, largest_batch=60),
     methods.IncrementalEM(batch_size=200),
     methods.VarianceReducedEM(step_size=0.1, batch_size=7, epoch_length=5),
     methods.FastIncrementalEM(step_size=0.1, batch_size=7),

@@ -63,7 +63,7 @@ class Method(ABC):
         Whether it keeps a memory of every sample's rows.
     update : Update, optional
         Declaration of what :meth:`proxy` computes: compiled loops then run the method.
-    step_size, batch_size, order, average
+    step_size, batch_size, order, average, largest_batch
         Fields if users may choose them; class attributes if they are fixed.
     """
 
@@ -76,6 +76,7 @@ class Method(ABC):
     batch_size: int = 1
     order: Order = "iid"
     average: int | Literal["suffix"] | None = None
+    largest_batch: int | None = None
 
     def __post_init__(self) -> None:
         check_choice("order", self.order, ("iid", "shuffled", "weighted"))
@@ -86,6 +87,11 @@ class Method(ABC):
     def orders(self) -> tuple[str, ...]:
         """How each index stream is drawn: ``"iid"``, ``"shuffled"`` or ``"weighted"``."""
         return (self.order,) * self.index_streams
+
+    @property
+    def drawn(self) -> int:
+        """How many samples are drawn per iteration and stream: a growing batch is the first ones of them."""
+        return self.batch_size if self.largest_batch is None else self.largest_batch
 
     @property
     def evaluations(self) -> int:

@@ -125,6 +125,8 @@ def declared(method: Method) -> Update | None:
     """
     for kind in type(method).__mro__:
         if "update" in vars(kind):
+            if method.largest_batch is not None:
+                return None  # compiled loops have batches of one size
             if method.update is None or (method.order == "weighted" and method.update.renewed_by == "other"):
                 return None  # compiled loops have one weight per sample, and i would need none
             return _agreeing(method, method.update)
