@@ -11,6 +11,7 @@ from rich.console import Console
 from threadpoolctl import threadpool_limits
 
 from benchmarks import (
+    acceleration,
     checkpoint_cost,
     full_pass,
     memory,
@@ -39,6 +40,7 @@ FIGURES: dict[str, Any] = {
     "full-pass": full_pass,
     "mixture-pass": mixture_pass,
     "mixture-fit": mixture_fit,
+    "acceleration": acceleration,
     "optima": optima,
     "out-of-core": out_of_core,
     "topics": topics,
