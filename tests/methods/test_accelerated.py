@@ -42,6 +42,8 @@ def squarem(em, objective, s, n_iter):
                     largest *= 4
                 leap = s - r - (r + v) + 2 * alpha * r + alpha**2 * v
                 past = [leap]
+            elif largest == 1:
+                largest = 4.0
         yield s
 
 
@@ -75,6 +77,7 @@ def anderson(em, objective, s, n_iter, order=10):
             if (leap - s) @ f < 0:
                 alpha = min(np.linalg.norm(moves[-1]) / np.linalg.norm(changes[-1]), largest)
                 leap, turned = (s + (alpha - 1) * f, alpha) if alpha > 1 else (None, 0.0)
+            largest = 4.0 if largest == 1 else largest
             degree += leap is not None
         yield s
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-__all__ = ["CorpusFormat", "Covariance", "Criterion", "Experiments", "Method"]
+__all__ = ["Acceleration", "CorpusFormat", "Covariance", "Criterion", "Experiments", "Method"]
 
 
 class Covariance(StrEnum):
@@ -33,6 +33,13 @@ class Method(StrEnum):
     iem = "iem"
     sem_vr = "sem-vr"
     fiem = "fiem"
+
+
+class Acceleration(StrEnum):
+    """Larger steps of em."""
+
+    squarem = "squarem"
+    anderson = "anderson"
 
 
 class Experiments(StrEnum):

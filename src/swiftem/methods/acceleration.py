@@ -41,7 +41,8 @@ class Acceleration(ABC):
     which the last step of em was shorter than the one before, infinite if the last pass was not one of em.
 
     A leap is accepted if it is not worse than the last accepted point, up to :data:`SLACK`, and G(point) has
-    an M-step; else the next point is ``kept``: em's own step, which has lost one pass.
+    an M-step; else the next point is ``kept``: em's own step, which has lost one pass. Leaps outside the
+    domain are shortened before.
     """
 
     name: ClassVar[str]

@@ -35,6 +35,8 @@ A, KAPPA = 1.2, 25.0
 """a and κ of the damping: the paper's."""
 LOWER, LEAST_DEGREE = 5.0, -50.0
 """By how much a worse leap lowers the degree, and its minimum, −2κ."""
+HALVINGS = 10
+"""How often a leap outside the domain is shortened before em's step is taken instead."""
 SMALLEST = 1e-14
 """Squares of singular values of the differences below this share of the largest are not used."""
 
@@ -129,7 +131,15 @@ class Anderson(Acceleration):
         if plain or not state.pairs:
             return state
         far, turned = _leap(state, s, scale)
-        if far is None or not space.in_domain(far):
+        if state.largest == 1.0:  # after worse leaps this was a step of em, which is not worse
+            state = state._replace(largest=FACTOR)
+        for _ in range(HALVINGS):
+            if far is None or space.in_domain(far):
+                break
+            far = 0.5 * (far + s)  # nothing is evaluated: this costs no pass
+        else:
+            return state
+        if far is None:
             return state
         return state._replace(point=far, leaps=True, turned=turned, degree=state.degree + 1.0)
 

@@ -94,11 +94,14 @@ class Squarem(Acceleration):
         rate = slower(1.0 + inner(v * scale, r * scale) / size, state.slowest) if size > 0.0 else 0.0
         state = state._replace(rate=rate, slowest=max(rate, state.slowest))
         alpha = min(sqrt(size / bend) if bend > 0.0 else 1.0, state.largest)
-        if alpha > 1.0 and not plain:
+        largest = state.largest * (FACTOR if alpha == state.largest else 1.0)
+        while alpha > 1.0 and not plain:
             far = first + 2.0 * alpha * r + alpha**2 * v
             if space.in_domain(far):
-                largest = state.largest * (FACTOR if alpha == state.largest else 1.0)
                 return state._replace(point=far, chain=_chain(far), length=1, leaps=True, largest=largest)
+            alpha = largest = max(1.0, alpha / 2.0)  # nothing is evaluated: this costs no pass
+        if state.largest == 1.0:  # this was a step of em, which is not worse
+            state = state._replace(largest=FACTOR)
         return state._replace(chain=_chain(second, third), length=2)
 
 
