@@ -254,7 +254,8 @@ def reproduce(
         typer.Argument(
             metavar="NAME",
             help="gmm-precision and gmm-scaling: the two panels of the paper's Gaussian figure; "
-            "plsa: its topic-model figure; theory: its theorems in numbers; all: everything in one report.",
+            "plsa: its topic-model figure; theory: its theorems in numbers; methods: all methods, also later "
+            "ones, on five problems; all: everything in one report.",
         ),
     ],
     quick: Annotated[

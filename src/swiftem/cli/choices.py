@@ -49,6 +49,7 @@ class Experiments(StrEnum):
     gmm_scaling = "gmm-scaling"
     plsa = "plsa"
     theory = "theory"
+    methods = "methods"
     all = "all"
 
 
