@@ -6,7 +6,6 @@ from swiftem.report.method_names import OTHER, STYLES, style_of
 from swiftem.theory.experiments.gmm_precision import precision_methods
 from swiftem.theory.experiments.gmm_scaling import SETTINGS
 
-
 COMPARED = [*METHODS, *(f"em+{name}" for name in ACCELERATIONS)]
 
 
