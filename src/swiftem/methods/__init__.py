@@ -1,5 +1,7 @@
 """How the proxy of the statistics is computed: one method per file."""
 
+from swiftem.methods.accelerated import Accelerated
+from swiftem.methods.anderson import Anderson
 from swiftem.methods.em import EM
 from swiftem.methods.fast_incremental_em import FastIncrementalEM
 from swiftem.methods.incremental_em import IncrementalEM
@@ -7,12 +9,15 @@ from swiftem.methods.method import EStep, Method
 from swiftem.methods.online_em import OnlineEM
 from swiftem.methods.opt_fiem import OptFIEM
 from swiftem.methods.spider_em import SpiderEM
+from swiftem.methods.squarem import Squarem
 from swiftem.methods.update import Update
 from swiftem.methods.variance_reduced_em import VarianceReducedEM
 
 __all__ = [
     "EM",
     "METHODS",
+    "Accelerated",
+    "Anderson",
     "EStep",
     "FastIncrementalEM",
     "IncrementalEM",
@@ -20,6 +25,7 @@ __all__ = [
     "OnlineEM",
     "OptFIEM",
     "SpiderEM",
+    "Squarem",
     "Update",
     "VarianceReducedEM",
 ]

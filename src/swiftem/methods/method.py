@@ -43,6 +43,22 @@ class EStep(Protocol):
         r"""Return :math:`\bar s(\theta)` by a full pass."""
         ...
 
+    def objective(self, theta: Theta) -> float:
+        """Return the objective; evaluations are not counted, and it is free after most full passes at θ."""
+        ...
+
+    def m_step(self, s: Array) -> Theta:
+        r"""Return :math:`\bar\theta(s)`."""
+        ...
+
+    def in_domain(self, s: Array) -> bool:
+        """Tell whether the M-step exists at ``s``."""
+        ...
+
+    def scale(self, s: Array) -> Array:
+        """Return factors (q,) that make each statistic free of units."""
+        ...
+
 
 class Method(ABC):
     r"""Base class of the methods: a frozen dataclass of hyper-parameters with :meth:`init` and :meth:`proxy`.
@@ -61,6 +77,9 @@ class Method(ABC):
         Whether reading the data in order is enough, or samples must be accessed by index.
     remembers : bool
         Whether it keeps a memory of every sample's rows.
+    leaps : bool
+        Whether it evaluates samples at other parameters than θ, so that its proxy is not that of em even if
+        all samples are drawn.
     update : Update, optional
         Declaration of what :meth:`proxy` computes: compiled loops then run the method.
     step_size, batch_size, order, average, largest_batch
@@ -71,6 +90,7 @@ class Method(ABC):
     index_streams: ClassVar[Literal[0, 1, 2]] = 1
     access: ClassVar[Literal["sequential", "random"]] = "sequential"
     remembers: ClassVar[bool] = False
+    leaps: ClassVar[bool] = False
     update: ClassVar[Update | None] = None
     step_size: StepSize = 1.0
     batch_size: int = 1
@@ -97,6 +117,11 @@ class Method(ABC):
     def evaluations(self) -> int:
         """E-step evaluations per iteration for each of its b samples, without full passes."""
         return self.index_streams if self.update is None else self.update.evaluations
+
+    @property
+    def vectors(self) -> int:
+        """Vectors of statistics in its state that a memory budget must include, if they are many."""
+        return 0
 
     @abstractmethod
     def init(self, theta: Theta, s: Array, memory: Array | None) -> Any:

@@ -31,8 +31,9 @@ def check_method(method: Method) -> None:
     -----
     The requirements: a frozen dataclass that declares its name, index streams, access and memory; a state
     that is a NamedTuple and pickles; nothing is written to except the state; with full batches the proxy is
-    exact, so the method is EM; the same seed gives the same trajectory, whatever is recorded; a run that is
-    split and resumed gives the same, also twice from one state; the objective decreases.
+    exact, so the method is EM (of one that ``leaps``, only the first); the same seed gives the same
+    trajectory, whatever is recorded; a run that is split and resumed gives the same, also twice from one
+    state; the objective decreases.
 
     Examples
     --------
@@ -122,6 +123,8 @@ def check_full_batch(method: Method, problem: Problem) -> None:
             f"with full batches the proxy of {method.name} must be the mean statistics at theta, "
             f"but on {problem.name} it is off by {far:.1e} at k = {k}.",
         )
+        if method.leaps:  # only the first pass is certainly at theta
+            break
         theta = bound.m_step(proxy)
 
 
