@@ -192,7 +192,7 @@ def choose_expectation(
     """
     compiled: Expectation | None = None
     if isinstance(source, UnitSource):
-        from swiftem.engine.units import UnitExpectation
+        from swiftem.engine.units.rows import UnitExpectation
 
         return UnitExpectation(model, source, between_blocks, kernels)
     if type(model) is BoundDocuments:

@@ -145,4 +145,4 @@ def open_units(
         f"block {number} of {names[0] if len(names) == 1 else 'the files'}" for number in range(len(units))
     ]
     return UnitSource(units, pool=current_pool(client), token=repr((names, chosen, weight)),
-                      where=where, names=source.names)  # fmt: skip
+                      where=where, names=source.names, size=source.n * source.row_bytes)  # fmt: skip
