@@ -1,6 +1,7 @@
 """Fits on a cluster of real processes: the same bits as here, also when workers die."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -167,6 +168,7 @@ def test_the_command_line(cluster, tmp_path):
     found = CliRunner().invoke(app, [*options, cluster.scheduler_address])
     assert found.exit_code == 0, found.output
     assert "8,000 rows" in found.output
+    assert re.search(r"2 workers, 2 threads: their time was \d+% compute, \d+% transfer", found.output)
     assert swiftem.GaussianMixture.load(out).score(X) == pytest.approx(
         swiftem.GaussianMixture(2, random_state=0).fit(X).score(X), abs=1e-2
     )

@@ -196,6 +196,10 @@ def choose_expectation(
 
         return UnitExpectation(model, source, between_blocks, kernels)
     if type(model) is BoundDocuments:
+        from swiftem.engine.units.documents import DocumentUnitExpectation, UnitDocuments
+
+        if isinstance(source, UnitDocuments):
+            return DocumentUnitExpectation(model, source, between_blocks)
         from swiftem.engine.document_lane import CompiledDocuments, DocumentExpectation
 
         if kernels == "reference":

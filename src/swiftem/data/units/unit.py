@@ -14,7 +14,7 @@ from swiftem.data.rows.array_source import ArraySource
 from swiftem.data.rows.open_source import open_source
 from swiftem.data.sample_weight import check_weights
 
-__all__ = ["FileBlock", "Looked", "Prepared", "look", "prepare", "read_unit", "sample"]
+__all__ = ["FileBlock", "Looked", "Prepared", "aligned", "look", "prepare", "read_unit", "sample"]
 
 BLOCK = 4096
 
@@ -103,7 +103,7 @@ def prepare(unit: Any, weight: Any, where: str) -> Prepared:
         Name of the unit in errors.
     """
     if isinstance(unit, Prepared):
-        return Prepared(_aligned(unit.y), _aligned(unit.weight), unit.names)
+        return Prepared(aligned(unit.y), aligned(unit.weight), unit.names)
     names: tuple[str, ...] = ()
     if isinstance(unit, FileBlock):
         source = _opened(*unit[:3])
@@ -117,21 +117,21 @@ def prepare(unit: Any, weight: Any, where: str) -> Prepared:
         names = tuple(map(str, getattr(unit, "columns", ())))
         rows = _numbers(unit, where)
         of_rows = None if weight is None else np.asarray(weight, dtype=np.float64).reshape(-1)
-    rows = _aligned(rows)
+    rows = aligned(rows)
     if rows.ndim != 2 or not rows.shape[1]:
         raise ValueError(f"{where} must have rows and columns, got an array of shape {rows.shape}.")
     if of_rows is not None:
         if len(of_rows) != len(rows):
             raise ValueError(f"sample_weight must be chunked like the rows: {len(rows)} rows and "
                              f"{len(of_rows)} weights in {where}.")  # fmt: skip
-        of_rows = _aligned(np.asarray(of_rows, np.float64))
+        of_rows = aligned(np.asarray(of_rows, np.float64))
         check_weights(f"sample_weight of {where}", of_rows, "row")
         if not of_rows.all():
             rows, of_rows = rows[of_rows > 0.0], of_rows[of_rows > 0.0]
     return Prepared(rows, of_rows, names)
 
 
-def _aligned(array: Any) -> Any:
+def aligned(array: Any) -> Any:
     """Return an array whose sums have the same bits everywhere: those from the network may not be aligned."""
     return None if array is None else np.require(array, requirements=["C", "A", "W"])
 
