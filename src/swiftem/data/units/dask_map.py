@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import logging
+import platform
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import cache
 from queue import Empty
 from statistics import median
 from time import perf_counter
@@ -26,8 +29,8 @@ NO_WORKER, NO_SCHEDULER = 10.0, 15.0
 """Seconds without workers before a warning; seconds without the scheduler before a run ends."""
 SLOW = 2.0
 """A task that takes this multiple of the median is started again elsewhere."""
-LEAST_WAIT = 1.0
-"""Minimum duration of a task, in seconds, before that."""
+LEAST_WAIT, MOST_WAIT = 1.0, 60.0
+"""Minimum and maximum time without a result, in seconds, before that."""
 POLL = 0.02
 """Seconds between two looks at the state of the cluster, if no result arrives."""
 MOST_DEATHS = 10
@@ -61,7 +64,7 @@ class HeldUnit:
     key : str
         Key of the task; later attempts have keys of their own.
     worker : str
-        Address of the worker that should have it, if it is there.
+        Address of a worker: a suggestion, so that each has its share, and only for the first attempt.
     """
 
     def __init__(
@@ -69,10 +72,9 @@ class HeldUnit:
     ) -> None:
         self._client, self._prepare, self._item, self._key = client, prepare, item, key
         self._attempts = 0
-        self.future = self._submit(key, [worker], item)
+        self.future = self._submit(key, item, workers=[worker], allow_other_workers=True)
 
-    def _submit(self, key: str, workers: list[str], item: tuple[Any, ...]) -> Any:
-        options = {"workers": workers, "allow_other_workers": True}
+    def _submit(self, key: str, item: tuple[Any, ...], **options: Any) -> Any:
         if not any(map(is_planned, item)):
             return self._client.submit(self._prepare, *item, key=key, pure=False, **options)
         from dask import delayed
@@ -80,10 +82,10 @@ class HeldUnit:
         made = delayed(self._prepare, pure=False)(*item, dask_key_name=key)
         return self._client.compute(made, optimize_graph=False, **options)
 
-    def again(self, workers: list[str]) -> None:
-        """Make the unit again, with new keys and preferably on these workers."""
+    def again(self) -> None:
+        """Make the unit again, with new keys: those of lost or slow tasks would be waited for."""
         self._attempts += 1
-        self.future = self._submit(f"{self._key}-{self._attempts}", workers, renamed(self._item))
+        self.future = self._submit(f"{self._key}-{self._attempts}", renamed(self._item))
 
 
 class DaskMap:
@@ -103,16 +105,16 @@ class DaskMap:
         self._left = set(range(len(work)))
         self._futures: dict[Any, int] = {}
         self._deaths = [0] * len(work)
-        self._again: set[int] = set()
+        self._rounds = 0
         self._took: list[float] = []
 
     def results(self, check: Callable[[], None]) -> list[Any]:
         """Start all tasks, and return their results in order; ``check`` is called meanwhile."""
         from distributed import as_completed
 
-        last, lost_at, said = perf_counter(), None, False
+        last, lost_at, said, looked = perf_counter(), None, False, -np.inf
         try:
-            done = as_completed(self._submit(sorted(self._left), 0, None), with_results=True)
+            done = as_completed(self._submit(sorted(self._left), ""), with_results=True)
             while self._left:
                 check()
                 try:
@@ -130,22 +132,24 @@ class DaskMap:
                 if now - last > NO_WORKER and not said and lost_at is None and not self._pool.threads():
                     said = True
                     warn("No worker is left: the run waits until one joins.", UserWarning)
-                if now - last > max(LEAST_WAIT, SLOW * median(self._took or [np.inf])):
+                usual = median(self._took) if self._took else self._pool.usual.get(self._name, np.inf)
+                wait = max(LEAST_WAIT, min(SLOW * usual, MOST_WAIT)) * 2**self._rounds
+                if now - max(last, looked) > wait:
+                    looked = now
                     done.update(self._slow())
         finally:
             if self._futures and self._client.status == "running":
                 self._client.cancel(list(self._futures), force=True)
         self._pool.compute += sum(self._took)
+        self._pool.usual[self._name] = median(self._took)
         return self._found
 
-    def _submit(self, numbers: list[int], attempt: int, workers: list[str] | None) -> list[Any]:
-        """Start tasks of units, with unique keys; later attempts preferably on these workers."""
-        end = f"-{attempt}" if attempt else ""
-        options: dict[str, Any] = {"workers": workers, "allow_other_workers": True} if workers else {}
+    def _submit(self, numbers: list[int], attempt: str) -> list[Any]:
+        """Start tasks of units, with unique keys."""
         sent = _Shared(self._pool.by_host(), self._common)
-        name = f"parameters-{self._token}-{numbers[0]}{end}"
-        shared = self._client.submit(_same, sent, key=name, pure=False, **options)
-        keys = [f"{self._name}-{self._token}-{number}{end}" for number in numbers]
+        name = f"parameters-{self._token}-{numbers[0]}{attempt}"
+        shared = self._client.submit(_same, sent, key=name, pure=False)
+        keys = [f"{self._name}-{self._token}-{number}{attempt}" for number in numbers]
         items = [self._work[number] for number in numbers]
         if attempt:
             items = [renamed(item) for item in items]
@@ -158,12 +162,12 @@ class DaskMap:
             timed = delayed(_timed, pure=False)
             futures = self._client.compute(
                 [timed(self._function, shared, *item, dask_key_name=key)
-                 for item, key in zip(items, keys, strict=True)], optimize_graph=False, **options,
+                 for item, key in zip(items, keys, strict=True)], optimize_graph=False,
             )  # fmt: skip
         else:
             same = [[self._function] * len(items), [shared] * len(items)]
             futures = self._client.map(
-                _timed, *same, *map(list, zip(*items, strict=True)), key=keys, pure=False, **options
+                _timed, *same, *map(list, zip(*items, strict=True)), key=keys, pure=False
             )
         self._futures.update(zip(futures, numbers, strict=True))
         return list(futures)
@@ -176,9 +180,10 @@ class DaskMap:
         if number not in self._left:  # another attempt was faster
             return
         if future.status == "finished":
-            seconds, transfer, self._found[number] = result
+            kind, seconds, transfer, self._found[number] = result
             self._took.append(seconds)
             self._pool.transfer += transfer
+            self._pool.note(kind)
             self._left.discard(number)
             return
         if future.status == "error" and not isinstance(result[1], KilledWorker):
@@ -192,31 +197,24 @@ class DaskMap:
                 "for a unit, give smaller chunks."
             )
         log.warning("%s %d: its worker died, it is started again", self._name, number)
-        self._make_again(number, [])
-        done.update(self._submit([number], self._deaths[number], None))
+        self._make_again([number])
+        done.update(self._submit([number], f"-after-{self._deaths[number]}"))
 
     def _slow(self) -> list[Any]:
-        """Start slow tasks again on other workers, if all tasks have begun."""
-        if len(self._left) > sum(self._pool.threads().values()):
+        """Start slow tasks again, and those that wait for them, if workers are idle: these get them."""
+        if all(self._client.processing().values()):
             return []
-        numbers = sorted(self._left - self._again)
-        if not numbers:
-            return []
-        self._again.update(numbers)
-        at = {key: worker for worker, keys in self._client.processing().items() for key in keys}
-        busy = {at.get(future.key) for future, number in self._futures.items() if number in self._left}
-        others = [worker for worker in self._pool.threads() if worker not in busy]
-        if not others:
-            return []
+        numbers = sorted(self._left)
+        self._rounds += 1
         self._pool.started_again += len(numbers)
-        for number in numbers:
-            self._make_again(number, others)
-        return self._submit(numbers, MOST_DEATHS + 1, others)
+        self._make_again(numbers)
+        return self._submit(numbers, f"-again-{self._rounds}")
 
-    def _make_again(self, number: int, workers: list[str]) -> None:
-        for part in self._work[number]:
-            if isinstance(part, HeldUnit):
-                part.again(workers or list(self._pool.threads()))
+    def _make_again(self, numbers: list[int]) -> None:
+        for number in numbers:
+            for part in self._work[number]:
+                if isinstance(part, HeldUnit):
+                    part.again()
 
 
 class _Shared:
@@ -230,8 +228,8 @@ def _same(value: Any) -> Any:
     return value
 
 
-def _timed(function: Callable[..., Any], shared: _Shared, *item: Any) -> tuple[float, float, Any]:
-    """Return the duration of a task, that of the transfers before it, and its result."""
+def _timed(function: Callable[..., Any], shared: _Shared, *item: Any) -> tuple[str, float, float, Any]:
+    """Return the kind of this worker, the seconds of a task and of transfers before it, and its result."""
     from distributed import get_worker
 
     worker = get_worker()
@@ -239,7 +237,18 @@ def _timed(function: Callable[..., Any], shared: _Shared, *item: Any) -> tuple[f
     plugin = worker.plugins.get(ThreadsPlugin.name)
     began = perf_counter()
     found = function(shared.common, *item)
-    return perf_counter() - began, plugin.take_seconds() if plugin else 0.0, found
+    return kind_of_worker(), perf_counter() - began, plugin.take_seconds() if plugin else 0.0, found
+
+
+@cache
+def kind_of_worker() -> str:
+    """Return the properties that the last bits of a result depend on."""
+    import scipy
+
+    processor = platform.machine()
+    with suppress(OSError, StopIteration), open("/proc/cpuinfo", encoding="utf-8") as lines:
+        processor = next(line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return f"{processor}, NumPy {np.__version__}, SciPy {scipy.__version__}"
 
 
 def is_planned(value: Any) -> bool:

@@ -7,7 +7,6 @@ separate task, once per pass.
 
 from __future__ import annotations
 
-import platform
 from collections.abc import Callable, Sequence
 from time import perf_counter, sleep
 from typing import Any, TypeVar
@@ -57,12 +56,20 @@ class DaskPool:
         self.compute = self.transfer = self.available = 0.0
         self.started_again = 0
         self._threads: tuple[float, dict[str, int]] = (-FRESH, {})
+        #: Median seconds of the tasks of a name in its last pass.
+        self.usual: dict[str, float] = {}
+        self._kinds: set[str] = set()
+        self._warned = False
         self._register(ThreadsPlugin())
-        kinds = set(map(str, client.run(_kind, on_error="ignore").values()))
-        if len(kinds) > 1:
+
+    def note(self, kind: str) -> None:
+        """Warn, once, if workers differ in properties that the last bits of a result depend on."""
+        self._kinds.add(kind)
+        if len(self._kinds) == 2 and not self._warned:
+            self._warned = True
             warn(
                 f"The workers differ in CPU or versions, and so may the last bits of results: "
-                f"{'; '.join(sorted(kinds))}.",
+                f"{'; '.join(sorted(self._kinds))}.",
                 UserWarning,
             )
 
@@ -107,7 +114,6 @@ class DaskPool:
         info = self.client.scheduler_info(n_workers=-1)["workers"]
         if not np.isfinite(size) or size > SHARE * sum(found["memory_limit"] or 0 for found in info.values()):
             return work
-        # Each worker gets its share of the units, but none depends on a worker: others may have to do it.
         slots = [address for address, threads in sorted(self.threads().items()) for _ in range(threads)]
         token = uuid4().hex[:8]
         held = [
@@ -164,10 +170,3 @@ class DaskPool:
             elif perf_counter() - running > NOTICED:
                 return True
         return False
-
-
-def _kind() -> tuple[str, ...]:
-    """Return the properties that the last bits of a result depend on."""
-    import scipy
-
-    return platform.processor() or platform.machine(), np.__version__, scipy.__version__
