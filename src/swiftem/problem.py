@@ -130,7 +130,7 @@ class Problem:
 def _bind(model: Model, source: Source) -> BoundModel:
     """Return the model for the data."""
     if isinstance(source, UnitSource):
-        from swiftem.engine.units import bind_units
+        from swiftem.engine.units.rows import bind_units
 
         return bind_units(model, source)
     return model.bind(source)

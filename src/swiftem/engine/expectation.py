@@ -229,7 +229,7 @@ def choose_expectation(
     """
     compiled: Expectation | None = None
     if isinstance(source, UnitSource):
-        from swiftem.engine.units import UnitExpectation
+        from swiftem.engine.units.rows import UnitExpectation
 
         return UnitExpectation(model, source, between_blocks, kernels)
     if kernels.startswith("torch:"):
@@ -237,6 +237,10 @@ def choose_expectation(
 
         return DeviceExpectation(model, source, between_blocks, kernels)
     if type(model) is BoundDocuments:
+        from swiftem.engine.units.documents import DocumentUnitExpectation, UnitDocuments
+
+        if isinstance(source, UnitDocuments):
+            return DocumentUnitExpectation(model, source, between_blocks)
         from swiftem.engine.document_lane import CompiledDocuments, DocumentExpectation
 
         if kernels == "reference":
