@@ -171,11 +171,11 @@ MUTANTS = [
         "passes: a single row at the end is left out",
         "engine/numba/gaussian_passes.py",
         "remembers = len(memory.double) + len(memory.single) > 0\n"
-        "    work.extent[:] = reach\n"
+        "    copy(reach, work.extent)\n"
         "    is_known = is_near(theta, work.extent)\n"
         "    for first in range(0, n, block):",
         "remembers = len(memory.double) + len(memory.single) > 0\n"
-        "    work.extent[:] = reach\n"
+        "    copy(reach, work.extent)\n"
         "    is_known = is_near(theta, work.extent)\n"
         "    for first in range(0, n - 1, block):",
         f"'{PIECES}::test_statistics_memory_and_likelihood[one more row-full]'",

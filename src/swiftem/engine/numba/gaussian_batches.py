@@ -18,8 +18,10 @@ from swiftem.engine.numba.compile import helper, kernel
 from swiftem.engine.numba.gaussian_blocks import (
     TIED,
     Twin,
+    add,
     add_statistics,
     add_up,
+    copy,
     e_step,
     is_near,
     raise_powers,
@@ -75,7 +77,7 @@ def _take(y: Any, index: Any, offset: Any, samples: Any) -> None:
 @helper
 def _is_known_near(theta: Any, tools: Any) -> Any:
     """Tell whether expanded squares keep enough digits for all samples."""
-    tools.work.extent[:] = tools.reach
+    copy(tools.reach, tools.work.extent)
     return is_near(theta, tools.work.extent)
 
 
@@ -96,7 +98,7 @@ def _add_sums(samples: Any, rows: Any, near: Any, tools: Any) -> None:
     kind, work, change = tools.kind, tools.work, tools.change
     if kind == TIED:
         add_up(rows, work.totals)
-    add_statistics(kind, samples, rows, near, True, work)
+    add_statistics(kind, samples, rows, near, kind == TIED, work)
     (p, n_components), d = work.sums2.shape, len(work.sums3)
     end = n_components * (1 + d)
     per_component = p - d
@@ -219,12 +221,12 @@ def _statistics(
 @helper
 def _copy(theta: Any, into: Any) -> None:
     """Copy all arrays of one set of coefficients into another."""
-    into.phi[:] = theta.phi
-    into.constant[:] = theta.constant
-    into.means[:] = theta.means
-    into.plain[:] = theta.plain
-    into.whiten[:] = theta.whiten
-    into.scales[:] = theta.scales
+    copy(theta.phi.reshape(theta.phi.size), into.phi.reshape(into.phi.size))
+    copy(theta.constant, into.constant)
+    copy(theta.means.reshape(theta.means.size), into.means.reshape(into.means.size))
+    copy(theta.plain, into.plain)
+    copy(theta.whiten.reshape(theta.whiten.size), into.whiten.reshape(into.whiten.size))
+    copy(theta.scales.reshape(theta.scales.size), into.scales.reshape(into.scales.size))
 
 
 @kernel
@@ -291,21 +293,21 @@ def batches(
                 tools,
             )  # fmt: skip
             if renew:
-                centre += tools.change
+                add(tools.change, centre)
             else:
                 for q in range(len(s)):
                     candidate[q] = correction * centre[q] + tools.change[q]
         if not reads:
-            candidate[:] = centre
+            copy(centre, candidate)
         if follows:
-            centre[:] = candidate
-            before[:] = s
+            copy(candidate, centre)
+            copy(s, before)
             _copy(theta, anchor)
         if steps[k] < 1.0:
             for q in range(len(s)):
                 candidate[q] = s[q] + steps[k] * (candidate[q] - s[q])  # (sestep)
         if m_step(tools.kind, candidate, tools.hyper, tools.scratch, theta):  # (mstep)
-            s[:] = candidate
+            copy(candidate, s)
         else:
             rejected += 1
     return rejected, moved
