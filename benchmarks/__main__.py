@@ -11,6 +11,7 @@ from rich.console import Console
 from threadpoolctl import threadpool_limits
 
 from benchmarks import (
+    acceleration,
     checkpoint_cost,
     families,
     full_pass,
@@ -42,6 +43,7 @@ FIGURES: dict[str, Any] = {
     "mixture-pass": mixture_pass,
     "families": families,
     "mixture-fit": mixture_fit,
+    "acceleration": acceleration,
     "optima": optima,
     "out-of-core": out_of_core,
     "topics": topics,

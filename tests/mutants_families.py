@@ -238,7 +238,7 @@ MUTANTS = [
     (
         "mixture: log h(y) is not in the objective",
         PASS,
-        "self._last[1] - self._mean_base()",
+        "self._last[1] - self.mean_base()",
         "self._last[1]",
         f"{MODELS}::test_compiled_runs_are_the_references",
     ),

@@ -2,7 +2,7 @@
 
 >>> import swiftem
 >>> sorted(swiftem.methods.METHODS)
-['em', 'fiem', 'iem', 'sem', 'sem-vr', 'spider']
+['em', 'fiem', 'iem', 'opt-fiem', 'sem', 'sem-vr', 'spider']
 """
 
 from importlib import import_module

@@ -88,6 +88,8 @@ def fit(request: FitRequest) -> int:
                 _compare(console, request, mixture, table)
             for line in _summary(request, mixture, measured, seconds):
                 console.print(line, soft_wrap=True)
+            if client is not None and not console.is_terminal:  # on a terminal the estimator says it
+                console.print(table.X.pool.spent(), soft_wrap=True)
         except KeyboardInterrupt:
             tell("Interrupted." if request.out is None else f"Interrupted; the model is in {request.out}.")
             interrupted = True

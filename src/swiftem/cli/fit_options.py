@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from swiftem.cli.choices import Acceleration
 from swiftem.cli.out_file import model_file
 from swiftem.cli.table_options import TableChoice
 
@@ -214,6 +215,15 @@ MethodOption = Annotated[
     ),
 ]
 
+AccelerationOption = Annotated[
+    Acceleration | None,
+    typer.Option(
+        metavar="NAME",
+        help="Larger steps of em, which then takes fewer passes: squarem or anderson; auto is then em.",
+        show_default="none",
+    ),
+]
+
 
 def refuse_options_of_one_machine(context: typer.Context) -> None:
     """Refuse options for rows that are read here, if workers read them."""
@@ -237,7 +247,7 @@ def refuse_options_of_gaussians(context: typer.Context, family: str) -> None:
 
 
 def check_fit(
-    method: str, batch_size: int | None, step_size: float | None,
+    method: str, acceleration: Acceleration | None, batch_size: int | None, step_size: float | None,
     checkpoint: Path | None, checkpoint_every: int | None, resume: bool,
 ) -> None:  # fmt: skip
     """Refuse what the estimator would refuse in other words, or not use."""
@@ -247,12 +257,22 @@ def check_fit(
     if step_size is not None and not 0.0 < step_size <= 1.0:
         raise typer.BadParameter(f"{step_size:g} is not above 0 and at most 1.", param_hint="'--step-size'")
     given = "'--batch-size'" if step_size is None else "'--step-size'"
-    if method == "em" and (step_size is not None or batch_size is not None):
+    check_acceleration(method, acceleration)
+    if (method == "em" or acceleration) and (step_size is not None or batch_size is not None):
         raise typer.BadParameter(
             "em takes all rows in every step: choose another --method.", param_hint=given
         )
     if method == "iem" and step_size is not None:
         raise typer.BadParameter("iem has no step size: choose another --method.", param_hint=given)
+
+
+def check_acceleration(method: str, acceleration: Acceleration | None) -> None:
+    """Raise BadParameter for the acceleration of another method than em."""
+    if acceleration is not None and method not in ("auto", "em"):
+        raise typer.BadParameter(
+            f"only em's passes are accelerated, not {method}: leave --method out.",
+            param_hint="'--acceleration'",
+        )
 
 
 def check_limit(memory_limit: str | None, scratch: Path | None, choice: TableChoice) -> None:

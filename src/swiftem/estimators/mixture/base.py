@@ -29,6 +29,7 @@ from swiftem.estimators.model_content import ModelContent
 from swiftem.estimators.sklearn_parts import HasMethods, Interval, StrOptions
 from swiftem.estimators.validated import read_weights, validated
 from swiftem.methods import Method
+from swiftem.methods.accelerated import ACCELERATIONS
 from swiftem.models.components import BoundComponents
 
 __all__ = ["MixtureBase", "Past", "Read", "check_columns", "no_weights_beside"]
@@ -112,6 +113,7 @@ class MixtureBase(BaseEstimator, ABC):  # type: ignore[misc]
         "step_size": [
             StrOptions({"auto"}), Interval(Real, 0.0, 1.0, closed="right"), callable, HasMethods("resolve"),
         ],
+        "acceleration": [None, StrOptions(set(ACCELERATIONS))],
         "concentration": [None, Interval(Real, 1.0, None, closed="left")],
         "memory_limit": [None, str, Interval(Integral, 1, None, closed="left")],
         "scratch": [None, str],
@@ -131,6 +133,7 @@ class MixtureBase(BaseEstimator, ABC):  # type: ignore[misc]
     method: str | Method
     batch_size: int | str
     step_size: Any
+    acceleration: str | None
     concentration: float | None
     memory_limit: int | str | None
     scratch: str | None

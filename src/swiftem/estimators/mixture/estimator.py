@@ -34,9 +34,10 @@ from swiftem.estimators.mixture.scores import MixtureScores
 from swiftem.estimators.mixture.stored_rows import blocks_of, is_stored
 from swiftem.estimators.model_content import ModelContent
 from swiftem.estimators.persistence import Persistent
+from swiftem.estimators.planned import say_spent
 from swiftem.estimators.sklearn_parts import CallbackSupportMixin, _fit_context, with_callbacks
 from swiftem.estimators.watch import StartWatch, Watcher
-from swiftem.methods import EM
+from swiftem.methods import EM, Accelerated
 from swiftem.problem import Problem, check_access
 
 __all__ = ["MixtureEstimator"]
@@ -89,6 +90,7 @@ class MixtureEstimator(CheckpointedClones, MixtureScores, Persistent, CallbackSu
                 best = self._best(fitting, starts, seeds, watcher, kept)
                 self._keep(best, fitting, read)
                 watcher.is_fitted = True
+        say_spent(self, read.source)
         return self
 
     def _prepare(
@@ -108,8 +110,9 @@ class MixtureEstimator(CheckpointedClones, MixtureScores, Persistent, CallbackSu
             "em" if read.kernels and self.method == "auto" else self.method,
             self.batch_size, self.step_size, n=source.n,
             n_components=self.n_components, size=size, per_sample=rows_of(source) / source.n,
+            acceleration=self.acceleration,
         )  # fmt: skip
-        method = EM() if plan.method is None else plan.method
+        method = plan.method or (EM() if plan.acceleration is None else Accelerated(EM(), plan.acceleration))
         check_access(method, source)
         reserved = budget.reserve(source, method, statistics=size, starts=True)
         if kept is not None:
@@ -294,6 +297,7 @@ class MixtureEstimator(CheckpointedClones, MixtureScores, Persistent, CallbackSu
         parameters = self.get_params(deep=False)
         parameters |= {
             "method": "em",
+            "acceleration": None,
             "max_iter": REFIT_PASSES,
             "warm_start": theta is not None,
             "verbose": 0,

@@ -79,6 +79,9 @@ class GaussianMixture(GaussianQueries, mixture.GaussianMixture):  # type: ignore
         Rows that a stochastic method draws per iteration.
     step_size : float, callable or "auto"
         Step γ of a stochastic method, or a schedule of :mod:`swiftem.schedules`.
+    acceleration : {"squarem", "anderson"} or None
+        Larger steps of em, which then takes fewer passes: see :class:`swiftem.methods.Accelerated`. With it,
+        "auto" is em.
     moves : int or "auto"
         Maximum number of split-and-merge moves at the end of a race, on the sample
         (:mod:`swiftem.estimators.mixture.optima.moves`): by default 8; 0 for none. They are counted in
@@ -172,6 +175,7 @@ lower_bounds_, n_features_in_, feature_names_in_
         method: str | Method = "auto",
         batch_size: int | str = "auto",
         step_size: Any = "auto",
+        acceleration: str | None = None,
         moves: int | str = "auto",
         dither: str | None = None,
         concentration: float | None = None,
@@ -192,6 +196,7 @@ lower_bounds_, n_features_in_, feature_names_in_
         self.method = method
         self.batch_size = batch_size
         self.step_size = step_size
+        self.acceleration = acceleration
         self.moves = moves
         self.dither = dither
         self.concentration = concentration

@@ -73,6 +73,9 @@ class Mixture(TabularMixture, DensityMixin):  # type: ignore[misc]
         Rows that a stochastic method draws per iteration.
     step_size : float, callable or "auto"
         Step γ of a stochastic method, or a schedule of :mod:`swiftem.schedules`.
+    acceleration : {"squarem", "anderson"} or None
+        Larger steps of em, which then takes fewer passes: see :class:`swiftem.methods.Accelerated`. With it,
+        "auto" is em.
     concentration : float, optional
         α ≥ 1 of a symmetric Dirichlet prior on the weights.
     memory_limit, scratch, device, checkpoint, checkpoint_every, resume
@@ -151,6 +154,7 @@ n_features_in_, feature_names_in_
         method: str | Method = "auto",
         batch_size: int | str = "auto",
         step_size: Any = "auto",
+        acceleration: str | None = None,
         concentration: float | None = None,
         memory_limit: int | str | None = None,
         scratch: str | None = None,
@@ -175,6 +179,7 @@ n_features_in_, feature_names_in_
         self.method = method
         self.batch_size = batch_size
         self.step_size = step_size
+        self.acceleration = acceleration
         self.concentration = concentration
         self.memory_limit = memory_limit
         self.scratch = scratch
