@@ -14,6 +14,7 @@ from benchmarks import (
     acceleration,
     checkpoint_cost,
     full_pass,
+    gpu,
     memory,
     mini_batch,
     mixture_fit,
@@ -47,6 +48,7 @@ FIGURES: dict[str, Any] = {
     "start-up": start_up,
     "checkpoints": checkpoint_cost,
     "memory": memory,
+    "gpu": gpu,
 }
 
 

@@ -32,6 +32,7 @@ from swiftem.data.as_source import as_source
 from swiftem.data.draws import INITIAL_THETA, Entropy, Seed, generator
 from swiftem.engine.choose import choose_lane
 from swiftem.engine.expectation import Expectation
+from swiftem.engine.gpu.device import kernels_of
 from swiftem.engine.lane import Current, Lane, Task
 from swiftem.interrupt import DeferredInterrupt
 from swiftem.methods.method import Method
@@ -134,6 +135,7 @@ def run(
     record: Callable[[Iterate], Any] | None = None,
     callback: Callable[[Iterate], bool | None] | None = None,
     kernels: str = "auto",
+    device: str = "auto",
     memory_limit: int | str | None = None,
     scratch: str | PathLike[str] | None = None,
     checkpoint: str | Path | NoCheckpoint | None = None,
@@ -179,8 +181,8 @@ def run(
         Gets an :class:`Iterate`, returns what ``path`` stores of it (None: nothing). By default the iterate.
     callback : callable, optional
         Gets each :class:`Iterate` after it was recorded; the run stops if it returns True.
-    kernels : {"auto", "reference"}
-        Implementation: the fastest available, or plain NumPy.
+    kernels, device : {"auto", "reference"} and {"auto", "cpu", "cuda"}
+        The fastest implementation, or plain NumPy; where full passes are computed, see ``docs/gpu.md``.
     memory_limit : int, str or None
         Memory limit of the run, in bytes or as a text such as "500MB": memory of the process in addition to
         imports and data given in memory; files, and pages of memory maps, do not count. Raises
@@ -224,14 +226,15 @@ def run(
     check_method(method)
     check_callable("record", record)
     check_callable("callback", callback)
-    source = as_source(data, sample_weight)
+    on_device = kernels_of(device, data)
+    source = as_source(data, sample_weight, on_device=on_device is not None)
     check_access(method, source)
     budget = Budget(read_memory_limit(memory_limit), scratch)
     budget.reserve(source, method)  # before the data are read to bind the model
     return run_problem(
-        Problem(model, source, kernels=kernels, budget=budget), method, n_iter=n_iter, theta0=theta0, s0=s0,
-        seed=seed, draws=draws, state=state, record_every=record_every, record=record, callback=callback,
-        checkpoint=checkpoint, checkpoint_every=checkpoint_every, resume=resume,
+        Problem(model, source, kernels=on_device or kernels, budget=budget), method, n_iter=n_iter,
+        theta0=theta0, s0=s0, seed=seed, draws=draws, state=state, record_every=record_every, record=record,
+        callback=callback, checkpoint=checkpoint, checkpoint_every=checkpoint_every, resume=resume,
     )  # fmt: skip
 
 

@@ -138,7 +138,7 @@ def bytes_needed(source: Source, method: Method, *, statistics: int = 0, starts:
         Whether a start is computed as by :class:`swiftem.GaussianMixture`.
     """
     needed = BASE + (COPIES + method.vectors) * 8 * statistics + (OF_A_START if starts else 0)
-    if isinstance(source, ArraySource) and not (source.y.dtype == np.float64 and source.y.flags.c_contiguous):
+    if type(source) is ArraySource and not (source.y.dtype == np.float64 and source.y.flags.c_contiguous):
         needed += 8 * source.y.size  # some loops make a copy
     if not isinstance(source, StoredSource):
         return needed

@@ -36,8 +36,9 @@ class Problem:
         The data.
     bound : BoundModel, optional
         The model for these data, if it is already bound, for example with a known centre.
-    kernels : {"auto", "reference", "numpy"}
-        As in :func:`swiftem.run`; "numpy": passes of mixtures, which must be small, compile nothing.
+    kernels : {"auto", "reference", "numpy"} or str
+        As in :func:`swiftem.run`; "numpy": passes of mixtures, which must be small, compile nothing;
+        "torch:cuda:0": passes on that device.
     budget : Budget
         Memory budget of the runs.
 

@@ -338,3 +338,8 @@ def test_acceleration(flowers, clusters, tmp_path, call):
     assert loaded.acceleration == "squarem"
     np.testing.assert_array_equal(loaded.means_, expected.means_)
     assert "passes of em" in stdout
+
+
+def test_a_device_that_there_is_not(flowers, call):
+    code, _, stderr = call("fit", flowers, "-m", 3, "--columns", "height,width", "--device", "gpu")
+    assert (code, stderr) == (1, "--device must be cpu, cuda or cuda:0, got 'gpu'.\n")

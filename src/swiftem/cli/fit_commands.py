@@ -14,6 +14,7 @@ from swiftem.cli.fit_options import (
     AccelerationOption,
     CheckpointEveryOption,
     CheckpointOption,
+    DeviceOption,
     FamilyOption,
     MaxPassesOption,
     MemoryLimitOption,
@@ -110,6 +111,7 @@ def fit(
     resume: ResumeOption = False,
     update: UpdateOption = None,
     scheduler: SchedulerOption = None,
+    device: DeviceOption = "cpu",
 ) -> None:
     """Fit a mixture to a table, show it, and write it to a file.
 
@@ -139,7 +141,7 @@ def fit(
         "acceleration": None if acceleration is None else acceleration.value,
         "step_size": "auto" if step_size is None else step_size, "memory_limit": memory_limit,
         "scratch": None if scratch is None else str(scratch), "checkpoint": checkpoint,
-        "checkpoint_every": checkpoint_every, "resume": resume,
+        "checkpoint_every": checkpoint_every, "resume": resume, "device": device,
     }  # fmt: skip
     if family == GAUSSIAN:
         parameters |= {"covariance_type": covariance.value, "reg_covar": reg_covar}

@@ -16,6 +16,7 @@ __all__ = [
     "GAUSSIAN",
     "CheckpointEveryOption",
     "CheckpointOption",
+    "DeviceOption",
     "FamilyOption",
     "MaxPassesOption",
     "MemoryLimitOption",
@@ -69,6 +70,10 @@ SchedulerOption = Annotated[
         metavar="ADDRESS",
         help="Dask scheduler, tcp://host:8786, whose workers read the files (.parquet, .npy) and fit.",
     ),
+]
+DeviceOption = Annotated[
+    str,
+    typer.Option(metavar="NAME", help="Where passes are computed: cpu, cuda or cuda:1."),
 ]
 ScratchOption = Annotated[
     Path | None,

@@ -219,6 +219,10 @@ def choose_expectation(
         from swiftem.engine.units import UnitExpectation
 
         return UnitExpectation(model, source, between_blocks, kernels)
+    if kernels.startswith("torch:"):
+        from swiftem.engine.gpu.expectation import DeviceExpectation
+
+        return DeviceExpectation(model, source, between_blocks, kernels)
     if type(model) is BoundDocuments:
         from swiftem.engine.document_lane import CompiledDocuments, DocumentExpectation
 

@@ -23,6 +23,8 @@ from swiftem.schedules import constant, inverse, power, sample_size
 
 __all__ = ["mixture_from_file", "mixture_to_file"]
 
+LEFT_OUT = (*KEEPING, "device")
+"""Parameters that belong to the fit, not to the model."""
 PLAIN = (int, float, str, bool, type(None))
 SCHEDULES = {schedule.__name__: schedule for schedule in (constant, inverse, power, sample_size)}
 NUMBERS = {
@@ -88,7 +90,7 @@ def mixture_from_file(cls: type[Any], content: ModelContent) -> Any:
 
 def _parameters_of(content: ModelContent) -> dict[str, Any]:
     """Return the estimator's parameters from a file."""
-    parameters = content.parameters(left_out=KEEPING)
+    parameters = content.parameters(left_out=LEFT_OUT)
     if "step_size" in content.header:
         name, values = content.header["step_size"]
         parameters["step_size"] = SCHEDULES[name](*values)
@@ -132,11 +134,11 @@ def family_from_header(header: Any) -> Any:
 
 
 def _parameters(parameters: dict[str, Any]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Return parameters as header and arrays; functions, generators and checkpoints are omitted."""
+    """Return parameters as header and arrays; functions and generators are omitted."""
     header: dict[str, Any] = {"parameters": {}}
     arrays: dict[str, NDArray[Any]] = {}
     for name, value in parameters.items():
-        if name in KEEPING:  # they belong to the fit, not to the model
+        if name in LEFT_OUT:
             continue
         if isinstance(value, np.generic):
             value = value.item()

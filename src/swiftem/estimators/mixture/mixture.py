@@ -74,7 +74,7 @@ class Mixture(MixtureEstimator, DensityMixin):  # type: ignore[misc]
         "auto" is em.
     concentration : float, optional
         α ≥ 1 of a symmetric Dirichlet prior on the weights.
-    memory_limit, scratch, checkpoint, checkpoint_every, resume
+    memory_limit, scratch, device, checkpoint, checkpoint_every, resume
         As in :class:`swiftem.GaussianMixture`.
 
     Attributes
@@ -151,6 +151,7 @@ n_features_in_, feature_names_in_
         concentration: float | None = None,
         memory_limit: int | str | None = None,
         scratch: str | None = None,
+        device: str = "auto",
         checkpoint: str | os.PathLike[str] | None = None,
         checkpoint_every: int | None = None,
         resume: bool | Literal["auto"] = False,
@@ -175,6 +176,7 @@ n_features_in_, feature_names_in_
         self.concentration = concentration
         self.memory_limit = memory_limit
         self.scratch = scratch
+        self.device = device
         self.checkpoint = checkpoint
         self.checkpoint_every = checkpoint_every
         self.resume = resume
