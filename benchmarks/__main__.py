@@ -13,6 +13,7 @@ from threadpoolctl import threadpool_limits
 from benchmarks import (
     acceleration,
     checkpoint_cost,
+    families,
     full_pass,
     gpu,
     memory,
@@ -40,6 +41,7 @@ FIGURES: dict[str, Any] = {
     "mini-batch": mini_batch,
     "full-pass": full_pass,
     "mixture-pass": mixture_pass,
+    "families": families,
     "mixture-fit": mixture_fit,
     "acceleration": acceleration,
     "optima": optima,

@@ -65,7 +65,7 @@ def _pass(
     import torch
 
     from swiftem.data.rows.tensor_source import TensorSource
-    from swiftem.engine.gpu.passes import Given, sums
+    from swiftem.engine.gpu.passes import sums
     from swiftem.problem import Problem
 
     y, means = clusters(n, d, n_components, spread)
@@ -85,7 +85,8 @@ def _pass(
     if e_step._fast is None or not e_step._fast.serves(at):
         raise AssertionError(f"{kind}: passes in float64 would be measured")
     found, _ = e_step._fast.whole(at)
-    rows_, given = e_step._kept, Given.of(problem.bound.code, at, e_step._kept)
+    rows_ = e_step.blocks.kept
+    given = e_step.blocks.given(at)
     exact = sums(rows_, given).sums.cpu().numpy()
     error = float(np.linalg.norm(found - exact) / np.linalg.norm(exact))
     phi, constant = given.theta.phi.float(), given.theta.constant.float()

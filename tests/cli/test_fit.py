@@ -327,6 +327,11 @@ def test_progress_in_a_terminal(flowers, tmp_path):
     assert GaussianMixture.load(tmp_path / "a.model").verbose == 0
 
 
+def test_a_device_that_there_is_not(flowers, call):
+    code, _, stderr = call("fit", flowers, "-m", 3, "--columns", "height,width", "--device", "gpu")
+    assert (code, stderr) == (1, "--device must be cpu, cuda or cuda:0, got 'gpu'.\n")
+
+
 def test_acceleration(flowers, clusters, tmp_path, call):
     out = tmp_path / "a.model"
     code, stdout, _ = call(
@@ -338,8 +343,3 @@ def test_acceleration(flowers, clusters, tmp_path, call):
     assert loaded.acceleration == "squarem"
     np.testing.assert_array_equal(loaded.means_, expected.means_)
     assert "passes of em" in stdout
-
-
-def test_a_device_that_there_is_not(flowers, call):
-    code, _, stderr = call("fit", flowers, "-m", 3, "--columns", "height,width", "--device", "gpu")
-    assert (code, stderr) == (1, "--device must be cpu, cuda or cuda:0, got 'gpu'.\n")

@@ -13,7 +13,7 @@ from swiftem import models
 from swiftem.data import ArraySource
 from swiftem.engine.gpu import fast
 from swiftem.engine.gpu.expectation import DeviceExpectation
-from swiftem.engine.gpu.passes import Given, sums
+from swiftem.engine.gpu.passes import sums
 
 DEVICE = "torch:cuda:0" if torch.cuda.is_available() else "torch:cpu"
 
@@ -33,19 +33,19 @@ def case(kind, n, d, n_components, *, spread=1.0, offset=0.0, weighted=False, se
     theta = bound.initial_theta(rng)
     theta = theta._replace(means=means + offset + 0.2 * rng.normal(size=means.shape))
     e_step = DeviceExpectation(bound, source, lambda: None, DEVICE)
-    rows = e_step._rows()
+    rows = e_step.blocks.kept
     at = bound.coefficients(theta)
     made = fast.fast_rows(rows, bound.code, n_components)
     assert made is not None, f"no kernel for {kind}, {d}, {n_components}"
     assert made.serves(at) or not served, f"float32 is not enough for {kind}, {d}, {n_components}"
-    expected = sums(rows, Given.of(bound.code, at, rows))
+    expected = sums(rows, e_step.blocks.given(at))
     found, log_likelihood = made.whole(at)
     for _ in range(2):
         again, _ = made.whole(at)
         assert np.array_equal(found, again), "bits differ from run to run"
     if kind == "tied":
         whiten = at.whiten[0]
-        log_likelihood -= 0.5 * float(((whiten @ e_step._products) * whiten).sum())
+        log_likelihood -= 0.5 * float(((whiten @ e_step.blocks.products) * whiten).sum())
     wanted = expected.sums.cpu().numpy()
     parts = (slice(0, 1), slice(1, 1 + d), slice(1 + d, None))
     errors = [

@@ -148,3 +148,26 @@ def test_a_fit_on_a_device(monkeypatch, kind, as_tensor):
     np.testing.assert_allclose(fitted.means_, expected.means_, rtol=1e-6, atol=1e-8)
     assert fitted.n_iter_ == expected.n_iter_
     assert fitted.log_likelihood_ == pytest.approx(expected.log_likelihood_, rel=1e-9)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_rows_that_do_not_fit_are_copied_in_every_pass(monkeypatch, kind, weighted):
+    from swiftem.engine.gpu import blocks, fast
+
+    y = clusters(5000, dtype=np.float32)
+    weight = np.random.default_rng(2).uniform(0.1, 3.0, size=len(y)) if weighted else None
+    whole, theta = problem(y, kind, weight=weight)
+    expected, value = whole.e_step.full(theta), whole.e_step.objective(theta)
+    monkeypatch.setattr(blocks, "ROWS", 300)
+    monkeypatch.setattr(blocks, "BYTES", 700 * 8 * y.shape[1])
+    monkeypatch.setattr(blocks, "LEAST_ROWS", 1)
+    monkeypatch.setattr(blocks.DeviceBlocks, "_fits", lambda self, needed: False)
+    if torch.cuda.is_available():
+        monkeypatch.setattr(fast, "LEAST_ROWS", 0)
+    streamed, _ = problem(y, kind, weight=weight)
+    np.testing.assert_allclose(streamed.e_step.full(theta), expected, rtol=1e-5, atol=1e-6)
+    assert streamed.e_step.objective(theta) == pytest.approx(value, rel=1e-6)
+    assert streamed.e_step.blocks.kept is None
+    found = streamed.e_step.evaluate(theta, labels=True).labels
+    np.testing.assert_array_equal(found, whole.e_step.evaluate(theta, labels=True).labels)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
@@ -130,30 +131,59 @@ def method_name(name: str) -> str:
 
 def family_name(name: str) -> str:
     """Return the name of a family, or blocks of columns as they were written, or refuse them."""
-    from swiftem.models.families import FAMILIES
-
-    if "=" not in name:
-        return _one_of(name, tuple(dict.fromkeys((GAUSSIAN, *FAMILIES))))
+    if not _has_blocks(name):
+        _check_family(name, GAUSSIAN)
+        return name
     for block, columns in _blocks(name):
-        _one_of(block, tuple(FAMILIES))
+        _check_family(block)
         if not all(columns):
             raise typer.BadParameter(f"{name!r} is not of the form family=column,column;family=column.")
     return name
 
 
+def _check_family(name: str, *first: str) -> None:
+    """Refuse a family that there is not, or an option that it does not have."""
+    from swiftem.models.families import FAMILIES, read_family
+
+    if name == "auto" and first:
+        return
+    if "(" not in name and name.replace("-", "") not in {known.replace("-", "") for known in FAMILIES}:
+        _one_of(name, tuple(dict.fromkeys((*first, *FAMILIES))))
+    try:
+        read_family(name)
+    except (TypeError, ValueError) as error:
+        raise typer.BadParameter(str(error)) from None
+
+
+def _has_blocks(text: str) -> bool:
+    """Tell whether columns are given: an equals sign outside of the options of a family."""
+    return any("=" in block[_end_of_options(block) :] for block in text.split(";"))
+
+
+def _end_of_options(block: str) -> int:
+    """Return where ``binomial(trials=3)`` ends; zero if there are no options."""
+    found = re.match(r"\s*[\w-]+\s*\([^)]*\)", block)
+    return found.end() if found else 0
+
+
 def _blocks(text: str) -> list[tuple[str, list[str]]]:
-    """Return families and columns of ``poisson=a,b;bernoulli=c``."""
-    pairs = (block.partition("=") for block in text.strip().rstrip(";").split(";"))
-    return [(name.strip(), [part.strip() for part in columns.split(",")]) for name, _, columns in pairs]
+    """Return families and columns of ``poisson=a,b;binomial(trials=3)=c``."""
+    found = []
+    for block in text.strip().rstrip(";").split(";"):
+        end = _end_of_options(block)
+        name, _, columns = block[end:].partition("=")
+        name = block[:end] + name
+        found.append((name.strip(), [part.strip() for part in columns.split(",")]))
+    return found
 
 
 def read_family_option(text: str) -> str | dict[str, list[str]]:
     """Return a name, or the columns of each family.
 
-    >>> read_family_option("poisson=visits;bernoulli=yes, member")
-    {'poisson': ['visits'], 'bernoulli': ['yes', 'member']}
+    >>> read_family_option("poisson=visits;binomial(trials=10)=yes, member")
+    {'poisson': ['visits'], 'binomial(trials=10)': ['yes', 'member']}
     """
-    if "=" not in text:
+    if not _has_blocks(text):
         return text
     found: dict[str, list[str]] = {}
     for name, columns in _blocks(text):
@@ -172,8 +202,8 @@ FamilyOption = Annotated[
     typer.Option(
         metavar="NAME",
         callback=family_name,
-        help="Family of the components: gaussian, poisson, bernoulli, ...; columns of several kinds are "
-        '"poisson=visits;bernoulli=yes,member".',
+        help='Family of the components: gaussian, poisson, "binomial(trials=10)", ..., or auto, by values; '
+        'columns of several kinds are "poisson=visits;bernoulli=yes,member".',
     ),
 ]
 MethodOption = Annotated[

@@ -71,14 +71,24 @@ class Expectation:
         self.n = self.per_pass = source.n
         self.evaluations = 0
         self.memory_dtype: np.dtype[Any] = np.dtype(np.float64)
+        self.is_divided = False
         #: Allocates the memory (n, R) of this dtype; a run with a small budget puts it into a file.
         self.allocate: Callable[[tuple[int, int], np.dtype[Any]], Array] = np.empty
         self._reader = source.reader() if isinstance(source, StoredSource) else source
         self._passed: tuple[Theta, float] | None = None
 
-    def begin(self, memory_dtype: Any, allocate: Callable[[tuple[int, int], np.dtype[Any]], Array]) -> None:
-        """Reset the count and set the allocation of memories at the start of a run."""
+    def begin(
+        self,
+        memory_dtype: Any,
+        allocate: Callable[[tuple[int, int], np.dtype[Any]], Array],
+        is_divided: bool = False,
+    ) -> None:
+        """Reset the count and set, at the start of a run, the allocation of memories, and what a mean is.
+
+        ``is_divided``: samples are drawn in proportion to their weights, so that a mean leaves these out.
+        """
         self.evaluations, self.memory_dtype, self.allocate = 0, np.dtype(memory_dtype), allocate
+        self.is_divided = is_divided
 
     @contextmanager
     def checked_by(self, check: Callable[[], None]) -> Iterator[Self]:
@@ -107,8 +117,11 @@ class Expectation:
     def mean(self, batch: Batch, rows: Array) -> Array:
         r"""Return the mean over the batch; a repeated sample counts each time.
 
-        With sample weights, :math:`b^{-1} \sum_{i \in I} (n w_i / W)\, s_i`, which is unbiased.
+        With sample weights, :math:`b^{-1} \sum_{i \in I} (n w_i / W)\, s_i`, which is unbiased; if samples
+        are drawn in proportion to these, :math:`b^{-1} \sum_{i \in I} s_i` is.
         """
+        if self.is_divided:
+            return self._statistics(batch, rows, np.full(len(batch.index), 1.0 / len(batch.index)))
         factor = self.n / (self._source.total_weight * len(batch.index))
         return self._statistics(batch, rows, batch.weight * factor)
 
@@ -216,7 +229,7 @@ def choose_expectation(
     """
     compiled: Expectation | None = None
     if isinstance(source, UnitSource):
-        from swiftem.engine.units import UnitExpectation
+        from swiftem.engine.units.rows import UnitExpectation
 
         return UnitExpectation(model, source, between_blocks, kernels)
     if kernels.startswith("torch:"):
@@ -224,6 +237,10 @@ def choose_expectation(
 
         return DeviceExpectation(model, source, between_blocks, kernels)
     if type(model) is BoundDocuments:
+        from swiftem.engine.units.documents import DocumentUnitExpectation, UnitDocuments
+
+        if isinstance(source, UnitDocuments):
+            return DocumentUnitExpectation(model, source, between_blocks)
         from swiftem.engine.document_lane import CompiledDocuments, DocumentExpectation
 
         if kernels == "reference":

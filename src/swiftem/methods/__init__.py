@@ -7,6 +7,7 @@ from swiftem.methods.fast_incremental_em import FastIncrementalEM
 from swiftem.methods.incremental_em import IncrementalEM
 from swiftem.methods.method import EStep, Method
 from swiftem.methods.online_em import OnlineEM
+from swiftem.methods.opt_fiem import OptFIEM
 from swiftem.methods.spider_em import SpiderEM
 from swiftem.methods.squarem import Squarem
 from swiftem.methods.update import Update
@@ -22,6 +23,7 @@ __all__ = [
     "IncrementalEM",
     "Method",
     "OnlineEM",
+    "OptFIEM",
     "SpiderEM",
     "Squarem",
     "Update",
@@ -30,6 +32,6 @@ __all__ = [
 
 METHODS: dict[str, type[Method]] = {
     method.name: method
-    for method in (EM, OnlineEM, IncrementalEM, VarianceReducedEM, FastIncrementalEM, SpiderEM)
+    for method in (EM, OnlineEM, IncrementalEM, VarianceReducedEM, FastIncrementalEM, OptFIEM, SpiderEM)
 }
 """The library's methods by name; the contract tests run on all of them."""

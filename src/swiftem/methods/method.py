@@ -6,13 +6,16 @@ from abc import ABC, abstractmethod
 from math import ceil
 from typing import Any, ClassVar, Literal, Protocol
 
-from swiftem._checks import check_int
+from swiftem._checks import check_choice, check_int
 from swiftem._typing import Array, Index, Theta
 from swiftem.data.source import Batch
 from swiftem.methods.update import Update
 from swiftem.schedules import StepSize, check_step_size
 
-__all__ = ["EStep", "Method"]
+__all__ = ["EStep", "Method", "Order"]
+
+Order = Literal["iid", "shuffled", "weighted"]
+"""How samples are drawn: independently, in shuffled passes, or in proportion to their weights."""
 
 
 class EStep(Protocol):
@@ -79,7 +82,7 @@ class Method(ABC):
         all samples are drawn.
     update : Update, optional
         Declaration of what :meth:`proxy` computes: compiled loops then run the method.
-    step_size, batch_size
+    step_size, batch_size, order, average, largest_batch
         Fields if users may choose them; class attributes if they are fixed.
     """
 
@@ -91,15 +94,24 @@ class Method(ABC):
     update: ClassVar[Update | None] = None
     step_size: StepSize = 1.0
     batch_size: int = 1
+    order: Order = "iid"
+    average: int | Literal["suffix"] | None = None
+    largest_batch: int | None = None
 
     def __post_init__(self) -> None:
+        check_choice("order", self.order, ("iid", "shuffled", "weighted"))
         check_int("batch_size", self.batch_size, minimum=1, maximum=2**31 - 1)
         check_step_size(self.step_size)
 
     @property
     def orders(self) -> tuple[str, ...]:
-        """How each index stream is drawn: ``"iid"`` or ``"shuffled"``."""
-        return ("iid",) * self.index_streams
+        """How each index stream is drawn: ``"iid"``, ``"shuffled"`` or ``"weighted"``."""
+        return (self.order,) * self.index_streams
+
+    @property
+    def drawn(self) -> int:
+        """How many samples are drawn per iteration and stream: a growing batch is the first ones of them."""
+        return self.batch_size if self.largest_batch is None else self.largest_batch
 
     @property
     def evaluations(self) -> int:

@@ -8,6 +8,7 @@ whitened differences.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,7 +24,8 @@ NUMBERS = 1 << 25
 """Numbers computed at a time: features and logits of a block of rows."""
 
 
-class Rows(NamedTuple):
+@dataclass(frozen=True)
+class Rows:
     """Rows on a device.
 
     Attributes
@@ -79,12 +81,12 @@ class Given(NamedTuple):
     near: bool
 
     @classmethod
-    def of(cls, code: int, theta: Coefficients, rows: Rows) -> Given:
-        """Return θ on the device of the rows."""
+    def of(cls, code: int, theta: Coefficients, reach: Array, device: Any) -> Given:
+        """Return θ on a device, for rows within ``reach`` (d,) of the centre."""
         import torch
 
-        parts = (torch.from_numpy(np.ascontiguousarray(part)).to(rows.y.device) for part in theta)
-        return cls(code, Coefficients(*parts), is_near(theta, rows.reach))
+        parts = (torch.from_numpy(np.ascontiguousarray(part)).to(device) for part in theta)
+        return cls(code, Coefficients(*parts), is_near(theta, reach))
 
 
 def features(x: Any, code: int) -> Any:

@@ -34,6 +34,7 @@ from swiftem.estimators.mixture.scores import MixtureScores
 from swiftem.estimators.mixture.stored_rows import blocks_of, is_stored
 from swiftem.estimators.model_content import ModelContent
 from swiftem.estimators.persistence import Persistent
+from swiftem.estimators.planned import say_spent
 from swiftem.estimators.sklearn_parts import CallbackSupportMixin, _fit_context, with_callbacks
 from swiftem.estimators.watch import StartWatch, Watcher
 from swiftem.methods import EM, Accelerated
@@ -89,6 +90,7 @@ class MixtureEstimator(CheckpointedClones, MixtureScores, Persistent, CallbackSu
                 best = self._best(fitting, starts, seeds, watcher, kept)
                 self._keep(best, fitting, read)
                 watcher.is_fitted = True
+        say_spent(self, read.source)
         return self
 
     def _prepare(

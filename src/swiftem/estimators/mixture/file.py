@@ -48,6 +48,11 @@ def mixture_to_file(estimator: MixtureBase) -> tuple[dict[str, Any], dict[str, N
     header["history"], header["moves"] = [list(moment) for moment in history], history.moves
     if hasattr(estimator, "family_"):
         header["family_"] = _family_header(estimator.family_)
+    if hasattr(estimator, "categories_"):
+        header["categories_"] = [
+            [name, [part if isinstance(part, PLAIN) else str(part) for part in parts]]
+            for name, parts in estimator.categories_.items()
+        ]
     arrays |= estimator._fitted_arrays()
     arrays["lower_bounds_"] = np.asarray(getattr(estimator, "lower_bounds_", []), dtype=np.float64)
     past: Past | None = estimator.__dict__.get("_past")
@@ -79,6 +84,8 @@ def mixture_from_file(cls: type[Any], content: ModelContent) -> Any:
     names = content.names(d)
     if names is not None:
         made.feature_names_in_ = names
+    if "categories_" in content.header:
+        made.categories_ = _categories(content.header["categories_"])
     made.lower_bounds_ = content.array("lower_bounds_", (None,), finite=False).tolist()
     made.history_ = content.history()
     if "past_weight" in content.header:
@@ -86,6 +93,17 @@ def mixture_from_file(cls: type[Any], content: ModelContent) -> Any:
     if "online" in content.header:
         made._online = read_online(content, model, d)
     return made
+
+
+def _categories(header: Any) -> dict[Any, tuple[Any, ...]]:
+    """Return the categories of columns from a file."""
+    columns: Any = header if isinstance(header, list) else [None]
+    for column in columns:
+        is_pair = isinstance(column, list) and len(column) == 2 and isinstance(column[0], str | int)
+        parts = column[1] if is_pair else None
+        if not isinstance(parts, list) or not all(isinstance(part, PLAIN) for part in parts):
+            raise ValueError("categories_ must be a list of columns and their categories")
+    return {name: tuple(parts) for name, parts in columns}
 
 
 def _parameters_of(content: ModelContent) -> dict[str, Any]:

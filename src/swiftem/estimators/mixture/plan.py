@@ -162,6 +162,8 @@ def iterations_in(method: Method, n: int, passes: float, s_is_given: bool) -> in
     >>> iterations_in(method, 1000, 3.0, s_is_given=True), iterations_in(method, 1000, 3.0, s_is_given=False)
     (100, 50)
     """
+    if method.largest_batch is not None:
+        raise ValueError("method must have batches of one size here, got a largest_batch: use swiftem.run.")
     left = max(0, round(passes * n) - (0 if s_is_given and not method.remembers else n))
     each = method.batch_size * method.evaluations
     if method.renewal(0, n) is None:

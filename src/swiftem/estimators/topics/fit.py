@@ -16,6 +16,7 @@ from swiftem.checkpoints.check_position import check_form
 from swiftem.data.documents.count_source import CountSource
 from swiftem.engine.documents import Documents
 from swiftem.engine.streamed_documents import StreamedDocuments
+from swiftem.engine.units.documents import UnitDocuments
 from swiftem.estimators.fit_checkpoint import NoStart
 from swiftem.estimators.history import Moment
 from swiftem.estimators.topics.first_topics import best_start
@@ -154,7 +155,7 @@ class TopicFitting:
         Of em.
     """
 
-    documents: Documents | StreamedDocuments
+    documents: Documents | StreamedDocuments | UnitDocuments
     alpha: Array
     beta: Array
     plan: TopicPlan
@@ -162,6 +163,11 @@ class TopicFitting:
     tol: float
     leave_one_out: bool = False
     acceleration: str | None = None
+
+    @property
+    def _here(self) -> Documents | StreamedDocuments:
+        """The documents, or a sample of those in units."""
+        return self.documents.few if isinstance(self.documents, UnitDocuments) else self.documents
 
     def fit(
         self, starts: Sequence[Array], seed: int, watch: Watch, keeper: NoStart | None = None
@@ -212,9 +218,7 @@ class TopicFitting:
             return
         if fit.phase == CHOICE:
             with DeferredInterrupt() as interrupt:
-                fit.topics, fit.tried = best_start(
-                    starts, self.documents, self.alpha, self.beta, interrupt.check
-                )
+                fit.topics, fit.tried = best_start(starts, self._here, self.alpha, self.beta, interrupt.check)
             fit.passes, fit.phase = fit.tried, READING
         if fit.phase == READING:
             stop = False
@@ -327,7 +331,7 @@ class TopicFitting:
         ``take`` writes θ and s into the fit, ``rests`` is whether the run may end early on convergence.
         """
         epoch, gamma = method.epoch(source.n), resolve(method.step_size, source.n, method.batch_size)
-        look = TopicLook(self.documents, self.alpha, self.tol)
+        look = TopicLook(self._here, self.alpha, self.tol)
         calm, stop, before, looked_at = 0, False, fit.passes, -1
         if fit.within is not None:
             with keeper.reading():
