@@ -52,7 +52,8 @@ def test_the_winners():
 
 def test_no_winner_if_no_run_gets_there():
     found = section(*curve("em", 0.99, steps=5))
-    assert set(found.tables[0].rows[0][1:]) == {"none"}
+    assert set(found.tables[0].rows[0][1:7]) == {"none"}
+    assert found.tables[0].rows[0][7:] == ["EM, 0.48", "EM, 0.48"]
 
 
 @pytest.mark.parametrize(("power", "expected"), [(0.0, "agrees"), (0.5, "disagrees")])

@@ -94,8 +94,7 @@ class PLSA(
     step_size : float, callable or "auto"
         Step size of sem, sem-vr or fiem.
     acceleration : {"squarem", "anderson"} or None
-        Larger steps of em: see :class:`swiftem.methods.Accelerated`. "auto" is then em, without leaving
-        tokens out. For counts in memory.
+        Larger steps of em (:class:`swiftem.methods.Accelerated`), for counts in memory; "auto" is then em.
     max_iter : int
         Maximum number of passes over the data, in E-steps of entries: sem goes over a document up to six
         times per reading. Documents are read at least once, an epoch that has begun is finished, and passes
@@ -273,8 +272,7 @@ class PLSA(
             raise ValueError(
                 "alpha and beta must be numbers if tokens are drawn: use sampling='documents' or em."
             )
-        leave_one_out = self._leaves_one_out(plan.name)
-        passes = min(int(self.max_iter), MOST_PASSES)
+        leave_one_out, passes = self._leaves_one_out(plan.name), min(int(self.max_iter), MOST_PASSES)
         tol = check_real("tol", self.tol, minimum=0.0)
         fitting = TopicFitting(documents, alpha, beta, plan, passes, tol, leave_one_out, self.acceleration)
 

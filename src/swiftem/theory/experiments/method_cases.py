@@ -99,7 +99,7 @@ CASES = {
     "paper": Case("the paper's mixture: two unit variances", 10_000, 1_000, _paper),
     "overlapping": Case("overlapping: 6 full covariances, d = 4", 20_000, 1_000, _overlapping),
     "many": Case("many components: 30 full covariances, d = 2", 20_000, 600, _many),
-    "topics": Case("pLSA: tokens of docstrings, 10 topics", 1_000, 25, _topics),
+    "topics": Case("topics: tokens of docstrings by pLSA, K = 10", 1_000, 25, _topics),
     "poisson": Case("Poisson mixture: 4 components, d = 3", 10_000, 400, _poisson),
 }
 """By name; the size of topics is in documents."""
