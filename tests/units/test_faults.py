@@ -56,7 +56,7 @@ def cluster():
     with (
         dask.config.set({"distributed.scheduler.allowed-failures": 0}),
         distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, dashboard_address=None, host="127.0.0.1"
+            n_workers=2, threads_per_worker=1, dashboard_address=":0", host="127.0.0.1"
         ) as made,
     ):
         yield made
@@ -180,6 +180,8 @@ def test_a_lost_scheduler_is_a_sentence_and_the_run_resumes_on_another_cluster(c
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:No worker is left")
+@pytest.mark.filterwarnings("ignore:The cluster has no worker")
 def test_campaign_of_killed_workers(cluster):
     here = {name: run(name, planned()) for name in METHODS}
     chance, killed = random.Random(0), 0
