@@ -2,15 +2,14 @@
 
 ``python -m benchmarks.spark [FILE] [--n N] [--rounds R]`` prints JSON, and writes it to FILE. It needs Dask,
 pyspark and Java (``pip install pyspark``). Spark's rows are cached. An iteration is (t(12) − t(2)) / 10, of
-the minima of several measurements; all start from the parameters that Spark draws. Spark's vector module is
-on if ``JDK_JAVA_OPTIONS=--add-modules=jdk.incubator.vector`` is set: measure both.
+the minima of several measurements; all start from the parameters that Spark draws. Spark 4 loads Java's
+vector module itself and says so.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import os
 from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
@@ -39,7 +38,6 @@ def main(n: int, rounds: int, most: int, masters: tuple[str, ...] = MASTERS) -> 
 
     X = overlapping(n, 0, D, M)
     found: dict[str, Any] = {"n": n, "d": D, "M": M, "iteration": {}, "whole fit": {}}
-    found["vector module"] = "incubator.vector" in os.environ.get("JDK_JAVA_OPTIONS", "")
     theta, value = None, -np.inf
     for master in masters:
         spark = Spark(master, X)
