@@ -7,7 +7,7 @@ import signal
 import subprocess
 import threading
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import numpy as np
@@ -53,13 +53,15 @@ def deadly(rows, folder, deaths):
 @pytest.fixture
 def cluster():
     """Two workers of one thread, with nannies; one death is enough for a KilledWorker."""
-    with (
-        dask.config.set({"distributed.scheduler.allowed-failures": 0}),
-        distributed.LocalCluster(
+    with dask.config.set({"distributed.scheduler.allowed-failures": 0}):
+        made = distributed.LocalCluster(
             n_workers=2, threads_per_worker=1, dashboard_address=":0", host="127.0.0.1"
-        ) as made,
-    ):
-        yield made
+        )
+        try:
+            yield made
+        finally:
+            with suppress(TimeoutError):  # of a nanny that is just starting its worker again
+                made.close()
 
 
 def test_a_unit_whose_workers_die_is_started_again(cluster, tmp_path, monkeypatch):

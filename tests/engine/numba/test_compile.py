@@ -146,7 +146,9 @@ def test_a_folder_that_cannot_be_written_to(tmp_path):
     printed, lines = python(KERNEL, cache=tmp_path / "file" / "cache", path=tmp_path)
     assert printed == {"hits": 0, "misses": 1}
     assert len(lines) == 1
-    assert lines[0].startswith("swiftem compiles steps of a model of functions: a few seconds, in every process, as ")
+    assert lines[0].startswith(
+        "swiftem compiles steps of a model of functions: a few seconds, in every process, as "
+    )
     assert lines[0].endswith(" cannot be written to.")
     assert not list(tmp_path.rglob("*.nbi"))
 

@@ -13,9 +13,11 @@ import logging
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
-import numba
+import numba.core.codegen
+import numba.core.compiler
+import numba.core.typed_passes
 from numba.core import event
 
 from swiftem._cache import is_writable, user_cache
@@ -33,6 +35,8 @@ __all__ = [
 ]
 
 log = logging.getLogger("swiftem")
+
+core: Any = numba.core  # only partly typed, and differently in each version
 
 AT_LEAST = 1.0
 """Seconds that something is compiled for before a line says so."""
@@ -53,7 +57,7 @@ PARTS = {
 }
 """What the other kernels of a file are for; those of topics begin with "plsa"."""
 
-OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
+OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
 REORDERED = {"reassoc", "nsz", "contract"}
 
 
@@ -73,7 +77,7 @@ def reordered(function: Callable[..., Any]) -> Any:
     """As :func:`kernel`, with sums in an order chosen by the compiler, which allows vector instructions.
 
     The order is the same in every call, so results are the same, bit by bit, on one machine, wherever arrays
-    are in memory: see :mod:`swiftem.engine.numba.scratch` for what a loop that sums may write to.
+    are in memory: see :mod:`swiftem.engine.numba.memory` for what a loop that sums may write to.
     """
     return kernel(function, fastmath=REORDERED)
 
@@ -98,18 +102,68 @@ def kernel(function: Callable[..., Any], **more: Any) -> Any:
         settings.CACHE_DIR = before
 
 
-def inlined(function: Callable[..., Any]) -> Any:
-    """Compile a helper into every kernel that calls it; a call would cost more than most helpers."""
-    return numba.njit(forceinline=True, **OPTIONS)(function)
+class _Unfinished(core.codegen.JITCodeLibrary):  # type: ignore[misc]
+    """The code of a helper: linked into the kernels that call it, and optimised and emitted there alone.
+
+    Numba does this for every helper, and again in each helper that calls it, which takes half of the time.
+    """
+
+    def _optimize_final_module(self) -> None:
+        """Leave the code as it is."""
+
+    def _finalize_final_module(self) -> None:
+        self._finalize_dynamic_globals()
+        self._finalized = True
+
+
+@core.compiler_machinery.register_pass(mutates_CFG=True, analysis_only=False)
+class _LowerHelper(core.typed_passes.NativeLowering):  # type: ignore[misc]
+    """Numba's last pass, without machine code at its end."""
+
+    _name = "lower_helper"
+
+    def run_pass(self, state: Any) -> bool:
+        state.library = _Unfinished(state.targetctx.codegen(), state.func_id.func_qualname)
+        state.flags.no_compile = True
+        super().run_pass(state)
+        lowered, key = state["cr"], object()  # by the key kernels find the code
+        state.targetctx.insert_user_function(key, lowered.fndesc, [state.library])
+        state["cr"] = lowered._replace(cfunc=key)
+        return True
+
+
+class _HelperCompiler(core.compiler.Compiler):  # type: ignore[misc]
+    def define_pipelines(self) -> list[Any]:
+        """Return Numba's passes, with :class:`_LowerHelper` as the last."""
+        (found,) = super().define_pipelines()
+        found.passes = [
+            (_LowerHelper if kind is core.typed_passes.NativeLowering else kind, words)
+            for kind, words in found.passes
+        ]
+        return [found]
 
 
 def helper(function: Callable[..., Any], **more: Any) -> Any:
     """Compile a helper that kernels call: for rare cases that would only slow down the caller if inlined.
 
     Helpers that work on blocks are called, too: with plain arrays as arguments their loops vectorise.
-    Unsigned indices (``np.uintp``) help there.
+    Unsigned indices (``np.uintp``) help there. From Python, call ``kernel(helper.py_func)`` instead.
     """
-    return numba.njit(**OPTIONS, **more)(function)
+
+    def refuse(*arguments: Any, **keywords: Any) -> NoReturn:
+        raise TypeError(f"{function.__name__} is a helper, to be called by kernels.")
+
+    options: dict[str, Any] = {"pipeline_class": _HelperCompiler, "no_cpython_wrapper": True}
+    found: Any = numba.njit(**options, **OPTIONS, **more)(function)
+    if hasattr(found, "overloads"):  # not with NUMBA_DISABLE_JIT
+        found.add_overload = lambda made: found.overloads.update({tuple(made.signature.args): made})
+        found._compile_for_args = refuse
+    return found
+
+
+def inlined(function: Callable[..., Any]) -> Any:
+    """Compile a helper into every kernel that calls it; a call would cost more than most helpers."""
+    return helper(function, forceinline=True)
 
 
 def fused(function: Callable[..., Any]) -> Any:

@@ -18,13 +18,16 @@ from swiftem.engine.numba.softmax import LOWEST, NEGLIGIBLE, add_rows, exponenti
 
 __all__ = [
     "Work",
+    "add",
     "add_squares",
     "add_statistics",
     "add_up",
     "columns",
+    "copy",
     "e_step",
     "is_near",
     "make_work",
+    "raise_powers",
     "remember",
     "spread",
     "take",
@@ -136,6 +139,23 @@ def twin(array: Any) -> Twin:
 
 
 @helper
+def copy(values: Any, into: Any) -> None:
+    """Write ``values`` (N,) into another vector.
+
+    ``into[:] = values`` takes seconds to compile: for the sentence about arrays of different shapes.
+    """
+    for i in range(len(into)):
+        into[i] = values[i]
+
+
+@helper
+def add(values: Any, total: Any) -> None:
+    """Add ``values`` (N,) to ``total`` (N,), or to nothing, (0,)."""
+    for i in range(len(total)):
+        total[i] += values[i]
+
+
+@helper
 def take(y: Any, first: Any, centre: Any, samples: Any) -> None:
     """Write rows of ``y``, a twin (n, d), from ``first`` on, minus the centre, as columns into (d, b)."""
     if len(y.double):
@@ -153,7 +173,7 @@ def _take(y: Any, first: Any, centre: Any, samples: Any) -> None:
 
 
 @helper
-def _raise(kind: Any, samples: Any, first: Any, powers: Any) -> None:
+def raise_powers(kind: Any, samples: Any, first: Any, powers: Any) -> None:
     """Write entries of T(y), from ``first`` on, into ``powers`` (k, b)."""
     d, b = samples.shape
     i = j = 0
@@ -164,7 +184,7 @@ def _raise(kind: Any, samples: Any, first: Any, powers: Any) -> None:
     for place in range(len(powers)):
         entry, line = first + place, powers[place]
         if entry < d:
-            line[:] = samples[entry]
+            copy(samples[entry], line)
         elif kind == SPHERICAL:
             line[:] = 0.0
             for c in range(d):
@@ -298,10 +318,10 @@ def e_step(kind: Any, samples: Any, theta: Any, near: Any, work: Any, rows: Any)
     for first in range(0, p, size):
         k = min(size, p - first)
         powers = work.powers[: k * b].reshape(k, b)
-        _raise(kind, samples, first, powers)
+        raise_powers(kind, samples, first, powers)
         np.dot(theta.phi[first : first + k].T, powers, addends if first else logits)
         if first:
-            logits += addends
+            add(addends.reshape(addends.size), logits.reshape(logits.size))
     _softmax(logits, theta.constant, work, rows)
 
 
@@ -325,7 +345,7 @@ def add_statistics(kind: Any, samples: Any, rows: Any, is_raised: Any, with_prod
         k = min(size, p - first)
         powers = work.powers[: k * b].reshape(k, b)
         if not (is_raised and size >= p):
-            _raise(kind, samples, first, powers)
+            raise_powers(kind, samples, first, powers)
         np.dot(powers, rows, work.sums2[first : first + k])
     if kind == TIED and with_products:
         weighted = work.differences[: d * b].reshape(d, b)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from swiftem.engine.numba.compile import helper
-from swiftem.engine.numba.gaussian_blocks import DIAG, FULL, SPHERICAL, TIED
+from swiftem.engine.numba.gaussian_blocks import DIAG, FULL, SPHERICAL, TIED, copy
 
 __all__ = ["Hyper", "Scratch", "m_step", "make_scratch"]
 
@@ -112,7 +112,11 @@ def _scatter(kind: Any, m: Any, s1: Any, s3: Any, hyper: Any, scratch: Any) -> A
     """
     n_components, d = scratch.means.shape
     matrix, floor = scratch.matrices[m], scratch.variances[0]
-    count = s1[m] if kind == FULL else s1.sum()
+    count = s1[m]
+    if kind == TIED:
+        count = 0.0
+        for one in range(n_components):
+            count += s1[one]
     products = s3[m * d * (d + 1) // 2 :]
     first, last = (m, m + 1) if kind == FULL else (0, n_components)
     kappa, inverse = hyper.mean_precision, 1.0 / (count + hyper.degrees)
@@ -223,7 +227,7 @@ def m_step(kind: Any, s: Any, hyper: Any, scratch: Any, theta: Any) -> Any:
     if not len(scratch.matrices) and not _variances(kind, s1, s3, hyper, scratch):
         return False
 
-    theta.means[:] = scratch.means
+    copy(scratch.means.reshape(n_components * d), theta.means.reshape(n_components * d))
     for m in range(len(scratch.matrices)):
         _write_matrix(kind, m, scratch.matrices[m], scratch, theta)
     if not len(scratch.matrices):

@@ -11,12 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from swiftem.engine.numba.compile import kernel
+from swiftem.engine.numba.compile import helper, kernel
 from swiftem.engine.numba.gaussian_blocks import (
     TIED,
+    add,
     add_squares,
     add_statistics,
     add_up,
+    copy,
     e_step,
     is_near,
     remember,
@@ -25,6 +27,15 @@ from swiftem.engine.numba.gaussian_blocks import (
 )
 
 __all__ = ["evaluate", "full_pass", "statistics"]
+
+
+@helper
+def _add_sums(with_products: Any, work: Any, total1: Any, total2: Any, total3: Any) -> None:
+    """Add the sums of a block to the totals."""
+    add(work.sums1, total1)
+    add(work.sums2.reshape(work.sums2.size), total2.reshape(total2.size))
+    if with_products:
+        add(work.sums3.reshape(work.sums3.size), total3.reshape(total3.size))
 
 
 @kernel
@@ -43,7 +54,7 @@ def full_pass(
     block = len(work.largest)
     log_likelihood, all_near = 0.0, True
     remembers = len(memory.double) + len(memory.single) > 0
-    work.extent[:] = reach
+    copy(reach, work.extent)
     is_known = is_near(theta, work.extent)
     for first in range(0, n, block):
         b = min(block, n - first)
@@ -86,10 +97,7 @@ def full_pass(
             for t in range(b):
                 work.totals[t] = sample_weight[first + t] if len(sample_weight) else 1.0
         add_statistics(kind, samples, rows, near, with_products, work)
-        total1 += work.sums1
-        total2 += work.sums2
-        if with_products:
-            total3 += work.sums3
+        _add_sums(with_products, work, total1, total2, total3)
     return log_likelihood, all_near
 
 
@@ -104,7 +112,7 @@ def evaluate(
     """
     n, (n_components, d) = len(y.double) + len(y.single), theta.means.shape
     block = len(work.largest)
-    work.extent[:] = reach
+    copy(reach, work.extent)
     is_known = is_near(theta, work.extent)
     for first in range(0, n, block):
         b = min(block, n - first)
@@ -117,7 +125,8 @@ def evaluate(
             near = is_near(theta, work.extent)
         e_step(kind, samples, theta, near, work, rows)
         if len(responsibilities):
-            responsibilities[first : first + b] = rows
+            for t in range(b):
+                copy(rows[t], responsibilities[first + t])
         if len(labels):
             for t in range(b):
                 best = 0
@@ -155,8 +164,5 @@ def statistics(
                 rows[t, m] = given[first + t, m] * weight[first + t]
         if kind == TIED:
             add_up(rows, work.totals)
-        add_statistics(kind, samples, rows, False, True, work)
-        total1 += work.sums1
-        total2 += work.sums2
-        if kind == TIED:
-            total3 += work.sums3
+        add_statistics(kind, samples, rows, bool(0), kind == TIED, work)  # literals: another version
+        _add_sums(kind == TIED, work, total1, total2, total3)

@@ -46,6 +46,8 @@ class TopicInput:
     if TYPE_CHECKING:
         n_components: int
         method: str
+        acceleration: str | None
+        leave_one_out: bool | str
         sampling: str
         alpha: ArrayLike
         beta: ArrayLike
@@ -117,6 +119,11 @@ class TopicInput:
         limit = read_memory_limit(self.memory_limit)
         if not isinstance(documents, StreamedDocuments):
             return
+        if self.acceleration is not None:
+            raise ValueError(
+                f"acceleration must be None for documents read in blocks, got {self.acceleration!r}: "
+                "it keeps several copies of their topics; load the counts with read_corpus."
+            )
         if plan.by_tokens is not None:
             raise ValueError(
                 f"X can only be read in order, and {plan.name} draws tokens by index: use em, sem or sem-vr "
@@ -136,6 +143,21 @@ class TopicInput:
         copies = 3 if plan.name == "sem-vr" else 2
         if needed + copies * 8 * documents.n * self.n_components > limit:
             documents.allocate = lambda shape: scratch_array(shape, np.float64, self.scratch)
+
+    def _leaves_one_out(self, name: str) -> bool:
+        """Return whether passes leave tokens out, for the planned method; raise ValueError if it cannot."""
+        if self.leave_one_out == "auto":
+            return self.method == "auto" and self.acceleration is None
+        if self.leave_one_out and name != "em":
+            raise ValueError(
+                f"leave_one_out must be False for method={self.method!r}, got True: only em's passes do so."
+            )
+        if self.leave_one_out and self.acceleration is not None:
+            raise ValueError(
+                f"leave_one_out must be False for acceleration={self.acceleration!r}, got True: the "
+                "likelihood decides about larger steps, and these passes do not climb it."
+            )
+        return bool(self.leave_one_out)
 
     def _counts(self, X: Any, *, reset: bool) -> Any:
         """Return validated counts as a CSR array of float64."""

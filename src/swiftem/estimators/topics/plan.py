@@ -86,8 +86,11 @@ class TopicPlan:
     by_tokens: Method | None = None
 
 
-def plan_topics(name: str, sampling: str, batch_size: Any, step_size: Any, *, n_documents: int) -> TopicPlan:
-    """Return the plan.
+def plan_topics(
+    name: str, sampling: str, batch_size: Any, step_size: Any, *, n_documents: int,
+    acceleration: str | None = None,
+) -> TopicPlan:  # fmt: skip
+    """Return the plan; with an acceleration, "auto" is em alone.
 
     >>> plan_topics("auto", "auto", "auto", "auto", n_documents=10_000).first.batch_size
     256
@@ -95,6 +98,13 @@ def plan_topics(name: str, sampling: str, batch_size: Any, step_size: Any, *, n_
     'fiem'
     """
     auto = min(BATCH, max(1, n_documents // LEAST_BATCHES))
+    if acceleration is not None:
+        if name not in ("auto", "em"):
+            raise ValueError(
+                f"acceleration must be None for method={name!r}, got {acceleration!r}: only em's passes are "
+                "accelerated."
+            )
+        name = "em"
     _refuse_unused(name, sampling=sampling, batch_size=batch_size, step_size=step_size)
     if name in ("auto", "em"):
         first = None

@@ -43,6 +43,7 @@ from swiftem.estimators.topics.plan import METHODS, SAMPLING, documents_for, pla
 from swiftem.estimators.topics.queries import TopicQueries, mean_likelihood, split_counts
 from swiftem.estimators.topics.stream import TopicStream
 from swiftem.estimators.watch import Watcher
+from swiftem.methods.accelerated import ACCELERATIONS
 
 __all__ = ["PLSA"]
 
@@ -93,6 +94,9 @@ class PLSA(
         Documents or tokens per iteration of a stochastic method.
     step_size : float, callable or "auto"
         Step size of sem, sem-vr or fiem.
+    acceleration : {"squarem", "anderson"} or None
+        Larger steps of em: see :class:`swiftem.methods.Accelerated`. "auto" is then em, without leaving
+        tokens out. For counts in memory.
     max_iter : int
         Maximum number of passes over the data, in E-steps of entries: sem goes over a document up to six
         times per reading. Documents are read at least once, an epoch that has begun is finished, and passes
@@ -167,6 +171,7 @@ class PLSA(
             callable,
             HasMethods(["resolve"]),
         ],
+        "acceleration": [None, StrOptions(set(ACCELERATIONS))],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0.0, None, closed="left")],
         "memory_limit": [None, str, Interval(Integral, 1, None, closed="left")],
@@ -192,6 +197,7 @@ class PLSA(
         sampling: str = "auto",
         batch_size: int | str = "auto",
         step_size: Any = "auto",
+        acceleration: str | None = None,
         max_iter: int = 200,
         tol: float = 1e-4,
         memory_limit: int | str | None = None,
@@ -213,6 +219,7 @@ class PLSA(
         self.sampling = sampling
         self.batch_size = batch_size
         self.step_size = step_size
+        self.acceleration = acceleration
         self.max_iter = max_iter
         self.tol = tol
         self.memory_limit = memory_limit
@@ -259,21 +266,18 @@ class PLSA(
         documents, there = self._documents(X, sample_weight, reset=True)
         alpha, beta = self._alpha(), self._beta(documents.n_words)
         plan = plan_topics(
-            self.method, self.sampling, self.batch_size, self.step_size, n_documents=documents.n
-        )
+            self.method, self.sampling, self.batch_size, self.step_size, n_documents=documents.n,
+            acceleration=self.acceleration,
+        )  # fmt: skip
         self._check_memory(documents, plan)
         if plan.by_tokens is not None and (np.ptp(alpha) or np.ptp(beta)):
             raise ValueError(
                 "alpha and beta must be numbers if tokens are drawn: use sampling='documents' or em."
             )
-        leave_one_out = self.method == "auto" if self.leave_one_out == "auto" else bool(self.leave_one_out)
-        if leave_one_out and plan.name != "em":
-            raise ValueError(
-                f"leave_one_out must be False for method={self.method!r}, got True: only em's passes do so."
-            )
+        leave_one_out = self._leaves_one_out(plan.name)
         passes = min(int(self.max_iter), MOST_PASSES)
         tol = check_real("tol", self.tol, minimum=0.0)
-        fitting = TopicFitting(documents, alpha, beta, plan, passes, tol, leave_one_out)
+        fitting = TopicFitting(documents, alpha, beta, plan, passes, tol, leave_one_out, self.acceleration)
 
         def make() -> tuple[list[Array], int]:
             random_state = check_random_state(self.random_state)
