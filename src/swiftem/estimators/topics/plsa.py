@@ -85,9 +85,8 @@ class PLSA(
         Number of starts; the best one after ten passes over at most 2,000 documents is used. "auto" is 2 to 6
         for clusters with method="auto", fewer for many topics, else 1.
     leave_one_out : bool or "auto"
-        Whether em leaves each token out of the counts that explain it, as CVB0 does: short documents, or many
-        topics, are then not overfitted. The fixed points are not those of the likelihood. "auto" does so for
-        method="auto".
+        Whether em leaves each token out of the counts that explain it, as CVB0 does: short documents are not
+        overfitted. Fixed points are not those of the likelihood. "auto" does so for method="auto".
     sampling : {"auto", "documents", "tokens"}
         What a stochastic method draws: batches of documents (sem, sem-vr), or tokens as in the paper (all).
     batch_size : int or "auto"
