@@ -31,10 +31,10 @@ NOTE = """em pass: time on the workers divided by that of two threads in this pr
 rounding (checked first). Bytes: all that goes between client and scheduler in a pass, by a counting relay;
 the goal is 1.2·8Pq + 4 kB per task. Memory: peak of a client that runs fiem, minus that when it is
 connected; the goal is 3·8Pq + 200 MB. Passes: of fiem until it reaches em's objective after 40 passes,
-P = 32."""
+P = 64."""
 D, M = 16, 32
 Q = M * (1 + D + D * (D + 1) // 2)
-EM_PASSES, UNITS_OF_FIEM = 40, 32
+EM_PASSES, UNITS_OF_FIEM = 40, 64
 
 
 def rows(quick: bool, repeats: int) -> Iterator[Row]:
@@ -55,7 +55,7 @@ def rows(quick: bool, repeats: int) -> Iterator[Row]:
         if STATUS.exists():
             yield _memory(cluster.scheduler_address, 16 if quick else 256)
     for kind in ("shuffled", "sorted"):
-        yield _fiem(3_000 if quick else 50_000, kind)
+        yield _fiem(3_000 if quick else 20_000, kind)
 
 
 def _problem(n: int, units: int) -> tuple[Any, Any, Any, Any]:
@@ -187,7 +187,7 @@ def _fiem(n: int, kind: str) -> Row:
             found.append(iterate.passes)
         return len(found) > 1
 
-    method = methods.FastIncrementalEM(step_size=0.3)
+    method = methods.FastIncrementalEM(step_size=0.05)
     swiftem.run(
         model, units, method, theta0=theta, n_iter=EM_PASSES * UNITS_OF_FIEM // 2, record_every=8, seed=0,
         callback=stop,
