@@ -27,6 +27,7 @@ from benchmarks import (
     plsa_documents,
     start_up,
     topics,
+    units,
 )
 from benchmarks.against import compared, read_run
 from benchmarks.environment import VERSIONS, environment
@@ -47,6 +48,7 @@ FIGURES: dict[str, Any] = {
     "optima": optima,
     "out-of-core": out_of_core,
     "topics": topics,
+    "units": units,
     "start-up": start_up,
     "checkpoints": checkpoint_cost,
     "memory": memory,

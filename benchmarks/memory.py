@@ -11,7 +11,7 @@ from pathlib import Path
 
 from benchmarks.row import Row
 
-__all__ = ["LEAD", "NOTE", "TITLE", "rows"]
+__all__ = ["LEAD", "NOTE", "TITLE", "bytes_of", "rows"]
 
 TITLE = "Resident memory of fiem with float32 memory"
 LEAD = ("method",)
@@ -44,13 +44,13 @@ def above_the_data(documents: int, words: int) -> int:
     from swiftem import methods, models
 
     source = token_source(documents, words, topics=TOPICS)
-    before = _bytes("VmRSS")
+    before = bytes_of("VmRSS")
     method = methods.FastIncrementalEM(step_size=10 / source.n, memory_dtype="float32")
     swiftem.run(models.PLSAModel(n_topics=TOPICS), source, method, n_iter=ITERATIONS, seed=0)
-    return _bytes("VmHWM") - before
+    return bytes_of("VmHWM") - before
 
 
-def _bytes(field: str) -> int:
+def bytes_of(field: str) -> int:
     """Return a field of the process's status; ru_maxrss would include its parent's."""
     lines = STATUS.read_text(encoding="utf-8").splitlines()
     (line,) = (line for line in lines if line.startswith(f"{field}:"))

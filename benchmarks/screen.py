@@ -95,7 +95,7 @@ def _amount(value: float, unit: str) -> str:
         return f"{value:.0f} passes"
     if unit == "nats":
         return f"{value:.4f}"
-    if unit == "perplexity":
+    if unit in ("perplexity", "passes"):
         return f"{value:.1f}"
     steps = (1.0, "ns"), (1e3, "µs"), (1e6, "ms"), (1e9, "s")
     if unit == "bytes":

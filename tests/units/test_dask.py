@@ -33,7 +33,7 @@ def planned():
 def cluster():
     """Two workers of one thread each, in processes of their own."""
     with distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, dashboard_address=None, host="127.0.0.1"
+        n_workers=2, threads_per_worker=1, dashboard_address=":0", host="127.0.0.1"
     ) as made:
         yield made
 

@@ -98,6 +98,11 @@ def test_a_killed_fit_resumes_to_the_same_bits(tmp_path, monkeypatch):
     [
         ({"method": "fiem"}, dense, "method must be 'auto', 'em' or 'sem', by documents, for a Dask coll"),
         ({"method": "sem", "sampling": "tokens"}, dense, "got method='sem' with sampling='tokens'"),
+        (
+            {"method": "em", "acceleration": "squarem"},
+            dense,
+            "acceleration must be None for a Dask collection",
+        ),
         ({}, lambda: -dense(), "unit 0 of X must not be negative"),
         ({}, lambda: dense() * 0, "at least one token"),
         ({}, lambda: dense().rechunk((150, 30)), r"give X.rechunk\(\{1: -1\}\)"),

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import threading
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import numpy as np
@@ -53,13 +53,15 @@ def deadly(rows, folder, deaths):
 @pytest.fixture
 def cluster():
     """Two workers of one thread, with nannies; one death is enough for a KilledWorker."""
-    with (
-        dask.config.set({"distributed.scheduler.allowed-failures": 0}),
-        distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, dashboard_address=None, host="127.0.0.1"
-        ) as made,
-    ):
-        yield made
+    with dask.config.set({"distributed.scheduler.allowed-failures": 0}):
+        made = distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, dashboard_address=":0", host="127.0.0.1"
+        )
+        try:
+            yield made
+        finally:
+            with suppress(TimeoutError):  # of a nanny that is just starting its worker again
+                made.close()
 
 
 def test_a_unit_whose_workers_die_is_started_again(cluster, tmp_path, monkeypatch):
@@ -180,6 +182,8 @@ def test_a_lost_scheduler_is_a_sentence_and_the_run_resumes_on_another_cluster(c
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:No worker is left")
+@pytest.mark.filterwarnings("ignore:The cluster has no worker")
 def test_campaign_of_killed_workers(cluster):
     here = {name: run(name, planned()) for name in METHODS}
     chance, killed = random.Random(0), 0

@@ -97,6 +97,10 @@ class TopicInput:
                 "method must be 'auto', 'em' or 'sem', by documents, for a Dask collection, "
                 f"got method={self.method!r} with sampling={self.sampling!r}."
             )
+        if self.acceleration is not None:
+            raise ValueError(
+                f"acceleration must be None for a Dask collection, got {self.acceleration!r}: leave it out."
+            )
         weights = None if sample_weight is None else parts_of("sample_weight", sample_weight)
         units = UnitDocuments(
             parts_of("X", X), weights, pool=current_pool(), token=token_of(X, sample_weight),
