@@ -40,8 +40,8 @@ MUTANTS = [
     ),
     (
         "run: a resumed run records its first iterate again",
-        "algorithm.py",
-        " or now.k == self.last",
+        "recording.py",
+        " and k != self.last",
         "",
         "tests/checkpoints/test_run.py",
     ),

@@ -9,7 +9,7 @@ import numpy as np
 
 from swiftem._typing import Array, Theta
 from swiftem.engine.lane import Current, FusedLane, Task, step_sizes
-from swiftem.engine.parts import NONE, Drawn, Samples
+from swiftem.engine.parts import Drawn, Samples
 from swiftem.methods.update import Update
 
 __all__ = ["CompiledLane", "Followed"]
@@ -40,7 +40,10 @@ class CompiledLane(FusedLane):
     restates_anchor : bool
         Whether the next iterations must first write the anchor as θ̄(before).
     scale, share : float
-        n / W, or 1 if weights are divided out (``is_divided``), and 1 / W, W the sum of weights.
+        n / W and 1 / W, W the sum of weights.
+    is_divided : bool
+        Whether samples are drawn in proportion to weights: a mean over the batch leaves these out, and its
+        ``scale`` is 1.
     undone : int
         Iterations that the last call of :meth:`iterate` did not do.
     """
@@ -53,9 +56,9 @@ class CompiledLane(FusedLane):
         self.samples = samples or Samples(source, streams=task.method.index_streams)
         self.scale = source.n / source.total_weight
         self.share = self.scale / source.n
-        self.is_divided = task.method.order == "weighted" and update.renewed_by == "none"
-        if self.is_divided:  # a mean over the batch has no weights: they are in the draws
-            self.samples.weight, self.scale = NONE, 1.0
+        self.is_divided = task.method.order == "weighted"
+        if self.is_divided:
+            self.scale = 1.0
         self.anchor: Any = None
         self._anchor_theta: Theta = None
         self._followed: Theta = ()

@@ -112,7 +112,7 @@ class FunctionsLane(CompiledLane):
         if memory is None:
             memory = np.empty((0, 0), dtype=self.task.e_step.memory_dtype)
         self.s, self._theta, self.anchor, self.before, rejected, moved = self._loop.run(
-            drawn.y, *self._batch, drawn.weight, self._mean, self._share,
+            drawn.y, *self._batch, drawn.weight, self.is_divided, self._mean, self._share,
             update.reference in ("anchor", "previous"), update.reference == "memory", update.fixed,
             self.moments, update.renewed_by != "drawn", update.renewed_by != "none", update.centre == "proxy",
             steps, drawn.index[0], drawn.index[-1], self.s, self._theta,

@@ -87,8 +87,9 @@ class GaussianLane(CompiledLane):
         restates_anchor, self.restates_anchor = self.restates_anchor, False
         with one_thread_blas():
             return self._run(
-                twin(drawn.y), drawn.weight, self.scale, self.share, REFERENCES[update.reference],
-                update.fixed, self.moments, update.renewed_by != "drawn", update.renewed_by != "none",
+                twin(drawn.y), drawn.weight, self.is_divided, self.scale, self.share,
+                REFERENCES[update.reference], update.fixed, self.moments, update.renewed_by != "drawn",
+                update.renewed_by != "none",
                 update.centre == "proxy", restate, restates_anchor, steps, index[0], index[-1], twin(memory),
                 self.centre, self.before, self.s, self._theta, anchor, self._tools,
             )  # fmt: skip

@@ -106,7 +106,7 @@ class FewSamplesLane(MixtureLane):
         arrays, begin, rejected = self.arrays(), 0, 0
         while True:
             done, more, moved = few_samples(
-                drawn.y, drawn.weight, self.scale, self.share, update.fixed,
+                drawn.y, drawn.weight, self.is_divided, self.scale, self.share, update.fixed,
                 self.moments if update.is_optimal else None, update.reference == "previous",
                 steps[begin:], index if index is None else index[begin:],
                 other if other is None else other[begin:], drawn.memory, *anchor, *arrays, self.far,

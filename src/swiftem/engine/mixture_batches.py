@@ -45,8 +45,9 @@ class MixtureBatchesLane(MixtureLane):
         arrays = self.arrays()
         with one_thread_blas():
             found: tuple[int, int] = batches(
-                twin(drawn.y), drawn.weight, self.scale, self.share, REFERENCES[update.reference],
-                update.fixed, self.moments, update.renewed_by != "drawn", update.renewed_by != "none",
+                twin(drawn.y), drawn.weight, self.is_divided, self.scale, self.share,
+                REFERENCES[update.reference], update.fixed, self.moments, update.renewed_by != "drawn",
+                update.renewed_by != "none",
                 update.reference == "previous", steps, index[0], index[-1], twin(memory), *anchor,
                 *arrays, *self._blocks,
             )  # fmt: skip

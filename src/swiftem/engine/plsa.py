@@ -172,7 +172,7 @@ class PLSALane(CompiledLane):
         """Run the kernel."""
         update, model = self.update, self.model.model
         done, rejected, self.u_scale = self._loop(
-            drawn.y, drawn.weight, self.mean_scale, self.share_scale,
+            drawn.y, drawn.weight, self.is_divided, self.mean_scale, self.share_scale,
             0.0 if update.reference == "none" else update.fixed, steps, drawn.index[0],
             drawn.index[1] if update.renewed_by == "other" else NOTHING, self.documents, self.words,
             self.totals, self.u_scale, NOTHING if drawn.memory is None else drawn.memory, self._before or (),

@@ -44,7 +44,7 @@ class FastIncrementalEM(Method):
         Precision of the memory; the rounded values are used, so that the centre stays their mean.
     order : {"iid", "shuffled", "weighted"}
         How i is drawn: independently, as in the theory; in shuffled passes; or in proportion to the sample
-        weights, which the mean over the batch then leaves out (iteration by iteration, not compiled).
+        weights, which the mean over the batch then leaves out.
 
     Examples
     --------

@@ -127,9 +127,7 @@ def declared(method: Method) -> Update | None:
         if "update" in vars(kind):
             if method.largest_batch is not None:
                 return None  # compiled loops have batches of one size
-            if method.update is None or (method.order == "weighted" and method.update.renewed_by == "other"):
-                return None  # compiled loops have one weight per sample, and i would need none
-            return _agreeing(method, method.update)
+            return None if method.update is None else _agreeing(method, method.update)
         if "proxy" in vars(kind):
             return None
     return None

@@ -92,7 +92,7 @@ def _compose(functions: tuple[Any, Any, Any], number: Any, remembered: Any, ndim
     )
     _check_types(signatures[0].return_type, signatures[2].return_type)
     rows = types.Array(number, 2, "A", readonly=True)
-    samples = (rows, batch, types.Array(number, 2, "C"), _READ)
+    samples = (rows, batch, types.Array(number, 2, "C"), _READ, types.boolean)
     numbers, flags = (types.float64,) * 2, (types.boolean,) * 2
     update = (*flags, types.float64, _VECTOR, *flags, types.boolean)
     state = (_READ, theta, theta, _VECTOR, types.Array(remembered, 2, "C"))

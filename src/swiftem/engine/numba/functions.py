@@ -87,7 +87,7 @@ def _learn(row, w, old, centre, moments):  # type: ignore[no-untyped-def]
 
 @kernel
 def iterate(  # type: ignore[no-untyped-def]
-    expected_statistics, m_step, in_domain, y, batch, flat, weight, mean, share,
+    expected_statistics, m_step, in_domain, y, batch, flat, weight, divided, mean, share,
     at_anchor, in_memory, correction, moments, reads, renews, follows,
     gamma, index, other, s, theta, anchor, centre, memory,
 ):  # fmt: skip
@@ -103,8 +103,11 @@ def iterate(  # type: ignore[no-untyped-def]
         The same memory twice, for drawn samples: in the shape for the user's functions, and as rows.
     weight : ndarray, shape (n,), or (0,) if all are one
         Sample weights.
+    divided : bool
+        Whether the samples ``index`` are drawn in proportion to their weights: these are then left out.
     mean, share : float
-        n / (W·b) and 1 / W: factors of the weights in a mean over the batch, and over all samples.
+        n / (W·b), or 1 / b if ``divided``, and 1 / W: factors of the weights in a mean over the batch, and
+        over all samples.
     at_anchor, in_memory : bool
         Which reference is used; none if both are False.
     correction : float
@@ -138,6 +141,7 @@ def iterate(  # type: ignore[no-untyped-def]
     b, q = index.shape[1], len(s)
     s, new, proxy = s.copy(), np.empty(q), np.empty(q)
     before, order, rejected, moved = s, np.arange(b), 0, 0
+    own_weight = weight[:0] if divided else weight
     for k in range(len(gamma)):
         moved = k - rejected
         if len(moments):
@@ -155,13 +159,14 @@ def iterate(  # type: ignore[no-untyped-def]
             if at_anchor:
                 reference = expected_statistics(batch, anchor)[0]
                 _check(reference, b, q)
-                _mean(rows, here, weight, mean, correction, reference, order, proxy)
+                _mean(rows, here, own_weight, mean, correction, reference, order, proxy)
             elif in_memory:
-                _mean(rows, here, weight, mean, correction, memory, here, proxy)
+                _mean(rows, here, own_weight, mean, correction, memory, here, proxy)
                 if len(moments):
-                    _learn(rows[0], mean * b * _weight(weight, here[0]), memory[here[0]], centre, moments)
+                    w = mean * b * _weight(own_weight, here[0])
+                    _learn(rows[0], w, memory[here[0]], centre, moments)
             else:
-                _mean(rows, here, weight, mean, 0.0, rows, order, proxy)
+                _mean(rows, here, own_weight, mean, 0.0, rows, order, proxy)
             for c in range(q):
                 proxy[c] += correction * centre[c]
         if not reads:

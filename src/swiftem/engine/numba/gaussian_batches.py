@@ -231,7 +231,7 @@ def _copy(theta: Any, into: Any) -> None:
 
 @kernel
 def batches(
-    y: Any, sample_weight: Any, scale: Any, share: Any,
+    y: Any, sample_weight: Any, divided: Any, scale: Any, share: Any,
     reference: Any, correction: Any, moments: Any, reads: Any, renews: Any, follows: Any, restate: Any,
     restate_anchor: Any,
     steps: Any, index: Any, other: Any, memory: Any, centre: Any, before: Any, s: Any, theta: Any,
@@ -244,8 +244,10 @@ def batches(
     y : Twin, shape (n, d)
     sample_weight : ndarray, shape (n,), or (0,) for ones
         If data are on disk, these and the memory are only those of the samples of the stretch.
+    divided : bool
+        Whether the samples ``index`` are drawn in proportion to their weights: these are then left out.
     scale, share : float
-        n / W and 1 / W, W the sum of weights.
+        n / W, or 1 if ``divided``, and 1 / W, W the sum of weights.
     reference : int
         NOTHING, ANCHOR or MEMORY.
     correction : float
@@ -276,6 +278,7 @@ def batches(
         Number of rejected steps, and of accepted ones before the last iteration.
     """
     rejected, moved, candidate = 0, 0, tools.candidate
+    own_weight = sample_weight[:0] if divided else sample_weight
     if restate:
         m_step(tools.kind, s, tools.hyper, tools.scratch, theta)
     if restate_anchor:
@@ -288,9 +291,9 @@ def batches(
             if not (renews if renew else reads):
                 continue
             _statistics(
-                y, sample_weight, share if renew else scale / index.shape[1], other[k] if renew else index[k],
-                theta, NOTHING if renew else reference, correction, moments, centre, anchor, memory, renew,
-                tools,
+                y, sample_weight if renew else own_weight, share if renew else scale / index.shape[1],
+                other[k] if renew else index[k], theta, NOTHING if renew else reference, correction,
+                moments, centre, anchor, memory, renew, tools,
             )  # fmt: skip
             if renew:
                 add(tools.change, centre)
@@ -335,7 +338,7 @@ def _compiled_loop(theta: Any, tools: Any) -> Callable[..., tuple[int, int]]:
         for only in (True, False)
     ]
     found: Callable[..., tuple[int, int]] = batches.compile((
-        pairs[0], read, number, number, types.int64, number, vector, flag, flag, flag, flag, flag,
+        pairs[0], read, flag, number, number, types.int64, number, vector, flag, flag, flag, flag, flag,
         read, drawn, drawn, pairs[1], vector, vector, vector, theta, theta, tools,
     ))  # fmt: skip
     return found

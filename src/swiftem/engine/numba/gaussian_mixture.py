@@ -236,8 +236,8 @@ def _advance_by(
 
 @kernel
 def few_samples(
-    y: Any, sample_weight: Any, scale: Any, share: Any, correction: Any, moments: Any, follows: Any,
-    steps: Any, index: Any, other: Any, memory: Any, anchor_weights: Any, anchor_means: Any,
+    y: Any, sample_weight: Any, divided: Any, scale: Any, share: Any, correction: Any, moments: Any,
+    follows: Any, steps: Any, index: Any, other: Any, memory: Any, anchor_weights: Any, anchor_means: Any,
     before1: Any, before2: Any, centre1: Any, centre2: Any, s1: Any, s2: Any, delta: Any, epsilon: Any,
     known: Any, weights: Any, means: Any, far: Any,
 ) -> Any:  # fmt: skip
@@ -250,8 +250,10 @@ def few_samples(
     y : ndarray, shape (n, d)
         Samples. If data are on disk, these, weights and memory are only those of the samples of the stretch.
     sample_weight : ndarray, shape (n,), or (0,) for ones
+    divided : bool
+        Whether the samples I are drawn in proportion to their weights: these are then left out.
     scale, share : float
-        n / W and 1 / W, W the sum of weights.
+        n / W, or 1 if ``divided``, and 1 / W, W the sum of weights.
     correction : float
         λ, unless it is learned.
     moments : ndarray, shape (3,), or None
@@ -284,6 +286,7 @@ def few_samples(
         Number of iterations done, of rejected steps, and of accepted ones before the last.
     """
     n_components, d = means.shape
+    own_weight = sample_weight[:0] if divided else sample_weight
     b = 0
     if index is not None:  # only "is not None" removes code without types
         b = index.shape[1]
@@ -316,7 +319,7 @@ def few_samples(
             if _vanished(least, far):
                 return k, rejected, moved
             if index is not None:
-                factor = scale * _weight(sample_weight, i)
+                factor = scale * _weight(own_weight, i)
                 most = SLACK * factor
                 if anchor_weights is None and memory is None:
                     factor /= total if b == 1 else b * total
@@ -325,7 +328,7 @@ def few_samples(
                     factor /= b
                 if moments is not None:
                     if place == 0:
-                        weight = scale * _weight(sample_weight, i)
+                        weight = scale * _weight(own_weight, i)
                         covariance, variance = products(
                             y, i, rows, total, memory[i], weight, centre1, centre2
                         )

@@ -78,8 +78,8 @@ def _responsibilities(samples: Any, expanded: Any, work: Any) -> None:
 
 @kernel
 def batches(
-    y: Any, sample_weight: Any, scale: Any, share: Any, reference: Any, correction: Any, moments: Any,
-    reads: Any, renews: Any, follows: Any, steps: Any, index: Any, other: Any, memory: Any,
+    y: Any, sample_weight: Any, divided: Any, scale: Any, share: Any, reference: Any, correction: Any,
+    moments: Any, reads: Any, renews: Any, follows: Any, steps: Any, index: Any, other: Any, memory: Any,
     anchor_weights: Any, anchor_means: Any, before1: Any, before2: Any, centre1: Any, centre2: Any,
     s1: Any, s2: Any, delta: Any, epsilon: Any, known: Any, weights: Any, means: Any,
     offset: Any, expanded: Any, proxy1: Any, proxy2: Any, work: Any, work_too: Any,
@@ -111,6 +111,7 @@ def batches(
         Number of rejected steps, and of accepted ones before the last iteration.
     """
     rejected, moved, first = 0, 0, np.empty((1, len(offset)))
+    own_weight = sample_weight[:0] if divided else sample_weight
     samples, rows, sums1, sums2 = work.samples, work.rows, work.sums1, work.sums2
     for k in range(len(steps)):
         moved = k - rejected
@@ -138,7 +139,7 @@ def batches(
                 _responsibilities(samples, expanded, work_too)
             factor = share if renew else scale / len(here)
             if len(moments) and not renew:
-                weight = scale * (sample_weight[here[0]] if len(sample_weight) else 1.0)
+                weight = scale * (own_weight[here[0]] if len(own_weight) else 1.0)
                 for c in range(len(offset)):
                     first[0, c] = samples[0, c] + offset[c]
                 if len(memory.double):
@@ -149,12 +150,12 @@ def batches(
             if len(memory.double):
                 _weigh_change(
                     rows, work_too.rows, here, memory.double, reference, renew, correction,
-                    sample_weight, factor, sums1,
+                    sample_weight if renew else own_weight, factor, sums1,
                 )  # fmt: skip
             else:
                 _weigh_change(
                     rows, work_too.rows, here, memory.single, reference, renew, correction,
-                    sample_weight, factor, sums1,
+                    sample_weight if renew else own_weight, factor, sums1,
                 )  # fmt: skip
             np.dot(rows.T, samples, sums2)
             for m in range(len(sums1)):

@@ -36,8 +36,9 @@ method does not have is an array without dimensions, or, for ``before``, an empt
 compiled.
 
 - tokens (n, 2), uint32: document and word of each token.
-- sample_weight (n,), or (0,) if all are equal; mean_scale = n / (W·b) and share_scale = 1 / W, W the sum of
-  weights.
+- sample_weight (n,), or (0,) if all are equal; divided: whether tokens ``index`` are drawn in proportion to
+  their weights, which are then left out; mean_scale = n / (W·b), or 1 / b if divided, and share_scale =
+  1 / W, W the sum of weights.
 - correction: λ, or 0 if there is no reference.
 - steps (T,): γ of each iteration. index, other (T, b): token indices of each iteration, and of the second
   stream, if any.
@@ -242,7 +243,7 @@ def least(totals, lead, gamma, row, factor, other, other_factor, prior):
 
 @kernel
 def iterate(
-    tokens, sample_weight, mean_scale, share_scale, correction, steps, index, other,
+    tokens, sample_weight, divided, mean_scale, share_scale, correction, steps, index, other,
     documents, words, totals, scale, memory, before, rates, moments, alpha, beta, work
 ):  # fmt: skip
     """Do iterations of one token each: sem, sem-vr and fiem, and iem if γ = 1; there is no ``before``.
@@ -253,6 +254,7 @@ def iterate(
     row, row_other, norm = work[0], work[1], work[3]
     low, low_centre = norms(totals, prior, norm), totals[1].min() + prior
     order, rejected, lead = index.reshape(index.size), 0, 1.0
+    own_weight = sample_weight[:0] if divided else sample_weight
     if other.ndim == 2:
         order_j = other.reshape(other.size)
     for t in range(order.shape[0]):
@@ -304,7 +306,7 @@ def iterate(
             continue
         if moments.ndim == 1:
             correction = lead = moments[2]
-        weight = gamma * weighted(sample_weight, i, mean_scale)
+        weight = gamma * weighted(own_weight, i, mean_scale)
         factor, taken = weight / total, correction * weight
         if documents.ndim == 2:
             # A token takes nothing away: only γ = 1, or an empty topic, brings a total to zero.
@@ -322,7 +324,7 @@ def iterate(
             if moments.ndim == 1:
                 learn_from(
                     documents, words, d, v, row, 1.0 / total, memory[i],
-                    weighted(sample_weight, i, mean_scale), rates, moments,
+                    weighted(own_weight, i, mean_scale), rates, moments,
                 )  # fmt: skip
         elif documents.ndim == 3:
             taken /= uniform(row_other, total_other)

@@ -77,7 +77,7 @@ def _move(documents, words, d, v, rows, centre_factor, factor):
 
 @kernel
 def iterate(
-    tokens, sample_weight, mean_scale, share_scale, correction, steps, index, other,
+    tokens, sample_weight, divided, mean_scale, share_scale, correction, steps, index, other,
     documents, words, totals, scale, memory, before, rates, moments, alpha, beta, work
 ):  # fmt: skip
     """Do iterations of any method.
@@ -90,6 +90,7 @@ def iterate(
     norm, candidate = work[2 * batch + 1], work[2 * batch]
     norms(totals, prior, norm)
     order, rejected, is_flat, lead = index.reshape(index.size), 0, False, 1.0
+    own_weight = sample_weight[:0] if divided else sample_weight
     if other.ndim == 2:
         order_j = other.reshape(other.size)
     if len(before) > 0:
@@ -132,25 +133,25 @@ def iterate(
                     work[p, k] = change
                     candidate[k] += change if documents.ndim == 2 else gamma * change
             elif len(before) > 0:
-                weight = weighted(sample_weight, i, mean_scale)
+                weight = weighted(own_weight, i, mean_scale)
                 factor, taken = weight / total, correction * weight
                 for k in range(n_topics):
                     change = factor * work[p, k] - taken * work[batch + p, k]
                     work[p, k] = change
                     candidate[k] += gamma * change
             elif memory.ndim == 2:
-                weight, factor = gamma * weighted(sample_weight, i, mean_scale), 1.0 / total
+                weight, factor = gamma * weighted(own_weight, i, mean_scale), 1.0 / total
                 if moments.ndim == 1 and p == 0:
                     learn_from(
                         documents, words, d, v, row, factor, memory[i],
-                        batch * weighted(sample_weight, i, mean_scale), rates, moments,
+                        batch * weighted(own_weight, i, mean_scale), rates, moments,
                     )  # fmt: skip
                 for k in range(n_topics):
                     change = weight * (factor * work[p, k] - correction * memory[i, k])
                     work[p, k] = change
                     candidate[k] += change
             else:
-                weight = gamma * weighted(sample_weight, i, mean_scale)
+                weight = gamma * weighted(own_weight, i, mean_scale)
                 factor = weight / total
                 if documents.ndim == 3:
                     taken = correction * weight / _joint_at_anchor(documents, words, d, v, work[batch + p])
