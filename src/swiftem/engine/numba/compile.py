@@ -103,13 +103,15 @@ def kernel(function: Callable[..., Any], **more: Any) -> Any:
 
 
 class _Unfinished(core.codegen.JITCodeLibrary):  # type: ignore[misc]
-    """The code of a helper: linked into the kernels that call it, and optimised and emitted there alone.
+    """The code of a helper: linked into the kernels that call it, and only there made machine code.
 
-    Numba does this for every helper, and again in each helper that calls it, which takes half of the time.
+    Numba does that for every helper, and optimises it again in each helper that calls it: half of the time.
     """
 
     def _optimize_final_module(self) -> None:
-        """Leave the code as it is."""
+        """Optimise what calls no helper: loops then vectorise with their arguments apart."""
+        if not any(isinstance(one, _Unfinished) for one in self._linking_libraries):
+            super()._optimize_final_module()
 
     def _finalize_final_module(self) -> None:
         self._finalize_dynamic_globals()

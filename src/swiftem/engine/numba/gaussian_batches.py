@@ -17,17 +17,15 @@ from swiftem.engine.numba.compile import helper, kernel
 from swiftem.engine.numba.gaussian_blocks import (
     TIED,
     Twin,
-    add,
     add_statistics,
     add_up,
-    copy,
     e_step,
     is_near,
     spread,
 )
 from swiftem.engine.numba.gaussian_m_step import m_step
 from swiftem.engine.numba.pointer import types
-from swiftem.engine.numba.softmax import weigh
+from swiftem.engine.numba.softmax import add, copy, weigh
 
 __all__ = ["ANCHOR", "MEMORY", "NOTHING", "Tools", "loop_for"]
 
