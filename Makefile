@@ -16,7 +16,7 @@ FAST := tests/data tests/models tests/methods tests/checkpoints tests/contracts/
 
 # Two installs into one environment at a time would corrupt it.
 .NOTPARALLEL:
-.PHONY: help demo test test-fast test-slow check bench docs clean FORCE
+.PHONY: help demo test test-fast test-slow test-gpu gpu-test-parts check bench docs clean FORCE
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' Makefile
@@ -31,6 +31,13 @@ test: $(VENV)/.dev.stamp ## run the quick tests and doctests; COVERAGE=1 measure
 test-fast: $(VENV)/.dev.stamp ## run a selection of the tests that takes less than a minute
 	$(BIN)/python tests/warm.py
 	$(PYTEST) -n $(WORKERS) --dist loadfile $(FAST)
+
+gpu-test-parts: $(VENV)/.dev.stamp ## install what the tests of GPU kernels need on a machine without a GPU
+	$(BIN)/python -c 'import torch, triton' 2>/dev/null || $(BIN)/python -m pip install -q torch==2.13.0 triton
+
+test-gpu: ## run the tests of the GPU on a machine with one, by its own python3, and print figures
+	PYTHONPATH=src python3 -m pytest -q -p no:cacheprovider tests/gpu
+	PYTHONPATH=src python3 -m benchmarks --only gpu
 
 test-slow: $(VENV)/.dev.stamp $(VENV)/.docs.stamp ## run the slow tests, those of the built documentation too
 	$(PYTEST) -m slow

@@ -11,8 +11,11 @@ from rich.console import Console
 from threadpoolctl import threadpool_limits
 
 from benchmarks import (
+    acceleration,
     checkpoint_cost,
+    families,
     full_pass,
+    gpu,
     memory,
     mini_batch,
     mixture_fit,
@@ -38,13 +41,16 @@ FIGURES: dict[str, Any] = {
     "mini-batch": mini_batch,
     "full-pass": full_pass,
     "mixture-pass": mixture_pass,
+    "families": families,
     "mixture-fit": mixture_fit,
+    "acceleration": acceleration,
     "optima": optima,
     "out-of-core": out_of_core,
     "topics": topics,
     "start-up": start_up,
     "checkpoints": checkpoint_cost,
     "memory": memory,
+    "gpu": gpu,
 }
 
 

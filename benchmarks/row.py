@@ -45,7 +45,7 @@ class Row:
     iterations: int
     repeats: int
     value: float
-    unit: Literal["ns/iteration", "s", "bytes", "perplexity", "nats"]
+    unit: Literal["ns/iteration", "s", "bytes", "perplexity", "nats", "passes"]
     peer: str = ""
     peer_value: float | None = None
     compared: Literal["ratio", "speed-up", "difference", "value"]

@@ -91,6 +91,8 @@ def _amount(value: float, unit: str) -> str:
     """Return a value with a suitable unit, such as 1.23 ms."""
     if unit == "s":
         return f"{value:.2f} s"
+    if unit == "passes":
+        return f"{value:.0f} passes"
     if unit == "nats":
         return f"{value:.4f}"
     if unit == "perplexity":

@@ -17,6 +17,7 @@ ORDER = [
     "counts",
     "answers",
     "mixed_columns",
+    "survey",
     "outliers",
     "own_family",
     "topics",

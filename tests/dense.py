@@ -1,4 +1,4 @@
-"""The five methods on the paper's two models, dense and slow: the truth that the test-suite compares with.
+"""The methods on the paper's two models, dense and slow: the truth that the test-suite compares with.
 
 Written from the equations alone (their labels stand at the lines); it imports nothing of swiftem. Every
 memory holds the full statistics of every sample, shape (n, q), and every method is its proxy S^(k+1) followed
@@ -50,26 +50,29 @@ def gmm_trajectory(
     epoch_length: int | None = None,
     known_weights: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
+    divided: bool = False,
 ) -> Trajectory:
     """Run a method on the mixture of unit-variance Gaussians.
 
     Parameters
     ----------
-    method : {"em", "sem", "iem", "sem-vr", "fiem"}
+    method : {"em", "sem", "iem", "sem-vr", "fiem", "opt-fiem", "spider"}
     y : array of shape (n, d)
     weights0, means0 : arrays of shape (M,) and (M, d)
         theta^(0).
     delta, epsilon : float
         Penalties of the means and of the weights.
     draws : None, integer array of shape (n_iter,) or (n_iter, b), or a pair (i, j) of such arrays
-        None for em, the pair for fiem.
+        None for em, the pair for fiem and opt-fiem.
     gamma : callable
         Called with k + 1 in iteration k; em and iem never call it, their step size is 1.
     epoch_length : int, optional
-        m of sem-vr; ceil(n / b) unless given.
+        m of sem-vr and spider; ceil(n / b) unless given.
     known_weights : array of shape (M,), optional
         The weights throughout, theta^(0) included.
     sample_weight : array of shape (n,), optional
+    divided : bool
+        Whether the draws are in proportion to the weights, which means over batches then leave out.
 
     Returns
     -------
@@ -102,7 +105,9 @@ def gmm_trajectory(
         return theta, theta
 
     share = _shares(sample_weight, len(data))
-    return _run(method, statistics, m_step, in_domain, theta0, share, draws, n_iter, gamma, epoch_length)
+    return _run(
+        method, statistics, m_step, in_domain, theta0, share, draws, n_iter, gamma, epoch_length, divided
+    )
 
 
 def plsa_trajectory(
@@ -121,6 +126,7 @@ def plsa_trajectory(
     gamma: Callable[[int], float],
     epoch_length: int | None = None,
     sample_weight: ArrayLike | None = None,
+    divided: bool = False,
 ) -> Trajectory:
     """Run a method on pLSA.
 
@@ -130,7 +136,7 @@ def plsa_trajectory(
 
     Parameters
     ----------
-    method, draws, n_iter, gamma, epoch_length, sample_weight
+    method, draws, n_iter, gamma, epoch_length, sample_weight, divided
         As in `gmm_trajectory`; a sample is a token.
     doc, word : integer arrays of shape (n,)
         Document and word of each token.
@@ -179,7 +185,9 @@ def plsa_trajectory(
         return working, reported
 
     share = _shares(sample_weight, len(docs))
-    return _run(method, statistics, m_step, in_domain, theta0, share, draws, n_iter, gamma, epoch_length)
+    return _run(
+        method, statistics, m_step, in_domain, theta0, share, draws, n_iter, gamma, epoch_length, divided
+    )
 
 
 def gmm_objective(
@@ -252,6 +260,7 @@ def _run(
     n_iter: int,
     gamma: Callable[[int], float],
     epoch_length: int | None,
+    divided: bool,
 ) -> Trajectory:
     """Run Algorithm 1 (alg:sem) for n_iter iterations; `share` is w_i / W, shape (n,)."""
     n = len(share)
@@ -262,12 +271,13 @@ def _run(
     centre = share @ memory  # (q,)
     s = centre.copy()
     thetas, history, rejected = [reported], [s], 0
+    coefficient, products, before = 1.0, np.zeros(2), working  # of opt-fiem; theta^(k-1) of spider
     for k in range(n_iter):
         step = 1.0 if method in ("em", "iem") else gamma(k + 1)
         if method != "em":
-            i = np.atleast_1d(draws[0][k] if method == "fiem" else draws[k])
+            i = np.atleast_1d(draws[0][k] if method in ("fiem", "opt-fiem") else draws[k])
             new_i = statistics(i, working)  # (b, q)
-            scale_i = n * share[i][:, None]  # (b, 1): n w_i / W
+            scale_i = np.ones((len(i), 1)) if divided else n * share[i][:, None]  # (b, 1): n w_i / W
         if method == "em":
             proxy = share @ statistics(everyone, working)  # (eq:definition-overline-bss)
         elif method == "sem":  # (eq:oem)
@@ -286,6 +296,23 @@ def _run(
             j = np.atleast_1d(draws[1][k])
             memory[j] = statistics(j, working)
             centre = share @ memory
+        elif method == "opt-fiem":  # fiem with lambda = tr Cov(s_i, memory_i) / tr Var(memory_i)
+            change = np.mean(scale_i * (new_i - coefficient * memory[i]), axis=0)
+            proxy = coefficient * centre + change
+            new, old = scale_i[0] * new_i[0] - centre, scale_i[0] * memory[i[0]] - centre
+            products = 0.99 * products + 0.01 * np.array([new @ old, old @ old])
+            if products[1] > 0:
+                coefficient = np.clip(products[0] / products[1], 0.0, 2.0)
+            j = np.atleast_1d(draws[1][k])
+            memory[j] = statistics(j, working)
+            centre = share @ memory
+        elif method == "spider":
+            m = -(-n // len(i)) if epoch_length is None else epoch_length
+            if k % m == 0:
+                proxy = share @ statistics(everyone, working)
+            else:
+                proxy = proxy + np.mean(scale_i * (new_i - statistics(i, before)), axis=0)
+            before = working
         else:
             raise ValueError(f"unknown method {method!r}")
         candidate = (1 - step) * s + step * proxy  # (eq:sestep)

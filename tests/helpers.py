@@ -14,8 +14,10 @@ import swiftem
 from swiftem import methods, models
 from swiftem.data.source import Batch
 
-NAMES = ("em", "sem", "iem", "sem-vr", "fiem")
+NAMES = ("em", "sem", "iem", "sem-vr", "fiem", "opt-fiem", "spider")
 STOCHASTIC = NAMES[1:]
+IN_PAIRS = ("fiem", "opt-fiem")
+"""Methods that draw i and j."""
 
 
 def make_method(name: str, **options: Any) -> methods.Method:
@@ -32,7 +34,7 @@ def random_draws(name: str, n: int, n_iter: int, b: int = 1, seed: int = 0) -> A
         for part in drawn:
             part[::2, 1] = part[::2, 0]
         drawn[1][::3, 0] = drawn[0][::3, 0]  # i and j meet
-    return {"em": None, "fiem": tuple(drawn)}.get(name, drawn[0])
+    return None if name == "em" else tuple(drawn) if name in IN_PAIRS else drawn[0]
 
 
 def assert_close(actual: Any, expected: Any) -> None:
@@ -183,11 +185,13 @@ def assert_follows_dense(
     gamma: Callable[[int], float],
     epoch_length: int | None = None,
     dense_options: dict[str, Any] | None = None,
+    kernels: str = "auto",
+    order: str = "iid",
 ) -> dense.Trajectory:
     """Compare θ, s and rejections of every iteration with the dense run's, which is returned."""
     draws = random_draws(name, problem.n, n_iter, b)
-    method = make_method(name, step_size=gamma, batch_size=b, epoch_length=epoch_length)
-    result = problem.run(method, draws=draws, n_iter=n_iter, record_every=1)
+    method = make_method(name, step_size=gamma, batch_size=b, epoch_length=epoch_length, order=order)
+    result = problem.run(method, draws=draws, n_iter=n_iter, record_every=1, kernels=kernels)
     truth = problem.dense(
         name, draws=draws, n_iter=n_iter, gamma=gamma, epoch_length=epoch_length, **(dense_options or {})
     )

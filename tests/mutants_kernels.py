@@ -195,10 +195,24 @@ MUTANTS = [
         f"{GAUSS}::test_the_centre_is_the_mean_of_what_is_stored_also_in_float32[full-auto]",
     ),
     (
+        "batches: the coefficient is learned without weights",
+        "engine/numba/gaussian_batches.py",
+        "weight = factor * len(index) * (sample_weight[here[0]] if len(sample_weight) else 1.0)",
+        "weight = factor * len(index)",
+        "tests/methods/test_opt_fiem.py::test_compiled_stretches_do_the_same[full-optimal-float64-6]",
+    ),
+    (
+        "few samples: the coefficient is that of the last sample",
+        "engine/numba/gaussian_mixture.py",
+        "if place == 0:\n                        weight",
+        "if True:\n                        weight",
+        "tests/methods/test_opt_fiem.py::test_compiled_stretches_do_the_same[unit-optimal-float64-6]",
+    ),
+    (
         "batches: i renews the memory, too",
         "engine/numba/gaussian_batches.py",
-        "correction, anchor, memory, renew, tools,",
-        "correction, anchor, memory, renews, tools,",
+        "anchor, memory, renew,\n",
+        "anchor, memory, renews,\n",
         f"{DOMAIN}::test_a_prior_with_a_mean_and_correlations[6-fiem-full]",
     ),
     (

@@ -37,6 +37,20 @@ MUTANTS = [
         f"{DOMAIN}::test_a_step_of_one_to_tokens_that_lack_a_topic[1]",
     ),
     (
+        "tokens: p does not follow the learned coefficient",
+        "engine/numba/plsa.py",
+        "rates[0] = keep * rates[0] + gamma * correction",
+        "rates[0] = keep * rates[0] + gamma",
+        "tests/methods/test_opt_fiem.py::test_a_state_of_a_fixed_coefficient_continues_with_a_learned_one",
+    ),
+    (
+        "tokens: the square of the centre stays as it was",
+        "engine/numba/plsa.py",
+        "    return drift * (2.0 * (documents[d, 0, k] + words[v, 0, k]) + 2.0 * drift)",
+        "    return 0.0 * drift",
+        "tests/methods/test_trajectories.py::test_two_thousand_iterations[topics-opt-fiem-auto]",
+    ),
+    (
         "tokens: a rejected step of fiem takes the memory off",
         "engine/numba/plsa.py",
         "keep, gamma, factor, taken = 1.0, 0.0, 0.0, 0.0",
@@ -95,8 +109,8 @@ MUTANTS = [
     (
         "tokens: least of totals without the prior",
         "engine/numba/plsa.py",
-        "(totals[1, k] - totals[0, k]) + change) + prior)",
-        "(totals[1, k] - totals[0, k]) + change))",
+        "(lead * totals[1, k] - totals[0, k]) + change) + prior)",
+        "(lead * totals[1, k] - totals[0, k]) + change))",
         f"{DOMAIN}::test_sem_vr_whose_anchor_had_another_topic[penalty-1]",
     ),
     (

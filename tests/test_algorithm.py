@@ -29,7 +29,9 @@ def expected_passes(name, k, n, b, m):
         "sem": 1 + k * b / n,
         "iem": 1 + k * b / n,
         "sem-vr": 1 + renewals + 2 * k * b / n,
+        "spider": 1 + renewals + 2 * k * b / n,
         "fiem": 1 + 2 * k * b / n,
+        "opt-fiem": 1 + 2 * k * b / n,
     }[name]
 
 
@@ -177,7 +179,7 @@ def test_s0_spares_the_first_pass_where_nothing_is_remembered(make, name):
     problem = make(20)
     s0 = problem.run(methods.EM(), n_iter=2).s
     passes = problem.run(make_method(name), n_iter=0, s0=s0).passes
-    assert passes == (1.0 if name in ("iem", "fiem") else 0.0)
+    assert passes == (1.0 if name in ("iem", *helpers.IN_PAIRS) else 0.0)
 
 
 @both_models
@@ -226,7 +228,7 @@ def test_seeded_draws_given_explicitly(make, name, memory_order):
     method = make_method(name, batch_size=3, step_size=VARYING, memory_order=memory_order)
     drawn = SeededDraws(read_seed(7), n=20, batch_size=3, orders=method.orders)
     streams = [np.array(stream) for stream in zip(*(drawn.at(k) for k in range(40)), strict=True)]
-    draws = tuple(streams) if name == "fiem" else streams[0]
+    draws = tuple(streams) if name in helpers.IN_PAIRS else streams[0]
     given = problem.run(method, n_iter=40, draws=draws)
     seeded = problem.run(method, n_iter=40, seed=7)
     assert_identical(

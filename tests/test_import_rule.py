@@ -61,17 +61,19 @@ def imports(node, *, top=True):
             yield from imports(child, top=top and not inside)
 
 
-def violations(layer, source, *, compiled=False):
-    """Return a sentence for each import that a file of ``layer`` must not have; ``compiled`` may Numba.
+def violations(layer, source, *, late=frozenset()):
+    """Return a sentence for each import that a file of ``layer`` must not have; ``late`` are allowed.
 
+    PyTorch and Triton are for few files, also within functions: these are imported if a device is asked for.
     Estimators derive from scikit-learn's classes, and are themselves imported when they are used.
     """
-    late = ({"numba"} if compiled else set()) | ({"sklearn"} if layer == "estimators" else set())
+    late = late | ({"sklearn"} if layer == "estimators" else set())
     found = []
     for name, at_import in imports(ast.parse(source)):
         package, _, rest = name.partition(".")
-        if package == "torch":
-            found.append("imports torch")
+        if package in ("torch", "triton"):
+            if package not in late:
+                found.append(f"imports {package}")
         elif package in HEAVY - late and at_import:
             found.append(f"imports {package} outside a function")
         elif package == "swiftem":
@@ -102,7 +104,10 @@ def module_of(path):
 @pytest.mark.parametrize("path", FILES, ids=[str(path.relative_to(SOURCE)) for path in FILES])
 def test_imports(path):
     compiled = path.parent == SOURCE / "engine" / "numba"
-    assert violations(layer_of(module_of(path)), path.read_text(), compiled=compiled) == []
+    on_device = path.parent == SOURCE / "engine" / "gpu" or path.name == "tensor_source.py"
+    late = {"numba"} if compiled else {"distributed"} if path.name == "worker_plugin.py" else set()
+    late |= {"torch", "triton"} if on_device else set()
+    assert violations(layer_of(module_of(path)), path.read_text(), late=late) == []
 
 
 @pytest.mark.parametrize(

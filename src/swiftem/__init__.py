@@ -2,7 +2,7 @@
 
 >>> import swiftem
 >>> sorted(swiftem.methods.METHODS)
-['em', 'fiem', 'iem', 'sem', 'sem-vr', 'spider']
+['em', 'fiem', 'iem', 'opt-fiem', 'sem', 'sem-vr', 'spider']
 """
 
 from importlib import import_module
@@ -13,6 +13,7 @@ from swiftem.interrupt import uninterrupted
 if TYPE_CHECKING:
     from swiftem import data as data
     from swiftem import estimators as estimators
+    from swiftem import families as families
     from swiftem import methods as methods
     from swiftem import models as models
     from swiftem import schedules as schedules
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from swiftem.estimators import PLSA as PLSA
     from swiftem.estimators import GaussianMixture as GaussianMixture
     from swiftem.estimators import Mixture as Mixture
+    from swiftem.estimators import RegressionMixture as RegressionMixture
     from swiftem.estimators.mixture.select import select as select
     from swiftem.result import Iterate as Iterate
     from swiftem.result import Result as Result
@@ -33,13 +35,14 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0.dev0"
 
-MODULES = ("data", "estimators", "methods", "models", "schedules", "testing", "theory")
+MODULES = ("data", "estimators", "families", "methods", "models", "schedules", "testing", "theory")
 NAMES = {
     "GaussianMixture": "estimators",
     "Iterate": "result",
     "Mixture": "estimators",
     "PLSA": "estimators",
     "RandomTermination": "termination",
+    "RegressionMixture": "estimators",
     "Result": "result",
     "State": "result",
     "objective": "algorithm",

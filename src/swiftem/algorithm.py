@@ -11,7 +11,6 @@ from typing import Any, Literal, cast
 import numpy as np
 from numpy.typing import ArrayLike
 
-from swiftem._checks import check_int
 from swiftem._typing import Array, Theta
 from swiftem._warn import warn
 from swiftem.arguments import (
@@ -24,6 +23,7 @@ from swiftem.arguments import (
     read_n_iter,
     read_start,
 )
+from swiftem.averaging import Averaging
 from swiftem.budget import Budget, read_memory_limit
 from swiftem.checkpoints import NoCheckpoint, kept_seed, open_checkpoint
 from swiftem.checkpoints.check_position import check_position
@@ -32,11 +32,14 @@ from swiftem.data.as_source import as_source
 from swiftem.data.draws import INITIAL_THETA, Entropy, Seed, generator
 from swiftem.engine.choose import choose_lane
 from swiftem.engine.expectation import Expectation
+from swiftem.engine.gpu.device import kernels_of
 from swiftem.engine.lane import Current, Lane, Task
 from swiftem.interrupt import DeferredInterrupt
 from swiftem.methods.method import Method
+from swiftem.methods.online_em import AveragedState
 from swiftem.models.model import Model
 from swiftem.problem import Problem, check_access
+from swiftem.recording import Records
 from swiftem.result import Iterate, Result, State, Status
 from swiftem.schedules import check_step, resolve
 from swiftem.termination import RandomTermination
@@ -79,45 +82,6 @@ class Algorithm1:
         self.task.e_step.restore(snapshot)
 
 
-class Records:
-    """Records of a run, and calls of its callback: every ``every`` iterations, by default once per epoch.
-
-    ``path`` has the records, ``last`` is the k of the last one (−1 before the first), ``stopped`` tells
-    whether the callback ended the run, and ``per_pass`` is the number of evaluations per pass.
-    """
-
-    def __init__(
-        self, every: int | None, record: Callable[[Iterate], Any] | None,
-        callback: Callable[[Iterate], bool | None] | None, epoch: int,
-    ) -> None:  # fmt: skip
-        if every is not None:
-            self.every = check_int("record_every", every, minimum=1)
-        else:
-            self.every = 0 if record is None and callback is None else epoch
-        self._record, self._callback, self.per_pass = record, callback, 1
-        self.path: list[Any] = []
-        self.last, self.stopped = -1, False
-
-    def restore(self, kept: Position) -> None:
-        """Restore the records from a checkpoint."""
-        self.path, self.last, self.stopped = kept.path, kept.recorded, kept.stopped
-
-    def next(self, k: int, stop: int) -> int:
-        """Return the k of the next record after ``k``, at most ``stop``."""
-        return min(stop, (k // self.every + 1) * self.every) if self.every else stop
-
-    def take(self, now: Current) -> None:
-        """Record the current iterate if that is due and not done yet, and call the callback."""
-        if not self.every or now.k % self.every or now.k == self.last or self.stopped:
-            return
-        self.last = now.k
-        iterate = Iterate(now.k, now.evaluations / self.per_pass, now.theta, now.s, now.rejected)
-        kept = iterate if self._record is None else self._record(iterate)
-        if kept is not None:
-            self.path.append(kept)
-        self.stopped = self._callback is not None and bool(self._callback(iterate))
-
-
 def run(
     model: Model,
     data: Any,
@@ -134,6 +98,7 @@ def run(
     record: Callable[[Iterate], Any] | None = None,
     callback: Callable[[Iterate], bool | None] | None = None,
     kernels: str = "auto",
+    device: str = "auto",
     memory_limit: int | str | None = None,
     scratch: str | PathLike[str] | None = None,
     checkpoint: str | Path | NoCheckpoint | None = None,
@@ -179,8 +144,8 @@ def run(
         Gets an :class:`Iterate`, returns what ``path`` stores of it (None: nothing). By default the iterate.
     callback : callable, optional
         Gets each :class:`Iterate` after it was recorded; the run stops if it returns True.
-    kernels : {"auto", "reference"}
-        Implementation: the fastest available, or plain NumPy.
+    kernels, device : {"auto", "reference"} and {"auto", "cpu", "cuda"}
+        The fastest implementation, or plain NumPy; where full passes are computed, see ``docs/gpu.md``.
     memory_limit : int, str or None
         Memory limit of the run, in bytes or as a text such as "500MB": memory of the process in addition to
         imports and data given in memory; files, and pages of memory maps, do not count. Raises
@@ -224,14 +189,15 @@ def run(
     check_method(method)
     check_callable("record", record)
     check_callable("callback", callback)
-    source = as_source(data, sample_weight)
+    on_device = kernels_of(device, data)
+    source = as_source(data, sample_weight, on_device=on_device is not None)
     check_access(method, source)
     budget = Budget(read_memory_limit(memory_limit), scratch)
     budget.reserve(source, method)  # before the data are read to bind the model
     return run_problem(
-        Problem(model, source, kernels=kernels, budget=budget), method, n_iter=n_iter, theta0=theta0, s0=s0,
-        seed=seed, draws=draws, state=state, record_every=record_every, record=record, callback=callback,
-        checkpoint=checkpoint, checkpoint_every=checkpoint_every, resume=resume,
+        Problem(model, source, kernels=on_device or kernels, budget=budget), method, n_iter=n_iter,
+        theta0=theta0, s0=s0, seed=seed, draws=draws, state=state, record_every=record_every, record=record,
+        callback=callback, checkpoint=checkpoint, checkpoint_every=checkpoint_every, resume=resume,
     )  # fmt: skip
 
 
@@ -253,6 +219,7 @@ def run_problem(
     indices = problem.draws(method, entropy, n_iter, k0, draws)
     k_end = k0 + read_n_iter(n_iter, gamma, entropy, k0)
     records = Records(record_every, record, callback, method.epoch(source.n))
+    averaging = Averaging(method, bound, source.n)
     keeper = open_checkpoint(
         checkpoint, checkpoint_every, resume, model=problem.model, method=method, source=source,
         entropy=entropy, start=(theta0, s0, state), draws=draws, first=k0, n_iter=n_iter,
@@ -262,7 +229,8 @@ def run_problem(
     with keeper, DeferredInterrupt() as interrupt:
         e_step = problem.e_step
         records.per_pass = e_step.per_pass
-        e_step.begin(getattr(method, "memory_dtype", np.float64), budget.make_memory)
+        dtype = getattr(method, "memory_dtype", np.float64)
+        e_step.begin(dtype, budget.make_memory, is_divided=method.order == "weighted")
         task = Task(bound, method, source, gamma, indices, e_step, interrupt, Algorithm1)
         lane: Lane = choose_lane(problem.kernels, task) or Algorithm1(task)
         theta, s = read_start(bound, theta0, s0, generator(entropy, INITIAL_THETA))
@@ -287,16 +255,19 @@ def run_problem(
             lane.restore(state.lane, now)
 
         def position() -> Position:
-            here = now_state(method, source.n, now, entropy, lane)
+            here = now_state(method, source.n, now, entropy, lane, now.state)
             return Position(now.theta, now.s, here, records.last, records.stopped, records.path)
 
         try:
             if state is None or kept is not None:  # a resumed run has recorded its first iterate
-                records.take(now)
+                records.take(averaging.reported(now))
             while now.k < k_end and not records.stopped:
                 with e_step.checked_by(interrupt.check):  # the callback's own passes are not interrupted
-                    lane.advance(now, keeper.next(now.k, records.next(now.k, k_end)))
-                records.take(now)
+                    stop = averaging.next(now.k, records.next(now.k, k_end))
+                    lane.advance(now, keeper.next(now.k, stop))
+                averaging.add(now)
+                if records.is_due(now.k):
+                    records.take(averaging.reported(now))
                 if keeper.is_due(now.k):
                     keeper.save(position())
             interrupt.check()
@@ -307,8 +278,9 @@ def run_problem(
     log.info("%s: %s after %d iterations, %d rejected", method.name, status, now.k, now.rejected)
     if status == "rejected" and not records.stopped:  # a callback that stops a run has seen it
         warn_of_rejection(now.k - k0, now.s)
-    end, passes = now_state(method, source.n, now, entropy, lane), now.evaluations / e_step.per_pass
-    return Result(now.theta, now.s, end, passes, now.k, now.rejected, status, records.path)
+    end, last = now_state(method, source.n, now, entropy, lane, averaging.kept(now)), averaging.reported(now)
+    passes = now.evaluations / e_step.per_pass
+    return Result(last.theta, last.s, end, passes, now.k, now.rejected, status, records.path)
 
 
 def first_pass(method: Method, e_step: Expectation, theta: Theta, s_given: Array | None) -> Current:
@@ -360,15 +332,18 @@ def go_on_from(
 ) -> Current:
     """Return the end of an earlier run; its state is copied, so that it can be resumed twice.
 
-    A state from the run's own checkpoint is not copied.
+    A state from the run's own checkpoint is not copied. If θ and s are averages, the last ones are in the
+    state.
     """
     of_method = state.method if is_ours else copy_arrays(state.method, scratch)
+    if isinstance(of_method, AveragedState) and not is_ours:
+        theta, s = of_method.theta, of_method.s
     return Current(state.k, theta, s, of_method, state.rejected, state.evaluations)
 
 
-def now_state(method: Method, n: int, now: Current, entropy: Entropy, lane: Lane) -> State:
+def now_state(method: Method, n: int, now: Current, entropy: Entropy, lane: Lane, of_method: Any) -> State:
     """Return the state of a run, without θ and s."""
-    return State(method.name, n, now.k, now.evaluations, now.rejected, entropy, now.state, lane.snapshot())
+    return State(method.name, n, now.k, now.evaluations, now.rejected, entropy, of_method, lane.snapshot())
 
 
 def objective(model: Model, data: Any, theta: Theta, *, sample_weight: ArrayLike | None = None) -> float:

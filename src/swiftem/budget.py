@@ -137,8 +137,8 @@ def bytes_needed(source: Source, method: Method, *, statistics: int = 0, starts:
     starts : bool
         Whether a start is computed as by :class:`swiftem.GaussianMixture`.
     """
-    needed = BASE + COPIES * 8 * statistics + (OF_A_START if starts else 0)
-    if isinstance(source, ArraySource) and not (source.y.dtype == np.float64 and source.y.flags.c_contiguous):
+    needed = BASE + (COPIES + method.vectors) * 8 * statistics + (OF_A_START if starts else 0)
+    if type(source) is ArraySource and not (source.y.dtype == np.float64 and source.y.flags.c_contiguous):
         needed += 8 * source.y.size  # some loops make a copy
     if not isinstance(source, StoredSource):
         return needed

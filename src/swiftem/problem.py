@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from typing import Any
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from swiftem._checks import check_int
@@ -15,8 +16,9 @@ from swiftem.data.draws import BlockDraws, Draws, Entropy, GivenDraws, SeededDra
 from swiftem.data.rows.stored_source import StoredSource
 from swiftem.data.source import Source
 from swiftem.data.units.unit_source import UnitSource
-from swiftem.engine.expectation import Expectation, choose_expectation
+from swiftem.engine.expectation import BLOCK, Expectation, choose_expectation
 from swiftem.methods.method import Method
+from swiftem.models.documents import BoundDocuments
 from swiftem.models.model import BoundModel, Model
 from swiftem.termination import RandomTermination
 
@@ -36,8 +38,9 @@ class Problem:
         The data.
     bound : BoundModel, optional
         The model for these data, if it is already bound, for example with a known centre.
-    kernels : {"auto", "reference", "numpy"}
-        As in :func:`swiftem.run`; "numpy": passes of mixtures, which must be small, compile nothing.
+    kernels : {"auto", "reference", "numpy"} or str
+        As in :func:`swiftem.run`; "numpy": passes of mixtures, which must be small, compile nothing;
+        "torch:cuda:0": passes on that device.
     budget : Budget
         Memory budget of the runs.
 
@@ -97,24 +100,37 @@ class Problem:
     def draws(self, method: Method, entropy: Entropy, n_iter: Any, first: int, given: Any) -> Draws:
         """Return the sample indices of each iteration from ``first`` on: as given, or from the seed."""
         source = self.source
+        if "weighted" in method.orders:
+            self._check_weighted(method)
         if given is None and hasattr(source, "layout"):
-            return BlockDraws(
-                entropy, *source.layout, batch_size=method.batch_size, streams=method.index_streams
-            )
+            return BlockDraws(entropy, *source.layout, batch_size=method.drawn, streams=method.index_streams)
         if given is None:
-            return SeededDraws(entropy, source.n, method.batch_size, method.orders)
+            weight = None
+            if "weighted" in method.orders:
+                weight = np.concatenate([batch.weight for batch in source.blocks(BLOCK)])
+            return SeededDraws(entropy, source.n, method.drawn, method.orders, weight)
         is_random = isinstance(n_iter, RandomTermination)
         most = n_iter.n_iter if is_random else check_int("n_iter", n_iter, minimum=0)
         return GivenDraws(
-            given, n=source.n, batch_size=method.batch_size, streams=method.index_streams, n_iter=most,
+            given, n=source.n, batch_size=method.drawn, streams=method.index_streams, n_iter=most,
             start=first,
         )  # fmt: skip
+
+    def _check_weighted(self, method: Method) -> None:
+        """Raise ValueError if samples cannot be drawn in proportion to their weights."""
+        if hasattr(self.source, "layout") or isinstance(self.bound, BoundDocuments):
+            kind = (
+                "documents" if isinstance(self.bound, BoundDocuments) else "data that are read block by block"
+            )
+            raise ValueError(
+                f"order must be 'iid' or 'shuffled' for {kind}, got 'weighted': use an array, or tokens."
+            )
 
 
 def _bind(model: Model, source: Source) -> BoundModel:
     """Return the model for the data."""
     if isinstance(source, UnitSource):
-        from swiftem.engine.units import bind_units
+        from swiftem.engine.units.rows import bind_units
 
         return bind_units(model, source)
     return model.bind(source)

@@ -118,3 +118,52 @@ def test_columns_that_cannot_be(visits, tmp_path, invoke, family, code, sentence
     assert found == code
     assert sentence in output
     assert not (tmp_path / "a.model").exists()
+
+
+def test_options_of_a_family(visits, tmp_path, invoke):
+    out = tmp_path / "a.model"
+    code, output = invoke("fit", visits, "-m", 2, "--family", "binomial(trials=60)", "--out", out)
+    assert code == 0, output
+    assert Mixture.load(out).family_.trials == 60
+    given = "binomial(trials=(60, 70))=mon,tue;log-normal=wed"
+    code, output = invoke("fit", visits, "-m", 2, "--family", given, "--out", out)
+    assert code == 1
+    assert "data must be positive amounts, got 0" in output
+    given = "binomial(trials=(60, 70))=mon,tue;exponential=wed"
+    code, output = invoke("fit", visits, "-m", 2, "--family", given, "--out", out)
+    assert code == 0, output
+    assert Mixture.load(out).family_.families[0].trials == (60, 70)
+    code, output = invoke("fit", visits, "-m", 2, "--family", "binomial(tries=9)", "--out", out)
+    assert code == 2
+    assert "unexpected keyword argument 'tries'" in " ".join(output.replace("│", " ").split())
+
+
+def test_auto(tmp_path, invoke):
+    rng = np.random.default_rng(0)
+    kind = rng.random(400) < 0.4
+    columns = {
+        "age": rng.normal(np.where(kind, 30, 60), 5.0),
+        "visits": rng.poisson(np.where(kind, 2, 30)),
+        "member": rng.random(400) < np.where(kind, 0.2, 0.8),
+        "agrees": 1 + rng.binomial(4, np.where(kind, 0.3, 0.7)),
+    }
+    lines = [
+        ",".join(columns),
+        *(f"{a:.3f},{v},{m:d},{g}" for a, v, m, g in zip(*columns.values(), strict=True)),
+    ]
+    path, out = tmp_path / "a.csv", tmp_path / "a.model"
+    path.write_text("\n".join(lines) + "\n")
+    code, output = invoke("fit", path, "-m", 2, "--family", "auto", "--out", out)
+    assert code == 0, output
+    said = "gaussian for age; poisson for visits; bernoulli for member; categorical for agrees."
+    assert said in output
+    mixture = Mixture.load(out)
+    assert mixture.family_.name == "gaussian + poisson + bernoulli + categorical"
+    code, output = invoke("predict", out, path)
+    assert code == 0, output
+    code, output = invoke("select", path, "-m", "1:2", "--family", "auto")
+    assert code == 0, output
+    assert "2 components, gaussian + poisson + bernoulli + categorical" in output
+    code, output = invoke("fit", path, "-m", 2, "--family", "auto", "--memory-limit", "500MB", "--out", out)
+    assert code == 1
+    assert "--family auto must read all rows" in output

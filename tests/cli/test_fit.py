@@ -158,6 +158,9 @@ class TestRefused:
             (["-m", 2, "--method", "em", "--step-size", 0.1], "em takes all rows in every step"),
             (["-m", 2, "--method", "em", "--batch-size", 5], "Invalid value for '--batch-size': em takes"),
             (["-m", 2, "--method", "iem", "--step-size", 0.1], "iem has no step size"),
+            (["-m", 2, "--method", "sem", "--acceleration", "anderson"], "only em's passes are accelerated"),
+            (["-m", 2, "--acceleration", "fast"], "'fast' is not one of 'squarem', 'anderson'"),
+            (["-m", 2, "--acceleration", "squarem", "--step-size", 0.1], "em takes all rows in every step"),
             (["-m", 2, "--columns", "hight"], "Invalid value for '--columns': "),
             (["-m", 2, "--columns", "hight"], "did you mean 'height'?"),
             (["-m", 2, "--columns", ""], "Invalid value for '--columns': columns must name at least"),
@@ -322,3 +325,21 @@ def test_progress_in_a_terminal(flowers, tmp_path):
     assert "mean log-likelihood -" in text
     assert "Converged after" in text
     assert GaussianMixture.load(tmp_path / "a.model").verbose == 0
+
+
+def test_a_device_that_there_is_not(flowers, call):
+    code, _, stderr = call("fit", flowers, "-m", 3, "--columns", "height,width", "--device", "gpu")
+    assert (code, stderr) == (1, "--device must be cpu, cuda or cuda:0, got 'gpu'.\n")
+
+
+def test_acceleration(flowers, clusters, tmp_path, call):
+    out = tmp_path / "a.model"
+    code, stdout, _ = call(
+        "fit", flowers, "-m", 3, "--columns", "height,width", "--acceleration", "squarem", "--out", out
+    )
+    assert code == 0
+    loaded = GaussianMixture.load(out)
+    expected = GaussianMixture(3, random_state=0, acceleration="squarem").fit(clusters[0])
+    assert loaded.acceleration == "squarem"
+    np.testing.assert_array_equal(loaded.means_, expected.means_)
+    assert "passes of em" in stdout

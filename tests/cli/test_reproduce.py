@@ -28,6 +28,7 @@ SMALL = {
     "gmm_scaling": {"sizes": (40, 80), "settings": ("known",)},
     "plsa": {"epochs": 2},
     "theory_in_numbers": {"sizes": (20, 40)},
+    "compare_methods": {"sizes": (40, 80), "cases": ("paper",), "quick": True},
 }
 """Sizes that take no time, in place of those that the command chooses."""
 FRUIT = "\n".join(["apple pear plum apple fig", "hammer saw chisel saw plane"] * 5)
@@ -123,14 +124,15 @@ def test_one_experiment_writes_numbers_figures_and_report(tmp_path, chosen, invo
 def test_all_writes_everything_in_one_report(tmp_path, chosen, invoke):
     code, _ = invoke("reproduce", "all", "--runs", 1, "--out", tmp_path)
     assert code == 0
-    names = ("gmm-precision", "gmm-scaling-known", "plsa-toy", "theory")
+    names = ("gmm-precision", "gmm-scaling-known", "plsa-toy", "theory", "methods-paper", "methods-scaling")
     figures = {f"{name}.{kind}" for name in names for kind in ("png", "svg")}
     written = {
         "report.html", "gmm-precision.csv", "gmm-scaling.csv", "plsa.csv", "plsa-documents.csv", "theory.csv",
+        "methods.csv",
     }  # fmt: skip
     assert files(tmp_path) == written | set(figures)
     report = (tmp_path / "report.html").read_text(encoding="utf-8")
-    for name in ("gmm-precision", "gmm-scaling", "plsa", "theory"):
+    for name in ("gmm-precision", "gmm-scaling", "plsa", "theory", "methods"):
         assert f'<section id="{name}">' in report
     assert len(read(tmp_path, "gmm-scaling", ReachRow)) == 8
     assert len(read(tmp_path, "plsa", LikelihoodRow)) == 24
@@ -145,7 +147,8 @@ def test_what_is_chosen_for_a_full_and_for_a_quick_run(tmp_path, monkeypatch):
     def stand_in(name):
         def run(*args, progress, **options):
             chosen[name] = options
-            return Experiment("theory" if name == "theory_in_numbers" else name, {}, (), interrupted=False)
+            known = {"theory_in_numbers": "theory", "compare_methods": "methods"}
+            return Experiment(known.get(name, name), {}, (), interrupted=False)
 
         monkeypatch.setattr(module, name, run)
 
@@ -163,6 +166,12 @@ def test_what_is_chosen_for_a_full_and_for_a_quick_run(tmp_path, monkeypatch):
                 "runs": 2 if quick else 5,
                 "seed": 7,
                 "sizes": (100, 316, 1_000) if quick else (100, 316, 1_000, 3_162, 10_000),
+            },
+            "compare_methods": {
+                "runs": 1 if quick else 5,
+                "seed": 7,
+                "quick": quick,
+                "sizes": (1_000, 3_162) if quick else (1_000, 10_000, 100_000, 1_000_000),
             },
         }
 

@@ -16,10 +16,17 @@ from swiftem.testing.problems import small_problems
 VARIANTS = [
     *(method() for method in methods.METHODS.values()),
     methods.OnlineEM(step_size=0.2, batch_size=7),
+    methods.OnlineEM(step_size=0.2, batch_size=7, order="shuffled"),
+    methods.OnlineEM(step_size=0.2, order="weighted", average="suffix"),
+    methods.OnlineEM(step_size=0.2, average=20),
+    methods.OnlineEM(step_size=0.2, largest_batch=60),
     methods.IncrementalEM(batch_size=200),
     methods.VarianceReducedEM(step_size=0.1, batch_size=7, epoch_length=5),
     methods.FastIncrementalEM(step_size=0.1, batch_size=7),
     methods.FastIncrementalEM(memory_order="shuffled"),
+    methods.FastIncrementalEM(order="weighted"),
+    methods.OptFIEM(step_size=0.1, batch_size=7, memory_order="shuffled"),
+    methods.OptFIEM(correction=0.5),
     methods.SpiderEM(step_size=0.1, batch_size=7, epoch_length=5, renewals="geometric", renewal_seed=3),
 ]
 
@@ -35,7 +42,8 @@ def test_every_method_of_the_package_is_registered():
         for _, kind in inspect.getmembers(import_module(f"swiftem.methods.{module.name}"), inspect.isclass):
             if issubclass(kind, methods.Method) and kind is not methods.Method:
                 found.add(kind)
-    assert found == set(methods.METHODS.values())
+    # A wrapper has no name of its own.
+    assert found == {*methods.METHODS.values(), methods.Accelerated}
 
 
 @cache
@@ -51,7 +59,7 @@ def fixed_point(problem_name):
     raise AssertionError("EM does not converge")
 
 
-@pytest.mark.parametrize("name", ["iem", "sem-vr", "fiem", "spider"])
+@pytest.mark.parametrize("name", ["iem", "sem-vr", "fiem", "opt-fiem", "spider"])
 @pytest.mark.parametrize("problem", small_problems(), ids=lambda problem: problem.name)
 def test_fixed_point_of_em_is_one_whatever_is_drawn(name, problem):
     em = fixed_point(problem.name)

@@ -13,10 +13,18 @@ RNG = np.random.default_rng(5)
 POINTS = RNG.normal(size=(41, 3)) * 2
 FAMILY_ROWS = {
     "bernoulli": (RNG.random((41, 3)) < RNG.choice([0.2, 0.8], size=(41, 1))).astype(float),
+    "binomial": np.random.default_rng(6).binomial(12, np.repeat([[0.2], [0.7]], [20, 21], axis=0), (41, 3))
+    * 1.0,
     "categorical": RNG.choice(4, size=(41, 3), p=[0.4, 0.3, 0.2, 0.1]).astype(float),
+    "exponential": np.random.default_rng(7).exponential(
+        np.repeat([[1.0], [30.0]], [20, 21], axis=0), (41, 3)
+    ),
+    "gamma": np.random.default_rng(8).gamma(3.0, np.repeat([[1.0], [30.0]], [20, 21], axis=0), (41, 3)),
     "gaussian": POINTS,
+    "log-normal": np.exp(POINTS),
     "poisson": RNG.poisson(RNG.choice([2.0, 9.0], size=(41, 3))).astype(float),
     "student-t": POINTS + RNG.choice([0.0, 8.0], size=(41, 1)),
+    "von-mises-fisher": POINTS / np.linalg.norm(POINTS, axis=1, keepdims=True),
 }
 """Rows for each family of the library."""
 COUNTS = sp.csr_array(RNG.poisson(0.6, size=(12, 15)))
@@ -45,10 +53,11 @@ def gaussians(kind):
 def of_family(name):
     """Cases of a family: likelihood alone, priors, one column, few rows."""
     rows = FAMILY_ROWS[name]
+    column = np.sign(rows[:, 0]) if name == "von-mises-fisher" else rows[:, 0]
     return [
         (models.MixtureModel(3, name), rows),
         (models.MixtureModel(2, name, smoothing=2.0, concentration=1.5), rows.astype(np.float32)),
-        (models.MixtureModel(2, name, smoothing=0.5), rows[:, 0]),
+        (models.MixtureModel(2, name, smoothing=0.5), column),
         (models.MixtureModel(1, name, smoothing=1.0), rows[:3]),
     ]
 

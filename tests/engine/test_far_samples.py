@@ -8,7 +8,7 @@ from helpers import assert_close
 import swiftem
 from swiftem import methods, models
 
-every_method = pytest.mark.parametrize("name", [*helpers.STOCHASTIC, "spider"])
+every_method = pytest.mark.parametrize("name", helpers.STOCHASTIC)
 
 
 def both(model, y, method, **options):
@@ -31,7 +31,7 @@ def test_a_component_of_weight_zero_is_nearest_to_a_far_sample(name, b):
     draws = np.full((1, b), 2)
     method = helpers.make_method(name, step_size=0.5, batch_size=b)
     compiled, plain = both(
-        model, y, method, theta0=theta0, n_iter=1, draws=(draws, draws) if name == "fiem" else draws
+        model, y, method, theta0=theta0, n_iter=1, draws=(draws, draws) if name in helpers.IN_PAIRS else draws
     )
     assert_same(compiled, plain)
     assert compiled.theta.means[0] > 100
@@ -74,7 +74,12 @@ def test_densities_with_few_digits(name):
     method = helpers.make_method(name, step_size=1e-9, batch_size=1, epoch_length=99)
     draws = np.array([1, 2, 3])
     compiled, plain = both(
-        model, y, method, theta0=theta0, n_iter=3, draws=(draws, draws[::-1]) if name == "fiem" else draws
+        model,
+        y,
+        method,
+        theta0=theta0,
+        n_iter=3,
+        draws=(draws, draws[::-1]) if name in helpers.IN_PAIRS else draws,
     )
     assert_same(compiled, plain)
     for ours, theirs in zip(compiled.state.method or (), plain.state.method or (), strict=True):
@@ -94,7 +99,7 @@ def test_a_run_that_met_a_far_sample_goes_on_to_the_same_bits(name):
 
     def run(begin, end, **start):
         part = draws[begin:end]
-        drawn = (part, draws[::-1][begin:end]) if name == "fiem" else part
+        drawn = (part, draws[::-1][begin:end]) if name in helpers.IN_PAIRS else part
         return swiftem.run(model, y, method, n_iter=end - begin, draws=drawn, **{"theta0": theta0} | start)
 
     whole, first = run(0, 100), run(0, 40)

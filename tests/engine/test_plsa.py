@@ -274,7 +274,8 @@ def test_the_compiled_iem_leaves_no_trace_of_a_step_that_it_refuses(b):
     before = [array.copy() for array in arrays]
     result = loops.iterate(
         tokens, np.empty(0), 1.0, 1 / 3, 1.0, np.ones(4), np.zeros((4, b), dtype=np.intp), np.zeros(()),
-        documents, words, totals, 1.0, memory, (), np.zeros(()), 0.0, 0.0, np.empty((2 * b + 2, 2)),
+        documents, words, totals, 1.0, memory, (), np.zeros(()), np.zeros(()), 0.0, 0.0,
+        np.empty((2 * b + 2, 2)),
     )  # fmt: skip
     assert result == (0, 0, 1.0)
     for array, copy in zip(arrays, before, strict=True):

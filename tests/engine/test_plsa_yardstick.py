@@ -8,7 +8,7 @@ from benchmarks import numba_plsa_loops
 from swiftem import schedules
 
 
-@pytest.mark.parametrize("name", helpers.STOCHASTIC)
+@pytest.mark.parametrize("name", list(numba_plsa_loops.LOOPS))
 def test_same_parameters(name):
     problem = helpers.topics(300, D=20, V=15, K=3)
     gamma = 10 / problem.n

@@ -9,8 +9,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 import swiftem
 from swiftem.data import ArraySource
-from swiftem.estimators.mixture.optima.accelerated import Extrapolation, accelerated
+from swiftem.estimators.mixture.optima.accelerated import Leaps, accelerated
 from swiftem.estimators.mixture.optima.remaining import MULTIPLE, Remaining
+from swiftem.methods import Squarem
 from swiftem.models import GaussianMixtureModel
 from swiftem.problem import Problem
 
@@ -107,13 +108,12 @@ def test_larger_steps_come_to_the_same_place_sooner():
 def test_a_step_that_is_worse_is_taken_back():
     problem = Problem(GaussianMixtureModel(4, covariance="full", reg_covar=1e-6), ArraySource(X))
     bound, theta = problem.bound, problem.bound.initial_theta(np.random.default_rng(2))
-    steps, seen = Extrapolation(problem.bound), []
+    steps = Leaps(Squarem())
     for objective in (3.0, 2.0, 1.0):
         s = problem.e_step.full(theta)
-        seen.append(s)
-        far = steps.next(s, objective)
-        theta = bound.m_step(far)
-    assert far is not seen[-1]  # an extrapolation
-    assert steps.settled(far) is seen[-1]
-    assert steps.next(problem.e_step.full(theta), 1.5) is seen[-1]
-    assert steps.settled(far) is far
+        assert steps.take(s, objective, problem.e_step) is s
+        theta = bound.m_step(s if steps.point is None else steps.point)
+    assert steps.point is not None
+    assert steps.take(problem.e_step.full(theta), 1.5, problem.e_step) is s
+    assert steps.point is None
+    assert steps.objective == 1.0

@@ -122,7 +122,7 @@ def test_vectors_of_other_processors_change_no_bit_either(tmp_path: Path) -> Non
 
 
 def test_scratch_arrays_lie_apart_from_all_others() -> None:
-    from swiftem.engine.numba.scratch import APART, part, room
+    from swiftem.engine.numba.memory import APART, part, room
 
     memory = room.py_func(3, 5)
     address = memory.ctypes.data

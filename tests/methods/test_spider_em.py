@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import swiftem
-from swiftem import methods, models
+from swiftem import methods, models, schedules
 from swiftem.engine.compiled_lane import CompiledLane
 from swiftem.methods.update import Update, declared
 
@@ -109,6 +109,35 @@ def test_rejected_steps_leave_the_last_parameters():
         np.testing.assert_array_equal(part, expected)
 
 
+@pytest.mark.parametrize(("n", "root"), [(1, 1), (2, 2), (100, 10), (101, 11), (10**6, 1000)])
+def test_the_sizes_of_the_theorems(n, root):
+    method = methods.SpiderEM.by_theorem(n, renewals="geometric", renewal_seed=7)
+    assert (method.batch_size, method.epoch_length) == (root, -(-n // root))
+    assert (method.renewals, method.renewal_seed) == ("geometric", 7)
+    step = schedules.spider_bound(L_s=2.0, L_V=3.0, upsilon_min=0.3, upsilon_max=0.9)
+    ratio = np.sqrt(method.epoch_length / root)
+    expected = 0.3 / (2 * 2.0 * (0.9 * ratio + 3.0 / 4.0))
+    assert schedules.resolve(step, n, root)(1) == pytest.approx(expected, rel=1e-12)
+
+
+def test_the_step_of_the_theorem_does_not_depend_on_n_and_lowers_the_objective():
+    y, model = rows(900)[:, 0], models.GaussianMixtureModel(2, delta=1.0, epsilon=1.0)
+    found = swiftem.theory.constants(model, y)
+    constants = {name: getattr(found, name).value for name in ("L_s", "L_V", "upsilon_min", "upsilon_max")}
+    step = schedules.spider_bound(**constants)
+    assert step.resolve(900, 30)(1) == step.resolve(90_000, 300)(1)
+    theta0 = model.theta(weights=[0.4, 0.6], means=[[-1.0], [2.0]])
+    method = methods.SpiderEM.by_theorem(len(y), step)
+    end = swiftem.run(model, y, method, theta0=theta0, n_iter=300, seed=0)
+    assert swiftem.objective(model, y, end.theta) < swiftem.objective(model, y, theta0)
+    ended = swiftem.run(
+        model, y, method, theta0=theta0, n_iter=swiftem.RandomTermination(300), seed=0, record_every=1
+    )
+    whole = swiftem.run(model, y, method, theta0=theta0, n_iter=300, seed=0, record_every=1)
+    assert ended.n_iter < 300
+    np.testing.assert_array_equal(ended.s, whole.path[ended.n_iter].s)
+
+
 def test_geometric_epochs():
     """Their mean is the epoch length, and their beginnings are a function of the seed alone."""
     method = methods.SpiderEM(epoch_length=20, renewals="geometric", renewal_seed=4)
@@ -134,6 +163,13 @@ def test_geometric_epochs():
 def test_bad_hyper_parameters(options, match):
     with pytest.raises(ValueError, match=match):
         methods.SpiderEM(**options)
+
+
+def test_bad_sizes():
+    with pytest.raises(ValueError, match="n must be at least 1, got 0"):
+        methods.SpiderEM.by_theorem(0)
+    with pytest.raises(ValueError, match="upsilon_max must be positive, got"):
+        schedules.spider_bound(1.0, 1.0, 1.0, 0.0)
 
 
 class DampedState(NamedTuple):

@@ -1,4 +1,4 @@
-"""The five methods on both models against the dense implementation, every iteration."""
+"""All methods on both models against the dense implementation, every iteration."""
 
 import helpers
 import numpy as np
@@ -17,13 +17,14 @@ def weights(n, seed=0):
     return np.random.default_rng(seed).exponential(size=n) + 0.05
 
 
+@pytest.mark.parametrize("kernels", ["auto", "reference"])
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize(
     "make", [lambda: mixture(150, 1, 2), lambda: topics(100, 5, 8, 3)], ids=["mixture", "topics"]
 )
-def test_two_thousand_iterations(make, name):
+def test_two_thousand_iterations(make, name, kernels):
     gamma = {"sem": schedules.inverse(3, 10)}.get(name, schedules.constant(0.02))
-    assert_follows_dense(make(), name, n_iter=2000, gamma=gamma)
+    assert_follows_dense(make(), name, n_iter=2000, gamma=gamma, kernels=kernels)
 
 
 CASES = {

@@ -8,15 +8,34 @@ import swiftem
 from swiftem import methods, models
 from swiftem.data import ArraySource
 from swiftem.engine.expectation import choose_expectation
-from swiftem.models.families import FAMILIES, Bernoulli, Blocks, Family, Poisson, find_family, read_family
+from swiftem.models.families import (
+    FAMILIES,
+    Bernoulli,
+    Binomial,
+    Blocks,
+    Family,
+    Poisson,
+    find_family,
+    read_family,
+)
 
 RNG = np.random.default_rng(3)
 PARAMS = {
     "bernoulli": {"probabilities": RNG.uniform(0.1, 0.9, size=(2, 3))},
+    "binomial": {"probabilities": np.array([[0.2, 0.5, 0.7], [0.8, 0.9, 0.3]])},
     "categorical": {"probabilities": RNG.dirichlet(np.ones(4), size=(2, 3))},
+    "exponential": {"rates": np.array([[0.2, 5.0, 1.0], [4.0, 0.5, 2.0]])},
+    "gamma": {
+        "shapes": np.array([[0.7, 2.0, 30.0], [5.0, 1.0, 3.0]]),
+        "rates": np.array([[2.0, 0.01, 3.0], [0.5, 5.0, 1.0]]),
+    },
     "gaussian": {
         "means": RNG.uniform(2.0, 9.0, size=(2, 3)),
         "variances": RNG.uniform(0.5, 4.0, size=(2, 3)),
+    },
+    "log-normal": {
+        "means": np.array([[1.0, 6.0, -2.0], [2.0, 9.0, 1.0]]),
+        "variances": np.array([[0.3, 1.0, 0.1], [2.0, 0.5, 1.0]]),
     },
     "poisson": {"rates": RNG.uniform(0.5, 9.0, size=(2, 3))},
     "student-t": {
@@ -24,26 +43,50 @@ PARAMS = {
         "scales": np.array([np.diag([1.0, 2.0, 3.0]), [[2.0, 0.3, 0.1], [0.3, 1.0, 0.2], [0.1, 0.2, 0.7]]]),
         "degrees_of_freedom": np.array([3.0, 8.0]),
     },
+    "von-mises-fisher": {
+        "directions": np.array([[2.0, 1.0, 2.0], [-6.0, 3.0, 2.0]]) / [[3.0], [7.0]],
+        "concentrations": np.array([4.0, 25.0]),
+    },
 }
+OWN = {"binomial": Binomial(trials=(4, 9, 20))}
+"""Families that need more than their name here."""
 LAWS = {
     "bernoulli": lambda y, params, m: stats.bernoulli.logpmf(y, params["probabilities"][m]).sum(axis=1),
+    "binomial": lambda y, params, m: stats.binom.logpmf(y, (4, 9, 20), params["probabilities"][m]).sum(
+        axis=1
+    ),
     "categorical": lambda y, params, m: np.log(
         np.take_along_axis(params["probabilities"][m], y.astype(int).T, axis=1)
     ).sum(axis=0),
+    "exponential": lambda y, params, m: stats.expon.logpdf(y, scale=1 / params["rates"][m]).sum(axis=1),
+    "gamma": lambda y, params, m: stats.gamma.logpdf(
+        y, params["shapes"][m], scale=1 / params["rates"][m]
+    ).sum(axis=1),
     "gaussian": lambda y, params, m: stats.norm.logpdf(
         y, params["means"][m], np.sqrt(params["variances"][m])
+    ).sum(axis=1),
+    "log-normal": lambda y, params, m: stats.lognorm.logpdf(
+        y, np.sqrt(params["variances"][m]), scale=np.exp(params["means"][m])
     ).sum(axis=1),
     "poisson": lambda y, params, m: stats.poisson.logpmf(y, params["rates"][m]).sum(axis=1),
     "student-t": lambda y, params, m: stats.multivariate_t.logpdf(
         y, params["means"][m], params["scales"][m], params["degrees_of_freedom"][m]
     ),
+    "von-mises-fisher": lambda y, params, m: stats.vonmises_fisher.logpdf(
+        y, params["directions"][m], params["concentrations"][m]
+    ),
 }
 every_family = pytest.mark.parametrize("name", sorted(FAMILIES))
 
 
+def given(name):
+    """Return a family, or its name."""
+    return OWN.get(name, name)
+
+
 def rows_of(name, count=500, seed=0):
     rng = np.random.default_rng(seed)
-    return FAMILIES[name]().draw(PARAMS[name], rng.choice(2, count), rng)
+    return read_family(given(name)).draw(PARAMS[name], rng.choice(2, count), rng)
 
 
 def log_density(family, y, params):
@@ -53,7 +96,7 @@ def log_density(family, y, params):
 
 def learnt(name, y):
     """Return a family that knows its data."""
-    return models.MixtureModel(1, name).learnt(ArraySource(y)).kind
+    return models.MixtureModel(1, given(name)).learnt(ArraySource(y)).kind
 
 
 @every_family
@@ -68,7 +111,7 @@ def test_the_density_is_scipys(name):
 def fitted(name, y):
     """Return parameters of one component, of the largest likelihood."""
     n_iter = 200 if FAMILIES[name].channels else 1
-    model = models.MixtureModel(1, name, smoothing=0.0)
+    model = models.MixtureModel(1, given(name), smoothing=0.0)
     return swiftem.run(model, y, methods.EM(), n_iter=n_iter, seed=0).theta.params
 
 
@@ -78,10 +121,12 @@ def near(name, params):
     for key, part in params.items():
         shape = part.shape[:1] + ((1,) * (part.ndim - 1) if key == "scales" else part.shape[1:])
         moved[key] = part * RNG.uniform(0.9, 1.1, size=shape)
-    if name == "bernoulli":
+    if name in ("bernoulli", "binomial"):
         moved["probabilities"] = np.clip(moved["probabilities"], 0.01, 0.99)
     if name == "categorical":
         moved["probabilities"] /= moved["probabilities"].sum(axis=2, keepdims=True)
+    if name == "von-mises-fisher":
+        moved["directions"] /= np.linalg.norm(moved["directions"], axis=1, keepdims=True)
     return moved
 
 
@@ -97,7 +142,7 @@ def test_the_m_step_is_the_largest_likelihood(name):
 @every_family
 def test_draws_have_the_components_parameters(name):
     labels = np.repeat([0, 1], 20_000)
-    y = FAMILIES[name]().draw(PARAMS[name], labels, np.random.default_rng(1))
+    y = read_family(given(name)).draw(PARAMS[name], labels, np.random.default_rng(1))
     for m in range(2):
         for key, part in fitted(name, y[labels == m]).items():
             loose = 0.15 if key == "degrees_of_freedom" else 0.05
@@ -109,7 +154,7 @@ def test_draws_have_the_components_parameters(name):
 def test_compiled_runs_are_the_references(name, method):
     y, weight = rows_of(name), np.random.default_rng(2).uniform(0.5, 2.0, size=500)
     made = method() if method is methods.EM else method(batch_size=20)
-    model, options = models.MixtureModel(2, name), {"n_iter": 60, "seed": 1, "sample_weight": weight}
+    model, options = models.MixtureModel(2, given(name)), {"n_iter": 60, "seed": 1, "sample_weight": weight}
     ours = swiftem.run(model, y, made, **options)
     theirs = swiftem.run(model, y, made, kernels="reference", **options)
     assert np.abs(ours.s - theirs.s).max() < 1e-11
@@ -185,13 +230,20 @@ def test_a_prior_of_a_row_holds_components_without_rows(given, held):
         ("poisson", -1.0, r"data must be counts \(0, 1, 2, ...\), got -1 in row 7 \(family 'poisson'\)"),
         ("poisson", 0.5, r"got 0.5 in row 7"),
         ("bernoulli", 2.0, r"data must be 0 or 1, got 2 in row 7"),
+        ("binomial", 10.0, r"counts from 0 to 9 \(trials\) in column 1, got 10 in row 7 \(family 'binomial'"),
+        ("binomial", 0.5, r"counts from 0 to 9 \(trials\) in column 1, got 0.5 in row 7"),
+        ("exponential", -2.0, r"data must not be negative, got -2 in row 7 \(family 'exponential'\)"),
+        ("gamma", 0.0, r"data must be positive amounts, got 0 in row 7 \(family 'gamma'\)"),
+        ("gamma", -1e9, r"data must be positive amounts, got -1e\+09 in row 7"),
+        ("log-normal", -1e9, r"data must be positive amounts, got -1e\+09 in row 7 \(family 'log-normal'\)"),
+        ("von-mises-fisher", 9.0, r"data must be vectors of unit length \(.*\), got length 9.* in row 7"),
     ],
 )
 def test_rows_that_cannot_be(name, value, sentence):
     y = rows_of(name)
     y[7, 1] = value
     with pytest.raises(ValueError, match=sentence):
-        swiftem.run(models.MixtureModel(2, name), y, methods.EM(), n_iter=1)
+        swiftem.run(models.MixtureModel(2, given(name)), y, methods.EM(), n_iter=1)
 
 
 def test_families_by_name():

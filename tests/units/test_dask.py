@@ -1,14 +1,13 @@
 """Fits on a cluster of real processes: the same bits as here, also when workers die."""
 
 import os
+import re
 import signal
-import subprocess
-import sys
 import threading
-import time
 
 import numpy as np
 import pytest
+from cluster_processes import METHODS, RNG, X, run
 from helpers import leaves
 
 import swiftem
@@ -24,18 +23,6 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
 ]
-RNG = np.random.default_rng(0)
-X = RNG.permutation(np.concatenate([RNG.normal(0, 1, (4000, 3)), RNG.normal(4, 2, (4000, 3))]))
-MODEL = models.GaussianMixtureModel(2, covariance="full")
-THETA = MODEL.theta(means=X[:2], covariances=[4 * np.eye(3)] * 2)
-METHODS = {
-    "em": methods.EM(),
-    "sem": methods.OnlineEM(batch_size=2),
-    "iem": methods.IncrementalEM(),
-    "sem-vr": methods.VarianceReducedEM(step_size=0.3, batch_size=2),
-    "fiem": methods.FastIncrementalEM(step_size=0.3),
-    "spider": methods.SpiderEM(step_size=0.3),
-}
 
 
 def planned():
@@ -49,10 +36,6 @@ def cluster():
         n_workers=2, threads_per_worker=1, dashboard_address=None, host="127.0.0.1"
     ) as made:
         yield made
-
-
-def run(name, data, **options):
-    return swiftem.run(MODEL, data, METHODS[name], theta0=THETA, n_iter=12, seed=0, **options)
 
 
 def assert_same(one, other):
@@ -167,6 +150,7 @@ def test_the_command_line(cluster, tmp_path):
     found = CliRunner().invoke(app, [*options, cluster.scheduler_address])
     assert found.exit_code == 0, found.output
     assert "8,000 rows" in found.output
+    assert re.search(r"2 workers, 2 threads: their time was \d+% compute, \d+% transfer", found.output)
     assert swiftem.GaussianMixture.load(out).score(X) == pytest.approx(
         swiftem.GaussianMixture(2, random_state=0).fit(X).score(X), abs=1e-2
     )
@@ -177,38 +161,3 @@ def test_the_command_line(cluster, tmp_path):
         found = CliRunner().invoke(app, [*options, *more])
         assert found.exit_code
         assert said in " ".join(found.output.split())
-
-
-SCHEDULER = """
-import distributed, sys, time
-cluster = distributed.LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None, processes=False,
-                                   protocol="tcp://", host="127.0.0.1")
-print(cluster.scheduler_address, flush=True)
-time.sleep(600)
-"""
-
-
-def test_a_lost_scheduler_is_a_sentence(tmp_path):
-    from swiftem.data.units.dask_pool import ClusterError
-
-    with subprocess.Popen(
-        [sys.executable, "-c", SCHEDULER], stdout=subprocess.PIPE, text=True, stderr=subprocess.DEVNULL
-    ) as process:
-        assert process.stdout is not None
-        address = process.stdout.readline().strip()
-        options = {"checkpoint": tmp_path / "kept", "checkpoint_every": 1}
-        began = []
-
-        def kill(now):
-            if now.k == 3:
-                process.kill()
-                began.append(time.monotonic())
-
-        client = distributed.Client(address)
-        try:
-            with pytest.raises(ClusterError, match="is lost: start a cluster, and resume"):
-                run("em", planned(), callback=kill, record_every=1, **options)
-        finally:
-            client.close(timeout=1)
-    assert time.monotonic() - began[0] < 30
-    assert_same(run("em", planned(), record_every=1, resume=True, **options), run("em", planned()))

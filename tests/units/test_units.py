@@ -10,7 +10,7 @@ from helpers import leaves
 import swiftem
 from swiftem import methods, models
 from swiftem.data import UnitSource, open_units
-from swiftem.engine.units import pairwise_sum
+from swiftem.engine.units.rows import pairwise_sum
 
 
 def assert_close(one, other, rtol=1e-12):
@@ -150,7 +150,7 @@ def test_an_estimator_of_units(method):
 
 
 def test_what_tasks_are_sent_has_no_rows():
-    from swiftem.engine.units import UnitExpectation
+    from swiftem.engine.units.rows import UnitExpectation
     from swiftem.problem import Problem
 
     problem = Problem(start("full")[0], UnitSource([np.tile(X, (10, 1))]))

@@ -13,6 +13,7 @@ from swiftem import __version__
 from swiftem.cli.choices import CorpusFormat, Experiments, Method
 from swiftem.cli.failures import FAILED, INTERRUPTED, tell
 from swiftem.cli.fit_commands import fit, select
+from swiftem.cli.fit_options import AccelerationOption, check_acceleration
 from swiftem.cli.out_file import not_the_same, table_file, writable_folder
 from swiftem.cli.table_options import (
     ColumnsOption,
@@ -178,6 +179,7 @@ def topics(
             help="em, sem, iem, sem-vr or fiem; auto reads each document once by sem and continues with em.",
         ),
     ] = Method.auto,
+    acceleration: AccelerationOption = None,
     seed: SeedOption = 0,
     max_passes: Annotated[
         int, typer.Option(metavar="N", min=1, help="Maximum number of passes over the documents.")
@@ -213,13 +215,14 @@ def topics(
     Prints them and writes topics.html, which opens in any browser, the model, and
     tables of topics and documents. Ctrl-C keeps what is done.
     """
+    check_acceleration(method.value, acceleration)
     if apply is None:
         from swiftem.cli.topics import TopicsRequest
         from swiftem.cli.topics import topics as run_topics
 
         request = TopicsRequest(
             corpus, topics, out, words, method.value, seed, max_passes, format.value, text_column,
-            vocabulary, as_text,
+            vocabulary, as_text, None if acceleration is None else acceleration.value,
         )  # fmt: skip
         raise typer.Exit(run_topics(request))
     if corpus is None:
@@ -251,7 +254,8 @@ def reproduce(
         typer.Argument(
             metavar="NAME",
             help="gmm-precision and gmm-scaling: the two panels of the paper's Gaussian figure; "
-            "plsa: its topic-model figure; theory: its theorems in numbers; all: everything in one report.",
+            "plsa: its topic-model figure; theory: its theorems in numbers; methods: all methods, also later "
+            "ones, on five problems; all: everything in one report.",
         ),
     ],
     quick: Annotated[

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-__all__ = ["CorpusFormat", "Covariance", "Criterion", "Experiments", "Method"]
+__all__ = ["Acceleration", "CorpusFormat", "Covariance", "Criterion", "Experiments", "Method"]
 
 
 class Covariance(StrEnum):
@@ -35,6 +35,13 @@ class Method(StrEnum):
     fiem = "fiem"
 
 
+class Acceleration(StrEnum):
+    """Larger steps of em."""
+
+    squarem = "squarem"
+    anderson = "anderson"
+
+
 class Experiments(StrEnum):
     """What ``reproduce`` takes."""
 
@@ -42,6 +49,7 @@ class Experiments(StrEnum):
     gmm_scaling = "gmm-scaling"
     plsa = "plsa"
     theory = "theory"
+    methods = "methods"
     all = "all"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +20,7 @@ from swiftem.cli.table_options import TableChoice
 from swiftem.cli.table_rows import (
     Rows,
     check_rows,
+    chosen_family,
     name_of,
     numbered,
     on_cluster,
@@ -63,6 +64,9 @@ def fit(request: FitRequest) -> int:
         for note in table.notes:
             tell(note)
         check_rows(request.tables, request.choice, table, request.parameters["n_components"])
+        if family is not None:
+            chosen = request.parameters | {"family": chosen_family(family, table)}
+            request = replace(request, parameters=chosen)
         console.print(_task(request, table), soft_wrap=True)
         mixture = _mixture(request, table, verbose=console.is_terminal)
         began = clock()
@@ -84,6 +88,8 @@ def fit(request: FitRequest) -> int:
                 _compare(console, request, mixture, table)
             for line in _summary(request, mixture, measured, seconds):
                 console.print(line, soft_wrap=True)
+            if client is not None and not console.is_terminal:  # on a terminal the estimator says it
+                console.print(table.X.pool.spent(), soft_wrap=True)
         except KeyboardInterrupt:
             tell("Interrupted." if request.out is None else f"Interrupted; the model is in {request.out}.")
             interrupted = True

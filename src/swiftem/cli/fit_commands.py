@@ -11,8 +11,10 @@ import typer
 from swiftem.cli.choices import Covariance, Criterion
 from swiftem.cli.fit_options import (
     GAUSSIAN,
+    AccelerationOption,
     CheckpointEveryOption,
     CheckpointOption,
+    DeviceOption,
     FamilyOption,
     MaxPassesOption,
     MemoryLimitOption,
@@ -77,6 +79,7 @@ def fit(
     ] = Covariance.full,
     family: FamilyOption = GAUSSIAN,
     method: MethodOption = "auto",
+    acceleration: AccelerationOption = None,
     columns: ColumnsOption = None,
     drop: DropOption = None,
     label: LabelOption = None,
@@ -108,6 +111,7 @@ def fit(
     resume: ResumeOption = False,
     update: UpdateOption = None,
     scheduler: SchedulerOption = None,
+    device: DeviceOption = "cpu",
 ) -> None:
     """Fit a mixture to a table, show it, and write it to a file.
 
@@ -127,16 +131,17 @@ def fit(
     if scheduler is not None:
         refuse_options_of_one_machine(context)
     refuse_options_of_gaussians(context, family)
-    check_fit(method, batch_size, step_size, checkpoint, checkpoint_every, resume)
+    check_fit(method, acceleration, batch_size, step_size, checkpoint, checkpoint_every, resume)
     from swiftem.cli.fit import FitRequest
     from swiftem.cli.fit import fit as run_fit
 
     parameters = {
         "n_components": components, "method": method, "max_iter": max_passes, "tol": tol, "n_init": starts,
         "random_state": seed, "batch_size": "auto" if batch_size is None else batch_size,
+        "acceleration": None if acceleration is None else acceleration.value,
         "step_size": "auto" if step_size is None else step_size, "memory_limit": memory_limit,
         "scratch": None if scratch is None else str(scratch), "checkpoint": checkpoint,
-        "checkpoint_every": checkpoint_every, "resume": resume,
+        "checkpoint_every": checkpoint_every, "resume": resume, "device": device,
     }  # fmt: skip
     if family == GAUSSIAN:
         parameters |= {"covariance_type": covariance.value, "reg_covar": reg_covar}

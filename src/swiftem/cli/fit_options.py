@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from swiftem.cli.choices import Acceleration
 from swiftem.cli.out_file import model_file
 from swiftem.cli.table_options import TableChoice
 
@@ -15,6 +17,7 @@ __all__ = [
     "GAUSSIAN",
     "CheckpointEveryOption",
     "CheckpointOption",
+    "DeviceOption",
     "FamilyOption",
     "MaxPassesOption",
     "MemoryLimitOption",
@@ -68,6 +71,10 @@ SchedulerOption = Annotated[
         metavar="ADDRESS",
         help="Dask scheduler, tcp://host:8786, whose workers read the files (.parquet, .npy) and fit.",
     ),
+]
+DeviceOption = Annotated[
+    str,
+    typer.Option(metavar="NAME", help="Where passes are computed: cpu, cuda or cuda:1."),
 ]
 ScratchOption = Annotated[
     Path | None,
@@ -124,30 +131,59 @@ def method_name(name: str) -> str:
 
 def family_name(name: str) -> str:
     """Return the name of a family, or blocks of columns as they were written, or refuse them."""
-    from swiftem.models.families import FAMILIES
-
-    if "=" not in name:
-        return _one_of(name, tuple(dict.fromkeys((GAUSSIAN, *FAMILIES))))
+    if not _has_blocks(name):
+        _check_family(name, GAUSSIAN)
+        return name
     for block, columns in _blocks(name):
-        _one_of(block, tuple(FAMILIES))
+        _check_family(block)
         if not all(columns):
             raise typer.BadParameter(f"{name!r} is not of the form family=column,column;family=column.")
     return name
 
 
+def _check_family(name: str, *first: str) -> None:
+    """Refuse a family that there is not, or an option that it does not have."""
+    from swiftem.models.families import FAMILIES, read_family
+
+    if name == "auto" and first:
+        return
+    if "(" not in name and name.replace("-", "") not in {known.replace("-", "") for known in FAMILIES}:
+        _one_of(name, tuple(dict.fromkeys((*first, *FAMILIES))))
+    try:
+        read_family(name)
+    except (TypeError, ValueError) as error:
+        raise typer.BadParameter(str(error)) from None
+
+
+def _has_blocks(text: str) -> bool:
+    """Tell whether columns are given: an equals sign outside of the options of a family."""
+    return any("=" in block[_end_of_options(block) :] for block in text.split(";"))
+
+
+def _end_of_options(block: str) -> int:
+    """Return where ``binomial(trials=3)`` ends; zero if there are no options."""
+    found = re.match(r"\s*[\w-]+\s*\([^)]*\)", block)
+    return found.end() if found else 0
+
+
 def _blocks(text: str) -> list[tuple[str, list[str]]]:
-    """Return families and columns of ``poisson=a,b;bernoulli=c``."""
-    pairs = (block.partition("=") for block in text.strip().rstrip(";").split(";"))
-    return [(name.strip(), [part.strip() for part in columns.split(",")]) for name, _, columns in pairs]
+    """Return families and columns of ``poisson=a,b;binomial(trials=3)=c``."""
+    found = []
+    for block in text.strip().rstrip(";").split(";"):
+        end = _end_of_options(block)
+        name, _, columns = block[end:].partition("=")
+        name = block[:end] + name
+        found.append((name.strip(), [part.strip() for part in columns.split(",")]))
+    return found
 
 
 def read_family_option(text: str) -> str | dict[str, list[str]]:
     """Return a name, or the columns of each family.
 
-    >>> read_family_option("poisson=visits;bernoulli=yes, member")
-    {'poisson': ['visits'], 'bernoulli': ['yes', 'member']}
+    >>> read_family_option("poisson=visits;binomial(trials=10)=yes, member")
+    {'poisson': ['visits'], 'binomial(trials=10)': ['yes', 'member']}
     """
-    if "=" not in text:
+    if not _has_blocks(text):
         return text
     found: dict[str, list[str]] = {}
     for name, columns in _blocks(text):
@@ -166,8 +202,8 @@ FamilyOption = Annotated[
     typer.Option(
         metavar="NAME",
         callback=family_name,
-        help="Family of the components: gaussian, poisson, bernoulli, ...; columns of several kinds are "
-        '"poisson=visits;bernoulli=yes,member".',
+        help='Family of the components: gaussian, poisson, "binomial(trials=10)", ..., or auto, by values; '
+        'columns of several kinds are "poisson=visits;bernoulli=yes,member".',
     ),
 ]
 MethodOption = Annotated[
@@ -176,6 +212,15 @@ MethodOption = Annotated[
         metavar="NAME",
         callback=method_name,
         help="em, sem, iem, sem-vr, fiem, spider, ...; auto is em for few rows and sem-vr for many.",
+    ),
+]
+
+AccelerationOption = Annotated[
+    Acceleration | None,
+    typer.Option(
+        metavar="NAME",
+        help="Larger steps of em, which then takes fewer passes: squarem or anderson; auto is then em.",
+        show_default="none",
     ),
 ]
 
@@ -202,7 +247,7 @@ def refuse_options_of_gaussians(context: typer.Context, family: str) -> None:
 
 
 def check_fit(
-    method: str, batch_size: int | None, step_size: float | None,
+    method: str, acceleration: Acceleration | None, batch_size: int | None, step_size: float | None,
     checkpoint: Path | None, checkpoint_every: int | None, resume: bool,
 ) -> None:  # fmt: skip
     """Refuse what the estimator would refuse in other words, or not use."""
@@ -212,12 +257,22 @@ def check_fit(
     if step_size is not None and not 0.0 < step_size <= 1.0:
         raise typer.BadParameter(f"{step_size:g} is not above 0 and at most 1.", param_hint="'--step-size'")
     given = "'--batch-size'" if step_size is None else "'--step-size'"
-    if method == "em" and (step_size is not None or batch_size is not None):
+    check_acceleration(method, acceleration)
+    if (method == "em" or acceleration) and (step_size is not None or batch_size is not None):
         raise typer.BadParameter(
             "em takes all rows in every step: choose another --method.", param_hint=given
         )
     if method == "iem" and step_size is not None:
         raise typer.BadParameter("iem has no step size: choose another --method.", param_hint=given)
+
+
+def check_acceleration(method: str, acceleration: Acceleration | None) -> None:
+    """Raise BadParameter for the acceleration of another method than em."""
+    if acceleration is not None and method not in ("auto", "em"):
+        raise typer.BadParameter(
+            f"only em's passes are accelerated, not {method}: leave --method out.",
+            param_hint="'--acceleration'",
+        )
 
 
 def check_limit(memory_limit: str | None, scratch: Path | None, choice: TableChoice) -> None:

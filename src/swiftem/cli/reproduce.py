@@ -37,22 +37,26 @@ from swiftem.report.section import Section
 from swiftem.theory.experiments.experiment import Experiment
 from swiftem.theory.experiments.gmm_precision import gmm_precision
 from swiftem.theory.experiments.gmm_scaling import SIZES, gmm_scaling
+from swiftem.theory.experiments.methods import SIZES as METHOD_SIZES
+from swiftem.theory.experiments.methods import compare_methods
 from swiftem.theory.experiments.plsa import docstring_corpora, plsa, read_corpora
 from swiftem.theory.experiments.theory import SIZES as THEORY_SIZES
 from swiftem.theory.experiments.theory import theory_in_numbers
 from swiftem.theory.reports.gmm_precision import precision_section
 from swiftem.theory.reports.gmm_scaling import scaling_section
+from swiftem.theory.reports.methods import methods_section
 from swiftem.theory.reports.plsa import plsa_section
 from swiftem.theory.reports.theory import theory_section
 
 __all__ = ["NAMES", "Request", "reproduce"]
 
-NAMES = ("gmm-precision", "gmm-scaling", "plsa", "theory")
+NAMES = ("gmm-precision", "gmm-scaling", "plsa", "theory", "methods")
 SECTIONS: dict[str, Callable[[Experiment], Section]] = {
     "gmm-precision": precision_section,
     "gmm-scaling": scaling_section,
     "plsa": plsa_section,
     "theory": theory_section,
+    "methods": methods_section,
 }
 NOTHING = "Interrupted before the first result; nothing was written."
 REPORT = "report.html"
@@ -155,6 +159,12 @@ def _run_all(request: Request, corpora: Any, console: Console) -> list[Experimen
             theory_in_numbers,
             runs=request.runs or (2 if request.quick else 5),
             sizes=THEORY_SIZES[:3] if request.quick else THEORY_SIZES,
+        ),
+        "methods": partial(
+            compare_methods,
+            runs=request.runs or (1 if request.quick else 5),
+            quick=request.quick,
+            sizes=(1_000, 3_162) if request.quick else METHOD_SIZES,
         ),
     }
     done: list[Experiment] = []

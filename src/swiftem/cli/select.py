@@ -16,7 +16,7 @@ from swiftem.cli.components import criterion_text, mean_text, screen, show_compo
 from swiftem.cli.cross_table import show_cross_table
 from swiftem.cli.failures import INTERRUPTED, one_sentence, tell, writing
 from swiftem.cli.table_options import TableChoice
-from swiftem.cli.table_rows import Rows, check_rows, numbered, read_rows, said_of, save_mixture
+from swiftem.cli.table_rows import Rows, check_rows, chosen_family, numbered, read_rows, said_of, save_mixture
 
 if TYPE_CHECKING:
     from swiftem.estimators.mixture.selection import Selection
@@ -82,7 +82,7 @@ def _select(request: SelectRequest, rows: Rows, console: Console) -> Selection:
 
     from swiftem import select as run_select
 
-    parameters = request.parameters
+    parameters = request.parameters | {"family": chosen_family(request.parameters["family"], rows)}
     if isinstance(parameters["family"], dict):
         parameters = parameters | {"family": numbered(parameters["family"], rows.names)}
     status = console.status("Fitting") if console.is_terminal else None

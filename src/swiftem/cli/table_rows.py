@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Rows",
     "check_rows",
+    "chosen_family",
     "name_of",
     "numbered",
     "on_cluster",
@@ -69,6 +70,7 @@ def read_rows(
             return read_rows(tables, wanted, memory_limit, at_once=at_once)
         except UnknownColumnError as error:
             raise UnknownColumnError(str(error), "family") from None
+    at_once = at_once or family == "auto"
     is_one = len(tables) == 1 and not tables[0].is_dir()
     if memory_limit is None and (at_once or is_one or choice.skip_missing or choice.label is not None):
         return _in_memory(tables, choice)
@@ -116,6 +118,24 @@ def numbered(family: dict[str, list[str]], names: Sequence[str]) -> dict[str, li
     assert isinstance(blocks, Blocks)
     numbers = blocks.named(names).columns
     return {name: [int(column) for column in columns] for name, columns in zip(given, numbers, strict=True)}
+
+
+def chosen_family(family: Any, rows: Rows) -> Any:
+    """Return a family as given; instead of "auto" the columns of each family, by their values.
+
+    Files have no types that all formats share: columns of whole numbers are integers.
+    """
+    from swiftem.estimators.mixture.table.auto import auto_family, whole_as_integers
+    from swiftem.estimators.mixture.table.columns import table_columns
+    from swiftem.estimators.mixture.table.tabular import AUTO
+
+    if family != AUTO:
+        return family
+    if not isinstance(rows.X, np.ndarray):
+        raise ValueError("--family auto must read all rows: leave out --memory-limit and --scheduler.")
+    heads = rows.names or [str(j) for j in range(rows.d)]
+    chosen = auto_family(whole_as_integers(table_columns(rows.X) or []))
+    return {name: [heads[column] for column in columns] for name, columns in chosen.items()}
 
 
 def _in_memory(paths: Sequence[Path], choice: TableChoice) -> Rows:

@@ -54,12 +54,14 @@ class TopicsRequest:
     text_column: str | None = None
     vocabulary: Path | None = None
     as_text: bool = False
+    acceleration: str | None = None
 
     @property
     def command(self) -> str:
         """The command line that asks for it again."""
         words = ["swiftem", "topics", *([str(self.corpus)] if self.corpus else [])]
         words += ["--topics", str(self.topics), "--words", str(self.words), "--method", self.method]
+        words += ["--acceleration", self.acceleration] if self.acceleration else []
         words += ["--seed", str(self.seed), "--max-passes", str(self.max_passes)]
         words += ["--format", self.format] if self.format != "auto" else []
         words += ["--text-column", self.text_column] if self.text_column else []
@@ -147,8 +149,8 @@ def _fit(request: TopicsRequest, corpus: CorpusCounts, console: Console) -> tupl
     from swiftem import PLSA
 
     model = PLSA(
-        request.topics, method=request.method, random_state=request.seed, max_iter=request.max_passes,
-        verbose=int(console.is_terminal),
+        request.topics, method=request.method, acceleration=request.acceleration, random_state=request.seed,
+        max_iter=request.max_passes, verbose=int(console.is_terminal),
     )  # fmt: skip
     began = clock()
     with warnings.catch_warnings(record=True) as caught:

@@ -14,13 +14,14 @@ from swiftem.data.documents.token_source import TokenSource
 from swiftem.data.rows.array_source import ArraySource
 from swiftem.data.rows.block_source import BlockSource, is_one_shot
 from swiftem.data.rows.open_source import are_paths, open_source
+from swiftem.data.rows.tensor_source import TensorSource, in_numpy, is_tensor
 from swiftem.data.source import Source
 from swiftem.data.units.collections import is_planned, units_of
 
 __all__ = ["as_source", "is_blocks"]
 
 
-def as_source(data: Any, sample_weight: ArrayLike | None = None) -> Source:
+def as_source(data: Any, sample_weight: ArrayLike | None = None, *, on_device: bool = False) -> Source:
     """Return ``data`` as a source.
 
     Parameters
@@ -33,6 +34,8 @@ def as_source(data: Any, sample_weight: ArrayLike | None = None) -> Source:
     sample_weight : array-like, optional
         One weight per row, per document of a count matrix, or per token of a pair of arrays. Files and
         blocks contain their own weights.
+    on_device : bool
+        Whether the rows of a tensor stay on its device; by default they are copied to an array.
 
     Examples
     --------
@@ -44,6 +47,10 @@ def as_source(data: Any, sample_weight: ArrayLike | None = None) -> Source:
     """
     if type(data) is np.ndarray:
         return ArraySource(data, sample_weight)
+    if is_tensor(data):
+        if on_device:
+            return TensorSource(data, sample_weight)
+        return ArraySource(in_numpy(data), sample_weight)
     if is_planned(data):
         return units_of(data, sample_weight)
     check_not_lazy("data", data)

@@ -1,6 +1,7 @@
 """Every random draw of the library: streams of sample indices and their generators.
 
-The draws of iteration k are a function of (seed, stream, order, n, b, k) alone. Each chunk of a stream has
+The draws of iteration k are a function of (seed, stream, order, n, b, k), and of the weights if they are
+drawn in proportion to these. Each chunk of a stream has
 its own generator. Therefore nothing depends on the length of the run so far, on records, on callbacks or on
 kernels, and a run can be resumed at any k from its seed alone.
 """
@@ -16,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from swiftem._checks import as_integers, shown
-from swiftem._typing import Index
+from swiftem._typing import Array, Index
 
 __all__ = [
     "BlockDraws", "Draws", "Entropy", "GivenDraws", "SeededDraws", "generator", "read_seed", "spread_rows",
@@ -83,8 +84,11 @@ class SeededDraws:
         From :func:`read_seed`.
     n, batch_size : int
         Number of samples, and samples per iteration.
-    orders : sequence of {"iid", "shuffled"}
-        One per stream: uniform with replacement, or consecutive pieces of successive permutations.
+    orders : sequence of {"iid", "shuffled", "weighted"}
+        One per stream: uniform with replacement; consecutive pieces of successive permutations; or with
+        replacement, in proportion to the weights.
+    weight : ndarray, shape (n,), optional
+        The weights; by default all are equal.
 
     Examples
     --------
@@ -94,11 +98,17 @@ class SeededDraws:
     (1,)
     """
 
-    def __init__(self, entropy: Entropy, n: int, batch_size: int, orders: Sequence[str]) -> None:
-        kinds: dict[str, type[_Iid] | type[_Shuffled]] = {"iid": _Iid, "shuffled": _Shuffled}
-        self._streams: list[_Stream] = [
-            kinds[order](entropy, stream, n, batch_size) for stream, order in enumerate(orders)
-        ]
+    def __init__(
+        self, entropy: Entropy, n: int, batch_size: int, orders: Sequence[str], weight: Array | None = None
+    ) -> None:
+        self._streams: list[_Stream] = []
+        for stream, order in enumerate(orders):
+            if order == "shuffled":
+                self._streams.append(_Shuffled(entropy, stream, n, batch_size))
+            elif order == "weighted" and weight is not None:
+                self._streams.append(_Weighted(entropy, stream, weight, batch_size))
+            else:
+                self._streams.append(_Iid(entropy, stream, n, batch_size))
 
     def at(self, k: int) -> tuple[Index, ...]:
         """Return the indices of iteration ``k``, an array of shape (b,) per stream."""
@@ -154,6 +164,22 @@ class _Iid(_Stream):
         """Return rows ``start``, ... of the stream, shape (rows, b); ``start`` is a multiple of ``rows``."""
         rng = generator(self._entropy, INDICES, self._stream, start)
         return rng.integers(self._n, size=(rows, self._b), dtype=np.intp)
+
+
+class _Weighted(_Stream):
+    """With replacement, in proportion to weights."""
+
+    def __init__(self, entropy: Entropy, stream: int, weight: Array, b: int) -> None:
+        super().__init__(b, CHUNK)
+        self._entropy, self._stream = entropy, stream
+        self._sums = np.cumsum(weight / weight.max())  # weights may be as large as 1e100
+
+    def rows(self, start: int, rows: int) -> Index:
+        """Return rows ``start``, ... of the stream, shape (rows, b); ``start`` is a multiple of ``rows``."""
+        at = generator(self._entropy, INDICES, self._stream, start).random((rows, self._b)) * self._sums[-1]
+        found: Index = np.searchsorted(self._sums, at, side="right")
+        found[found == len(self._sums)] -= 1  # a product may be rounded up to the whole sum
+        return found
 
 
 class _Permutations(_Stream):

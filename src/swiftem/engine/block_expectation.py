@@ -239,7 +239,8 @@ class BlockExpectation(Expectation):
         #: Distance of samples from the centre, in each direction; the first full pass computes it.
         self.reach = np.full(len(model.centre), np.inf)
         self._last: tuple[Theta, float] | None = None
-        self._base: float | None = None
+        #: Weighted mean of log h(y), the same for every θ; the first objective computes it.
+        self.base: float | None = None
 
     @classmethod
     def of(cls, model: Any, source: Source, between_blocks: Any) -> BlockExpectation | None:
@@ -308,7 +309,7 @@ class BlockExpectation(Expectation):
     def objective(self, theta: Theta) -> float:
         r"""Return :math:`\overline{\mathcal{L}}(\theta)`: free if the last full pass was at this θ."""
         if self._last is not None and self._last[0] is theta:
-            return self._model.penalty(theta) + self._last[1] - self._mean_base()
+            return self._model.penalty(theta) + self._last[1] - self.mean_base()
         total, prepared = 0.0, self._prepared(theta)
         with one_thread_blas(), closing(in_order(self._log_likelihood, self._work_on(prepared))) as done:
             for log_likelihood in done:
@@ -316,12 +317,12 @@ class BlockExpectation(Expectation):
                 total += log_likelihood
         return self._model.penalty(theta) - total / self._source.total_weight
 
-    def _mean_base(self) -> float:
+    def mean_base(self) -> float:
         """Return the weighted mean of log h(y): the same for every θ, and computed once."""
-        if self._base is None:
+        if self.base is None:
             with closing(in_order(self._base_of, self._work_on())) as done:
-                self._base = sum(done) / self._source.total_weight
-        return self._base
+                self.base = sum(done) / self._source.total_weight
+        return self.base
 
     def _base_of(self, part: Part) -> float:
         total = 0.0

@@ -9,7 +9,7 @@ import numpy as np
 
 from swiftem._typing import Array, Theta
 from swiftem.engine.lane import Current, FusedLane, Task, step_sizes
-from swiftem.engine.parts import Drawn, Samples
+from swiftem.engine.parts import NONE, Drawn, Samples
 from swiftem.methods.update import Update
 
 __all__ = ["CompiledLane", "Followed"]
@@ -33,12 +33,14 @@ class CompiledLane(FusedLane):
         Statistics and centre, changed in place; the centre is zero if the method has none.
     anchor : object
         Result of :meth:`prepared`, or None if the method has no anchor.
+    moments : ndarray, shape (3,), or (0,)
+        What λ is learned from, and λ, changed in place; empty if λ is fixed.
     before : ndarray, shape (q,)
         If the anchor follows θ: the statistics of which it is θ̄.
     restates_anchor : bool
         Whether the next iterations must first write the anchor as θ̄(before).
     scale, share : float
-        n / W and 1 / W, W the sum of weights.
+        n / W, or 1 if weights are divided out (``is_divided``), and 1 / W, W the sum of weights.
     undone : int
         Iterations that the last call of :meth:`iterate` did not do.
     """
@@ -51,6 +53,9 @@ class CompiledLane(FusedLane):
         self.samples = samples or Samples(source, streams=task.method.index_streams)
         self.scale = source.n / source.total_weight
         self.share = self.scale / source.n
+        self.is_divided = task.method.order == "weighted" and update.renewed_by == "none"
+        if self.is_divided:  # a mean over the batch has no weights: they are in the draws
+            self.samples.weight, self.scale = NONE, 1.0
         self.anchor: Any = None
         self._anchor_theta: Theta = None
         self._followed: Theta = ()
@@ -86,6 +91,7 @@ class CompiledLane(FusedLane):
         self.s, self.before = now.s.copy(), now.s.copy()
         self._loaded, self._moved = now.theta, False
         self._followed = getattr(now.state, "anchor", None)
+        self.moments = now.state.moments.copy() if self.update.is_optimal else np.empty(0)
         self.centre = now.state.centre.copy() if self.update.centre != "zero" else np.zeros_like(now.s)
         if self.update.centre == "memory" and not now.state.memory.flags.carray:
             now.state = now.state._replace(memory=np.require(now.state.memory, requirements=["C", "A", "W"]))
@@ -139,6 +145,8 @@ class CompiledLane(FusedLane):
             now.theta = self.theta_of(now.s)
         if self.update.centre in ("memory", "proxy"):
             now.state = now.state._replace(centre=self.centre.copy())
+        if self.update.is_optimal:
+            now.state = now.state._replace(moments=self.moments.copy())
         if self.update.reference == "previous":
             anchor = self.theta_of(self.before.copy()) if self._followed is None else self._followed
             now.state = now.state._replace(anchor=anchor)

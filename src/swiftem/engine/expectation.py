@@ -71,13 +71,24 @@ class Expectation:
         self.n = self.per_pass = source.n
         self.evaluations = 0
         self.memory_dtype: np.dtype[Any] = np.dtype(np.float64)
+        self.is_divided = False
         #: Allocates the memory (n, R) of this dtype; a run with a small budget puts it into a file.
         self.allocate: Callable[[tuple[int, int], np.dtype[Any]], Array] = np.empty
         self._reader = source.reader() if isinstance(source, StoredSource) else source
+        self._passed: tuple[Theta, float] | None = None
 
-    def begin(self, memory_dtype: Any, allocate: Callable[[tuple[int, int], np.dtype[Any]], Array]) -> None:
-        """Reset the count and set the allocation of memories at the start of a run."""
+    def begin(
+        self,
+        memory_dtype: Any,
+        allocate: Callable[[tuple[int, int], np.dtype[Any]], Array],
+        is_divided: bool = False,
+    ) -> None:
+        """Reset the count and set, at the start of a run, the allocation of memories, and what a mean is.
+
+        ``is_divided``: samples are drawn in proportion to their weights, so that a mean leaves these out.
+        """
         self.evaluations, self.memory_dtype, self.allocate = 0, np.dtype(memory_dtype), allocate
+        self.is_divided = is_divided
 
     @contextmanager
     def checked_by(self, check: Callable[[], None]) -> Iterator[Self]:
@@ -106,8 +117,11 @@ class Expectation:
     def mean(self, batch: Batch, rows: Array) -> Array:
         r"""Return the mean over the batch; a repeated sample counts each time.
 
-        With sample weights, :math:`b^{-1} \sum_{i \in I} (n w_i / W)\, s_i`, which is unbiased.
+        With sample weights, :math:`b^{-1} \sum_{i \in I} (n w_i / W)\, s_i`, which is unbiased; if samples
+        are drawn in proportion to these, :math:`b^{-1} \sum_{i \in I} s_i` is.
         """
+        if self.is_divided:
+            return self._statistics(batch, rows, np.full(len(batch.index), 1.0 / len(batch.index)))
         factor = self.n / (self._source.total_weight * len(batch.index))
         return self._statistics(batch, rows, batch.weight * factor)
 
@@ -136,9 +150,13 @@ class Expectation:
     def _pass(self, theta: Theta, remember: bool) -> tuple[Array, Array | None]:
         s: Array | None = None
         memory: Array | None = None
+        loss, has_loss, self._passed = 0.0, True, None
         for batch in self._source.blocks(BLOCK):
             self._between_blocks()
-            rows = self.rows(batch, theta)
+            self.evaluations += len(batch.index)
+            rows, log_likelihood = self._posterior(batch, theta)
+            has_loss &= len(log_likelihood) == len(batch.index)
+            loss -= float(batch.weight @ log_likelihood) if has_loss else 0.0
             if remember:  # the statistics are those of the stored rows, also in float32
                 rows = rows.astype(self.memory_dtype).astype(np.float64)
             part = self._statistics(batch, rows, batch.weight / self._source.total_weight)
@@ -148,6 +166,7 @@ class Expectation:
                     memory = self.allocate((self.n, rows.shape[1]), self.memory_dtype)
                 memory[batch.index] = rows
         assert s is not None, "a source has at least one sample"
+        self._passed = (theta, loss) if has_loss else None
         return s, memory
 
     def snapshot(self) -> Any:
@@ -158,11 +177,29 @@ class Expectation:
         """Restore a snapshot of these E-steps; anything else is ignored."""
 
     def objective(self, theta: Theta) -> float:
-        r"""Return :math:`\overline{\mathcal{L}}(\theta)`, equation (em_motivate); nothing is counted."""
+        r"""Return :math:`\overline{\mathcal{L}}(\theta)`, equation (em_motivate); nothing is counted.
+
+        It is free if the last full pass was at this θ.
+        """
         loss = 0.0
-        for batch in self._source.blocks(BLOCK):
-            loss -= float(batch.weight @ self._model.posterior(batch, theta)[1])
+        if self._passed is not None and self._passed[0] is theta:
+            loss = self._passed[1]
+        else:
+            for batch in self._source.blocks(BLOCK):
+                loss -= float(batch.weight @ self._model.posterior(batch, theta)[1])
         return self._model.penalty(theta) + loss / self._source.total_weight
+
+    def m_step(self, s: Array) -> Theta:
+        r"""Return :math:`\bar\theta(s)`, equation (mstep)."""
+        return self._model.m_step(s)
+
+    def in_domain(self, s: Array) -> bool:
+        """Tell whether the M-step exists at ``s``."""
+        return self._model.in_domain(s)
+
+    def scale(self, s: Array) -> Array:
+        """Return factors (q,) that make statistics free of units; ones if the model does not say."""
+        return self._model.without_unit(s) if isinstance(self._model, BoundComponents) else np.ones_like(s)
 
     def evaluate(self, theta: Theta, *, responsibilities: bool = False, labels: bool = False) -> Evaluation:
         """Return the log-likelihood of every sample and, optionally, its rows or their largest entry.
@@ -192,10 +229,18 @@ def choose_expectation(
     """
     compiled: Expectation | None = None
     if isinstance(source, UnitSource):
-        from swiftem.engine.units import UnitExpectation
+        from swiftem.engine.units.rows import UnitExpectation
 
         return UnitExpectation(model, source, between_blocks, kernels)
+    if kernels.startswith("torch:"):
+        from swiftem.engine.gpu.expectation import DeviceExpectation
+
+        return DeviceExpectation(model, source, between_blocks, kernels)
     if type(model) is BoundDocuments:
+        from swiftem.engine.units.documents import DocumentUnitExpectation, UnitDocuments
+
+        if isinstance(source, UnitDocuments):
+            return DocumentUnitExpectation(model, source, between_blocks)
         from swiftem.engine.document_lane import CompiledDocuments, DocumentExpectation
 
         if kernels == "reference":

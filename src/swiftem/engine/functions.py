@@ -72,7 +72,8 @@ class FunctionsLane(CompiledLane):
         self._loop, self._length = loop, max(1, self.FIRST // b)
         batch = np.empty((b, *y.shape[1:]), dtype=y.dtype)
         self._batch = batch, batch.reshape(b, -1)
-        self._mean, self._share = task.source.n / (task.source.total_weight * b), 1 / task.source.total_weight
+        total = float(task.source.n) if self.is_divided else task.source.total_weight
+        self._mean, self._share = task.source.n / (total * b), 1 / task.source.total_weight
         self._known: list[tuple[Theta, Any]] = []
 
     def advance(self, now: Current, stop: int) -> None:
@@ -112,8 +113,8 @@ class FunctionsLane(CompiledLane):
             memory = np.empty((0, 0), dtype=self.task.e_step.memory_dtype)
         self.s, self._theta, self.anchor, self.before, rejected, moved = self._loop.run(
             drawn.y, *self._batch, drawn.weight, self._mean, self._share,
-            update.reference in ("anchor", "previous"), update.reference == "memory", update.correction,
-            update.renewed_by != "drawn", update.renewed_by != "none", update.centre == "proxy",
+            update.reference in ("anchor", "previous"), update.reference == "memory", update.fixed,
+            self.moments, update.renewed_by != "drawn", update.renewed_by != "none", update.centre == "proxy",
             steps, drawn.index[0], drawn.index[-1], self.s, self._theta,
             self._theta if self.anchor is None else self.anchor, self.centre, memory,
         )  # fmt: skip

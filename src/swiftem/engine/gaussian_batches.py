@@ -88,7 +88,7 @@ class GaussianLane(CompiledLane):
         with one_thread_blas():
             return self._run(
                 twin(drawn.y), drawn.weight, self.scale, self.share, REFERENCES[update.reference],
-                float(update.correction), update.renewed_by != "drawn", update.renewed_by != "none",
+                update.fixed, self.moments, update.renewed_by != "drawn", update.renewed_by != "none",
                 update.centre == "proxy", restate, restates_anchor, steps, index[0], index[-1], twin(memory),
                 self.centre, self.before, self.s, self._theta, anchor, self._tools,
             )  # fmt: skip

@@ -106,8 +106,9 @@ class FewSamplesLane(MixtureLane):
         arrays, begin, rejected = self.arrays(), 0, 0
         while True:
             done, more, moved = few_samples(
-                drawn.y, drawn.weight, self.scale, self.share, float(update.correction),
-                update.reference == "previous", steps[begin:], index if index is None else index[begin:],
+                drawn.y, drawn.weight, self.scale, self.share, update.fixed,
+                self.moments if update.is_optimal else None, update.reference == "previous",
+                steps[begin:], index if index is None else index[begin:],
                 other if other is None else other[begin:], drawn.memory, *anchor, *arrays, self.far,
             )  # fmt: skip
             if begin + done == len(steps):

@@ -46,7 +46,7 @@ class MixtureBatchesLane(MixtureLane):
         with one_thread_blas():
             found: tuple[int, int] = batches(
                 twin(drawn.y), drawn.weight, self.scale, self.share, REFERENCES[update.reference],
-                float(update.correction), update.renewed_by != "drawn", update.renewed_by != "none",
+                update.fixed, self.moments, update.renewed_by != "drawn", update.renewed_by != "none",
                 update.reference == "previous", steps, index[0], index[-1], twin(memory), *anchor,
                 *arrays, *self._blocks,
             )  # fmt: skip

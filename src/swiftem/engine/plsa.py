@@ -72,19 +72,21 @@ class PLSALane(CompiledLane):
         sizes, n_topics = (self.model.n_documents, self.model.n_words), self.model.model.n_topics
         is_drawn, follows = update.renewed_by == "drawn", update.reference == "previous"
         is_one = isinstance(task.gamma, constant) and task.gamma.g == 1.0
-        is_single = is_one if is_drawn else update == Update(correction=update.correction)
+        is_single = is_one if is_drawn else update.reference == "none"
         self.parts = 1 if is_single else 2 if follows or update.centre == "memory" else 3
         shape = (self.parts, n_topics) if self.parts > 1 else (n_topics,)
         self.documents, self.words = (np.zeros((size, *shape)) for size in sizes)
         self.totals, self.work = np.empty((2, n_topics)), np.empty((2 * b + 2, n_topics))
         self.u_scale, self.rates = 1.0, None
-        if update.correction != 1.0 and not (is_single or is_drawn):
-            self.rates = np.full(3, update.correction)
+        if update.is_optimal:
+            self.rates = np.ones(4)
+        elif update.correction != 1.0 and not (is_single or is_drawn):
+            self.rates = np.full(3, update.fixed)
         self._before: Before | None = None
         if follows:
             by_document, by_word = (np.empty((size, n_topics)) for size in sizes)
             self._before = Before(by_document, by_word, np.empty(n_topics), np.empty(2))
-        self.mean_scale, self.share_scale = n / (w * b), 1.0 / w
+        self.mean_scale, self.share_scale = 1.0 / b if self.is_divided else n / (w * b), 1.0 / w
         is_simple = b == 1 and not follows and (is_single or not is_drawn)
         self._loop = (plsa if is_simple else plsa_batch).iterate
         self._limits = plsa.FAR, plsa.LEAST_SCALE
@@ -113,7 +115,7 @@ class PLSALane(CompiledLane):
         """Return p before iteration k, with c = 1: the one that steps like the last one preserve, if any."""
         if self.rates is None:
             return 1.0
-        kept = self.update.correction
+        kept = self.moments[2] if self.update.is_optimal else self.update.fixed
         if self._before is not None:
             gamma = step_sizes(self.task.gamma, k - 1, k)[0]
             gap = kept - 1.0 + gamma
@@ -171,10 +173,11 @@ class PLSALane(CompiledLane):
         update, model = self.update, self.model.model
         done, rejected, self.u_scale = self._loop(
             drawn.y, drawn.weight, self.mean_scale, self.share_scale,
-            0.0 if update.reference == "none" else update.correction, steps, drawn.index[0],
+            0.0 if update.reference == "none" else update.fixed, steps, drawn.index[0],
             drawn.index[1] if update.renewed_by == "other" else NOTHING, self.documents, self.words,
             self.totals, self.u_scale, NOTHING if drawn.memory is None else drawn.memory, self._before or (),
-            NOTHING if self.rates is None else self.rates, model.alpha, model.beta, self.work,
+            NOTHING if self.rates is None else self.rates, self.moments if update.is_optimal else NOTHING,
+            model.alpha, model.beta, self.work,
         )  # fmt: skip
         self.undone = len(steps) - done
         return rejected, 1
@@ -200,7 +203,7 @@ class PLSALane(CompiledLane):
 
     def restore(self, snapshot: Any, now: Current) -> None:
         """Restore a snapshot of this lane, if it belongs to ``now``."""
-        if not isinstance(snapshot, PLSASnapshot) or (snapshot.rates is None) != (self.rates is None):
+        if not isinstance(snapshot, PLSASnapshot) or _size(snapshot.rates) != _size(self.rates):
             return
         if snapshot.documents.shape != self.documents.shape or snapshot.words.shape != self.words.shape:
             return
@@ -211,6 +214,8 @@ class PLSALane(CompiledLane):
             for part, of in zip(self._before, before, strict=True):
                 part[:] = of
             self._anchor_theta, self._followed = now.state.anchor, None
+        if self.update.is_optimal:
+            self.moments = now.state.moments.copy()
         self._held, self._stored = self._belongs(now, before), now.s
 
     def _belongs(self, now: Current, before: Before | None) -> bool:
@@ -245,11 +250,17 @@ class PLSALane(CompiledLane):
         correction = 1.0 if self.rates is None else self.rates[2]
         self.totals[0] = self._statistics()[1].sum(axis=0)
         self.totals[1] = correction * self._centre()[1].sum(axis=0) if self.parts > 1 else 0.0
+        if self.rates is not None and self.update.is_optimal:
+            self.rates[3] = sum(float(np.vdot(part, part)) for part in self._centre())
 
 
 def flat(by_document: Array, by_word: Array) -> Array:
     """Return statistics by documents (D, K) and by words (V, K) as one new vector."""
     return np.concatenate([by_document.ravel(), by_word.T.ravel()])
+
+
+def _size(rates: Array | None) -> int:
+    return 0 if rates is None else len(rates)
 
 
 def is_served(update: Update) -> bool:
@@ -259,7 +270,7 @@ def is_served(update: Update) -> bool:
     (True, False)
     """
     if update.centre == "proxy":
-        return update.correction > 0.0
+        return update.fixed > 0.0
     return update.reference != "memory" or update.renewed_by != "none"
 
 

@@ -9,6 +9,7 @@ which calls the same products and saves only the return to Python.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterator
 from typing import Any
 
@@ -23,7 +24,16 @@ from swiftem.models.bound_mixture import LINEAR
 from swiftem.models.components import BoundComponents, Coefficients
 from swiftem.models.covariance import COVARIANCES
 
-__all__ = ["PlainExpectation", "SmallExpectation"]
+__all__ = [
+    "DIAG",
+    "FULL",
+    "SPHERICAL",
+    "TIED",
+    "KeptExpectation",
+    "PlainExpectation",
+    "SmallExpectation",
+    "is_near",
+]
 
 FULL, TIED, DIAG, SPHERICAL = (COVARIANCES[name].code for name in ("full", "tied", "diag", "spherical"))
 """T(y) has 1, y, and: all products; nothing, as these are common to all components; squares; their sum."""
@@ -42,15 +52,29 @@ GROUP = 64
 """Number of sums of exponentials that are multiplied before the logarithm; each is from 1 to M."""
 
 
-class SmallExpectation(Expectation):
-    """As :class:`Expectation`, with full passes on features that are kept in memory.
+def is_near(theta: Coefficients, reach: Array) -> bool:
+    """Tell whether expanded squares of samples within ``reach`` (d,) of the centre keep enough digits."""
+    return squared_reach(theta, reach) <= FARTHEST
+
+
+def squared_reach(theta: Coefficients, reach: Array) -> float:
+    """Return the largest squared distance of samples and means from the centre, in standard deviations."""
+    if not len(theta.whiten) and not len(theta.scales):
+        return 0.0
+    extent = np.maximum(reach, np.abs(theta.means).max(axis=0))
+    far = np.abs(theta.whiten) @ extent if len(theta.whiten) else theta.scales * extent
+    return float(np.einsum("mi,mi->m", far, far).max())
+
+
+class KeptExpectation(Expectation):
+    """As :class:`Expectation`, with full passes that compute the log-likelihood too, on rows that are kept.
 
     Parameters
     ----------
     model : BoundComponents
         The model, bound to ``source``.
     source : Source
-        The samples: few, as n·(1 + p) numbers are kept.
+        The samples.
     between_blocks : callable, optional
         Called before a pass; it may raise.
     """
@@ -58,17 +82,63 @@ class SmallExpectation(Expectation):
     def __init__(self, model: BoundComponents, source: Source, between_blocks: Any) -> None:
         super().__init__(model, source, between_blocks)
         self.bound = model
+        self._last: tuple[Theta, float] | None = None
+
+    @classmethod
+    def serves(cls, model: Any) -> bool:
+        """Tell whether T(y) is one of the supported kinds."""
+        return isinstance(model, BoundComponents) and model.code in (FULL, TIED, DIAG, SPHERICAL, LINEAR)
+
+    @abstractmethod
+    def _sums(self, theta: Theta) -> tuple[Array, float]:
+        """Return the sums of r ⊗ [1, T(y)] (M, 1 + p), and of log g without log h(y), weighted."""
+
+    @abstractmethod
+    def _tied_products(self) -> Array | None:
+        """Return Σ w yyᵀ (d, d) if the kind is "tied"."""
+
+    @abstractmethod
+    def _mean_base(self) -> float:
+        """Return the weighted mean of log h(y)."""
+
+    def _pass(self, theta: Theta, remember: bool) -> tuple[Array, Array | None]:
+        if remember:
+            return super()._pass(theta, remember)
+        self._between_blocks()
+        sums, log_likelihood = self._sums(theta)
+        self.evaluations += self.n
+        self._last = theta, log_likelihood / self._source.total_weight
+        return self._flat(sums, self._tied_products()) / self._source.total_weight, None
+
+    def _flat(self, sums: Array, products: Array | None) -> Array:
+        """Return the model's statistics for Σ r ⊗ T(y) (M, 1 + p), and the products of "tied"."""
+        d = len(self.bound.centre)
+        squares = sums[:, 1 + d :] if products is None else products[lower_triangle(d)]
+        return np.concatenate([sums[:, 0], sums[:, 1 : 1 + d].ravel(), squares.ravel()])
+
+    def objective(self, theta: Theta) -> float:
+        r"""Return :math:`\overline{\mathcal{L}}(\theta)`: free if the last full pass was at this θ."""
+        if self._last is None or self._last[0] is not theta:
+            before = self.evaluations
+            self._pass(theta, remember=False)
+            self.evaluations = before
+        assert self._last is not None
+        return self._model.penalty(theta) - self._last[1] - self._mean_base()
+
+
+class SmallExpectation(KeptExpectation):
+    """E-steps of few samples, by NumPy: n·(1 + p) numbers are kept in memory."""
+
+    def __init__(self, model: BoundComponents, source: Source, between_blocks: Any) -> None:
+        super().__init__(model, source, between_blocks)
         self._kept: tuple[Array, Array, Array] | None = None
         self._products: Array | None = None
         self._base: Array | None = None
-        self._last: tuple[Theta, float] | None = None
 
     @classmethod
     def of(cls, model: Any, source: Source, between_blocks: Any) -> SmallExpectation | None:
         """Return one if T(y) is one of the supported kinds."""
-        if isinstance(model, BoundComponents) and model.code in (FULL, TIED, DIAG, SPHERICAL, LINEAR):
-            return cls(model, source, between_blocks)
-        return None
+        return cls(model, source, between_blocks) if cls.serves(model) else None
 
     def _features(self) -> tuple[Array, Array, Array]:
         """Return T(y) (1 + p, n), the weights (n,), or (0,) for ones, and the reach of the features, (p,)."""
@@ -102,20 +172,12 @@ class SmallExpectation(Expectation):
             self._kept = powers, weight[:0] if (weight == 1.0).all() else weight, np.abs(samples).max(axis=1)
         return self._kept
 
-    def _is_near(self, theta: Coefficients, reach: Array) -> bool:
-        """Tell whether expanded squares of samples and means keep enough digits."""
-        if not len(theta.whiten) and not len(theta.scales):
-            return True
-        extent = np.maximum(reach, np.abs(theta.means).max(axis=0))
-        far = np.abs(theta.whiten) @ extent if len(theta.whiten) else theta.scales * extent
-        return bool((np.einsum("mi,mi->m", far, far) <= FARTHEST).all())
-
     def _blocks(self, theta: Theta) -> Iterator[tuple[slice, Array, Array, Array, Array]]:
         """Yield slice, T(y) (1 + p, b), responsibilities (M, b), largest logits and sums of each block."""
         powers, _, reach = self._features()
         prepared = self.bound.coefficients(theta)
         n_components, d = self.bound.n_components, len(self.bound.centre)
-        near = self._is_near(prepared, reach)
+        near = is_near(prepared, reach)
         phi = np.concatenate([prepared.constant[:, None], prepared.phi.T], axis=1)
         size = max(NUMBERS // (len(powers) + n_components) // GROUP, 4) * GROUP
         room, largest, totals = np.empty((n_components, size)), np.empty(size), np.empty(size)
@@ -134,10 +196,7 @@ class SmallExpectation(Expectation):
                 high -= 0.5 * np.einsum("ct,ct->t", whitened, whitened)
             yield here, features, rows, high, total
 
-    def _pass(self, theta: Theta, remember: bool) -> tuple[Array, Array | None]:
-        if remember:
-            return super()._pass(theta, remember)
-        self._between_blocks()
+    def _sums(self, theta: Theta) -> tuple[Array, float]:
         _, weight, _ = self._features()
         sums, log_likelihood = np.zeros((self.bound.n_components, len(self._features()[0]))), 0.0
         with one_thread_blas():
@@ -148,15 +207,10 @@ class SmallExpectation(Expectation):
                 else:
                     log_likelihood += float(largest.sum()) + _sum_of_logarithms(totals)
                 sums += rows @ features.T
-        self.evaluations += self.n
-        self._last = theta, log_likelihood / self._source.total_weight
-        return self._flat(sums, self._products) / self._source.total_weight, None
+        return sums, log_likelihood
 
-    def _flat(self, sums: Array, products: Array | None) -> Array:
-        """Return the model's statistics for Σ r ⊗ T(y) (M, 1 + p), and the products of "tied"."""
-        d = len(self.bound.centre)
-        squares = sums[:, 1 + d :] if products is None else products[lower_triangle(d)]
-        return np.concatenate([sums[:, 0], sums[:, 1 : 1 + d].ravel(), squares.ravel()])
+    def _tied_products(self) -> Array | None:
+        return self._products
 
     def _statistics(self, batch: Batch, rows: Array, weight: Array) -> Array:
         first, count, d = int(batch.index[0]), len(batch.index), len(self.bound.centre)
@@ -171,20 +225,10 @@ class SmallExpectation(Expectation):
             return self._flat(np.asarray((features @ weighted).T), products)
 
     def _mean_base(self) -> float:
-        """Return the weighted mean of log h(y)."""
         _, weight, _ = self._features()
         assert self._base is not None
         total = float(weight @ self._base) if len(weight) else float(self._base.sum())
         return total / self._source.total_weight
-
-    def objective(self, theta: Theta) -> float:
-        r"""Return :math:`\overline{\mathcal{L}}(\theta)`: free if the last full pass was at this θ."""
-        if self._last is None or self._last[0] is not theta:
-            before = self.evaluations
-            self._pass(theta, remember=False)
-            self.evaluations = before
-        assert self._last is not None
-        return self._model.penalty(theta) - self._last[1] - self._mean_base()
 
     def evaluate(self, theta: Theta, *, responsibilities: bool = False, labels: bool = False) -> Evaluation:
         """Return the log-likelihood of every sample; optionally responsibilities or likely components."""

@@ -4,6 +4,14 @@ from swiftem.estimators.mixture.gaussian_mixture import GaussianMixture
 from swiftem.estimators.mixture.initial import DegenerateComponentWarning
 from swiftem.estimators.mixture.mixture import Mixture
 from swiftem.estimators.mixture.optima.spurious import SpuriousComponentWarning
+from swiftem.estimators.regression.regression_mixture import RegressionMixture
 from swiftem.estimators.topics.plsa import PLSA
 
-__all__ = ["PLSA", "DegenerateComponentWarning", "GaussianMixture", "Mixture", "SpuriousComponentWarning"]
+__all__ = [
+    "PLSA",
+    "DegenerateComponentWarning",
+    "GaussianMixture",
+    "Mixture",
+    "RegressionMixture",
+    "SpuriousComponentWarning",
+]

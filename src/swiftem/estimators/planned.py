@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from math import nan
 from typing import Any
 
@@ -10,7 +11,9 @@ from numpy.typing import NDArray
 
 from swiftem.data.units.collections import parts_of
 
-__all__ = ["chunk_by_chunk"]
+__all__ = ["chunk_by_chunk", "say_spent"]
+
+log = logging.getLogger(__name__)
 
 
 def chunk_by_chunk(
@@ -47,6 +50,15 @@ def chunk_by_chunk(
         allow_unknown_chunksizes=True,
     )
     return found
+
+
+def say_spent(estimator: Any, source: Any) -> None:
+    """Print or log how the workers spent their time in a fit, if there are any."""
+    line = source.pool.spent() if hasattr(source, "pool") else ""
+    if line and estimator.verbose:
+        print(line)
+    elif line:
+        log.info(line)
 
 
 def _call(estimator: Any, method: str, rows: Any, columns: int, dtype: Any) -> Any:

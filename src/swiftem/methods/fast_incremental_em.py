@@ -9,7 +9,7 @@ import numpy as np
 
 from swiftem._checks import check_choice
 from swiftem._typing import Array, Index, Theta
-from swiftem.methods.method import EStep, Method
+from swiftem.methods.method import EStep, Method, Order
 from swiftem.methods.update import Update
 from swiftem.schedules import StepSize, sample_size
 
@@ -39,9 +39,12 @@ class FastIncrementalEM(Method):
         Samples drawn per iteration, as i and again as j.
     memory_order : {"iid", "shuffled"}
         How j is drawn: independently, as in the paper, or in shuffled passes, which limits the age of each
-        sample's memory and converges faster. i is always independent.
+        sample's memory and converges faster.
     memory_dtype : {"float64", "float32"}
         Precision of the memory; the rounded values are used, so that the centre stays their mean.
+    order : {"iid", "shuffled", "weighted"}
+        How i is drawn: independently, as in the theory; in shuffled passes; or in proportion to the sample
+        weights, which the mean over the batch then leaves out (iteration by iteration, not compiled).
 
     Examples
     --------
@@ -58,6 +61,7 @@ class FastIncrementalEM(Method):
     batch_size: int = 1
     memory_order: Literal["iid", "shuffled"] = "iid"
     memory_dtype: Literal["float64", "float32"] = "float64"
+    order: Order = "iid"
 
     name: ClassVar[str] = "fiem"
     index_streams: ClassVar[Literal[0, 1, 2]] = 2
@@ -72,8 +76,8 @@ class FastIncrementalEM(Method):
 
     @property
     def orders(self) -> tuple[str, ...]:
-        """i: independent; j: as given by ``memory_order``."""
-        return ("iid", self.memory_order)
+        """i: as given by ``order``; j: by ``memory_order``."""
+        return (self.order, self.memory_order)
 
     def init(self, theta: Theta, s: Array, memory: Array | None) -> FastIncrementalEMState:
         """Return the first pass as centre and memory."""

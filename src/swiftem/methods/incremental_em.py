@@ -9,7 +9,7 @@ import numpy as np
 
 from swiftem._checks import check_choice
 from swiftem._typing import Array, Index, Theta
-from swiftem.methods.method import EStep, Method
+from swiftem.methods.method import EStep, Method, Order
 from swiftem.methods.update import Update
 
 __all__ = ["IncrementalEM", "IncrementalEMState"]
@@ -35,6 +35,9 @@ class IncrementalEM(Method):
         Samples drawn per iteration; one drawn twice counts once.
     memory_dtype : {"float64", "float32"}
         Precision of the memory; the rounded values are used, so that the centre stays their mean.
+    order : {"iid", "shuffled", "weighted"}
+        How samples are drawn: independently, as in the theory; in shuffled passes; or in proportion to the
+        sample weights: heavy ones are renewed more often.
 
     Examples
     --------
@@ -49,6 +52,7 @@ class IncrementalEM(Method):
 
     batch_size: int = 1
     memory_dtype: Literal["float64", "float32"] = "float64"
+    order: Order = "iid"
 
     name: ClassVar[str] = "iem"
     access: ClassVar[Literal["sequential", "random"]] = "random"

@@ -6,13 +6,16 @@ from abc import ABC, abstractmethod
 from math import ceil
 from typing import Any, ClassVar, Literal, Protocol
 
-from swiftem._checks import check_int
+from swiftem._checks import check_choice, check_int
 from swiftem._typing import Array, Index, Theta
 from swiftem.data.source import Batch
 from swiftem.methods.update import Update
 from swiftem.schedules import StepSize, check_step_size
 
-__all__ = ["EStep", "Method"]
+__all__ = ["EStep", "Method", "Order"]
+
+Order = Literal["iid", "shuffled", "weighted"]
+"""How samples are drawn: independently, in shuffled passes, or in proportion to their weights."""
 
 
 class EStep(Protocol):
@@ -40,6 +43,22 @@ class EStep(Protocol):
         r"""Return :math:`\bar s(\theta)` by a full pass."""
         ...
 
+    def objective(self, theta: Theta) -> float:
+        """Return the objective; evaluations are not counted, and it is free after most full passes at θ."""
+        ...
+
+    def m_step(self, s: Array) -> Theta:
+        r"""Return :math:`\bar\theta(s)`."""
+        ...
+
+    def in_domain(self, s: Array) -> bool:
+        """Tell whether the M-step exists at ``s``."""
+        ...
+
+    def scale(self, s: Array) -> Array:
+        """Return factors (q,) that make each statistic free of units."""
+        ...
+
 
 class Method(ABC):
     r"""Base class of the methods: a frozen dataclass of hyper-parameters with :meth:`init` and :meth:`proxy`.
@@ -58,9 +77,12 @@ class Method(ABC):
         Whether reading the data in order is enough, or samples must be accessed by index.
     remembers : bool
         Whether it keeps a memory of every sample's rows.
+    leaps : bool
+        Whether it evaluates samples at other parameters than θ, so that its proxy is not that of em even if
+        all samples are drawn.
     update : Update, optional
         Declaration of what :meth:`proxy` computes: compiled loops then run the method.
-    step_size, batch_size
+    step_size, batch_size, order, average, largest_batch
         Fields if users may choose them; class attributes if they are fixed.
     """
 
@@ -68,23 +90,38 @@ class Method(ABC):
     index_streams: ClassVar[Literal[0, 1, 2]] = 1
     access: ClassVar[Literal["sequential", "random"]] = "sequential"
     remembers: ClassVar[bool] = False
+    leaps: ClassVar[bool] = False
     update: ClassVar[Update | None] = None
     step_size: StepSize = 1.0
     batch_size: int = 1
+    order: Order = "iid"
+    average: int | Literal["suffix"] | None = None
+    largest_batch: int | None = None
 
     def __post_init__(self) -> None:
+        check_choice("order", self.order, ("iid", "shuffled", "weighted"))
         check_int("batch_size", self.batch_size, minimum=1, maximum=2**31 - 1)
         check_step_size(self.step_size)
 
     @property
     def orders(self) -> tuple[str, ...]:
-        """How each index stream is drawn: ``"iid"`` or ``"shuffled"``."""
-        return ("iid",) * self.index_streams
+        """How each index stream is drawn: ``"iid"``, ``"shuffled"`` or ``"weighted"``."""
+        return (self.order,) * self.index_streams
+
+    @property
+    def drawn(self) -> int:
+        """How many samples are drawn per iteration and stream: a growing batch is the first ones of them."""
+        return self.batch_size if self.largest_batch is None else self.largest_batch
 
     @property
     def evaluations(self) -> int:
         """E-step evaluations per iteration for each of its b samples, without full passes."""
         return self.index_streams if self.update is None else self.update.evaluations
+
+    @property
+    def vectors(self) -> int:
+        """Vectors of statistics in its state that a memory budget must include, if they are many."""
+        return 0
 
     @abstractmethod
     def init(self, theta: Theta, s: Array, memory: Array | None) -> Any:

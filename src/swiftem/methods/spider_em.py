@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from dataclasses import dataclass
 from functools import lru_cache
+from math import isqrt
 from threading import Lock
 from typing import ClassVar, Literal, NamedTuple
 
@@ -12,7 +13,7 @@ import numpy as np
 
 from swiftem._checks import check_choice, check_int
 from swiftem._typing import Array, Index, Theta
-from swiftem.methods.method import EStep, Method
+from swiftem.methods.method import EStep, Method, Order
 from swiftem.methods.update import Update
 from swiftem.schedules import StepSize, sample_size
 
@@ -53,7 +54,8 @@ class SpiderEM(Method):
 
     :math:`S^{(k+1)} = S^{(k)} + b^{-1}\sum_{i \in I_k} (\bar s_i^{(k)} - \bar s_i^{(k-1)})`; at renewals, a
     full pass: :math:`S^{(k+1)} = \bar s^{(k)}`. Two evaluations per sample, no memory. With constant steps
-    and batches of about :math:`\sqrt n` it needs :math:`O(\sqrt n / \epsilon)` evaluations.
+    and batches of about :math:`\sqrt n`, as :meth:`by_theorem` chooses them, it needs
+    :math:`n + O(\sqrt n / \epsilon)` evaluations.
 
     Parameters
     ----------
@@ -67,6 +69,9 @@ class SpiderEM(Method):
         Whether each epoch has that length, or a geometric one with that mean.
     renewal_seed : int
         Seed of the geometric lengths, which depend on nothing else.
+    order : {"iid", "shuffled", "weighted"}
+        How samples are drawn: independently, as in the theory; in shuffled passes; or in proportion to the
+        sample weights, which the mean over the batch then leaves out.
 
     Examples
     --------
@@ -84,6 +89,7 @@ class SpiderEM(Method):
     epoch_length: int | None = None
     renewals: Literal["fixed", "geometric"] = "fixed"
     renewal_seed: int = 0
+    order: Order = "iid"
 
     name: ClassVar[str] = "spider"
     update: ClassVar[Update | None] = Update(reference="previous", centre="proxy")
@@ -94,6 +100,43 @@ class SpiderEM(Method):
             check_int("epoch_length", self.epoch_length, minimum=1)
         check_choice("renewals", self.renewals, ("fixed", "geometric"))
         check_int("renewal_seed", self.renewal_seed, minimum=0)
+
+    @classmethod
+    def by_theorem(
+        cls,
+        n: int,
+        step_size: StepSize = 0.5,
+        *,
+        renewals: Literal["fixed", "geometric"] = "fixed",
+        renewal_seed: int = 0,
+    ) -> SpiderEM:
+        r"""Return the method with batches and epochs of √n, and a step that is the same for all n.
+
+        Fort, Moulines and Wai 2020 for fixed epochs, 2021 for geometric ones. Their iterate is that of
+        ``n_iter=swiftem.RandomTermination(...)``.
+
+        Parameters
+        ----------
+        n : int
+            Number of samples.
+        step_size : float or schedule
+            γ; 1/2 by default, which is larger than what is proven. That is
+            :class:`swiftem.schedules.spider_bound`.
+        renewals, renewal_seed
+            As above.
+
+        Examples
+        --------
+        >>> from swiftem import methods
+        >>> method = methods.SpiderEM.by_theorem(10_000)
+        >>> method.batch_size, method.epoch(10_000), method.step_size
+        (100, 100, 0.5)
+        """
+        root = isqrt(check_int("n", n, minimum=1) - 1) + 1  # √n, rounded up
+        return cls(
+            step_size=step_size, batch_size=root, epoch_length=-(-n // root), renewals=renewals,
+            renewal_seed=renewal_seed,
+        )  # fmt: skip
 
     def renewal(self, k: int, n: int) -> int:
         """Return the first iteration from k on that begins with a full pass; iteration 0 does."""

@@ -7,7 +7,7 @@ from typing import ClassVar, NamedTuple
 
 from swiftem._checks import check_int
 from swiftem._typing import Array, Index, Theta
-from swiftem.methods.method import EStep, Method
+from swiftem.methods.method import EStep, Method, Order
 from swiftem.methods.update import Update
 from swiftem.schedules import StepSize, sample_size
 
@@ -37,6 +37,9 @@ class VarianceReducedEM(Method):
         Samples drawn per iteration.
     epoch_length : int, optional
         m, in iterations; by default n / b rounded up.
+    order : {"iid", "shuffled", "weighted"}
+        How samples are drawn: independently, as in the theory; in shuffled passes; or in proportion to the
+        sample weights, which the mean over the batch then leaves out.
 
     Examples
     --------
@@ -52,6 +55,7 @@ class VarianceReducedEM(Method):
     step_size: StepSize = sample_size()
     batch_size: int = 1
     epoch_length: int | None = None
+    order: Order = "iid"
 
     name: ClassVar[str] = "sem-vr"
     update: ClassVar[Update | None] = Update(reference="anchor", centre="anchor")

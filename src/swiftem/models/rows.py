@@ -11,6 +11,7 @@ from swiftem._typing import Array
 from swiftem.data.draws import spread_rows
 from swiftem.data.rows.array_source import ArraySource
 from swiftem.data.rows.stored_source import StoredSource
+from swiftem.data.rows.tensor_source import TensorSource
 from swiftem.data.source import Source
 
 __all__ = ["check_extent", "check_rows", "different_rows", "mean_row", "two_dimensional"]
@@ -31,7 +32,9 @@ def check_rows(source: Source, least: int) -> int:
         raise TypeError("data must be rows of numbers for a mixture, got word counts or tokens.")
     if source.n < least:
         raise ValueError(f"data must have at least n_components={least} rows, got {source.n}.")
-    if isinstance(source, ArraySource):
+    if isinstance(source, TensorSource):
+        check_extent(source.largest, source.dtype)
+    elif isinstance(source, ArraySource):
         check_size(source.y)
     return int(two_dimensional(next(source.blocks(1)).y).shape[1])
 
@@ -81,6 +84,8 @@ def mean_row(source: Source) -> Array:
     >>> mean_row(ArraySource([[1.0, 2.0], [3.0, 6.0]], sample_weight=[3.0, 1.0]))
     array([1.5, 3. ])
     """
+    if isinstance(source, TensorSource):
+        return source.mean_row()
     found = source.found if isinstance(source, StoredSource) else {}
     if "mean" in found:
         return np.array(found["mean"])

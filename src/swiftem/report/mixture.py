@@ -241,8 +241,8 @@ def draw_criterion(
     from matplotlib.ticker import MaxNLocator
 
     plain_axes(axes, x="number of components", y=f"{name} (lower is better)")
-    for kind, line in values.items():
-        colour, marker = KINDS.get(kind, ("#777777", "x"))
+    for number, (kind, line) in enumerate(values.items()):
+        colour, marker = KINDS.get(kind, (COLOURS[number % len(COLOURS)], "o"))
         counts = sorted(line)
         axes.plot(counts, [line[count] for count in counts], "-", color=colour, linewidth=1.8, marker=marker,
                   markersize=5, label=kind)  # fmt: skip

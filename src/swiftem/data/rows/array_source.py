@@ -56,6 +56,13 @@ class ArraySource:
         self.y: NDArray[Any] = array
         self._weight = weight
 
+    @classmethod
+    def checked(cls, y: NDArray[Any], weight: Array | None = None) -> ArraySource:
+        """Return the source of arrays that were checked before: finite, and without weights of zero."""
+        source = cls.__new__(cls)
+        source.y, source._weight = y, weight
+        return source
+
     @property
     def n(self) -> int:
         """Number of samples."""

@@ -17,7 +17,7 @@ from swiftem.data.units.pool import LocalPool, Pool
 from swiftem.data.units.unit import FileBlock
 from swiftem.data.units.unit_source import UnitSource
 
-__all__ = ["NEEDS_DASK", "is_planned", "open_units", "parts_of", "units_of"]
+__all__ = ["NEEDS_DASK", "current_pool", "is_planned", "open_units", "parts_of", "token_of", "units_of"]
 
 UNIT_BYTES = 16 * 2**20
 """Size of a unit of files without row groups."""
@@ -48,17 +48,22 @@ def units_of(data: Any, sample_weight: Any = None, *, client: Any = None) -> Uni
     client : distributed.Client, optional
         The client that computes; by default the current client, or this process if there is none.
     """
-    from dask.base import tokenize
-
     pool = current_pool(client)
     names = tuple(map(str, getattr(data, "columns", ())))
     units = parts_of("data", data)
     weights = None if sample_weight is None else parts_of("sample_weight", sample_weight)
     size = data.nbytes if hasattr(data, "numblocks") else None
     return UnitSource(
-        units, weights, pool=pool, token=tokenize(data, sample_weight), names=names,
+        units, weights, pool=pool, token=token_of(data, sample_weight), names=names,
         size=size if size is not None and isfinite(size) else None,
     )  # fmt: skip
+
+
+def token_of(*data: Any) -> str:
+    """Return a text that changes if the graph of a collection changes."""
+    from dask.base import tokenize
+
+    return str(tokenize(*data))
 
 
 def parts_of(name: str, data: Any) -> list[Any]:
@@ -75,7 +80,7 @@ def parts_of(name: str, data: Any) -> list[Any]:
                 f"{name} must have all its columns in one chunk, got {data.numblocks[1]} chunks of columns: "
                 f"give {name}.rechunk({{1: -1}})."
             )
-        if name == "data" and data.ndim != 2:
+        if name in ("data", "X") and data.ndim != 2:
             raise ValueError("Expected 2D array, got 1D array instead: rows must have columns, (n, d).")
         return list(data.to_delayed().ravel())
     if hasattr(data, "to_delayed"):
@@ -145,4 +150,4 @@ def open_units(
         f"block {number} of {names[0] if len(names) == 1 else 'the files'}" for number in range(len(units))
     ]
     return UnitSource(units, pool=current_pool(client), token=repr((names, chosen, weight)),
-                      where=where, names=source.names)  # fmt: skip
+                      where=where, names=source.names, size=source.n * source.row_bytes)  # fmt: skip

@@ -33,8 +33,18 @@ class Pool(Protocol):
         """
         ...
 
-    def hold(self, work: list[tuple[Any, ...]], size: float | None) -> list[tuple[Any, ...]]:
-        """Return the work with lazy units kept in memory, if rows of ``size`` bytes fit."""
+    def hold(
+        self, prepare: Callable[..., Any], work: list[tuple[Any, ...]], size: float
+    ) -> list[tuple[Any, ...]]:
+        """Return the work with units kept in memory as ``prepare(*item)``, if rows of ``size`` bytes fit."""
+        ...
+
+    def equip(self, compile_ahead: Callable[[], None]) -> None:
+        """Compile kernels where the tasks run, before the first of them."""
+        ...
+
+    def spent(self) -> str:
+        """Return a line on the workers, and how their time was spent; empty if there are none."""
         ...
 
 
@@ -56,9 +66,18 @@ class LocalPool:
             found.append(function(common, *map(_here, item)))
         return found
 
-    def hold(self, work: list[tuple[Any, ...]], size: float | None) -> list[tuple[Any, ...]]:
+    def hold(
+        self, prepare: Callable[..., Any], work: list[tuple[Any, ...]], size: float
+    ) -> list[tuple[Any, ...]]:
         """Return the work unchanged: the process may need its memory for other things."""
         return work
+
+    def equip(self, compile_ahead: Callable[[], None]) -> None:
+        """Do nothing: kernels are compiled when they are used."""
+
+    def spent(self) -> str:
+        """Return an empty line."""
+        return ""
 
 
 def _here(value: Any) -> Any:

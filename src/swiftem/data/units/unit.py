@@ -8,13 +8,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from swiftem._checks import as_numbers
+from swiftem._checks import as_numbers, check_finite
 from swiftem._typing import Array
 from swiftem.data.rows.array_source import ArraySource
 from swiftem.data.rows.open_source import open_source
 from swiftem.data.sample_weight import check_weights
 
-__all__ = ["FileBlock", "Looked", "look", "read_unit", "sample"]
+__all__ = ["FileBlock", "Looked", "Prepared", "aligned", "look", "prepare", "read_unit", "sample"]
 
 BLOCK = 4096
 
@@ -39,6 +39,24 @@ class FileBlock(NamedTuple):
     weight: Any
     number: int
     rows: tuple[int, int] | None = None
+
+
+class Prepared(NamedTuple):
+    """A unit as passes need it: read and checked once, kept where it is, and made again if it is lost.
+
+    Attributes
+    ----------
+    y : ndarray, shape (b, d)
+        Rows of positive weight, float32 or float64.
+    weight : ndarray, shape (b,), or None
+        Their weights, if they have any.
+    names : tuple of str
+        Names of the columns, if there are any.
+    """
+
+    y: NDArray[Any]
+    weight: Array | None
+    names: tuple[str, ...]
 
 
 class Looked(NamedTuple):
@@ -72,18 +90,21 @@ def _opened(files: tuple[str, ...], columns: tuple[Any, ...] | None, weight: Any
     return open_source(list(files), columns, weight)
 
 
-def read_unit(unit: Any, weight: Any = None, where: str = "data") -> ArraySource | None:
-    """Return the rows of a unit in aligned arrays, or None if no row has weight.
+def prepare(unit: Any, weight: Any, where: str) -> Prepared:
+    """Return the rows of a unit in aligned arrays; invalid rows raise ValueError.
 
     Parameters
     ----------
-    unit : FileBlock, ndarray (b, d) or data frame
+    unit : FileBlock, ndarray (b, d), data frame or Prepared
         The rows.
     weight : ndarray (b,), column of a data frame, or None
         Their weights.
     where : str
         Name of the unit in errors.
     """
+    if isinstance(unit, Prepared):
+        return Prepared(aligned(unit.y), aligned(unit.weight), unit.names)
+    names: tuple[str, ...] = ()
     if isinstance(unit, FileBlock):
         source = _opened(*unit[:3])
         if unit.rows is None:
@@ -91,22 +112,34 @@ def read_unit(unit: Any, weight: Any = None, where: str = "data") -> ArraySource
         else:
             batch = source.take(np.arange(*unit.rows))
             rows, of_rows = batch.y, batch.weight if source.is_weighted else None
+        check_finite(where, rows)
     else:
+        names = tuple(map(str, getattr(unit, "columns", ())))
         rows = _numbers(unit, where)
         of_rows = None if weight is None else np.asarray(weight, dtype=np.float64).reshape(-1)
-    # Arrays from the network may not be aligned: their sums would differ in the last bits.
-    rows = np.require(rows, requirements=["C", "A", "W"])
-    if rows.ndim != 2:
+    rows = aligned(rows)
+    if rows.ndim != 2 or not rows.shape[1]:
         raise ValueError(f"{where} must have rows and columns, got an array of shape {rows.shape}.")
     if of_rows is not None:
         if len(of_rows) != len(rows):
             raise ValueError(f"sample_weight must be chunked like the rows: {len(rows)} rows and "
                              f"{len(of_rows)} weights in {where}.")  # fmt: skip
-        of_rows = np.require(of_rows, np.float64, ["C", "A", "W"])
+        of_rows = aligned(np.asarray(of_rows, np.float64))
         check_weights(f"sample_weight of {where}", of_rows, "row")
         if not of_rows.all():
             rows, of_rows = rows[of_rows > 0.0], of_rows[of_rows > 0.0]
-    return ArraySource(rows, of_rows) if len(rows) else None
+    return Prepared(rows, of_rows, names)
+
+
+def aligned(array: Any) -> Any:
+    """Return an array whose sums have the same bits everywhere: those from the network may not be aligned."""
+    return None if array is None else np.require(array, requirements=["C", "A", "W"])
+
+
+def read_unit(unit: Any, weight: Any = None, where: str = "data") -> ArraySource | None:
+    """Return the rows of a unit, or None if no row has weight; arguments as of :func:`prepare`."""
+    rows, of_rows, _ = prepare(unit, weight, where)
+    return ArraySource.checked(rows, of_rows) if len(rows) else None
 
 
 def _numbers(table: Any, where: str) -> NDArray[Any]:
@@ -123,8 +156,8 @@ def _numbers(table: Any, where: str) -> NDArray[Any]:
 
 def look(common: None, unit: Any, weight: Any, where: str) -> Looked:
     """Return the summary of a unit; invalid rows raise ValueError."""
-    names = () if isinstance(unit, FileBlock) else tuple(map(str, getattr(unit, "columns", ())))
-    source = read_unit(unit, weight, where)
+    unit = prepare(unit, weight, where)
+    names, source = unit.names, read_unit(unit)
     if source is None:
         return Looked(0, 0.0, None, 0.0, names, "")
     origin = source.y[0].astype(np.float64)  # sums of differences do not lose digits to an offset

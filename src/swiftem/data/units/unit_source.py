@@ -20,7 +20,7 @@ from swiftem._typing import Array, Index
 from swiftem.data.rows.array_source import ArraySource
 from swiftem.data.source import Access, Batch
 from swiftem.data.units.pool import LocalPool, Pool
-from swiftem.data.units.unit import Looked, look, sample
+from swiftem.data.units.unit import Looked, look, prepare, sample
 
 __all__ = ["UnitSource"]
 
@@ -80,10 +80,10 @@ class UnitSource:
         #: Arguments of a task for each unit: the unit, its weights, and its name in errors.
         self.work = list(zip(units, all_weights, places, strict=True))
         if size is not None:
-            self.work = self.pool.hold(self.work, size)
+            self.work = self.pool.hold(prepare, self.work, size)
         self._looks(names)
         if size is None:
-            self.work = self.pool.hold(self.work, self.rows * self.tail[0] * self.dtype.itemsize)
+            self.work = self.pool.hold(prepare, self.work, self.rows * self.tail[0] * self.dtype.itemsize)
 
     def _looks(self, names: Sequence[str]) -> None:
         """Make the first pass: lengths, weights, means."""

@@ -77,7 +77,7 @@ def reordered(function: Callable[..., Any]) -> Any:
     """As :func:`kernel`, with sums in an order chosen by the compiler, which allows vector instructions.
 
     The order is the same in every call, so results are the same, bit by bit, on one machine, wherever arrays
-    are in memory: see :mod:`swiftem.engine.numba.scratch` for what a loop that sums may write to.
+    are in memory: see :mod:`swiftem.engine.numba.memory` for what a loop that sums may write to.
     """
     return kernel(function, fastmath=REORDERED)
 

@@ -94,7 +94,7 @@ def _compose(functions: tuple[Any, Any, Any], number: Any, remembered: Any, ndim
     rows = types.Array(number, 2, "A", readonly=True)
     samples = (rows, batch, types.Array(number, 2, "C"), _READ)
     numbers, flags = (types.float64,) * 2, (types.boolean,) * 2
-    update = (*flags, types.float64, *flags, types.boolean)
+    update = (*flags, types.float64, _VECTOR, *flags, types.boolean)
     state = (_READ, theta, theta, _VECTOR, types.Array(remembered, 2, "C"))
     loop = iterate.compile((
         *map(Pointer, signatures), *samples, *numbers, *update, _READ, _INDEX, _INDEX, *state

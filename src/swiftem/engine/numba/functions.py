@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from swiftem.engine.numba.coefficient import learn
 from swiftem.engine.numba.compile import inlined, kernel
 from swiftem.engine.numba.softmax import copy
 
@@ -74,10 +75,21 @@ def _mean(rows, index, weight, mean, correction, reference, places, proxy):  # t
             proxy[c] += w * (np.float64(rows[a, c]) - taken)
 
 
+@inlined
+def _learn(row, w, old, centre, moments):  # type: ignore[no-untyped-def]
+    """Learn λ from a sample's statistics and memory, (q,) each, times ``w``."""
+    covariance, variance = 0.0, 0.0
+    for c in range(len(centre)):
+        deviation = w * np.float64(old[c]) - centre[c]
+        covariance += (w * np.float64(row[c]) - centre[c]) * deviation
+        variance += deviation * deviation
+    learn(moments, covariance, variance)
+
+
 @kernel
 def iterate(  # type: ignore[no-untyped-def]
     expected_statistics, m_step, in_domain, y, batch, flat, weight, mean, share,
-    at_anchor, in_memory, correction, reads, renews, follows,
+    at_anchor, in_memory, correction, moments, reads, renews, follows,
     gamma, index, other, s, theta, anchor, centre, memory,
 ):  # fmt: skip
     """Do iterations of S = λC + mean_I(s_i(θ) − λ·ref_i), ŝ ← ŝ + γ(S − ŝ), θ ← θ̄(ŝ).
@@ -97,7 +109,9 @@ def iterate(  # type: ignore[no-untyped-def]
     at_anchor, in_memory : bool
         Which reference is used; none if both are False.
     correction : float
-        λ.
+        λ, unless it is learned.
+    moments : ndarray, shape (3,), or (0,)
+        What λ is learned from, and λ, changed in place; empty if λ is fixed.
     reads, renews, follows : bool
         Whether S is computed from samples ``index`` (otherwise it is the renewed centre); whether the memory
         of samples ``other`` is renewed; whether centre and anchor follow S and θ.
@@ -127,6 +141,8 @@ def iterate(  # type: ignore[no-untyped-def]
     before, order, rejected, moved = s, np.arange(b), 0, 0
     for k in range(len(gamma)):
         moved = k - rejected
+        if len(moments):
+            correction = moments[2]
         for renew in (False, True):  # one call for both: it takes long to compile
             if not (renews if renew else reads):
                 continue
@@ -143,6 +159,8 @@ def iterate(  # type: ignore[no-untyped-def]
                 _mean(rows, here, weight, mean, correction, reference, order, proxy)
             elif in_memory:
                 _mean(rows, here, weight, mean, correction, memory, here, proxy)
+                if len(moments):
+                    _learn(rows[0], mean * b * _weight(weight, here[0]), memory[here[0]], centre, moments)
             else:
                 _mean(rows, here, weight, mean, 0.0, rows, order, proxy)
             for c in range(q):

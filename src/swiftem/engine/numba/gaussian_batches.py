@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numba
 import numpy as np
 
+from swiftem.engine.numba.coefficient import learn
 from swiftem.engine.numba.compile import helper, kernel
 from swiftem.engine.numba.gaussian_blocks import (
     TIED,
@@ -21,6 +22,7 @@ from swiftem.engine.numba.gaussian_blocks import (
     add_up,
     e_step,
     is_near,
+    raise_powers,
     spread,
 )
 from swiftem.engine.numba.gaussian_m_step import m_step
@@ -132,9 +134,41 @@ def _take_off(rows: Any, index: Any, memory: Any, correction: Any) -> None:
 
 
 @helper
+def _learn(samples: Any, row: Any, old: Any, weight: Any, centre: Any, moments: Any, tools: Any) -> None:
+    """Learn λ from the first of ``samples`` (d, b): from its row and its memory, (M,), times ``weight``."""
+    p, d, n_components = len(tools.work.sums2), len(samples), len(row)
+    sample, powers = np.empty((d, 1)), np.empty((p, 1))
+    sample[:, 0] = samples[:, 0]
+    raise_powers(tools.kind, sample, 0, powers)
+    covariance = variance = total = total_old = 0.0
+    end = n_components * (1 + d)
+    for m in range(n_components):
+        new, kept = weight * row[m], weight * np.float64(old[m])
+        total += new
+        total_old += kept
+        for c in range(-1, p):
+            power, place = 1.0, m
+            if c >= 0:
+                power = powers[c, 0]
+                place = n_components + m * d + c if c < d else end + m * (p - d) + c - d
+            deviation = kept * power - centre[place]
+            covariance += (new * power - centre[place]) * deviation
+            variance += deviation * deviation
+    if tools.kind == TIED:
+        for i in range(d):
+            for j in range(i + 1):
+                power = sample[i, 0] * sample[j, 0]
+                deviation = total_old * power - centre[end]
+                covariance += (total * power - centre[end]) * deviation
+                variance += deviation * deviation
+                end += 1
+    learn(moments, covariance, variance)
+
+
+@helper
 def _statistics(
-    y: Any, sample_weight: Any, factor: Any, index: Any, theta: Any,
-    reference: Any, correction: Any, anchor: Any, memory: Any, renew: Any, tools: Any,
+    y: Any, sample_weight: Any, factor: Any, index: Any, theta: Any, reference: Any, correction: Any,
+    moments: Any, centre: Any, anchor: Any, memory: Any, renew: Any, tools: Any,
 ) -> None:  # fmt: skip
     """Write the statistics of samples ``index`` (b,), times ``factor``, into ``tools.change``.
 
@@ -164,6 +198,12 @@ def _statistics(
             for t in range(b):
                 for m in range(n_components):
                     rows[t, m] -= correction * spare[t, m]
+        if len(moments) and not renew and first == 0:
+            weight = factor * len(index) * (sample_weight[here[0]] if len(sample_weight) else 1.0)
+            if len(memory.double):
+                _learn(samples, rows[0], memory.double[here[0]], weight, centre, moments, tools)
+            else:
+                _learn(samples, rows[0], memory.single[here[0]], weight, centre, moments, tools)
         if renew and len(memory.double):
             _swap(rows, here, memory.double)
         elif renew:
@@ -190,7 +230,7 @@ def _copy(theta: Any, into: Any) -> None:
 @kernel
 def batches(
     y: Any, sample_weight: Any, scale: Any, share: Any,
-    reference: Any, correction: Any, reads: Any, renews: Any, follows: Any, restate: Any,
+    reference: Any, correction: Any, moments: Any, reads: Any, renews: Any, follows: Any, restate: Any,
     restate_anchor: Any,
     steps: Any, index: Any, other: Any, memory: Any, centre: Any, before: Any, s: Any, theta: Any,
     anchor: Any, tools: Any,
@@ -207,7 +247,9 @@ def batches(
     reference : int
         NOTHING, ANCHOR or MEMORY.
     correction : float
-        λ.
+        λ, unless it is learned.
+    moments : ndarray, shape (3,), or (0,)
+        What λ is learned from, and λ, changed in place; empty if λ is fixed.
     reads, renews, follows : bool
         Whether S is computed from samples ``index`` (otherwise it is the renewed centre); whether the memory
         of samples ``other`` is renewed; whether centre and anchor follow S and θ.
@@ -238,12 +280,15 @@ def batches(
         m_step(tools.kind, before, tools.hyper, tools.scratch, anchor)
     for k in range(len(steps)):
         moved = k - rejected
+        if len(moments):
+            correction = moments[2]
         for renew in (False, True):  # one call for both: it takes long to compile
             if not (renews if renew else reads):
                 continue
             _statistics(
                 y, sample_weight, share if renew else scale / index.shape[1], other[k] if renew else index[k],
-                theta, NOTHING if renew else reference, correction, anchor, memory, renew, tools,
+                theta, NOTHING if renew else reference, correction, moments, centre, anchor, memory, renew,
+                tools,
             )  # fmt: skip
             if renew:
                 add(tools.change, centre)
@@ -288,7 +333,7 @@ def _compiled_loop(theta: Any, tools: Any) -> Callable[..., tuple[int, int]]:
         for only in (True, False)
     ]
     found: Callable[..., tuple[int, int]] = batches.compile((
-        pairs[0], read, number, number, types.int64, number, flag, flag, flag, flag, flag,
+        pairs[0], read, number, number, types.int64, number, vector, flag, flag, flag, flag, flag,
         read, drawn, drawn, pairs[1], vector, vector, vector, theta, theta, tools,
     ))  # fmt: skip
     return found

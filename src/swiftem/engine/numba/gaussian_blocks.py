@@ -25,6 +25,7 @@ __all__ = [
     "e_step",
     "is_near",
     "make_work",
+    "raise_powers",
     "remember",
     "spread",
     "take",
@@ -153,7 +154,7 @@ def _take(y: Any, first: Any, centre: Any, samples: Any) -> None:
 
 
 @helper
-def _raise(kind: Any, samples: Any, first: Any, powers: Any) -> None:
+def raise_powers(kind: Any, samples: Any, first: Any, powers: Any) -> None:
     """Write entries of T(y), from ``first`` on, into ``powers`` (k, b)."""
     d, b = samples.shape
     i = j = 0
@@ -298,7 +299,7 @@ def e_step(kind: Any, samples: Any, theta: Any, near: Any, work: Any, rows: Any)
     for first in range(0, p, size):
         k = min(size, p - first)
         powers = work.powers[: k * b].reshape(k, b)
-        _raise(kind, samples, first, powers)
+        raise_powers(kind, samples, first, powers)
         np.dot(theta.phi[first : first + k].T, powers, addends if first else logits)
         if first:
             add(addends.reshape(addends.size), logits.reshape(logits.size))
@@ -325,7 +326,7 @@ def add_statistics(kind: Any, samples: Any, rows: Any, is_raised: Any, with_prod
         k = min(size, p - first)
         powers = work.powers[: k * b].reshape(k, b)
         if not (is_raised and size >= p):
-            _raise(kind, samples, first, powers)
+            raise_powers(kind, samples, first, powers)
         np.dot(powers, rows, work.sums2[first : first + k])
     if kind == TIED and with_products:
         weighted = work.differences[: d * b].reshape(d, b)

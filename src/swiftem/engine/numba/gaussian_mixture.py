@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from swiftem.engine.numba.coefficient import learn, products
 from swiftem.engine.numba.compile import helper, inlined, kernel
 
 __all__ = ["add_centre", "advance_to", "copy", "few_samples"]
@@ -235,10 +236,10 @@ def _advance_by(
 
 @kernel
 def few_samples(
-    y: Any, sample_weight: Any, scale: Any, share: Any, correction: Any, follows: Any, steps: Any, index: Any,
-    other: Any, memory: Any, anchor_weights: Any, anchor_means: Any, before1: Any, before2: Any,
-    centre1: Any, centre2: Any, s1: Any, s2: Any, delta: Any, epsilon: Any, known: Any,
-    weights: Any, means: Any, far: Any,
+    y: Any, sample_weight: Any, scale: Any, share: Any, correction: Any, moments: Any, follows: Any,
+    steps: Any, index: Any, other: Any, memory: Any, anchor_weights: Any, anchor_means: Any,
+    before1: Any, before2: Any, centre1: Any, centre2: Any, s1: Any, s2: Any, delta: Any, epsilon: Any,
+    known: Any, weights: Any, means: Any, far: Any,
 ) -> Any:  # fmt: skip
     """Do iterations of S = λC + mean_I(s_i(θ) − λ·ref_i), ŝ ← ŝ + γ(S − ŝ), θ ← θ̄(ŝ).
 
@@ -252,7 +253,9 @@ def few_samples(
     scale, share : float
         n / W and 1 / W, W the sum of weights.
     correction : float
-        λ.
+        λ, unless it is learned.
+    moments : ndarray, shape (3,), or None
+        What λ is learned from, and λ, changed in place; None if λ is fixed.
     follows : bool
         Whether centre and anchor follow S and θ.
     steps : ndarray, shape (iterations,)
@@ -289,6 +292,8 @@ def few_samples(
     rows, new, news = np.empty(n_components), np.empty(n_components), np.empty((b, n_components))
     sum1, sum2 = np.empty(n_components), np.empty((n_components, d))
     rejected, moved, low, low_centre = 0, 0, _lowest(s1), _lowest(centre1)
+    if moments is not None:
+        correction, covariance, variance = moments[2], 0.0, 0.0
     for k in range(len(steps)):
         moved = k - rejected
         for place in range(b):  # first all E-steps of the batch, at the same θ
@@ -318,6 +323,13 @@ def few_samples(
                     most = 0.0
                 elif b > 1:
                     factor /= b
+                if moments is not None:
+                    if place == 0:
+                        weight = scale * _weight(sample_weight, i)
+                        covariance, variance = products(
+                            y, i, rows, total, memory[i], weight, centre1, centre2
+                        )
+                    most *= max(1.0, correction)
                 if anchor_weights is not None:
                     for m in range(n_components):
                         rows[m] = rows[m] / total - correction * (new[m] / total_new)
@@ -363,6 +375,8 @@ def few_samples(
                 for m in range(n_components):
                     new[m] = news[place, m]
                 _remember(y, j, new, 1.0, share * _weight(sample_weight, j), memory, centre1, centre2)
+        if moments is not None:
+            correction = learn(moments, covariance, variance)
         if index is None and steps[k] < 1.0:
             rejected += advance_to(centre1, centre2, steps[k], s1, s2, delta, epsilon, known, weights, means)
         elif index is None:  # γ as a constant is not in the chain of operations

@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from swiftem.engine.numba.coefficient import learn, products
 from swiftem.engine.numba.compile import helper, kernel
 from swiftem.engine.numba.gaussian_batches import ANCHOR, MEMORY
 from swiftem.engine.numba.gaussian_mixture import add_centre, advance_to, copy
-from swiftem.engine.numba.prefetch import prefetch_row
+from swiftem.engine.numba.memory import prefetch_row
 from swiftem.engine.numba.softmax import begin, e_step, normalise
 
 __all__ = ["batches"]
@@ -77,7 +78,7 @@ def _responsibilities(samples: Any, expanded: Any, work: Any) -> None:
 
 @kernel
 def batches(
-    y: Any, sample_weight: Any, scale: Any, share: Any, reference: Any, correction: Any,
+    y: Any, sample_weight: Any, scale: Any, share: Any, reference: Any, correction: Any, moments: Any,
     reads: Any, renews: Any, follows: Any, steps: Any, index: Any, other: Any, memory: Any,
     anchor_weights: Any, anchor_means: Any, before1: Any, before2: Any, centre1: Any, centre2: Any,
     s1: Any, s2: Any, delta: Any, epsilon: Any, known: Any, weights: Any, means: Any,
@@ -109,10 +110,12 @@ def batches(
     rejected, moved : int
         Number of rejected steps, and of accepted ones before the last iteration.
     """
-    rejected, moved = 0, 0
+    rejected, moved, first = 0, 0, np.empty((1, len(offset)))
     samples, rows, sums1, sums2 = work.samples, work.rows, work.sums1, work.sums2
     for k in range(len(steps)):
         moved = k - rejected
+        if len(moments):
+            correction = moments[2]
         begin(weights, means, offset, expanded, work)
         if reference == ANCHOR and (follows or k == 0):
             begin(anchor_weights, anchor_means, offset, expanded, work_too)
@@ -134,6 +137,15 @@ def batches(
             if reference == ANCHOR:
                 _responsibilities(samples, expanded, work_too)
             factor = share if renew else scale / len(here)
+            if len(moments) and not renew:
+                weight = scale * (sample_weight[here[0]] if len(sample_weight) else 1.0)
+                for c in range(len(offset)):
+                    first[0, c] = samples[0, c] + offset[c]
+                if len(memory.double):
+                    found = products(first, 0, rows[0], 1.0, memory.double[here[0]], weight, centre1, centre2)
+                else:
+                    found = products(first, 0, rows[0], 1.0, memory.single[here[0]], weight, centre1, centre2)
+                learn(moments, found[0], found[1])
             if len(memory.double):
                 _weigh_change(
                     rows, work_too.rows, here, memory.double, reference, renew, correction,

@@ -11,7 +11,8 @@ with tables B and u, and three numbers. An iteration is, with c' = ρc,
 
 and if the centre changes by δ, B ← B + δ/c' and u ← u − p·δ / (c'·scale), so that s stays. It changes by:
 
-- memory: δ = (1/n) Σ_J (s̄_j(θ) − ref_j) of the second stream's tokens, and ρ = 1. p = λ is constant.
+- memory: δ = (1/n) Σ_J (s̄_j(θ) − ref_j) of the second stream's tokens, and ρ = 1. p = λ is constant, unless
+  λ is learned, from the first token of each iteration: ⟨x − C, m − C⟩ is ⟨x, m⟩ − ⟨x, C⟩ − ⟨m, C⟩ + ‖C‖².
 - renewed by the drawn: S = C + δ. That is Δ = δ, λ = 1, and the centre follows.
 - anchor: nothing, between two full passes; ρ = 1 and p = λ.
 - proxy: C ← S = λC + Δ, that is ρ = λ and δ = Δ. With λ = 1, p = c = 1 are constant. With λ < 1 the lane
@@ -43,13 +44,14 @@ compiled.
 - documents (D, K), words (V, K): the one table; or (D, C, K) and (V, C, K), so that a token needs one place
   in memory for each. C = 2: B, u. C = 3: B, u, and the anchor's θ (topics of documents, words of topics times
   topic_scale).
-- totals (2, K): Σ_v s_kv, and λ Σ_v C_kv.
+- totals (2, K): Σ_v s_kv, and λ Σ_v C_kv, without λ if it is learned.
 - scale: as above.
 - memory (n, K), if any: responsibilities when last drawn; float64 or float32, and the rounded values are
   used.
 - before, if any: θ of the iteration before the first, as statistics (D, K), (V, K), 1 / (Σ_v s_kv + β'V), and
   α', β'. At the end that of the iteration before the next.
-- rates (3,): p, c and λ, unless they are ones.
+- rates (3,): p, c and λ, unless they are ones; (4,) if λ is learned: p, 1, 1 and ‖C‖².
+- moments (3,), if λ is learned: what from, and λ, changed in place.
 - alpha, beta: α', β'.
 - work (2b + 2, K): temporary numbers of an iteration, and 1 / (Σ_v s_kv + β'V) in its last row.
 
@@ -70,8 +72,9 @@ from typing import Any
 
 import numpy as np
 
+from swiftem.engine.numba.coefficient import learn
 from swiftem.engine.numba.compile import helper, inlined, kernel
-from swiftem.engine.numba.prefetch import prefetch, prefetch_row
+from swiftem.engine.numba.memory import prefetch, prefetch_row
 
 __all__ = ["FAR", "iterate"]
 
@@ -209,20 +212,38 @@ def weighted(sample_weight, i, scale):
     return scale * sample_weight[i] if sample_weight.shape[0] > 0 else scale
 
 
+@inlined
+def learn_from(documents, words, d, v, row, factor, old, weight, rates, moments):
+    """Learn λ from a token: its ``row`` (K,) times ``factor`` and its memory (K,), both times ``weight``."""
+    covariance, variance = rates[3], rates[3]
+    for k in range(row.shape[0]):
+        new, kept = weight * (factor * row[k]), weight * np.float64(old[k])
+        centre = documents[d, 0, k] + words[v, 0, k]
+        covariance += 2.0 * new * kept - (new + kept) * centre
+        variance += 2.0 * kept * kept - 2.0 * kept * centre
+    learn(moments, covariance, variance)
+
+
+@inlined
+def growth(documents, words, d, v, k, drift):
+    """Return the change of ‖C‖² if C of a token and topic changes by ``drift``."""
+    return drift * (2.0 * (documents[d, 0, k] + words[v, 0, k]) + 2.0 * drift)
+
+
 @helper
-def least(totals, gamma, row, factor, other, other_factor, prior):
+def least(totals, lead, gamma, row, factor, other, other_factor, prior):
     """Return the minimum of Σ_v s_kv + β'V after a step to the proxy centre + (factor · row − ...) / γ."""
     low = np.inf
     for k in range(row.shape[0]):
         change = factor * row[k] - other_factor * other[k]
-        low = min(low, totals[0, k] + (gamma * (totals[1, k] - totals[0, k]) + change) + prior)
+        low = min(low, totals[0, k] + (gamma * (lead * totals[1, k] - totals[0, k]) + change) + prior)
     return low
 
 
 @kernel
 def iterate(
     tokens, sample_weight, mean_scale, share_scale, correction, steps, index, other,
-    documents, words, totals, scale, memory, before, rates, alpha, beta, work
+    documents, words, totals, scale, memory, before, rates, moments, alpha, beta, work
 ):  # fmt: skip
     """Do iterations of one token each: sem, sem-vr and fiem, and iem if γ = 1; there is no ``before``.
 
@@ -231,7 +252,7 @@ def iterate(
     n_topics, prior = totals.shape[1], beta * words.shape[0]
     row, row_other, norm = work[0], work[1], work[3]
     low, low_centre = norms(totals, prior, norm), totals[1].min() + prior
-    order, rejected = index.reshape(index.size), 0
+    order, rejected, lead = index.reshape(index.size), 0, 1.0
     if other.ndim == 2:
         order_j = other.reshape(other.size)
     for t in range(order.shape[0]):
@@ -267,7 +288,7 @@ def iterate(
             share, factor = weighted(sample_weight, i, share_scale), 1.0 / total
             bound = low - share * (1.0 + SLACK)
             if not bound > SMALLEST:
-                bound = least(totals, 0.0, row, share * factor, memory[i], share, prior)
+                bound = least(totals, 1.0, 0.0, row, share * factor, memory[i], share, prior)
                 if not bound > 0.0:
                     return t, rejected, scale
             low = bound
@@ -281,27 +302,38 @@ def iterate(
                 documents[d, k] += change
                 words[v, k] += change
             continue
+        if moments.ndim == 1:
+            correction = lead = moments[2]
         weight = gamma * weighted(sample_weight, i, mean_scale)
         factor, taken = weight / total, correction * weight
         if documents.ndim == 2:
             # A token takes nothing away: only γ = 1, or an empty topic, brings a total to zero.
             bound = keep * low
         else:
-            bound = keep * low + gamma * low_centre - weight * (1.0 + SLACK)
+            if moments.ndim == 0:
+                bound = keep * low + gamma * low_centre - weight * (1.0 + SLACK)
+            else:  # low_centre is the minimum of Σ_v C_kv + β'V
+                floor = correction * (low_centre - prior) + prior
+                bound = keep * low + gamma * floor - weight * max(1.0, correction) * (1.0 + SLACK)
         if other.ndim == 2:
             if not total_other > SMALLEST:
                 total_other = careful(documents, words, d_j, v_j, scale, rates, alpha, beta, norm, row_other)
             share, factor_j = weighted(sample_weight, j, share_scale), 1.0 / total_other
+            if moments.ndim == 1:
+                learn_from(
+                    documents, words, d, v, row, 1.0 / total, memory[i],
+                    weighted(sample_weight, i, mean_scale), rates, moments,
+                )  # fmt: skip
         elif documents.ndim == 3:
             taken /= uniform(row_other, total_other)
         if not bound > SMALLEST:
             low_centre = totals[1].min() + prior
             if documents.ndim == 2:
-                bound = least(totals, gamma, row, factor, row, 0.0, prior)
+                bound = least(totals, 1.0, gamma, row, factor, row, 0.0, prior)
             elif memory.ndim == 0:
-                bound = least(totals, gamma, row, factor, row_other, taken, prior)
+                bound = least(totals, 1.0, gamma, row, factor, row_other, taken, prior)
             else:
-                bound = least(totals, gamma, row, factor, memory[i], taken, prior)
+                bound = least(totals, lead, gamma, row, factor, memory[i], taken, prior)
             if not bound > 0.0:
                 rejected += 1
                 bound = low
@@ -309,6 +341,8 @@ def iterate(
         low = bound
         scale = shrink(documents, words, scale, keep)
         inverse = 1.0 / scale
+        if moments.ndim == 1:
+            rates[0] = keep * rates[0] + gamma * correction
         if other.ndim == 2:
             low_centre -= share * (1.0 + SLACK)
         for k in range(n_topics):
@@ -320,7 +354,7 @@ def iterate(
                     change -= taken * row_other[k]
                 else:
                     change -= taken * memory[i, k]
-                s = totals[0, k] + (gamma * (totals[1, k] - totals[0, k]) + change)
+                s = totals[0, k] + (gamma * (lead * totals[1, k] - totals[0, k]) + change)
             totals[0, k] = s
             norm[k] = 1.0 / (s + prior)
             change *= inverse
@@ -334,6 +368,8 @@ def iterate(
                 old = np.float64(memory[j, k])
                 memory[j, k] = factor_j * row_other[k]
                 drift = share * (memory[j, k] - old)
+                if moments.ndim == 1:
+                    rates[3] += growth(documents, words, d_j, v_j, k, drift)
                 documents[d_j, 0, k] += drift
                 words[v_j, 0, k] += drift
                 if rates.ndim == 0:

@@ -18,7 +18,9 @@ from swiftem.engine.numba.plsa import (
     SMALLEST,
     careful,
     entry,
+    growth,
     joint,
+    learn_from,
     norms,
     read_ahead,
     read_memory_ahead,
@@ -77,7 +79,7 @@ def _move(documents, words, d, v, rows, centre_factor, factor):
 @kernel
 def iterate(
     tokens, sample_weight, mean_scale, share_scale, correction, steps, index, other,
-    documents, words, totals, scale, memory, before, rates, alpha, beta, work
+    documents, words, totals, scale, memory, before, rates, moments, alpha, beta, work
 ):  # fmt: skip
     """Do iterations of any method.
 
@@ -88,7 +90,7 @@ def iterate(
     prior = beta * words.shape[0]
     norm, candidate = work[2 * batch + 1], work[2 * batch]
     norms(totals, prior, norm)
-    order, rejected, is_flat = index.reshape(index.size), 0, False
+    order, rejected, is_flat, lead = index.reshape(index.size), 0, False, 1.0
     if other.ndim == 2:
         order_j = other.reshape(other.size)
     if len(before) > 0:
@@ -101,11 +103,13 @@ def iterate(
         keep, gamma = 1.0 - steps[t], steps[t]
         if documents.ndim == 2 and memory.ndim == 2:
             keep = 1.0  # s = C
+        if moments.ndim == 1:
+            correction = lead = moments[2]
         for k in range(n_topics):
             if documents.ndim == 2:
                 candidate[k] = keep * totals[0, k]
             else:
-                candidate[k] = totals[0, k] + gamma * (totals[1, k] - totals[0, k])
+                candidate[k] = totals[0, k] + gamma * (lead * totals[1, k] - totals[0, k])
         for p in range(batch):
             read_ahead(t * batch + p, order, tokens, documents, words)
             if memory.ndim == 2:
@@ -137,6 +141,11 @@ def iterate(
                     candidate[k] += gamma * change
             elif memory.ndim == 2:
                 weight, factor = gamma * weighted(sample_weight, i, mean_scale), 1.0 / total
+                if moments.ndim == 1 and p == 0:
+                    learn_from(
+                        documents, words, d, v, row, factor, memory[i],
+                        batch * weighted(sample_weight, i, mean_scale), rates, moments,
+                    )  # fmt: skip
                 for k in range(n_topics):
                     change = weight * (factor * work[p, k] - correction * memory[i, k])
                     work[p, k] = change
@@ -196,6 +205,8 @@ def iterate(
                     tokens, index[t + 1], documents, words, scale, rates, alpha, beta, norm,
                     work[batch : 2 * batch],
                 )  # fmt: skip
+        if moments.ndim == 1:
+            rates[0] = keep * rates[0] + gamma * correction
         if len(before) == 0 or not is_flat or keep > 0.0:
             scale = shrink(documents, words, scale, keep)
         inverse = 1.0 / scale
@@ -231,6 +242,11 @@ def iterate(
             drift = inverse if rates.ndim == 0 else rates[0] * inverse
             for p in range(batch):
                 j = other[t, p]
+                if moments.ndim == 1:
+                    for k in range(n_topics):
+                        rates[3] += growth(
+                            documents, words, tokens[j, 0], tokens[j, 1], k, work[batch + p, k]
+                        )
                 _move(documents, words, tokens[j, 0], tokens[j, 1], work[batch + p], 1.0, -drift)
         if len(before) > 0 and is_last:
             return t + 1, rejected, scale

@@ -21,7 +21,7 @@ from __future__ import annotations
 import numpy as np
 
 from swiftem.engine.numba.compile import inlined, kernel, reordered
-from swiftem.engine.numba.scratch import part, room
+from swiftem.engine.numba.memory import part, room
 
 __all__ = ["add_at", "fold_in", "gather", "m_step_of", "pass_over", "sums_of", "topics_at"]
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 import numpy as np
 
 from swiftem.engine.numba.compile import reordered
-from swiftem.engine.numba.scratch import part, room
+from swiftem.engine.numba.memory import part, room
 
 __all__ = ["leave_one_out_pass"]
 

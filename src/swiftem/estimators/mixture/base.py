@@ -17,9 +17,11 @@ from swiftem._typing import Array, Theta
 from swiftem.data.rows.array_source import ArraySource
 from swiftem.data.rows.npy_source import NpySource
 from swiftem.data.rows.stored_source import StoredSource
+from swiftem.data.rows.tensor_source import TensorSource, in_numpy, is_tensor
 from swiftem.data.source import Source
 from swiftem.data.units.collections import is_planned, units_of
 from swiftem.data.units.unit_source import UnitSource
+from swiftem.engine.gpu.device import kernels_of
 from swiftem.estimators.history import History
 from swiftem.estimators.mixture.plan import METHOD_NAMES
 from swiftem.estimators.mixture.stored_rows import is_stored, open_rows
@@ -27,6 +29,7 @@ from swiftem.estimators.model_content import ModelContent
 from swiftem.estimators.sklearn_parts import HasMethods, Interval, StrOptions
 from swiftem.estimators.validated import read_weights, validated
 from swiftem.methods import Method
+from swiftem.methods.accelerated import ACCELERATIONS
 from swiftem.models.components import BoundComponents
 
 __all__ = ["MixtureBase", "Past", "Read", "check_columns", "no_weights_beside"]
@@ -35,13 +38,15 @@ __all__ = ["MixtureBase", "Past", "Read", "check_columns", "no_weights_beside"]
 class Read(NamedTuple):
     """Validated data: rows and weights as given, the indices of rows with positive weight, and their source.
 
-    For stored rows, ``X`` has the columns and the dtype, but no rows.
+    For stored rows and tensors, ``X`` has the columns and the dtype, but no rows. ``kernels`` are those of a
+    device, or None.
     """
 
     X: NDArray[Any]
     weight: Array | None
     kept: NDArray[np.bool_] | None
     source: ArraySource | StoredSource | UnitSource
+    kernels: str | None = None
 
     @property
     def total_weight(self) -> float:
@@ -68,7 +73,9 @@ def rows_of(source: Source) -> int:
     return source.rows if isinstance(source, UnitSource) else source.n
 
 
-def check_columns(estimator: Any, source: StoredSource | UnitSource, *, reset: bool) -> None:
+def check_columns(
+    estimator: Any, source: StoredSource | UnitSource | TensorSource, *, reset: bool
+) -> None:  # fmt: skip
     """Set the estimator's column names, or compare those of new rows with them.
 
     The same rules as scikit-learn's for arrays and data frames.
@@ -106,9 +113,11 @@ class MixtureBase(BaseEstimator, ABC):  # type: ignore[misc]
         "step_size": [
             StrOptions({"auto"}), Interval(Real, 0.0, 1.0, closed="right"), callable, HasMethods("resolve"),
         ],
+        "acceleration": [None, StrOptions(set(ACCELERATIONS))],
         "concentration": [None, Interval(Real, 1.0, None, closed="left")],
         "memory_limit": [None, str, Interval(Integral, 1, None, closed="left")],
         "scratch": [None, str],
+        "device": [str],
         "checkpoint": [None, str, os.PathLike],
         "checkpoint_every": [None, Interval(Integral, 1, None, closed="left")],
         "resume": ["boolean", StrOptions({"auto"})],
@@ -124,9 +133,11 @@ class MixtureBase(BaseEstimator, ABC):  # type: ignore[misc]
     method: str | Method
     batch_size: int | str
     step_size: Any
+    acceleration: str | None
     concentration: float | None
     memory_limit: int | str | None
     scratch: str | None
+    device: str
     checkpoint: str | os.PathLike[str] | None
     checkpoint_every: int | None
     resume: bool | Literal["auto"]
@@ -217,8 +228,18 @@ class MixtureBase(BaseEstimator, ABC):  # type: ignore[misc]
 
         The scale of the weights matters if there is a prior in counts, or if rows come ``in_batches``.
         """
-        if is_planned(X) or isinstance(X, UnitSource):
+        kernels = kernels_of(self.device, X)
+        if kernels is not None:
+            read = self._read_on(X, sample_weight, reset=reset, least=least, in_batches=in_batches)
+            return read._replace(kernels=kernels)
+        return self._read_on(in_numpy(X), sample_weight, reset=reset, least=least, in_batches=in_batches)
+
+    def _read_on(
+        self, X: Any, sample_weight: ArrayLike | None, *, reset: bool, least: int, in_batches: bool
+    ) -> Read:  # fmt: skip
+        if is_planned(X) or isinstance(X, UnitSource) or (is_tensor(X) and not in_batches):
             return self._read_stored(X, sample_weight, reset=reset, least=least)
+        X = in_numpy(X)
         check_not_lazy("X", X)
         limited = self.memory_limit is not None
         if is_stored(X) or (limited and isinstance(X, np.memmap)):
@@ -248,10 +269,12 @@ class MixtureBase(BaseEstimator, ABC):  # type: ignore[misc]
 
     def _read_stored(self, X: Any, sample_weight: ArrayLike | None, *, reset: bool, least: int) -> Read:
         """Return stored rows as a source; they are not loaded."""
-        source: StoredSource | UnitSource
+        source: StoredSource | UnitSource | TensorSource
         if isinstance(X, UnitSource):
             no_weights_beside(sample_weight)
             source = X
+        elif is_tensor(X):
+            source = TensorSource(X, sample_weight)
         else:
             source = units_of(X, sample_weight) if is_planned(X) else open_rows(X, sample_weight)
         (d,) = source.tail

@@ -58,6 +58,8 @@ class CandidateFits:
     ----------
     family : str or Family
         ``"gaussian"``, or a family of :class:`swiftem.Mixture`, with columns by number.
+    label : str or None
+        Name of the family in the table; None for covariance types of :class:`swiftem.GaussianMixture`.
     learnt : Family or None
         The family after :meth:`swiftem.models.families.Family.learn`.
     given : tuple
@@ -68,6 +70,8 @@ class CandidateFits:
         Their weights.
     names : ndarray of str, or None
         Names of the columns.
+    categories : dict
+        Categories of the columns that have them, as ``categories_`` of a mixture.
     sample : ndarray, shape (., d)
         A sample of the rows, drawn in proportion to their weights, or all rows.
     sample_weight : ndarray or None
@@ -81,11 +85,13 @@ class CandidateFits:
     """
 
     family: Any
+    label: str | None
     learnt: Family | None
     given: tuple[Any, Any]
     X: NDArray[Any]
     weight: Array | None
     names: Any
+    categories: dict[Any, Any]
     sample: NDArray[Any]
     sample_weight: Array | None
     criterion: Criterion
@@ -96,12 +102,13 @@ class CandidateFits:
     @classmethod
     def prepare(
         cls, X: ArrayLike, sample_weight: ArrayLike | None, criterion: Criterion, n_init: int,
-        random_state: Any, parameters: dict[str, Any], family: Any = GAUSSIAN,
+        random_state: Any, parameters: dict[str, Any], family: Any = GAUSSIAN, label: str | None = None,
     ) -> Self:  # fmt: skip
         """Validate the data as a fit would, once for all fits."""
-        reader = GaussianMixture()
+        reader = GaussianMixture() if family == GAUSSIAN and label is None else Mixture(family=family)
         check_not_lazy("X", X)
-        rows = validated(reader, X, dtype=[np.float64, np.float32], ensure_min_samples=2)
+        coded = X if isinstance(reader, GaussianMixture) else reader._as_codes(X, reset=True)
+        rows = validated(reader, coded, dtype=[np.float64, np.float32], ensure_min_samples=2)
         weight = read_weights(sample_weight, rows)
         if weight is not None:
             rows, weight = rows[weight > 0], weight[weight > 0]
@@ -117,12 +124,13 @@ class CandidateFits:
         names = getattr(reader, "feature_names_in_", None)
         given = X, sample_weight
         learnt = None
-        if family != GAUSSIAN:
-            family = _numbered(family, names)
+        if isinstance(reader, Mixture):
+            family = _numbered(reader._given_family(), names)
             learnt = MixtureModel(1, family).learnt(ArraySource(rows)).kind
         return cls(
-            family, learnt, given, rows, weight, names, sample, of_sample, criterion, n_init, seed, parameters
-        )
+            family, label, learnt, given, rows, weight, names, getattr(reader, "categories_", {}), sample,
+            of_sample, criterion, n_init, seed, parameters,
+        )  # fmt: skip
 
     @property
     def name(self) -> str:
@@ -178,7 +186,7 @@ class CandidateFits:
     @property
     def _splits(self) -> bool:
         """Whether there is a rule to choose the component to split."""
-        return isinstance(self.family, str) and self.family == GAUSSIAN
+        return self.label is None
 
     def _new(self, kind: str, count: int, **more: Any) -> AnyMixture:
         if self._splits:
@@ -235,6 +243,8 @@ class CandidateFits:
         values = criteria(total * log_likelihood, total, n_parameters, entropy)
         if self.names is not None:
             mixture.feature_names_in_ = self.names
+        if self.categories:
+            mixture.categories_ = self.categories
         if isinstance(self.criterion, str):
             value = values[self.criterion]
         else:
@@ -243,7 +253,7 @@ class CandidateFits:
                 raise TypeError(f"criterion must return a number, got {shown(value)}.")
         failed = "" if isfinite(value) else f"The criterion is {value}."
         row = Candidate(
-            getattr(mixture, "covariance_type", None) or mixture.family_.name, mixture.n_components,
+            self.label or mixture.covariance_type, mixture.n_components,
             float(value), **values,
             log_likelihood=log_likelihood, n_parameters=n_parameters, converged=bool(mixture.converged_),
             passes=int(mixture.n_iter_), seconds=clock() - began, start=start, failed=failed,

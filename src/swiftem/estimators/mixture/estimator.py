@@ -34,9 +34,10 @@ from swiftem.estimators.mixture.scores import MixtureScores
 from swiftem.estimators.mixture.stored_rows import blocks_of, is_stored
 from swiftem.estimators.model_content import ModelContent
 from swiftem.estimators.persistence import Persistent
+from swiftem.estimators.planned import say_spent
 from swiftem.estimators.sklearn_parts import CallbackSupportMixin, _fit_context, with_callbacks
 from swiftem.estimators.watch import StartWatch, Watcher
-from swiftem.methods import EM
+from swiftem.methods import EM, Accelerated
 from swiftem.problem import Problem, check_access
 
 __all__ = ["MixtureEstimator"]
@@ -82,12 +83,14 @@ class MixtureEstimator(CheckpointedClones, MixtureScores, Persistent, CallbackSu
         with kept or nullcontext():
             fitting, starts, seeds = self._prepare(read, kept)
             looks = None if fitting.plan.method else self.max_iter
-            stored = not isinstance(read.source, ArraySource)
+            stored = not len(read.X)
             rows = X if stored else read.X
-            with Watcher(self, len(starts), rows, y, read.weight, looks, at_once=not stored) as watcher:
+            at_once = not (stored or read.kernels)
+            with Watcher(self, len(starts), rows, y, read.weight, looks, at_once=at_once) as watcher:
                 best = self._best(fitting, starts, seeds, watcher, kept)
                 self._keep(best, fitting, read)
                 watcher.is_fitted = True
+        say_spent(self, read.source)
         return self
 
     def _prepare(
@@ -104,18 +107,22 @@ class MixtureEstimator(CheckpointedClones, MixtureScores, Persistent, CallbackSu
         budget = Budget(read_memory_limit(self.memory_limit), self.scratch)
         size = model.size(read.X.shape[1])
         plan = make_plan(
-            self.method, self.batch_size, self.step_size, n=source.n,
+            "em" if read.kernels and self.method == "auto" else self.method,
+            self.batch_size, self.step_size, n=source.n,
             n_components=self.n_components, size=size, per_sample=rows_of(source) / source.n,
+            acceleration=self.acceleration,
         )  # fmt: skip
-        method = EM() if plan.method is None else plan.method
+        method = plan.method or (EM() if plan.acceleration is None else Accelerated(EM(), plan.acceleration))
         check_access(method, source)
         reserved = budget.reserve(source, method, statistics=size, starts=True)
         if kept is not None:
             kept.allocate = reserved.make_memory
-        kernels = kernels_for(rows_of(source), size)
+        kernels = read.kernels or kernels_for(rows_of(source), size)
         starting = problem = Problem(model, source, kernels=kernels, budget=budget)
         if plan.method is not None:
-            problem = Problem(model, source, bound=starting.bound, budget=budget)
+            problem = Problem(
+                model, source, bound=starting.bound, kernels=read.kernels or "auto", budget=budget
+            )
         races = is_race(self, problem)
 
         def make() -> tuple[list[Start], list[int]]:
@@ -290,6 +297,7 @@ class MixtureEstimator(CheckpointedClones, MixtureScores, Persistent, CallbackSu
         parameters = self.get_params(deep=False)
         parameters |= {
             "method": "em",
+            "acceleration": None,
             "max_iter": REFIT_PASSES,
             "warm_start": theta is not None,
             "verbose": 0,

@@ -23,6 +23,8 @@ from swiftem.schedules import constant, inverse, power, sample_size
 
 __all__ = ["mixture_from_file", "mixture_to_file"]
 
+LEFT_OUT = (*KEEPING, "device")
+"""Parameters that belong to the fit, not to the model."""
 PLAIN = (int, float, str, bool, type(None))
 SCHEDULES = {schedule.__name__: schedule for schedule in (constant, inverse, power, sample_size)}
 NUMBERS = {
@@ -46,6 +48,11 @@ def mixture_to_file(estimator: MixtureBase) -> tuple[dict[str, Any], dict[str, N
     header["history"], header["moves"] = [list(moment) for moment in history], history.moves
     if hasattr(estimator, "family_"):
         header["family_"] = _family_header(estimator.family_)
+    if hasattr(estimator, "categories_"):
+        header["categories_"] = [
+            [name, [part if isinstance(part, PLAIN) else str(part) for part in parts]]
+            for name, parts in estimator.categories_.items()
+        ]
     arrays |= estimator._fitted_arrays()
     arrays["lower_bounds_"] = np.asarray(getattr(estimator, "lower_bounds_", []), dtype=np.float64)
     past: Past | None = estimator.__dict__.get("_past")
@@ -77,6 +84,8 @@ def mixture_from_file(cls: type[Any], content: ModelContent) -> Any:
     names = content.names(d)
     if names is not None:
         made.feature_names_in_ = names
+    if "categories_" in content.header:
+        made.categories_ = _categories(content.header["categories_"])
     made.lower_bounds_ = content.array("lower_bounds_", (None,), finite=False).tolist()
     made.history_ = content.history()
     if "past_weight" in content.header:
@@ -86,9 +95,20 @@ def mixture_from_file(cls: type[Any], content: ModelContent) -> Any:
     return made
 
 
+def _categories(header: Any) -> dict[Any, tuple[Any, ...]]:
+    """Return the categories of columns from a file."""
+    columns: Any = header if isinstance(header, list) else [None]
+    for column in columns:
+        is_pair = isinstance(column, list) and len(column) == 2 and isinstance(column[0], str | int)
+        parts = column[1] if is_pair else None
+        if not isinstance(parts, list) or not all(isinstance(part, PLAIN) for part in parts):
+            raise ValueError("categories_ must be a list of columns and their categories")
+    return {name: tuple(parts) for name, parts in columns}
+
+
 def _parameters_of(content: ModelContent) -> dict[str, Any]:
     """Return the estimator's parameters from a file."""
-    parameters = content.parameters(left_out=KEEPING)
+    parameters = content.parameters(left_out=LEFT_OUT)
     if "step_size" in content.header:
         name, values = content.header["step_size"]
         parameters["step_size"] = SCHEDULES[name](*values)
@@ -132,11 +152,11 @@ def family_from_header(header: Any) -> Any:
 
 
 def _parameters(parameters: dict[str, Any]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Return parameters as header and arrays; functions, generators and checkpoints are omitted."""
+    """Return parameters as header and arrays; functions and generators are omitted."""
     header: dict[str, Any] = {"parameters": {}}
     arrays: dict[str, NDArray[Any]] = {}
     for name, value in parameters.items():
-        if name in KEEPING:  # they belong to the fit, not to the model
+        if name in LEFT_OUT:
             continue
         if isinstance(value, np.generic):
             value = value.item()

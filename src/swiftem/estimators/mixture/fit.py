@@ -24,11 +24,11 @@ from swiftem.estimators.mixture.initial import (
     reseed,
 )
 from swiftem.estimators.mixture.look import Look
-from swiftem.estimators.mixture.optima.accelerated import Extrapolation
+from swiftem.estimators.mixture.optima.accelerated import Leaps
 from swiftem.estimators.mixture.optima.remaining import Remaining
 from swiftem.estimators.mixture.plan import Plan, iterations_in
 from swiftem.interrupt import DeferredInterrupt
-from swiftem.methods import Method
+from swiftem.methods import Method, Squarem
 from swiftem.models.components import BoundComponents
 from swiftem.problem import Problem
 from swiftem.result import Iterate
@@ -198,6 +198,8 @@ class _OneFit:
         self._kept_run: _Run | None = None
         self._kept_look: tuple[Any, ...] | None = None
         self._remaining: Remaining | None = None
+        scheme = shared.plan.acceleration
+        self._steps = None if scheme is None else Leaps(scheme)
         self.fit = fit
 
     def resume(self) -> bool:
@@ -212,6 +214,8 @@ class _OneFit:
             self._runs = kept["runs"]
             if kept["remaining"] is not None:
                 self._remaining = Remaining(self._shared.tol, rows_of(self._source), *kept["remaining"])
+            if self._steps is not None:
+                self._steps.restore(kept["steps"], self._bound.size)
             self._kept_run, self._kept_look = kept["run"], kept["look"]
             self._rng.bit_generator.state = kept["rng"]
             return bool(kept["is_over"])
@@ -223,6 +227,7 @@ class _OneFit:
             "fit": {part.name: getattr(self.fit, part.name) for part in fields(Fit)}, "is_over": is_over,
             "seconds": clock() - self._began, "runs": self._runs,
             "remaining": None if remaining is None else remaining.state,
+            "steps": None if self._steps is None else self._steps.state,
             "run": self._run_now, "look": None if look is None else look.state(),
             "rng": self._rng.bit_generator.state,
         }  # fmt: skip
@@ -236,17 +241,19 @@ class _OneFit:
         """Batch EM, from the saved state, or from the end of an earlier fit."""
         if self._remaining is None:
             self._remaining = Remaining(self._shared.tol, rows_of(self._source), *last)
-        self.em(self._shared.max_passes - round(self.fit.passes), self._remaining, keeps=True)
+        passes = self._shared.max_passes - round(self.fit.passes)
+        self.em(passes, self._remaining, keeps=True, steps=self._steps)
 
     def em(
         self, passes: int, remaining: Remaining | None = None, *, is_last: bool = True, keeps: bool = False,
-        steps: Extrapolation | None = None,
+        steps: Leaps | None = None,
     ) -> bool:  # fmt: skip
         """Batch EM: E-step, M-step, and the bound of the θ before it, as scikit-learn counts.
 
-        With ``steps`` they are larger than those of em. Returns whether a callback stopped it.
+        With ``steps`` there are leaps: the bound is then that of the last accepted point. Returns whether a
+        callback stopped it.
         """
-        fit, stop = self.fit, False
+        fit, stop, bound = self.fit, False, self._bound
         remaining = remaining or Remaining(self._shared.tol, rows_of(self._source))
         with DeferredInterrupt() as interrupt:
 
@@ -256,26 +263,29 @@ class _OneFit:
 
             for left in range(passes - 1, -1, -1):
                 check()
+                before = fit.theta
+                at = before if steps is None or steps.point is None else bound.m_step(steps.point)
                 with self._problem.e_step.checked_by(check) as e_step:
-                    s, before = e_step.full(fit.theta), fit.theta
-                    objective = e_step.objective(fit.theta)
+                    s = taken = e_step.full(at)
+                    objective = e_step.objective(at)
                 fit.passes += 1.0
-                if self._mend(s, is_last=is_last and not left):
-                    bound = -inf
+                if steps is not None:
+                    is_calm = abs(objective + remaining.last_bound) < self._shared.tol
+                    taken, objective = steps.take(s, objective, e_step, is_calm), steps.objective
+                if taken is s and self._mend(s, is_last=is_last and not left):
+                    value = -inf
+                    if steps is not None:
+                        steps.restart()
                 else:
-                    fit.s = s if steps is None else steps.next(s, objective)
-                    fit.theta, bound = self._bound.m_step(fit.s), -objective
+                    fit.s, fit.theta, value = taken, bound.m_step(taken), -objective
                 stop = self._note(fit.passes, objective, 1.0, "em", before if fit.s is None else fit.theta)
-                fit.converged = remaining.is_small(bound, None if steps is None else steps.rate)
-                fit.last = remaining.state
+                fit.converged = remaining.is_small(value, None if steps is None else steps.rate)
+                fit.last = remaining.state if steps is None else (remaining.last_bound, inf, inf)
                 if fit.converged or stop:
                     break
                 if keeps:
                     self._keeper.save(self._place)
             interrupt.check()
-            if steps is not None and fit.s is not None and steps.settled(fit.s) is not fit.s:
-                fit.s = steps.settled(fit.s)
-                fit.theta = self._bound.m_step(fit.s)
         return stop
 
     def _mend(self, s: Array, *, is_last: bool) -> bool:
@@ -321,7 +331,7 @@ class _OneFit:
             passes, steps = 1, None
             if at_rest:
                 is_noisy = shared.plan.name == "sem"
-                passes, steps = left if is_noisy else min(left, EM_PASSES), Extrapolation(self._bound)
+                passes, steps = left if is_noisy else min(left, EM_PASSES), Leaps(Squarem())
             status = "stopped" if self.em(passes, is_last=left <= passes, steps=steps) else "at the end"
             fit.converged &= at_rest
             if at_rest and is_noisy:

@@ -79,6 +79,9 @@ class GaussianMixture(GaussianQueries, mixture.GaussianMixture):  # type: ignore
         Rows that a stochastic method draws per iteration.
     step_size : float, callable or "auto"
         Step γ of a stochastic method, or a schedule of :mod:`swiftem.schedules`.
+    acceleration : {"squarem", "anderson"} or None
+        Larger steps of em, which then takes fewer passes: see :class:`swiftem.methods.Accelerated`. With it,
+        "auto" is em.
     moves : int or "auto"
         Maximum number of split-and-merge moves at the end of a race, on the sample
         (:mod:`swiftem.estimators.mixture.optima.moves`): by default 8; 0 for none. They are counted in
@@ -97,6 +100,9 @@ class GaussianMixture(GaussianQueries, mixture.GaussianMixture):  # type: ignore
     scratch : str or None
         Folder for the memory of iem and fiem if it does not fit into ``memory_limit``; by default the
         system's folder for temporary files.
+    device : str
+        Where passes are computed: "cpu", "cuda" or "cuda:1"; "auto" is the GPU if X is an array there, else
+        the CPU. float32 rows are fastest on a GPU. See ``docs/gpu.md``.
     checkpoint : str or Path, optional
         Folder for checkpoints of ``fit``: a killed fit resumes from there, and its model is the same, bit by
         bit, as without the interruption. See ``docs/checkpoints.md``.
@@ -169,12 +175,14 @@ lower_bounds_, n_features_in_, feature_names_in_
         method: str | Method = "auto",
         batch_size: int | str = "auto",
         step_size: Any = "auto",
+        acceleration: str | None = None,
         moves: int | str = "auto",
         dither: str | None = None,
         concentration: float | None = None,
         prior: NormalInverseWishart | None = None,
         memory_limit: int | str | None = None,
         scratch: str | None = None,
+        device: str = "auto",
         checkpoint: str | os.PathLike[str] | None = None,
         checkpoint_every: int | None = None,
         resume: bool | Literal["auto"] = False,
@@ -188,12 +196,14 @@ lower_bounds_, n_features_in_, feature_names_in_
         self.method = method
         self.batch_size = batch_size
         self.step_size = step_size
+        self.acceleration = acceleration
         self.moves = moves
         self.dither = dither
         self.concentration = concentration
         self.prior = prior
         self.memory_limit = memory_limit
         self.scratch = scratch
+        self.device = device
         self.checkpoint = checkpoint
         self.checkpoint_every = checkpoint_every
         self.resume = resume

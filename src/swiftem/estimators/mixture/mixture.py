@@ -18,8 +18,8 @@ from swiftem._typing import Array, Theta
 from swiftem.data.rows.array_source import ArraySource
 from swiftem.data.source import Source
 from swiftem.estimators.mixture.base import MixtureBase
-from swiftem.estimators.mixture.estimator import MixtureEstimator
 from swiftem.estimators.mixture.file import family_from_header
+from swiftem.estimators.mixture.table.tabular import AUTO, TabularMixture
 from swiftem.estimators.model_content import ModelContent
 from swiftem.estimators.sklearn_parts import Interval
 from swiftem.methods import Method
@@ -29,15 +29,19 @@ from swiftem.models.mixture import MixtureModel, MixtureTheta
 __all__ = ["Mixture"]
 
 
-class Mixture(MixtureEstimator, DensityMixin):  # type: ignore[misc]
+class Mixture(TabularMixture, DensityMixin):  # type: ignore[misc]
     """Mixture of any family of components, with the interface of :class:`swiftem.GaussianMixture`.
 
     Parameters
     ----------
     n_components : int
         Number of components.
-    family : {"bernoulli", "categorical", "gaussian", "poisson", "student-t"}, Family or dict
-        Distribution of the components: a name, or a family object (see :mod:`swiftem.models.families`). For
+    family : {"bernoulli", "binomial", "categorical", "exponential", "gamma", "gaussian", "log-normal", \
+"poisson", "student-t", "von-mises-fisher", "auto"}, Family or dict
+        Distribution of the components: a name, with options in parentheses (``"binomial(trials=10)"``), or
+        a family object (see :mod:`swiftem.families`). "auto" chooses by the types of columns, says so in a
+        line of the log (``swiftem``), and ``family_`` has its choice; the rule is in
+        :mod:`swiftem.estimators.mixture.table.auto`. For
         columns of several kinds, a dict of these with the columns of each, by name if the input has column
         names, else by number: ``{"poisson": ["visits"], "bernoulli": ["yes", "member"]}``. Every column must
         be in exactly one block; blocks are independent given the component.
@@ -69,9 +73,12 @@ class Mixture(MixtureEstimator, DensityMixin):  # type: ignore[misc]
         Rows that a stochastic method draws per iteration.
     step_size : float, callable or "auto"
         Step γ of a stochastic method, or a schedule of :mod:`swiftem.schedules`.
+    acceleration : {"squarem", "anderson"} or None
+        Larger steps of em, which then takes fewer passes: see :class:`swiftem.methods.Accelerated`. With it,
+        "auto" is em.
     concentration : float, optional
         α ≥ 1 of a symmetric Dirichlet prior on the weights.
-    memory_limit, scratch, checkpoint, checkpoint_every, resume
+    memory_limit, scratch, device, checkpoint, checkpoint_every, resume
         As in :class:`swiftem.GaussianMixture`.
 
     Attributes
@@ -84,6 +91,9 @@ class Mixture(MixtureEstimator, DensityMixin):  # type: ignore[misc]
         with the columns in the order given: ``params_["poisson"]["rates"]``.
     family_ : Family
         The family; fields that depend on the data, such as ``levels``, are set.
+    categories_ : dict of tuple
+        Categories of columns of text or of categories, by name or number of the column: their codes are 0,
+        1, .... Only if there are such columns.
     converged_, n_iter_, lower_bound_, lower_bounds_, method_, history_, stationarity_, log_likelihood_, \
 n_features_in_, feature_names_in_
         As in :class:`swiftem.GaussianMixture`; the bounds are minus the penalised objective.
@@ -144,9 +154,11 @@ n_features_in_, feature_names_in_
         method: str | Method = "auto",
         batch_size: int | str = "auto",
         step_size: Any = "auto",
+        acceleration: str | None = None,
         concentration: float | None = None,
         memory_limit: int | str | None = None,
         scratch: str | None = None,
+        device: str = "auto",
         checkpoint: str | os.PathLike[str] | None = None,
         checkpoint_every: int | None = None,
         resume: bool | Literal["auto"] = False,
@@ -167,9 +179,11 @@ n_features_in_, feature_names_in_
         self.method = method
         self.batch_size = batch_size
         self.step_size = step_size
+        self.acceleration = acceleration
         self.concentration = concentration
         self.memory_limit = memory_limit
         self.scratch = scratch
+        self.device = device
         self.checkpoint = checkpoint
         self.checkpoint_every = checkpoint_every
         self.resume = resume
@@ -212,7 +226,7 @@ n_features_in_, feature_names_in_
 
     def _model(self, family: Family | None = None) -> MixtureModel:
         if family is None:
-            family = read_family(self.family)
+            family = read_family(self._given_family())
             if isinstance(family, Blocks):
                 family = family.named(getattr(self, "feature_names_in_", None))
         return MixtureModel(
@@ -223,6 +237,8 @@ n_features_in_, feature_names_in_
         return model.learnt(source)
 
     def _fitted_model(self) -> MixtureModel:
+        if isinstance(self.family, str) and self.family == AUTO:
+            return self._model(self.family_)
         now = read_family(self.family)
         if now.name != self.family_.name or _numbers(now) not in (None, _numbers(self.family_)):
             raise ValueError(
@@ -308,7 +324,7 @@ n_features_in_, feature_names_in_
     def _read_fitted(self, content: ModelContent, d: int) -> None:
         kept = content.header.get("family_")
         # Files of families that have nothing to learn may be older than what is learnt.
-        family = read_family(self.family) if kept is None else family_from_header(kept)
+        family = read_family(self._given_family()) if kept is None else family_from_header(kept)
         if isinstance(family, Blocks):
             family.check_columns(d)
         self.family_ = family

@@ -24,7 +24,9 @@ from dataclasses import dataclass, fields
 from itertools import pairwise
 from typing import Any
 
-from swiftem.methods import EM, METHODS, Method, OnlineEM
+from swiftem.methods import EM, METHODS, Accelerated, Method, OnlineEM
+from swiftem.methods.accelerated import ACCELERATIONS
+from swiftem.methods.acceleration import Acceleration
 from swiftem.schedules import StepSize, power
 
 __all__ = ["METHOD_NAMES", "MOST_PASSES", "SMALL", "Plan", "iterations_in", "kernels_for", "make_plan"]
@@ -71,18 +73,21 @@ class Plan:
         None for em, which has its own loop.
     start : Method or None
         sem, for one pass before the method, or None.
+    acceleration : Acceleration or None
+        That of em.
     """
 
     name: str
     method: Method | None
     start: Method | None
+    acceleration: Acceleration | None = None
 
 
 def make_plan(
     method: str | Method, batch_size: Any, step_size: Any, *, n: int, n_components: int, size: int,
-    per_sample: float = 1.0,
+    per_sample: float = 1.0, acceleration: str | None = None,
 ) -> Plan:  # fmt: skip
-    """Return the plan for n samples and statistics of length ``size``.
+    """Return the plan for n samples and statistics of length ``size``; with an acceleration, "auto" is em.
 
     A sample is a row, or a unit of ``per_sample`` rows. "auto" is em for units: a batch of few of them would
     leave workers without work.
@@ -96,14 +101,20 @@ def make_plan(
         for argument, value in (("batch_size", batch_size), ("step_size", step_size)):
             if not (isinstance(value, str) and value == "auto"):
                 raise ValueError(f"{argument} must be left out if method is an object, which has its own.")
-        return Plan(method.name, None if isinstance(method, EM) else method, None)
+        if isinstance(method, Accelerated) and isinstance(method.method, EM) and acceleration is None:
+            return Plan("em", None, None, method.scheme)
+        _check_acceleration(acceleration, method.name)
+        return Plan(method.name, None if isinstance(method, EM) else method, None, _scheme(acceleration))
+    _check_acceleration(acceleration, method)
     name, needed = method, NOISE * size / per_sample
+    if acceleration is not None:
+        name = "em"
     if name == "auto":
         # One component needs no iterations: em ends after one.
         is_worth_it = n_components > 1 and n / needed >= WORTH and kernels_for(n, size) == "auto"
         name = "sem-vr" if is_worth_it and per_sample == 1.0 else "em"
     if name == "em":
-        return Plan("em", None, None)
+        return Plan("em", None, None, _scheme(acceleration))
     if batch_size == "auto" and per_sample > 1.0:
         b = max(1, n // UNIT_ITERATIONS)
     elif batch_size == "auto":
@@ -122,6 +133,19 @@ def make_plan(
     )
 
 
+def _check_acceleration(acceleration: str | None, name: str) -> None:
+    """Raise ValueError for the acceleration of another method than em."""
+    if acceleration is not None and name not in ("auto", "em"):
+        raise ValueError(
+            f"acceleration must be None for method={name!r}, got {acceleration!r}: only em's passes are "
+            "accelerated."
+        )
+
+
+def _scheme(acceleration: str | None) -> Acceleration | None:
+    return None if acceleration is None else ACCELERATIONS[acceleration]()
+
+
 def _make(name: str, step: StepSize, b: int) -> Method:
     """Return a method by name; its memory is float32 and visited in order, if possible."""
     kind: Any = METHODS[name]
@@ -138,6 +162,8 @@ def iterations_in(method: Method, n: int, passes: float, s_is_given: bool) -> in
     >>> iterations_in(method, 1000, 3.0, s_is_given=True), iterations_in(method, 1000, 3.0, s_is_given=False)
     (100, 50)
     """
+    if method.largest_batch is not None:
+        raise ValueError("method must have batches of one size here, got a largest_batch: use swiftem.run.")
     left = max(0, round(passes * n) - (0 if s_is_given and not method.remembers else n))
     each = method.batch_size * method.evaluations
     if method.renewal(0, n) is None:

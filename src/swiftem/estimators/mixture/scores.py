@@ -14,9 +14,11 @@ from swiftem._checks import check_not_lazy
 from swiftem._typing import Array
 from swiftem.data.rows.array_source import ArraySource
 from swiftem.data.rows.stored_source import StoredSource
+from swiftem.data.rows.tensor_source import TensorSource, in_numpy, is_tensor, like
 from swiftem.data.units.collections import is_planned, units_of
 from swiftem.data.units.unit_source import UnitSource
 from swiftem.engine.expectation import Evaluation, Expectation
+from swiftem.engine.gpu.device import kernels_of
 from swiftem.estimators.mixture.base import MixtureBase, check_columns, no_weights_beside, rows_of
 from swiftem.estimators.mixture.plan import kernels_for
 from swiftem.estimators.mixture.stored_rows import is_stored, open_rows
@@ -46,6 +48,11 @@ class MixtureScores(MixtureBase):
     def _rows(self, X: Any) -> Any:
         """Return the rows as an array, or as a source if they are stored."""
         check_is_fitted(self)
+        if is_tensor(X) and kernels_of(self.device, X):
+            tensor = TensorSource(X)
+            check_columns(self, tensor, reset=False)
+            return tensor
+        X = in_numpy(X)
         if is_planned(X) or isinstance(X, UnitSource):
             units = X if isinstance(X, UnitSource) else units_of(X)
             check_columns(self, units, reset=False)
@@ -62,9 +69,10 @@ class MixtureScores(MixtureBase):
 
     def _e_step(self, X: Any) -> tuple[Any, Any, Expectation]:
         """Return rows as a source, the model for them, and its E-step."""
-        source = X if isinstance(X, StoredSource | UnitSource) else ArraySource(X)
+        source = X if isinstance(X, StoredSource | UnitSource | TensorSource) else ArraySource(X)
+        given = source.tensor if isinstance(source, TensorSource) else None
         bound = self._bind(ArraySource(np.zeros((1, *X.tail))) if isinstance(X, UnitSource) else source)
-        kernels = kernels_for(rows_of(source), bound.size)
+        kernels = kernels_of(self.device, given) or kernels_for(rows_of(source), bound.size)
         return source, bound, Problem(bound.model, source, bound=bound, kernels=kernels).e_step
 
     def _evaluate(self, X: Any, **wanted: bool) -> Evaluation:
@@ -80,10 +88,12 @@ class MixtureScores(MixtureBase):
                 here = slice(int(batch.index[0]), int(batch.index[-1]) + 1)
                 yield here, batch.weight, self._evaluate(batch.y, responsibilities=True)
             return
-        weight = np.ones(len(X)) if weight is None else weight
-        for start in range(0, len(X), size):
-            here = slice(start, min(start + size, len(X)))
-            yield here, weight[here], self._evaluate(X[here], responsibilities=True)
+        rows = X.tensor if isinstance(X, TensorSource) else X
+        weight = np.ones(len(rows)) if weight is None else weight
+        for start in range(0, len(rows), size):
+            here = slice(start, min(start + size, len(rows)))
+            part = TensorSource(rows[here]) if isinstance(X, TensorSource) else rows[here]
+            yield here, weight[here], self._evaluate(part, responsibilities=True)
 
     def score_samples(self, X: ArrayLike) -> NDArray[Any]:
         """Return the log-likelihood of each row.
@@ -101,7 +111,7 @@ class MixtureScores(MixtureBase):
         if is_planned(X):
             return chunk_by_chunk(self, "score_samples", X)
         rows = self._rows(X)
-        return self._evaluate(rows).log_likelihood.astype(rows.dtype, copy=False)
+        return like(X, self._evaluate(rows).log_likelihood.astype(rows.dtype, copy=False))  # type: ignore[no-any-return]
 
     def score(self, X: ArrayLike, y: Any = None, sample_weight: ArrayLike | None = None) -> float:
         """Return the mean log-likelihood of the rows, weighted if weights are given.
@@ -116,7 +126,7 @@ class MixtureScores(MixtureBase):
             Non-negative weights.
         """
         if sample_weight is None and not (is_stored(X) or is_planned(X) or isinstance(X, UnitSource)):
-            return float(np.mean(self.score_samples(X)))
+            return float(self.score_samples(X).mean())
         total, weight = self._total(self._rows(X), sample_weight)
         return total / weight
 
@@ -127,10 +137,10 @@ class MixtureScores(MixtureBase):
             source, bound, e_step = self._e_step(X)
             theta, total = self._theta(), source.total_weight
             return -total * (e_step.objective(theta) - bound.penalty(theta)), total
-        weight = read_weights(sample_weight, X)
         found = self._evaluate(X).log_likelihood
+        weight = read_weights(sample_weight, found)
         if weight is None:
-            return float(found.sum()), float(len(X))
+            return float(found.sum()), float(len(found))
         return float(weight @ found), float(weight.sum())
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
@@ -150,7 +160,7 @@ class MixtureScores(MixtureBase):
             return chunk_by_chunk(self, "predict", X, dtype=np.intp)
         labels = self._evaluate(self._rows(X), labels=True).labels
         assert labels is not None
-        return labels
+        return like(X, labels)  # type: ignore[no-any-return]
 
     def predict_proba(self, X: ArrayLike) -> NDArray[Any]:
         """Return the responsibilities: the probability that each row comes from each component.
@@ -168,12 +178,12 @@ class MixtureScores(MixtureBase):
         if is_planned(X):
             return chunk_by_chunk(self, "predict_proba", X, columns=self.n_components)
         rows = self._rows(X)
-        n = rows.n if isinstance(rows, StoredSource) else len(rows)
+        n = rows.n if isinstance(rows, StoredSource | TensorSource) else len(rows)
         found = np.empty((n, self.n_components), dtype=rows.dtype)
         for here, _, evaluation in self._with_responsibilities(rows):
             assert evaluation.responsibilities is not None
             found[here] = evaluation.responsibilities
-        return found
+        return like(X, found)  # type: ignore[no-any-return]
 
     def bic(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Return the Bayesian information criterion, −2 Σ w log g + p log Σ w; lower is better.

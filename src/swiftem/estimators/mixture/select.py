@@ -1,4 +1,4 @@
-"""``swiftem.select``: choice of the number of components and the covariance type."""
+"""``swiftem.select``: choice of the number of components and the covariance type or family."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
 
 from swiftem._checks import check_choice, check_int, shown
 from swiftem._warn import warn
@@ -29,6 +30,7 @@ from swiftem.estimators.mixture.initial import DegenerateComponentWarning
 from swiftem.estimators.mixture.mixture import Mixture
 from swiftem.estimators.mixture.optima.spurious import SpuriousComponentWarning
 from swiftem.estimators.mixture.selection import Candidate, Selection, components
+from swiftem.estimators.mixture.table.tabular import AUTO
 from swiftem.models.families import Given, read_family
 
 __all__ = ["select"]
@@ -52,7 +54,7 @@ def select(
     covariance_types: str | Sequence[str] = KINDS,
     criterion: Criterion = "bic",
     *,
-    family: Given = GAUSSIAN,
+    family: Given | Sequence[Given] = GAUSSIAN,
     sample_weight: ArrayLike | None = None,
     n_init: int = 1,
     n_jobs: int | None = None,
@@ -78,10 +80,11 @@ def select(
     criterion : {"bic", "aic", "icl"} or callable
         Selection criterion; lower is better. A callable gets (mixture, X, sample_weight), like
         ``swiftem.GaussianMixture.bic``, and returns a number.
-    family : str, Family or dict
+    family : str, Family, dict, or list of these
         Family of the components: "gaussian" for :class:`swiftem.GaussianMixture`, or a family of
         :class:`swiftem.Mixture`; ``covariance_types`` must then be left out, and ``covariance_type`` in the
-        table is the family's name.
+        table is the family's name. All families of a list are tried; "gaussian" is then the family of
+        independent columns. Criteria of densities and of probabilities of counts are not comparable.
     sample_weight : array-like, shape (n,), optional
         Non-negative weights, for fits and criteria.
     n_init : int
@@ -119,8 +122,10 @@ def select(
     BIC is lowest for spherical covariances, 3 components
     """
     counts = _counts(n_components)
-    kinds = _kinds(covariance_types) if family == GAUSSIAN else [read_family(family).name]
-    if family != GAUSSIAN and covariance_types is not KINDS:
+    is_gaussian = isinstance(family, str) and family == GAUSSIAN
+    families: dict[str, Any] = {} if is_gaussian else _families(family)
+    kinds = _kinds(covariance_types) if is_gaussian else list(families)
+    if not is_gaussian and covariance_types is not KINDS:
         raise ValueError(f"covariance_types must be left out for family={kinds[0]!r}, which has none.")
     if not callable(criterion):
         check_choice("criterion", criterion, CRITERIA)
@@ -128,8 +133,13 @@ def select(
     threads = _threads(n_jobs)
     if not (isinstance(verbose, bool | np.bool_ | Integral) or callable(verbose)):
         raise TypeError(f"verbose must be True, False or a function, got {shown(verbose)}.")
-    _check_parameters(parameters, GaussianMixture if family == GAUSSIAN else Mixture)
-    fits = CandidateFits.prepare(X, sample_weight, criterion, n_init, random_state, parameters, family)
+    _check_parameters(parameters, GaussianMixture if is_gaussian else Mixture)
+    shared = X, sample_weight, criterion, n_init, _one_seed(random_state, families), parameters
+    if is_gaussian:
+        fits_of = dict.fromkeys(kinds, CandidateFits.prepare(*shared))
+    else:
+        fits_of = {label: CandidateFits.prepare(*shared, given, label) for label, given in families.items()}
+    name = fits_of[kinds[0]].name
     done: dict[tuple[str, int], Fitted] = {}
     stop = Event()
 
@@ -139,19 +149,19 @@ def select(
         for count in counts:
             if stop.is_set():
                 return
-            fitted = fits.fit(kind, count, before)
+            fitted = fits_of[kind].fit(kind, count, before)
             done[kind, count] = fitted
             before = fitted if fitted.mixture is not None else before
             if callable(verbose):
-                verbose(_line(fitted.row, fits.name))
+                verbose(_line(fitted.row, name))
             elif verbose:
-                print(_line(fitted.row, fits.name), flush=True)
+                print(_line(fitted.row, name), flush=True)
 
     interrupted = _in_threads(chain, kinds, threads, stop)
     found = [done[kind, count] for kind in kinds for count in counts if (kind, count) in done]
     if interrupted and not any(fitted.mixture for fitted in found):
         raise KeyboardInterrupt
-    selection = _choose(found, fits.name, interrupted)
+    selection = _choose(found, name, interrupted)
     chosen = selection.ranking[0]
     if interrupted:
         said = f"The selection was interrupted after {len(found)} of {len(kinds) * len(counts)} fits."
@@ -222,6 +232,32 @@ def _kinds(covariance_types: Any) -> list[str]:
     if not kinds:
         raise ValueError("covariance_types must have at least one type, got none.")
     return kinds
+
+
+def _families(family: Given | Sequence[Given]) -> dict[str, Given]:
+    """Return the families to try, by their names in the table.
+
+    >>> list(_families(["poisson", "binomial(trials=9)", {"poisson": [0], "bernoulli": [1]}]))
+    ['poisson', 'binomial(trials=9)', 'poisson + bernoulli']
+    """
+    given: Sequence[Any] = family if isinstance(family, list | tuple) else [family]
+    if not given:
+        raise ValueError("family must have at least one family, got none.")
+    found: dict[str, Given] = {}
+    for part in given:
+        is_name = isinstance(part, str)
+        label = part if is_name and (part == AUTO or "(" in part) else read_family(part).name
+        if label in found:
+            raise ValueError(f"family must have families of different names, got {label!r} twice.")
+        found[label] = part
+    return found
+
+
+def _one_seed(random_state: Any, families: Any) -> Any:
+    """Return a seed that several families share, if the state would move on from one to the next."""
+    if len(families) < 2 or isinstance(random_state, Integral):
+        return random_state
+    return int(check_random_state(random_state).randint(2**31 - 1))
 
 
 def _threads(n_jobs: int | None) -> int:

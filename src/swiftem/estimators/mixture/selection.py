@@ -28,7 +28,7 @@ class Candidate(NamedTuple):
     Attributes
     ----------
     covariance_type : str
-        Covariance type.
+        Covariance type, or name of the family.
     n_components : int
         Number of components.
     value : float

@@ -16,9 +16,11 @@ from swiftem.checkpoints.check_position import check_form
 from swiftem.data.documents.count_source import CountSource
 from swiftem.engine.documents import Documents
 from swiftem.engine.streamed_documents import StreamedDocuments
+from swiftem.engine.units.documents import UnitDocuments
 from swiftem.estimators.fit_checkpoint import NoStart
 from swiftem.estimators.history import Moment
 from swiftem.estimators.topics.first_topics import best_start
+from swiftem.estimators.topics.leaps import TopicLeaps
 from swiftem.estimators.topics.plan import TopicPlan
 from swiftem.interrupt import DeferredInterrupt
 from swiftem.methods import Method
@@ -149,15 +151,23 @@ class TopicFitting:
         When to stop.
     leave_one_out : bool
         Whether em leaves each token out of the counts that explain it.
+    acceleration : str or None
+        Of em.
     """
 
-    documents: Documents | StreamedDocuments
+    documents: Documents | StreamedDocuments | UnitDocuments
     alpha: Array
     beta: Array
     plan: TopicPlan
     max_passes: int
     tol: float
     leave_one_out: bool = False
+    acceleration: str | None = None
+
+    @property
+    def _here(self) -> Documents | StreamedDocuments:
+        """The documents, or a sample of those in units."""
+        return self.documents.few if isinstance(self.documents, UnitDocuments) else self.documents
 
     def fit(
         self, starts: Sequence[Array], seed: int, watch: Watch, keeper: NoStart | None = None
@@ -208,9 +218,7 @@ class TopicFitting:
             return
         if fit.phase == CHOICE:
             with DeferredInterrupt() as interrupt:
-                fit.topics, fit.tried = best_start(
-                    starts, self.documents, self.alpha, self.beta, interrupt.check
-                )
+                fit.topics, fit.tried = best_start(starts, self._here, self.alpha, self.beta, interrupt.check)
             fit.passes, fit.phase = fit.tried, READING
         if fit.phase == READING:
             stop = False
@@ -240,21 +248,36 @@ class TopicFitting:
         return self.documents.em_pass(doc_topic, fit.topics, self.alpha, between)
 
     def _em(self, fit: TopicFit, clock: Clock, keeper: NoStart, between: Callable[[], None]) -> None:
-        """Iterate em, at least once; the objective of a moment is that at the beginning of its pass."""
-        last, last_gain, calm = (inf, inf, 0) if fit.within is None else fit.within
+        """Iterate em, at least once; the objective of a moment is that at the beginning of its pass.
+
+        With an acceleration a pass may begin at a leap. If that is taken back, the moment has the objective
+        of the last accepted pass.
+        """
+        last, last_gain, calm, kept = (inf, inf, 0, None) if fit.within is None else fit.within
+        steps = None
+        if self.acceleration is not None:
+            steps = TopicLeaps(self, fit)
+            with keeper.reading():
+                steps.restore(kept)
         while not fit.converged:
             between()
             # An aborted pass has changed documents: checkpoints have their values before the pass.
-            counts, value = self.e_step(fit, fit.doc_topic, between)
-            fit.counts, fit.topics = counts, m_step(counts, self.beta)
+            if steps is None:
+                fit.counts, value = self.e_step(fit, fit.doc_topic, between)
+                fit.topics, is_back = m_step(fit.counts, self.beta), False
+            else:
+                value, is_back = steps.go(last, between)
             fit.passes += 1.0
-            objective = -value / self.documents.total
+            objective = last if is_back else -value / self.documents.total
             stop = clock.tell(fit, objective, 1.0, 0, "em")
             gain = last - objective
-            # When topics begin to separate, gains are small and grow: this is not convergence.
-            calm = calm + 1 if abs(gain) < self.tol and gain <= last_gain + 1e-3 * self.tol else 0
-            last, last_gain, fit.converged = objective, gain, calm >= 2
-            fit.within = (last, last_gain, calm)
+            if not is_back:
+                # When topics begin to separate, gains are small and grow: this is not convergence. Leaps
+                # gain more than em's own steps.
+                grows = gain > last_gain + 1e-3 * self.tol and steps is None
+                calm = calm + 1 if abs(gain) < self.tol and not grows else 0
+                last, last_gain, fit.converged = objective, gain, calm >= 2
+            fit.within = (last, last_gain, calm, None if steps is None else steps.state)
             if fit.converged or stop or fit.passes + 1 > fit.tried + self.max_passes + 1e-9:
                 return
             keeper.save(lambda: vars(fit))
@@ -308,7 +331,7 @@ class TopicFitting:
         ``take`` writes θ and s into the fit, ``rests`` is whether the run may end early on convergence.
         """
         epoch, gamma = method.epoch(source.n), resolve(method.step_size, source.n, method.batch_size)
-        look = TopicLook(self.documents, self.alpha, self.tol)
+        look = TopicLook(self._here, self.alpha, self.tol)
         calm, stop, before, looked_at = 0, False, fit.passes, -1
         if fit.within is not None:
             with keeper.reading():

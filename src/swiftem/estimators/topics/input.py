@@ -16,10 +16,12 @@ from swiftem.data.documents.document_source import DocumentSource
 from swiftem.data.documents.open_documents import open_documents
 from swiftem.data.documents.sparse_structure import checked_sparse, is_sparse
 from swiftem.data.sample_weight import check_weights
+from swiftem.data.units.collections import current_pool, is_planned, parts_of, token_of
 from swiftem.engine.documents import PIECES, Documents
 from swiftem.engine.streamed_documents import StreamedDocuments
+from swiftem.engine.units.documents import UnitDocuments
 from swiftem.estimators.topics.first_topics import CLUSTERED, FEW, clustered_topics, random_topics
-from swiftem.estimators.topics.plan import SMALL, TopicPlan, documents_for, starts_for
+from swiftem.estimators.topics.plan import SMALL, TopicPlan, documents_for, is_small, starts_for
 from swiftem.estimators.topics.queries import as_strength
 from swiftem.estimators.validated import read_weights, validated
 from swiftem.files.scratch import in_words, scratch_array
@@ -44,6 +46,8 @@ class TopicInput:
     if TYPE_CHECKING:
         n_components: int
         method: str
+        acceleration: str | None
+        leave_one_out: bool | str
         sampling: str
         alpha: ArrayLike
         beta: ArrayLike
@@ -55,14 +59,16 @@ class TopicInput:
 
     def _documents(
         self, X: Any, sample_weight: ArrayLike | None, *, reset: bool
-    ) -> tuple[Documents | StreamedDocuments, Index | None]:
+    ) -> tuple[Documents | StreamedDocuments | UnitDocuments, Index | None]:
         """Return the documents, and their indices among the user's if those of weight zero are left out.
 
         Before a fit (``reset``) there must be a token; documents of a file keep weights of zero.
         """
         there: Index | None = None
-        documents: Documents | StreamedDocuments
-        if isinstance(X, str | os.PathLike | DocumentSource):
+        documents: Documents | StreamedDocuments | UnitDocuments
+        if is_planned(X):
+            documents = self._units(X, sample_weight, reset=reset)
+        elif isinstance(X, str | os.PathLike | DocumentSource):
             source = open_documents(X)
             if not reset and source.n_words != self.n_features_in_:
                 raise ValueError(
@@ -84,11 +90,40 @@ class TopicInput:
             raise ValueError("X must have at least one token in a document of positive weight, got none.")
         return documents, there
 
-    def _check_memory(self, documents: Documents | StreamedDocuments, plan: TopicPlan) -> None:
+    def _units(self, X: Any, sample_weight: Any, *, reset: bool) -> UnitDocuments:
+        """Return a Dask collection as units of documents."""
+        if self.method not in ("auto", "em", "sem") or self.sampling == "tokens":
+            raise ValueError(
+                "method must be 'auto', 'em' or 'sem', by documents, for a Dask collection, "
+                f"got method={self.method!r} with sampling={self.sampling!r}."
+            )
+        weights = None if sample_weight is None else parts_of("sample_weight", sample_weight)
+        units = UnitDocuments(
+            parts_of("X", X), weights, pool=current_pool(), token=token_of(X, sample_weight),
+            is_small=lambda entries, documents: is_small(entries, documents, self.n_components),
+        )  # fmt: skip
+        if reset:
+            self.__dict__.pop("feature_names_in_", None)
+            self.n_features_in_ = units.n_words
+            if units.names:
+                self.feature_names_in_ = np.array(units.names, dtype=object)
+        elif units.n_words != self.n_features_in_:
+            raise ValueError(
+                f"X must have the {self.n_features_in_} words that the model was fitted with, "
+                f"got {units.n_words}."
+            )
+        return units
+
+    def _check_memory(self, documents: Any, plan: TopicPlan) -> None:
         """Put the documents' topics into a scratch file if they do not fit; raise an error if that fails."""
         limit = read_memory_limit(self.memory_limit)
         if not isinstance(documents, StreamedDocuments):
             return
+        if self.acceleration is not None:
+            raise ValueError(
+                f"acceleration must be None for documents read in blocks, got {self.acceleration!r}: "
+                "it keeps several copies of their topics; load the counts with read_corpus."
+            )
         if plan.by_tokens is not None:
             raise ValueError(
                 f"X can only be read in order, and {plan.name} draws tokens by index: use em, sem or sem-vr "
@@ -108,6 +143,21 @@ class TopicInput:
         copies = 3 if plan.name == "sem-vr" else 2
         if needed + copies * 8 * documents.n * self.n_components > limit:
             documents.allocate = lambda shape: scratch_array(shape, np.float64, self.scratch)
+
+    def _leaves_one_out(self, name: str) -> bool:
+        """Return whether passes leave tokens out, for the planned method; raise ValueError if it cannot."""
+        if self.leave_one_out == "auto":
+            return self.method == "auto" and self.acceleration is None
+        if self.leave_one_out and name != "em":
+            raise ValueError(
+                f"leave_one_out must be False for method={self.method!r}, got True: only em's passes do so."
+            )
+        if self.leave_one_out and self.acceleration is not None:
+            raise ValueError(
+                f"leave_one_out must be False for acceleration={self.acceleration!r}, got True: the "
+                "likelihood decides about larger steps, and these passes do not climb it."
+            )
+        return bool(self.leave_one_out)
 
     def _counts(self, X: Any, *, reset: bool) -> Any:
         """Return validated counts as a CSR array of float64."""
@@ -144,9 +194,11 @@ class TopicInput:
         return given.reshape((1, 1) if given.ndim == 0 else (-1, n_words))
 
     def _starts(
-        self, documents: Documents | StreamedDocuments, beta: Array, random_state: np.random.RandomState
-    ) -> list[Array]:
+        self, documents: Documents | StreamedDocuments | UnitDocuments, beta: Array,
+        random_state: np.random.RandomState,
+    ) -> list[Array]:  # fmt: skip
         """Return the candidate starts, topics (K, V)."""
+        documents = documents.few if isinstance(documents, UnitDocuments) else documents
         if not isinstance(self.init, str):
             return [self._given_topics(documents.n_words)]
         by_documents = self.method in ("auto", "sem", "sem-vr") and self.sampling != "tokens"

@@ -26,7 +26,16 @@ from swiftem.engine.documents import Documents, SmallDocuments
 from swiftem.methods import FastIncrementalEM, IncrementalEM, Method, OnlineEM, VarianceReducedEM
 from swiftem.schedules import power, sample_size
 
-__all__ = ["METHODS", "SAMPLING", "SMALL", "TopicPlan", "documents_for", "plan_topics", "starts_for"]
+__all__ = [
+    "METHODS",
+    "SAMPLING",
+    "SMALL",
+    "TopicPlan",
+    "documents_for",
+    "is_small",
+    "plan_topics",
+    "starts_for",
+]
 
 METHODS = ("auto", "em", "sem", "iem", "sem-vr", "fiem")
 SAMPLING = ("auto", "documents", "tokens")
@@ -49,8 +58,13 @@ def documents_for(X: Any, weight: Array | None, n_components: int) -> Documents:
     >>> type(documents_for(csr_array([[1.0, 2.0]]), None, 5)).__name__
     'SmallDocuments'
     """
-    small = X.nnz * n_components <= FEW_ENTRIES and X.shape[0] <= FEW_DOCUMENTS
+    small = is_small(X.nnz, X.shape[0], n_components)
     return (SmallDocuments if small else Documents)(X, weight)
+
+
+def is_small(entries: int, documents: int, n_components: int) -> bool:
+    """Tell whether a corpus is fitted without compiled code."""
+    return entries * n_components <= FEW_ENTRIES and documents <= FEW_DOCUMENTS
 
 
 def starts_for(n_components: int) -> int:
@@ -72,8 +86,11 @@ class TopicPlan:
     by_tokens: Method | None = None
 
 
-def plan_topics(name: str, sampling: str, batch_size: Any, step_size: Any, *, n_documents: int) -> TopicPlan:
-    """Return the plan.
+def plan_topics(
+    name: str, sampling: str, batch_size: Any, step_size: Any, *, n_documents: int,
+    acceleration: str | None = None,
+) -> TopicPlan:  # fmt: skip
+    """Return the plan; with an acceleration, "auto" is em alone.
 
     >>> plan_topics("auto", "auto", "auto", "auto", n_documents=10_000).first.batch_size
     256
@@ -81,6 +98,13 @@ def plan_topics(name: str, sampling: str, batch_size: Any, step_size: Any, *, n_
     'fiem'
     """
     auto = min(BATCH, max(1, n_documents // LEAST_BATCHES))
+    if acceleration is not None:
+        if name not in ("auto", "em"):
+            raise ValueError(
+                f"acceleration must be None for method={name!r}, got {acceleration!r}: only em's passes are "
+                "accelerated."
+            )
+        name = "em"
     _refuse_unused(name, sampling=sampling, batch_size=batch_size, step_size=step_size)
     if name in ("auto", "em"):
         first = None

@@ -20,10 +20,13 @@ from swiftem._typing import Array
 from swiftem._warn import warn
 from swiftem.certificate import relative_change
 from swiftem.checkpoints.check_position import check_form
+from swiftem.data.units.collections import is_planned
+from swiftem.engine.units.documents import UnitDocuments
 from swiftem.estimators.fit_checkpoint import CheckpointedClones, NoStart, open_fit
 from swiftem.estimators.history import History
 from swiftem.estimators.mixture.plan import MOST_PASSES
 from swiftem.estimators.persistence import Persistent
+from swiftem.estimators.planned import chunk_by_chunk, say_spent
 from swiftem.estimators.sklearn_parts import (
     CallbackSupportMixin,
     HasMethods,
@@ -37,9 +40,10 @@ from swiftem.estimators.topics.first_topics import INITS
 from swiftem.estimators.topics.fit import TopicFit, TopicFitting
 from swiftem.estimators.topics.input import TopicInput
 from swiftem.estimators.topics.plan import METHODS, SAMPLING, documents_for, plan_topics
-from swiftem.estimators.topics.queries import TopicQueries, split_counts
+from swiftem.estimators.topics.queries import TopicQueries, mean_likelihood, split_counts
 from swiftem.estimators.topics.stream import TopicStream
 from swiftem.estimators.watch import Watcher
+from swiftem.methods.accelerated import ACCELERATIONS
 
 __all__ = ["PLSA"]
 
@@ -90,6 +94,9 @@ class PLSA(
         Documents or tokens per iteration of a stochastic method.
     step_size : float, callable or "auto"
         Step size of sem, sem-vr or fiem.
+    acceleration : {"squarem", "anderson"} or None
+        Larger steps of em: see :class:`swiftem.methods.Accelerated`. "auto" is then em, without leaving
+        tokens out. For counts in memory.
     max_iter : int
         Maximum number of passes over the data, in E-steps of entries: sem goes over a document up to six
         times per reading. Documents are read at least once, an epoch that has begun is finished, and passes
@@ -122,7 +129,7 @@ class PLSA(
         Probabilities of words in topics; rows sum to 1.
     doc_topic_ : ndarray, shape (D, K)
         Topics of the training documents; rows sum to 1. Those of :meth:`transform` may differ: it folds
-        documents in until convergence.
+        documents in until convergence. A fit to a Dask collection does not set it.
     topic_counts_ : ndarray, shape (K,)
         Expected number of training tokens per topic.
     converged_, n_iter_, method_
@@ -164,6 +171,7 @@ class PLSA(
             callable,
             HasMethods(["resolve"]),
         ],
+        "acceleration": [None, StrOptions(set(ACCELERATIONS))],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0.0, None, closed="left")],
         "memory_limit": [None, str, Interval(Integral, 1, None, closed="left")],
@@ -189,6 +197,7 @@ class PLSA(
         sampling: str = "auto",
         batch_size: int | str = "auto",
         step_size: Any = "auto",
+        acceleration: str | None = None,
         max_iter: int = 200,
         tol: float = 1e-4,
         memory_limit: int | str | None = None,
@@ -210,6 +219,7 @@ class PLSA(
         self.sampling = sampling
         self.batch_size = batch_size
         self.step_size = step_size
+        self.acceleration = acceleration
         self.max_iter = max_iter
         self.tol = tol
         self.memory_limit = memory_limit
@@ -238,10 +248,11 @@ class PLSA(
 
         Parameters
         ----------
-        X : array-like or sparse, shape (D, V), path, or DocumentSource
+        X : array-like or sparse, shape (D, V), path, DocumentSource, or Dask collection
             Non-negative counts; fractions are allowed. Nothing is normalised. Files of counts, and sources
             from :func:`swiftem.data.open_documents`, are read block by block in every pass and never loaded
-            as a whole; em, and sem and sem-vr by documents, support this.
+            as a whole; em, and sem and sem-vr by documents, support this. Chunks of a Dask array, or Delayed
+            blocks, stay with the workers of the current client; em and sem support this.
         y : ignored
             For scikit-learn's conventions.
         sample_weight : array-like, shape (D,), optional
@@ -255,21 +266,18 @@ class PLSA(
         documents, there = self._documents(X, sample_weight, reset=True)
         alpha, beta = self._alpha(), self._beta(documents.n_words)
         plan = plan_topics(
-            self.method, self.sampling, self.batch_size, self.step_size, n_documents=documents.n
-        )
+            self.method, self.sampling, self.batch_size, self.step_size, n_documents=documents.n,
+            acceleration=self.acceleration,
+        )  # fmt: skip
         self._check_memory(documents, plan)
         if plan.by_tokens is not None and (np.ptp(alpha) or np.ptp(beta)):
             raise ValueError(
                 "alpha and beta must be numbers if tokens are drawn: use sampling='documents' or em."
             )
-        leave_one_out = self.method == "auto" if self.leave_one_out == "auto" else bool(self.leave_one_out)
-        if leave_one_out and plan.name != "em":
-            raise ValueError(
-                f"leave_one_out must be False for method={self.method!r}, got True: only em's passes do so."
-            )
+        leave_one_out = self._leaves_one_out(plan.name)
         passes = min(int(self.max_iter), MOST_PASSES)
         tol = check_real("tol", self.tol, minimum=0.0)
-        fitting = TopicFitting(documents, alpha, beta, plan, passes, tol, leave_one_out)
+        fitting = TopicFitting(documents, alpha, beta, plan, passes, tol, leave_one_out, self.acceleration)
 
         def make() -> tuple[list[Array], int]:
             random_state = check_random_state(self.random_state)
@@ -289,12 +297,15 @@ class PLSA(
             keeper = NoStart() if kept is None else kept.of_start(0)
             (fit,) = watcher.map(lambda number, watch: fitting.fit(starts, seed, watch, keeper))
             self._keep(fit, fitting)
+            if isinstance(documents, UnitDocuments):  # they stay where they are
+                del self.doc_topic_
             if there is not None:
                 counts = self._counts(X, reset=False)
                 found = documents_for(counts, None, len(alpha)).fold_in(self.components_, alpha)[0]
                 found[there] = self.doc_topic_
                 self.doc_topic_ = found
             watcher.is_fitted = True
+        say_spent(self, documents)
         return self
 
     def _keep(self, fit: TopicFit, fitting: TopicFitting) -> None:
@@ -333,10 +344,14 @@ class PLSA(
     def transform(self, X: Any) -> NDArray[np.float64]:
         """Return the topics of documents, shape (D, K), by folding them in: the topics' words are fixed.
 
-        Each document starts uniform and stops when its topics have converged.
+        Each document starts uniform and stops when its topics have converged. The result for a Dask
+        collection is a lazy Dask array.
         """
         check_is_fitted(self)
+        if is_planned(X):
+            return chunk_by_chunk(self, "transform", X, columns=len(self.components_), dtype=np.float64)
         documents, _ = self._documents(X, None, reset=False)
+        assert not isinstance(documents, UnitDocuments)
         return documents.fold_in(
             self.components_, self._alpha(), max_iter=FOLD_IN_PASSES, tol=FOLD_IN_TOLERANCE
         )[0]
@@ -345,12 +360,9 @@ class PLSA(
         """Return the mean log-likelihood per token of documents, which are folded in."""
         check_is_fitted(self)
         documents, _ = self._documents(X, sample_weight, reset=False)
-        if not documents.total > 0:
-            raise ValueError("X must have at least one token, got none.")
-        _, found = documents.fold_in(
-            self.components_, self._alpha(), max_iter=FOLD_IN_PASSES, tol=FOLD_IN_TOLERANCE
+        return mean_likelihood(
+            documents, self.components_, self._alpha(), max_iter=FOLD_IN_PASSES, tol=FOLD_IN_TOLERANCE
         )
-        return float(documents.weight @ found / documents.total)
 
     def perplexity(self, X: Any, *, random_state: int = 0) -> float:
         """Return the perplexity of new documents by completion; lower is better.

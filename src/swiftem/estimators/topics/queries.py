@@ -10,8 +10,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from swiftem._checks import STRONGEST, as_numbers, check_choice, check_int, shown
 from swiftem._typing import Array
+from swiftem.engine.units.documents import UnitDocuments
 
-__all__ = ["TopicQueries", "coherence_of", "split_counts"]
+__all__ = ["TopicQueries", "coherence_of", "mean_likelihood", "split_counts"]
 
 
 def split_counts(X: Any, random_state: int = 0) -> tuple[Any, Any]:
@@ -78,6 +79,16 @@ def coherence_of(X: Any, topics: Array, measure: str, n: int) -> Array:
             values = np.where(both > 0, np.where(both < total, values, 1.0), -1.0)
         found[k] = values.mean() if len(values) else 0.0
     return found
+
+
+def mean_likelihood(documents: Any, topics: Array, alpha: Array, *, max_iter: int, tol: float) -> float:
+    """Return the mean log-likelihood per token of documents, which are folded in."""
+    if not documents.total > 0:
+        raise ValueError("X must have at least one token, got none.")
+    if isinstance(documents, UnitDocuments):
+        return documents.log_likelihood(topics, alpha, max_iter, tol) / documents.total
+    _, found = documents.fold_in(topics, alpha, max_iter=max_iter, tol=tol)
+    return float(documents.weight @ found / documents.total)
 
 
 class TopicQueries:

@@ -1,29 +1,40 @@
 """Families of components for :class:`swiftem.Mixture`: one per file, and a line here."""
 
+import ast
 from collections.abc import Mapping
 from typing import Any
 
 from swiftem._checks import check_choice, shown
 from swiftem.models.families.bernoulli import Bernoulli
+from swiftem.models.families.binomial import Binomial
 from swiftem.models.families.blocks import Blocks
 from swiftem.models.families.categorical import Categorical
+from swiftem.models.families.exponential import Exponential
 from swiftem.models.families.family import Columns, Family, Params
+from swiftem.models.families.gamma import Gamma
 from swiftem.models.families.gaussian import Gaussian
+from swiftem.models.families.log_normal import LogNormal
 from swiftem.models.families.poisson import Poisson
 from swiftem.models.families.student_t import StudentT
+from swiftem.models.families.von_mises_fisher import VonMisesFisher
 
 __all__ = [
     "FAMILIES",
     "Bernoulli",
+    "Binomial",
     "Blocks",
     "Categorical",
     "Columns",
+    "Exponential",
     "Family",
+    "Gamma",
     "Gaussian",
     "Given",
+    "LogNormal",
     "Params",
     "Poisson",
     "StudentT",
+    "VonMisesFisher",
     "find_family",
     "read_family",
 ]
@@ -32,7 +43,19 @@ Given = str | Family | Mapping[Any, Any]
 """How users specify components: a name, a family, or a dict of these with the columns of each."""
 
 FAMILIES: dict[str, type[Family]] = {
-    kind.name: kind for kind in (Bernoulli, Categorical, Gaussian, Poisson, StudentT)
+    kind.name: kind
+    for kind in (
+        Bernoulli,
+        Binomial,
+        Categorical,
+        Exponential,
+        Gamma,
+        Gaussian,
+        LogNormal,
+        Poisson,
+        StudentT,
+        VonMisesFisher,
+    )
 }
 """The library's families by name."""
 
@@ -40,8 +63,12 @@ FAMILIES: dict[str, type[Family]] = {
 def read_family(family: Given) -> Family:
     """Return a family, given by name, as an object, or as a dict of blocks.
 
+    A name may have options in parentheses, as Python writes them. Hyphens may be omitted.
+
     >>> read_family("poisson")
     Poisson()
+    >>> read_family("binomial(trials=10)")
+    Binomial(trials=10)
     >>> read_family({"poisson": [0, 2], Bernoulli(): [1]}).name
     'poisson + bernoulli'
     """
@@ -53,7 +80,32 @@ def read_family(family: Given) -> Family:
         raise TypeError(
             f"family must be a name, a Family, or a dict of these and their columns, got {shown(family)}."
         )
-    return FAMILIES[check_choice("family", family, tuple(FAMILIES))]()
+    name, options = _options(family)
+    plain = {known.replace("-", ""): known for known in FAMILIES}
+    name = plain.get(name.replace("-", "").replace("_", ""), name)
+    kind = FAMILIES[check_choice("family", name, tuple(FAMILIES))]
+    try:
+        return kind(**options)
+    except TypeError as error:
+        raise ValueError(f"family must have options of {name!r}, got {family!r}: {error}.") from None
+
+
+def _options(text: str) -> tuple[str, dict[str, Any]]:
+    """Return name and options of a family.
+
+    >>> _options("student-t(covariance='diag', degrees_of_freedom=4)")
+    ('student-t', {'covariance': 'diag', 'degrees_of_freedom': 4})
+    """
+    name, bracket, rest = text.strip().partition("(")
+    if not bracket:
+        return name, {}
+    try:
+        call = ast.parse(f"f({rest}", mode="eval").body
+        if not isinstance(call, ast.Call) or call.args:
+            raise ValueError
+        return name.strip(), {str(part.arg): ast.literal_eval(part.value) for part in call.keywords}
+    except (SyntaxError, ValueError):
+        raise ValueError(f"family must be of the form name(option=value), got {text!r}.") from None
 
 
 def find_family(name: str) -> type[Family]:

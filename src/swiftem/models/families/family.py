@@ -48,35 +48,41 @@ class Family(ABC):
 
     Examples
     --------
-    Waiting times, with a rate for each component and column:
+    Speeds (Rayleigh), with a scale for each component and column:
 
     >>> from dataclasses import dataclass
     >>> import numpy as np, swiftem
-    >>> from swiftem.models.families import Family
+    >>> from swiftem.families import Family
     >>> @dataclass(frozen=True)
-    ... class Exponential(Family):
-    ...     name = "exponential"
+    ... class Rayleigh(Family):
+    ...     name = "rayleigh"
     ...     bounds = (0.0, np.inf)
     ...
     ...     def shapes(self, n_components, d):
-    ...         return {"rates": (n_components, d)}
+    ...         return {"scales": (n_components, d)}
     ...
     ...     def check_rows(self, y):
     ...         if (y <= 0).any():
     ...             raise ValueError("must be positive")
     ...
+    ...     def features(self, y):
+    ...         return y * y
+    ...
     ...     def natural(self, params):
-    ...         return -params["rates"], np.log(params["rates"]).sum(axis=1)
+    ...         return -0.5 / params["scales"] ** 2, -2.0 * np.log(params["scales"]).sum(axis=1)
+    ...
+    ...     def log_base(self, y):
+    ...         return np.log(y).sum(axis=1)
     ...
     ...     def m_step(self, counts, means):
-    ...         return {"rates": 1.0 / means} if (means > 0).all() else None
+    ...         return {"scales": np.sqrt(0.5 * means)} if (means > 0).all() else None
     ...
     ...     def draw(self, params, labels, rng):
-    ...         return rng.exponential(1.0 / params["rates"][labels])
+    ...         return rng.rayleigh(params["scales"][labels])
     >>> rng = np.random.default_rng(0)
-    >>> X = rng.exponential(np.where(rng.random((2000, 1)) < 0.5, 1.0, 20.0) * [1.0, 2.0])
-    >>> mixture = swiftem.Mixture(2, family=Exponential(), random_state=0).fit(X)
-    >>> np.sort(1.0 / mixture.params_["rates"][:, 0]).round()
+    >>> X = rng.rayleigh(np.where(rng.random((2000, 1)) < 0.5, 1.0, 20.0) * [1.0, 2.0])
+    >>> mixture = swiftem.Mixture(2, family=Rayleigh(), random_state=0).fit(X)
+    >>> np.sort(mixture.params_["scales"][:, 0]).round()
     array([ 1., 20.])
     """
 

@@ -24,6 +24,7 @@ from swiftem._checks import check_choice, check_real
 from swiftem._typing import Array
 from swiftem.models.families.family import Params
 from swiftem.models.families.gaussian import Standardised
+from swiftem.models.families.shape_equation import solve_shape
 
 __all__ = ["StudentT"]
 
@@ -31,8 +32,6 @@ LEAST, MOST = 0.1, 1000.0
 """Range of the degrees of freedom."""
 START = -1.1033
 """E[log u − u] at ten degrees of freedom, for rows of the prior and of a start, where E[u] = 1."""
-STEPS = 12
-"""Newton steps for the degrees of freedom: from the start used here five give full precision."""
 
 
 @dataclass(frozen=True)
@@ -217,11 +216,5 @@ def _degrees(last: Array) -> Array:
     >>> _degrees(np.array([START, -1.0, -50.0])).round(2)
     array([1.e+01, 1.e+03, 1.e-01])
     """
-    from scipy.special import polygamma, psi
-
-    target = np.maximum(-1.0 - last, 0.25 / MOST)
-    half = (3.0 - target + np.sqrt((target - 3.0) ** 2 + 24.0 * target)) / (12.0 * target)
-    for _ in range(STEPS):
-        step = (np.log(half) - psi(half) - target) / (1.0 / half - polygamma(1, half))
-        half = np.maximum(half - step, 0.5 * half)
+    half = solve_shape(np.maximum(-1.0 - last, 0.25 / MOST))
     return np.clip(2.0 * half, LEAST, MOST)

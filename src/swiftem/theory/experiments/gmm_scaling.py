@@ -20,7 +20,7 @@ from swiftem.theory.experiments.experiment import Experiment, Progress, Tally, c
 from swiftem.theory.experiments.gmm import START_MEANS, Limit, batch_em_limit, gmm_data, squared_error
 from swiftem.theory.experiments.trace import warm_up
 
-__all__ = ["AUTHORS_LOG", "SETTINGS", "ReachRow", "Setting", "fit_slope", "gmm_scaling"]
+__all__ = ["AUTHORS_LOG", "SETTINGS", "ReachRow", "Setting", "fit_slope", "gmm_scaling", "reach", "sample"]
 
 WEIGHTS = (0.2, 0.8)
 SIZES = (1_000, 3_162, 10_000, 31_623, 100_000)
@@ -231,21 +231,28 @@ def _reach_all(
     setting = SETTINGS[name]
     model = _model(setting)
     randomness = np.random.SeedSequence([seed, n, number])
-    y = gmm_data(n, np.random.default_rng(randomness), first_weight=WEIGHTS[0])
-    start = model.theta(weights=WEIGHTS, means=START_MEANS)
-    limit = batch_em_limit(model, y, start, smallest_change=LIMIT_CHANGE)
+    y, limit = sample(model, n, randomness)
     rows = []
     for done, method in enumerate(setting.methods, start=1):
-        reached = _reach(model, y, method, setting, limit, precision, randomness)
+        made, order = _method(method, setting.step, n)
+        reached = reach(model, y, made, order, setting, limit, precision, randomness)
         rows.append(ReachRow(name, method, n, number, *reached))
         at(done / len(setting.methods))
     return rows, limit
 
 
-def _reach(
+def sample(model: GaussianMixtureModel, n: int, randomness: np.random.SeedSequence) -> tuple[Array, Limit]:
+    """Return n samples, and the limit of batch EM on them."""
+    y = gmm_data(n, np.random.default_rng(randomness), first_weight=WEIGHTS[0])
+    start = model.theta(weights=WEIGHTS, means=START_MEANS)
+    return y, batch_em_limit(model, y, start, smallest_change=LIMIT_CHANGE)
+
+
+def reach(
     model: GaussianMixtureModel,
     y: Array,
-    name: str,
+    method: Method,
+    order: Index | None,
     setting: Setting,
     limit: Limit,
     precision: float,
@@ -253,7 +260,6 @@ def _reach(
 ) -> tuple[float, float, float, float]:
     """Return first, stays, passes and seconds of one run, as in :class:`ReachRow`."""
     n = len(y)
-    method, order = _method(name, setting.step, n)
     epoch = method.epoch(n)
     draws = None if order is None else np.tile(order, setting.most_epochs)
     start = model.theta(weights=WEIGHTS, means=START_MEANS)

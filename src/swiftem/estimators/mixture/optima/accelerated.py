@@ -1,91 +1,72 @@
-r"""em with larger steps (SQUAREM, Varadhan and Roland 2008).
-
-In the space of statistics em is the map :math:`G(s) = \bar s(\bar\theta(s))`. From s two passes give G(s) and
-G(G(s)), and with r = G(s) − s and v = G(G(s)) − G(s) − r
-
-.. math:: s' = s + 2 \alpha\, r + \alpha^2 v, \qquad \alpha = \|r\| / \|v\|,
-
-is the limit of em if r kept shrinking as in the last pass; α = 1 is G(G(s)). It is kept if it is in the
-domain and not worse than G(s). Plateaus that take em hundreds of passes then take tens.
-"""
+"""em with larger steps, in fits and for their starts: see :mod:`swiftem.methods.acceleration`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from math import inf
+from typing import Any
 
 import numpy as np
 
 from swiftem._typing import Array, Theta
-from swiftem.models.components import BoundComponents
+from swiftem.checkpoints.check_position import check_form
+from swiftem.methods.acceleration import Acceleration, Space
+from swiftem.methods.anderson import Anderson
+from swiftem.methods.squarem import Squarem
 from swiftem.problem import Problem
 
-__all__ = ["Extrapolation", "accelerated"]
-
-MOST_RATE = 0.999
-"""Earlier rates count as at most this: growth may be over."""
-FIRST, FACTOR = 4.0, 4.0
-"""The initial largest α, and the factor by which it grows if it is reached; a worse step halves it."""
+__all__ = ["Leaps", "accelerated"]
 
 
-class Extrapolation:
-    """Chooses the statistics for the next M-step.
+class Leaps:
+    """The state of an acceleration within a fit.
 
     Parameters
     ----------
-    bound : BoundComponents
-        The model.
+    acceleration : Acceleration
+        SQUAREM or Anderson's.
     """
 
-    def __init__(self, bound: BoundComponents) -> None:
-        self._bound, self._largest = bound, FIRST
-        #: c, by which the last step of em was shorter than the one before: infinite after a larger step.
-        self.rate, self._largest_rate = inf, 0.0
-        self._chain: list[Array] = []
-        self._plain: tuple[Array, float] | None = None
+    def __init__(self, acceleration: Acceleration) -> None:
+        self._acceleration = acceleration
+        self.state: Any = None
 
-    def next(self, s: Array, objective: float) -> Array:
-        """Return the statistics of the next step.
+    @property
+    def rate(self) -> float:
+        """Rate of em in the last pass, infinite if that was not one of em: see :class:`Acceleration`."""
+        return inf if self.state is None else float(self.state.rate)
 
-        Parameters
-        ----------
-        s : ndarray, shape (q,)
-            Result of a pass, in the domain.
-        objective : float
-            At the parameters of that pass.
+    @property
+    def point(self) -> Array | None:
+        """The statistics of the next pass, or None if it is at the current parameters."""
+        return self.state.point if self.state is not None and self.state.leaps else None
+
+    def take(self, s: Array, objective: float, space: Space, is_calm: bool = False) -> Array:
+        """Return em's step from the last accepted point: ``s``, unless the pass was at a worse leap.
+
+        Whether em has converged only its own steps tell. SQUAREM makes one before each leap, Anderson's
+        acceleration only if ``is_calm``, which tells that the last pass has gained little.
         """
-        (plain, self._plain), self.rate = (self._plain, None), inf
-        if plain is not None and not objective <= plain[1]:
-            self._largest = max(1.0, self._largest / 2.0)
-            self._chain = [plain[0]]
-            return plain[0]
-        self._chain.append(s)
-        if len(self._chain) < 3:
-            return s
-        first, second, third = self._chain
-        r = second - first
-        v = third - second - r
-        scale = self._bound.without_unit(third)
-        length, bend = float(np.linalg.norm(r * scale)), float(np.linalg.norm(v * scale))
-        if length > 0.0:
-            # The last large step may hide a slow mode, of which an earlier rate knows.
-            self.rate = 1.0 + float((v * scale) @ (r * scale)) / length**2
-            self._largest_rate = self.rate = max(self.rate, min(self._largest_rate, MOST_RATE))
-        else:
-            self.rate = 0.0
-        alpha = min(length / bend if bend > 0.0 else 1.0, self._largest)
-        if alpha > 1.0:
-            far = first + 2.0 * alpha * r + alpha**2 * v
-            if self._bound.in_domain(far):
-                self._largest *= FACTOR if alpha == self._largest else 1.0
-                self._chain, self._plain = [far], (third, objective)
-                return far
-        self._chain = [second, third]
-        return third
+        before = self._acceleration.begin(s) if self.state is None else self.state
+        plain = is_calm and before.leaps and isinstance(self._acceleration, Anderson)
+        self.state = self._acceleration.advance(before, s, objective, space, plain=plain)
+        kept: Array = self.state.kept
+        return kept
 
-    def settled(self, s: Array) -> Array:
-        """Return statistics that are known to be good: ``s``, or em's if no pass has evaluated ``s``."""
-        return s if self._plain is None else self._plain[0]
+    @property
+    def objective(self) -> float:
+        """The objective at the last accepted point."""
+        return float(self.state.objective)
+
+    def restore(self, state: Any, size: int) -> None:
+        """Restore a state for ``size`` statistics; raise TypeError if it has another form."""
+        if state is not None:
+            check_form("steps", state, self._acceleration.begin(np.zeros(size)))
+        self.state = state
+
+    def restart(self) -> None:
+        """Forget all passes: parameters have changed."""
+        self.state = None
 
 
 def accelerated(
@@ -125,8 +106,7 @@ def accelerated(
     >>> np.abs(theta.means).round(1).ravel()
     array([0., 3.])
     """
-    bound, last, calm, done = problem.bound, inf, 0, 0
-    steps = Extrapolation(bound)
+    last, calm, done, steps = inf, 0, 0, Leaps(Squarem())
     with problem.e_step.checked_by(check) as e_step:
         while done < passes:
             done += 1
@@ -134,8 +114,8 @@ def accelerated(
             objective = float(e_step.objective(theta))
             calm = calm + 1 if abs(last - objective) < tol else 0
             last = objective
-            s = steps.next(s, objective)
+            s = steps.take(s, objective, e_step)
             if calm == 3:
                 break
-            theta = bound.m_step(s)
-    return (bound.m_step(steps.settled(s)) if passes > 0 else theta), done
+            theta = e_step.m_step(s if steps.point is None else steps.point)
+    return (problem.bound.m_step(s) if passes > 0 else theta), done

@@ -69,7 +69,7 @@ def draw_sample(source: Source, rng: np.random.Generator, *, dither: bool) -> Sa
         taken = source.some if isinstance(source, UnitSource) else cast(ArraySource, source)
         rng.integers(2**63)  # the same number of draws: few rows give the same start, stored or not
     order = rng.choice(taken.n, min(taken.n, MOST), replace=False, shuffle=True)
-    y, weight = taken.y[order], taken.weight
+    y, weight = taken.take(order).y, taken.weight
     y = y.reshape(len(y), -1)
     if dither:
         y = dithered(y, units(y), rng)

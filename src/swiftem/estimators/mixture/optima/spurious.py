@@ -62,7 +62,7 @@ def find_spurious(problem: Problem, theta: Any) -> list[Spurious]:
     rows = source.some if isinstance(source, UnitSource) else source
     if isinstance(rows, ArraySource):
         some = spread_rows(rows.n, LOOKED_AT, np.random.default_rng(0))
-        unit = units(rows.y[some].reshape(len(some), -1))
+        unit = units(rows.take(some).y.reshape(len(some), -1))
     narrow = at_floor(bound, theta, spread) | (given * WITHIN < unit**2)
     found = []
     for m in np.flatnonzero(narrow.any(axis=1)):

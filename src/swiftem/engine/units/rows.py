@@ -19,28 +19,84 @@ from swiftem.data.source import Batch, Source
 from swiftem.data.units.unit import read_unit
 from swiftem.data.units.unit_source import UnitSource
 from swiftem.engine.expectation import Evaluation, Expectation, choose_expectation
+from swiftem.models.gaussian_mixture import GaussianMixtureModel
 from swiftem.models.mixture import MixtureModel
 from swiftem.models.model import BoundModel, Model
 from swiftem.models.rows import check_extent
 
-__all__ = ["UnitExpectation", "UnitTask", "bind_units", "pairwise_sum", "unit_statistics"]
+__all__ = [
+    "UnitExpectation",
+    "UnitSums",
+    "UnitTask",
+    "bind_units",
+    "compile_passes",
+    "pairwise_sum",
+    "unit_statistics",
+]
 
 
 class UnitTask(NamedTuple):
-    """Common arguments of all units of a pass: the bound model, without its data, θ, and the kernels."""
+    """Common arguments of all units of a pass.
+
+    Attributes
+    ----------
+    bound : BoundModel
+        The model, without its data.
+    theta : Theta
+        Parameters.
+    kernels : str
+        As in :class:`swiftem.problem.Problem`.
+    reach : ndarray, shape (p,), or None
+        Distance of the features of all rows from the centre; None if it is not known yet.
+    """
 
     bound: Any
     theta: Theta
     kernels: str
+    reach: Array | None = None
 
 
-def unit_statistics(given: UnitTask, unit: Any, weight: Any, where: str) -> tuple[Array, float]:
-    """Return the mean statistics (q,) of a unit at θ, and its mean log-likelihood."""
+class UnitSums(NamedTuple):
+    """Result for a unit.
+
+    Attributes
+    ----------
+    s : ndarray, shape (q,)
+        Mean statistics.
+    log_likelihood : float
+        Mean log-likelihood.
+    known : tuple or None
+        Reach of the rows (p,), and their mean log h(y), if these were not known: they are the same for all θ.
+    """
+
+    s: Array
+    log_likelihood: float
+    known: tuple[Array, float] | None
+
+
+def unit_statistics(given: UnitTask, unit: Any, weight: Any, where: str, base: float | None) -> UnitSums:
+    """Return the mean statistics of a unit at θ, and its mean log-likelihood.
+
+    ``base`` is the mean of log h(y), if it is known.
+    """
     source = read_unit(unit, weight, where)
     assert source is not None, "units without rows were left out"
-    e_step = choose_expectation(given.kernels, given.bound, source)
+    e_step: Any = choose_expectation(given.kernels, given.bound, source)
+    has_reach = hasattr(e_step, "reach")
+    if has_reach and given.reach is not None:
+        e_step.reach, e_step.base = given.reach, base
     s = e_step.full(given.theta)
-    return s, float(given.bound.penalty(given.theta) - e_step.objective(given.theta))
+    log_likelihood = float(given.bound.penalty(given.theta) - e_step.objective(given.theta))
+    is_new = has_reach and given.reach is None
+    return UnitSums(s, log_likelihood, (e_step.reach, e_step.mean_base()) if is_new else None)
+
+
+def compile_passes() -> None:
+    """Compile the passes of mixtures: by one over a few rows."""
+    source = ArraySource(np.arange(12.0).reshape(6, 2) % 5.0)
+    bound = GaussianMixtureModel(2, covariance="full").bind(source)
+    theta = bound.initial_theta(np.random.default_rng(0))
+    unit_statistics(UnitTask(bound, theta, "auto"), source.y, None, "rows", None)
 
 
 def _features_mean(model: MixtureModel, unit: Any, weight: Any, where: str) -> Array:
@@ -95,17 +151,27 @@ class UnitExpectation(Expectation):
         # Tasks need neither the sample nor its size: they get the model bound to one row.
         self._task_model = replace(rows, source=ArraySource(np.zeros((1, len(source.mean)))))
         self._last: tuple[Theta, Array] | None = None
+        self._known: list[tuple[Array, float] | None] = [None] * source.n
+        if kernels == "auto":
+            source.pool.equip(compile_passes)
 
     def _posterior(self, batch: Batch, theta: Theta) -> tuple[Array, Array]:
         numbers, place = np.unique(batch.index, return_inverse=True)
-        found = self._units.pool.map(
-            unit_statistics, UnitTask(self._task_model, theta, self._kernels),
-            [self._units.work[number] for number in numbers], name="e-step", check=self._between_blocks,
+        known = [item for item in self._known if item is not None]
+        reach = np.max([item[0] for item in known], axis=0) if len(known) == self.n else None
+        work = [
+            (*self._units.work[number], None if reach is None else known[number][1]) for number in numbers
+        ]
+        found: list[UnitSums] = self._units.pool.map(
+            unit_statistics, UnitTask(self._task_model, theta, self._kernels, reach), work,
+            name="e-step", check=self._between_blocks,
         )  # fmt: skip
-        log_likelihood = np.array([value for _, value in found])
+        for number, one in zip(numbers, found, strict=True):
+            self._known[number] = one.known or self._known[number]
+        log_likelihood = np.array([one.log_likelihood for one in found])
         if len(numbers) == self.n:
             self._last = theta, log_likelihood
-        return np.array([s for s, _ in found])[place], log_likelihood[place]
+        return np.array([one.s for one in found])[place], log_likelihood[place]
 
     def _statistics(self, batch: Batch, rows: Array, weight: Array) -> Array:
         return pairwise_sum(rows * weight[:, None])

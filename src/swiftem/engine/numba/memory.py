@@ -1,4 +1,13 @@
-"""Prefetching: with randomly drawn samples, waiting for memory takes most of the time."""
+"""Memory of kernels: prefetching, and arrays for internal use.
+
+With randomly drawn samples, waiting for memory takes most of the time: it is prefetched.
+
+Arrays for internal use are apart from all others, so that no result depends on addresses. If a loop reads one
+array and writes another, LLVM compares their addresses at run time: arrays closer than a few vectors are
+processed by a scalar loop. Under :func:`swiftem.engine.numba.compile.reordered` the two loops sum in
+different orders, and a result would depend on the address of an array. A loop that sums and writes at the
+same time therefore writes only to such arrays, or to its own input.
+"""
 
 # mypy: allow-untyped-defs, allow-untyped-calls
 
@@ -6,16 +15,20 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from llvmlite import ir  # type: ignore[import-untyped]
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
 from swiftem.engine.numba.compile import inlined
 
-__all__ = ["prefetch", "prefetch_row"]
+__all__ = ["APART", "part", "prefetch", "prefetch_row", "room"]
 
 LINE = 64
 """Bytes of a cache line."""
+
+APART = 64
+"""Numbers before, between and after the arrays: 512 bytes, more than LLVM reads in one loop iteration."""
 
 
 @intrinsic
@@ -49,3 +62,16 @@ def prefetch_row(table: Any, row: int) -> None:
     for offset in range(0, size, LINE):
         prefetch(table, row, offset)  # type: ignore[call-arg]  # the context is Numba's
     prefetch(table, row, size - 1)  # type: ignore[call-arg]
+
+
+@inlined
+def room(count: Any, size: Any) -> Any:
+    """Return memory for ``count`` arrays of ``size`` numbers; :func:`part` returns one of them."""
+    return np.empty(count * (size + APART) + APART)
+
+
+@inlined
+def part(memory: Any, number: Any, size: Any) -> Any:
+    """Return array ``number`` (from 0), shape (size,)."""
+    first = APART + number * (size + APART)
+    return memory[first : first + size]

@@ -1,0 +1,154 @@
+"""Passes and fits on a GPU, compared with PyTorch's own operations in float32, on blocks of rows.
+
+Passes are those of an iteration of em, from parameters on the device to sums on the device, replayed as the
+graph that a fit replays. ``setting`` has the largest relative error of the sums, against float64.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from time import perf_counter
+from typing import Any
+from warnings import catch_warnings
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+import swiftem
+from benchmarks.row import Row
+from swiftem import models
+
+__all__ = ["LEAD", "NOTE", "TITLE", "rows"]
+
+TITLE = "Passes on a GPU"
+LEAD = ("model", "setting")
+NOTE = """Peer: the same sums by PyTorch in float32, block by block, as one writes them without kernels.
+Overlapping data have about 18 effective components per row, separated data about one."""
+MEASURED = 20
+BLOCK = 1 << 16
+MILLION = 1_000_000
+
+
+def rows(quick: bool, repeats: int) -> Iterator[Row]:
+    try:
+        import torch
+    except ImportError:
+        return
+    if not torch.cuda.is_available():
+        return
+    share = 50 if quick else 1
+    for spread, name in ((1.0, "separated"), (0.22, "overlapping")):
+        yield _pass("spherical", MILLION // share, 128, 1024, spread, name, repeats, goal=4.7e6)
+    for spread, name in ((1.0, "separated"), (0.4, "overlapping")):
+        yield _pass("diag", 10 * MILLION // share, 16, 64, spread, name, repeats, goal=1.2e6)
+    yield _pass("full", MILLION // 2, 8, 16, 1.0, "separated", repeats, goal=0.13e6)
+    yield _fit(10 * MILLION // share, 16, 64, repeats)
+
+
+def clusters(n: int, d: int, n_components: int, spread: float) -> tuple[Any, Any]:
+    """Return rows on the device, and means near those of their clusters."""
+    import torch
+
+    made = torch.Generator(device="cuda").manual_seed(7)
+    means = spread * torch.randn(n_components, d, device="cuda", generator=made)
+    y = torch.randn(n, d, device="cuda", generator=made)
+    for start in range(0, n, MILLION):
+        which = torch.randint(n_components, (len(y[start : start + MILLION]),), device="cuda", generator=made)
+        y[start : start + MILLION] += means[which]
+    moved = means + 0.3 * spread * torch.randn(means.shape, device="cuda", generator=made)
+    return y, moved.double().cpu().numpy()
+
+
+def _pass(
+    kind: str, n: int, d: int, n_components: int, spread: float, name: str, repeats: int, goal: float
+) -> Row:
+    import torch
+
+    from swiftem.data.rows.tensor_source import TensorSource
+    from swiftem.engine.gpu.passes import sums
+    from swiftem.problem import Problem
+
+    y, means = clusters(n, d, n_components, spread)
+    rng = np.random.default_rng(0)
+    shape = {"spherical": (n_components,), "diag": (n_components, d)}.get(kind)
+    covariances = (
+        np.tile(np.eye(d), (n_components, 1, 1)) if shape is None else np.exp(0.1 * rng.normal(size=shape))
+    )
+    model = models.GaussianMixtureModel(n_components, covariance=kind)
+    problem = Problem(model, TensorSource(y), kernels="torch:cuda:0")
+    theta = model.theta(
+        weights=rng.dirichlet(np.full(n_components, 5.0)), means=means, covariances=covariances
+    )
+    e_step: Any = problem.e_step
+    e_step.full(theta)
+    at = problem.bound.coefficients(theta)
+    if e_step._fast is None or not e_step._fast.serves(at):
+        raise AssertionError(f"{kind}: passes in float64 would be measured")
+    found, _ = e_step._fast.whole(at)
+    rows_ = e_step.blocks.kept
+    given = e_step.blocks.given(at)
+    exact = sums(rows_, given).sums.cpu().numpy()
+    error = float(np.linalg.norm(found - exact) / np.linalg.norm(exact))
+    phi, constant = given.theta.phi.float(), given.theta.constant.float()
+    value = queued(e_step._fast._graph.replay, repeats)
+    peer = queued(lambda: eager(y, phi, constant, kind), max(1, repeats // 3), 3)
+    torch.cuda.empty_cache()
+    return Row(
+        figure="gpu", model=f"{kind}, d = {d}", method="em", setting=f"{name}, error {error:.0e}", n=n,
+        d=str(d), components=n_components, b=n, iterations=MEASURED, repeats=repeats, value=value,
+        unit="ns/iteration",
+        peer="torch, float32", peer_value=peer, compared="value", goal=goal,
+    )  # fmt: skip
+
+
+def queued(call: Callable[[], Any], repeats: int, times: int = MEASURED) -> float:
+    """Return the nanoseconds of a call: the median over repetitions of ``times`` queued ones."""
+    import torch
+
+    call()
+    found = []
+    for _ in range(repeats):
+        begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        begin.record()
+        for _ in range(times):
+            call()
+        end.record()
+        torch.cuda.synchronize()
+        found.append(1e6 * begin.elapsed_time(end) / times)
+    return float(np.median(found))
+
+
+def eager(y: Any, phi: Any, constant: Any, kind: str) -> Any:
+    """Return the sums of a pass by PyTorch's own operations, in float32."""
+    import torch
+
+    from swiftem.engine.gpu.passes import features
+    from swiftem.models.covariance import COVARIANCES
+
+    total: Any = 0.0
+    for start in range(0, len(y), BLOCK):
+        powers = features(y[start : start + BLOCK], COVARIANCES[kind].code)
+        rows_ = torch.softmax(torch.addmm(constant, powers, phi), dim=1)
+        total = total + rows_.T @ powers
+    return total
+
+
+def _fit(n: int, d: int, n_components: int, repeats: int) -> Row:
+    """A whole fit of 50 iterations from a given start; the first one compiles and does not count."""
+    y, means = clusters(n, d, n_components, 1.0)
+    options = {
+        "covariance_type": "diag", "max_iter": 50, "tol": 0.0, "means_init": means,
+        "weights_init": np.full(n_components, 1.0 / n_components),
+        "precisions_init": np.ones((n_components, d)),
+    }  # fmt: skip
+    seconds = []
+    for _ in range(1 + min(repeats, 3)):
+        began = perf_counter()
+        with catch_warnings(action="ignore", category=ConvergenceWarning):
+            swiftem.GaussianMixture(n_components, **options).fit(y)
+        seconds.append(perf_counter() - began)
+    return Row(
+        figure="gpu", model="fit, 50 iterations", method="em", setting="diag, start given", n=n, d=str(d),
+        components=n_components, b=n, iterations=1, repeats=repeats, value=min(seconds[1:]), unit="s",
+        compared="value", goal=0.1,
+    )  # fmt: skip

@@ -1,0 +1,162 @@
+"""Arrays of other libraries, and their rows as samples: these stay on their device, copied on demand."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from swiftem._typing import Array, Index
+from swiftem.data.rows.array_source import ArraySource
+from swiftem.data.sample_weight import read_sample_weight
+from swiftem.data.source import Batch
+
+__all__ = ["TensorSource", "in_numpy", "is_tensor", "like", "torch_of"]
+
+CPU = 1
+"""DLPack's number of the CPU."""
+ROWS = 1 << 20
+"""Rows converted to float64 at a time."""
+
+
+def torch_of(why: str) -> Any:
+    """Return PyTorch, or raise ImportError with a sentence that begins with ``why``."""
+    try:
+        import torch
+    except ImportError:
+        raise ImportError(f"{why} needs PyTorch: pip install 'swiftem[gpu]'.") from None
+    return torch
+
+
+def is_tensor(data: Any) -> bool:
+    """Tell whether data are an array of another library: of PyTorch, CuPy, JAX, anything with DLPack.
+
+    >>> is_tensor(np.zeros(3)), is_tensor([1.0])
+    (False, False)
+    """
+    if isinstance(data, np.ndarray | np.generic) or type(data).__module__.startswith("pyarrow"):
+        return False  # columns of pyarrow have DLPack, and names and missing values, which it lacks
+    return hasattr(data, "__dlpack_device__")
+
+
+def in_numpy(data: Any) -> Any:
+    """Return a tensor as an array of NumPy; other data unchanged.
+
+    >>> in_numpy([1.0])
+    [1.0]
+    """
+    if not is_tensor(data):
+        return data
+    if hasattr(data, "detach"):  # of PyTorch, which may have a gradient
+        return data.detach().cpu().numpy()
+    if int(data.__dlpack_device__()[0]) == CPU:
+        return np.from_dlpack(data)
+    return torch_of("an array on a device").from_dlpack(data).cpu().numpy()
+
+
+def like(data: Any, found: NDArray[Any]) -> Any:
+    """Return an array in the library and on the device of ``data``, if these are a tensor.
+
+    >>> like([[1.0]], np.zeros(2))
+    array([0., 0.])
+    """
+    if not is_tensor(data):
+        return found
+    if hasattr(data, "detach"):
+        return torch_of("a tensor").from_numpy(found).to(data.device)
+    library = sys.modules[type(data).__module__.partition(".")[0]]  # CuPy's arrays do not name theirs
+    namespace = getattr(data, "__array_namespace__", lambda: library)
+    return namespace().asarray(found)
+
+
+class TensorSource(ArraySource):
+    """The rows of a tensor on any device; the tensor is not copied.
+
+    Parameters
+    ----------
+    tensor : tensor of PyTorch, or anything with DLPack, shape (n, d)
+        Real numbers, finite; other types than float32 become float64.
+    sample_weight : array-like, shape (n,), optional
+        Non-negative weights. Rows of weight zero are ignored: the others are numbered without them.
+    """
+
+    def __init__(self, tensor: Any, sample_weight: ArrayLike | None = None) -> None:
+        torch = torch_of("a tensor")
+        rows = torch.from_dlpack(tensor.detach() if hasattr(tensor, "detach") else tensor)
+        if rows.ndim != 2 or not rows.numel():
+            raise ValueError(
+                f"data must have shape (n, d) with at least one row and one column, got {tuple(rows.shape)}."
+            )
+        if rows.is_complex():
+            raise ValueError("data must be real numbers, got complex ones.")
+        if rows.dtype not in (torch.float32, torch.float64):
+            rows = rows.to(torch.float64)
+        weight = read_sample_weight(sample_weight, len(rows), self.unit)
+        if weight is not None and not weight.all():
+            rows, weight = rows[torch.from_numpy(weight > 0.0).to(rows.device)], weight[weight > 0.0]
+        #: The rows, on their device.
+        self.tensor = rows.contiguous()
+        self._weight = weight
+        largest = max(abs(float(end)) for end in torch.aminmax(self.tensor))
+        if not np.isfinite(largest):
+            is_bad = ~torch.isfinite(self.tensor).all(dim=1)
+            row = int(is_bad.to(torch.uint8).argmax())
+            raise ValueError(f"data must be finite, got NaN or infinity in row {row}.")
+        #: The largest absolute value.
+        self.largest = largest
+
+    @property
+    def tail(self) -> tuple[int, ...]:
+        """Shape of a row."""
+        return tuple(self.tensor.shape[1:])
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """No names of columns."""
+        return ()
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Precision of the rows."""
+        return np.dtype(str(self.tensor.dtype).removeprefix("torch."))
+
+    @cached_property
+    def y(self) -> NDArray[Any]:  # type: ignore[override]
+        """All rows, copied to the CPU's memory."""
+        copied: NDArray[Any] = self.tensor.cpu().numpy()
+        return copied
+
+    @property
+    def n(self) -> int:
+        """Number of samples."""
+        return len(self.tensor)
+
+    def take(self, index: Index) -> Batch:
+        """Return a copy of the rows with these indices."""
+        index = np.asarray(index)
+        chosen = self.tensor[torch_of("a tensor").from_numpy(index).to(self.tensor.device)]
+        return Batch(chosen.cpu().numpy(), self._weights(index), index)
+
+    def blocks(self, rows: int) -> Iterator[Batch]:
+        """Yield copies of all rows in order, at most ``rows`` at a time."""
+        for start in range(0, self.n, rows):
+            index = np.arange(start, min(start + rows, self.n))
+            yield Batch(self.tensor[start : start + rows].cpu().numpy(), self._weights(index), index)
+
+    def mean_row(self) -> Array:
+        """Return the weighted mean of the rows, shape (d,), computed on the device."""
+        torch, tensor = torch_of("a tensor"), self.tensor
+        origin = tensor[0].double()
+        total = torch.zeros_like(origin)
+        for start in range(0, self.n, ROWS):
+            away = tensor[start : start + ROWS].double() - origin
+            if self._weight is None:
+                total += away.sum(dim=0)
+            else:
+                total += torch.from_numpy(self._weight[start : start + ROWS]).to(tensor.device) @ away
+        found: Array = (origin + total / self.total_weight).cpu().numpy()
+        return found

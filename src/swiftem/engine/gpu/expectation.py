@@ -1,0 +1,129 @@
+"""E-steps of mixtures on a GPU: the rows are there, θ goes in, statistics come out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from swiftem._typing import Array, Theta
+from swiftem.data.rows.tensor_source import torch_of
+from swiftem.data.source import Source
+from swiftem.engine.expectation import Evaluation
+from swiftem.engine.gpu.blocks import ROWS, DeviceBlocks
+from swiftem.engine.gpu.device import DEVICE_KERNELS
+from swiftem.engine.gpu.passes import Rows, Sums, e_steps, sums
+from swiftem.engine.small_expectation import TIED, KeptExpectation
+from swiftem.models.components import BoundComponents, Coefficients
+
+__all__ = ["DeviceExpectation"]
+
+
+class DeviceExpectation(KeptExpectation):
+    """As :class:`swiftem.engine.expectation.Expectation`, with full passes on a device.
+
+    float32 rows are computed by kernels in Triton with the accuracy of float32, if there are some for the
+    model and if that is accurate enough at θ. Everything else is float64, in PyTorch. Rows that do not fit
+    into the device's memory are copied in every pass.
+
+    Parameters
+    ----------
+    model : BoundComponents
+        The model, bound to ``source``.
+    source : Source
+        The samples.
+    between_blocks : callable
+        Called before a pass; it may raise.
+    kernels : str
+        As given by :func:`swiftem.engine.gpu.device.kernels_of`.
+    """
+
+    def __init__(
+        self, model: Any, source: Source, between_blocks: Callable[[], None], kernels: str
+    ) -> None:  # fmt: skip
+        if not self.serves(model):
+            what = getattr(getattr(model, "kind", None), "name", type(model).__name__)
+            raise ValueError(f"device must be 'cpu' for {what}: there are no passes on a GPU for it.")
+        super().__init__(model, source, between_blocks)
+        self._device = kernels.removeprefix(DEVICE_KERNELS)
+        self._on_device: DeviceBlocks | None = None
+        self._fast: Any = None
+
+    @property
+    def blocks(self) -> DeviceBlocks:
+        """The rows on the device; the first call copies them there."""
+        if self._on_device is None:
+            torch = torch_of(f"device={self._device!r}")
+            found = DeviceBlocks(torch, self.bound, self._source, self._device, self._between_blocks)
+            if found.kept is not None:
+                self._fast = fast_rows_of(found.kept, self.bound)
+            self._on_device = found
+        return self._on_device
+
+    def _sums(self, theta: Theta) -> tuple[Array, float]:
+        at, blocks = self.bound.coefficients(theta), self.blocks
+        if self._fast is not None and self._fast.serves(at):
+            found, value = self._fast.whole(at)
+            return found, value + self._common(at)
+        total: Any = None
+        is_fast, given = False, blocks.given(at)
+        for _, rows in blocks:
+            fast = fast_rows_of(rows, self.bound) if blocks.kept is None else None
+            is_fast = bool(fast and fast.serves(at))
+            part = fast.sums(given.theta) if is_fast else sums(rows, given)  # type: ignore[union-attr]
+            total = (
+                part
+                if total is None
+                else Sums(*(one + other for one, other in zip(total, part, strict=True)))
+            )
+        value = float(total.log_likelihood) + (self._common(at) if is_fast else 0.0)
+        return total.sums.cpu().numpy(), value
+
+    def _common(self, at: Coefficients) -> float:
+        """Return −½ Σ w yᵀPy, common to all components, which logits of "tied" lack in kernels."""
+        if self.bound.code != TIED:
+            return 0.0
+        return -0.5 * float(((at.whiten[0] @ self.blocks.products) * at.whiten[0]).sum())
+
+    def _tied_products(self) -> Array | None:
+        return self.blocks.products if self.bound.code == TIED else None
+
+    def _mean_base(self) -> float:
+        base = self.blocks.base
+        if base is None:
+            return 0.0
+        total = sum(float(batch.weight @ base[batch.index]) for batch in self._source.blocks(ROWS))
+        return total / self._source.total_weight
+
+    def evaluate(self, theta: Theta, *, responsibilities: bool = False, labels: bool = False) -> Evaluation:
+        """Return the log-likelihood of every sample; optionally responsibilities or likely components."""
+        self._between_blocks()
+        found = Evaluation(
+            np.empty(self.n),
+            np.empty((self.n, self.bound.n_components)) if responsibilities else None,
+            np.empty(self.n, dtype=np.intp) if labels else None,
+        )
+        given = self.blocks.given(self.bound.coefficients(theta))
+        for of_block, rows in self.blocks:
+            for within, _, of_components, log_likelihood in e_steps(rows, given):
+                here = slice(of_block.start + within.start, of_block.start + within.stop)
+                found.log_likelihood[here] = log_likelihood.cpu().numpy()
+                if found.responsibilities is not None:
+                    found.responsibilities[here] = of_components.cpu().numpy()
+                if found.labels is not None:
+                    found.labels[here] = of_components.argmax(dim=1).cpu().numpy()
+        if self.blocks.base is not None:
+            found.log_likelihood[:] += self.blocks.base
+        return found
+
+
+def fast_rows_of(rows: Rows, bound: BoundComponents) -> Any:
+    """Return rows in the form of the kernels in Triton, or None without them."""
+    if rows.y.device.type != "cuda":
+        return None
+    try:
+        from swiftem.engine.gpu.fast import fast_rows
+    except ImportError:  # Triton is for Linux
+        return None
+    return fast_rows(rows, bound.code, bound.n_components)

@@ -1,0 +1,394 @@
+"""Passes by the kernels in Triton: rows prepared once, parameters in every pass.
+
+Columns are divided by powers of two, so that the largest difference from the centre is between 4 and 8:
+float16 then has room for squares on one side, and digits of small numbers on the other.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+import triton
+from triton.tools.tensor_descriptor import TensorDescriptor
+
+from swiftem._typing import Array
+from swiftem.engine.gpu import kernels
+from swiftem.engine.gpu.passes import Rows, Sums
+from swiftem.engine.small_expectation import DIAG, FULL, SPHERICAL, squared_reach
+from swiftem.models.components import Coefficients
+
+__all__ = ["FastRows", "fast_rows"]
+
+LOG2_E = 1.4426950408889634
+PER_PASS = 2.0**-14
+"""Responsibilities in kernels are 2^14 times as large."""
+PADDING = -1e30
+ROWS = 1 << 20
+"""Rows prepared at a time."""
+MOST_COMPONENTS, MOST_FEATURES, MOST_WHITENED = 128, 128, 256
+"""Largest sizes of one pass: components, features, and numbers of all whitened differences of a row."""
+LEAST_ROWS = 1 << 16
+"""With fewer rows the passes in float64 take no longer than the preparation."""
+WIDEST = 128
+"""Most columns of two passes."""
+LARGEST_LOGIT, FARTHEST = 512.0, 512.0
+"""Beyond these passes in float64 are used: logits that are sums of larger numbers lose digits, and variances
+that are differences of squares so many times as large. For pairs of components one standard deviation apart,
+in clusters of any number and of 2 to 128 columns, errors of sums are then at most 2e-6, those of covariances
+2e-5 of their size; for "full", whose logits are squares of whitened differences, 4e-7 and 1e-5."""
+
+
+def fast_rows(rows: Rows, code: int, n_components: int) -> FastRows | None:
+    """Return prepared rows, or None if there are no kernels for rows of this kind and size."""
+    n_columns = rows.y.shape[1]
+    if rows.y.dtype != torch.float32 or len(rows) < LEAST_ROWS or not (rows.reach > 0.0).all():
+        return None
+    if code == FULL:
+        padded = _power(n_columns, 2)
+        fits = padded <= 16 and padded * _power(n_components, 16) <= MOST_WHITENED
+        return FullRows(rows, code, n_components) if fits else None
+    features = _dense_columns(n_columns, code) * (1 + (code == DIAG))
+    if n_components <= MOST_COMPONENTS and features <= MOST_FEATURES:
+        return DenseRows(rows, code, n_components)
+    return TwoPasses(rows, code, n_components) if _wide_columns(n_columns, code) <= WIDEST else None
+
+
+def _dense_columns(d: int, code: int) -> int:
+    """Return the padded columns of one pass; products take at least 16 features."""
+    return _power(d, 8) if code == DIAG else _power(d + (code == SPHERICAL), 16)
+
+
+def _wide_columns(d: int, code: int) -> int:
+    """Return the padded features of two passes."""
+    return 2 * _power(d, 8) if code == DIAG else _power(d, 16)
+
+
+def _power(number: int, least: int) -> int:
+    """Return the least power of two that is at least ``number``."""
+    return max(least, 1 << (number - 1).bit_length())
+
+
+def _halves(values: Any) -> tuple[Any, Any]:
+    """Return float64 numbers as hi + lo of float16."""
+    hi = values.to(torch.float16)
+    return hi, (values - hi.double()).to(torch.float16)
+
+
+class FastRows(ABC):
+    """Rows in the form of the kernels.
+
+    Parameters
+    ----------
+    rows : Rows
+        float32, on a GPU.
+    code : int
+        Kind of the features.
+    n_components : int
+        M.
+    """
+
+    NEEDS: ClassVar[tuple[str, ...]] = ("phi", "constant")
+    """Parts of θ that kernels use."""
+
+    def __init__(self, rows: Rows, code: int, n_components: int) -> None:
+        self._rows, self._code, self._n_components = rows, code, n_components
+        exponents = np.ceil(np.log2(rows.reach)) - 3.0
+        if code == SPHERICAL:
+            exponents[:] = exponents.max()
+        self._theta: Coefficients | None = None
+        self._graph: Any = None
+        self._on_device: Any = None
+        self._result: Any = None
+        self._host: Any = None
+        self._total_norm = 0.0
+        #: Factors of the columns.
+        self._unit: Array = np.exp2(exponents)
+        device = rows.y.device
+        self._units = torch.from_numpy(self._unit).to(device)
+        self._processors = (
+            torch.cuda.get_device_properties(device).multi_processor_count if device.type == "cuda" else 4
+        )
+        self._weighted, self._weight, self._largest_weight = rows.weight is not None, rows.y.new_zeros(1), 1.0
+        self._total_weight = float(len(rows))
+        if rows.weight is not None:
+            self._largest_weight = float(rows.weight.max())
+            self._weight = (rows.weight / self._largest_weight).float()
+            self._total_weight = float(rows.weight.sum())
+
+    def serves(self, theta: Coefficients) -> bool:
+        """Tell whether float32 is enough at θ, an array: see :data:`LARGEST_LOGIT`."""
+        if squared_reach(theta, self._rows.reach) > FARTHEST * len(self._unit):
+            return False
+        if self._code == FULL:  # squares of whitened differences do not cancel
+            return True
+        d, norm = len(self._unit), self._rows.norm
+        logit = norm * np.linalg.norm(theta.phi[:d], axis=0)
+        if self._code == DIAG:
+            logit += norm**2 * np.abs(theta.phi[d:]).max(axis=0)
+        elif self._code == SPHERICAL:
+            logit += norm**2 * np.abs(theta.phi[d] - theta.phi[d].mean())
+        return bool(logit.max() <= LARGEST_LOGIT)
+
+    def _scaled(self, start: int) -> Any:
+        """Return centred and scaled rows from ``start`` on, float64."""
+        return self._rows.centred(slice(start, start + ROWS)) / self._units
+
+    def _padded(self, columns: int, dtype: Any = torch.float32, rows: int | None = None) -> Any:
+        return torch.zeros(
+            (len(self._rows) if rows is None else rows, columns), dtype=dtype, device=self._rows.y.device
+        )
+
+    def whole(self, theta: Coefficients) -> tuple[Array, float]:
+        """Return the sums of a full pass as an array, and the log-likelihood: see :meth:`sums`.
+
+        On a GPU the second pass and later ones replay a graph: starting its kernels one by one would take
+        longer than a small pass. θ goes there in one piece, and the sums come back in one.
+        """
+        given = [getattr(theta, name) for name in self.NEEDS]
+        if self._theta is None:
+            self._reserve(given)
+        np.concatenate([part.ravel() for part in given], out=self._host[0].numpy())
+        self._on_device.copy_(self._host[0], non_blocking=True)
+        if self._graph is not None:
+            self._graph.replay()
+        else:
+            self._result = self._packed()
+            if self._result.is_cuda:
+                self._result = self._captured()
+        if self._host[1] is None:
+            self._host[1] = torch.empty(
+                self._result.shape, dtype=torch.float64, pin_memory=self._result.is_cuda
+            )
+        self._host[1].copy_(self._result, non_blocking=True)
+        if self._result.is_cuda:
+            torch.cuda.current_stream(self._result.device).synchronize()
+        found: Array = self._host[1].numpy().copy()
+        return found[:-1].reshape(self._n_components, -1), float(found[-1])
+
+    def _reserve(self, given: list[Array]) -> None:
+        """Make room for θ on both sides."""
+        device, sizes = self._rows.y.device, [part.size for part in given]
+        self._on_device = torch.empty(sum(sizes), dtype=torch.float64, device=device)
+        self._host = [torch.empty(sum(sizes), dtype=torch.float64, pin_memory=device.type == "cuda"), None]
+        parts = zip(self.NEEDS, self._on_device.split(sizes), given, strict=True)
+        empty = Coefficients(*[None] * len(Coefficients._fields))  # type: ignore[arg-type]
+        self._theta = empty._replace(**{name: part.view(like.shape) for name, part, like in parts})
+
+    def _captured(self) -> Any:
+        """Return the result of a graph, which is replayed for the first time."""
+        self._graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(self._graph, capture_error_mode="thread_local"):
+            result = self._packed()
+        self._graph.replay()
+        return result
+
+    def _packed(self) -> Any:
+        assert self._theta is not None
+        found = self.sums(self._theta)
+        return torch.cat([found.sums.reshape(-1), found.log_likelihood.reshape(1)])
+
+    @abstractmethod
+    def sums(self, theta: Coefficients) -> Sums:
+        """Return the sums of a full pass at θ, as tensors of which only ``NEEDS`` are used.
+
+        Log-likelihoods of "tied" lack −½ yᵀPy, which is common to all components.
+        """
+
+    def _constants(self, values: Any, padded: int) -> tuple[Any, Any]:
+        """Return constants (padded,) in base 2 minus their largest, float32, and the largest."""
+        values = torch.nan_to_num(values * LOG2_E, neginf=PADDING)
+        largest = values.max()
+        found = torch.full((padded,), PADDING, dtype=torch.float32, device=values.device)
+        found[: len(values)] = (values - largest).clamp(min=PADDING).float()
+        return found, largest
+
+    def _squares(self, theta: Coefficients) -> tuple[Any, Any]:
+        """Return coefficients (M,) of |x|² in base 2 minus their mean, and Σ w·mean·|x|²."""
+        values = theta.phi[-1] * (float(self._unit[0]) ** 2 * LOG2_E)
+        mean = values.mean()
+        return values - mean, mean * self._total_norm
+
+    def _added(self, parts: Any) -> Any:
+        """Return the sum over programs, of parts (programs, k), without the factors of responsibilities."""
+        return parts.sum(dim=0, dtype=torch.float64) * (PER_PASS * self._largest_weight)
+
+    def _norms(self) -> tuple[Any, float]:
+        """Return |x|² of the scaled rows, float32, and their weighted sum."""
+        norm = torch.empty(len(self._rows), dtype=torch.float32, device=self._rows.y.device)
+        total = 0.0
+        for start in range(0, len(norm), ROWS):
+            found = self._scaled(start).square().sum(dim=1)
+            norm[start : start + ROWS] = found.float()
+            if self._rows.weight is not None:
+                found *= self._rows.weight[start : start + ROWS]
+            total += float(found.sum())
+        return norm, total
+
+    def _log_likelihood(self, log: Any, largest: Any, squares: Any = 0.0) -> Any:
+        """Return Σ w log g, from sums of log2 g without the largest constant and the mean of squares."""
+        return (log.double().sum() * self._largest_weight + largest * self._total_weight + squares) / LOG2_E
+
+
+class DenseRows(FastRows):
+    """For :func:`swiftem.engine.gpu.kernels.dense_pass`: |x|² of "spherical" is one more column."""
+
+    BLOCK, PROGRAMS, WARPS = 64, 3, 4
+
+    def __init__(self, rows: Rows, code: int, n_components: int) -> None:
+        super().__init__(rows, code, n_components)
+        d = rows.y.shape[1]
+        self._x = self._padded(_dense_columns(d, code))
+        for start in range(0, len(rows), ROWS):
+            self._x[start : start + ROWS, :d] = self._scaled(start).float()
+        if code == SPHERICAL:
+            self._x[:, d], self._total_norm = self._norms()
+
+    def sums(self, theta: Coefficients) -> Sums:
+        """Return the sums of a full pass."""
+        d, count, n, columns = len(self._unit), self._n_components, len(self._rows), self._x.shape[1]
+        squares = self._code == DIAG
+        padded, p = _power(count, 16), columns * (1 + squares)
+        phi, common = self._padded(padded, torch.float64, p), 0.0
+        scaled = theta.phi[:d] * self._units[:, None] * LOG2_E
+        if squares:
+            phi[0 : 2 * d : 2, :count] = scaled
+            phi[1 : 2 * d : 2, :count] = theta.phi[d:] * self._units[:, None] ** 2 * LOG2_E
+        else:
+            phi[:d, :count] = scaled
+        if self._code == SPHERICAL:
+            phi[d, :count], common = self._squares(theta)
+        constant, largest = self._constants(theta.constant, padded)
+        programs = min(self.PROGRAMS * self._processors, triton.cdiv(n, self.BLOCK))
+        counts, sums = self._padded(padded, rows=programs), self._padded(padded * p, rows=programs)
+        log = counts.new_empty(programs)
+        kernels.dense_pass[(programs,)](
+            self._x, self._weight, *_halves(phi), constant, counts, sums, log, n,
+            triton.cdiv(n, self.BLOCK), D=columns, M=padded, B=self.BLOCK, SQUARES=squares,
+            WEIGHTED=self._weighted, num_warps=self.WARPS, num_stages=1,
+        )  # fmt: skip
+        found = self._added(sums).reshape(padded, p)[:count]
+        parts = [self._added(counts)[:count, None]]
+        if squares:
+            parts += [found[:, 0 : 2 * d : 2] * self._units, found[:, 1 : 2 * d : 2] * self._units**2]
+        else:
+            parts.append(found[:, :d] * self._units)
+        if self._code == SPHERICAL:
+            parts.append(found[:, d : d + 1] * self._unit[0] ** 2)
+        return Sums(torch.cat(parts, dim=1), self._log_likelihood(log, largest, common))
+
+
+class FullRows(FastRows):
+    """For :func:`swiftem.engine.gpu.kernels.full_pass`."""
+
+    NEEDS = ("plain", "means", "whiten")
+    BLOCK, PROGRAMS, WARPS = 16, 8, 1
+
+    def __init__(self, rows: Rows, code: int, n_components: int) -> None:
+        super().__init__(rows, code, n_components)
+        d = rows.y.shape[1]
+        self._columns = _power(d, 2)
+        self._z = self._padded(_power(self._columns + 1, 16))
+        for start in range(0, len(rows), ROWS):
+            self._z[start : start + ROWS, :d] = self._scaled(start).float()
+        self._z[:, self._columns] = 1.0
+        self._row, self._column = torch.tril_indices(d, d, device=rows.y.device)
+        self._units_of_products = self._units[self._row] * self._units[self._column]
+
+    def sums(self, theta: Coefficients) -> Sums:
+        """Return the sums of a full pass."""
+        d, count, n, columns = len(self._unit), self._n_components, len(self._rows), self._columns
+        padded, p = _power(count, 16), self._z.shape[1]
+        half = (0.5 * LOG2_E) ** 0.5
+        whiten = theta.whiten  # (M, d, d)
+        u = torch.zeros((p, padded, columns), dtype=torch.float64, device=whiten.device)
+        u[:d, :count, :d] = (whiten * (half * self._units)).permute(2, 0, 1)
+        u[columns, :count, :d] = -half * (whiten @ theta.means[:, :, None])[:, :, 0]
+        constant, largest = self._constants(theta.plain, padded)
+        programs = min(self.PROGRAMS * self._processors, triton.cdiv(n, self.BLOCK))
+        linear = self._padded(p * padded, rows=programs)
+        products = self._padded(columns * columns * padded, rows=programs)
+        log = linear.new_empty(programs)
+        kernels.full_pass[(programs,)](
+            self._z, self._weight, *_halves(u.reshape(p, padded * columns)), constant, linear, products, log,
+            n, triton.cdiv(n, self.BLOCK), D=columns, P=p, M=padded, B=self.BLOCK, WEIGHTED=self._weighted,
+            num_warps=self.WARPS, num_stages=1,
+        )  # fmt: skip
+        found = self._added(linear).reshape(p, padded)[:, :count].T
+        pairs = self._added(products).reshape(columns, columns, padded)
+        lower = pairs[self._row, self._column, :count].T * self._units_of_products
+        parts = [found[:, columns, None], found[:, :d] * self._units, lower]
+        return Sums(torch.cat(parts, dim=1), self._log_likelihood(log, largest))
+
+
+class TwoPasses(FastRows):
+    """For :func:`~swiftem.engine.gpu.kernels.normalisers`, :func:`~swiftem.engine.gpu.kernels.accumulate`.
+
+    Rows are kept as hi + lo, as many bytes as float32; those of "diag" with their squares, twice as many.
+    """
+
+    FIRST: ClassVar[dict[str, int]] = {"B": 128, "C": 64}
+    SECOND: ClassVar[dict[str, int]] = {"B": 64, "C": 64}
+    SPLITS = 66
+
+    def __init__(self, rows: Rows, code: int, n_components: int) -> None:
+        super().__init__(rows, code, n_components)
+        d = rows.y.shape[1]
+        self._columns = _wide_columns(d, code)
+        padded = triton.cdiv(len(rows), 128) * 128
+        self._hi = self._padded(self._columns, torch.float16, padded)
+        self._lo = torch.zeros_like(self._hi)
+        for start in range(0, len(rows), ROWS):
+            x = self._scaled(start)
+            here = slice(start, start + len(x))
+            self._hi[here, :d], self._lo[here, :d] = _halves(x)
+            if code == DIAG:
+                self._hi[here, d : 2 * d], self._lo[here, d : 2 * d] = _halves(x * x)
+        self._norm = self._hi
+        if code == SPHERICAL:
+            self._norm, self._total_norm = self._norms()
+
+    def sums(self, theta: Coefficients) -> Sums:
+        """Return the sums of a full pass."""
+        count, n, columns = self._n_components, len(self._rows), self._columns
+        padded = triton.cdiv(count, 64) * 64
+        factors = torch.cat([self._units, self._units**2]) if self._code == DIAG else self._units
+        features = len(factors)
+        phi = self._padded(columns, torch.float64, padded)
+        phi[:count, :features] = (theta.phi[:features] * factors[:, None] * LOG2_E).T
+        scale = torch.exp2(torch.floor(torch.log2(phi.abs().amax(dim=1).clamp(min=1e-30))))
+        phi_hi, phi_lo = _halves(phi / scale[:, None])
+        constant, largest = self._constants(theta.constant, padded)
+        square, common, spherical = constant, 0.0, self._code == SPHERICAL
+        if spherical:
+            square = torch.zeros_like(constant)
+            square[:count], common = self._squares(theta)
+        largest_of, log = torch.empty((2, n), dtype=torch.float32, device=phi.device)
+        of_components = (scale.float(), constant, square, largest_of, log)
+
+        def tiles(rows: int, components: int) -> list[Any]:
+            given_tiles = ((self._hi, rows), (self._lo, rows), (phi_hi, components), (phi_lo, components))
+            return [TensorDescriptor.from_tensor(part, [size, columns]) for part, size in given_tiles]
+
+        kernels.normalisers[(triton.cdiv(n, self.FIRST["B"]),)](
+            *tiles(self.FIRST["B"], self.FIRST["C"]), self._norm, *of_components, n, padded, D=columns,
+            **self.FIRST, SPHERICAL_ROWS=spherical, num_warps=8, num_stages=3,
+        )  # fmt: skip
+        splits, blocks = self.SPLITS, triton.cdiv(n, self.SECOND["B"])
+        counts = self._padded(padded, rows=splits)
+        sums, squares = self._padded(padded * columns, rows=splits), torch.empty_like(counts)
+        kernels.accumulate[(padded // self.SECOND["C"], splits)](
+            *tiles(self.SECOND["B"], self.SECOND["C"]), self._norm, self._weight, *of_components, counts,
+            sums, squares, n, blocks, padded, D=columns, **self.SECOND, SPHERICAL_ROWS=spherical,
+            WEIGHTED=self._weighted, num_warps=4, num_stages=2,
+        )  # fmt: skip
+        found = self._added(sums).reshape(padded, columns)[:count, :features] * factors
+        parts = [self._added(counts)[:count, None], found]
+        if spherical:
+            parts.append(self._added(squares)[:count, None] * self._unit[0] ** 2)
+        of_rows = largest_of.double() + log
+        if self._rows.weight is not None:
+            of_rows *= self._rows.weight / self._largest_weight
+        return Sums(torch.cat(parts, dim=1), self._log_likelihood(of_rows, largest, common))

@@ -1,0 +1,1 @@
+"""E-steps by units: of rows and of documents."""

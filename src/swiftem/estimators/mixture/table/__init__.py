@@ -1,0 +1,1 @@
+"""Tables for mixtures: types of columns, categories, families by type, and profiles of components."""

@@ -1,0 +1,145 @@
+"""The columns of a table in memory: their names, their types, and their values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["TEXT", "TableColumn", "replaced", "table_columns"]
+
+BOOL, INTEGER, FLOAT, TEXT, OTHER = "bool", "integer", "float", "text", "other"
+
+
+class TableColumn(NamedTuple):
+    """A column: ``name`` (its number if there are no names), ``kind``, ``values`` (n,), and its ``order``.
+
+    ``order`` has the categories of a column whose type has them, in their order, else it is None.
+    """
+
+    name: Any
+    kind: str
+    values: NDArray[Any]
+    order: tuple[Any, ...] | None = None
+
+
+def table_columns(X: Any) -> list[TableColumn] | None:
+    """Return the columns of a data frame, a table or an array; None for other input.
+
+    >>> [(column.name, column.kind) for column in table_columns([["a", 3], ["b", 4]])]
+    [(0, 'text'), (1, 'integer')]
+    """
+    library = type(X).__module__.partition(".")[0]
+    if library == "pandas" and hasattr(X, "iloc") and X.ndim == 2:
+        return [_of_pandas(_name(name, j), X.iloc[:, j]) for j, name in enumerate(X.columns)]
+    if library == "polars" and hasattr(X, "get_columns"):
+        return [_of_polars(part) for part in X.get_columns()]
+    if library == "pyarrow" and hasattr(X, "column_names"):
+        return [_of_arrow(name, part) for name, part in zip(X.column_names, X.columns, strict=True)]
+    if isinstance(X, list | tuple):
+        first = X[0] if X and isinstance(X[0], list | tuple) else ()
+        if not any(isinstance(value, str) for value in first) or len({len(row) for row in X}) > 1:
+            X = np.asarray(X) if _is_regular(X) else None
+        else:
+            X = np.array(X, dtype=object)
+    if not isinstance(X, np.ndarray) or X.ndim != 2 or X.dtype.kind not in "biufOU":
+        return None
+    return [_of_values(j, X[:, j]) for j in range(X.shape[1])]
+
+
+def _is_regular(X: Sequence[Any]) -> bool:
+    return len({np.shape(row) for row in X}) == 1
+
+
+def _name(name: Any, number: int) -> Any:
+    return name if isinstance(name, str) else number
+
+
+def _of_values(name: Any, values: NDArray[Any]) -> TableColumn:
+    """Return a column of NumPy values; objects have the type of what they are."""
+    kind = {"b": BOOL, "i": INTEGER, "u": INTEGER, "f": FLOAT, "U": TEXT}.get(values.dtype.kind, OTHER)
+    if kind == OTHER:
+        types = set(map(type, values.tolist())) - {type(None)}
+        if any(issubclass(part, str) for part in types):
+            kind = TEXT
+        elif types and all(issubclass(part, bool | np.bool_) for part in types):
+            kind = BOOL
+        elif types and all(issubclass(part, int | np.integer) for part in types):
+            kind = INTEGER
+        elif types and all(issubclass(part, int | float | np.number) for part in types):
+            kind = FLOAT
+    return TableColumn(name, kind, values)
+
+
+def _of_pandas(name: Any, series: Any) -> TableColumn:
+    if hasattr(series, "cat"):
+        return TableColumn(name, TEXT, series.to_numpy(dtype=object), tuple(series.cat.categories.tolist()))
+    kind = {"b": BOOL, "i": INTEGER, "u": INTEGER, "f": FLOAT}.get(getattr(series.dtype, "kind", "O"))
+    if kind is not None:
+        values = series.to_numpy()
+        if values.dtype.kind == "O":  # with pandas' NA
+            values = series.to_numpy(dtype=np.float64, na_value=np.nan)
+        return TableColumn(name, kind, values)
+    return _of_values(name, series.to_numpy(dtype=object))
+
+
+def _of_polars(series: Any) -> TableColumn:
+    dtype = series.dtype
+    name = str(dtype.base_type())
+    if name == "Enum":
+        values = np.array(series.to_list(), dtype=object)
+        return TableColumn(series.name, TEXT, values, tuple(dtype.categories))
+    if name in ("Categorical", "String", "Utf8"):
+        return TableColumn(series.name, TEXT, np.array(series.to_list(), dtype=object))
+    kind = (
+        BOOL if name == "Boolean" else INTEGER if dtype.is_integer() else FLOAT if dtype.is_float() else OTHER
+    )
+    return TableColumn(series.name, kind, series.to_numpy())
+
+
+def _of_arrow(name: str, column: Any) -> TableColumn:
+    text = str(column.type)
+    if text.startswith("dictionary"):
+        order = column.combine_chunks().dictionary.to_pylist() if len(column) else []
+        return TableColumn(name, TEXT, np.array(column.to_pylist(), dtype=object), tuple(order))
+    if text in ("string", "large_string", "string_view"):
+        return TableColumn(name, TEXT, np.array(column.to_pylist(), dtype=object))
+    kind = OTHER
+    for start, found in (
+        ("bool", BOOL),
+        ("int", INTEGER),
+        ("uint", INTEGER),
+        ("float", FLOAT),
+        ("double", FLOAT),
+    ):
+        kind = found if text.startswith(start) else kind
+    return TableColumn(name, kind, column.to_numpy())
+
+
+def replaced(X: Any, columns: dict[int, NDArray[np.float64]]) -> Any:
+    """Return the table with other values in some columns, by their places.
+
+    >>> replaced([["a", 3], ["b", 4]], {0: np.array([0.0, 1.0])})
+    array([[0., 3.],
+           [1., 4.]])
+    """
+    library = type(X).__module__.partition(".")[0]
+    if library == "pandas":
+        made = X.copy(deep=False)
+        for place, values in columns.items():
+            made.isetitem(place, values)
+        return made
+    if library == "polars":
+        series = type(X.to_series(0))
+        return X.with_columns([series(X.columns[place], values) for place, values in columns.items()])
+    if library == "pyarrow":
+        for place, values in columns.items():
+            X = X.set_column(place, X.column_names[place], [values])
+        return X
+    made = np.array(X, dtype=object) if isinstance(X, list | tuple) or X.dtype.kind == "U" else X.copy()
+    made = made if made.dtype.kind in "fO" else made.astype(np.float64)
+    for place, values in columns.items():
+        made[:, place] = values
+    return made.astype(np.float64) if made.dtype.kind == "O" else made

@@ -1,0 +1,251 @@
+"""Profiles of components: the parameters of each column, as numbers, as a table of text, and as panels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass, replace
+from html import escape
+from math import sqrt
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from swiftem._typing import Array
+from swiftem.models.families import Blocks, Family, Params
+
+__all__ = ["ColumnOf", "Panel", "Summary", "columns_of", "panel_of", "profile_of", "summary_of"]
+
+WIDTH = 110
+"""Characters per line of a summary; more components are in further tables below."""
+LEVELS = 3
+"""Levels of a category in a cell of a summary; fewer if the table is then no wider than a line."""
+BARS = 12
+"""Values of a column up to which a panel has bars."""
+POINTS = 400
+"""Points of a curve, and random rows per component that determine its range."""
+
+
+class ColumnOf(NamedTuple):
+    """A column of a mixture: its ``name``, its ``family`` and ``params`` with this column alone, ``levels``.
+
+    ``levels`` are names of codes, or None. ``is_alone`` is False if the column has no distribution of its
+    own in this form; ``params`` then has the parameters of the column in the family of all.
+    """
+
+    name: str
+    family: Family
+    params: Params
+    levels: tuple[str, ...] | None
+    is_alone: bool = True
+
+
+class Panel(NamedTuple):
+    """What to draw of a column: ``heights`` (M, k) over ``x`` (k,), or for each of ``labels``."""
+
+    name: str
+    what: str
+    x: Array | None
+    labels: tuple[str, ...] | None
+    heights: Array
+
+
+def columns_of(
+    family: Family, params: Params, names: Sequence[str], categories: Mapping[Any, tuple[Any, ...]]
+) -> list[ColumnOf]:
+    """Return the columns of a fitted mixture, in the order of the data."""
+    parts = [(family, params, tuple(range(len(names))))]
+    if isinstance(family, Blocks):
+        parts = [
+            (part, params[part.name], tuple(int(column) for column in columns))
+            for part, columns in zip(family.families, family.columns, strict=True)
+        ]
+    found: dict[int, ColumnOf] = {}
+    for part, its, columns in parts:
+        for j, column in enumerate(columns):
+            alone, of_column = _alone(part, its, j, len(columns))
+            levels = None
+            if part.is_coded:
+                count = alone.n_codes
+                given = categories.get(names[column], categories.get(column, range(count)))
+                levels = tuple(str(level) for level in given)[:count]
+            valid = True
+            try:
+                alone.check_params(of_column)
+            except ValueError:  # directions, for example: their columns are not independent
+                valid = False
+            found[column] = ColumnOf(names[column], alone, of_column, levels, valid)
+    return [found[column] for column in sorted(found)]
+
+
+def _alone(family: Family, params: Params, j: int, d: int) -> tuple[Family, Params]:
+    """Return family and parameters of column ``j`` of ``d``."""
+    if is_dataclass(family):
+        short = {
+            part.name: (getattr(family, part.name)[j],)
+            for part in fields(family)
+            if isinstance(getattr(family, part.name), tuple) and len(getattr(family, part.name)) == d
+        }
+        family = replace(family, **short)
+    found = {}
+    for name, value in params.items():
+        part = np.asarray(value)
+        if part.ndim > 1 and part.shape[1] == d:
+            part = part[:, j : j + 1]
+            part = part[:, :, j : j + 1] if part.ndim == 3 and not family.is_coded else part
+        if family.is_coded and part.ndim == 3:
+            part = part[:, :, : family.n_codes]
+        found[name] = part
+    return family, found
+
+
+def profile_of(column: ColumnOf) -> dict[str, NDArray[Any]]:
+    """Return the parameters of a column by name, or the probabilities of its levels, (M,) each."""
+    if column.levels is not None:
+        (chances,) = column.params.values()
+        return {level: chances[:, 0, code].copy() for code, level in enumerate(column.levels)}
+    return {_singular(name): part.reshape(len(part), -1)[:, 0].copy() for name, part in column.params.items()}
+
+
+def _singular(name: str) -> str:
+    """Return the name of one parameter.
+
+    >>> [_singular(name) for name in ("rates", "probabilities", "degrees_of_freedom")]
+    ['rate', 'probability', 'degrees_of_freedom']
+    """
+    if name.endswith("ies"):
+        return f"{name[:-3]}y"
+    return name[:-1] if name.endswith("s") else name
+
+
+def _cell(profile: Mapping[str, NDArray[Any]], levels: int, m: int) -> str:
+    """Return a column of a component in a few words, with at most so many ``levels``; 0 if it has none."""
+    values = {name: float(part[m]) for name, part in profile.items()}
+    if levels:
+        best = sorted(values, key=lambda level: -values[level])[:levels]
+        more = ", ..." if len(values) > levels else ""
+        return ", ".join(f"{level}: {_percent(values[level])}" for level in best) + more
+    if "probability" in values:
+        return _percent(values["probability"])
+    if "mean" in values and ("variance" in values or "scale" in values):
+        spread = sqrt(values["variance"] if "variance" in values else values["scale"])
+        freedom = values.get("degrees_of_freedom")
+        tail = "" if freedom is None else f" ({_number(freedom, 2)} degrees of freedom)"
+        return f"{_number(values['mean'])} ± {_number(spread, 2)}{tail}"
+    if "shape" in values and "rate" in values:
+        return f"mean {_number(values['shape'] / values['rate'])}, shape {_number(values['shape'], 3)}"
+    return ", ".join(f"{name.replace('_', ' ')} {_number(value)}" for name, value in values.items())
+
+
+def _number(value: float, digits: int = 4) -> str:
+    """Return a number in few digits.
+
+    >>> _number(57061.3), _number(0.012345), _number(-123.456, 2), _number(1e12)
+    ('57,061', '0.01234', '-123', '1e+12')
+    """
+    is_long = 10.0**digits <= abs(value) < 1e7
+    return f"{value:,.0f}" if is_long else f"{value:.{digits}g}"
+
+
+def _percent(share: float) -> str:
+    """Return a share in percent.
+
+    >>> _percent(0.254), _percent(0.004), _percent(0.0)
+    ('25 %', '0.4 %', '0 %')
+    """
+    return f"{100 * share:.1f} %" if 0.0005 <= share < 0.01 else f"{100 * share:.0f} %"
+
+
+@dataclass(frozen=True, repr=False)
+class Summary:
+    """A table of a fitted mixture: a row for each column of the data, a column for each component.
+
+    ``title`` is a sentence, ``head`` and ``rows`` have the text of all cells; the first two are the column
+    and its family. Its text is what ``print`` shows; notebooks show a table.
+    """
+
+    title: str
+    head: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+    def __repr__(self) -> str:
+        table = (self.head, *self.rows)
+        widths = [max(len(row[place]) for row in table) for place in range(len(self.head))]
+        lines, first = [self.title], 2
+        while first < len(self.head):
+            last, used = first, sum(widths[:2]) + 4
+            while last < len(self.head) and (last == first or used + widths[last] <= WIDTH):
+                used += widths[last] + 2
+                last += 1
+            shown = [0, 1, *range(first, last)]
+            lines.append("")
+            lines += ["  ".join(row[place].ljust(widths[place]) for place in shown).rstrip() for row in table]
+            first = last
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        """Return the same as an HTML table for notebooks."""
+        top = "".join(f"<th>{escape(cell)}</th>" for cell in self.head)
+        body = "".join(
+            "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in self.rows
+        )
+        table = f"<table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>"
+        return f"<div><p>{escape(self.title)}</p>{table}</div>"
+
+
+def summary_of(weights: NDArray[Any], columns: Sequence[ColumnOf], title: str) -> Summary:
+    """Return the table of a mixture."""
+    n_components = len(weights)
+    head = ("column", "family", *(f"component {m}" for m in range(n_components)))
+    profiles = [profile_of(column) for column in columns]
+    for most in range(LEVELS, 0, -1):
+        rows = [("weight", "", *(_percent(float(weight)) for weight in weights))]
+        for column, profile in zip(columns, profiles, strict=True):
+            levels = 0 if column.levels is None else most
+            cells = (_cell(profile, levels, m) for m in range(n_components))
+            rows.append((column.name, column.family.name, *cells))
+        if sum(max(map(len, cells)) + 2 for cells in zip(head, *rows, strict=True)) <= WIDTH + 2:
+            break
+    return Summary(title, head, tuple(rows))
+
+
+def panel_of(column: ColumnOf) -> Panel:
+    """Return what to draw of a column: probabilities of few values, else the densities of the components."""
+    profile = profile_of(column)
+    if column.levels is not None or not column.is_alone:
+        heights = np.array(list(profile.values()))
+        if not column.is_alone:
+            name, first = next(iter(profile.items()))
+            return Panel(column.name, name, None, ("",), first[:, None])
+        keep = np.sort(np.argsort(-heights.max(axis=1), kind="stable")[:BARS])
+        labels = tuple(column.levels[place] for place in keep) if column.levels else ()
+        return Panel(column.name, "probability", None, labels, heights[keep].T)
+    n_components = len(next(iter(column.params.values())))
+    labels_of = np.repeat(np.arange(n_components), POINTS)
+    drawn = column.family.draw(column.params, labels_of, np.random.default_rng(0))[:, 0]
+    is_count = bool((drawn == np.floor(drawn)).all())
+    low, first, middle, third, high = np.quantile(
+        drawn.reshape(n_components, -1), [0.002, 0.25, 0.5, 0.75, 0.998], axis=1
+    )
+    lowest = float(np.maximum(low, middle - 6.0 * (middle - first)).min())
+    highest = float(np.minimum(high, middle + 6.0 * (third - middle)).max())  # tails may be long
+    if is_count:
+        lowest, highest = float(drawn.min()), max(float(drawn.max()), lowest + 1.0)
+        x = np.arange(lowest, highest + 1.0, max(1.0, np.ceil((highest - lowest) / POINTS)))
+        if highest <= 1.0:
+            x = np.arange(2.0)
+    else:
+        highest = highest if highest > lowest else lowest + 1.0
+        x = np.linspace(lowest, highest, POINTS)
+    heights = density(column, x)
+    if is_count and len(x) <= BARS:
+        return Panel(column.name, "probability", None, tuple(f"{value:.0f}" for value in x), heights)
+    return Panel(column.name, "probability" if is_count else "density", x, None, heights)
+
+
+def density(column: ColumnOf, x: Array) -> Array:
+    """Return the densities (M, k) of the components at values (k,)."""
+    rows = x[:, None]
+    base = column.family.log_base(rows)
+    logs = column.family.e_step(rows, column.params)[0]
+    return np.asarray(np.exp(logs if base is None else logs + base[:, None]).T)

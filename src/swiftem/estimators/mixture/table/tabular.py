@@ -1,0 +1,253 @@
+"""Mixtures of tables: columns of text become codes, and ``family="auto"`` reads the types of columns."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from swiftem._checks import shown
+from swiftem.data.rows.array_source import ArraySource
+from swiftem.estimators.mixture.base import Read
+from swiftem.estimators.mixture.estimator import MixtureEstimator
+from swiftem.estimators.mixture.table.auto import auto_family, said_of
+from swiftem.estimators.mixture.table.categories import Categories, coded, found_categories
+from swiftem.estimators.mixture.table.columns import TEXT, TableColumn, replaced, table_columns
+from swiftem.estimators.mixture.table.profile import (
+    ColumnOf,
+    Summary,
+    columns_of,
+    panel_of,
+    profile_of,
+    summary_of,
+)
+from swiftem.models.families import Blocks, Family, Given, Params, read_family
+
+__all__ = ["AUTO", "TabularMixture"]
+
+AUTO = "auto"
+"""The value of ``family`` that lets the types of columns decide."""
+MOST_PANELS = 24
+"""Panels of a plot, by default."""
+
+log = logging.getLogger("swiftem")
+
+
+class TabularMixture(MixtureEstimator):
+    """What :class:`swiftem.Mixture` makes of the columns of a table, and what it tells of them."""
+
+    family: Given
+    family_: Family
+    params_: Params
+    categories_: Categories
+
+    def _read(
+        self,
+        X: Any,
+        sample_weight: ArrayLike | None,
+        *,
+        reset: bool,
+        least: int = 2,
+        in_batches: bool = False,
+    ) -> Read:
+        X = self._as_codes(X, reset=reset)
+        return super()._read(X, sample_weight, reset=reset, least=least, in_batches=in_batches)
+
+    def _rows(self, X: Any) -> Any:
+        check_is_fitted(self)
+        return super()._rows(self._as_codes(X, reset=False))
+
+    def _given_family(self) -> Given:
+        """Return the family as given, or as chosen by the types of columns."""
+        if not isinstance(self.family, str) or self.family != AUTO:
+            return self.family
+        chosen = self.__dict__.get("_chosen", getattr(self, "family_", None))
+        if chosen is None:
+            raise ValueError("family must be given if there are no data to choose it by, got 'auto'.")
+        found: Given = chosen
+        return found
+
+    def _as_codes(self, X: Any, *, reset: bool) -> Any:
+        """Return the table with codes in place of categories; ``reset`` finds the categories of a fit."""
+        columns = table_columns(X.y if type(X) is ArraySource else X)
+        if reset:
+            self.__dict__.pop("categories_", None)
+            self.__dict__.pop("_chosen", None)
+            self._learn(X, columns)
+        elif columns is not None and not hasattr(self, "categories_"):
+            self._check_text(columns)
+        categories = self.__dict__.get("categories_")
+        if not categories:
+            return X
+        if columns is None:
+            raise ValueError(
+                "X must be a table in memory with the categories of the fit, as a data frame or an array, "
+                f"got {shown(X)}."
+            )
+        codes = coded(columns, self._by_place(columns, categories))
+        if type(X) is ArraySource:
+            return ArraySource(replaced(X.y, codes), X.weight)
+        return replaced(X, codes)
+
+    def _by_place(self, columns: list[TableColumn], categories: Categories) -> dict[int, tuple[Any, ...]]:
+        """Return categories by the place of their column, which an array has instead of its name."""
+        places = {column.name: place for place, column in enumerate(columns)}
+        if not any(isinstance(name, str) for name in places):
+            names = getattr(self, "feature_names_in_", ())
+            places |= {str(name): place for place, name in enumerate(names) if place < len(columns)}
+        return {
+            name if isinstance(name, int) else places[name]: parts
+            for name, parts in categories.items()
+            if isinstance(name, int) or name in places
+        }
+
+    def _learn(self, X: Any, columns: list[TableColumn] | None) -> None:
+        """Choose families by type if that is wanted, and find the categories of columns."""
+        wanted = {column.name for column in columns or () if column.kind == TEXT}
+        if isinstance(self.family, str) and self.family == AUTO:
+            if columns is None:
+                raise ValueError(
+                    "family='auto' must have a table in memory, whose columns have types (a data frame or an "
+                    f"array), got {shown(X)}: give a family for each column."
+                )
+            chosen = auto_family(columns)
+            log.info("family='auto': %s.", said_of(chosen))
+            self._chosen = chosen
+            wanted |= set(chosen.get("categorical", ()))
+        elif columns is not None:
+            self._check_text(columns)
+        if wanted and columns is not None:
+            self.categories_ = {
+                column.name: found_categories(column) for column in columns if column.name in wanted
+            }
+
+    def _check_text(self, columns: list[TableColumn]) -> None:
+        """Raise ValueError for text in columns of a family of numbers."""
+        if not any(column.kind == TEXT for column in columns):
+            return
+        family = read_family(self._given_family())
+        if isinstance(family, Blocks):
+            names = [column.name for column in columns if isinstance(column.name, str)]
+            family = family.named(names or None)
+            kinds = {
+                int(place): part
+                for part, places in zip(family.families, family.columns, strict=True)
+                for place in places
+            }
+        else:
+            kinds = dict.fromkeys(range(len(columns)), family)
+        for place, column in enumerate(columns):
+            if column.kind == TEXT and place in kinds and not kinds[place].is_coded:
+                raise ValueError(
+                    f"X must have numbers in columns of family {kinds[place].name!r}, got text in column "
+                    f"{shown(column.name)}: give it family 'categorical'."
+                )
+
+    def _columns(self) -> list[ColumnOf]:
+        check_is_fitted(self)
+        names = [str(name) for name in getattr(self, "feature_names_in_", ())]
+        names = names or [f"column {j}" for j in range(self.n_features_in_)]
+        places = {name: j for j, name in enumerate(names)}
+        categories = {
+            places.get(name, name): parts for name, parts in self.__dict__.get("categories_", {}).items()
+        }
+        return columns_of(self.family_, self.params_, names, categories)
+
+    @property
+    def profile_(self) -> dict[str, dict[str, NDArray[Any]]]:
+        """Parameters by name of the column and of the parameter, arrays (M,) over the components.
+
+        Categories have the probability of each level. ``pandas.DataFrame(mixture.profile_["age"])`` has a
+        row for each component.
+
+        Examples
+        --------
+        >>> import swiftem
+        >>> params = {"rates": [[1.0, 9.0], [4.0, 2.0]]}
+        >>> mixture = swiftem.Mixture.from_parameters([0.5, 0.5], params, family="poisson")
+        >>> mixture.profile_["column 1"]
+        {'rate': array([9., 2.])}
+        """
+        return {column.name: profile_of(column) for column in self._columns()}
+
+    def summary(self) -> Summary:
+        """Return a table to print: a row for each column of the data, a column for each component.
+
+        Numbers are means ± standard deviations, of the logarithms for a log-normal column; answers and
+        categories are percentages; other families have their parameters by name.
+
+        Examples
+        --------
+        >>> import swiftem
+        >>> params = {"poisson": {"rates": [[1.0], [4.0]]}, "bernoulli": {"probabilities": [[0.1], [0.75]]}}
+        >>> family = {"poisson": [0], "bernoulli": [1]}
+        >>> swiftem.Mixture.from_parameters([0.25, 0.75], params, family=family).summary()
+        Mixture of 2 components, poisson + bernoulli
+        <BLANKLINE>
+        column    family     component 0  component 1
+        weight               25 %         75 %
+        column 0  poisson    rate 1       rate 4
+        column 1  bernoulli  10 %         75 %
+        """
+        columns = self._columns()
+        count = "1 component" if self.n_components == 1 else f"{self.n_components} components"
+        return summary_of(self.weights_, columns, f"Mixture of {count}, {self.family_.name}")
+
+    def plot(
+        self, X: Any = None, columns: Sequence[int | str] | None = None, axes: Any = None
+    ) -> NDArray[Any]:
+        """Draw one panel per column: bars of probabilities, curves of densities, in colours of components.
+
+        Columns that are not independent given the component, such as those of directions, have bars of
+        their parameters.
+
+        Parameters
+        ----------
+        X : array-like, shape (n, d), optional
+            Rows in memory; columns of numbers and counts then have a histogram of them in grey.
+        columns : sequence of int or str, optional
+            Numbers or names of the columns to draw; by default the first 24.
+        axes : array of matplotlib axes, optional
+            One for each panel; by default those of a new figure.
+
+        Returns
+        -------
+        ndarray of matplotlib axes
+            ``[0].figure`` has ``savefig``.
+
+        Examples
+        --------
+        >>> import swiftem
+        >>> params = {"rates": [[1.0, 9.0], [4.0, 2.0]]}
+        >>> mixture = swiftem.Mixture.from_parameters([0.5, 0.5], params, family="poisson")
+        >>> [axes.get_title() for axes in mixture.plot()]
+        ['column 0', 'column 1']
+        """
+        from swiftem.report.columns import draw_columns
+
+        found = self._columns()
+        names = [column.name for column in found]
+        chosen = (
+            range(min(len(found), MOST_PANELS))
+            if columns is None
+            else [_place(part, names) for part in columns]
+        )
+        rows = None if X is None else self._rows(X)
+        if rows is not None and not isinstance(rows, np.ndarray):
+            raise ValueError(f"X must be rows in memory to be drawn, got {shown(X)}.")
+        data = [None if rows is None else rows[:, place] for place in chosen]
+        return draw_columns([panel_of(found[place]) for place in chosen], self.weights_, data, axes)
+
+
+def _place(column: Any, names: list[str]) -> int:
+    """Return the number of a column given by number or name."""
+    if isinstance(column, str) and column in names:
+        return names.index(column)
+    if isinstance(column, Integral) and 0 <= int(column) < len(names):
+        return int(column)
+    raise ValueError(f"columns must be numbers below {len(names)}, or names of columns, got {shown(column)}.")

@@ -1,0 +1,123 @@
+r"""Components that are linear regressions with normal noise, as a family: rows are (x, y), y last.
+
+With v and u for the standardised x and y, x̃ = (1, v), b and s² for coefficients and noise in these units, and
+ŷ = bᵀx̃, log f(y | x) = −(u − bᵀx̃)² / 2s² − ½ log 2πσ²: T(x, y) has the products of (1, v, u). M-step:
+b = E[x̃x̃ᵀ]⁻¹ E[x̃u] and s² = E[u²] − bᵀE[x̃u], over the rows of a component. The density of x is not modelled.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from swiftem._checks import check_real
+from swiftem._typing import Array
+from swiftem.models.families import Columns, Family, Params
+from swiftem.models.families.gaussian import Standardised, standard
+
+__all__ = ["GaussianRegression"]
+
+NEGATIVE = -1e-8
+"""Eigenvalues of E[x̃x̃ᵀ] below this are noise of a stochastic method: the step is rejected."""
+SINGULAR = 1e-11
+"""Eigenvalues below this, relative to the largest, are zero: coefficients are then those of least norm."""
+
+
+@dataclass(frozen=True)
+class GaussianRegression(Standardised):
+    """Rows (x, y); ``params_`` has ``coefficients`` (M, d), the intercept first, and ``variances`` (M,).
+
+    Parameters
+    ----------
+    intercept : bool
+        Whether there is an intercept; otherwise it is zero.
+    floor : float
+        Smallest variance of the noise, relative to the variance of y in all data.
+    centre, scale : tuple of float, optional
+        Of the columns; by default mean and standard deviation of the data.
+    """
+
+    name = "gaussian-regression"
+
+    intercept: bool = True
+    floor: float = 1e-6
+    centre: tuple[float, ...] | None = field(default=None, repr=False)
+    scale: tuple[float, ...] | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        check_real("floor", self.floor, minimum=0.0)
+
+    def learn(self, columns: Columns) -> Family:
+        """Set centre and scale from the data; without an intercept the centre is zero."""
+        if self.intercept:
+            return super().learn(columns)
+        about_zero = columns.variance + np.square(columns.mean)
+        _, scale = standard(columns._replace(variance=about_zero))
+        return replace(self, centre=(0.0,) * len(scale), scale=scale)
+
+    def shapes(self, n_components: int, d: int) -> dict[str, tuple[int, ...]]:
+        """Return the shapes of coefficients and variances."""
+        return {"coefficients": (n_components, d), "variances": (n_components,)}
+
+    def features(self, y: NDArray[Any]) -> NDArray[Any]:
+        """Return (v, u) and the products of their columns."""
+        z = self.for_start(y)
+        i, j = np.tril_indices(z.shape[1])
+        return np.concatenate([z, z[:, i] * z[:, j]], axis=1)
+
+    def _standard(self, params: Params) -> tuple[Array, Array]:
+        """Return b (M, d) and s² (M,)."""
+        beta = params["coefficients"]
+        centre, scale = self.unit(beta.shape[1])
+        b = np.empty_like(beta)
+        b[:, 1:] = beta[:, 1:] * scale[:-1] / scale[-1]
+        b[:, 0] = (beta[:, 0] + beta[:, 1:] @ centre[:-1] - centre[-1]) / scale[-1]
+        return b, params["variances"] / scale[-1] ** 2
+
+    def natural(self, params: Params) -> tuple[Array, Array]:
+        """Return φ and c: minus half of the products of (−b, 1), divided by s²."""
+        b, noise = self._standard(params)
+        d = b.shape[1]
+        full = np.concatenate([b, -np.ones((len(b), 1))], axis=1)  # u − bᵀx̃ is −fullᵀ(1, v, u)
+        i, j = np.tril_indices(d)
+        products = full[:, 1 + i] * full[:, 1 + j] * np.where(i == j, 0.5, 1.0)
+        phi = -np.concatenate([full[:, :1] * full[:, 1:], products], axis=1) / noise[:, None]
+        return phi, -0.5 * (b[:, 0] ** 2 / noise + np.log(2.0 * np.pi * params["variances"]))
+
+    def m_step(self, counts: Array, means: Array) -> Params | None:
+        """Return coefficients and variances; None if the moments are not those of any rows."""
+        d = int((np.sqrt(9 + 8 * means.shape[1]) - 3) / 2 + 0.5)
+        centre, scale = self.unit(d)
+        i, j = np.tril_indices(d)
+        moments = np.empty((len(means), d + 1, d + 1))
+        moments[:, 0, 0] = 1.0
+        moments[:, 0, 1:] = moments[:, 1:, 0] = means[:, :d]
+        moments[:, 1 + i, 1 + j] = moments[:, 1 + j, 1 + i] = means[:, d:]
+        first = 0 if self.intercept else 1
+        gram, cross = moments[:, first:-1, first:-1], moments[:, first:-1, -1]
+        values, vectors = np.linalg.eigh(gram)
+        if values.size and values.min() < NEGATIVE:
+            return None
+        keep = values > SINGULAR * values[:, -1:]
+        inverse = np.where(keep, 1.0 / np.where(keep, values, 1.0), 0.0)
+        along = np.einsum("mij,mi->mj", vectors, cross)
+        b = np.zeros((len(means), d))
+        b[:, first:] = np.einsum("mij,mj->mi", vectors, inverse * along)
+        noise = moments[:, -1, -1] - (inverse * along * along).sum(axis=1)
+        variances = np.maximum(noise, self.floor) * scale[-1] ** 2
+        beta = np.empty_like(b)
+        beta[:, 1:] = b[:, 1:] * scale[-1] / scale[:-1]
+        beta[:, 0] = centre[-1] + scale[-1] * b[:, 0] - beta[:, 1:] @ centre[:-1]
+        return {"coefficients": beta, "variances": variances} if (variances > 0.0).all() else None
+
+    def draw(self, params: Params, labels: NDArray[Any], rng: np.random.Generator) -> Array:
+        """Raise TypeError: the density of x is not part of the model."""
+        raise TypeError("a mixture of regressions has no distribution of x: draw y with sample(X).")
+
+    def check_params(self, params: Params) -> None:
+        """Raise ValueError for variances that are not positive."""
+        if not (params["variances"] > 0).all():
+            raise ValueError("variances must be positive.")

@@ -1,0 +1,122 @@
+"""opt-FIEM, Fort, Gach and Moulines 2021: fiEM whose correction has the coefficient of least variance."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal, NamedTuple
+
+import numpy as np
+
+from swiftem._checks import check_choice, check_real
+from swiftem._typing import Array, Index, Theta
+from swiftem.data.source import Batch
+from swiftem.methods.method import EStep, Method, Order
+from swiftem.methods.update import Update, learn
+from swiftem.schedules import StepSize, sample_size
+
+__all__ = ["OptFIEM", "OptFIEMState"]
+
+
+class OptFIEMState(NamedTuple):
+    r"""``centre`` (q,), ``memory`` (n, R): as in fiEM; ``moments`` (3,): averages of products, and λ."""
+
+    centre: Array
+    memory: Array
+    moments: Array
+
+
+@dataclass(frozen=True)
+class OptFIEM(Method):
+    r"""opt-FIEM: as fast incremental EM, with the correction multiplied by the λ of least variance.
+
+    :math:`S^{(k+1)} = \lambda \overline{S}^{(k)} + (\bar s_{i_k}^{(k)} - \lambda \bar s_{i_k}^{(t)})`, and
+    the memory is renewed by other samples j, as in ``fiem``. λ = 1 is ``fiem`` and λ = 0 is ``sem``; the
+    least variance has
+    :math:`\lambda^* = \mathrm{tr\,Cov}(\bar s_i^{(k)}, \bar s_i^{(t)}) / \mathrm{tr\,Var}(\bar s_i^{(t)})`.
+    It helps while the memory is old, in the first passes; later λ* tends to 1.
+
+    λ* is estimated by running averages, over the first samples of the last hundred batches or so. They are in
+    the state, and batch k counts from iteration k + 1 on: so S is unbiased, which it would not be with a λ
+    from its own batch, and the cost is that of one sample's statistics per iteration. λ is at most 2.
+
+    Parameters
+    ----------
+    step_size : float or schedule
+        γ; by default :math:`\min(1, b\, n^{-2/3})`. The two rules of the paper are
+        :class:`swiftem.schedules.fiem_bound`.
+    batch_size : int
+        Samples drawn per iteration, as i and again as j.
+    correction : float or "optimal"
+        λ: from 0 to 1, or estimated.
+    memory_order : {"iid", "shuffled"}
+        How j is drawn: independently, or in shuffled passes, which limits the age of each sample's memory.
+    memory_dtype : {"float64", "float32"}
+        Precision of the memory; the rounded values are used, so that the centre stays their mean.
+    order : {"iid", "shuffled", "weighted"}
+        How i is drawn: independently, as in the theory; in shuffled passes; or in proportion to the sample
+        weights, which the mean over the batch then leaves out (iteration by iteration, not compiled).
+
+    Examples
+    --------
+    >>> import numpy as np, swiftem
+    >>> from swiftem import models, methods
+    >>> y = np.random.default_rng(0).normal(size=100)
+    >>> method = methods.OptFIEM(step_size=0.05)
+    >>> result = swiftem.run(models.GaussianMixtureModel(n_components=2), y, method, n_iter=100, seed=0)
+    >>> result.passes, result.state.method.moments.shape
+    (3.0, (3,))
+    """
+
+    step_size: StepSize = sample_size()
+    batch_size: int = 1
+    correction: float | Literal["optimal"] = "optimal"
+    memory_order: Literal["iid", "shuffled"] = "iid"
+    memory_dtype: Literal["float64", "float32"] = "float64"
+    order: Order = "iid"
+
+    name: ClassVar[str] = "opt-fiem"
+    index_streams: ClassVar[Literal[0, 1, 2]] = 2
+    access: ClassVar[Literal["sequential", "random"]] = "random"
+    remembers: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if isinstance(self.correction, str):
+            check_choice("correction", self.correction, ("optimal",))
+        else:
+            check_real("correction", self.correction, minimum=0.0, maximum=1.0)
+        check_choice("memory_order", self.memory_order, ("iid", "shuffled"))
+        check_choice("memory_dtype", self.memory_dtype, ("float64", "float32"))
+
+    @property
+    def update(self) -> Update:  # type: ignore[override]  # it depends on λ
+        """The update of fiEM, with λ."""
+        return Update("memory", "memory", "other", self.correction)
+
+    @property
+    def orders(self) -> tuple[str, ...]:
+        """i: as given by ``order``; j: by ``memory_order``."""
+        return (self.order, self.memory_order)
+
+    def init(self, theta: Theta, s: Array, memory: Array | None) -> OptFIEMState:
+        """Return the first pass as centre and memory, and λ = 1: the memory is at θ itself."""
+        assert memory is not None
+        return OptFIEMState(s, memory, np.array([0.0, 0.0, self.update.fixed]))
+
+    def proxy(
+        self, k: int, theta: Theta, draws: tuple[Index, ...], state: OptFIEMState, e_step: EStep
+    ) -> tuple[Array, OptFIEMState]:
+        """Return the mean of the memory, corrected; the state with j renewed, and with the next λ."""
+        i, j = draws
+        batch_i, batch_j = e_step.take(i), e_step.take(j)
+        rows_i, rows_j = e_step.rows(batch_i, theta), e_step.rows(batch_j, theta).astype(state.memory.dtype)
+        old_i, moments = state.memory[i].astype(np.float64), state.moments
+        proxy = moments[2] * state.centre + e_step.mean(batch_i, rows_i - moments[2] * old_i)
+        if self.update.is_optimal:
+            first = Batch(batch_i.y[:1], batch_i.weight[:1], batch_i.index[:1])
+            new, old = (e_step.mean(first, rows[:1]) - state.centre for rows in (rows_i, old_i))
+            moments = learn(moments, new, old)
+        change = np.subtract(rows_j, state.memory[j], dtype=np.float64)
+        centre = state.centre + e_step.share(batch_j, change)
+        state.memory[j] = rows_j
+        return proxy, OptFIEMState(centre, state.memory, moments)

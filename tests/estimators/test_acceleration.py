@@ -1,0 +1,242 @@
+"""Estimators with accelerated em: the same optimum in fewer passes, checkpoints, files, bad arguments."""
+
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+
+import swiftem
+from swiftem import methods
+from swiftem.methods.accelerated import ACCELERATIONS
+
+both = pytest.mark.parametrize("name", ACCELERATIONS)
+
+
+def rows(n=3000, seed=0):
+    """Rows of two overlapping clusters, on which em is slow."""
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(n, 2)) + np.array([[0.0, 0.0], [2.2, 0.8]])[rng.integers(2, size=n)]
+
+
+def counts(n=60, seed=0):
+    rng = np.random.default_rng(seed)
+    topics = rng.dirichlet(np.full(30, 0.2), size=4)
+    shares = rng.dirichlet(np.full(4, 0.3), size=n)
+    return rng.poisson(40 * shares @ topics)
+
+
+def gaussian(**options):
+    start = {"means_init": [[0.5, 0.5], [1.5, 0.5]], "weights_init": [0.5, 0.5], "max_iter": 5000}
+    return swiftem.GaussianMixture(2, **{"method": "em", "tol": 1e-9, "random_state": 0} | start | options)
+
+
+def poisson(**options):
+    start = {"weights_init": [0.3, 0.7], "params_init": {"rates": [[1.0], [2.5]]}, "max_iter": 5000}
+    return swiftem.Mixture(
+        2,
+        family="poisson",
+        **{"method": "em", "smoothing": 0.0, "tol": 1e-11, "init_params": "random"} | start | options,
+    )
+
+
+def deaths():
+    days = [162, 267, 271, 185, 111, 61, 27, 8, 3, 1]
+    return np.repeat(np.arange(10), days)[:, None]
+
+
+@both
+def test_gaussians_reach_the_same_optimum_in_fewer_passes(name):
+    y = rows()
+    plain, quick = gaussian().fit(y), gaussian(acceleration=name).fit(y)
+    assert plain.converged_
+    assert quick.converged_
+    assert quick.n_iter_ < plain.n_iter_ / 3
+    assert quick.log_likelihood_ > plain.log_likelihood_ - 1e-8
+    np.testing.assert_allclose(quick.means_, plain.means_, atol=5e-3)
+    assert quick.method_ == "em"
+
+
+@both
+def test_deaths_of_women_over_80(name):
+    quick = poisson(acceleration=name).fit(deaths())
+    assert quick.converged_
+    assert quick.n_iter_ < 200
+    np.testing.assert_allclose(quick.weights_[0], 0.3599, atol=2e-3)
+    np.testing.assert_allclose(quick.params_["rates"].ravel(), [1.256, 2.663], atol=5e-3)
+
+
+@both
+def test_topics_reach_at_least_as_much_in_fewer_passes(name):
+    X = counts()
+    options = {"method": "em", "random_state": 0, "max_iter": 3000, "tol": 1e-7}
+    start = np.random.default_rng(1).dirichlet(np.ones(30), size=4)
+    plain = swiftem.PLSA(4, init=start, **options).fit(X)
+    quick = swiftem.PLSA(4, init=start, acceleration=name, **options).fit(X)
+    assert plain.converged_
+    assert quick.converged_
+    assert quick.n_iter_ < plain.n_iter_ / 2
+    assert quick.log_likelihood_ > plain.log_likelihood_ - 1e-3
+    assert quick.stationarity_ < 1e-2
+    np.testing.assert_allclose(quick.doc_topic_.sum(axis=1), 1.0)
+    assert (quick.doc_topic_ > 0.0).all()
+
+
+@both
+def test_bounds_do_not_decrease(name):
+    quick = gaussian(acceleration=name).fit(rows())
+    assert np.diff(quick.lower_bounds_).min() >= -1e-11
+    np.testing.assert_allclose(quick.history_.passes, np.arange(1, quick.n_iter_ + 1))
+
+
+@both
+@pytest.mark.parametrize("tol", [1e-3, 1e-5])
+def test_a_fit_ends_where_little_is_left_to_gain(name, tol):
+    """Also after a leap: only em's own steps say how much it still gains."""
+    y = rows()
+    quick = gaussian(acceleration=name, tol=tol).fit(y)
+    assert quick.converged_
+    rest = gaussian(
+        tol=1e-12, means_init=quick.means_, weights_init=quick.weights_, precisions_init=quick.precisions_
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        rest.fit(y)
+    assert rest.log_likelihood_ - quick.log_likelihood_ < 8.5 * tol
+
+
+@both
+def test_too_few_passes_are_no_convergence(name):
+    with pytest.warns(ConvergenceWarning):
+        assert not gaussian(acceleration=name, max_iter=5).fit(rows()).converged_
+
+
+@both
+def test_auto_is_em(name):
+    quick = swiftem.GaussianMixture(2, acceleration=name, random_state=0).fit(rows(30_000))
+    assert quick.method_ == "em"
+    assert swiftem.PLSA(4, acceleration=name, random_state=0, tol=1e-3).fit(counts()).method_ == "em"
+
+
+def test_a_method_object_is_the_same_as_its_name():
+    y = rows()
+    by_object = gaussian(method=methods.Accelerated(methods.EM(), "squarem")).fit(y)
+    by_name = gaussian(acceleration="squarem").fit(y)
+    np.testing.assert_array_equal(by_object.means_, by_name.means_)
+    assert by_object.n_iter_ == by_name.n_iter_
+
+
+@both
+def test_warm_start_continues(name):
+    y = rows()
+    mixture = gaussian(acceleration=name, warm_start=True, max_iter=6)
+    with pytest.warns(ConvergenceWarning):
+        first = mixture.fit(y).lower_bound_
+    mixture.max_iter = 5000
+    assert mixture.fit(y).converged_
+    assert mixture.lower_bound_ > first
+
+
+@both
+def test_degenerate_components_are_mended(name):
+    rng = np.random.default_rng(0)
+    y = np.concatenate([rng.normal(size=(200, 1)), np.full((3, 1), 40.0)])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        mixture = swiftem.GaussianMixture(
+            3, method="em", acceleration=name, means_init=[[0.0], [40.0], [90.0]],
+            random_state=0, max_iter=200,
+        ).fit(y)  # fmt: skip
+    assert np.isfinite(mixture.means_).all()
+
+
+class Death(Exception):
+    """Stands for what ends a process."""
+
+
+def dying(estimator, passes):
+    """Return an estimator's fit that dies after some passes."""
+
+    class Callback:
+        left = passes
+
+        def setup(self, estimator, context): ...
+        def teardown(self, estimator, context): ...
+        def on_fit_task_begin(self, estimator, context): ...
+
+        def on_fit_task_end(self, estimator, context):
+            if context.task_name == "pass":
+                self.left -= 1
+                if self.left < 0:
+                    raise Death
+
+    return estimator.set_callbacks(Callback())
+
+
+@both
+@pytest.mark.parametrize("passes", [1, 4, 9])
+@pytest.mark.parametrize("kind", ["gaussian", "topics"])
+def test_a_killed_fit_resumes_to_the_bit(tmp_path, name, passes, kind):
+    if kind == "gaussian":
+        data, make = rows(), lambda **options: gaussian(acceleration=name, **options)
+        parts = ("means_", "weights_", "covariances_", "lower_bounds_", "n_iter_")
+    else:
+        data = counts()
+
+        def make(**options):
+            return swiftem.PLSA(4, method="em", acceleration=name, random_state=0, tol=1e-6, **options)
+
+        parts = ("components_", "doc_topic_", "n_iter_", "log_likelihood_")
+    whole = make().fit(data)
+    folder = tmp_path / "kept"
+    with pytest.raises(Death):
+        dying(make(checkpoint=folder, checkpoint_every=1), passes).fit(data)
+    resumed = make(checkpoint=folder, resume=True).fit(data)
+    for part in parts:
+        np.testing.assert_array_equal(getattr(resumed, part), getattr(whole, part))
+
+
+@both
+def test_files_keep_it(tmp_path, name):
+    for fitted in (
+        gaussian(acceleration=name).fit(rows(300)),
+        swiftem.PLSA(4, acceleration=name, random_state=0, tol=1e-3).fit(counts()),
+    ):
+        fitted.save(tmp_path / "m.swiftem")
+        assert type(fitted).load(tmp_path / "m.swiftem").acceleration == name
+
+
+@pytest.mark.parametrize(
+    ("make", "data", "message"),
+    [
+        (lambda: gaussian(acceleration="fast"), rows, "'acceleration' parameter of GaussianMixture must be"),
+        (lambda: gaussian(acceleration="squarem", method="sem"), rows, "must be None for method='sem', got"),
+        (
+            lambda: gaussian(acceleration="squarem", method=methods.OnlineEM()), rows,
+            "acceleration must be None for method='sem', got 'squarem': only em's passes",
+        ),
+        (lambda: poisson(acceleration="squarem", method="iem"), deaths, "must be None for method='iem', got"),
+        (
+            lambda: swiftem.PLSA(3, acceleration="squarem", method="fiem"), counts,
+            "acceleration must be None for method='fiem', got 'squarem': only em's passes",
+        ),
+        (
+            lambda: swiftem.PLSA(3, acceleration="squarem", leave_one_out=True), counts,
+            "leave_one_out must be False for acceleration='squarem', got True",
+        ),
+        (lambda: swiftem.PLSA(3, acceleration="squarem", batch_size=5), counts, "batch_size must be 'auto'"),
+    ],
+)  # fmt: skip
+def test_bad_arguments(make, data, message):
+    with pytest.raises(ValueError, match=message):
+        make().fit(data())
+
+
+def test_documents_read_in_blocks_are_refused(tmp_path):
+    import scipy.sparse as sp
+
+    sp.save_npz(tmp_path / "counts.npz", sp.csr_matrix(counts()))
+    with pytest.raises(
+        ValueError, match="acceleration must be None for documents read in blocks, got 'squarem'"
+    ):
+        swiftem.PLSA(3, acceleration="squarem").fit(tmp_path / "counts.npz")

@@ -1,0 +1,224 @@
+"""Tables given to ``swiftem.Mixture``: text and categories as codes, ``family="auto"``, selections."""
+
+import logging
+
+import numpy as np
+import pytest
+
+import swiftem
+from swiftem import Mixture
+from swiftem.estimators.persistence import save_arrays
+from swiftem.families import Binomial
+
+pd = pytest.importorskip("pandas")
+
+
+def survey(n=1500, seed=0):
+    rng = np.random.default_rng(seed)
+    kind = rng.random(n) < 0.4
+    frame = pd.DataFrame(
+        {
+            "age": rng.normal(np.where(kind, 30, 60), 5.0),
+            "visits": rng.poisson(np.where(kind, 2, 30)),
+            "member": rng.random(n) < np.where(kind, 0.2, 0.8),
+            "job": np.where(rng.random(n) < np.where(kind, 0.8, 0.3), "clerk", "baker"),
+            "agrees": 1 + rng.binomial(4, np.where(kind, 0.3, 0.7)),
+            "region": pd.Categorical(rng.choice(["n", "s", "w"], n), categories=["w", "s", "n", "e"]),
+            "income": rng.integers(20_000, 90_000, n),
+            "smokes": rng.integers(0, 2, n),
+            "change": rng.integers(-5, 6, n),
+        }
+    )
+    return frame, kind
+
+
+def of_kind(kind, frame):
+    if kind == "polars":
+        polars = pytest.importorskip("polars")
+        regions = polars.Enum(["w", "s", "n", "e"])
+        return polars.from_pandas(frame).with_columns(polars.col("region").cast(regions))
+    if kind == "pyarrow":
+        return pytest.importorskip("pyarrow").Table.from_pandas(frame, preserve_index=False)
+    return frame
+
+
+CHOSEN = {
+    "gaussian": (0, 6, 8),
+    "poisson": (1,),
+    "bernoulli": (2, 7),
+    "categorical": (3, 4, 5),
+}
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
+def test_auto_reads_types(library, caplog, tmp_path):
+    frame, kind = survey()
+    table = of_kind(library, frame)
+    with caplog.at_level(logging.INFO, logger="swiftem"):
+        mixture = Mixture(2, family="auto", random_state=0).fit(table)
+    (said,) = [line for line in caplog.messages if line.startswith("family='auto'")]
+    assert said == (
+        "family='auto': gaussian for age, income, change; poisson for visits; bernoulli for member, smokes; "
+        "categorical for job, agrees, region."
+    )
+    found = dict(zip((part.name for part in mixture.family_.families), mixture.family_.columns, strict=True))
+    assert found == CHOSEN
+    assert mixture.categories_ == {
+        "job": ("baker", "clerk"), "agrees": (1, 2, 3, 4, 5), "region": ("w", "s", "n"),
+    }  # fmt: skip
+    same = np.mean(mixture.predict(table) == kind)
+    assert max(same, 1 - same) > 0.98
+    mixture.save(tmp_path / "a.model")
+    loaded = Mixture.load(tmp_path / "a.model")
+    assert loaded.categories_ == mixture.categories_
+    assert np.array_equal(loaded.predict_proba(frame), mixture.predict_proba(frame))
+    assert loaded.partial_fit(table).family_ == mixture.family_
+    assert np.isfinite(loaded.bic(table))
+
+
+def test_codes_are_those_of_the_same_numbers():
+    frame, _ = survey()
+    mixture = Mixture(2, family="categorical", random_state=0).fit(frame[["job", "region"]])
+    by_hand = np.column_stack([frame["job"] == "clerk", frame["region"].cat.codes]).astype(float)
+    theirs = Mixture(2, family="categorical", random_state=0).fit(by_hand)
+    assert np.array_equal(mixture.params_["probabilities"], theirs.params_["probabilities"])
+    one = [["baker", "n"]]
+    with pytest.warns(UserWarning, match="does not have valid feature names"):
+        assert np.array_equal(mixture.predict_proba(one), theirs.predict_proba([[0, 2]]))
+    of_arrays = Mixture(2, family="categorical", random_state=0).fit(
+        frame[["job", "region"]].to_numpy(dtype=object)
+    )
+    assert of_arrays.categories_ == {0: ("baker", "clerk"), 1: ("n", "s", "w")}
+    named = pd.DataFrame(one, columns=["job", "region"])
+    assert of_arrays.score(one) == pytest.approx(mixture.score(named), rel=1e-9)
+
+
+def test_an_array_of_integers():
+    frame, _ = survey()
+    X = frame[["visits", "agrees"]].to_numpy()
+    mixture = Mixture(2, family="auto", random_state=0).fit(X)
+    assert mixture.family_.name == "poisson + categorical"
+    assert mixture.categories_ == {1: (1, 2, 3, 4, 5)}
+    assert np.array_equal(mixture.predict(X.astype(float)), mixture.predict(X))
+    with pytest.raises(ValueError, match=r"categories of the fit in column 1 \(1, 2, 3, 4, 5\), got 9"):
+        mixture.predict([[3, 9]])
+    numbers = Mixture(2, family="auto", random_state=0).fit(X.astype(float))
+    assert numbers.family_.name == "gaussian"
+
+
+def test_one_level_only():
+    frame, _ = survey()
+    frame["country"] = "here"
+    mixture = Mixture(2, family="auto", random_state=0).fit(frame[["country", "visits"]])
+    assert np.array_equal(mixture.params_["categorical"]["probabilities"], np.ones((2, 1, 1)))
+    assert np.isfinite(mixture.score(frame[["country", "visits"]]))
+
+
+def test_levels_that_a_component_never_saw():
+    """The prior gives them a chance: there is no minus infinity."""
+    X = np.repeat([[0, 0, 1], [2, 1, 0]], 200, axis=0)
+    mixture = Mixture(2, family="categorical", random_state=0).fit(X)
+    assert (mixture.params_["probabilities"][:, 0, [0, 2]] > 0.0).all()
+    assert np.isfinite(mixture.score_samples([[0, 1, 0], [1, 0, 0]])).all()
+    plain = Mixture(2, family="categorical", smoothing=0.0, random_state=0).fit(X)
+    assert np.isfinite(plain.score_samples([[0, 1, 0]])).all()
+
+
+def bad(**changes):
+    frame, _ = survey(50)
+    for name, values in changes.items():
+        frame[name] = values
+    return frame
+
+
+@pytest.mark.parametrize(
+    ("call", "sentence"),
+    [
+        (
+            lambda: Mixture(2, family="auto", random_state=0).fit(bad()).predict(bad(job="pilot")),
+            r"X must have categories of the fit in column 'job' \(baker, clerk\), got 'pilot'",
+        ),
+        (
+            lambda: Mixture(2, family={"poisson": ["job"], "gaussian": ["age"]}).fit(bad()[["job", "age"]]),
+            "numbers in columns of family 'poisson', got text in column 'job': give it family 'categorical'",
+        ),
+        (
+            lambda: Mixture(2, family="poisson").fit([["a", "b"], ["b", "c"]]),
+            "numbers in columns of family 'poisson', got text in column 0",
+        ),
+        (
+            lambda: Mixture(2, family="poisson").fit([[1, 2], [2, 3]]).predict([["a", "b"]]),
+            "numbers in columns of family 'poisson', got text in column 0",
+        ),
+        (
+            lambda: Mixture(2, family="auto").fit(bad(when=pd.Timestamp("2020-01-01"))),
+            "family='auto' must have columns of numbers, text or categories, got column 'when'",
+        ),
+        (lambda: Mixture(2, family="auto").fit("rows.csv"), "family='auto' must have a table in memory"),
+        (
+            lambda: Mixture.from_parameters([1.0], {"rates": [[1.0]]}, family="auto"),
+            "family must be given if there are no data to choose it by, got 'auto'",
+        ),
+        (
+            lambda: Mixture(2, family="auto", random_state=0).fit(bad()).predict("rows.csv"),
+            "X must be a table in memory with the categories of the fit",
+        ),
+        (
+            lambda: Mixture(2, family="auto").fit(bad(job=None)),
+            "X must have values in every column, got none in column 'job': leave it out",
+        ),
+        (lambda: Mixture(2, family="auto").fit(bad(age=np.nan)), "Input X contains NaN"),
+        (lambda: Mixture(2, family="auto").fit(bad(job=["a", None] * 25)), "Input X contains NaN"),
+    ],
+)
+def test_bad_tables(call, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        call()
+
+
+def test_auto_again_on_other_columns():
+    frame, _ = survey()
+    mixture = Mixture(2, family="auto", random_state=0).fit(frame)
+    mixture.fit(frame[["age", "visits"]])
+    assert mixture.family_.name == "gaussian + poisson"
+    assert not hasattr(mixture, "categories_")
+    warm = Mixture(2, family="auto", random_state=0, warm_start=True).fit(frame).fit(frame)
+    assert warm.family_.name == "gaussian + poisson + bernoulli + categorical"
+
+
+def test_selections_take_tables():
+    frame, _ = survey()
+    found = swiftem.select(frame[["job", "agrees", "visits"]], [1, 2], family="auto", random_state=0)
+    assert found.best.n_components == 2
+    assert found.best.categories_["job"] == ("baker", "clerk")
+    assert found.best.predict(frame[["job", "agrees", "visits"]]).shape == (1500,)
+
+
+def test_selections_of_families():
+    rng = np.random.default_rng(0)
+    kind = rng.random((2000, 1)) < 0.4
+    X = rng.binomial(20, np.where(kind, [[0.1, 0.2]], [[0.6, 0.9]]))
+    families = ["poisson", "binomial(trials=20)", Binomial(trials=40), "log-normal"]
+    found = swiftem.select(X, [1, 2, 3], family=families, random_state=0)
+    assert found.ranking[0].key == ("binomial(trials=20)", 2)
+    assert len(found.table) == 12
+    assert {
+        row.failed.partition(" in row")[0] for row in found.table if row.covariance_type == "log-normal"
+    } == {"data must be positive amounts, got 0"}
+    assert "binomial(trials=20) mixtures, 2 components" in repr(found)
+    alone = swiftem.select(X, [2], family="poisson", random_state=0)
+    assert alone.best.score(X) == found.models["poisson", 2].score(X)
+    for family, sentence in [(["poisson", "poisson"], "'poisson' twice"), ([], "at least one family")]:
+        with pytest.raises(ValueError, match=sentence):
+            swiftem.select(X, [1], family=family)
+
+
+@pytest.mark.parametrize("broken", [3, [["job"]], [[["job"], ["a"]]], [["job", "ab"]], [["job", [["a"]]]]])
+def test_categories_of_a_damaged_file(broken, tmp_path):
+    frame, _ = survey(300)
+    mixture = Mixture(2, family="categorical", random_state=0).fit(frame[["job"]])
+    header, arrays = mixture._to_file()
+    header["categories_"] = broken
+    save_arrays(tmp_path / "a.model", "Mixture", header, arrays)
+    with pytest.raises(ValueError, match="categories_ must be a list of columns and their categories"):
+        Mixture.load(tmp_path / "a.model")

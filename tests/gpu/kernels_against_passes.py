@@ -1,0 +1,79 @@
+"""Compare the kernels in Triton with the passes in PyTorch; prints the largest errors as JSON.
+
+``python tests/gpu/kernels_against_passes.py``: on a GPU, or with ``TRITON_INTERPRET=1`` on the CPU.
+"""
+
+import json
+import sys
+
+import numpy as np
+import torch
+
+from swiftem import models
+from swiftem.data import ArraySource
+from swiftem.engine.gpu import fast
+from swiftem.engine.gpu.expectation import DeviceExpectation
+from swiftem.engine.gpu.passes import sums
+
+DEVICE = "torch:cuda:0" if torch.cuda.is_available() else "torch:cpu"
+
+
+def case(kind, n, d, n_components, *, spread=1.0, offset=0.0, weighted=False, seed=0, served=True):
+    """Return relative errors of the counts, sums, squares and the log-likelihood, and the class used."""
+    rng = np.random.default_rng(seed)
+    means = spread * rng.normal(size=(n_components, d))
+    mixing = np.eye(d) + 0.1 * rng.normal(size=(n_components, d, d)) / np.sqrt(d)
+    which = rng.integers(n_components, size=n)
+    y = means[which] + rng.normal(size=(n, d))
+    y = (np.einsum("nij,nj->ni", mixing[which], y) if n * d * d < 5e8 else y) + offset
+    weight = rng.uniform(0.1, 4.0, size=n) if weighted else None
+    model = models.GaussianMixtureModel(n_components, covariance=kind, reg_covar=1e-6)
+    source = ArraySource(y.astype(np.float32), weight)
+    bound = model.bind(source)
+    theta = bound.initial_theta(rng)
+    theta = theta._replace(means=means + offset + 0.2 * rng.normal(size=means.shape))
+    e_step = DeviceExpectation(bound, source, lambda: None, DEVICE)
+    rows = e_step.blocks.kept
+    at = bound.coefficients(theta)
+    made = fast.fast_rows(rows, bound.code, n_components)
+    assert made is not None, f"no kernel for {kind}, {d}, {n_components}"
+    assert made.serves(at) or not served, f"float32 is not enough for {kind}, {d}, {n_components}"
+    expected = sums(rows, e_step.blocks.given(at))
+    found, log_likelihood = made.whole(at)
+    for _ in range(2):
+        again, _ = made.whole(at)
+        assert np.array_equal(found, again), "bits differ from run to run"
+    if kind == "tied":
+        whiten = at.whiten[0]
+        log_likelihood -= 0.5 * float(((whiten @ e_step.blocks.products) * whiten).sum())
+    wanted = expected.sums.cpu().numpy()
+    parts = (slice(0, 1), slice(1, 1 + d), slice(1 + d, None))
+    errors = [
+        float(np.linalg.norm(found[:, part] - wanted[:, part]) / np.linalg.norm(wanted[:, part]))
+        for part in parts
+        if wanted[:, part].size
+    ]
+    errors.append(abs(log_likelihood / float(expected.log_likelihood) - 1.0))
+    return type(made).__name__, errors
+
+
+SMALL = [
+    ("diag", 1000, 3, 4, {}),
+    ("diag", 1000, 5, 20, {"weighted": True}),
+    ("spherical", 1000, 3, 4, {"offset": 1e3}),
+    ("spherical", 1000, 17, 33, {"weighted": True}),
+    ("tied", 1000, 4, 5, {"weighted": True}),
+    ("full", 1000, 3, 4, {}),
+    ("full", 1000, 6, 7, {"weighted": True, "offset": 100.0}),
+    ("spherical", 700, 20, 130, {"weighted": True}),
+    ("diag", 700, 9, 130, {}),
+    ("tied", 700, 5, 140, {}),
+]
+
+if __name__ == "__main__":
+    fast.LEAST_ROWS = 0
+    chosen = [SMALL[int(number)] for number in sys.argv[1:]] or SMALL
+    for kind, n, d, n_components, options in chosen:
+        name, errors = case(kind, n, d, n_components, **options)
+        print(json.dumps([kind, n, d, n_components, options, name, errors]))
+        sys.stdout.flush()

@@ -1,0 +1,173 @@
+"""Passes on a device compared with the reference in NumPy."""
+
+import numpy as np
+import pytest
+from gpu_problems import DEVICE, KINDS, clusters, problem, torch
+
+import swiftem
+from swiftem import methods, models
+from swiftem.algorithm import run_problem
+from swiftem.data import ArraySource
+from swiftem.data.rows.tensor_source import TensorSource, in_numpy, is_tensor, like
+from swiftem.engine.expectation import choose_expectation
+from swiftem.engine.gpu.device import kernels_of
+from swiftem.problem import Problem
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(("offset", "spread"), [(0.0, 2.0), (1e4, 2.0), (0.0, 1e3)])
+def test_a_pass_equals_the_reference(kind, weighted, offset, spread):
+    y = clusters(offset=offset, spread=spread)
+    weight = np.random.default_rng(2).uniform(0.0, 3.0, size=len(y)) if weighted else None
+    here, theta = problem(y, kind, weight=weight)
+    there, _ = problem(y, kind, kernels="reference", weight=weight)
+    for _ in range(3):
+        s, expected = here.e_step.full(theta), there.e_step.full(theta)
+        np.testing.assert_allclose(s, expected, rtol=1e-9, atol=1e-12 * np.abs(expected).max())
+        assert here.e_step.objective(theta) == pytest.approx(there.e_step.objective(theta), rel=1e-12)
+        theta = here.bound.m_step(s)
+    found = here.e_step.evaluate(theta, responsibilities=True, labels=True)
+    wanted = there.e_step.evaluate(theta, responsibilities=True, labels=True)
+    np.testing.assert_allclose(found.log_likelihood, wanted.log_likelihood, rtol=1e-9)
+    np.testing.assert_allclose(found.responsibilities, wanted.responsibilities, atol=1e-8)
+    assert (found.labels == wanted.labels).mean() > 0.999
+
+
+def test_blocks_do_not_change_the_result(monkeypatch):
+    from swiftem.engine.gpu import passes
+
+    here, theta = problem(clusters())
+    whole = here.e_step.full(theta)
+    monkeypatch.setattr(passes, "NUMBERS", 1000)
+    np.testing.assert_allclose(problem(clusters())[0].e_step.full(theta), whole, rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("family", ["poisson", "bernoulli"])
+def test_families_with_dense_features(family):
+    rng = np.random.default_rng(0)
+    y = rng.poisson(rng.choice([0.4, 3.0], size=(500, 1)), size=(500, 4))
+    y = np.minimum(y, 1) if family == "bernoulli" else y
+    model = models.MixtureModel(2, family=family)
+    made = [Problem(model, ArraySource(y), kernels=kernels) for kernels in (DEVICE, "reference")]
+    theta = made[1].bound.initial_theta(rng)
+    s, expected = (each.e_step.full(theta) for each in made)
+    np.testing.assert_allclose(s, expected, rtol=1e-10)
+    assert made[0].e_step.objective(theta) == pytest.approx(made[1].e_step.objective(theta), rel=1e-12)
+
+
+def test_a_family_without_passes_on_a_device_is_refused():
+    model = models.MixtureModel(2, family="categorical")
+    y = np.random.default_rng(0).integers(3, size=(50, 2))
+    with pytest.raises(ValueError, match="for categorical"):
+        choose_expectation(DEVICE, Problem(model, ArraySource(y)).bound, ArraySource(y))
+
+
+@pytest.mark.parametrize("method", [methods.OnlineEM(0.1, 50), methods.FastIncrementalEM(0.1, 50)])
+def test_other_methods_give_the_cpus_trajectory(method):
+    y = clusters(600)
+    here, theta = problem(y)
+    there, _ = problem(y, kernels="reference")
+    ends = [run_problem(each, method, theta0=theta, n_iter=40, seed=0) for each in (here, there)]
+    np.testing.assert_allclose(ends[0].s, ends[1].s, rtol=1e-9, atol=1e-12)
+
+
+def test_rows_of_a_tensor_stay_where_they_are():
+    y = clusters(500, dtype=np.float32)
+    weight = np.arange(500.0) % 3
+    source, expected = TensorSource(torch.from_numpy(y), weight), ArraySource(y, weight)
+    assert (source.n, source.total_weight, source.dtype) == (expected.n, expected.total_weight, np.float32)
+    index = np.array([3, 0, 3])
+    np.testing.assert_array_equal(source.take(index).y, expected.take(index).y)
+    np.testing.assert_array_equal(np.concatenate([batch.y for batch in source.blocks(99)]), expected.y)
+    weighted = np.average(expected.y.astype(float), axis=0, weights=expected.weight)
+    np.testing.assert_allclose(source.mean_row(), weighted, rtol=1e-12)
+    assert source.fingerprint() == expected.fingerprint()
+
+
+@pytest.mark.parametrize(
+    ("tensor", "sentence"),
+    [
+        (torch.zeros(3), "data must have shape"),
+        (torch.zeros((0, 2)), "at least one row"),
+        (torch.zeros((2, 2), dtype=torch.complex64), "data must be real numbers"),
+        (torch.tensor([[1.0], [float("nan")]]), "got NaN or infinity in row 1"),
+    ],
+)
+def test_bad_tensors(tensor, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        TensorSource(tensor)
+
+
+def test_tensors_are_told_from_arrays():
+    tensor = torch.ones((2, 2), requires_grad=True)
+    assert is_tensor(tensor)
+    assert not is_tensor(np.ones(2))
+    assert not is_tensor([[1.0]])
+    np.testing.assert_array_equal(in_numpy(tensor), np.ones((2, 2)))
+    assert like(tensor, np.zeros(3)).device == tensor.device
+    arrays = pytest.importorskip("pyarrow")
+    assert not is_tensor(arrays.array([1.0]))
+
+
+def test_names_of_devices():
+    assert kernels_of("cpu") is None
+    assert kernels_of("auto", torch.zeros(3)) is None
+    with pytest.raises(ValueError, match="device must be 'auto', 'cpu', 'cuda' or 'cuda:0', got 'gpu'"):
+        kernels_of("gpu")
+    if not torch.cuda.is_available():
+        with pytest.raises(ValueError, match="PyTorch finds no CUDA device"):
+            kernels_of("cuda")
+
+
+def test_an_estimator_of_tensors(monkeypatch):
+    """On the CPU they are computed as arrays, and results are tensors."""
+    y = clusters(2000)
+    fitted = swiftem.GaussianMixture(4, random_state=0).fit(torch.from_numpy(y))
+    expected = swiftem.GaussianMixture(4, random_state=0).fit(y)
+    np.testing.assert_array_equal(fitted.means_, expected.means_)
+    labels = fitted.predict(torch.from_numpy(y))
+    assert isinstance(labels, torch.Tensor)
+    np.testing.assert_array_equal(labels.numpy(), expected.predict(y))
+    assert fitted.score(torch.from_numpy(y)) == pytest.approx(expected.score(y))
+    assert isinstance(fitted.predict_proba(torch.from_numpy(y)), torch.Tensor)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("as_tensor", [False, True])
+def test_a_fit_on_a_device(monkeypatch, kind, as_tensor):
+    """The device is PyTorch's CPU if there is no GPU: the estimator does not know."""
+    for module in ("mixture.base", "mixture.scores"):
+        monkeypatch.setattr(f"swiftem.estimators.{module}.kernels_of", lambda device, data=None: DEVICE)
+    y = clusters(6000)
+    rows = torch.from_numpy(y).to(DEVICE.removeprefix("torch:")) if as_tensor else y
+    options = {"covariance_type": kind, "random_state": 0, "init_params": "k-means++", "method": "em"}
+    fitted = swiftem.GaussianMixture(4, **options).fit(rows)
+    monkeypatch.undo()
+    expected = swiftem.GaussianMixture(4, **options).fit(y)
+    np.testing.assert_allclose(fitted.means_, expected.means_, rtol=1e-6, atol=1e-8)
+    assert fitted.n_iter_ == expected.n_iter_
+    assert fitted.log_likelihood_ == pytest.approx(expected.log_likelihood_, rel=1e-9)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_rows_that_do_not_fit_are_copied_in_every_pass(monkeypatch, kind, weighted):
+    from swiftem.engine.gpu import blocks, fast
+
+    y = clusters(5000, dtype=np.float32)
+    weight = np.random.default_rng(2).uniform(0.1, 3.0, size=len(y)) if weighted else None
+    whole, theta = problem(y, kind, weight=weight)
+    expected, value = whole.e_step.full(theta), whole.e_step.objective(theta)
+    monkeypatch.setattr(blocks, "ROWS", 300)
+    monkeypatch.setattr(blocks, "BYTES", 700 * 8 * y.shape[1])
+    monkeypatch.setattr(blocks, "LEAST_ROWS", 1)
+    monkeypatch.setattr(blocks.DeviceBlocks, "_fits", lambda self, needed: False)
+    if torch.cuda.is_available():
+        monkeypatch.setattr(fast, "LEAST_ROWS", 0)
+    streamed, _ = problem(y, kind, weight=weight)
+    np.testing.assert_allclose(streamed.e_step.full(theta), expected, rtol=1e-5, atol=1e-6)
+    assert streamed.e_step.objective(theta) == pytest.approx(value, rel=1e-6)
+    assert streamed.e_step.blocks.kept is None
+    found = streamed.e_step.evaluate(theta, labels=True).labels
+    np.testing.assert_array_equal(found, whole.e_step.evaluate(theta, labels=True).labels)

@@ -1,0 +1,30 @@
+"""Models and rows for passes on a device; ``DEVICE`` is a GPU if there is one, else PyTorch's CPU."""
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed: pip install torch==2.13.0")
+
+from swiftem import models  # noqa: E402
+from swiftem.data import ArraySource  # noqa: E402
+from swiftem.problem import Problem  # noqa: E402
+
+DEVICE = "torch:cuda:0" if torch.cuda.is_available() else "torch:cpu"
+KINDS = ("full", "tied", "diag", "spherical")
+
+
+def clusters(n=3000, d=3, n_components=4, *, offset=0.0, spread=2.0, seed=0, dtype=np.float64):
+    """Return rows of clusters ``spread`` standard deviations apart."""
+    rng = np.random.default_rng(seed)
+    means = spread * rng.normal(size=(n_components, d))
+    mixing = np.eye(d) + 0.3 * rng.normal(size=(n_components, d, d))
+    which = rng.integers(n_components, size=n)
+    rows = means[which] + np.einsum("nij,nj->ni", mixing[which], rng.normal(size=(n, d)))
+    return (rows + offset).astype(dtype)
+
+
+def problem(y, kind="full", n_components=4, kernels=DEVICE, weight=None):
+    """Return a problem of Gaussians, and parameters near its start."""
+    model = models.GaussianMixtureModel(n_components, covariance=kind, reg_covar=1e-6)
+    made = Problem(model, ArraySource(y, weight), kernels=kernels)
+    return made, made.bound.initial_theta(np.random.default_rng(1))

@@ -1,0 +1,313 @@
+"""Accelerated em: an independent implementation, published examples, the guard, resuming, bad arguments."""
+
+from dataclasses import dataclass
+
+import helpers
+import numpy as np
+import pytest
+from scipy.optimize import brentq
+
+import swiftem
+from swiftem import methods, models
+from swiftem.budget import MemoryLimitError
+from swiftem.engine.threads import set_threads
+from swiftem.methods.accelerated import ACCELERATIONS
+from swiftem.problem import Problem
+from swiftem.testing import check_method
+
+EM = methods.EM()
+both = pytest.mark.parametrize("name", ACCELERATIONS)
+
+# Days with 0, 1, ..., 9 deaths of women over 80 in the London Times (Hasselblad 1969).
+DEATHS, DAYS = np.arange(10.0), np.array([162, 267, 271, 185, 111, 61, 27, 8, 3, 1.0])
+
+
+def squarem(em, objective, s, n_iter):
+    """SQUAREM from its equations: yields em's step from each accepted point; ``em`` is G."""
+    best, leap, largest, past = np.inf, None, 4.0, []
+    for _ in range(n_iter):
+        if leap is not None and objective(leap) > best + 1e-12 * (1 + abs(best)):
+            past, leap, largest = [s], None, max(1.0, largest / 2)
+            yield s
+            continue
+        x = s if leap is None else leap
+        best, s, leap = objective(x), em(x), None
+        past = [*past, s] if len(past) else [x, s]
+        if len(past) == 3:
+            r, v = past[1] - past[0], past[2] - 2 * past[1] + past[0]
+            alpha = min(np.linalg.norm(r) / np.linalg.norm(v), largest)
+            past = past[1:]
+            if alpha > 1:
+                if alpha == largest:
+                    largest *= 4
+                leap = s - r - (r + v) + 2 * alpha * r + alpha**2 * v
+                past = [leap]
+            elif largest == 1:
+                largest = 4.0
+        yield s
+
+
+def anderson(em, objective, s, n_iter, order=10):
+    """Damped Anderson acceleration from its equations, by singular values and a root finder."""
+    best, leap, largest, turned, degree = np.inf, None, 4.0, 0.0, 0
+    xs, fs = [], []
+    for _ in range(n_iter):
+        if leap is not None and objective(leap) > best + 1e-12 * (1 + abs(best)):
+            xs, fs, leap, degree = [], [], None, max(-50, degree - 5)
+            largest = max(1.0, largest / 2) if turned else largest
+            yield s
+            continue
+        x = s if leap is None else leap
+        largest *= 4 if leap is not None and turned >= largest else 1
+        best, s, leap = objective(x), em(x), None
+        xs, fs = [*xs, x][-order - 1 :], [*fs, s - x][-order - 1 :]
+        if len(xs) > 1:
+            moves, changes, f = np.diff(xs, axis=0), np.diff(fs, axis=0), fs[-1]
+            u, d, vt = np.linalg.svd(changes.T, full_matrices=False)
+            used = d > 1e-7 * d[0]
+            d, along = d[used], (u.T @ f)[used]
+            share = 1 / (1 + 1.2 ** (25 - degree))
+
+            def excess(log, d=d, along=along, share=share):
+                return ((d * along / (d**2 + np.exp(log))) ** 2).sum() / ((along / d) ** 2).sum() - share
+
+            size = brentq(excess, 2 * np.log(d[-1]) - 40, 2 * np.log(d[0]) + 40, xtol=1e-13, rtol=1e-15)
+            leap = s - (moves + changes).T @ (vt[used].T @ (d * along / (d**2 + np.exp(size))))
+            turned = 0.0
+            if (leap - s) @ f < 0:
+                alpha = min(np.linalg.norm(moves[-1]) / np.linalg.norm(changes[-1]), largest)
+                leap, turned = (s + (alpha - 1) * f, alpha) if alpha > 1 else (None, 0.0)
+            largest = 4.0 if largest == 1 else largest
+            degree += leap is not None
+        yield s
+
+
+def mixture_map(y, delta, epsilon):
+    """Return G, the objective and the first statistics of the paper's mixture of two unit variances."""
+
+    def m_step(s):
+        weights = (s[:2] + epsilon) / (s[:2].sum() + 2 * epsilon)
+        return weights, s[2:] / (s[:2] + delta)
+
+    def joint(weights, means):
+        return weights * np.exp(-0.5 * (y[:, None] - means) ** 2) / np.sqrt(2 * np.pi)
+
+    def at(weights, means):
+        r = joint(weights, means)
+        r /= r.sum(axis=1, keepdims=True)
+        return np.concatenate([r.mean(axis=0), (r * y[:, None]).mean(axis=0)])
+
+    def objective(s):
+        weights, means = m_step(s)
+        loss = -np.log(joint(weights, means).sum(axis=1)).mean()
+        return loss + delta / 2 * (means**2).sum() - epsilon * np.log(weights).sum()
+
+    return lambda s: at(*m_step(s)), objective, at
+
+
+@pytest.mark.parametrize(("name", "by_hand"), [("squarem", squarem), ("anderson", anderson)])
+@pytest.mark.parametrize("kernels", ["auto", "reference"])
+def test_the_trajectory_is_that_of_an_independent_implementation(name, by_hand, kernels):
+    rng = np.random.default_rng(0)
+    y = rng.normal(size=400) + np.where(rng.random(400) < 0.5, 0.6, -0.6)
+    model = models.GaussianMixtureModel(2, delta=1e-3, epsilon=1e-3)
+    theta0 = model.theta(weights=[0.3, 0.7], means=[[0.2], [-0.1]])
+    em, objective, at = mixture_map(y, 1e-3, 1e-3)
+    order = 2  # half of four statistics
+    options = {"order": order} if name == "anderson" else {}
+    expected = list(by_hand(em, objective, at(theta0.weights, theta0.means.ravel()), 40, **options))
+    result = swiftem.run(
+        model, y, methods.Accelerated(EM, name), theta0=theta0, n_iter=41, record_every=1, kernels=kernels
+    )
+    # The first pass of a run is at parameters that are not an M-step. After about 50 passes nothing is left
+    # to gain, and rounding decides which leaps are taken back.
+    helpers.assert_close([iterate.s for iterate in result.path[2:]], expected)
+    plain = swiftem.run(model, y, EM, theta0=theta0, n_iter=41)
+    assert objective(result.s) < objective(plain.s) - 1e-9
+
+
+@both
+def test_contract(name):
+    check_method(methods.Accelerated(EM, name))
+
+
+def poisson():
+    model = models.MixtureModel(2, "poisson", smoothing=0.0)
+    theta0 = model.theta(weights=[0.3, 0.7], rates=[[1.0], [2.5]])
+    return model, DEATHS, theta0, {"sample_weight": DAYS}
+
+
+def passes_to(optimum, model, data, method, theta0, most=5000, gap=1e-9, **options):
+    """Return the passes until the objective is within ``gap`` of the optimum, and the result."""
+    near = []
+
+    def look(iterate):
+        near.append(swiftem.objective(model, data, iterate.theta, **options) < optimum + gap)
+        return near[-1]
+
+    result = swiftem.run(
+        model, data, method, theta0=theta0, n_iter=most, record=lambda i: None, callback=look, **options
+    )
+    assert near[-1], "it did not get there"
+    return result.passes, result
+
+
+def test_deaths_of_women_over_80_take_em_thousands_of_passes():
+    """Varadhan and Roland 2008, section 7.1: the maximum likelihood estimate, and how far em is from it."""
+    model, data, theta0, options = poisson()
+    squared = swiftem.run(
+        model, data, methods.Accelerated(EM, "squarem"), theta0=theta0, n_iter=400, **options
+    )
+    np.testing.assert_allclose(squared.theta.weights[0], 0.3599, atol=5e-5)
+    np.testing.assert_allclose(squared.theta.params["rates"].ravel(), [1.256, 2.663], atol=5e-4)
+    optimum = swiftem.objective(model, data, squared.theta, **options)
+    gap = 1e-10
+    plain, _ = passes_to(optimum, model, data, EM, theta0, gap=gap, **options)
+    assert plain > 1000
+    for name in ACCELERATIONS:
+        quick, result = passes_to(
+            optimum, model, data, methods.Accelerated(EM, name), theta0, gap=gap, **options
+        )
+        assert quick < plain / 10, name
+        np.testing.assert_allclose(result.theta.weights[0], 0.3599, atol=2e-3)
+
+
+@both
+def test_accepted_points_never_get_worse(name, monkeypatch):
+    """The objective at the points rises by no more than the slack; worse leaps are taken back."""
+    scheme, seen = ACCELERATIONS[name], []
+    advance = scheme.advance
+
+    def watched(self, state, s, objective, space, **options):
+        after = advance(self, state, s, objective, space, **options)
+        seen.append((state.leaps, after.objective, after.kept is state.kept))
+        return after
+
+    monkeypatch.setattr(scheme, "advance", watched)
+    problem = helpers.mixture(200, M=4)
+    problem.run(methods.Accelerated(EM, name), n_iter=200)
+    objectives = np.array([objective for _, objective, _ in seen])
+    assert (np.diff(objectives) <= 1e-12 * (1 + np.abs(objectives[1:]))).all()
+    assert any(leaps and not back for leaps, _, back in seen)
+    assert any(back for *_, back in seen)
+
+
+@both
+def test_no_point_leaves_the_domain(name, monkeypatch):
+    rng = np.random.default_rng(1)
+    y = rng.normal(size=300) + np.where(rng.random(300) < 0.35, 1.5, -1.0)
+    problem = Problem(models.GaussianMixtureModel(2), swiftem.data.ArraySource(y))
+    e_step, points = problem.e_step, []
+    limit = 0.30
+    monkeypatch.setattr(e_step, "in_domain", lambda s: bool(s[:2].min() > limit))
+    m_step = e_step.m_step
+    monkeypatch.setattr(e_step, "m_step", lambda s: points.append(s[:2].min()) or m_step(s))
+    theta = problem.model.theta(weights=[0.5, 0.5], means=[[0.4], [-0.4]])
+    swiftem.algorithm.run_problem(problem, methods.Accelerated(EM, name), theta0=theta, n_iter=60)
+    assert points
+    assert min(points) > limit
+
+
+@both
+def test_statistics_outside_the_domain_are_rejected_as_by_em(name):
+    y = np.array([-1.0, 1.0, 50.0])
+    model = models.GaussianMixtureModel(2, covariance="full", reg_covar=0.0)
+    theta0 = model.theta(means=[[0.0], [50.0]], covariances=[[[1.0]], [[1.0]]])
+    with pytest.warns(UserWarning, match="rejected"):
+        result = swiftem.run(model, y, methods.Accelerated(EM, name), theta0=theta0, n_iter=5)
+    assert result.rejected == 5
+
+
+@both
+@pytest.mark.parametrize("cut", [1, 7, 30])
+def test_a_killed_run_resumes_to_the_bit(tmp_path, name, cut):
+    class Death(Exception):
+        pass
+
+    def die(iterate):
+        if iterate.k >= cut:
+            raise Death
+
+    problem, method = helpers.topics(300, D=5, V=8, K=4), methods.Accelerated(EM, name)
+    whole = problem.run(method, n_iter=40, seed=0)
+    with pytest.raises(Death):
+        problem.run(method, n_iter=40, seed=0, checkpoint=tmp_path, checkpoint_every=1, callback=die)
+    resumed = problem.run(method, n_iter=40, seed=0, checkpoint=tmp_path, resume=True, record_every=1)
+    helpers.assert_same_result(resumed, whole)
+
+
+@both
+def test_threads_change_no_bit(name):
+    rng = np.random.default_rng(0)
+    y = rng.normal(size=(3000, 3)) + rng.integers(3, size=(3000, 1))
+    model = models.GaussianMixtureModel(3, covariance="full")
+    results = []
+    try:
+        for count in (1, 3):
+            set_threads(count)
+            results.append(swiftem.run(model, y, methods.Accelerated(EM, name), n_iter=30, seed=1))
+    finally:
+        set_threads(None)
+    helpers.assert_same_result(*results)
+
+
+def test_the_names_of_both():
+    assert methods.Accelerated(EM, "squarem").name == "em+squarem"
+    assert methods.Accelerated(EM, methods.Anderson(order=3)).name == "em+anderson"
+
+
+def test_an_order_of_its_own_has_fewer_vectors():
+    rng = np.random.default_rng(0)
+    y, model = rng.normal(size=(200, 2)), models.GaussianMixtureModel(3, covariance="full")
+    result = swiftem.run(model, y, methods.Accelerated(EM, methods.Anderson(order=3)), n_iter=9, seed=0)
+    assert result.state.method.steps.moves.shape == (3, len(result.s))
+    assert result.state.method.steps.pairs == 3
+
+
+def test_the_memory_of_anderson_is_in_the_budget(tmp_path):
+    rng = np.random.default_rng(0)
+    path = tmp_path / "rows.npy"
+    np.save(path, rng.normal(size=(500, 100)))
+    model = models.GaussianMixtureModel(20, covariance="full")  # statistics of 0.8 MB
+    swiftem.run(model, path, EM, n_iter=1, seed=0, memory_limit="70MB")
+    with pytest.raises(MemoryLimitError, match=r"em\+anderson"):
+        swiftem.run(model, path, methods.Accelerated(EM, "anderson"), n_iter=1, seed=0, memory_limit="70MB")
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "message"),
+    [
+        ((methods.OnlineEM(), "squarem"), TypeError, "method must be a method of full passes.*draw samples"),
+        (("em", "squarem"), TypeError, "method must be a method of full passes.*got 'em'"),
+        ((methods.Accelerated(EM, "squarem"), "squarem"), TypeError, "method must be a method of full"),
+        ((EM, "fast"), ValueError, "acceleration must be 'squarem' or 'anderson', got 'fast'"),
+        ((EM, ["squarem"]), ValueError, "acceleration must be 'squarem' or 'anderson'"),
+    ],
+)
+def test_bad_arguments(given, error, message):
+    with pytest.raises(error, match=message):
+        methods.Accelerated(*given)
+
+
+def test_bad_order():
+    with pytest.raises(ValueError, match="order must be at least 1"):
+        methods.Anderson(order=0)
+
+
+def test_a_damped_method_is_refused():
+    @dataclass(frozen=True)
+    class Damped(methods.EM):
+        step_size: float = 0.5
+
+    with pytest.raises(ValueError, match=r"method must have step_size 1, got 0\.5"):
+        methods.Accelerated(Damped(), "squarem")
+
+
+@pytest.mark.slow
+@both
+def test_a_quarter_of_the_passes_on_an_overlapping_mixture(name):
+    from benchmarks.acceleration import measured
+
+    plain, quick = measured(5_000, 1, (EM, methods.Accelerated(EM, name)))
+    assert abs(quick.gap) < 1e-9
+    assert quick.passes <= plain.passes / 4

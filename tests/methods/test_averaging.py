@@ -1,0 +1,139 @@
+"""Averages of sem's statistics: what is averaged, that runs resume, and that last samples do not matter."""
+
+import helpers
+import numpy as np
+import pytest
+from helpers import assert_close, assert_same_result
+
+import swiftem
+from swiftem import methods, models, schedules
+from swiftem.engine.compiled_lane import CompiledLane
+
+STEP = schedules.power(1.0, 0.6, 5.0)
+AVERAGES = pytest.mark.parametrize("average", ["suffix", 1, 50, 1000])
+MAKE = pytest.mark.parametrize("make", ["mixture", "topics"])
+
+
+def expected(points, number, average):
+    """Return the mean of the points up to ``number``, from the last restart but one on."""
+    if average == "suffix":
+        begins = [2**j for j in range(20) if 2**j <= number]
+    else:
+        per_window = -(-average // max(1, average // 16))
+        begins = [p for p in range(0, number + 1) if p % per_window == 0]
+    first = ([0, *begins])[-2] if len(begins) < 2 else begins[-2]
+    return np.mean([points[p] for p in range(max(1, first), number + 1)], axis=0)
+
+
+@AVERAGES
+@MAKE
+@pytest.mark.parametrize("kernels", ["auto", "reference"])
+def test_what_is_averaged(make, average, kernels):
+    """Against the statistics of the same run without averages, at every point."""
+    problem, n_iter = helpers.PROBLEMS[make](160), 700
+    every = max(1, (160 if average == "suffix" else average) // 16)
+    options = {"n_iter": n_iter, "seed": 3, "kernels": kernels, "record_every": every}
+    plain = problem.run(methods.OnlineEM(step_size=STEP), **options)
+    averaged = problem.run(methods.OnlineEM(step_size=STEP, average=average), **options)
+    points = [iterate.s for iterate in plain.path]
+    for number, iterate in enumerate(averaged.path):
+        if number:
+            s = expected(points, number, average)
+            assert_close(iterate.s, s)
+            bound = problem.model.bind(swiftem.data.as_source(problem.data))
+            for one, other in zip(iterate.theta, bound.m_step(s), strict=True):
+                assert_close(one, other)
+    np.testing.assert_array_equal(averaged.state.method.s, plain.s)
+    assert averaged.passes == plain.passes
+
+
+@AVERAGES
+@MAKE
+@pytest.mark.parametrize("parts", [(1, 199), (100, 0, 100), (7,) * 28 + (4,)], ids=len)
+def test_a_run_in_parts_is_the_same_to_the_last_bit(parts, make, average):
+    problem = helpers.PROBLEMS[make](40)
+    method = methods.OnlineEM(step_size=STEP, average=average, batch_size=2)
+    whole = problem.run(method, n_iter=200, seed=1)
+    result = problem.run(method, n_iter=parts[0], seed=1)
+    for n_iter in parts[1:]:
+        start = {"theta0": result.theta, "s0": result.s, "state": result.state}
+        result = problem.run(method, n_iter=n_iter, record_every=3, **start)
+    assert_same_result(result, whole)
+
+
+@MAKE
+@pytest.mark.parametrize("every", [None, 5, 10])
+def test_a_checkpoint_holds_all_there_is(make, every, tmp_path):
+    problem = helpers.PROBLEMS[make](40)
+    method = methods.OnlineEM(step_size=STEP, average="suffix")
+    whole = problem.run(method, n_iter=130, seed=1, record_every=10)
+    options = {"seed": 1, "checkpoint": tmp_path / "run", "resume": "auto", "record_every": 10}
+    problem.run(method, n_iter=57, checkpoint_every=every, **options)
+    resumed = problem.run(method, n_iter=130, checkpoint_every=every, **options)
+    assert_same_result(resumed, whole)
+    for one, other in zip(resumed.path, whole.path, strict=True):
+        np.testing.assert_array_equal(one.s, other.s)
+
+
+def test_the_last_samples_do_not_matter():
+    """Two runs whose last 20 of 4,000 draws differ: averages are equal up to what is left of a few points."""
+    problem, gap = helpers.mixture(200), {}
+    draws = np.random.default_rng(0).integers(200, size=4000)
+    other = draws.copy()
+    other[-20:] = problem.data.argmax()
+    for average in (None, "suffix"):
+        method = methods.OnlineEM(step_size=STEP, average=average)
+        ends = [problem.run(method, n_iter=4000, draws=drawn).s for drawn in (draws, other)]
+        gap[average] = np.abs(ends[0] - ends[1]).max()
+    assert gap["suffix"] < 0.05 * gap[None]
+
+
+def test_averages_have_less_noise():
+    y = np.random.default_rng(0).normal(size=1000)
+    model, errors = models.GaussianMixtureModel(1, delta=0.0), {}
+    for average in (None, "suffix", 4000):
+        method = methods.OnlineEM(schedules.power(1.0, 0.6), average=average)
+        ends = [swiftem.run(model, y, method, n_iter=20_000, seed=seed).theta.means for seed in range(10)]
+        errors[average] = np.sqrt(np.mean((np.array(ends) - y.mean()) ** 2))
+    assert errors["suffix"] < 0.5 * errors[None]
+    assert errors[4000] < 0.7 * errors[None]
+
+
+def test_stretches_stay_compiled(monkeypatch):
+    taken, stretch = [], CompiledLane.stretch
+    monkeypatch.setattr(CompiledLane, "stretch", lambda *given: taken.append(1) or stretch(*given))
+    problem = helpers.topics(320)
+    problem.run(methods.OnlineEM(step_size=STEP, average="suffix"), n_iter=320, seed=0)
+    assert 16 <= len(taken) < 40
+
+
+def test_a_callback_sees_averages_and_can_stop():
+    seen, problem = [], helpers.mixture(32)
+    method = methods.OnlineEM(step_size=STEP, average="suffix")
+    result = problem.run(
+        method, n_iter=400, seed=0, record_every=8, callback=lambda it: seen.append(it.s) or it.k >= 80
+    )
+    assert result.status == "stopped"
+    np.testing.assert_array_equal(result.s, seen[-1])
+    assert np.abs(result.state.method.s - result.s).max() > 0
+
+
+def test_estimators_take_it():
+    y = np.random.default_rng(0).normal(size=(3000, 2)) + 4.0 * (np.arange(3000) % 2)[:, None]
+    method = methods.OnlineEM(schedules.power(1.0, 0.6, 5.0), batch_size=10, average="suffix")
+    fitted = swiftem.GaussianMixture(2, method=method, random_state=0, max_iter=20).fit(y)
+    exact = swiftem.GaussianMixture(2, method="em", random_state=0).fit(y)
+    assert abs(fitted.score(y) - exact.score(y)) < 1e-3
+
+
+@pytest.mark.parametrize(
+    ("average", "error", "match"),
+    [
+        ("window", ValueError, "average must be 'suffix', got 'window'"),
+        (0, ValueError, "average must be at least 1, got 0"),
+        (2.5, TypeError, "average must be an integer"),
+    ],
+)
+def test_bad_averages(average, error, match):
+    with pytest.raises(error, match=match):
+        methods.OnlineEM(average=average)

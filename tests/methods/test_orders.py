@@ -1,0 +1,149 @@
+"""How samples are drawn: in shuffled passes, and in proportion to weights that are then divided out."""
+
+import compiled_models
+import helpers
+import numpy as np
+import pytest
+import scipy.stats
+from helpers import STOCHASTIC, assert_close, assert_same_result, make_method
+
+import swiftem
+from swiftem import methods, models, schedules
+from swiftem.data import draws as drawing
+from swiftem.data.draws import SeededDraws, read_seed
+from swiftem.engine.compiled_lane import CompiledLane
+
+ORDERS = ("shuffled", "weighted")
+COMPILED = ("sem", "iem", "sem-vr", "spider")
+
+
+def weights(n, seed=0):
+    return np.random.default_rng(seed).exponential(size=n) + 0.05
+
+
+@pytest.mark.parametrize("b", [1, 3, 200])
+def test_weighted_draws(b, monkeypatch):
+    """They have the weights as frequencies, and do not depend on what was asked before."""
+    monkeypatch.setattr(drawing, "CHUNK", 4096)
+    weight = np.array([1.0, 5.0, 0.5, 3.5])
+    stream = SeededDraws(read_seed(0), 4, b, ["weighted"], weight)
+    n_iter = 20_000 // b
+    drawn = np.concatenate([stream.at(k)[0] for k in range(n_iter)])
+    expected = len(drawn) * weight / weight.sum()
+    assert scipy.stats.chisquare(np.bincount(drawn, minlength=4), expected).pvalue > 1e-3
+    again = SeededDraws(read_seed(0), 4, b, ["weighted"], weight)
+    (block,) = again.block(n_iter // 3, n_iter // 2)
+    np.testing.assert_array_equal(block.ravel(), drawn[n_iter // 3 * b : n_iter // 2 * b])
+    other = SeededDraws(read_seed(1), 4, b, ["weighted"], weight)
+    assert (np.concatenate([other.at(k)[0] for k in range(n_iter)]) != drawn).any()
+
+
+def test_weighted_draws_of_huge_weights():
+    drawn = SeededDraws(read_seed(0), 3, 1000, ["weighted"], np.array([1e100, 3e100, 1e-100])).at(0)[0]
+    assert sorted(set(drawn.tolist())) == [0, 1]
+
+
+@pytest.mark.parametrize("kernels", ["auto", "reference"])
+@pytest.mark.parametrize("b", [1, 3])
+@pytest.mark.parametrize("name", STOCHASTIC)
+@pytest.mark.parametrize("make", ["mixture", "topics"])
+def test_weights_are_divided_out(make, name, b, kernels):
+    """Against the dense implementation, whose means over batches have no weights."""
+    gamma = schedules.power(0.5, 0.4)
+    if make == "mixture":
+        problem, given = helpers.mixture(30, M=3, sample_weight=weights(30)), None
+    else:
+        problem = helpers.topics(40)
+        documents, _ = helpers.tokens_of(problem.data.toarray())
+        problem, given = problem._replace(sample_weight=weights(4)), weights(4)[documents]
+    options = {"divided": True} | ({} if given is None else {"sample_weight": given})
+    helpers.assert_follows_dense(
+        problem, name, n_iter=60, b=b, gamma=gamma, dense_options=options, kernels=kernels, order="weighted"
+    )
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("b", [1, 6, 1100])
+@pytest.mark.parametrize("name", STOCHASTIC)
+@pytest.mark.parametrize("kind", ["unit", "full", "topics", "functions"])
+def test_compiled_stretches_do_the_same(kind, name, b, order, monkeypatch):
+    taken, stretch = [], CompiledLane.stretch
+    monkeypatch.setattr(CompiledLane, "stretch", lambda *given: taken.append(1) or stretch(*given))
+    problem = helpers.topics(90, D=6, V=7, K=3)._replace(sample_weight=weights(6))
+    if kind != "topics":
+        y = np.random.default_rng(0).normal(size=(120, 2)) + 4.0 * (np.arange(120) % 2)[:, None]
+        problem = problem._replace(data=y, theta0=None, sample_weight=weights(120))
+        if kind == "functions":
+            of = compiled_models.own(n=120)
+            problem = problem._replace(model=of.model, data=of.y, theta0=of.theta0)
+        else:
+            problem = problem._replace(model=models.GaussianMixtureModel(2, covariance=kind))
+    method = make_method(name, step_size=0.05, batch_size=b, order=order)
+    options = {"n_iter": 60, "seed": 5, "record_every": 7}
+    compiled, plain = (problem.run(method, kernels=way, **options) for way in ("auto", "reference"))
+    assert bool(taken) == (order == "shuffled" or name in COMPILED)
+    for ours, theirs in zip(compiled.path, plain.path, strict=True):
+        assert_close(ours.s, theirs.s)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("name", STOCHASTIC)
+@pytest.mark.parametrize("make", ["mixture", "topics"])
+def test_a_checkpoint_holds_all_there_is(make, name, order, tmp_path):
+    problem = helpers.PROBLEMS[make](40)
+    problem = problem._replace(sample_weight=weights(40 if make == "mixture" else 4))
+    method = make_method(name, step_size=0.05, batch_size=3, order=order)
+    whole = problem.run(method, n_iter=40, seed=1)
+    options = {"seed": 1, "checkpoint": tmp_path / "run", "resume": "auto"}
+    problem.run(method, n_iter=13, **options)
+    assert_same_result(problem.run(method, n_iter=40, **options), whole)
+
+
+@pytest.mark.parametrize("name", STOCHASTIC)
+def test_a_shuffled_pass_has_each_sample_once(name):
+    """With shuffled passes the batches of an epoch are a partition of the samples."""
+    method = make_method(name, batch_size=4, order="shuffled")
+    drawn = SeededDraws(read_seed(0), 20, 4, method.orders)
+    seen = np.concatenate([drawn.at(k)[0] for k in range(5)])
+    np.testing.assert_array_equal(np.sort(seen), np.arange(20))
+
+
+def test_draws_in_proportion_to_weights_have_less_variance():
+    """The mean of sem's proxy is the same, and heavy samples no longer make it jump."""
+    n = 300
+    problem = helpers.mixture(n, d=1, M=2)
+    weight = np.random.default_rng(0).pareto(1.2, size=n) + 0.01
+    found = {}
+    for order in ("iid", "weighted"):
+        method = methods.OnlineEM(step_size=1e-12, order=order)  # θ stays, S is seen in the change of s
+        run = problem.run(
+            method, n_iter=4000, seed=2, sample_weight=weight, record_every=1, kernels="reference"
+        )
+        s = np.array([iterate.s for iterate in run.path])
+        found[order] = np.diff(s, axis=0) * 1e12 + s[0]
+    exact = s[0]
+    spread = {order: proxies.var(axis=0).sum() for order, proxies in found.items()}
+    assert spread["weighted"] < 0.3 * spread["iid"]
+    error = found["weighted"].mean(axis=0) - exact
+    assert np.abs(error).max() < 5 * np.sqrt(found["weighted"].var(axis=0).max() / 4000) + 1e-3
+
+
+def test_what_cannot_be_drawn_by_weight(tmp_path):
+    y = np.random.default_rng(0).normal(size=(50, 2))
+    np.save(tmp_path / "y.npy", y)
+    model = models.GaussianMixtureModel(2)
+    with pytest.raises(
+        ValueError, match="order must be 'iid' or 'shuffled' for data that are read block by bl"
+    ):
+        swiftem.run(model, tmp_path / "y.npy", methods.OnlineEM(order="weighted"), n_iter=3)
+    swiftem.run(model, tmp_path / "y.npy", methods.OnlineEM(order="shuffled"), n_iter=3, seed=0)
+    with pytest.raises(ValueError, match="order must be 'iid' or 'shuffled' or 'weighted', got 'cyclic'"):
+        methods.OnlineEM(order="cyclic")
+
+
+def test_estimators_take_methods_with_an_order():
+    y = np.random.default_rng(0).normal(size=(2000, 2)) + 4.0 * (np.arange(2000) % 2)[:, None]
+    method = methods.FastIncrementalEM(step_size=0.1, batch_size=20, order="shuffled")
+    fitted = swiftem.GaussianMixture(2, method=method, random_state=0).fit(y, sample_weight=weights(2000))
+    exact = swiftem.GaussianMixture(2, method="em", random_state=0).fit(y, sample_weight=weights(2000))
+    assert abs(fitted.score(y) - exact.score(y)) < 1e-3

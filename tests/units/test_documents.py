@@ -1,0 +1,110 @@
+"""Topics of documents in units: stateless, and about as good as em on the documents in memory."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import swiftem
+
+dask = pytest.importorskip("dask", reason="Dask is not installed")
+da = pytest.importorskip("dask.array")
+
+RNG = np.random.default_rng(0)
+WORDS = RNG.dirichlet(np.full(60, 0.08), size=5)
+SHARES = RNG.dirichlet(np.full(5, 0.15), size=900)
+COUNTS = np.array([RNG.multinomial(40, p) for p in SHARES @ WORDS]).astype(float)
+TRAIN, TEST = COUNTS[:700], COUNTS[700:]
+
+
+def dense():
+    return da.from_array(TRAIN, chunks=(150, -1))
+
+
+def delayed():
+    edges = [0, 100, 100, 450, 700]  # one unit is empty
+    return [dask.delayed(sparse.csr_array)(TRAIN[a:b]) for a, b in pairwise(edges)]
+
+
+START = WORDS + 0.3 * RNG.dirichlet(np.ones(60), size=5)
+
+
+@pytest.mark.parametrize("method", ["em", "sem"])
+@pytest.mark.parametrize("collection", [dense, delayed])
+def test_perplexity_is_that_of_em_in_memory(method, collection):
+    local = swiftem.PLSA(5, method="em", init=START, random_state=0).fit(TRAIN)
+    units = swiftem.PLSA(5, method=method, init=START, random_state=0).fit(collection())
+    assert units.perplexity(TEST) < 1.005 * local.perplexity(TEST)
+    assert units.method_ == method
+    assert not hasattr(units, "doc_topic_")
+    assert units.score(collection()) == pytest.approx(units.score(TRAIN), rel=1e-10)
+    np.testing.assert_allclose(units.components_.sum(axis=1), 1.0)
+
+
+def test_auto_is_em_that_leaves_tokens_out():
+    local = swiftem.PLSA(5, random_state=0).fit(TRAIN)
+    units = swiftem.PLSA(5, random_state=0).fit(dense())
+    assert units.perplexity(TEST) < 1.01 * local.perplexity(TEST)
+
+
+def test_transform_is_lazy():
+    units = swiftem.PLSA(5, method="em", random_state=0).fit(dense())
+    shares = units.transform(dense())
+    assert isinstance(shares, da.Array)
+    assert shares.shape == (700, 5)
+    np.testing.assert_allclose(shares.compute(), units.transform(TRAIN), atol=1e-12)
+
+
+def test_sparse_chunks_and_weights():
+    weight = RNG.integers(0, 3, len(TRAIN)).astype(float)
+    options = {"method": "em", "init": START, "max_iter": 5, "tol": 0.0}
+    chunks = dense().map_blocks(sparse.csr_array)
+    with pytest.warns(UserWarning, match="did not converge"):
+        one = swiftem.PLSA(5, **options).fit(chunks, sample_weight=da.from_array(weight, chunks=150))
+    with pytest.warns(UserWarning, match="did not converge"):
+        other = swiftem.PLSA(5, **options).fit(da.from_array(np.repeat(TRAIN, weight.astype(int), axis=0)))
+    np.testing.assert_allclose(one.components_, other.components_, rtol=1e-9, atol=1e-12)
+
+
+def test_a_killed_fit_resumes_to_the_same_bits(tmp_path, monkeypatch):
+    class Killed(BaseException):
+        pass
+
+    def fit(**options):
+        return swiftem.PLSA(5, method="em", random_state=0, **options)
+
+    whole = fit().fit(dense())
+    kept = {"checkpoint": tmp_path / "kept", "checkpoint_every": 1, "resume": "auto"}
+    from swiftem.engine.units import documents
+
+    calls, real = [], documents.unit_counts
+
+    def killed(*given):
+        calls.append(1)
+        if len(calls) == 13:
+            raise Killed
+        return real(*given)
+
+    monkeypatch.setattr(documents, "unit_counts", killed)
+    with pytest.raises(Killed):
+        fit(**kept).fit(dense())
+    monkeypatch.undo()
+    assert np.array_equal(fit(**kept).fit(dense()).components_, whole.components_)
+
+
+@pytest.mark.parametrize(
+    ("options", "make", "said"),
+    [
+        ({"method": "fiem"}, dense, "method must be 'auto', 'em' or 'sem', by documents, for a Dask coll"),
+        ({"method": "sem", "sampling": "tokens"}, dense, "got method='sem' with sampling='tokens'"),
+        ({}, lambda: -dense(), "unit 0 of X must not be negative"),
+        ({}, lambda: dense() * 0, "at least one token"),
+        ({}, lambda: dense().rechunk((150, 30)), r"give X.rechunk\(\{1: -1\}\)"),
+        ({}, lambda: [dask.delayed(TRAIN), dask.delayed(TRAIN[:, :9])], "same words in all units"),
+        ({}, lambda: dense().astype(str), "real numbers"),
+    ],
+)
+def test_documents_that_cannot_be_fitted(options, make, said):
+    with pytest.raises((TypeError, ValueError), match=said):
+        swiftem.PLSA(5, **options).fit(make())
