@@ -42,10 +42,10 @@ AT_LEAST = 1.0
 """Seconds that something is compiled for before a line says so."""
 
 ABOUT: dict[str, tuple[str, int]] = {
-    "gaussian_batches.batches": ("steps of Gaussian mixtures", 15),
-    "gaussian_passes.full_pass": ("full passes over mixtures", 5),
-    "gaussian_passes.evaluate": ("scores of mixtures", 4),
-    "gaussian_passes.statistics": ("statistics of mixtures", 3),
+    "gaussian_batches.batches": ("steps of Gaussian mixtures", 8),
+    "gaussian_passes.full_pass": ("full passes over mixtures", 4),
+    "gaussian_passes.evaluate": ("scores of mixtures", 2),
+    "gaussian_passes.statistics": ("statistics of mixtures", 2),
 }
 """What kernels that take longer are for, and about how many seconds they take."""
 PARTS = {

@@ -138,7 +138,8 @@ def _learn(samples: Any, row: Any, old: Any, weight: Any, centre: Any, moments: 
     """Learn λ from the first of ``samples`` (d, b): from its row and its memory, (M,), times ``weight``."""
     p, d, n_components = len(tools.work.sums2), len(samples), len(row)
     sample, powers = np.empty((d, 1)), np.empty((p, 1))
-    sample[:, 0] = samples[:, 0]
+    for c in range(d):
+        sample[c, 0] = samples[c, 0]
     raise_powers(tools.kind, sample, 0, powers)
     covariance = variance = total = total_old = 0.0
     end = n_components * (1 + d)
