@@ -86,15 +86,15 @@ def _run(
 
 
 USUAL = (
-    Part("passes over mixtures", _passes, 12),
-    Part("steps of Gaussian mixtures", _steps, 15),
+    Part("passes over mixtures", _passes, 7),
+    Part("steps of Gaussian mixtures", _steps, 8),
     Part("topics", _topics, 6),
 )
 """What estimators and the command line use unless another method is named."""
 ALL = (
     *USUAL,
-    Part("topics by tokens", _by_tokens, 8),
-    Part("mixtures of unit variances", _unit, 15),
+    Part("topics by tokens", _by_tokens, 7),
+    Part("mixtures of unit variances", _unit, 13),
 )
 """The rest, too; users' own functions compile when they are used."""
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from swiftem.engine.numba.compile import helper, kernel
 from swiftem.engine.numba.gaussian_blocks import remember
-from swiftem.engine.numba.softmax import add_rows, exponentiate, normalise, shift
+from swiftem.engine.numba.softmax import add, add_rows, copy, exponentiate, normalise, shift
 
 __all__ = ["Work", "evaluate", "full_pass", "make_work", "statistics"]
 
@@ -105,10 +105,10 @@ def _add_statistics(
 ) -> None:
     """Add Σ_t rows_t, T(y_t)·rows_t and the sums of codes of ``rows`` (b, M), weighted, to the totals."""
     add_rows(rows, work.sums1)
-    total1 += work.sums1
+    add(work.sums1, total1)
     if y.shape[1]:
         np.dot(y[first : first + len(rows)].T, rows, work.sums2)
-        total2 += work.sums2
+        add(work.sums2.reshape(work.sums2.size), total2.reshape(total2.size))
     scatter(rows, codes, first, total3)
 
 
@@ -152,7 +152,8 @@ def evaluate(
         rows = work.rows[: min(block, len(y) - first)]
         _e_step(y, codes, first, theta, work, rows)
         if len(responsibilities):
-            responsibilities[first : first + len(rows)] = rows
+            for t in range(len(rows)):
+                copy(rows[t], responsibilities[first + t])
         if len(labels):
             for t in range(len(rows)):
                 best = 0

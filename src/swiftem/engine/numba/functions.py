@@ -11,6 +11,7 @@ import numpy as np
 
 from swiftem.engine.numba.coefficient import learn
 from swiftem.engine.numba.compile import inlined, kernel
+from swiftem.engine.numba.softmax import copy
 
 __all__ = ["is_finite", "iterate"]
 
@@ -170,9 +171,9 @@ def iterate(  # type: ignore[no-untyped-def]
             for c in range(q):
                 proxy[c] += correction * centre[c]
         if not reads:
-            proxy[:] = centre
+            copy(centre, proxy)
         if follows:
-            centre[:] = proxy
+            copy(proxy, centre)
             before, anchor = s, theta
         for c in range(q):
             new[c] = s[c] + gamma[k] * (proxy[c] - s[c]) if gamma[k] < 1.0 else proxy[c]  # (sestep)

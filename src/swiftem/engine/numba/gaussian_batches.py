@@ -18,10 +18,8 @@ from swiftem.engine.numba.compile import helper, kernel
 from swiftem.engine.numba.gaussian_blocks import (
     TIED,
     Twin,
-    add,
     add_statistics,
     add_up,
-    copy,
     e_step,
     is_near,
     raise_powers,
@@ -29,7 +27,7 @@ from swiftem.engine.numba.gaussian_blocks import (
 )
 from swiftem.engine.numba.gaussian_m_step import m_step
 from swiftem.engine.numba.pointer import types
-from swiftem.engine.numba.softmax import weigh
+from swiftem.engine.numba.softmax import add, copy, weigh
 
 __all__ = ["ANCHOR", "MEMORY", "NOTHING", "Tools", "loop_for"]
 
@@ -140,7 +138,8 @@ def _learn(samples: Any, row: Any, old: Any, weight: Any, centre: Any, moments: 
     """Learn λ from the first of ``samples`` (d, b): from its row and its memory, (M,), times ``weight``."""
     p, d, n_components = len(tools.work.sums2), len(samples), len(row)
     sample, powers = np.empty((d, 1)), np.empty((p, 1))
-    sample[:, 0] = samples[:, 0]
+    for c in range(d):
+        sample[c, 0] = samples[c, 0]
     raise_powers(tools.kind, sample, 0, powers)
     covariance = variance = total = total_old = 0.0
     end = n_components * (1 + d)

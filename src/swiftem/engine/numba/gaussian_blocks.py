@@ -14,16 +14,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from swiftem.engine.numba.compile import helper
-from swiftem.engine.numba.softmax import LOWEST, NEGLIGIBLE, add_rows, exponentiate
+from swiftem.engine.numba.softmax import LOWEST, NEGLIGIBLE, add, add_rows, copy, exponentiate
 
 __all__ = [
     "Work",
-    "add",
     "add_squares",
     "add_statistics",
     "add_up",
     "columns",
-    "copy",
     "e_step",
     "is_near",
     "make_work",
@@ -136,23 +134,6 @@ def twin(array: Any) -> Twin:
     empty = np.empty((0, array.shape[1]), dtype=np.float32 if is_double else np.float64)
     empty.flags.writeable = array.flags.writeable
     return Twin(array, empty) if is_double else Twin(empty, array)
-
-
-@helper
-def copy(values: Any, into: Any) -> None:
-    """Write ``values`` (N,) into another vector.
-
-    ``into[:] = values`` takes seconds to compile: for the sentence about arrays of different shapes.
-    """
-    for i in range(len(into)):
-        into[i] = values[i]
-
-
-@helper
-def add(values: Any, total: Any) -> None:
-    """Add ``values`` (N,) to ``total`` (N,), or to nothing, (0,)."""
-    for i in range(len(total)):
-        total[i] += values[i]
 
 
 @helper

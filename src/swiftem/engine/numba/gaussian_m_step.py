@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from swiftem.engine.numba.compile import helper
-from swiftem.engine.numba.gaussian_blocks import DIAG, FULL, SPHERICAL, TIED, copy
+from swiftem.engine.numba.gaussian_blocks import DIAG, FULL, SPHERICAL, TIED
+from swiftem.engine.numba.softmax import copy
 
 __all__ = ["Hyper", "Scratch", "m_step", "make_scratch"]
 

@@ -14,17 +14,16 @@ import numpy as np
 from swiftem.engine.numba.compile import helper, kernel
 from swiftem.engine.numba.gaussian_blocks import (
     TIED,
-    add,
     add_squares,
     add_statistics,
     add_up,
-    copy,
     e_step,
     is_near,
     remember,
     spread,
     take,
 )
+from swiftem.engine.numba.softmax import add, copy
 
 __all__ = ["evaluate", "full_pass", "statistics"]
 

@@ -29,6 +29,7 @@ from swiftem.engine.numba.plsa import (
     uniform,
     weighted,
 )
+from swiftem.engine.numba.softmax import copy
 
 __all__ = ["iterate"]
 
@@ -198,7 +199,7 @@ def iterate(
             if is_last:
                 _write_out(documents, scale, rates, old_documents)
                 _write_out(words, scale, rates, old_words)
-                old_norm[:] = norm
+                copy(norm, old_norm)
                 old_prior[0], old_prior[1] = alpha, beta
             else:
                 _look_up(

@@ -13,7 +13,18 @@ import numpy as np
 
 from swiftem.engine.numba.compile import fused, helper, kernel, summed
 
-__all__ = ["Work", "add_statistics", "begin", "e_step", "log_likelihood", "make_work", "normalise", "weigh"]
+__all__ = [
+    "Work",
+    "add",
+    "add_statistics",
+    "begin",
+    "copy",
+    "e_step",
+    "log_likelihood",
+    "make_work",
+    "normalise",
+    "weigh",
+]
 
 LOWEST = -100.0
 """Logits are clipped here: the exponential then needs no branch, and no result is infinite or subnormal."""
@@ -134,6 +145,23 @@ def shift(logits: Any, constant: Any, largest: Any) -> None:
 
 
 @helper
+def copy(values: Any, into: Any) -> None:
+    """Write ``values`` (N,) into another vector.
+
+    ``into[:] = values`` takes seconds to compile: for the sentence about arrays of different shapes.
+    """
+    for i in range(len(into)):
+        into[i] = values[i]
+
+
+@helper
+def add(values: Any, total: Any) -> None:
+    """Add ``values`` (N,) to ``total`` (N,), or to nothing, (0,)."""
+    for i in range(len(total)):
+        total[i] += values[i]
+
+
+@helper
 def add_rows(rows: Any, sums: Any) -> None:
     """Write the sum of the rows of ``rows`` (b, M) into ``sums`` (M,)."""
     sums[:] = 0.0
@@ -225,8 +253,8 @@ def full_pass(
                 for m in range(rows.shape[1]):
                     rows[t, m] *= sample_weight[first + t]
         add_statistics(samples, rows, work.sums1, work.sums2)
-        total1 += work.sums1
-        total2 += work.sums2
+        add(work.sums1, total1)
+        add(work.sums2.reshape(work.sums2.size), total2.reshape(total2.size))
 
 
 @kernel
