@@ -63,7 +63,7 @@ def test_every_method_does_what_it_does_in_memory(kind, name, tmp_path):
     model, method = model_of("full"), method_of(name)
     source = make(kind, tmp_path, ROWS, WEIGHT)
     n_iter = 3 if name == "em" else 100  # one epoch and a half, several windows
-    if kind in SEQUENTIAL and name in ("iem", "fiem"):
+    if kind in SEQUENTIAL and methods.METHODS[name].remembers:
         with pytest.raises(
             ValueError, match=f"in order, and {name} must .* again: use em, sem or sem-vr, or"
         ):
@@ -110,7 +110,7 @@ def test_threads_change_no_bit(kind, tmp_path, monkeypatch, readers):
 @pytest.mark.parametrize("kind", ["npy", "parquet", "csv", "blocks"])
 @pytest.mark.parametrize("name", methods.METHODS)
 def test_a_run_cut_in_two_goes_on_exactly(kind, name, tmp_path):
-    if kind in SEQUENTIAL and name in ("iem", "fiem"):
+    if kind in SEQUENTIAL and methods.METHODS[name].remembers:
         return
     source, model, method = make(kind, tmp_path, ROWS), model_of("diag"), method_of(name)
     whole = swiftem.run(model, source, method, n_iter=120, theta0=theta_of(model), seed=1)
@@ -119,7 +119,7 @@ def test_a_run_cut_in_two_goes_on_exactly(kind, name, tmp_path):
     assert np.array_equal(rest.s, whole.s)
 
 
-@pytest.mark.parametrize("name", ["iem", "fiem"])
+@pytest.mark.parametrize("name", ["iem", "fiem", "opt-fiem"])
 @pytest.mark.parametrize("covariance", ["unit", "full"])
 def test_what_is_remembered_may_be_in_a_file(name, covariance, tmp_path):
     source, model, method = make("npy", tmp_path, ROWS), model_of(covariance), method_of(name)
