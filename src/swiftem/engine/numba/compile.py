@@ -12,12 +12,11 @@ import hashlib
 import logging
 import threading
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import Any, NoReturn
 
-import numba.core.codegen
-import numba.core.compiler
-import numba.core.typed_passes
+import numba
 from numba.core import event
 
 from swiftem._cache import is_writable, user_cache
@@ -35,8 +34,6 @@ __all__ = [
 ]
 
 log = logging.getLogger("swiftem")
-
-core: Any = numba.core  # only partly typed, and differently in each version
 
 AT_LEAST = 1.0
 """Seconds that something is compiled for before a line says so."""
@@ -57,6 +54,8 @@ PARTS = {
 }
 """What the other kernels of a file are for; those of topics begin with "plsa"."""
 
+KNOWN = (0, 68)
+"""The version of Numba whose inner parts are known: others compile helpers as Numba does."""
 OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
 REORDERED = {"reassoc", "nsz", "contract"}
 
@@ -102,49 +101,6 @@ def kernel(function: Callable[..., Any], **more: Any) -> Any:
         settings.CACHE_DIR = before
 
 
-class _Unfinished(core.codegen.JITCodeLibrary):  # type: ignore[misc]
-    """The code of a helper: linked into the kernels that call it, and only there made machine code.
-
-    Numba does that for every helper, and optimises it again in each helper that calls it: half of the time.
-    """
-
-    def _optimize_final_module(self) -> None:
-        """Optimise what calls no helper: loops then vectorise with their arguments apart."""
-        if not any(isinstance(one, _Unfinished) for one in self._linking_libraries):
-            super()._optimize_final_module()
-
-    def _finalize_final_module(self) -> None:
-        self._finalize_dynamic_globals()
-        self._finalized = True
-
-
-@core.compiler_machinery.register_pass(mutates_CFG=True, analysis_only=False)
-class _LowerHelper(core.typed_passes.NativeLowering):  # type: ignore[misc]
-    """Numba's last pass, without machine code at its end."""
-
-    _name = "lower_helper"
-
-    def run_pass(self, state: Any) -> bool:
-        state.library = _Unfinished(state.targetctx.codegen(), state.func_id.func_qualname)
-        state.flags.no_compile = True
-        super().run_pass(state)
-        lowered, key = state["cr"], object()  # by the key kernels find the code
-        state.targetctx.insert_user_function(key, lowered.fndesc, [state.library])
-        state["cr"] = lowered._replace(cfunc=key)
-        return True
-
-
-class _HelperCompiler(core.compiler.Compiler):  # type: ignore[misc]
-    def define_pipelines(self) -> list[Any]:
-        """Return Numba's passes, with :class:`_LowerHelper` as the last."""
-        (found,) = super().define_pipelines()
-        found.passes = [
-            (_LowerHelper if kind is core.typed_passes.NativeLowering else kind, words)
-            for kind, words in found.passes
-        ]
-        return [found]
-
-
 def helper(function: Callable[..., Any], **more: Any) -> Any:
     """Compile a helper that kernels call: for rare cases that would only slow down the caller if inlined.
 
@@ -155,12 +111,66 @@ def helper(function: Callable[..., Any], **more: Any) -> Any:
     def refuse(*arguments: Any, **keywords: Any) -> NoReturn:
         raise TypeError(f"{function.__name__} is a helper, to be called by kernels.")
 
-    options: dict[str, Any] = {"pipeline_class": _HelperCompiler, "no_cpython_wrapper": True}
+    if _HELPERS is None:
+        return numba.njit(**OPTIONS, **more)(function)
+    options: dict[str, Any] = {"pipeline_class": _HELPERS, "no_cpython_wrapper": True}
     found: Any = numba.njit(**options, **OPTIONS, **more)(function)
     if hasattr(found, "overloads"):  # not with NUMBA_DISABLE_JIT
         found.add_overload = lambda made: found.overloads.update({tuple(made.signature.args): made})
         found._compile_for_args = refuse
     return found
+
+
+def _helper_compiler() -> Any:
+    """Return the compiler of helpers, or None for versions of Numba whose inner parts are not known.
+
+    A helper is then linked into the kernels that call it, and only there made machine code. Numba does that
+    for every helper, and optimises it again in each helper that calls it: half of the time.
+    """
+    if numba.version_info.short != KNOWN:
+        return None
+    names = ("codegen", "compiler", "compiler_machinery", "typed_passes")
+    parts: Any = [import_module(f"numba.core.{name}") for name in names]
+    codegen, compiler, compiler_machinery, typed_passes = parts
+
+    class Unfinished(codegen.JITCodeLibrary):  # type: ignore[misc]
+        """The code of a helper."""
+
+        def _optimize_final_module(self) -> None:
+            """Optimise what calls no helper: loops then vectorise with their arguments apart."""
+            if not any(isinstance(one, Unfinished) for one in self._linking_libraries):
+                super()._optimize_final_module()
+
+        def _finalize_final_module(self) -> None:
+            self._finalize_dynamic_globals()
+            self._finalized = True
+
+    @compiler_machinery.register_pass(mutates_CFG=True, analysis_only=False)
+    class LowerHelper(typed_passes.NativeLowering):  # type: ignore[misc]
+        """Numba's last pass, without machine code at its end."""
+
+        _name = "lower_helper"
+
+        def run_pass(self, state: Any) -> bool:
+            state.library = Unfinished(state.targetctx.codegen(), state.func_id.func_qualname)
+            state.flags.no_compile = True
+            super().run_pass(state)
+            lowered, key = state["cr"], object()  # by the key kernels find the code
+            state.targetctx.insert_user_function(key, lowered.fndesc, [state.library])
+            state["cr"] = lowered._replace(cfunc=key)
+            return True
+
+    class HelperCompiler(compiler.Compiler):  # type: ignore[misc]
+        def define_pipelines(self) -> list[Any]:
+            """Return Numba's passes, with :class:`LowerHelper` as the last."""
+            (found,) = super().define_pipelines()
+            found.passes = [
+                (LowerHelper if kind is typed_passes.NativeLowering else kind, words)
+                for kind, words in found.passes
+            ]
+            return [found]
+
+    return HelperCompiler
 
 
 def inlined(function: Callable[..., Any]) -> Any:
@@ -183,6 +193,7 @@ def is_kept() -> bool:
     return _CACHED
 
 
+_HELPERS = _helper_compiler()
 _FOLDER = cache_folder()
 _CACHED = is_writable(_FOLDER)
 
