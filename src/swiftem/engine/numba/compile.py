@@ -133,7 +133,7 @@ def _helper_compiler() -> Any:
     parts: Any = [import_module(f"numba.core.{name}") for name in names]
     codegen, compiler, compiler_machinery, typed_passes = parts
 
-    class Unfinished(codegen.JITCodeLibrary):  # type: ignore[misc]
+    class Unfinished(codegen.JITCodeLibrary):  # type: ignore[misc, name-defined]
         """The code of a helper."""
 
         def _optimize_final_module(self) -> None:
@@ -146,7 +146,7 @@ def _helper_compiler() -> Any:
             self._finalized = True
 
     @compiler_machinery.register_pass(mutates_CFG=True, analysis_only=False)
-    class LowerHelper(typed_passes.NativeLowering):  # type: ignore[misc]
+    class LowerHelper(typed_passes.NativeLowering):  # type: ignore[misc, name-defined]
         """Numba's last pass, without machine code at its end."""
 
         _name = "lower_helper"
@@ -160,7 +160,7 @@ def _helper_compiler() -> Any:
             state["cr"] = lowered._replace(cfunc=key)
             return True
 
-    class HelperCompiler(compiler.Compiler):  # type: ignore[misc]
+    class HelperCompiler(compiler.Compiler):  # type: ignore[misc, name-defined]
         def define_pipelines(self) -> list[Any]:
             """Return Numba's passes, with :class:`LowerHelper` as the last."""
             (found,) = super().define_pipelines()
