@@ -23,7 +23,7 @@ class Constants:
     task_seconds : float
         CPU of client and scheduler per task, rounded: 1.4 to 1.6 ms on a busy machine.
     task_bytes : float
-        Bytes of a task besides its result.
+        Bytes of a task in addition to its result.
     round_trip : float
         Seconds from a submitted graph to the first result, with the parameters sent to a worker.
     bandwidth : float

@@ -11,7 +11,7 @@ from swiftem.cli import main
 from swiftem.cli import reproduce as module
 from swiftem.cli.app import Experiments, run_command
 
-NAMES = ("gmm-precision", "gmm-scaling", "plsa", "theory", "all")
+NAMES = ("gmm-precision", "gmm-scaling", "plsa", "theory", "methods", "all")
 
 
 @pytest.fixture(autouse=True)
