@@ -63,6 +63,12 @@ def test_a_family_without_passes_on_a_device_is_refused():
         choose_expectation(DEVICE, Problem(model, ArraySource(y)).bound, ArraySource(y))
 
 
+def test_a_model_without_passes_on_a_device_is_refused():
+    bound = Problem(models.GaussianMixtureModel(2), ArraySource(clusters(50))).bound
+    with pytest.raises(ValueError, match="for this model: there are no passes"):
+        choose_expectation(DEVICE, bound, bound.source)
+
+
 @pytest.mark.parametrize("method", [methods.OnlineEM(0.1, 50), methods.FastIncrementalEM(0.1, 50)])
 def test_other_methods_give_the_cpus_trajectory(method):
     y = clusters(600)

@@ -43,7 +43,7 @@ class DeviceExpectation(KeptExpectation):
         self, model: Any, source: Source, between_blocks: Callable[[], None], kernels: str
     ) -> None:  # fmt: skip
         if not self.serves(model):
-            what = getattr(getattr(model, "kind", None), "name", type(model).__name__)
+            what = getattr(getattr(model, "kind", None), "name", "this model")
             raise ValueError(f"device must be 'cpu' for {what}: there are no passes on a GPU for it.")
         super().__init__(model, source, between_blocks)
         self._device = kernels.removeprefix(DEVICE_KERNELS)
