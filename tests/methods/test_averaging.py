@@ -129,7 +129,7 @@ def test_estimators_take_it():
 @pytest.mark.parametrize(
     ("average", "error", "match"),
     [
-        ("window", ValueError, "average must be 'suffix', got 'window'"),
+        ("window", ValueError, "average must be 'suffix', an integer or None, got 'window'"),
         (0, ValueError, "average must be at least 1, got 0"),
         (2.5, TypeError, "average must be an integer"),
     ],

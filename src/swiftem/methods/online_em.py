@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
-from swiftem._checks import check_choice, check_int
+from swiftem._checks import check_int
 from swiftem._typing import Array, Index, Theta
 from swiftem.methods.method import EStep, Method, Order
 from swiftem.methods.update import Update
@@ -90,7 +90,8 @@ class OnlineEM(Method):
     def __post_init__(self) -> None:
         super().__post_init__()
         if isinstance(self.average, str):
-            check_choice("average", self.average, ("suffix",))
+            if self.average != "suffix":
+                raise ValueError(f"average must be 'suffix', an integer or None, got {self.average!r}.")
         elif self.average is not None:
             check_int("average", self.average, minimum=1)
         if self.largest_batch is not None:

@@ -16,6 +16,7 @@ from swiftem.data.rows.stored_source import StoredSource
 from swiftem.data.rows.tensor_source import TensorSource
 from swiftem.data.source import Source
 from swiftem.engine.gpu.passes import Given, Rows
+from swiftem.engine.small_expectation import TIED
 from swiftem.models.components import BoundComponents, Coefficients
 from swiftem.models.gaussian_components import BoundGaussians
 
@@ -60,7 +61,7 @@ class _Slot:
 
 
 class _Known(NamedTuple):
-    """What one reading of all rows finds: reach, norm as in :class:`Rows`, and Σ w yyᵀ about the centre."""
+    """What one reading of all rows finds: reach, norm as in :class:`Rows`, and Σ w yyᵀ for "tied", else 0."""
 
     reach: Array
     norm: float
@@ -95,6 +96,7 @@ class DeviceBlocks:
         self._size = max(LEAST_ROWS, BYTES // (8 * len(bound.centre)))
         #: log h(y) of all rows, or None if it is zero.
         self.base: Array | None = None
+        self._totals: dict[int, float] = {}
         self._kept = self._resident()
         known = self._read()
         self.products, self._known = known.products, known
@@ -104,6 +106,11 @@ class DeviceBlocks:
     def given(self, theta: Coefficients) -> Given:
         """Return θ on the device."""
         return Given.of(self._bound.code, theta, self._known.reach, self._device)
+
+    @property
+    def total_base(self) -> float:
+        """The weighted sum of log h(y), noted when rows were read."""
+        return sum(self._totals.values())
 
     @property
     def kept(self) -> Rows | None:
@@ -164,6 +171,7 @@ class DeviceBlocks:
                 if self.base is None:
                     self.base = np.zeros(source.n)
                 self.base[here] = of_rows
+                self._totals[first] = float(batch.weight @ of_rows)
             found = np.require(found, requirements=["C", "W"])
             yield here, found, batch.weight if self._is_weighted else None
 
@@ -228,7 +236,8 @@ class DeviceBlocks:
             x = y.double() - centre
             reach = torch.maximum(reach, x.abs().amax(dim=0))
             norm = torch.maximum(norm, x.square().sum(dim=1).max())
-            products += x.T @ (x if weight is None else x * weight[:, None])
+            if self._bound.code == TIED:
+                products += x.T @ (x if weight is None else x * weight[:, None])
         return _Known(reach.cpu().numpy(), float(norm) ** 0.5, products.cpu().numpy())
 
     def _parts(self) -> Iterator[tuple[Any, Any]]:

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from swiftem._typing import Array, Theta
 from swiftem.data.rows.tensor_source import torch_of
 from swiftem.data.source import Source
 from swiftem.engine.expectation import Evaluation
-from swiftem.engine.gpu.blocks import ROWS, DeviceBlocks
+from swiftem.engine.gpu.blocks import DeviceBlocks
 from swiftem.engine.gpu.device import DEVICE_KERNELS
 from swiftem.engine.gpu.passes import Rows, Sums, e_steps, sums
 from swiftem.engine.small_expectation import TIED, KeptExpectation
@@ -90,20 +88,12 @@ class DeviceExpectation(KeptExpectation):
         return self.blocks.products if self.bound.code == TIED else None
 
     def _mean_base(self) -> float:
-        base = self.blocks.base
-        if base is None:
-            return 0.0
-        total = sum(float(batch.weight @ base[batch.index]) for batch in self._source.blocks(ROWS))
-        return total / self._source.total_weight
+        return self.blocks.total_base / self._source.total_weight
 
     def evaluate(self, theta: Theta, *, responsibilities: bool = False, labels: bool = False) -> Evaluation:
         """Return the log-likelihood of every sample; optionally responsibilities or likely components."""
         self._between_blocks()
-        found = Evaluation(
-            np.empty(self.n),
-            np.empty((self.n, self.bound.n_components)) if responsibilities else None,
-            np.empty(self.n, dtype=np.intp) if labels else None,
-        )
+        found = self._room(responsibilities=responsibilities, labels=labels)
         given = self.blocks.given(self.bound.coefficients(theta))
         for of_block, rows in self.blocks:
             for within, _, of_components, log_likelihood in e_steps(rows, given):
