@@ -41,6 +41,7 @@ IN_OPTIONS = {
     "text_column (--text-column on the command line)": "--text-column",
     "text_column is": "--text-column is",
     "vocabulary is": "--vocabulary is",
+    "label_column must": "--by must",
     "as_text=True": "--as-text",
 }
 """What sentences of the library say of arguments, and the options that are meant."""
