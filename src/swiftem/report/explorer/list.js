@@ -50,7 +50,8 @@ function paintList() {
 function listRelevance() {
   if (byId("view-list").hidden) return;
   for (const row of document.querySelectorAll("#view-list tbody tr")) {
-    row.querySelector("td.terms").textContent = listWords(topicOf[row.dataset.topic]);
+    const [cell, words] = [row.cells[1], listWords(topicOf[row.dataset.topic])];
+    if (cell.textContent !== words) cell.textContent = words;
   }
 }
 

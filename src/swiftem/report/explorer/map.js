@@ -13,12 +13,13 @@ function textWidth(text, size, weight = 500) {
 function drawMap() {
   const box = document.querySelector(".map");
   const width = box.clientWidth;
-  if (!width) return;
   map.width = width;
+  map.lines = null;
+  map.nodes.clear();
+  if (!width) return; // it is drawn when it is shown
   map.turned = width < 560;
   map.scale = map.turned ? width / DATA.height : width;
   const height = map.turned ? map.scale : map.scale * DATA.height;
-  map.nodes.clear();
   map.lines = s("g", { class: "links", "aria-hidden": "true" });
   const nodes = s("g", {});
   const labels = s("g", { class: "labels", "aria-hidden": "true" });
@@ -146,9 +147,9 @@ function link(topic) {
 
 function hover(topic) {
   const tip = byId("tip");
-  tip.hidden = !topic;
+  tip.hidden = !map.nodes.has(topic);
   if (map.lines) paintHover(topic);
-  if (!topic) return;
+  if (tip.hidden) return;
   const node = map.nodes.get(topic).getBoundingClientRect();
   tip.replaceChildren(
     h("b", {}, topic.name),
