@@ -1,7 +1,7 @@
 """Mutants of checkpoints that tests must notice, as ``tests/mutate.py`` reads them."""
 
 STORE = "checkpoints/store.py"
-MEMORY = "checkpoints/memory_file.py"
+MEMORY = "checkpoints/folder.py"
 DURABLE = "files/durable.py"
 DESCRIBE = "checkpoints/describe.py"
 FIT = "estimators/mixture/fit.py"
@@ -21,7 +21,7 @@ MUTANTS = [
     ),
     (
         "records: nothing is brought to the disk",
-        "checkpoints/records.py",
+        "checkpoints/folder.py",
         "        os.fsync(self._handle)\n",
         "",
         ON_DISK,

@@ -1,7 +1,7 @@
 """Mutants of sources and draws that tests must notice, as ``tests/mutate.py`` reads them."""
 
 DRAWS = "data/draws.py"
-FINGERPRINT = "data/fingerprint.py"
+FINGERPRINT = "files/durable.py"
 PARQUET = "data/rows/parquet_source.py"
 AHEAD = "data/rows/read_ahead.py"
 

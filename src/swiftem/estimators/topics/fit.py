@@ -12,7 +12,7 @@ import numpy as np
 from swiftem._clock import clock
 from swiftem._typing import Array, Theta
 from swiftem.algorithm import run_problem
-from swiftem.checkpoints.check_position import check_form
+from swiftem.checkpoints.run_checkpoint import check_form
 from swiftem.data.documents.count_source import CountSource
 from swiftem.engine.documents import Documents
 from swiftem.engine.streamed_documents import StreamedDocuments

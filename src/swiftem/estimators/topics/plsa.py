@@ -19,7 +19,7 @@ from swiftem._checks import check_real
 from swiftem._typing import Array
 from swiftem._warn import warn
 from swiftem.certificate import relative_change
-from swiftem.checkpoints.check_position import check_form
+from swiftem.checkpoints.run_checkpoint import check_form
 from swiftem.data.units.collections import is_planned
 from swiftem.engine.units.documents import UnitDocuments
 from swiftem.estimators.fit_checkpoint import CheckpointedClones, NoStart, open_fit
