@@ -18,9 +18,9 @@ from swiftem.checkpoints import NoCheckpoint, kept_seed, open_checkpoint
 from swiftem.checkpoints.run_checkpoint import Position, check_position
 from swiftem.data.as_source import as_source
 from swiftem.data.draws import INITIAL_THETA, Entropy, Seed, generator
+from swiftem.data.foreign import kernels_of
 from swiftem.engine.choose import choose_lane
 from swiftem.engine.expectation import Expectation
-from swiftem.engine.gpu.device import kernels_of
 from swiftem.engine.lane import Current, Lane, Task
 from swiftem.interrupt import DeferredInterrupt
 from swiftem.methods.method import Method

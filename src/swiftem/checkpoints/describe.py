@@ -135,18 +135,34 @@ def digest(*values: Any) -> str:
     return hashed.hexdigest()
 
 
-def environment() -> dict[str, Any]:
-    """Return versions, machine and threads; only :data:`VERSIONS` must agree.
+def environment(*packages: str) -> dict[str, str]:
+    """Return versions, machine, processor and threads; to resume a run, only :data:`VERSIONS` must agree.
 
-    >>> sorted(set(environment()) - set(VERSIONS))
-    ['machine', 'threads']
+    Parameters
+    ----------
+    *packages : str
+        Further packages whose versions a report names.
+
+    Examples
+    --------
+    >>> sorted(set(environment("scipy")) - set(VERSIONS))
+    ['machine', 'processor', 'scipy', 'threads']
     """
+    found = versions("swiftem", "numpy", "numba", *packages) | {"python": platform.python_version()}
     machine = f"{platform.machine()}, {os.cpu_count()} cores, {platform.system()}"
-    found = versions("swiftem", "numpy", "numba") | {"python": platform.python_version()}
-    return found | {"machine": machine, "threads": get_threads()}
+    return found | {"machine": machine, "processor": _processor(), "threads": str(get_threads())}
 
 
-def versions(*packages: str) -> dict[str, Any]:
+def _processor() -> str:
+    """Return the processor's name, if the system provides it."""
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as file:
+            return next(line.split(":", 1)[1].strip() for line in file if line.startswith("model name"))
+    except (OSError, StopIteration):
+        return platform.processor() or "unknown processor"
+
+
+def versions(*packages: str) -> dict[str, str]:
     """Return the installed versions of packages.
 
     >>> versions("no such package")

@@ -26,11 +26,11 @@ from rich.progress import (
 from rich.table import Table
 from rich.text import Text
 
+from swiftem.checkpoints.describe import environment
 from swiftem.cli.failures import FAILED, INTERRUPTED
 from swiftem.data import docstring_corpus
 from swiftem.files.durable import write_atomically
 from swiftem.report.drawing import save_picture
-from swiftem.report.environment import environment
 from swiftem.report.numbers import seconds_text
 from swiftem.report.page import VERDICTS, page
 from swiftem.report.section import Section
@@ -120,7 +120,7 @@ def reproduce(request: Request, console: Console | None = None) -> int:
         return INTERRUPTED
     sections = [SECTIONS[experiment.name](experiment) for experiment in experiments]
     console.print(_headline_table(sections))
-    facts = environment() | {
+    facts = environment("scipy", "scikit-learn", "matplotlib") | {
         "made": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "time": f"{seconds_text(perf_counter() - began)} in all, compiling and drawing included",
     }

@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from swiftem._checks import checked_weights
 from swiftem._typing import Array
 from swiftem.data.rows.csv_layout import layout_of, number_in
 from swiftem.data.rows.csv_source import read_csv
 from swiftem.data.rows.npy_source import read_npy
 from swiftem.data.rows.parquet_source import parquet_names, read_parquet
 from swiftem.data.rows.table_columns import Column, Wanted, left_out_of, shortened
-from swiftem.data.sample_weight import checked_weights
 
 __all__ = ["ENDINGS", "TEXT", "Table", "find_table", "is_table", "read_names", "read_table", "said_whose"]
 

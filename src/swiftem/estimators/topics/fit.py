@@ -18,10 +18,10 @@ from swiftem.engine.documents import Documents
 from swiftem.engine.streamed_documents import StreamedDocuments
 from swiftem.engine.units.documents import UnitDocuments
 from swiftem.estimators.fit_checkpoint import NoStart
-from swiftem.estimators.history import Moment
 from swiftem.estimators.topics.first_topics import best_start
 from swiftem.estimators.topics.leaps import TopicLeaps
 from swiftem.estimators.topics.plan import TopicPlan
+from swiftem.estimators.watch import Moment
 from swiftem.interrupt import DeferredInterrupt
 from swiftem.methods import Method
 from swiftem.models import PLSAModel
