@@ -120,11 +120,13 @@ class FewSamplesLane(MixtureLane):
         other = None if update.renewed_by == "none" else drawn.index[-1]
         anchor = (None, None) if self.anchor is None else self.anchor
         arrays, begin, rejected = self.arrays(), 0, 0
+        if update.reference != "previous":
+            arrays = (None, None, *arrays[2:])  # code for what follows is left out
         while True:
             done, more, moved = few_samples(
                 drawn.y, drawn.weight, self.is_divided, self.scale, self.share, update.fixed,
-                self.moments if update.is_optimal else None, update.reference == "previous",
-                steps[begin:], index if index is None else index[begin:],
+                self.moments if update.is_optimal else None, steps[begin:],
+                index if index is None else index[begin:],
                 other if other is None else other[begin:], drawn.memory, *anchor, *arrays, self.far,
             )  # fmt: skip
             if begin + done == len(steps):
