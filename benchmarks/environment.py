@@ -6,7 +6,7 @@ import os
 import subprocess
 from pathlib import Path
 
-from swiftem.checkpoints import describe
+from swiftem.checkpoints.tree import environment as facts
 
 __all__ = ["VERSIONS", "environment"]
 
@@ -15,7 +15,7 @@ VERSIONS = ("python", "numpy", "scipy", "scikit-learn", "numba", "swiftem")
 
 def environment() -> dict[str, str]:
     """Return the columns that are the same in every row of the results."""
-    here = describe.environment("scipy", "scikit-learn")
+    here = facts("scipy", "scikit-learn")
     chosen = {name: here[name] for name in VERSIONS}
     return {"commit": _commit(), **chosen, "cpu": here["processor"], "cores": str(os.cpu_count())}
 

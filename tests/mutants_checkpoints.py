@@ -3,7 +3,7 @@
 STORE = "checkpoints/store.py"
 MEMORY = "checkpoints/folder.py"
 DURABLE = "files/durable.py"
-DESCRIBE = "checkpoints/describe.py"
+DESCRIBE = "checkpoints/tree.py"
 FIT = "estimators/mixture/fit.py"
 
 ON_DISK = "tests/checkpoints/test_folders.py::test_what_is_written_is_on_the_disk_before_a_state_speaks_of_it"

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 from swiftem._checks import check_int
 from swiftem._typing import Array, Theta
-from swiftem.checkpoints.describe import describe, digest
 from swiftem.checkpoints.folder import Allocate
 from swiftem.checkpoints.store import Kept, Resume, Store, read_identity
+from swiftem.checkpoints.tree import describe, digest
 from swiftem.data.draws import Entropy
 from swiftem.data.source import Source
 from swiftem.data.units.unit_source import UnitSource

@@ -15,7 +15,6 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from swiftem.checkpoints.describe import VERSIONS, environment, without_code
 from swiftem.checkpoints.folder import (
     Allocate,
     Lock,
@@ -26,7 +25,7 @@ from swiftem.checkpoints.folder import (
     read_state,
     write_state,
 )
-from swiftem.checkpoints.tree import decode, encode
+from swiftem.checkpoints.tree import VERSIONS, decode, encode, environment, without_code
 from swiftem.files.durable import (
     OtherFormatError,
     check_plain,

@@ -26,7 +26,7 @@ from rich.progress import (
 from rich.table import Table
 from rich.text import Text
 
-from swiftem.checkpoints.describe import environment
+from swiftem.checkpoints.tree import environment
 from swiftem.cli.failures import FAILED, INTERRUPTED
 from swiftem.data import docstring_corpus
 from swiftem.files.durable import write_atomically

@@ -21,7 +21,7 @@ from rich.text import Text
 
 from swiftem._clock import clock
 from swiftem._typing import Array
-from swiftem.checkpoints.describe import environment
+from swiftem.checkpoints.tree import environment
 from swiftem.cli.components import mean_text, passes_text
 from swiftem.cli.failures import FAILED, INTERRUPTED, in_options, is_interrupt, one_sentence, tell
 from swiftem.cli.out_file import write_table
