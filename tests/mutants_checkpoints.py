@@ -36,14 +36,14 @@ MUTANTS = [
     (
         "durable: a state has its name before it is on the disk",
         DURABLE,
-        "            write_all(handle, content, len(head))\n            os.fsync(handle)\n",
-        "            write_all(handle, content, len(head))\n",
+        "            if durable:\n                os.fsync(handle)\n",
+        "",
         f"{ON_DISK} {SEALED}",
     ),
     (
         "durable: the new name is not brought to the disk",
         DURABLE,
-        "    sync_folder(path.parent)\n",
+        "    if durable:\n        sync_folder(path.parent)\n",
         "",
         SEALED,
     ),

@@ -17,8 +17,9 @@ from swiftem.cli.cross_table import check_labels
 from swiftem.cli.failures import writing
 from swiftem.cli.model_file import read
 from swiftem.cli.table_options import TableChoice
+from swiftem.data.rows.open_source import open_source, table_files
 from swiftem.data.rows.table_columns import UnknownColumnError, check_same_columns, shortened
-from swiftem.data.rows.tables import Table, open_source, table_files
+from swiftem.data.rows.tables import Table
 from swiftem.data.units.collections import NEEDS_DASK, open_units
 
 if TYPE_CHECKING:

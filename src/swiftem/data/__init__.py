@@ -26,10 +26,11 @@ from swiftem.data.rows.array_source import ArraySource
 from swiftem.data.rows.block_source import BlockSource
 from swiftem.data.rows.csv_source import CsvSource
 from swiftem.data.rows.npy_source import NpySource
+from swiftem.data.rows.open_source import open_source
 from swiftem.data.rows.parquet_source import ParquetSource
 from swiftem.data.rows.stored_source import StoredSource
 from swiftem.data.rows.table_columns import UnknownColumnError
-from swiftem.data.rows.tables import Table, open_source, read_table
+from swiftem.data.rows.tables import Table, read_table
 from swiftem.data.source import Batch, Source
 from swiftem.data.units.collections import open_units
 from swiftem.data.units.unit_source import UnitSource

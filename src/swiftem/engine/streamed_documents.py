@@ -8,12 +8,12 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from swiftem._checks import check_weights, read_sample_weight
 from swiftem._typing import Array, Index
 from swiftem.data.documents.document_source import DocumentSource
 from swiftem.data.documents.sparse_structure import checked_sparse
 from swiftem.data.rows.row_reader import read_ahead
 from swiftem.data.rows.stored_source import Layout
+from swiftem.data.sample_weight import check_weights, read_sample_weight
 from swiftem.data.source import Access, Batch
 from swiftem.engine.documents import Documents
 from swiftem.files.durable import fingerprint

@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import validate_data
 
-from swiftem._checks import check_weights, refuse_masked, shown
+from swiftem._checks import refuse_masked, shown
 from swiftem._typing import Array
+from swiftem.data.sample_weight import check_weights
 from swiftem.data.units.collections import parts_of
 from swiftem.estimators.sklearn_parts import _check_sample_weight
 

@@ -16,7 +16,17 @@ from swiftem._typing import Array, Theta
 from swiftem.engine.threads import get_threads, one_thread_blas
 from swiftem.interrupt import DeferredInterrupt
 
-__all__ = ["History", "Moment", "StartWatch", "Watcher"]
+__all__ = ["History", "Moment", "StartWatch", "Watcher", "progress_bar"]
+
+
+def progress_bar(console: Any = None) -> Any:
+    """Return the progress bar of rich that fits and commands show; nothing if the console is a file."""
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import TimeRemainingColumn as Left
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
+    disabled = console is not None and not console.is_terminal
+    return Progress(*columns, TextColumn("left"), Left(), console=console, disable=disabled)
 
 
 class Ended(Protocol):
@@ -73,9 +83,7 @@ class Watcher:
             self.context = self.estimator._init_callback_context(max_subtasks=self.n_starts)
             self.context.call_on_fit_task_begin(**self.told)
         if self.estimator.verbose and sys.stdout.isatty():
-            from rich.progress import Progress
-
-            self.bar = Progress()
+            self.bar = progress_bar()
             self.bar.start()
         return self
 

@@ -108,22 +108,9 @@ def write_sealed(path: Path, content: bytes) -> None:
     ...     read_sealed(pathlib.Path(folder, "file"))
     b'content'
     """
-    temporary = path.with_name(f".{path.name}.new")  # a fixed name: kills leave at most one such file
-    temporary.unlink(missing_ok=True)
-    try:
-        handle = open_plain(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
-        try:
-            head = MAGIC + SEAL.pack(hashlib.blake2b(content, digest_size=DIGEST).digest(), len(content))
-            write_all(handle, head, 0)
-            write_all(handle, content, len(head))
-            os.fsync(handle)
-        finally:
-            os.close(handle)
-        os.replace(temporary, path)
-    except OSError:
-        temporary.unlink(missing_ok=True)  # to free space on a full disk
-        raise
-    sync_folder(path.parent)
+    head = MAGIC + SEAL.pack(hashlib.blake2b(content, digest_size=DIGEST).digest(), len(content))
+    with replacing(path, durable=True) as file:
+        write_all(file.fileno(), content, write_all(file.fileno(), head, 0))
 
 
 def read_sealed(path: Path) -> bytes:
@@ -201,10 +188,10 @@ def telling_damage(folder: Path) -> Iterator[None]:
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[BinaryIO]:
+def replacing(path: Path, *, durable: bool = False) -> Iterator[BinaryIO]:
     """Open a file that other processes see complete or not at all; its folder must exist.
 
-    An existing file keeps its permissions.
+    An existing file keeps its permissions, unless the file is durable: flushed to disk, and then its name.
 
     >>> import pathlib, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -215,16 +202,25 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
     ...     there, file.read_bytes()
     (False, b'content')
     """
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    if durable:
+        name = str(path.with_name(f".{path.name}.new"))  # a fixed name: kills leave at most one such file
+        Path(name).unlink(missing_ok=True)
+        handle = open_plain(Path(name), os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+    else:
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with open(handle, "wb") as file:
             yield file
-        # A temporary file is private to its owner, and the result would be, too.
-        os.chmod(name, path.stat().st_mode & 0o777 if path.exists() else 0o666 & ~_umask())
+            if durable:
+                os.fsync(handle)
+        if not durable:  # such a temporary file is private to its owner, and the result would be, too
+            os.chmod(name, path.stat().st_mode & 0o777 if path.exists() else 0o666 & ~_umask())
         os.replace(name, path)
     except BaseException:  # also Ctrl-C: nothing half-written remains
         Path(name).unlink(missing_ok=True)
         raise
+    if durable:
+        sync_folder(path.parent)
 
 
 def write_atomically(path: Path, content: bytes) -> None:

@@ -9,10 +9,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from swiftem._checks import read_sample_weight
 from swiftem._typing import Array, Index
 from swiftem.data.documents.corpus_counts import check_tokens
 from swiftem.data.documents.sparse_structure import checked_counts
+from swiftem.data.sample_weight import read_sample_weight
 from swiftem.data.source import Access, Batch
 from swiftem.files.durable import fingerprint
 

@@ -9,8 +9,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from swiftem._checks import as_numbers, check_finite, read_sample_weight
+from swiftem._checks import as_numbers, check_finite
 from swiftem._typing import Array, Index
+from swiftem.data.sample_weight import read_sample_weight
 from swiftem.data.source import Access, Batch
 from swiftem.files.durable import fingerprint
 

@@ -8,8 +8,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from swiftem._checks import as_numbers, check_finite, check_weights
+from swiftem._checks import as_numbers, check_finite
 from swiftem.data.rows.stored_source import Chunk, StoredSource, weighted
+from swiftem.data.sample_weight import check_weights
 from swiftem.data.source import Access
 
 __all__ = ["ONE_PASS", "BlockSource", "is_one_shot"]

@@ -17,7 +17,6 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from swiftem._checks import bad_weights, wanted_of_weight
 from swiftem._typing import Array
 from swiftem.data.rows.csv_layout import CsvLayout, is_missing, layout_of, number_in, records
 from swiftem.data.rows.stored_source import Chunk, FileSource, weighted
@@ -30,6 +29,7 @@ from swiftem.data.rows.table_columns import (
     what_helps,
     what_it_is,
 )
+from swiftem.data.sample_weight import bad_weights, wanted_of_weight
 from swiftem.data.source import Access
 from swiftem.files.durable import file_hash
 

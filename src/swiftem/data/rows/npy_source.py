@@ -10,7 +10,6 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from swiftem._checks import bad_weights, checked_weights, read_sample_weight
 from swiftem._typing import Array, Index
 from swiftem.data.rows.npy_header import read_npy_header
 from swiftem.data.rows.row_reader import RowReader
@@ -25,6 +24,7 @@ from swiftem.data.rows.table_columns import (
     what_helps,
     what_it_is,
 )
+from swiftem.data.sample_weight import bad_weights, checked_weights, read_sample_weight
 from swiftem.data.source import Access, Batch
 from swiftem.files.durable import fingerprint
 

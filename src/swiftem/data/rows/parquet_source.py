@@ -11,7 +11,6 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from swiftem._checks import checked_weights
 from swiftem.data.rows.stored_source import Chunk, FileSource, weighted
 from swiftem.data.rows.table_columns import (
     Columns,
@@ -23,6 +22,7 @@ from swiftem.data.rows.table_columns import (
     what_helps,
     what_it_is,
 )
+from swiftem.data.sample_weight import checked_weights
 from swiftem.data.source import Access
 from swiftem.files.damaged import damage_named
 from swiftem.files.durable import file_hash

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from swiftem._checks import read_sample_weight
 from swiftem._typing import Array, Index
 from swiftem.data.foreign import torch_of
 from swiftem.data.rows.array_source import ArraySource
+from swiftem.data.sample_weight import read_sample_weight
 from swiftem.data.source import Batch
 
 __all__ = ["TensorSource"]

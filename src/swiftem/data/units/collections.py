@@ -11,9 +11,9 @@ from typing import Any
 
 from swiftem._checks import shown
 from swiftem.data.foreign import is_planned
+from swiftem.data.rows.open_source import are_paths, open_source
 from swiftem.data.rows.parquet_source import ParquetSource
 from swiftem.data.rows.table_columns import Column
-from swiftem.data.rows.tables import are_paths, open_source
 from swiftem.data.units.pool import LocalPool, Pool
 from swiftem.data.units.unit import FileBlock
 from swiftem.data.units.unit_source import UnitSource

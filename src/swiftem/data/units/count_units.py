@@ -7,9 +7,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from swiftem._checks import as_numbers, check_weights
+from swiftem._checks import as_numbers
 from swiftem._typing import Array, Index
 from swiftem.data.documents.sparse_structure import checked_sparse, is_sparse
+from swiftem.data.sample_weight import check_weights
 from swiftem.data.units.unit import aligned
 
 __all__ = ["Counted", "Counts", "look_at_counts", "prepare_counts", "sample_counts"]

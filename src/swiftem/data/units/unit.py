@@ -8,10 +8,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from swiftem._checks import as_numbers, check_finite, check_weights
+from swiftem._checks import as_numbers, check_finite
 from swiftem._typing import Array
 from swiftem.data.rows.array_source import ArraySource
-from swiftem.data.rows.tables import open_source
+from swiftem.data.rows.open_source import open_source
+from swiftem.data.sample_weight import check_weights
 
 __all__ = ["FileBlock", "Looked", "Prepared", "aligned", "look", "prepare", "read_unit", "sample"]
 

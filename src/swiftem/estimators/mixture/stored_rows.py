@@ -15,8 +15,8 @@ from swiftem.data.foreign import is_planned
 from swiftem.data.rows.array_source import ArraySource
 from swiftem.data.rows.block_source import BlockSource, is_one_shot
 from swiftem.data.rows.npy_source import NpySource
+from swiftem.data.rows.open_source import are_paths
 from swiftem.data.rows.stored_source import StoredSource
-from swiftem.data.rows.tables import are_paths
 from swiftem.data.source import Source
 from swiftem.data.units.collections import parts_of
 from swiftem.data.units.unit_source import UnitSource

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from swiftem._checks import check_int, check_not_lazy, check_weights
+from swiftem._checks import check_int, check_not_lazy
 from swiftem._typing import Array, Index
 from swiftem.budget import BASE, MemoryLimitError, read_memory_limit
 from swiftem.data.documents.document_source import DocumentSource
 from swiftem.data.documents.open_documents import open_documents
 from swiftem.data.documents.sparse_structure import checked_sparse, is_sparse
 from swiftem.data.foreign import is_planned
+from swiftem.data.sample_weight import check_weights
 from swiftem.data.units.collections import current_pool, parts_of, token_of
 from swiftem.engine.documents import PIECES, Documents
 from swiftem.engine.streamed_documents import StreamedDocuments

@@ -1,0 +1,114 @@
+"""Opens files of any format as a source."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from swiftem.data.rows.csv_source import CsvSource
+from swiftem.data.rows.npy_source import NpySource
+from swiftem.data.rows.parquet_source import ParquetSource
+from swiftem.data.rows.stored_source import StoredSource
+from swiftem.data.rows.table_columns import Column, Wanted
+from swiftem.data.rows.tables import ENDINGS, TEXT, find_table, said_whose
+
+__all__ = ["are_paths", "open_source", "table_files"]
+
+
+def are_paths(data: Any) -> bool:
+    """Tell whether ``data`` is a path or a list of paths.
+
+    >>> are_paths("rows.npy"), are_paths(["a.csv", "b.csv"]), are_paths([1.0]), are_paths([])
+    (True, True, False, False)
+    """
+    if isinstance(data, str | os.PathLike):
+        return True
+    is_some = isinstance(data, list | tuple) and len(data) > 0
+    return is_some and all(isinstance(part, str | os.PathLike) for part in data)
+
+
+def open_source(
+    path: Any,
+    columns: Sequence[Column] | None = None,
+    weight: Column | None = None,
+    *,
+    drop: Sequence[Column] = (),
+    window: int | None = None,
+) -> StoredSource:
+    r"""Return the rows of files as a source: they are read on demand, not loaded.
+
+    Parameters
+    ----------
+    path : path, sequence of paths, or memory map
+        Files with the extension ``.npy``, ``.parquet``, ``.csv``, ``.tsv`` or ``.txt``, all of one format and
+        with the same columns; or a folder, whose files of these formats are sorted by name.
+    columns : sequence of names or numbers, optional
+        The columns to use, in this order; by default all numeric ones.
+    weight : name or number, optional
+        A column of weights, which is then not part of the data.
+    drop : sequence of names or numbers, optional
+        Columns that are not data.
+    window : int, optional
+        Rows within which draws are shuffled; by default as many as fit into 16 MiB. See
+        :class:`swiftem.data.draws.BlockDraws`.
+
+    Returns
+    -------
+    NpySource, ParquetSource or CsvSource
+        The first two read rows by index, so that every method works; CSV is read in order: em, sem, sem-vr.
+
+    Raises
+    ------
+    FileNotFoundError, ValueError, TypeError, ImportError
+        As :func:`swiftem.data.read_table`, and if files differ in format or columns.
+
+    Examples
+    --------
+    >>> import numpy as np, pathlib, swiftem, tempfile
+    >>> from swiftem import methods, models
+    >>> from swiftem.data import open_source
+    >>> y = np.random.default_rng(0).normal(size=(500, 2))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     files = [pathlib.Path(folder, f"{number}.npy") for number in range(2)]
+    ...     np.save(files[0], y[:300]), np.save(files[1], y[300:])
+    ...     source = open_source(files)
+    ...     result = swiftem.run(models.GaussianMixtureModel(2), source, methods.EM(), n_iter=3, seed=0)
+    (None, None)
+    >>> source.n, result.passes
+    (500, 4.0)
+    """
+    Wanted(columns, weight, drop)  # rejects a name instead of a list, before any file is opened
+    if isinstance(path, np.ndarray):
+        return NpySource(path, columns, weight, drop=drop, window=window)
+    if not are_paths(path):
+        what = "an empty one" if isinstance(path, list | tuple) and not path else type(path).__name__
+        raise TypeError(f"path must be the name of a file or folder, or a list of them, got {what}.")
+    files = [
+        file for part in (path if isinstance(path, list | tuple) else [path]) for file in table_files(part)
+    ]
+    endings = [find_table(file)[1] for file in files]
+    kinds = {"text" if ending in TEXT else ending for ending in endings}
+    if len(kinds) > 1:
+        other = next(file for file, ending in zip(files, endings, strict=True) if ending != endings[0])
+        raise ValueError(f"{other} must have the format of {files[0]}: all files of a fit have one format.")
+    kind: Any = {"text": CsvSource, ".npy": NpySource, ".parquet": ParquetSource}[kinds.pop()]
+    with said_whose(files[0] if len(files) == 1 else Path(f"{files[0]} or another of {len(files)} files")):
+        source: StoredSource = kind(files, columns, weight, drop=drop, window=window)
+    return source
+
+
+def table_files(path: str | os.PathLike[str]) -> list[Path]:
+    """Return a file, or the tables in a folder."""
+    file = Path(path)
+    if not file.is_dir():
+        return [file]
+    found = sorted(part for part in file.iterdir() if part.is_file() and part.suffix.lower() in ENDINGS)
+    if not found:
+        raise ValueError(
+            f"{file} must have a file that ends in {', '.join(ENDINGS)}, got a folder with none."
+        )
+    return found
