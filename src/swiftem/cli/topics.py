@@ -21,14 +21,14 @@ from rich.text import Text
 
 from swiftem._clock import clock
 from swiftem._typing import Array
+from swiftem.checkpoints.tree import environment
 from swiftem.cli.components import mean_text, passes_text
 from swiftem.cli.failures import FAILED, INTERRUPTED, in_options, is_interrupt, one_sentence, tell
+from swiftem.cli.out_file import write_table
 from swiftem.data.documents.corpus_counts import CorpusCounts, Texts
 from swiftem.data.documents.docstrings.corpus import docstring_corpus
 from swiftem.data.documents.read_corpus import count_texts, read_corpus
-from swiftem.data.rows.write_table import write_table
 from swiftem.files.durable import write_atomically
-from swiftem.report.environment import environment
 from swiftem.report.numbers import seconds_text, share_text
 from swiftem.report.topic_summary import TopicSummary, summarise_topics
 from swiftem.report.topics import topics_page
@@ -267,7 +267,9 @@ def _write(
         "mean log-likelihood": f"{mean_text(model.log_likelihood_)} per word",
         "passes": str(model.n_iter_),
     }
-    facts = environment() | {"made": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")}
+    facts = environment("scipy", "scikit-learn", "matplotlib") | {
+        "made": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
+    }
     html = topics_page(
         summary, model.history_, corpus=request.title, fit=ending, command=request.command,
         settings=settings, facts=facts, notes=corpus.notes, files=files,

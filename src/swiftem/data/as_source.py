@@ -11,12 +11,13 @@ from swiftem._checks import check_not_lazy
 from swiftem.data.documents.count_source import CountSource
 from swiftem.data.documents.sparse_structure import is_sparse
 from swiftem.data.documents.token_source import TokenSource
+from swiftem.data.foreign import in_numpy, is_planned, is_tensor
 from swiftem.data.rows.array_source import ArraySource
 from swiftem.data.rows.block_source import BlockSource, is_one_shot
 from swiftem.data.rows.open_source import are_paths, open_source
-from swiftem.data.rows.tensor_source import TensorSource, in_numpy, is_tensor
+from swiftem.data.rows.tensor_source import TensorSource
 from swiftem.data.source import Source
-from swiftem.data.units.collections import is_planned, units_of
+from swiftem.data.units.collections import units_of
 
 __all__ = ["as_source", "is_blocks"]
 

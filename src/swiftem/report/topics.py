@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 
 from swiftem.report.drawing import panel_svg, plain_axes
-from swiftem.report.method_names import style_of
-from swiftem.report.numbers import seconds_text, share_text
+from swiftem.report.numbers import seconds_text, share_text, style_of
 from swiftem.report.page import STYLE, html_page, settings_table
 from swiftem.report.section import Panel
 from swiftem.report.topic_summary import Topic, TopicSummary, TopicWord
@@ -90,7 +89,7 @@ def topics_page(
 
     Examples
     --------
-    >>> from swiftem.estimators.history import History, Moment
+    >>> from swiftem.estimators.watch import History, Moment
     >>> from swiftem.report.topic_summary import Topic, TopicSummary, TopicWord
     >>> topic = Topic(0, 1.0, 0.2, (TopicWord("rice", 0.5, 1.0, 1.0),), ())
     >>> html = topics_page(
