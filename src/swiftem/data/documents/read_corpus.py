@@ -11,7 +11,14 @@ from typing import Literal
 import numpy as np
 
 from swiftem._checks import check_choice
-from swiftem.data.documents.corpus_counts import CorpusCounts, TableTexts, Texts, beginning, counted_documents
+from swiftem.data.documents.corpus_counts import (
+    CorpusCounts,
+    TableTexts,
+    Texts,
+    beginning,
+    counted_documents,
+    shown_length,
+)
 from swiftem.data.documents.formats.corpus_format import FORMATS, recognise
 from swiftem.data.documents.formats.count_matrix import read_count_matrix
 from swiftem.data.documents.formats.line_documents import document_lines, read_lda_c
@@ -23,6 +30,9 @@ from swiftem.data.documents.word_counts import count_known_words, count_words
 from swiftem.data.rows.table_columns import shortened
 
 __all__ = ["count_texts", "match_words", "read_corpus"]
+
+BY_FOLDER = ("folder", "folder")
+"""Format and name of the labels that are subfolders."""
 
 COUNTS = {
     "uci": read_bag_of_words, "lda-c": read_lda_c, "matrixmarket": read_count_matrix,
@@ -37,6 +47,7 @@ def read_corpus(
     n_words: int = 5000,
     stop_words: Literal["english"] | Iterable[str] | None = "english",
     text_column: str | None = None,
+    label_column: str | None = None,
     vocabulary: str | os.PathLike[str] | None = None,
     known_words: Sequence[str] | None = None,
     leave_out: str | os.PathLike[str] | None = None,
@@ -58,6 +69,9 @@ def read_corpus(
         Words of texts to leave out.
     text_column : str, optional
         The column of a table with the texts.
+    label_column : str, optional
+        The column of a table whose values are kept as ``labels``: a date, a group. For a folder of texts
+        ``"folder"``: the subfolder that a file is in.
     vocabulary : str or path, optional
         For counts, the file with the words, one per line.
     known_words : sequence of str, optional
@@ -100,26 +114,38 @@ def read_corpus(
         format = recognise(place)
     if text_column is not None and format not in ("csv", "parquet"):
         raise ValueError(f"text_column is for tables (csv, parquet), and {place} is read as {format}.")
+    if label_column is not None and format not in ("csv", "parquet") and (format, label_column) != BY_FOLDER:
+        raise ValueError(
+            f"label_column must be a column of a table (csv, parquet), or 'folder' for a folder, got "
+            f"{label_column!r}, and {place} is read as {format}."
+        )
     if vocabulary is not None and format not in COUNTS:
         raise ValueError(f"vocabulary is for counts ({', '.join(COUNTS)}), and {place} is read as {format}.")
     if format in COUNTS:
         counted = COUNTS[format](place, vocabulary)
         return counted if known_words is None else match_words(counted, known_words, str(place))
-    texts = _texts(place, format, text_column, leave_out)
+    texts = _texts(place, format, text_column, label_column, leave_out)
     if not as_text:
         texts = _only_texts(place, format, texts)
-    return count_texts(texts, n_words, stop_words, known_words=known_words, source=str(place), format=format)
+    found = count_texts(texts, n_words, stop_words, known_words=known_words, source=str(place), format=format)
+    if (format, label_column) == BY_FOLDER:
+        return replace(found, labels=tuple(name.rpartition("/")[0].partition("/")[0] for name in found.names))
+    return found
 
 
 def _texts(
-    path: Path, format: str, text_column: str | None, leave_out: str | os.PathLike[str] | None
+    path: Path,
+    format: str,
+    text_column: str | None,
+    label_column: str | None,
+    leave_out: str | os.PathLike[str] | None,
 ) -> Texts:
     if format == "folder":
         return read_folder(path, leave_out)
     if format == "csv":
-        return read_text_csv(path, text_column)
+        return read_text_csv(path, text_column, label_column)
     if format == "parquet":
-        return read_text_parquet(path, text_column)
+        return read_text_parquet(path, text_column, label_column)
     found = document_lines(path)
     return Texts([line for _, line in found], [f"line {number}" for number, _ in found], [])
 
@@ -168,13 +194,15 @@ def count_texts(
         does = "has none of the words and was" if len(dropped) == 1 else "have none of the words and were"
         names = shortened([texts.names[place] for place in dropped], 3)
         notes.append(f"{len(dropped):,} of {len(texts.texts):,} documents {does} left out: {names}.")
+    length, labels = shown_length(len(kept)), getattr(texts, "labels", None)
     return CorpusCounts(
         counts,
         words,
         tuple(texts.names[place] for place in kept),
-        tuple(beginning(texts.texts[place]) for place in kept),
+        tuple(beginning(texts.texts[place], length) for place in kept),
         format,
         tuple(notes),
+        None if labels is None else tuple(labels[place] for place in kept),
     )
 
 
