@@ -202,7 +202,7 @@ MUTANTS = [
     ),
     (
         "unit blocks: expanded however far",
-        "engine/mixture_expectation.py",
+        "engine/gaussian_mixture.py",
         "FARTHEST = 2e4",
         "FARTHEST = 2e14",
         f"{UNIT}::test_full_passes",
@@ -216,7 +216,7 @@ MUTANTS = [
     ),
     (
         "unit expectation: statistics about the centre",
-        "engine/mixture_expectation.py",
+        "engine/gaussian_mixture.py",
         "sums2 + sums1[:, None] * self.geometry.centre",
         "sums2",
         f"{UNIT}::test_full_passes",

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from swiftem.cli.out_file import write_table
 from swiftem.data import CorpusCounts, count_known_words, read_corpus, read_vocabulary
 from swiftem.data.documents.corpus_counts import beginning
 from swiftem.data.documents.formats.corpus_format import recognise
 from swiftem.data.documents.vocabulary import find_vocabulary
-from swiftem.data.rows.write_table import write_table
 
 
 def write(folder, content, name):

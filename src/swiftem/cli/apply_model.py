@@ -16,10 +16,9 @@ from swiftem.cli.components import criterion_text, mean_text, screen, show_compo
 from swiftem.cli.cross_table import check_labels, show_cross_table
 from swiftem.cli.failures import one_sentence, tell, writing
 from swiftem.cli.model_file import names_of, open_model, rows_for
-from swiftem.cli.out_file import model_file
+from swiftem.cli.out_file import model_file, write_csv, write_table
 from swiftem.cli.table_options import TableChoice
 from swiftem.data.rows.table_columns import shortened
-from swiftem.data.rows.write_table import write_csv, write_table
 
 __all__ = ["predict", "score", "update"]
 

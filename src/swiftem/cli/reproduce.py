@@ -14,23 +14,15 @@ from typing import Any
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    Progress,
-    SpinnerColumn,
-    TaskProgressColumn,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
 from rich.table import Table
 from rich.text import Text
 
+from swiftem.checkpoints.tree import environment
 from swiftem.cli.failures import FAILED, INTERRUPTED
 from swiftem.data import docstring_corpus
+from swiftem.estimators.watch import progress_bar
 from swiftem.files.durable import write_atomically
 from swiftem.report.drawing import save_picture
-from swiftem.report.environment import environment
 from swiftem.report.numbers import seconds_text
 from swiftem.report.page import VERDICTS, page
 from swiftem.report.section import Section
@@ -120,7 +112,7 @@ def reproduce(request: Request, console: Console | None = None) -> int:
         return INTERRUPTED
     sections = [SECTIONS[experiment.name](experiment) for experiment in experiments]
     console.print(_headline_table(sections))
-    facts = environment() | {
+    facts = environment("scipy", "scikit-learn", "matplotlib") | {
         "made": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "time": f"{seconds_text(perf_counter() - began)} in all, compiling and drawing included",
     }
@@ -168,11 +160,7 @@ def _run_all(request: Request, corpora: Any, console: Console) -> list[Experimen
         ),
     }
     done: list[Experiment] = []
-    bar = Progress(
-        SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(),
-        TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn(), console=console,
-    )  # fmt: skip
-    with bar:
+    with progress_bar(console) as bar:
         tasks = {name: bar.add_task(name, total=1.0, start=False) for name in request.names}
         for name, task in tasks.items():
             bar.start_task(task)

@@ -22,14 +22,14 @@ from rich.text import Text
 
 from swiftem._clock import clock
 from swiftem._typing import Array
+from swiftem.checkpoints.tree import environment
 from swiftem.cli.components import mean_text, passes_text
 from swiftem.cli.failures import FAILED, INTERRUPTED, in_options, is_interrupt, one_sentence, tell
+from swiftem.cli.out_file import write_table
 from swiftem.data.documents.corpus_counts import CorpusCounts, Texts
 from swiftem.data.documents.docstrings.corpus import docstring_corpus
 from swiftem.data.documents.read_corpus import count_texts, read_corpus
-from swiftem.data.rows.write_table import write_table
 from swiftem.files.durable import write_atomically
-from swiftem.report.environment import environment
 from swiftem.report.explorer.content import explorer_content
 from swiftem.report.explorer.groups import DocumentGroups, group_documents, tokens_by_group
 from swiftem.report.explorer.names import TopicNames, read_names
@@ -303,7 +303,7 @@ def _write(request: TopicsRequest, found: Found, summary: TopicSummary, written:
         "mean log-likelihood": f"{mean_text(fitted.log_likelihood_)} per word",
         "passes": str(fitted.n_iter_),
     }
-    facts = environment() | {"made": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")}
+    facts = environment("scipy", "scikit-learn") | {"made": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")}
     by = None if found.groups is None else (str(request.by), found.groups)
     content = explorer_content(model, corpus, shares, summary, title=request.title, names=found.names, by=by)
     html = topics_page(

@@ -9,7 +9,6 @@ from time import perf_counter
 from typing import Any, NamedTuple
 
 import numpy as np
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
 from swiftem.cli.components import screen
 from swiftem.cli.failures import one_sentence
@@ -102,6 +101,7 @@ ALL = (
 def warmup(everything: bool) -> None:
     """Compile what is not in the cache, and say where the cache is."""
     from swiftem.engine.numba.compile import cache_folder, is_kept
+    from swiftem.estimators.watch import progress_bar
 
     with one_sentence("Interrupted; what was compiled before is kept."), warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -109,12 +109,8 @@ def warmup(everything: bool) -> None:
         parts = ALL if everything else USUAL
         log, level = logging.getLogger("swiftem"), logging.getLogger("swiftem").level
         log.setLevel(logging.ERROR)  # the bar says it
-        bar = Progress(
-            TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn(),
-            console=console, disable=not console.is_terminal,
-        )  # fmt: skip
         try:
-            with bar:
+            with progress_bar(console) as bar:
                 task = bar.add_task("", total=sum(part.seconds for part in parts))
                 for part in parts:
                     bar.update(task, description=f"Compiling {part.words}")

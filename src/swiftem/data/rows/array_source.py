@@ -11,9 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from swiftem._checks import as_numbers, check_finite
 from swiftem._typing import Array, Index
-from swiftem.data.fingerprint import fingerprint
 from swiftem.data.sample_weight import read_sample_weight
 from swiftem.data.source import Access, Batch
+from swiftem.files.durable import fingerprint
 
 __all__ = ["ArraySource"]
 

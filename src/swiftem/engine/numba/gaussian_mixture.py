@@ -133,6 +133,46 @@ def _advance(
 
 
 @inlined
+def _advance_following(
+    y: Any, i: Any, change: Any, factor: Any, most: Any, gamma: Any, correction: Any, anchor_weights: Any,
+    anchor_means: Any, before1: Any, before2: Any, centre1: Any, centre2: Any, s1: Any, s2: Any, delta: Any,
+    epsilon: Any, known: Any, weights: Any, means: Any, low: Any, low_centre: Any,
+) -> Any:  # fmt: skip
+    """As ``_advance``; centre and anchor become S and the old θ. Return the minimum of ``centre1`` too."""
+    n_components, d = means.shape
+    inside = low + gamma * (correction * low_centre - low - most) > 0.0
+    if not inside:
+        lowest = math.inf
+        for m in range(n_components):
+            lowest = min(lowest, s1[m] + gamma * (correction * centre1[m] - s1[m] + factor * change[m]))
+        inside = lowest + epsilon > 0.0 and lowest + delta > 0.0
+    lowest = lowest_centre = math.inf
+    for m in range(n_components):
+        r = factor * change[m]
+        old, centre = s1[m], correction * centre1[m]
+        before1[m] = old
+        anchor_weights[m] = weights[m]
+        centre1[m] = centre + r
+        lowest_centre = min(lowest_centre, centre + r)
+        s = old + gamma * (centre - old + r)  # (sestep)
+        lowest = min(lowest, s)
+        if inside:
+            s1[m] = s
+            if not known:
+                weights[m] = s + epsilon  # (mstep_gmm0)
+        for c in range(d):
+            old, centre, ry = s2[m, c], correction * centre2[m, c], r * y[i, c]
+            before2[m, c] = old
+            anchor_means[m, c] = means[m, c]
+            centre2[m, c] = centre + ry
+            if inside:
+                t = old + gamma * (centre - old + ry)
+                s2[m, c] = t
+                means[m, c] = t / (s + delta)
+    return lowest if inside else -math.inf, lowest_centre
+
+
+@inlined
 def _towards(s: Any, gamma: Any, proxy: Any) -> Any:
     return s + gamma * (proxy - s) if gamma < 1.0 else proxy  # (sestep)
 
@@ -221,13 +261,13 @@ def _weight(sample_weight: Any, i: Any) -> Any:
 
 @helper
 def _advance_by(
-    sum1: Any, sum2: Any, gamma: Any, correction: Any, follows: Any, anchor_weights: Any, anchor_means: Any,
+    sum1: Any, sum2: Any, gamma: Any, correction: Any, anchor_weights: Any, anchor_means: Any,
     before1: Any, before2: Any, centre1: Any, centre2: Any, s1: Any, s2: Any,
     delta: Any, epsilon: Any, known: Any, weights: Any, means: Any,
 ) -> Any:  # fmt: skip
     """As :func:`advance_to` for S = correction · centre + (sum1, sum2); centre and anchor may follow."""
     add_centre(correction, centre1, centre2, sum1, sum2)
-    if anchor_weights is not None and follows:
+    if before1 is not None:
         copy(sum1, sum2, centre1, centre2)
         copy(s1, s2, before1, before2)
         copy(weights, means, anchor_weights, anchor_means)
@@ -237,7 +277,7 @@ def _advance_by(
 @kernel
 def few_samples(
     y: Any, sample_weight: Any, divided: Any, scale: Any, share: Any, correction: Any, moments: Any,
-    follows: Any, steps: Any, index: Any, other: Any, memory: Any, anchor_weights: Any, anchor_means: Any,
+    steps: Any, index: Any, other: Any, memory: Any, anchor_weights: Any, anchor_means: Any,
     before1: Any, before2: Any, centre1: Any, centre2: Any, s1: Any, s2: Any, delta: Any, epsilon: Any,
     known: Any, weights: Any, means: Any, far: Any,
 ) -> Any:  # fmt: skip
@@ -258,8 +298,6 @@ def few_samples(
         λ, unless it is learned.
     moments : ndarray, shape (3,), or None
         What λ is learned from, and λ, changed in place; None if λ is fixed.
-    follows : bool
-        Whether centre and anchor follow S and θ.
     steps : ndarray, shape (iterations,)
         γ.
     index, other : ndarray, shape (iterations, b), or None
@@ -268,8 +306,8 @@ def few_samples(
         Responsibilities when last drawn; float64, or float32: the rounded values are used.
     anchor_weights, anchor_means : ndarray, shapes (M,) and (M, d), or None
         If the reference is an anchor.
-    before1, before2 : ndarray, shapes (M,) and (M, d)
-        If the anchor follows: the ŝ of which it is θ̄.
+    before1, before2 : ndarray, shapes (M,) and (M, d), or None
+        If centre and anchor follow S and θ: the ŝ of which the anchor is θ̄.
     centre1, centre2, s1, s2 : ndarray, shapes (M,) and (M, d)
         C, zeros if there is none, and ŝ, changed in place.
     delta, epsilon, known : float, float and bool
@@ -345,27 +383,24 @@ def few_samples(
                 for m in range(n_components):
                     news[place, m] = new[m] / total_new
         if index is not None and b == 1:
-            if anchor_weights is not None and follows:
-                copy(s1, s2, before1, before2)
-                copy(weights, means, anchor_weights, anchor_means)
-            lowest = _advance(
-                y, i, rows, factor, most, steps[k], correction,
-                centre1, centre2, s1, s2, delta, epsilon, known, weights, means, low, low_centre,
-            )  # fmt: skip
+            if before1 is not None:
+                lowest, low_centre = _advance_following(
+                    y, i, rows, factor, most, steps[k], correction, anchor_weights, anchor_means,
+                    before1, before2, centre1, centre2, s1, s2, delta, epsilon, known, weights, means,
+                    low, low_centre,
+                )  # fmt: skip
+            else:
+                lowest = _advance(
+                    y, i, rows, factor, most, steps[k], correction,
+                    centre1, centre2, s1, s2, delta, epsilon, known, weights, means, low, low_centre,
+                )  # fmt: skip
             if lowest > -math.inf:
                 low = lowest
             else:
                 rejected += 1
-            if anchor_weights is not None and follows:
-                for m in range(n_components):
-                    r = factor * rows[m]
-                    centre1[m] = correction * centre1[m] + r
-                    for c in range(d):
-                        centre2[m, c] = correction * centre2[m, c] + r * y[i, c]
-                low_centre = _lowest(centre1)
         elif index is not None:
             rejected += _advance_by(
-                sum1, sum2, steps[k], correction, follows, anchor_weights, anchor_means, before1, before2,
+                sum1, sum2, steps[k], correction, anchor_weights, anchor_means, before1, before2,
                 centre1, centre2, s1, s2, delta, epsilon, known, weights, means,
             )  # fmt: skip
         if other is not None and b == 1:

@@ -14,20 +14,20 @@ from sklearn.base import BaseEstimator
 
 from swiftem._checks import check_not_lazy
 from swiftem._typing import Array, Theta
+from swiftem.data.foreign import in_numpy, is_planned, is_tensor, kernels_of
 from swiftem.data.rows.array_source import ArraySource
 from swiftem.data.rows.npy_source import NpySource
 from swiftem.data.rows.stored_source import StoredSource
-from swiftem.data.rows.tensor_source import TensorSource, in_numpy, is_tensor
+from swiftem.data.rows.tensor_source import TensorSource
 from swiftem.data.source import Source
-from swiftem.data.units.collections import is_planned, units_of
+from swiftem.data.units.collections import units_of
 from swiftem.data.units.unit_source import UnitSource
-from swiftem.engine.gpu.device import kernels_of
-from swiftem.estimators.history import History
 from swiftem.estimators.mixture.plan import METHOD_NAMES
 from swiftem.estimators.mixture.stored_rows import is_stored, open_rows
 from swiftem.estimators.model_content import ModelContent
 from swiftem.estimators.sklearn_parts import HasMethods, Interval, StrOptions
 from swiftem.estimators.validated import read_weights, validated
+from swiftem.estimators.watch import History
 from swiftem.methods import Method
 from swiftem.methods.accelerated import ACCELERATIONS
 from swiftem.models.components import BoundComponents

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from swiftem._checks import as_floats, shown
 from swiftem._typing import Array
-from swiftem.estimators.history import History
+from swiftem.estimators.watch import History
 
 __all__ = ["TopicExchange"]
 

@@ -19,14 +19,12 @@ from swiftem._checks import check_real
 from swiftem._typing import Array
 from swiftem._warn import warn
 from swiftem.certificate import relative_change
-from swiftem.checkpoints.check_position import check_form
-from swiftem.data.units.collections import is_planned
+from swiftem.checkpoints.run_checkpoint import check_form
+from swiftem.data.foreign import is_planned
 from swiftem.engine.units.documents import UnitDocuments
 from swiftem.estimators.fit_checkpoint import CheckpointedClones, NoStart, open_fit
-from swiftem.estimators.history import History
 from swiftem.estimators.mixture.plan import MOST_PASSES
 from swiftem.estimators.persistence import Persistent
-from swiftem.estimators.planned import chunk_by_chunk, say_spent
 from swiftem.estimators.sklearn_parts import (
     CallbackSupportMixin,
     HasMethods,
@@ -42,7 +40,8 @@ from swiftem.estimators.topics.input import TopicInput
 from swiftem.estimators.topics.plan import METHODS, SAMPLING, documents_for, plan_topics
 from swiftem.estimators.topics.queries import TopicQueries, mean_likelihood, split_counts
 from swiftem.estimators.topics.stream import TopicStream
-from swiftem.estimators.watch import Watcher
+from swiftem.estimators.validated import chunk_by_chunk, say_spent
+from swiftem.estimators.watch import History, Watcher
 from swiftem.methods.accelerated import ACCELERATIONS
 
 __all__ = ["PLSA"]
