@@ -1,4 +1,4 @@
-"""The commands and their options; what a command does is in a module of its name."""
+"""The commands and their options; each command is implemented in the module with its name."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from swiftem.cli.choices import CorpusFormat, Experiments, Method
 from swiftem.cli.failures import FAILED, INTERRUPTED, tell
 from swiftem.cli.fit_commands import fit, select
 from swiftem.cli.fit_options import AccelerationOption, check_acceleration
+from swiftem.cli.group import Group
 from swiftem.cli.out_file import not_the_same, table_file, writable_folder
 from swiftem.cli.table_options import (
     ColumnsOption,
@@ -31,6 +32,7 @@ __all__ = ["app", "run_command"]
 
 app = typer.Typer(
     name="swiftem",
+    cls=Group,
     help="Fit latent-variable models by stochastic EM.",
     no_args_is_help=True,
     add_completion=False,
@@ -40,8 +42,8 @@ app = typer.Typer(
 
 
 def run_command() -> None:
-    """Run the command that the arguments of the process name."""
-    # Names of columns may have letters that the terminal has not; standard error is so already.
+    """Run the command given by the arguments of the process."""
+    # Column names may have characters that the terminal lacks; standard error handles them already.
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
     # The same name in messages, also as `python -m swiftem`.
@@ -102,9 +104,9 @@ def predict(
         ),
     ] = None,
 ) -> None:
-    """Say to which component each row of a table belongs.
+    """Assign each row of a table to a component.
 
-    Columns are found by their names if model and table have names, else by position.
+    Columns are matched by name if model and table have names, otherwise by position.
     """
     not_the_same(out, model, table)
     from swiftem.cli.apply_model import predict as run_predict
@@ -123,9 +125,9 @@ def score(
     weights: WeightsOption = None,
     skip_missing: SkipMissingOption = False,
 ) -> None:
-    """Say how well a model fits a table: mean log-likelihood, BIC, AIC and ICL.
+    """Measure how well a model fits a table: mean log-likelihood, BIC, AIC and ICL.
 
-    Of the criteria, lower is better.
+    Lower values of BIC, AIC and ICL are better.
     """
     from swiftem.cli.apply_model import score as run_score
 
@@ -136,10 +138,10 @@ def score(
 def info(
     model: ModelArgument,
     full: Annotated[
-        bool, typer.Option("--all", help="Show every column and component, however wide that is.")
+        bool, typer.Option("--all", help="Show all columns and components, whatever the width.")
     ] = False,
 ) -> None:
-    """Show what is in a model's file."""
+    """Show the content of a model file."""
     from swiftem.cli.info import info as run_info
 
     run_info(model, full)
@@ -170,7 +172,8 @@ def topics(
         ),
     ] = Path("results/topics"),
     words: Annotated[
-        int, typer.Option(metavar="N", min=1, help="How many words to count: the most frequent ones.")
+        int,
+        typer.Option(metavar="N", min=1, help="Size of the vocabulary: the most frequent words are used."),
     ] = 5000,
     method: Annotated[
         Method,
@@ -193,10 +196,10 @@ def topics(
         ),
     ] = CorpusFormat.auto,
     text_column: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Column of a table that has the texts.")
+        str | None, typer.Option(metavar="NAME", help="Column of the table that has the texts.")
     ] = None,
     vocabulary: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="For counts: the words, one per line.")
+        Path | None, typer.Option(metavar="FILE", help="For counts: file with the words, one per line.")
     ] = None,
     as_text: Annotated[
         bool,
@@ -207,7 +210,9 @@ def topics(
     ] = False,
     apply: Annotated[
         Path | None,
-        typer.Option(metavar="MODEL", help="Find the topics of this model in CORPUS, instead of new ones."),
+        typer.Option(
+            metavar="MODEL", help="Find the topics of this model in CORPUS, instead of fitting new ones."
+        ),
     ] = None,
 ) -> None:
     """Find the topics of a collection of texts.
@@ -238,10 +243,10 @@ def topics(
 @app.command()
 def warmup(
     all: Annotated[
-        bool, typer.Option("--all", help="Also for other methods, and for mixtures of unit variances.")
+        bool, typer.Option("--all", help="Also compile other methods, and mixtures with unit variances.")
     ] = False,
 ) -> None:
-    """Compile ahead what fits of large data use, and say where it is kept."""
+    """Compile the kernels for large data in advance, and print the cache folder."""
     from swiftem.cli.warmup import warmup as run_warmup
 
     run_warmup(all)

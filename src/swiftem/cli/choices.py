@@ -1,4 +1,4 @@
-"""What options take, by name."""
+"""Values of options with a fixed set of choices."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Covariance(StrEnum):
 
 
 class Criterion(StrEnum):
-    """What ``select`` chooses by."""
+    """Criteria of ``select``."""
 
     bic = "bic"
     aic = "aic"
@@ -25,7 +25,7 @@ class Criterion(StrEnum):
 
 
 class Method(StrEnum):
-    """How topics are fitted."""
+    """Methods of ``topics``."""
 
     auto = "auto"
     em = "em"
@@ -36,14 +36,14 @@ class Method(StrEnum):
 
 
 class Acceleration(StrEnum):
-    """Larger steps of em."""
+    """Accelerations of em."""
 
     squarem = "squarem"
     anderson = "anderson"
 
 
 class Experiments(StrEnum):
-    """What ``reproduce`` takes."""
+    """Experiments of ``reproduce``."""
 
     gmm_precision = "gmm-precision"
     gmm_scaling = "gmm-scaling"
@@ -54,7 +54,7 @@ class Experiments(StrEnum):
 
 
 class CorpusFormat(StrEnum):
-    """What ``topics`` reads."""
+    """Formats that ``topics`` reads."""
 
     auto = "auto"
     text = "text"

@@ -41,7 +41,7 @@ BUILT_IN = "the docstrings of Python packages"
 
 @dataclass(frozen=True)
 class TopicsRequest:
-    """What was asked for; ``corpus`` None is the built-in one."""
+    """Arguments of the command; ``corpus`` is None for the built-in corpus."""
 
     corpus: Path | None
     topics: int
@@ -58,7 +58,7 @@ class TopicsRequest:
 
     @property
     def command(self) -> str:
-        """The command line that asks for it again."""
+        """The command line that repeats the request."""
         words = ["swiftem", "topics", *([str(self.corpus)] if self.corpus else [])]
         words += ["--topics", str(self.topics), "--words", str(self.words), "--method", self.method]
         words += ["--acceleration", self.acceleration] if self.acceleration else []
@@ -71,7 +71,7 @@ class TopicsRequest:
 
     @property
     def title(self) -> str:
-        """What the topics are of."""
+        """Name of the corpus in the report."""
         return self.corpus.resolve().name or str(self.corpus) if self.corpus else BUILT_IN
 
 
@@ -177,7 +177,7 @@ def _ending(model: Any, seconds: float, interrupted: bool) -> str:
 
 
 def _save(model: Any, corpus: CorpusCounts, file: Path) -> Path:
-    """Save the model with its words, which scikit-learn would otherwise ask for in every call."""
+    """Save the model with its words; otherwise scikit-learn would require them in every call."""
     model.verbose = 0  # the bar was for this terminal, not for whoever loads the model
     if corpus.words is not None:
         model.feature_names_in_ = np.array(corpus.words, dtype=object)
@@ -203,7 +203,7 @@ def _table(summary: TopicSummary, width: int) -> Table:
 
 
 def _shares_table(model: Any, prevalence: Array, width: int) -> Table:
-    """Return the topics' shares of documents that were given to a model, the largest first."""
+    """Return the shares of the topics in the documents, the largest first."""
     table = Table(title="Topics of the documents", box=SIMPLE_HEAD, title_justify="left")
     table.add_column("topic", justify="right")
     table.add_column("share", justify="right")
@@ -215,7 +215,7 @@ def _shares_table(model: Any, prevalence: Array, width: int) -> Table:
 
 
 def table_ending() -> str:
-    """Return the ending of tables: CSV if pyarrow is not installed."""
+    """Return the extension of tables: .csv if pyarrow is not installed."""
     return ".parquet" if find_spec("pyarrow") else ".csv"
 
 
@@ -237,7 +237,7 @@ def _write(
     ending: str,
     written: list[Path],
 ) -> None:
-    """Write tables and page; each file is added to ``written`` when it is whole."""
+    """Write tables and page; each file is added to ``written`` once it is complete."""
     components = np.asarray(model.components_)
     order = np.argsort(-components, axis=1, kind="stable")
     names = corpus.word_names()
