@@ -168,7 +168,7 @@ def test_rows_that_do_not_fit_are_copied_in_every_pass(monkeypatch, kind, weight
     monkeypatch.setattr(blocks, "ROWS", 300)
     monkeypatch.setattr(blocks, "BYTES", 700 * 8 * y.shape[1])
     monkeypatch.setattr(blocks, "LEAST_ROWS", 1)
-    monkeypatch.setattr(blocks.DeviceBlocks, "_fits", lambda self, needed: False)
+    monkeypatch.setattr(blocks.DeviceBlocks, "fits", lambda self, needed: False)
     if torch.cuda.is_available():
         monkeypatch.setattr(fast, "LEAST_ROWS", 0)
     streamed, _ = problem(y, kind, weight=weight)
