@@ -136,7 +136,7 @@ def fast_rows_of(rows: Rows, bound: BoundComponents) -> Any:
     if rows.y.device.type != "cuda":
         return None
     try:
-        from swiftem.engine.gpu.fast import fast_rows
+        from swiftem.engine.gpu.prepare import fast_rows
     except ImportError:  # Triton is for Linux
         return None
     return fast_rows(rows, bound.code, bound.n_components)

@@ -13,6 +13,7 @@ from swiftem.engine.gpu.expectation import DeviceExpectation
 from swiftem.engine.gpu.iterations import Done, DrawnRows, Iterations, Setting
 from swiftem.engine.lane import Current, Lane, Task
 from swiftem.engine.parts import Drawn, Samples
+from swiftem.engine.small_expectation import FULL
 from swiftem.methods.update import Update, declared
 from swiftem.models.components import Coefficients
 from swiftem.models.gaussian_components import BoundGaussians
@@ -219,4 +220,12 @@ class DeviceLane(CompiledLane):
 
 def fast_iterations(setting: Setting, drawn: DrawnRows, memory: Any) -> Any:
     """Return iterations by kernels in Triton, or None without them."""
-    return None
+    if setting.rows.y.device.type != "cuda" or setting.bound.code != FULL or setting.update.is_optimal:
+        return None
+    try:
+        from swiftem.engine.gpu.fast_iterations import FastIterations
+        from swiftem.engine.gpu.prepare import full_rows
+    except ImportError:  # Triton is for Linux
+        return None
+    full = full_rows(setting.rows, setting.bound.n_components)
+    return None if full is None else FastIterations(setting, drawn, memory, full)
