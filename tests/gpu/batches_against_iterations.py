@@ -67,6 +67,7 @@ PRIOR = models.NormalInverseWishart(
 )
 CASES = [
     (methods.OnlineEM(0.2, 40), {}),
+    (methods.EM(), {"weighted": True}),
     (methods.VarianceReducedEM(0.2, 40, epoch_length=7), {"weighted": True, "offset": 100.0}),
     (methods.FastIncrementalEM(0.2, 40), {"n": 100}),
     (methods.SpiderEM(0.2, 40, epoch_length=7), {"d": 6, "n_components": 7}),

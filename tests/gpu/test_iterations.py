@@ -98,6 +98,16 @@ def test_many_differences_are_computed_from_expanded_squares(monkeypatch):
         same(*both(clusters(600), kind, METHODS["sem"]))
 
 
+def test_em_in_blocks(monkeypatch, lanes):
+    from swiftem.engine.gpu import iterations
+
+    monkeypatch.setattr(iterations, "BLOCK", 100 * 4 * 3)
+    monkeypatch.setattr(DeviceLane, "is_fast", True)
+    weight = np.random.default_rng(3).uniform(0.2, 3.0, size=600)
+    same(*both(clusters(600), "full", methods.EM(), weight, n_iter=20))
+    assert isinstance(lanes[0], DeviceLane)
+
+
 def test_indices_fit_into_their_memory(monkeypatch):
     from swiftem.engine.gpu import iterations
 

@@ -15,7 +15,7 @@ import triton.language as tl
 
 from swiftem.engine.gpu.kernels import halves, product, softmax
 
-__all__ = ["ANCHOR", "MEMORY", "NOTHING", "batch_m_step", "batch_pass"]
+__all__ = ["ANCHOR", "MEMORY", "NOTHING", "add_parts", "batch_m_step", "batch_pass"]
 
 NOTHING, ANCHOR, MEMORY = tl.constexpr(0), tl.constexpr(1), tl.constexpr(2)
 SCALE, PER_SCALE = tl.constexpr(16384.0), tl.constexpr(1.0 / 16384.0)
@@ -42,12 +42,12 @@ def batch_pass(
     b, blocks, readers,
     COUNT: tl.constexpr, D: tl.constexpr, P: tl.constexpr, M: tl.constexpr, B: tl.constexpr,
     REFERENCE: tl.constexpr, FOLLOWS: tl.constexpr, RENEWS: tl.constexpr, WEIGHTED: tl.constexpr,
-    DIVIDED: tl.constexpr,
+    DIVIDED: tl.constexpr, ALL: tl.constexpr,
 ):  # fmt: skip
-    """Sums of a batch; the first ``readers`` programs read samples INDEX, the others renew those of OTHER.
+    """Sums of a batch, or of ALL rows.
 
-    Z (n, P), the rows as in :func:`swiftem.engine.gpu.kernels.full_pass`; INDEX and OTHER (iterations, b);
-    PARTS (programs, D·D + P, M): sums of products, then of Z. The rows of OTHER go to STAGE (b, M).
+    The first ``readers`` programs read samples INDEX, the others renew those of OTHER. Z (n, P), the rows as
+    in :func:`swiftem.engine.gpu.kernels.full_pass`; INDEX and OTHER (iterations, b); PARTS (programs, D·D + P, M): sums of products, then of Z. The rows of OTHER go to STAGE (b, M).
     """
     program = tl.program_id(0)
     feature, component, pair = tl.arange(0, P), tl.arange(0, M), tl.arange(0, D * D)
@@ -73,7 +73,9 @@ def batch_pass(
     for block in range(first, tl.where(is_served, blocks, 0), groups):
         row = block * B + tl.arange(0, B)
         is_row = row < b
-        if RENEWS:
+        if ALL:
+            index = row.to(tl.int64)
+        elif RENEWS:
             index = tl.load(tl.where(renews, OTHER, INDEX) + k * b + row, mask=is_row, other=0).to(tl.int64)
         else:
             index = tl.load(INDEX + k * b + row, mask=is_row, other=0).to(tl.int64)
@@ -109,6 +111,18 @@ def batch_pass(
     parts = PARTS + program * ((D * D + P) * M) + component[None, :]
     tl.store(parts + pair[:, None] * M, products)
     tl.store(parts + (D * D + feature)[:, None] * M, linear)
+
+
+@triton.jit
+def add_parts(PARTS, ADDED, programs, per, WIDTH: tl.constexpr, G: tl.constexpr, N: tl.constexpr):
+    """Write sums of ``per`` programs' parts each, (programs, WIDTH), into ADDED (programs / per, WIDTH)."""
+    column, first = tl.program_id(0) * N + tl.arange(0, N), tl.program_id(1) * per
+    found = tl.zeros((G, N), tl.float32)
+    for start in range(first, first + per, G):
+        program = start + tl.arange(0, G)
+        is_own = (program < programs) & (program < first + per)
+        found += tl.load(PARTS + program[:, None] * WIDTH + column[None, :], mask=is_own[:, None], other=0.0)
+    tl.store(ADDED + tl.program_id(1) * WIDTH + column, tl.sum(found, 0))
 
 
 @triton.jit

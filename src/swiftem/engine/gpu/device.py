@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import gc
 import re
+from collections.abc import Callable
 from typing import Any
 
 from swiftem._checks import shown
 from swiftem.data.rows.tensor_source import is_tensor, torch_of
 
-__all__ = ["DEVICE_KERNELS", "kernels_of"]
+__all__ = ["DEVICE_KERNELS", "graph_of", "kernels_of"]
 
 DEVICE_KERNELS = "torch:"
 """Kernels of a device are called this, and the name of the device: "torch:cuda:0"."""
@@ -48,3 +50,21 @@ def kernels_of(device: str, data: Any = None) -> str | None:
         last = torch.cuda.device_count() - 1
         raise ValueError(f"device must be at most 'cuda:{last}' on this machine, got {device!r}.")
     return f"{DEVICE_KERNELS}cuda:{number}"
+
+
+def graph_of(call: Callable[[], Any]) -> tuple[Any, Any]:
+    """Return a CUDA graph of what ``call`` starts, which is not done, and its result, which replays write.
+
+    An older graph must not be freed meanwhile, which the garbage collector may do at any time.
+    """
+    torch = torch_of("a graph")
+    graph, is_enabled = torch.cuda.CUDAGraph(), gc.isenabled()
+    gc.collect()
+    gc.disable()
+    try:
+        with torch.cuda.graph(graph, capture_error_mode="thread_local"):
+            result = call()
+    finally:
+        if is_enabled:
+            gc.enable()
+    return graph, result

@@ -16,6 +16,7 @@ from triton.tools.tensor_descriptor import TensorDescriptor
 
 from swiftem._typing import Array
 from swiftem.engine.gpu import kernels
+from swiftem.engine.gpu.device import graph_of
 from swiftem.engine.gpu.passes import Rows, Sums
 from swiftem.engine.small_expectation import DIAG, FULL, SPHERICAL, squared_reach
 from swiftem.models.components import Coefficients
@@ -161,9 +162,7 @@ class FastRows(ABC):
 
     def _captured(self) -> Any:
         """Return the result of a graph, which is replayed for the first time."""
-        self._graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(self._graph, capture_error_mode="thread_local"):
-            result = self._packed()
+        self._graph, result = graph_of(self._packed)
         self._graph.replay()
         return result
 

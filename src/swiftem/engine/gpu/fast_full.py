@@ -54,6 +54,12 @@ class FullRows(FastRows):
         """The largest weight."""
         return self._largest_weight
 
+    @property
+    def programs(self) -> int:
+        """Programs of a pass."""
+        blocks: int = triton.cdiv(len(self._rows), self.BLOCK)
+        return min(self.PROGRAMS * self._processors, blocks)
+
     def whitening(self, theta: Coefficients) -> Any:
         """Return all components' whitening of scaled rows (P, M, D), padded; θ has tensors."""
         d, (padded, columns) = len(self._unit), self.sizes
@@ -71,7 +77,7 @@ class FullRows(FastRows):
         padded, p = power(count, 16), self.z.shape[1]
         u = self.whitening(theta)
         constant, largest = self._constants(theta.plain, padded)
-        programs = min(self.PROGRAMS * self._processors, triton.cdiv(n, self.BLOCK))
+        programs = self.programs
         linear = self._padded(p * padded, rows=programs)
         products = self._padded(columns * columns * padded, rows=programs)
         log = linear.new_empty(programs)

@@ -49,10 +49,11 @@ class FastIterations:
         device, self._p = setting.rows.y.device, full.z.shape[1]
         self._count, self._d, self._padded, self._columns = bound.n_components, bound.d, *full.sizes
         self._width = self._columns**2 + self._p
-        is_wide = b >= 1024
-        self._block, warps = (64, 4) if is_wide else (16, 1)
-        blocks = triton.cdiv(b, self._block)
-        groups = min(blocks, self.PROGRAMS)
+        block, warps, most = (64, 4, self.PROGRAMS) if b >= 1024 else (16, 1, self.PROGRAMS)
+        if setting.is_all:
+            block, warps, most = FullRows.BLOCK, FullRows.WARPS, full.programs
+        blocks = triton.cdiv(b, block)
+        groups = min(blocks, most)
         reads, renews = update.renewed_by != "drawn", update.renewed_by != "none"
         readers, self._graphs = groups * reads, Graphs(self._iteration, self.AT_ONCE, device.type == "cuda")
         programs = readers + groups * renews
@@ -86,9 +87,8 @@ class FastIterations:
             ),
             self._spread(setting.rows.reach / unit),
         )  # fmt: skip
-        index, other, first = drawn.index[0], drawn.index[-1], drawn.index[0]
-        if drawn.first is not None:
-            first = drawn.first.view(torch.uint8)
+        index, *_, other = (drawn.index or [self._flags]) * 2
+        first = index if drawn.first is None else drawn.first.view(torch.uint8)
         sizes = {"COUNT": self._count, "D": self._columns, "P": self._p, "M": self._padded}
         follows = update.reference == "previous"
         self._batch: Any = (
@@ -98,11 +98,18 @@ class FastIterations:
                 self._flags, self._now, self._then, self._numbers, b, blocks, readers,
             ),
             {
-                **sizes, "B": self._block, "REFERENCE": REFERENCES[update.reference].value,
+                **sizes, "B": block, "REFERENCE": REFERENCES[update.reference].value,
                 "FOLLOWS": follows, "RENEWS": renews, "WEIGHTED": setting.rows.weight is not None,
-                "DIVIDED": setting.is_divided, "num_warps": warps, "num_stages": 1,
+                "DIVIDED": setting.is_divided, "ALL": setting.is_all, "num_warps": warps, "num_stages": 1,
             },
         )  # fmt: skip
+        self._add: Any = None
+        if programs > self.PROGRAMS * 2:
+            per, width = triton.cdiv(programs, 16), self._width * self._padded
+            summed = zeros(16, width, dtype=torch.float32)
+            options = {"WIDTH": width, "G": 8, "N": 64, "num_warps": 4}
+            self._add = (width // 64, 16), (parts, summed, programs, per), options
+            parts, programs, readers = summed, 16, 16
         scattered = triton.cdiv(b, 64) if renews else 0
         self._m_step: Any = (
             (self._count + scattered,),
@@ -121,10 +128,14 @@ class FastIterations:
         self._is_pending = False
 
     def _iteration(self) -> None:
-        for kernel, (grid, arguments, options) in (
-            (kernels.batch_pass, self._batch), (kernels.batch_m_step, self._m_step),
-        ):  # fmt: skip
-            kernel[grid](*arguments, **options)
+        calls = (
+            (kernels.batch_pass, self._batch), (kernels.add_parts, self._add),
+            (kernels.batch_m_step, self._m_step),
+        )  # fmt: skip
+        for kernel, call in calls:
+            if call is not None:
+                grid, arguments, options = call
+                kernel[grid](*arguments, **options)
 
     def _spread(self, values: Array) -> Any:
         """Return values (d,), (d, d) or (M,) on the device, with zeros up to the padded columns."""

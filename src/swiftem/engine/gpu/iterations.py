@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from swiftem._typing import Array, Index
+from swiftem.engine.gpu.device import graph_of
 from swiftem.engine.gpu.m_step import DeviceMStep
 from swiftem.engine.gpu.passes import Rows, features
 from swiftem.engine.small_expectation import FULL, TIED
@@ -23,6 +24,8 @@ __all__ = ["Done", "DrawnRows", "Graphs", "Iterations", "Read", "Setting", "ther
 
 NUMBERS = 1 << 27
 """Most whitened differences of a batch; with more, logits are those of expanded squares."""
+BLOCK = 1 << 24
+"""Whitened differences computed at a time, of all rows."""
 INDICES = 1 << 24
 """Most indices of a stretch."""
 
@@ -44,6 +47,8 @@ class Setting(NamedTuple):
         n / W, or 1 if ``is_divided``, and 1 / W, W the sum of weights.
     is_divided : bool
         Whether samples are drawn in proportion to weights: means over batches then leave these out.
+    is_all : bool
+        Whether a batch has all rows, as in em: nothing is drawn.
     """
 
     rows: Rows
@@ -53,6 +58,7 @@ class Setting(NamedTuple):
     scale: float
     share: float
     is_divided: bool
+    is_all: bool = False
 
 
 class Done(NamedTuple):
@@ -112,13 +118,11 @@ class Graphs:
                 count -= size
 
     def _captured(self, size: int) -> Any:
-        import torch
-
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph, capture_error_mode="thread_local"):
+        def iterations() -> None:
             for _ in range(size):
                 self._iteration()
-        return graph
+
+        return graph_of(iterations)[0]
 
 
 class DrawnRows:
@@ -130,6 +134,8 @@ class DrawnRows:
         Most iterations of a stretch.
     index : list of tensor, shape (most, b)
         Indices of each stream.
+    rooms : list of list of ndarray, shape (most, b)
+        Memory for draws on the CPU, two rooms with an array for each stream; draws elsewhere are slower.
     first : tensor of bool, shape (most, b), or None
         Whether a sample whose memory is renewed is the first of its kind in the batch.
     steps : tensor, shape (most,)
@@ -140,12 +146,13 @@ class DrawnRows:
         import torch
 
         n, b, update = len(setting.rows), setting.batch_size, setting.update
-        streams = 1 + (update.renewed_by == "other")
-        self.most = max(1, min(1 << 13, INDICES // (b * streams)))
+        streams = 0 if setting.is_all else 1 + (update.renewed_by == "other")
+        self.most = 1 << 13 if setting.is_all else max(1, min(1 << 13, INDICES // (b * streams)))
         dtype, device = torch.int32 if n < 2**31 else torch.int64, setting.rows.y.device
         pinned = device.type == "cuda"
         self.index = [torch.zeros((self.most, b), dtype=dtype, device=device) for _ in range(streams)]
-        self._host = [torch.zeros((self.most, b), dtype=dtype, pin_memory=pinned) for _ in range(streams)]
+        self._host = torch.zeros((2, streams, self.most, b), dtype=dtype, pin_memory=pinned)
+        self.rooms = [list(room.numpy()) for room in self._host]
         self.steps = torch.zeros(self.most, dtype=torch.float64, device=device)
         self.first: Any = None
         if update.renewed_by != "none":
@@ -156,9 +163,8 @@ class DrawnRows:
         import torch
 
         count = len(steps)
-        for there, here, drawn in zip(self.index, self._host, index, strict=True):
-            np.copyto(here[:count].numpy(), drawn, casting="same_kind")
-            there[:count].copy_(here[:count], non_blocking=True)
+        for there, drawn in zip(self.index, index, strict=True):
+            there[:count].copy_(torch.from_numpy(drawn), non_blocking=True)
         self.steps[:count].copy_(torch.from_numpy(steps))
         if self.first is not None:
             values, order = torch.sort(self.index[-1][:count], dim=1, stable=True)
@@ -265,7 +271,10 @@ class Iterations:
         self._rejected_before.copy_(self._rejected)
         step = self._drawn.steps.index_select(0, self._at)
         correction = self.moments[2].clone() if update.is_optimal else update.fixed
-        if update.renewed_by != "drawn":
+        candidate: Any = None
+        if self._setting.is_all:
+            candidate = self._of_all()
+        elif update.renewed_by != "drawn":
             index = self._drawn.index[0].index_select(0, self._at)[0]
             x, weight = self._samples(index, is_mean=True)
             rows = self._responsibilities(x, self._theta)
@@ -296,6 +305,18 @@ class Iterations:
             into.copy_(torch.where(is_in, part, into))
         self._rejected += ~is_in
         self._at += 1
+
+    def _of_all(self) -> Any:
+        """Return the mean of all rows' statistics at θ."""
+        import torch
+
+        rows, found = self._setting.rows, torch.zeros_like(self.s)
+        size = max(1, BLOCK // (len(self._theta.plain) * rows.y.shape[1]))
+        for start in range(0, len(rows), size):
+            index = torch.arange(start, min(start + size, len(rows)), device=rows.y.device)
+            x, weight = self._samples(index, is_mean=False)
+            found += self._statistics(x, self._responsibilities(x, self._theta) * weight[:, None])
+        return found
 
     def _samples(self, index: Any, *, is_mean: bool) -> tuple[Any, Any]:
         """Return centred samples (b, d), float64, and their weights (b,), times n/W or divided by W."""

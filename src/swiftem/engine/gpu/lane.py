@@ -7,13 +7,14 @@ from typing import Any
 import numpy as np
 
 from swiftem._typing import Array, Index, Theta
-from swiftem.data.draws import Draws
 from swiftem.engine.compiled_lane import CompiledLane
+from swiftem.engine.gpu.ahead import DrawsAhead
 from swiftem.engine.gpu.expectation import DeviceExpectation
 from swiftem.engine.gpu.iterations import Done, DrawnRows, Iterations, Setting
 from swiftem.engine.lane import Current, Lane, Task
 from swiftem.engine.parts import Drawn, Samples
 from swiftem.engine.small_expectation import FULL
+from swiftem.methods.em import EM
 from swiftem.methods.update import Update, declared
 from swiftem.models.components import Coefficients
 from swiftem.models.gaussian_components import BoundGaussians
@@ -26,8 +27,10 @@ ROWS = 1 << 20
 
 
 def device_lane(task: Task) -> Lane | None:
-    """Return the lane of a declared method on a device, or None if rows or memory do not fit there."""
+    """Return the lane of em or a declared method on a device, or None if rows or memory do not fit there."""
     update, e_step = declared(task.method), task.e_step
+    if type(task.method) is EM:
+        update = Update()  # the mean of a batch of all rows
     if update is None or not isinstance(e_step, DeviceExpectation):
         return None
     if not isinstance(task.model, BoundGaussians):
@@ -36,7 +39,9 @@ def device_lane(task: Task) -> Lane | None:
     needed = size * (e_step.n + 1) * task.model.n_components if task.method.remembers else 0
     if e_step.blocks.kept is None or not e_step.blocks.fits(needed):
         return None
-    return DeviceLane(task, update)
+    lane = DeviceLane(task, update)
+    # Otherwise the passes of Algorithm 1 are the fastest for em.
+    return lane if lane.is_fast or type(task.method) is not EM else None
 
 
 class _Indices(Samples):
@@ -52,30 +57,6 @@ class _Indices(Samples):
         return Drawn(NONE, NONE, index, memory, None)
 
 
-class _Ahead:
-    """Draws of which the next ones are made while the device computes."""
-
-    def __init__(self, draws: Draws) -> None:
-        self._draws = draws
-        self._start = 0
-        self._made: tuple[Index, ...] | None = None
-
-    def at(self, k: int) -> tuple[Index, ...]:
-        """Return the indices of iteration ``k``."""
-        return self._draws.at(k)
-
-    def block(self, start: int, stop: int) -> tuple[Index, ...]:
-        """Return the indices of iterations ``start`` to ``stop`` − 1."""
-        first, last = start - self._start, stop - self._start
-        if self._made is not None and first >= 0 and last <= len(self._made[0]):
-            return tuple(part[first:last] for part in self._made)
-        return self._draws.block(start, stop)
-
-    def make(self, start: int, stop: int) -> None:
-        """Make these."""
-        self._start, self._made = start, self._draws.block(start, stop) if stop > start else None
-
-
 class DeviceLane(CompiledLane):
     """Statistics, φ(θ) and the memory stay on the device; draws go there, stretch by stretch.
 
@@ -83,7 +64,7 @@ class DeviceLane(CompiledLane):
     enough: they stop at the first θ at which it is not, and everything from there on is float64.
     """
 
-    FIRST = 16
+    FIRST = 64
 
     def __init__(self, task: Task, update: Update) -> None:
         assert isinstance(task.e_step, DeviceExpectation)
@@ -91,12 +72,13 @@ class DeviceLane(CompiledLane):
         kept = task.e_step.blocks.kept
         assert kept is not None
         divided, scale = task.method.order == "weighted", task.source.n / task.source.total_weight
+        is_all = type(task.method) is EM
         self._setting = Setting(
-            kept, task.model, update, task.method.batch_size, 1.0 if divided else scale,
-            1.0 / task.source.total_weight, divided,
+            kept, task.model, update, len(kept) if is_all else task.method.batch_size,
+            1.0 if divided else scale, 1.0 / task.source.total_weight, divided, is_all,
         )  # fmt: skip
         self._there = DrawnRows(self._setting)
-        self._ahead = _Ahead(task.draws)
+        self._ahead = DrawsAhead(task.draws, self._there.rooms)
         super().__init__(task._replace(draws=self._ahead), update, _Indices(self._there.most))
         self.bound = task.model
         self._memory: Any = None
@@ -107,6 +89,11 @@ class DeviceLane(CompiledLane):
         self._is_loaded = self._has_anchor = False
         self._centre_there = NONE
         self._first = self._end = 0
+
+    @property
+    def is_fast(self) -> bool:
+        """Whether iterations are those of kernels in Triton."""
+        return not isinstance(self._iterations, Iterations)
 
     def _made(self, *, is_exact: bool = False) -> Any:
         """Return the iterations: in float32 if possible, unless they must be exact."""
@@ -137,7 +124,10 @@ class DeviceLane(CompiledLane):
     def stretch(self, now: Current, stop: int) -> int:
         """Do iterations until the next renewal or ``stop``."""
         self._first = now.k
-        return super().stretch(now, stop)
+        stop = super().stretch(now, stop)
+        if self._setting.is_all:
+            self.task.e_step.evaluations += (stop - self._first) * (self.task.source.n - 1)
+        return stop
 
     def iterate(self, steps: Array, drawn: Drawn) -> tuple[int, int]:
         """Do the iterations on the device, and make the next draws meanwhile."""
@@ -146,7 +136,7 @@ class DeviceLane(CompiledLane):
         self._there.send(drawn.index, steps)
         self._iterations.start(len(steps))
         last = self._first + len(steps)
-        self._ahead.make(last, min(self._end, last + len(steps)))
+        self._ahead.make(last, min(self._end, last + len(steps)))  # the next stretch is about as long
         done = self._iterations.finish()
         self._read()
         if done.iterations < len(steps):  # float32 is not enough at this θ

@@ -52,6 +52,7 @@ class DeviceMStep:
         self._places, self._row, self._column = there(places), there(row), there(column)
         self._signs = there(np.where(row == column, -0.5, -1.0))
         self._eye = torch.eye(d, dtype=torch.float64, device=device)
+        self._ranks = there(1.0 + 4.0 * np.arange(d))  # each column that is eliminated rounds
 
     def __call__(self, s: Any) -> tuple[Any, Coefficients]:
         """Return whether ``s`` (q,) is in the domain, a tensor, and φ(θ̄(s)), of any values if it is not."""
@@ -85,7 +86,7 @@ class DeviceMStep:
 
     def _matrices(self, counts: Any, means: Any, squares: Any) -> tuple[Any, Any]:
         """Return covariances (M or 1, d, d), and the rounding errors of their diagonals."""
-        d, kappa = self._d, self._kappa
+        kappa = self._kappa
         if self.code == FULL:
             inverse = (1.0 / (counts + self._degrees))[:, None, None]
             moments = squares.view(self._count, -1)[:, self._places]
@@ -98,8 +99,8 @@ class DeviceMStep:
             between = 0.5 * (between + between.transpose(1, 2))
             scatter = moments - between + (self._scale + self._count * self._outer)
         diagonal = torch_diagonal(moments).abs()
-        ranks = 1.0 + 4.0 * self._eye.new_tensor(range(d))
-        return scatter * inverse + self._reg * self._eye, ROUNDING * ranks * diagonal * inverse[:, 0]
+        floor = ROUNDING * self._ranks * diagonal * inverse[:, 0]
+        return scatter * inverse + self._reg * self._eye, floor
 
     def _of_matrices(self, means: Any, whiten: Any, log_weights: Any) -> Coefficients:
         import torch

@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from swiftem._typing import Array
-from swiftem.engine.reference.gaussian_components import lower_triangle
 from swiftem.engine.small_expectation import DIAG, FULL, SPHERICAL, TIED, is_near
 from swiftem.models.components import Coefficients
 
@@ -94,7 +93,7 @@ def features(x: Any, code: int) -> Any:
     import torch
 
     if code == FULL:
-        row, column = (torch.from_numpy(part.copy()).to(x.device) for part in lower_triangle(x.shape[1]))
+        row, column = torch.tril_indices(x.shape[1], x.shape[1], device=x.device)
         return torch.cat([x, x[:, row] * x[:, column]], dim=1)
     if code == DIAG:
         return torch.cat([x, x * x], dim=1)
