@@ -47,7 +47,8 @@ def batch_pass(
     """Sums of a batch, or of ALL rows.
 
     The first ``readers`` programs read samples INDEX, the others renew those of OTHER. Z (n, P), the rows as
-    in :func:`swiftem.engine.gpu.kernels.full_pass`; INDEX and OTHER (iterations, b); PARTS (programs, D·D + P, M): sums of products, then of Z. The rows of OTHER go to STAGE (b, M).
+    in :func:`swiftem.engine.gpu.kernels.full_pass`; INDEX and OTHER (iterations, b); PARTS
+    (programs, D·D + P, M): sums of products, then of Z. The rows of OTHER go to STAGE (b, M).
     """
     program = tl.program_id(0)
     feature, component, pair = tl.arange(0, P), tl.arange(0, M), tl.arange(0, D * D)
