@@ -169,7 +169,7 @@ class TestRefused:
             (["-m", 121], "121 components need as many rows, but"),
             (["-m", 119, "--weights", "w"], "rows of positive weight."),
             (["-m", 2, "--component", 3], "--components"),
-            ([], "'--components': it is required unless --update is given: swiftem select compares several numbers."),
+            ([], "'--components': it is required unless --update is given: swiftem select compares several"),
         ],
     )  # fmt: skip
     def test_options(self, options, words, flowers, tmp_path, invoke):
