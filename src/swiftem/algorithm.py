@@ -98,6 +98,7 @@ def run(
     callback: Callable[[Iterate], bool | None] | None = None,
     kernels: str = "auto",
     device: str = "auto",
+    client: Any = None,
     memory_limit: int | str | None = None,
     scratch: str | PathLike[str] | None = None,
     checkpoint: str | Path | NoCheckpoint | None = None,
@@ -145,6 +146,9 @@ def run(
         Gets each :class:`Iterate` after it was recorded; the run stops if it returns True.
     kernels, device : {"auto", "reference"} and {"auto", "cpu", "cuda"}
         The fastest implementation, or plain NumPy; where full passes are computed, see ``docs/gpu.md``.
+    client : distributed.Client, optional
+        Dask client that computes full passes of units: a Dask collection, ``open_units``, or files. By
+        default the current client for collections, see ``docs/many_machines.md``.
     memory_limit : int, str or None
         Memory limit of the run, in bytes or as a text such as "500MB": memory of the process in addition to
         imports and data given in memory; files, and pages of memory maps, do not count. Raises
@@ -189,7 +193,7 @@ def run(
     check_callable("record", record)
     check_callable("callback", callback)
     on_device = kernels_of(device, data)
-    source = as_source(data, sample_weight, on_device=on_device is not None)
+    source = as_source(data, sample_weight, on_device=on_device is not None, client=client)
     check_access(method, source)
     budget = Budget(read_memory_limit(memory_limit), scratch)
     budget.reserve(source, method)  # before the data are read to bind the model

@@ -169,7 +169,8 @@ class TestRefused:
             (["-m", 121], "121 components need as many rows, but"),
             (["-m", 119, "--weights", "w"], "rows of positive weight."),
             (["-m", 2, "--component", 3], "--components"),
-            ([], "'--components': it is required unless --update is given: swiftem select compares several"),
+            ([], "'--components': it is required unless --update is given: swiftem select compares several "
+                 "numbers."),
         ],
     )  # fmt: skip
     def test_options(self, options, words, flowers, tmp_path, invoke):

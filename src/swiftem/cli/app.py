@@ -208,6 +208,19 @@ def topics(
             help="Read CORPUS as texts even if it looks like markup, source code, data or single words.",
         ),
     ] = False,
+    by: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="Show topics by this column of a table: dates or groups; for a folder of texts by folder.",
+        ),
+    ] = None,
+    names: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Names of topics, and topics to merge, as topics.html exports them."
+        ),
+    ] = None,
     apply: Annotated[
         Path | None,
         typer.Option(
@@ -227,16 +240,18 @@ def topics(
 
         request = TopicsRequest(
             corpus, topics, out, words, method.value, seed, max_passes, format.value, text_column,
-            vocabulary, as_text, None if acceleration is None else acceleration.value,
+            vocabulary, as_text, None if acceleration is None else acceleration.value, by, names,
         )  # fmt: skip
         raise typer.Exit(run_topics(request))
     if corpus is None:
         raise typer.BadParameter("name the corpus whose topics are to be found.", param_hint="CORPUS")
+    if by is not None:
+        raise typer.BadParameter("only new topics are shown by a column.", param_hint="'--by'")
     from swiftem.cli.topics import apply_topics
 
     apply_topics(
         apply, corpus, out, format=format.value, text_column=text_column, vocabulary=vocabulary,
-        as_text=as_text,
+        as_text=as_text, names=names,
     )  # fmt: skip
 
 

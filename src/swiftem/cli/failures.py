@@ -40,6 +40,7 @@ IN_OPTIONS = {
     "text_column (--text-column on the command line)": "--text-column",
     "text_column is": "--text-column is",
     "vocabulary is": "--vocabulary is",
+    "label_column must": "--by must",
     "as_text=True": "--as-text",
 }
 """Arguments in messages of the library, and the options in their place."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import shlex
 import warnings
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from importlib.util import find_spec
@@ -29,6 +30,9 @@ from swiftem.data.documents.corpus_counts import CorpusCounts, Texts
 from swiftem.data.documents.docstrings.corpus import docstring_corpus
 from swiftem.data.documents.read_corpus import count_texts, read_corpus
 from swiftem.files.durable import write_atomically
+from swiftem.report.explorer.content import explorer_content
+from swiftem.report.explorer.groups import DocumentGroups, group_documents, tokens_by_group
+from swiftem.report.explorer.names import TopicNames, read_names
 from swiftem.report.numbers import seconds_text, share_text
 from swiftem.report.topic_summary import TopicSummary, summarise_topics
 from swiftem.report.topics import topics_page
@@ -55,6 +59,8 @@ class TopicsRequest:
     vocabulary: Path | None = None
     as_text: bool = False
     acceleration: str | None = None
+    by: str | None = None
+    names: Path | None = None
 
     @property
     def command(self) -> str:
@@ -67,12 +73,28 @@ class TopicsRequest:
         words += ["--text-column", self.text_column] if self.text_column else []
         words += ["--vocabulary", str(self.vocabulary)] if self.vocabulary else []
         words += ["--as-text"] if self.as_text else []
+        words += ["--by", self.by] if self.by else []
+        words += ["--names", str(self.names)] if self.names else []
         return shlex.join([*words, "--out", str(self.out)])
 
     @property
     def title(self) -> str:
         """Name of the corpus in the report."""
         return self.corpus.resolve().name or str(self.corpus) if self.corpus else BUILT_IN
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a command has found: the corpus, its topics, and how the fit ended."""
+
+    corpus: CorpusCounts
+    model: Any
+    ending: str
+    groups: DocumentGroups | None
+    notes: Sequence[str]
+    names: tuple[str, ...] | None = None
+    fitted: Any = None
+    """The model before topics were merged."""
 
 
 def topics(request: TopicsRequest, console: Console | None = None) -> int:
@@ -88,8 +110,11 @@ def topics(request: TopicsRequest, console: Console | None = None) -> int:
     say = partial(console.print, soft_wrap=True, markup=False, highlight=False)
     reading = console.status("reading the corpus")
     with one_sentence("Interrupted while the corpus was read; nothing was written."), reading:
+        names = None if request.names is None else read_names(request.names)
         corpus = _read(request)
-    for note in corpus.notes:
+        groups = None if request.by is None else group_documents(corpus.labels or (), request.by)
+    notes = [*corpus.notes, *(groups.notes if groups else ())]
+    for note in notes:
         say(in_options(note))
     words = f"{corpus.n_tokens:,.10g} words, {corpus.counts.shape[1]:,} of them different"
     say(f"{_documents(corpus)} with {words}.")
@@ -102,16 +127,16 @@ def topics(request: TopicsRequest, console: Console | None = None) -> int:
         )
     with one_sentence("Interrupted before there were topics; nothing was written."):
         model, seconds, interrupted = _fit(request, corpus, console)
+        found = Found(corpus, model, _ending(model, seconds, interrupted), groups, notes)
+        if names is not None:
+            found = _named(found, names, say)
     try:
-        ending = _ending(model, seconds, interrupted)
         request.out.mkdir(parents=True, exist_ok=True)
-        written = [_save(model, corpus, request.out / MODEL)]
-        # Not doc_topic_, which is a pass behind the topics: new texts are folded in, too.
-        shares = model.transform(corpus.counts)
-        summary = summarise_topics(model, corpus, shares)
+        written = [_save(found.model, corpus, request.out / MODEL)]
+        summary = summarise_topics(found.model, corpus, given=found.names)
         console.print(_table(summary, console.width))
-        say(ending)
-        _write(request, corpus, model, shares, summary, ending, written)
+        say(found.ending)
+        _write(request, found, summary, written)
     except (KeyboardInterrupt, ImportError) as error:
         if not is_interrupt(error):
             raise
@@ -135,7 +160,16 @@ def _read(request: TopicsRequest) -> CorpusCounts:
     return read_corpus(
         request.corpus, format=request.format, n_words=request.words, text_column=request.text_column,
         vocabulary=request.vocabulary, leave_out=request.out, as_text=request.as_text,
+        label_column=request.by,
     )  # fmt: skip
+
+
+def _named(found: Found, names: TopicNames, say: Callable[[str], None]) -> Found:
+    """Return the topics with their names, merged as the file of names says."""
+    model, given, notes = names.apply(found.model, found.corpus.word_names())
+    for note in notes:
+        say(note)
+    return replace(found, model=model, fitted=found.model, names=given, notes=[*found.notes, *notes])
 
 
 def _documents(corpus: CorpusCounts) -> str:
@@ -197,21 +231,25 @@ def _table(summary: TopicSummary, width: int) -> Table:
     table.add_column("coherence", justify="right")
     for topic in summary.topics:
         coherence = f"{topic.coherence:.2f}".replace("-", "−") if isfinite(topic.coherence) else ""
-        words = topic.label(10 if width >= 100 else 7)
-        table.add_row(str(topic.number), share_text(topic.prevalence), Text(words), coherence)
+        words = _words(topic.given, topic.label(10 if width >= 100 else 7))
+        table.add_row(str(topic.number), share_text(topic.prevalence), words, coherence)
     return table
 
 
-def _shares_table(model: Any, prevalence: Array, width: int) -> Table:
-    """Return the shares of the topics in the documents, the largest first."""
+def _shares_table(model: Any, prevalence: Array, given: Sequence[str], width: int) -> Table:
+    """Return the topics' shares of documents that were given to a model, the largest first."""
     table = Table(title="Topics of the documents", box=SIMPLE_HEAD, title_justify="left")
     table.add_column("topic", justify="right")
     table.add_column("share", justify="right")
     table.add_column("words")
     words = model.top_words(n=10 if width >= 100 else 7)
     for k in np.argsort(-prevalence, kind="stable").tolist():
-        table.add_row(str(k), share_text(prevalence[k]), Text(", ".join(words[k])))
+        table.add_row(str(k), share_text(prevalence[k]), _words(given[k], ", ".join(words[k])))
     return table
+
+
+def _words(given: str, words: str) -> Text:
+    return Text.assemble((given, "bold"), ": ", words) if given else Text(words)
 
 
 def table_ending() -> str:
@@ -228,16 +266,11 @@ def write_documents(folder: Path, corpus: CorpusCounts, shares: Array) -> Path:
     return file
 
 
-def _write(
-    request: TopicsRequest,
-    corpus: CorpusCounts,
-    model: Any,
-    shares: Array,
-    summary: TopicSummary,
-    ending: str,
-    written: list[Path],
-) -> None:
-    """Write tables and page; each file is added to ``written`` once it is complete."""
+def _write(request: TopicsRequest, found: Found, summary: TopicSummary, written: list[Path]) -> None:
+    """Write tables and page; each file is added to ``written`` when it is whole."""
+    corpus, model, fitted = found.corpus, found.model, found.fitted or found.model
+    # Not doc_topic_, which is a pass behind the topics: new texts are folded in, too.
+    shares = model.transform(corpus.counts)
     components = np.asarray(model.components_)
     order = np.argsort(-components, axis=1, kind="stable")
     names = corpus.word_names()
@@ -255,28 +288,46 @@ def _write(
         written[1].name: "every topic's words with their probabilities",
         written[2].name: "every document's topics",
     }
+    if found.groups is not None:
+        written.append(_write_groups(request, found, shares))
+        files[written[3].name] = f"every topic's share by {request.by}"
     settings = {
         "corpus": str(request.corpus) if request.corpus else BUILT_IN,
         "read as": corpus.format,
         "method": f"{request.method} ({model.method_})" if request.method == "auto" else request.method,
         "topics": str(request.topics),
-        "alpha, beta": f"{model.alpha}, {model.beta}",
+        "alpha, beta": f"{fitted.alpha}, {fitted.beta}",
         "seed": str(request.seed),
         "most passes": str(request.max_passes),
-        "stationarity": f"{model.stationarity_:.2g} (0 at a stationary point)",
-        "mean log-likelihood": f"{mean_text(model.log_likelihood_)} per word",
-        "passes": str(model.n_iter_),
+        "stationarity": f"{fitted.stationarity_:.2g} (0 at a stationary point)",
+        "mean log-likelihood": f"{mean_text(fitted.log_likelihood_)} per word",
+        "passes": str(fitted.n_iter_),
     }
     facts = environment("scipy", "scikit-learn", "matplotlib") | {
         "made": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
     }
+    by = None if found.groups is None else (str(request.by), found.groups)
+    content = explorer_content(model, corpus, shares, summary, title=request.title, names=found.names, by=by)
     html = topics_page(
-        summary, model.history_, corpus=request.title, fit=ending, command=request.command,
-        settings=settings, facts=facts, notes=corpus.notes, files=files,
+        content, summary, fitted.history_, fit=found.ending, command=request.command,
+        settings=settings, facts=facts, notes=[in_options(note) for note in found.notes], files=files,
     )  # fmt: skip
     page = request.out / PAGE
     write_atomically(page, html.encode("utf-8", "backslashreplace"))
     written.append(page)
+
+
+def _write_groups(request: TopicsRequest, found: Found, shares: Array) -> Path:
+    """Write the table of groups: label, documents, words, and a share for each topic; return the file."""
+    assert found.groups is not None
+    sums, documents = tokens_by_group(found.groups, found.corpus, shares)
+    words = sums.sum(axis=1)
+    of_words = sums / np.where(words > 0, words, np.nan)[:, None]
+    file = request.out / f"topics_by{table_ending()}"
+    columns = {f"topic_{k}": np.ascontiguousarray(column) for k, column in enumerate(of_words.T)}
+    labels = np.array(found.groups.labels, dtype=object)
+    write_table(file, {str(request.by): labels, "documents": documents, "words": words, **columns})
+    return file
 
 
 def apply_topics(
@@ -288,6 +339,7 @@ def apply_topics(
     text_column: str | None = None,
     vocabulary: Path | None = None,
     as_text: bool = False,
+    names: Path | None = None,
     console: Console | None = None,
 ) -> None:
     """Find a model's topics in documents, show their shares, and write those of each to ``out``."""
@@ -297,6 +349,12 @@ def apply_topics(
 
     with one_sentence():
         model = PLSA.load(model_file)
+        given: tuple[str, ...] = ("",) * len(model.components_)
+        if names is not None:
+            words = getattr(model, "feature_names_in_", [f"word {v}" for v in range(model.n_features_in_)])
+            model, given, notes = read_names(names).apply(model, words)
+            for note in notes:
+                say(note)
         found = _read_for(
             model, model_file, corpus, format=format, text_column=text_column, vocabulary=vocabulary,
             leave_out=out, as_text=as_text,
@@ -315,7 +373,7 @@ def apply_topics(
         tell(f"The results could not be written to {out}: {error.strerror or error}.")
         raise typer.Exit(FAILED) from None
     lengths = np.asarray(found.counts.sum(axis=1), dtype=np.float64).ravel()
-    console.print(_shares_table(model, lengths @ shares / lengths.sum(), console.width))
+    console.print(_shares_table(model, lengths @ shares / lengths.sum(), given, console.width))
     say(f"Shares of the topics in each document: {file}")
 
 
