@@ -16,7 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 import swiftem
 from benchmarks.row import Row
-from swiftem import models
+from swiftem import methods, models
 
 __all__ = ["LEAD", "NOTE", "TITLE", "rows"]
 
@@ -25,6 +25,7 @@ LEAD = ("model", "setting")
 NOTE = """Peer: the same sums by PyTorch in float32, block by block, as one writes them without kernels.
 Overlapping data have about 18 effective components per row, separated data about one."""
 MEASURED = 20
+BATCH, ITERATIONS = 1024, 40_000
 BLOCK = 1 << 16
 MILLION = 1_000_000
 
@@ -43,6 +44,13 @@ def rows(quick: bool, repeats: int) -> Iterator[Row]:
         yield _pass("diag", 10 * MILLION // share, 16, 64, spread, name, repeats, goal=1.2e6)
     yield _pass("full", MILLION // 2, 8, 16, 1.0, "separated", repeats, goal=0.13e6)
     yield _fit(10 * MILLION // share, 16, 64, repeats)
+    for method, goal in (
+        (methods.OnlineEM(1e-3, BATCH), 14e3),
+        (methods.VarianceReducedEM(1e-3, BATCH, epoch_length=1 << 20), 16e3),
+        (methods.FastIncrementalEM(1e-3, BATCH), 20e3),
+        (methods.SpiderEM(1e-3, BATCH, epoch_length=1 << 20), 16e3),
+    ):
+        yield _iterations(method, MILLION // (2 * share), 8, 16, repeats, goal)
 
 
 def clusters(n: int, d: int, n_components: int, spread: float) -> tuple[Any, Any]:
@@ -98,6 +106,36 @@ def _pass(
         d=str(d), components=n_components, b=n, iterations=MEASURED, repeats=repeats, value=value,
         unit="ns/iteration",
         peer="torch, float32", peer_value=peer, compared="value", goal=goal,
+    )  # fmt: skip
+
+
+def _iterations(method: Any, n: int, d: int, n_components: int, repeats: int, goal: float) -> Row:
+    """Iterations on batches, with their draws: the time of a long run minus that of a shorter one."""
+    from swiftem.algorithm import run_problem
+    from swiftem.data.rows.tensor_source import TensorSource
+    from swiftem.problem import Problem
+
+    y, means = clusters(n, d, n_components, 1.0)
+    model = models.GaussianMixtureModel(n_components, covariance="full")
+    problem = Problem(model, TensorSource(y), kernels="torch:cuda:0")
+    theta = model.theta(
+        weights=np.full(n_components, 1.0 / n_components), means=means,
+        covariances=np.tile(np.eye(d), (n_components, 1, 1)),
+    )  # fmt: skip
+
+    def seconds(count: int) -> float:
+        began = perf_counter()
+        run_problem(problem, method, theta0=theta, n_iter=count, seed=0)
+        return perf_counter() - began
+
+    seconds(ITERATIONS)
+    found = [
+        1e9 * (seconds(2 * ITERATIONS) - seconds(ITERATIONS)) / ITERATIONS for _ in range(min(repeats, 3))
+    ]
+    return Row(
+        figure="gpu", model=f"full, d = {d}", method=method.name, setting="iterations on the device", n=n,
+        d=str(d), components=n_components, b=BATCH, iterations=ITERATIONS, repeats=repeats,
+        value=float(np.median(found)), unit="ns/iteration", compared="value", goal=goal,
     )  # fmt: skip
 
 

@@ -11,7 +11,7 @@ import torch
 
 from swiftem import models
 from swiftem.data import ArraySource
-from swiftem.engine.gpu import fast
+from swiftem.engine.gpu import prepare
 from swiftem.engine.gpu.expectation import DeviceExpectation
 from swiftem.engine.gpu.passes import sums
 
@@ -35,7 +35,7 @@ def case(kind, n, d, n_components, *, spread=1.0, offset=0.0, weighted=False, se
     e_step = DeviceExpectation(bound, source, lambda: None, DEVICE)
     rows = e_step.blocks.kept
     at = bound.coefficients(theta)
-    made = fast.fast_rows(rows, bound.code, n_components)
+    made = prepare.fast_rows(rows, bound.code, n_components)
     assert made is not None, f"no kernel for {kind}, {d}, {n_components}"
     assert made.serves(at) or not served, f"float32 is not enough for {kind}, {d}, {n_components}"
     expected = sums(rows, e_step.blocks.given(at))
@@ -71,7 +71,7 @@ SMALL = [
 ]
 
 if __name__ == "__main__":
-    fast.LEAST_ROWS = 0
+    prepare.LEAST_ROWS = 0
     chosen = [SMALL[int(number)] for number in sys.argv[1:]] or SMALL
     for kind, n, d, n_components, options in chosen:
         name, errors = case(kind, n, d, n_components, **options)

@@ -1,4 +1,4 @@
-"""What goes wrong with files, in one sentence and with an exit code."""
+"""Failures of commands: one sentence and an exit code."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ INTERRUPTED = 130
 
 
 def tell(sentence: str) -> None:
-    """Say something that is no result: to standard error, so that results can go to a pipe."""
+    """Print a message to standard error, so that standard output has only results."""
     typer.echo(sentence, err=True)
 
 
 def is_interrupt(error: BaseException) -> bool:
-    """Tell whether Ctrl-C is behind an error: within the import of an extension module it becomes another."""
+    """Tell whether Ctrl-C caused an error: the import of an extension module raises another type."""
     pressed = isinstance(error, ImportError) and isinstance(error.__cause__, KeyboardInterrupt)
     return pressed or isinstance(error, KeyboardInterrupt)
 
@@ -34,7 +34,6 @@ IN_OPTIONS = {
     ": take resume='auto' to begin one": ": leave --resume out to begin one",
     "resume=True": "--resume",
     "memory_limit must": "--memory-limit must",
-    "device must be 'auto', 'cpu', 'cuda' or 'cuda:0'": "--device must be cpu, cuda or cuda:0",
     "device must be 'cpu'": "--device must be cpu",
     "device='": "--device '",
     "skip them (read_table has skip_missing=True)": "take --skip-missing",
@@ -43,12 +42,19 @@ IN_OPTIONS = {
     "vocabulary is": "--vocabulary is",
     "label_column must": "--by must",
     "as_text=True": "--as-text",
+    "drop_headers=True": "--drop-headers",
+    "drop_common=": "--drop-common ",
+    "drop_common must": "--drop-common must",
+    "Name another language with stop_words": "Name another language with --stop-words",
+    ", or give stop_words": ", or give --stop-words",
+    "stop_words must be 'auto', 'english'": "--stop-words must be auto, none, a file of words, en",
+    ", None or a list of words, got": ", got",
 }
-"""What sentences of the library say of arguments, and the options that are meant."""
+"""Arguments in messages of the library, and the options in their place."""
 
 
 def in_options(sentence: str) -> str:
-    """Return what the library says of its arguments in the words of the command line.
+    """Return a message of the library with options in place of arguments.
 
     >>> in_options("checkpoint='a' holds a run already: take resume=True to resume it.")
     "--checkpoint 'a' holds a run already: take --resume to resume it."
@@ -65,7 +71,7 @@ def one_sentence(interrupted: str = "Interrupted; nothing was written.") -> Iter
         yield
     except UnknownColumnError as error:
         raise typer.BadParameter(str(error), param_hint=f"'--{error.argument}'") from None
-    except BrokenPipeError:  # whoever read the output has enough of it: typer ends quietly
+    except BrokenPipeError:  # the reader of the output has ended: typer ends silently
         raise
     except MemoryError as error:
         tell(f"There is not enough memory ({error})." if str(error) else "There is not enough memory.")
@@ -86,7 +92,7 @@ def one_sentence(interrupted: str = "Interrupted; nothing was written.") -> Iter
 
 @contextmanager
 def writing(out: Path) -> Iterator[None]:
-    """Name the file that the system refuses to write."""
+    """Add the name of the file to an error of the system."""
     try:
         yield
     except OSError as error:

@@ -1,4 +1,4 @@
-"""``swiftem fit`` and ``swiftem select``: their options; what they do is in ``fit.py`` and ``select.py``."""
+"""Options of ``swiftem fit`` and ``swiftem select``, which ``fit.py`` and ``select.py`` implement."""
 
 from __future__ import annotations
 
@@ -67,14 +67,14 @@ def fit(
             "-o",
             metavar="MODEL",
             callback=model_file_if_any,
-            help="File for the model; an older one is replaced. Without it, the model is shown and not kept.",
+            help="File for the model; an existing one is replaced. Without it, the model is only shown.",
             show_default="none; with --update the model itself",
         ),
     ] = None,
     covariance: Annotated[
         Covariance,
         typer.Option(
-            metavar="KIND", help="Kind of the covariances of Gaussians: full, tied, diag or spherical."
+            metavar="KIND", help="Covariances of Gaussian components: full, tied, diag or spherical."
         ),
     ] = Covariance.full,
     family: FamilyOption = GAUSSIAN,
@@ -92,16 +92,21 @@ def fit(
     ] = 1,
     seed: SeedOption = 0,
     reg_covar: Annotated[
-        float, typer.Option(metavar="X", min=0.0, help="Added to the variances, to keep them positive.")
+        float,
+        typer.Option(
+            metavar="X", min=0.0, help="Number that is added to the variances, to keep them positive."
+        ),
     ] = 1e-6,
     batch_size: Annotated[
         int | None,
-        typer.Option(metavar="N", min=1, help="Rows per step; em uses all rows.", show_default="auto"),
+        typer.Option(
+            metavar="N", min=1, help="Number of rows per step; em uses all rows.", show_default="auto"
+        ),
     ] = None,
     step_size: Annotated[
         float | None,
         typer.Option(
-            metavar="X", help="Step of sem, sem-vr and fiem: above 0, at most 1.", show_default="auto"
+            metavar="X", help="Step size of sem, sem-vr and fiem: above 0, at most 1.", show_default="auto"
         ),
     ] = None,
     memory_limit: MemoryLimitOption = None,
@@ -115,7 +120,7 @@ def fit(
 ) -> None:
     """Fit a mixture to a table, show it, and write it to a file.
 
-    Ctrl-C keeps the model so far.
+    Ctrl-C ends the fit and keeps the current model.
     """
     not_the_same(out, *tables)
     choice = TableChoice.of(columns, weights, drop, label, skip_missing)
@@ -151,7 +156,7 @@ def fit(
 
 
 def read_counts(text: str) -> list[int]:
-    """Return the numbers of components that a text names: ``4``, ``1:20`` (both included), ``2,4,8``.
+    """Return the numbers of components given by a text: ``4``, ``1:20`` (both included), ``2,4,8``.
 
     >>> read_counts("1:4"), read_counts("2,8,6:7")
     ([1, 2, 3, 4], [2, 6, 7, 8])
@@ -177,20 +182,20 @@ def select(
             "--components",
             "-m",
             metavar="A:B",
-            help="Numbers of components to try: a range, both ends included, or a list, 2,4,8.",
+            help="Numbers of components: a range, both ends included, or a list such as 2,4,8.",
         ),
     ] = "1:10",
     covariance: Annotated[
         list[Covariance] | None,
         typer.Option(
             metavar="KIND",
-            help="Covariances of Gaussians: full, tied, diag or spherical. May be given several times.",
+            help="Covariances of Gaussian components: full, tied, diag or spherical. Can be repeated.",
             show_default="all four",
         ),
     ] = None,
     family: FamilyOption = GAUSSIAN,
     criterion: Annotated[
-        Criterion, typer.Option(metavar="NAME", help="What to choose by: bic, aic or icl. Lower is better.")
+        Criterion, typer.Option(metavar="NAME", help="Criterion: bic, aic or icl. Lower is better.")
     ] = Criterion.bic,
     columns: ColumnsOption = None,
     drop: DropOption = None,
@@ -199,7 +204,9 @@ def select(
     skip_missing: SkipMissingOption = False,
     max_passes: MaxPassesOption = 100,
     tol: TolOption = 1e-3,
-    starts: Annotated[int, typer.Option(metavar="N", min=1, help="Fresh starts of each fit.")] = 1,
+    starts: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Number of starts of each fit; the best is kept.")
+    ] = 1,
     seed: SeedOption = 0,
     picture: Annotated[
         Path | None,
@@ -208,7 +215,7 @@ def select(
             "-p",
             metavar="FILE",
             callback=picture_file,
-            help="Draw the criterion to this file: .png, .svg or .pdf.",
+            help="File for a plot of the criterion: .png, .svg or .pdf.",
         ),
     ] = None,
     out: Annotated[
@@ -218,13 +225,13 @@ def select(
             "-o",
             metavar="MODEL",
             callback=model_file_if_any,
-            help="File for the best model; an older one is replaced.",
+            help="File for the best model; an existing one is replaced.",
         ),
     ] = None,
 ) -> None:
     """Find the number of components: fit several mixtures and compare them by a criterion.
 
-    Ctrl-C keeps the fits so far.
+    Ctrl-C ends the command and keeps the fits that are complete.
     """
     not_the_same(out, *tables)
     not_the_same(picture, *tables, option="--picture")

@@ -1,4 +1,4 @@
-"""Files that a command writes: refused before anything is computed if they cannot be written."""
+"""Output files of commands, checked before anything is computed, and tables in files."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ PICTURES = (".png", ".svg", ".pdf")
 
 
 def model_file(path: Path) -> Path:
-    """Return where a model is to be written, or refuse it."""
+    """Return the file for a model; raise BadParameter if it cannot be written."""
     from swiftem.data.rows.tables import is_table
 
     if is_table(path):
@@ -42,7 +42,7 @@ def model_file(path: Path) -> Path:
 
 
 def table_file(path: Path | None) -> Path | None:
-    """Return where predictions are to be written, or refuse it."""
+    """Return the file for predictions; raise BadParameter if it cannot be written."""
     from importlib.util import find_spec
 
     from swiftem.data.rows.parquet_source import NEEDS_PYARROW
@@ -60,9 +60,9 @@ def table_file(path: Path | None) -> Path | None:
 
 
 def writable_folder(folder: Path) -> Path:
-    """Refuse a folder that cannot be written to now: after the computation would be too late.
+    """Return a folder; raise BadParameter if it cannot be written to.
 
-    What had to be made to try it is removed: a command that is refused leaves nothing behind.
+    Folders that were created for the check are removed: a failed command leaves nothing behind.
     """
     if folder.exists() and not folder.is_dir():
         raise typer.BadParameter(f"{folder} is a file: name a folder for the results.")
@@ -77,7 +77,7 @@ def writable_folder(folder: Path) -> Path:
 
 
 def picture_file(path: Path | None) -> Path | None:
-    """Return where a picture is to be drawn to, or refuse it."""
+    """Return the file for a picture; raise BadParameter if it cannot be written."""
     from importlib.util import find_spec
 
     if path is None:
@@ -91,7 +91,7 @@ def picture_file(path: Path | None) -> Path | None:
 
 
 def not_the_same(out: Path | None, *others: Path, option: str = "--out") -> None:
-    """Refuse to write over what is read."""
+    """Raise BadParameter if an output file is also an input."""
     for other in others:
         if out is not None and out.resolve() == other.resolve():
             raise typer.BadParameter(
@@ -110,7 +110,7 @@ def _writable(path: Path) -> Path:
 
 
 def _try(folder: Path, what: str, instead: str) -> None:
-    """Write a file without a name to a folder, which is made, or refuse it."""
+    """Write a nameless file to a folder, which is created; raise BadParameter if that fails."""
     import tempfile
 
     try:

@@ -58,10 +58,9 @@ COLOURS = {"agrees": "green", "disagrees": "red"}
 
 @dataclass(frozen=True)
 class Request:
-    """What was asked for: names of experiments, whether quickly, runs (None: the experiment's own), ...
+    """Arguments of the command: names of experiments, quick or not, runs (None: the default), ...
 
-    Quick is not another experiment: samples are smaller and runs fewer, but they go to the epochs at which
-    the report compares.
+    Quick experiments have smaller samples and fewer runs, but reach the epochs that the report compares.
     """
 
     names: Sequence[str]
@@ -76,7 +75,7 @@ class Request:
     def of(
         cls, name: str, quick: bool, runs: int | None, seed: int, corpora: Sequence[Path], out: Path
     ) -> Request:
-        """Return the request, with the command line that asks for it again."""
+        """Return the request, with the command line that repeats it."""
         words = ["swiftem", "reproduce", name, *(["--quick"] if quick else [])]
         words += ["--runs", str(runs)] if runs is not None else []
         words += ["--seed", str(seed)]
@@ -87,7 +86,7 @@ class Request:
 
 
 def reproduce(request: Request, console: Console | None = None) -> int:
-    """Do the experiments, show the findings, write everything to ``request.out``, and return the exit code.
+    """Run the experiments, show the findings, write everything to ``request.out``, return the exit code.
 
     Returns
     -------
@@ -132,7 +131,7 @@ def reproduce(request: Request, console: Console | None = None) -> int:
 
 
 def _run_all(request: Request, corpora: Any, console: Console) -> list[Experiment]:
-    """Return the experiments that were done, the last of them perhaps in part."""
+    """Return the experiments; after Ctrl-C the last one may be incomplete."""
     jobs: dict[str, Callable[..., Experiment]] = {
         "gmm-precision": partial(gmm_precision, runs=request.runs or 5),
         "gmm-scaling": partial(
@@ -179,7 +178,7 @@ def _run_all(request: Request, corpora: Any, console: Console) -> list[Experimen
 
 
 def _headline_table(sections: Sequence[Section]) -> Table:
-    """Return the paper's claims and what was found; what the paper does not say is in the report."""
+    """Return the paper's claims and the findings; findings beyond the paper are in the report."""
     table = Table(title="The paper's claims, and what was found", box=SIMPLE_HEAD, title_justify="left")
     table.add_column("")
     table.add_column("claim")

@@ -29,7 +29,7 @@ BAR = 24
 
 @dataclass(frozen=True)
 class SelectRequest:
-    """What was asked for: files, columns, numbers of components, and where results are to go, if anywhere."""
+    """Arguments of the command: files, columns, numbers of components, and output files, if any."""
 
     tables: Sequence[Path]
     choice: TableChoice
@@ -77,7 +77,7 @@ def select(request: SelectRequest) -> int:
 
 
 def _select(request: SelectRequest, rows: Rows, console: Console) -> Selection:
-    """Return the selection; in a terminal each fit is shown as it is done."""
+    """Return the selection; in a terminal each fit is shown when it ends."""
     from sklearn.exceptions import ConvergenceWarning
 
     from swiftem import select as run_select

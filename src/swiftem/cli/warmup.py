@@ -1,4 +1,4 @@
-"""``swiftem warmup``: compile kernels ahead, so that no fit has to wait for them."""
+"""``swiftem warmup``: compiles kernels in advance, so that no fit waits for them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["ALL", "USUAL", "Part", "warmup"]
 
 
 class Part(NamedTuple):
-    """Kernels that are compiled together: in words, by which work, and for how long, about, in seconds."""
+    """Kernels that are compiled together: a description, a function that compiles them, about how long."""
 
     words: str
     work: Callable[[], None]
@@ -29,7 +29,7 @@ def _rows() -> Any:
 
 
 def _passes() -> None:
-    """Passes and scores of mixtures with covariances, and of families: as for data that are not small."""
+    """Passes and scores of mixtures with covariances, and of families, for data that are not small."""
     from swiftem import models
     from swiftem.data import ArraySource
     from swiftem.problem import Problem
@@ -42,12 +42,12 @@ def _passes() -> None:
 
 
 def _steps() -> None:
-    """Batches of mixtures with covariances: one loop for all methods and kinds."""
+    """Batches of mixtures with covariances: one loop for all methods and kinds of covariances."""
     _run(2, "sem", covariance="full")
 
 
 def _topics() -> None:
-    """Topics by documents, of a corpus that is not small: so many that batches and M-steps are compiled."""
+    """Topics by documents; the corpus is large enough that batches and M-steps are compiled."""
     from swiftem import PLSA
 
     counts = np.random.default_rng(0).poisson(0.12, size=(600, 1300))
@@ -55,7 +55,7 @@ def _topics() -> None:
 
 
 def _unit() -> None:
-    """Both sizes of batches of mixtures of unit variances, both precisions of their memories."""
+    """Mixtures with unit variances: small and large batches, and both precisions of the memory."""
     for n_components, b in ((2, 1), (40, 50)):
         for name in ("em", "sem", "sem-vr"):
             _run(n_components, name, b)
@@ -99,7 +99,7 @@ ALL = (
 
 
 def warmup(everything: bool) -> None:
-    """Compile what is not in the cache, and say where the cache is."""
+    """Compile kernels that are not in the cache, and print the cache folder."""
     from swiftem.engine.numba.compile import cache_folder, is_kept
     from swiftem.estimators.watch import progress_bar
 

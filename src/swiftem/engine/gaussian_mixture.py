@@ -232,7 +232,7 @@ class MixtureExpectation(Expectation):
         n_components, d = theta.means.shape
         memory = self.allocate((self.n, n_components), self.memory_dtype) if remember else None
         sums1, sums2 = np.zeros(n_components), np.zeros((n_components, d))
-        with one_thread_blas(), closing(in_order(self._piece, self._work_on(theta, memory))) as sums:
+        with one_thread_blas(), closing(in_order(self._sums, self._work_on(theta, memory))) as sums:
             for part1, part2 in sums:
                 self._between_blocks()
                 sums1 += part1
@@ -248,7 +248,7 @@ class MixtureExpectation(Expectation):
             return [(*common, part) for part in found]
         return ((*common, part) for part in found)
 
-    def _piece(self, theta: GaussianMixtureTheta, memory: Array | None, part: Part) -> tuple[Array, Array]:
+    def _sums(self, theta: GaussianMixtureTheta, memory: Array | None, part: Part) -> tuple[Array, Array]:
         """Return the sums of r and of r·(y − centre) over the samples of a part."""
         n_components, d = theta.means.shape
         sums1, sums2 = np.zeros(n_components), np.zeros((n_components, d))
@@ -262,7 +262,7 @@ class MixtureExpectation(Expectation):
         return sums1, sums2
 
     def _work(self, theta: GaussianMixtureTheta) -> Any:
-        """Return the arrays of a block: each piece has its own, as threads run in parallel."""
+        """Return the arrays of a block: each part has its own, as threads run in parallel."""
         n_components, d = theta.means.shape
         return self._kernels.make_work(min(block_rows(n_components), self.n), n_components, d)
 

@@ -261,7 +261,7 @@ def fingerprint(kind: str, *arrays: NDArray[Any] | None) -> str:
             continue
         digest.update(f"{array.dtype.str}{array.shape}".encode())
         for start in range(0, len(array), ROWS):
-            # A checksum of each piece is four times as fast as hashing it; no security is needed.
+            # A checksum of each block is four times as fast as hashing it; no security is needed.
             checksum = zlib.crc32(np.ascontiguousarray(array[start : start + ROWS]).data)
             digest.update(checksum.to_bytes(4, "little"))
     return digest.hexdigest()

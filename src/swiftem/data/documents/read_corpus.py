@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 
 from swiftem._checks import check_choice
+from swiftem.data.documents.boilerplate import note_on_common, note_on_headers, without_header
 from swiftem.data.documents.corpus_counts import (
     CorpusCounts,
     TableTexts,
@@ -26,6 +27,7 @@ from swiftem.data.documents.formats.no_text import check_texts, without_others
 from swiftem.data.documents.formats.text_folder import read_folder
 from swiftem.data.documents.formats.text_table import read_text_csv, read_text_parquet
 from swiftem.data.documents.formats.uci_documents import read_bag_of_words
+from swiftem.data.documents.stop_words import choose_stop_words
 from swiftem.data.documents.word_counts import count_known_words, count_words
 from swiftem.data.rows.table_columns import shortened
 
@@ -45,7 +47,10 @@ def read_corpus(
     *,
     format: str = "auto",
     n_words: int = 5000,
-    stop_words: Literal["english"] | Iterable[str] | None = "english",
+    stop_words: str | Iterable[str] | None = "auto",
+    phrases: bool = False,
+    drop_common: float | None = None,
+    drop_headers: bool = False,
     text_column: str | None = None,
     label_column: str | None = None,
     vocabulary: str | os.PathLike[str] | None = None,
@@ -65,8 +70,17 @@ def read_corpus(
         recognised by extension, folder or first lines.
     n_words : int
         Number of words to count in texts: the most frequent ones.
-    stop_words : "english", iterable of str, or None
-        Words of texts to leave out.
+    stop_words : str, iterable of str, or None
+        Words of texts to leave out: by default those of the language, guessed from them (languages other than
+        English need the extra ``languages``); ``"english"``, the code of a language such as ``"de"``, your
+        own, or none.
+    phrases : bool
+        Whether pairs of words such as "new york", which are together more often than by chance, are words.
+    drop_common : float, optional
+        Leave out words that are in more than this share of the documents. Words in over 30 % of them are
+        reported in the notes.
+    drop_headers : bool
+        Whether the header of a mail is left out of each text.
     text_column : str, optional
         The column of a table with the texts.
     label_column : str, optional
@@ -127,7 +141,10 @@ def read_corpus(
     texts = _texts(place, format, text_column, label_column, leave_out)
     if not as_text:
         texts = _only_texts(place, format, texts)
-    found = count_texts(texts, n_words, stop_words, known_words=known_words, source=str(place), format=format)
+    found = count_texts(
+        texts, n_words, stop_words, phrases=phrases, drop_common=drop_common, drop_headers=drop_headers,
+        known_words=known_words, source=str(place), format=format,
+    )  # fmt: skip
     if (format, label_column) == BY_FOLDER:
         return replace(found, labels=tuple(name.rpartition("/")[0].partition("/")[0] for name in found.names))
     return found
@@ -164,8 +181,11 @@ def _only_texts(path: Path, format: str, found: Texts) -> Texts:
 def count_texts(
     texts: Texts,
     n_words: int = 5000,
-    stop_words: Literal["english"] | Iterable[str] | None = "english",
+    stop_words: str | Iterable[str] | None = "auto",
     *,
+    phrases: bool = False,
+    drop_common: float | None = None,
+    drop_headers: bool = False,
     known_words: Sequence[str] | None = None,
     source: str = "The corpus",
     format: str = "text",
@@ -177,14 +197,21 @@ def count_texts(
     ('1 of 2 documents has none of the words and was left out: b.',)
     """
     notes = list(texts.notes)
+    documents = [without_header(text) for text in texts.texts] if drop_headers else texts.texts
+    chosen = choose_stop_words(stop_words, documents)
     if known_words is None:
+        notes += chosen.notes if drop_headers else [*chosen.notes, *note_on_headers(documents)]
         try:
-            counts, words, kept = count_words(texts.texts, n_words, stop_words)
+            counts, words, kept = count_words(
+                documents, n_words, chosen.words, phrases=phrases, drop_common=drop_common
+            )
         except ValueError as error:
-            raise ValueError(str(error).replace("documents", source, 1)) from None
+            raise ValueError(re.sub(r"^documents\b", lambda _: source, str(error))) from None
+        if drop_common is None:
+            notes += note_on_common(counts, words)
     else:
         words = tuple(known_words)
-        counts, kept, unknown = count_known_words(texts.texts, words, stop_words)
+        counts, kept, unknown = count_known_words(documents, words, chosen.words)
         if not len(kept):
             raise _unknown(source, words)
         often, total = [word for word, _ in unknown.most_common()], unknown.total() + int(counts.sum())
@@ -199,7 +226,7 @@ def count_texts(
         counts,
         words,
         tuple(texts.names[place] for place in kept),
-        tuple(beginning(texts.texts[place], length) for place in kept),
+        tuple(beginning(documents[place], length) for place in kept),
         format,
         tuple(notes),
         None if labels is None else tuple(labels[place] for place in kept),

@@ -13,8 +13,9 @@ import numpy as np
 
 from swiftem.engine.numba.coefficient import learn, products
 from swiftem.engine.numba.compile import helper, inlined, kernel
+from swiftem.engine.numba.mixture_batches import add_centre, advance_to, copy
 
-__all__ = ["add_centre", "advance_to", "copy", "few_samples"]
+__all__ = ["few_samples"]
 
 SLACK = 1.000001
 
@@ -173,45 +174,6 @@ def _advance_following(
 
 
 @inlined
-def _towards(s: Any, gamma: Any, proxy: Any) -> Any:
-    return s + gamma * (proxy - s) if gamma < 1.0 else proxy  # (sestep)
-
-
-@inlined
-def advance_to(
-    proxy1: Any, proxy2: Any, gamma: Any, s1: Any, s2: Any,
-    delta: Any, epsilon: Any, known: Any, weights: Any, means: Any,
-) -> Any:  # fmt: skip
-    """sE-step and M-step for S = (proxy1, proxy2); return 1 if it is rejected, else 0."""
-    n_components, d = means.shape
-    lowest = math.inf
-    for m in range(n_components):
-        lowest = min(lowest, _towards(s1[m], gamma, proxy1[m]))
-    if not (lowest + epsilon > 0.0 and lowest + delta > 0.0):
-        return 1
-    for m in range(n_components):
-        s = _towards(s1[m], gamma, proxy1[m])
-        s1[m] = s
-        if not known:
-            weights[m] = s + epsilon  # (mstep_gmm0), up to the sum, which no E-step needs
-        for c in range(d):
-            t = _towards(s2[m, c], gamma, proxy2[m, c])
-            s2[m, c] = t
-            means[m, c] = t / (s + delta)
-    return 0
-
-
-@inlined
-def add_centre(correction: Any, centre1: Any, centre2: Any, sum1: Any, sum2: Any) -> None:
-    """Add correction · centre to ``sum1`` (M,) and ``sum2`` (M, d)."""
-    n_components, d = sum2.shape
-    for m in range(n_components):
-        sum1[m] += correction * centre1[m]
-        for c in range(d):
-            sum2[m, c] += correction * centre2[m, c]
-
-
-@inlined
 def _add(y: Any, i: Any, change: Any, factor: Any, first: Any, sum1: Any, sum2: Any) -> None:
     """Add factor · (change_m, change_m · y_i) to ``sum1`` (M,), ``sum2`` (M, d), which ``first`` writes."""
     n_components, d = sum2.shape
@@ -220,16 +182,6 @@ def _add(y: Any, i: Any, change: Any, factor: Any, first: Any, sum1: Any, sum2: 
         sum1[m] = r if first else sum1[m] + r
         for c in range(d):
             sum2[m, c] = r * y[i, c] if first else sum2[m, c] + r * y[i, c]
-
-
-@inlined
-def copy(vector: Any, matrix: Any, to_vector: Any, to_matrix: Any) -> None:
-    """Copy both, (M,) and (M, d)."""
-    n_components, d = matrix.shape
-    for m in range(n_components):
-        to_vector[m] = vector[m]
-        for c in range(d):
-            to_matrix[m, c] = matrix[m, c]
 
 
 @inlined
