@@ -21,7 +21,13 @@ from swiftem.data.units.collections import is_planned, units_of
 __all__ = ["as_source", "is_blocks"]
 
 
-def as_source(data: Any, sample_weight: ArrayLike | None = None, *, on_device: bool = False) -> Source:
+def as_source(
+    data: Any,
+    sample_weight: ArrayLike | None = None,
+    *,
+    on_device: bool = False,
+    allow_missing: bool = False,
+) -> Source:
     """Return ``data`` as a source.
 
     Parameters
@@ -36,6 +42,8 @@ def as_source(data: Any, sample_weight: ArrayLike | None = None, *, on_device: b
         blocks contain their own weights.
     on_device : bool
         Whether the rows of a tensor stay on its device; by default they are copied to an array.
+    allow_missing : bool
+        Whether NaN in rows is a missing cell, instead of an error.
 
     Examples
     --------
@@ -46,11 +54,11 @@ def as_source(data: Any, sample_weight: ArrayLike | None = None, *, on_device: b
     4
     """
     if type(data) is np.ndarray:
-        return ArraySource(data, sample_weight)
+        return ArraySource(data, sample_weight, allow_missing=allow_missing)
     if is_tensor(data):
         if on_device:
             return TensorSource(data, sample_weight)
-        return ArraySource(in_numpy(data), sample_weight)
+        return ArraySource(in_numpy(data), sample_weight, allow_missing=allow_missing)
     if is_planned(data):
         return units_of(data, sample_weight)
     check_not_lazy("data", data)
@@ -64,7 +72,9 @@ def as_source(data: Any, sample_weight: ArrayLike | None = None, *, on_device: b
                 "sample_weight must be a column of the file, open_source(path, weight=...), or be given with "
                 "each block as a pair (rows, weights)."
             )
-        return open_source(data) if are_paths(data) else BlockSource(data)
+        if are_paths(data):
+            return open_source(data, allow_missing=allow_missing)
+        return BlockSource(data, allow_missing=allow_missing)
     if is_sparse(data):
         return CountSource(data, sample_weight)
     if isinstance(data, tuple):
@@ -73,7 +83,7 @@ def as_source(data: Any, sample_weight: ArrayLike | None = None, *, on_device: b
                 "data given as a tuple must be two one-dimensional arrays, (documents, words) of the tokens."
             )
         return TokenSource(*data, sample_weight=sample_weight)
-    return ArraySource(data, sample_weight)
+    return ArraySource(data, sample_weight, allow_missing=allow_missing)
 
 
 def is_blocks(data: Any) -> bool:
