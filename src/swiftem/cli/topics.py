@@ -263,9 +263,7 @@ def _write(request: TopicsRequest, found: Found, summary: TopicSummary, written:
         "mean log-likelihood": f"{mean_text(fitted.log_likelihood_)} per word",
         "passes": str(fitted.n_iter_),
     }
-    facts = environment("scipy", "scikit-learn", "matplotlib") | {
-        "made": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
-    }
+    facts = environment("scipy", "scikit-learn") | {"made": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")}
     by = None if found.groups is None else (str(request.by), found.groups)
     content = explorer_content(model, corpus, shares, summary, title=request.title, names=found.names, by=by)
     html = topics_page(
