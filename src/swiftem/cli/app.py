@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from swiftem import __version__
-from swiftem.cli.choices import CorpusFormat, Experiments, Method, TopicsRequest
+from swiftem.cli.choices import CorpusFormat, Experiments, Method, TopicsRequest, read_counts, thinned
 from swiftem.cli.failures import FAILED, INTERRUPTED, tell
 from swiftem.cli.fit_commands import fit, select
 from swiftem.cli.fit_options import AccelerationOption, check_acceleration
@@ -147,6 +147,13 @@ def info(
     run_info(model, full)
 
 
+def _numbers_of_topics(text: str) -> list[int]:
+    try:
+        return thinned(read_counts(text, "topics"))
+    except typer.BadParameter as error:
+        raise typer.BadParameter(error.message, param_hint="'--topics'") from None
+
+
 @app.command(epilog="Example: swiftem topics my-texts --topics 10 --out my-topics")
 def topics(
     corpus: Annotated[
@@ -159,8 +166,15 @@ def topics(
         ),
     ] = None,
     topics: Annotated[
-        int, typer.Option("--topics", "-k", metavar="K", min=1, help="How many topics to find.")
-    ] = 10,
+        str,
+        typer.Option(
+            "--topics",
+            "-k",
+            metavar="K|A:B",
+            help="How many topics to find; with a range such as 10:100, or a list such as 5,10,20, several "
+            "numbers are compared.",
+        ),
+    ] = "10",
     out: Annotated[
         Path,
         typer.Option(
@@ -260,8 +274,10 @@ def topics(
     if apply is None:
         from swiftem.cli.topics import topics as run_topics
 
+        numbers = _numbers_of_topics(topics)
         request = TopicsRequest(
-            corpus, topics, out, words, method.value, seed, max_passes, format.value, text_column,
+            corpus, numbers[0] if len(numbers) == 1 else tuple(numbers), out, words, method.value, seed,
+            max_passes, format.value, text_column,
             vocabulary, as_text, None if acceleration is None else acceleration.value, by, names,
             stop_words, phrases, drop_common, drop_headers,
         )  # fmt: skip

@@ -26,6 +26,7 @@ from swiftem.cli.choices import BUILT_IN, TopicsRequest
 from swiftem.cli.components import mean_text, passes_text
 from swiftem.cli.failures import FAILED, INTERRUPTED, in_options, is_interrupt, one_sentence, tell
 from swiftem.cli.out_file import write_table
+from swiftem.cli.select import compare_topics, write_comparison
 from swiftem.data.documents.corpus_counts import CorpusCounts, Texts
 from swiftem.data.documents.docstrings.corpus import docstring_corpus
 from swiftem.data.documents.read_corpus import count_texts, read_corpus
@@ -54,6 +55,8 @@ class Found:
     names: tuple[str, ...] | None = None
     fitted: Any = None
     """The model before topics were merged."""
+    selection: Any = None
+    """The comparison of numbers of topics."""
 
 
 def topics(request: TopicsRequest, console: Console | None = None) -> int:
@@ -77,16 +80,25 @@ def topics(request: TopicsRequest, console: Console | None = None) -> int:
         say(in_options(note))
     words = f"{corpus.n_tokens:,.10g} words, {corpus.counts.shape[1]:,} of them different"
     say(f"{_documents(corpus)} with {words}.")
-    if len(corpus) < request.topics:
+    most = request.topics if isinstance(request.topics, int) else max(request.topics)
+    if len(corpus) < most:
         raise typer.BadParameter(
-            f"{request.topics} topics need at least as many documents, but {request.title} has "
+            f"{most} topics need at least as many documents, but {request.title} has "
             + _documents(corpus)
             + (" (each line is one)." if corpus.format == "text" else "."),
             param_hint="'--topics'",
         )
     with one_sentence("Interrupted before there were topics; nothing was written."):
-        model, seconds, interrupted = _fit(request, corpus, console)
-        found = Found(corpus, model, _ending(model, seconds, interrupted), groups, notes)
+        if isinstance(request.topics, int):
+            model, seconds, interrupted = _fit(request, request.topics, corpus, console)
+            selection = None
+        else:
+            selection, seconds = compare_topics(request, request.topics, corpus.counts, console)
+            model, interrupted = selection.best, selection.interrupted
+            say(repr(selection))
+            notes.append(selection.reason)
+        ending = _ending(model, seconds, interrupted)
+        found = Found(corpus, model, ending, groups, notes, selection=selection)
         if names is not None:
             found = _named(found, names, say)
     try:
@@ -136,14 +148,16 @@ def _documents(corpus: CorpusCounts) -> str:
     return "1 document" if len(corpus) == 1 else f"{len(corpus):,} documents"
 
 
-def _fit(request: TopicsRequest, corpus: CorpusCounts, console: Console) -> tuple[Any, float, bool]:
+def _fit(
+    request: TopicsRequest, number: int, corpus: CorpusCounts, console: Console
+) -> tuple[Any, float, bool]:
     """Return the fitted model, the seconds it took, and whether Ctrl-C ended it."""
     from sklearn.exceptions import ConvergenceWarning
 
     from swiftem import PLSA
 
     model = PLSA(
-        request.topics, method=request.method, acceleration=request.acceleration, random_state=request.seed,
+        number, method=request.method, acceleration=request.acceleration, random_state=request.seed,
         max_iter=request.max_passes, verbose=int(console.is_terminal),
     )  # fmt: skip
     began = clock()
@@ -245,17 +259,21 @@ def _write(request: TopicsRequest, found: Found, summary: TopicSummary, written:
     written.append(write_documents(request.out, corpus, shares))
     files = {
         MODEL: "the model; swiftem topics --apply gives new texts to it",
-        written[1].name: "every topic's words with their probabilities",
-        written[2].name: "every document's topics",
+        file.name: "every topic's words with their probabilities",
+        written[-1].name: "every document's topics",
     }
     if found.groups is not None:
         written.append(_write_groups(request, found, shares))
-        files[written[3].name] = f"every topic's share by {request.by}"
+        files[written[-1].name] = f"every topic's share by {request.by}"
+    if found.selection is not None:
+        written += write_comparison(found.selection, request.out, table_ending())
+        files[written[-1].name] = "perplexity, coherence and stability by number of topics"
     settings = {
         "corpus": str(request.corpus) if request.corpus else BUILT_IN,
         "read as": corpus.format,
         "method": f"{request.method} ({model.method_})" if request.method == "auto" else request.method,
-        "topics": str(request.topics),
+        "topics": f"{len(fitted.components_)}"
+        + ("" if isinstance(request.topics, int) else f" of {request.numbers}"),
         "alpha, beta": f"{fitted.alpha}, {fitted.beta}",
         "seed": str(request.seed),
         "most passes": str(request.max_passes),
