@@ -406,6 +406,24 @@ def test_no_text_runs(browser, tmp_path):
     browser.evaluate("localStorage.clear()")
 
 
+def test_words_with_apostrophes_and_phrases_are_found_in_texts(browser, tmp_path):
+    words = ("hard drive", "farmer", "eau", "aujourd'hui", "don", "été")
+    texts = (
+        "A Hard-drive; the farmer's l'eau, aujourd’hui I don't. E\u0301te\u0301!",
+        "hard drive drive, don hard",
+    )
+    corpus = CorpusCounts(sp.csr_array([[1, 1, 1, 1, 0, 1], [1, 0, 0, 0, 1, 0]]), words, ("a", "b"), texts)
+    model = swiftem.PLSA.from_counts(np.ones((1, 6)))
+    page = write_page(tmp_path / "words.html", model, corpus, np.ones((2, 1)))
+    browser.open(page.as_uri())
+    found = "DOCUMENTS.texts.map(text => tokens(text).map(part => WORDS[part.number]).filter(word => word))"
+    assert browser.evaluate(found) == [
+        ["hard drive", "farmer", "eau", "aujourd'hui", "été"],
+        ["hard drive", "don"],
+    ]
+    assert browser.errors == []
+
+
 def test_figures(browser, tmp_path, capsys):
     """Prints how long a page of 100 topics takes; tests of speed need a quiet machine."""
     page = write_page(tmp_path / "large.html", *made_corpus(100, 2000, 3000))

@@ -264,6 +264,8 @@ def test_what_topics_cannot_be_shown_by(run, folder, tmp_path):
         1,
         True,
     )
+    code, output = run("--topics", 2, "--by", "day", "--out", tmp_path / "out")
+    assert (code, "--by must be a column of a table that is named, got 'day'." in output) == (1, True)
     table = tmp_path / "toy.csv"
     table.write_text("a,text\n" + "\n".join(f"name {n},{FRUIT} {TOOLS}" for n in range(150)))
     code, output = run(table, "--topics", 2, "--by", "b", "--out", tmp_path / "out")
@@ -274,7 +276,7 @@ def test_what_topics_cannot_be_shown_by(run, folder, tmp_path):
         True,
     )
     code, output = run("--apply", table, table, "--by", "a", "--out", tmp_path / "out")
-    assert (code, "only new topics are shown by a column" in output) == (2, True)
+    assert (code, "this is for new topics" in output) == (2, True)
 
 
 def names_of(model, groups, names):

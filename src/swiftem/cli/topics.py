@@ -124,6 +124,8 @@ def topics(request: TopicsRequest, console: Console | None = None) -> int:
 
 def _read(request: TopicsRequest) -> CorpusCounts:
     if request.corpus is None:
+        if request.by is not None:
+            raise ValueError(f"label_column must be a column of a table that is named, got {request.by!r}.")
         found = docstring_corpus()
         return count_texts(
             Texts(list(found.documents), list(found.names), []), request.words, format="docstrings",

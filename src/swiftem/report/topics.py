@@ -19,7 +19,7 @@ from swiftem.report.topic_summary import TopicSummary
 __all__ = ["topics_page"]
 
 SCRIPTS = (
-    "data.js", "dom.js", "map.js", "list.js", "detail.js", "names.js", "search.js", "main.js",
+    "data.js", "dom.js", "map.js", "list.js", "detail.js", "parts.js", "names.js", "search.js", "main.js",
 )  # fmt: skip
 POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; script-src '{script}'; base-uri 'none'; "

@@ -180,10 +180,10 @@ def _documents(
         for document in documents.tolist():
             if shares[document, k] >= shares[document, topics_of.get(document, k)]:
                 topics_of[document] = k
-    weights = [
-        {names[v]: float(components[k, v]) for v in np.argsort(-row, kind="stable")[:200].tolist()}
-        for k, row in enumerate(relevance(components, prevalence @ components))
-    ]
+    weights: list[dict[str, float]] = []
+    for k, row in enumerate(relevance(components, prevalence @ components)):
+        likeliest = np.argsort(-row, kind="stable")[:200].tolist()
+        weights.append({part: float(components[k, v]) for v in likeliest for part in names[v].split()})
     beginnings = corpus.texts or ()
     short = _room(beginnings, TEXT, TEXTS, len(chosen) - len(topics_of))
     long = _room(beginnings, PASSAGE, PASSAGES, len(topics_of))

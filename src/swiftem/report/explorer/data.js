@@ -46,7 +46,9 @@ function restoreChanges() {
   try {
     const kept = JSON.parse(localStorage.getItem("swiftem-" + DATA.key) || "{}");
     if (kept.names && Array.isArray(kept.groups)) Object.assign(changes, kept);
-  } catch (error) { /* a browser without storage */ }
+  } catch (error) {
+    /* a browser without storage */
+  }
   const seen = new Set(changes.groups.flat());
   const right = [...seen].every((k) => Number.isInteger(k) && k >= 0 && k < K);
   if (!right || seen.size !== changes.groups.flat().length) changes.groups = [];
@@ -55,7 +57,9 @@ function restoreChanges() {
 function keepChanges() {
   try {
     localStorage.setItem("swiftem-" + DATA.key, JSON.stringify(changes));
-  } catch (error) { /* a browser without storage */ }
+  } catch (error) {
+    /* a browser without storage */
+  }
 }
 
 function makeTopics() {
@@ -74,9 +78,14 @@ function makeTopic(members) {
   const mean = (name) => parts.reduce((sum, part) => sum + part.share * part[name], 0) / (share || 1);
   const largest = parts.reduce((best, part) => (part.share > best.share ? part : best));
   const topic = {
-    id: members[0], members, share, colour: largest.colour,
+    id: members[0],
+    members,
+    share,
+    colour: largest.colour,
     coherence: members.length === 1 ? parts[0].coherence : null,
-    x: mean("x"), y: mean("y"), r: Math.min(0.14, Math.hypot(...parts.map((part) => part.r))),
+    x: mean("x"),
+    y: mean("y"),
+    r: Math.min(0.14, Math.hypot(...parts.map((part) => part.r))),
     ...(members.length === 1 ? entriesOf(members[0]) : mergedEntries(members, share)),
   };
   topic.words = topWords(topic, DATA.lambda, 12).map((place) => WORDS[topic.word[place]]);
@@ -99,7 +108,9 @@ function mergedEntries(members, share) {
     for (let i = 0; i < word.length; i++) sum[word[i]] += weight * Math.exp(log[i]);
   }
   const there = [];
-  sum.forEach((value, v) => { if (value > 0) there.push(v); });
+  sum.forEach((value, v) => {
+    if (value > 0) there.push(v);
+  });
   return { word: Uint32Array.from(there), log: Float32Array.from(there, (v) => Math.log(sum[v])) };
 }
 
@@ -148,13 +159,16 @@ function wordTopics(v) {
 }
 
 function neighbours(topic) {
-  const found = topics.filter((other) => other !== topic).map((other) => {
-    let sum = 0;
-    for (const a of topic.members) {
-      for (const b of other.members) sum += DATA.topics[a].share * DATA.topics[b].share * SIMILARITY[a * K + b];
-    }
-    return { topic: other, similarity: sum / (255 * topic.share * other.share || 1) };
-  });
+  const found = topics
+    .filter((other) => other !== topic)
+    .map((other) => {
+      let sum = 0;
+      for (const a of topic.members) {
+        for (const b of other.members)
+          sum += DATA.topics[a].share * DATA.topics[b].share * SIMILARITY[a * K + b];
+      }
+      return { topic: other, similarity: sum / (255 * topic.share * other.share || 1) };
+    });
   return found.sort((a, b) => b.similarity - a.similarity);
 }
 
@@ -166,7 +180,9 @@ function documentTopics(d) {
     const topic = topicOf[DOCUMENTS.topics[d * DOCUMENTS.each + i]];
     shares.set(topic, (shares.get(topic) || 0) + share);
   }
-  return [...shares].map(([topic, share]) => ({ topic, share })).filter(({ share }) => share >= 0.005)
+  return [...shares]
+    .map(([topic, share]) => ({ topic, share }))
+    .filter(({ share }) => share >= 0.005)
     .sort((a, b) => b.share - a.share);
 }
 
@@ -180,11 +196,13 @@ function typicalDocuments(topic) {
 
 // Shares of a topic in the groups of documents; null for a group without words.
 function sharesBy(topic) {
-  const totals = BY.totals || (BY.totals = BY.labels.map((_, g) => {
-    let sum = 0;
-    for (let k = 0; k < K; k++) sum += BY.tokens[g * K + k];
-    return sum;
-  }));
+  const totals =
+    BY.totals ||
+    (BY.totals = BY.labels.map((_, g) => {
+      let sum = 0;
+      for (let k = 0; k < K; k++) sum += BY.tokens[g * K + k];
+      return sum;
+    }));
   return totals.map((total, g) => {
     if (!(total > 0)) return null;
     return topic.members.reduce((sum, k) => sum + BY.tokens[g * K + k], 0) / total;

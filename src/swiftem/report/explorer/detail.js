@@ -1,4 +1,4 @@
-// The right side: a topic, a word or a document.
+// The right side: a topic.
 
 const SHOWN_WORDS = 20;
 
@@ -16,30 +16,123 @@ function topicParts(topic) {
   if (topic.coherence !== null) about.push("coherence " + signed(topic.coherence));
   const documents = typicalDocuments(topic);
   return [
-    h("div", { class: "heading" },
+    h(
+      "div",
+      { class: "heading" },
       h("p", { class: "kind" }, topic.number),
-      h("div", { class: "steps" },
-        h("button", { type: "button", class: "icon up", onclick: () => document.querySelector(".overview").scrollIntoView() }, "↑ all"),
-        h("button", { type: "button", class: "icon", "aria-label": "Previous topic", title: "Previous (←)", onclick: () => go({ topic: step(-1) }) }, "←"),
+      h(
+        "div",
+        { class: "steps" },
+        h(
+          "button",
+          {
+            type: "button",
+            class: "icon up",
+            onclick: () => document.querySelector(".overview").scrollIntoView(),
+          },
+          "↑ all",
+        ),
+        h(
+          "button",
+          {
+            type: "button",
+            class: "icon",
+            "aria-label": "Previous topic",
+            title: "Previous (←)",
+            onclick: () => go({ topic: step(-1) }),
+          },
+          "←",
+        ),
         h("span", {}, `${place + 1} of ${topics.length}`),
-        h("button", { type: "button", class: "icon", "aria-label": "Next topic", title: "Next (→)", onclick: () => go({ topic: step(1) }) }, "→")),
-      h("div", { class: "named" }, h("i", { class: "dot", style: { "--c": colour(topic) } }), h("h2", { id: "topic-name" }, topic.name),
-        h("button", { type: "button", class: "icon", id: "rename", "aria-label": "Rename " + topic.name, title: "Rename (r)", onclick: () => startRename(topic) }, "✎")),
-      h("p", { class: "about-topic" }, about.join(" · "), topic.members.length > 1 && [" · ", h("button", { type: "button", class: "link", id: "split", onclick: () => split(topic) }, "split again")])),
-    h("section", { "aria-labelledby": "words-title" },
+        h(
+          "button",
+          {
+            type: "button",
+            class: "icon",
+            "aria-label": "Next topic",
+            title: "Next (→)",
+            onclick: () => go({ topic: step(1) }),
+          },
+          "→",
+        ),
+      ),
+      h(
+        "div",
+        { class: "named" },
+        h("i", { class: "dot", style: { "--c": colour(topic) } }),
+        h("h2", { id: "topic-name" }, topic.name),
+        h(
+          "button",
+          {
+            type: "button",
+            class: "icon",
+            id: "rename",
+            "aria-label": "Rename " + topic.name,
+            title: "Rename (r)",
+            onclick: () => startRename(topic),
+          },
+          "✎",
+        ),
+      ),
+      h(
+        "p",
+        { class: "about-topic" },
+        about.join(" · "),
+        topic.members.length > 1 && [
+          " · ",
+          h(
+            "button",
+            { type: "button", class: "link", id: "split", onclick: () => split(topic) },
+            "split again",
+          ),
+        ],
+      ),
+    ),
+    h(
+      "section",
+      { "aria-labelledby": "words-title" },
       h("div", { class: "row" }, h("h3", { id: "words-title" }, "Words"), slider()),
-      h("table", { class: "words" }, wordHead(), h("tbody", { id: "words" }, wordRows(topic)))),
+      h("table", { class: "words" }, wordHead(), h("tbody", { id: "words" }, wordRows(topic))),
+    ),
     BY && h("section", {}, h("h3", {}, "By " + byTitle()), wideChart(topic)),
-    h("section", {}, h("h3", {}, "Typical documents"),
-      h("ol", { class: "documents" }, documents.map(({ d, share }) => documentItem(d, percent(share) + " this topic", topicMark(topic))))),
-    topics.length > 1 && h("section", {}, h("h3", {}, "Neighbours"),
-      h("ul", { class: "near" }, topic.near.slice(0, 6).map((row) => nearItem(topic, row))), mergeForm(topic)),
+    h(
+      "section",
+      {},
+      h("h3", {}, "Typical documents"),
+      h(
+        "ol",
+        { class: "documents" },
+        documents.map(({ d, share }) => documentItem(d, percent(share) + " this topic", topicMark(topic))),
+      ),
+    ),
+    topics.length > 1 &&
+      h(
+        "section",
+        {},
+        h("h3", {}, "Neighbours"),
+        h(
+          "ul",
+          { class: "near" },
+          topic.near.slice(0, 6).map((row) => nearItem(topic, row)),
+        ),
+        mergeForm(topic),
+      ),
   ].filter(Boolean);
 }
 
 function wordHead() {
-  return h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "word"), h("th", { "aria-hidden": "true", class: "bars" }),
-    h("th", { scope: "col", class: "number" }, "share of topic"), h("th", { scope: "col", class: "number" }, "its uses here")));
+  return h(
+    "thead",
+    {},
+    h(
+      "tr",
+      {},
+      h("th", { scope: "col" }, "word"),
+      h("th", { "aria-hidden": "true", class: "bars" }),
+      h("th", { scope: "col", class: "number" }, "share of topic"),
+      h("th", { scope: "col", class: "number" }, "its uses here"),
+    ),
+  );
 }
 
 function wordRows(topic) {
@@ -49,23 +142,47 @@ function wordRows(topic) {
   return places.map((place, i) => {
     const [v, p] = [topic.word[place], ps[i]];
     const here = uses(topic, v, p);
-    return h("tr", {},
-      h("th", { scope: "row" }, h("button", { type: "button", class: "link", onclick: () => go({ word: v }) }, WORDS[v])),
-      h("td", { class: "bars" }, bar(p / most, { shade: (0.25 + 0.75 * here).toFixed(2), colour: colour(topic) })),
-      h("td", { class: "number" }, percent(p)), h("td", { class: "number" }, percent(here)));
+    return h(
+      "tr",
+      {},
+      h(
+        "th",
+        { scope: "row" },
+        h("button", { type: "button", class: "link", onclick: () => go({ word: v }) }, WORDS[v]),
+      ),
+      h(
+        "td",
+        { class: "bars" },
+        bar(p / most, { shade: (0.25 + 0.75 * here).toFixed(2), colour: colour(topic) }),
+      ),
+      h("td", { class: "number" }, percent(p)),
+      h("td", { class: "number" }, percent(here)),
+    );
   });
 }
 
 function slider() {
   const value = h("output", { for: "lambda", id: "lambda-value" }, "λ " + state.lambda.toFixed(2));
-  return h("div", { class: "slider" },
+  return h(
+    "div",
+    { class: "slider" },
     h("span", { "aria-hidden": "true" }, "specific"),
     h("input", {
-      type: "range", id: "lambda", min: 0, max: 1, step: 0.01, value: state.lambda,
+      type: "range",
+      id: "lambda",
+      min: 0,
+      max: 1,
+      step: 0.01,
+      value: state.lambda,
       "aria-label": "Relevance: 0 orders words by how specific they are, 1 by how frequent",
-      oninput: (event) => { relevance(Number(event.target.value)); value.textContent = "λ " + state.lambda.toFixed(2); },
+      oninput: (event) => {
+        relevance(Number(event.target.value));
+        value.textContent = "λ " + state.lambda.toFixed(2);
+      },
     }),
-    h("span", { "aria-hidden": "true" }, "frequent"), value);
+    h("span", { "aria-hidden": "true" }, "frequent"),
+    value,
+  );
 }
 
 function relevance(lambda) {
@@ -75,84 +192,73 @@ function relevance(lambda) {
 }
 
 function topicMark(topic) {
-  topic.marks = topic.marks || new Set(topWords(topic, DATA.lambda, 120).map((place) => topic.word[place]).filter((v) => uses(topic, v) > 1.2 * topic.share));
+  topic.marks =
+    topic.marks ||
+    new Set(
+      topWords(topic, DATA.lambda, 120)
+        .map((place) => topic.word[place])
+        .filter((v) => uses(topic, v) > 1.2 * topic.share),
+    );
   return (v) => topic.marks.has(v) && { style: { "--c": colour(topic) } };
-}
-
-// Each word of a document in the colour of the topic that it most likely belongs to.
-function documentMark(rows) {
-  return (v) => {
-    const ps = rows.map(({ topic, share }) => share * probability(topic, v));
-    const total = ps.reduce((sum, p) => sum + p, 0);
-    const best = ps.indexOf(Math.max(...ps));
-    if (!(total > 0) || ps[best] < 0.5 * total) return null;
-    return { style: { "--c": colour(rows[best].topic) }, title: rows[best].topic.name };
-  };
 }
 
 function documentItem(d, note, mark) {
   const rows = documentTopics(d);
-  return h("li", {},
-    h("div", { class: "row" }, h("button", { type: "button", class: "link", onclick: () => go({ document: d }) }, DOCUMENTS.names[d]), h("small", {}, note)),
-    mixture(rows), DOCUMENTS.texts[d] && h("p", {}, marked(DOCUMENTS.texts[d], mark)));
+  return h(
+    "li",
+    {},
+    h(
+      "div",
+      { class: "row" },
+      h("button", { type: "button", class: "link", onclick: () => go({ document: d }) }, DOCUMENTS.names[d]),
+      h("small", {}, note),
+    ),
+    mixture(rows),
+    DOCUMENTS.texts[d] && h("p", {}, marked(DOCUMENTS.texts[d], mark)),
+  );
 }
 
 function mixture(rows) {
   const words = rows.map(({ topic, share }) => `${percent(share)} ${topic.name}`).join("; ");
-  return h("div", { class: "mixture", role: "img", "aria-label": words, title: words },
-    rows.map(({ topic, share }) => h("span", { style: { "--c": colour(topic), width: (100 * share).toFixed(1) + "%" } })));
+  return h(
+    "div",
+    { class: "mixture", role: "img", "aria-label": words, title: words },
+    rows.map(({ topic, share }) =>
+      h("span", { style: { "--c": colour(topic), width: (100 * share).toFixed(1) + "%" } }),
+    ),
+  );
 }
 
 function nearItem(topic, { topic: other, similarity }) {
   const mine = new Set(topWords(topic, DATA.lambda, 60).map((place) => topic.word[place]));
-  const both = topWords(other, DATA.lambda, 60).map((place) => other.word[place]).filter((v) => mine.has(v)).slice(0, 4);
-  return h("li", {},
-    h("button", { type: "button", class: "link", onclick: () => go({ topic: other.id }) }, h("i", { class: "dot", style: { "--c": colour(other) } }), other.name),
-    bar(similarity, { colour: colour(other) }), h("span", { class: "number" }, percent(similarity)),
-    both.length > 0 && h("small", {}, "both: " + both.map((v) => WORDS[v]).join(", ")));
+  const both = topWords(other, DATA.lambda, 60)
+    .map((place) => other.word[place])
+    .filter((v) => mine.has(v))
+    .slice(0, 4);
+  return h(
+    "li",
+    {},
+    h(
+      "button",
+      { type: "button", class: "link", onclick: () => go({ topic: other.id }) },
+      h("i", { class: "dot", style: { "--c": colour(other) } }),
+      other.name,
+    ),
+    bar(similarity, { colour: colour(other) }),
+    h("span", { class: "number" }, percent(similarity)),
+    both.length > 0 && h("small", {}, "both: " + both.map((v) => WORDS[v]).join(", ")),
+  );
 }
 
 function wideChart(topic) {
   const width = Math.max(260, byId("detail").clientWidth - 2);
-  return chart(sharesBy(topic), { width, height: 150, labels: BY.labels, kind: BY.kind, colour: colour(topic), axis: true,
-    label: `${topic.name} by ${byTitle()}` });
-}
-
-function wordParts(v) {
-  const rows = wordTopics(v);
-  const documents = [...FOUND.subarray(4 * v, 4 * v + 4)].filter((d) => d !== 0xffffffff);
-  const most = rows.length ? rows[0].share : 1;
-  return [
-    h("div", { class: "heading" }, h("p", { class: "kind" }, "word"), close(), h("div", { class: "named" }, h("h2", {}, WORDS[v])),
-      h("p", { class: "about-topic" }, `used ${counted(COUNTS[v], "time")}, ${percent(MARGINAL[v])} of all words`)),
-    h("section", {}, h("h3", {}, "Where it is used"),
-      h("table", { class: "words" },
-        h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "topic"), h("th", { "aria-hidden": "true", class: "bars" }),
-          h("th", { scope: "col", class: "number" }, "of its uses"), h("th", { scope: "col", class: "number" }, "share of topic"))),
-        h("tbody", {}, rows.filter(({ share }) => share >= 0.005).slice(0, 15).map(({ topic, share, p }) => h("tr", {},
-          h("th", { scope: "row" }, h("button", { type: "button", class: "link", onclick: () => go({ topic: topic.id }) }, h("i", { class: "dot", style: { "--c": colour(topic) } }), topic.name)),
-          h("td", { class: "bars" }, bar(share / most, { colour: colour(topic) })),
-          h("td", { class: "number" }, percent(share)), h("td", { class: "number" }, percent(p))))))),
-    documents.length > 0 && h("section", {}, h("h3", {}, "Documents that use it often"),
-      h("ol", { class: "documents" }, documents.map((d) => documentItem(d, counted(DOCUMENTS.lengths[d], "word"), (w) => w === v && {})))),
-  ].filter(Boolean);
-}
-
-function documentParts(d) {
-  const rows = documentTopics(d);
-  const about = [counted(DOCUMENTS.lengths[d], "word")];
-  if (BY && BY.group[d] !== 0xffff) about.push(`${BY.column}: ${BY.labels[BY.group[d]]}`);
-  return [
-    h("div", { class: "heading" }, h("p", { class: "kind" }, "document"), close(), h("div", { class: "named" }, h("h2", {}, DOCUMENTS.names[d])), h("p", { class: "about-topic" }, about.join(" · "))),
-    h("section", {}, h("h3", {}, "Its topics"), mixture(rows),
-      h("table", { class: "words" }, h("tbody", {}, rows.map(({ topic, share }) => h("tr", {},
-        h("th", { scope: "row" }, h("button", { type: "button", class: "link", onclick: () => go({ topic: topic.id }) }, h("i", { class: "dot", style: { "--c": colour(topic) } }), topic.name)),
-        h("td", { class: "bars" }, bar(share, { colour: colour(topic) })), h("td", { class: "number" }, percent(share))))))),
-    DOCUMENTS.texts[d] && h("section", {}, h("h3", {}, "Text"), h("p", { class: "text" }, marked(DOCUMENTS.texts[d], documentMark(rows))),
-      h("p", { class: "hint" }, "Words are in the colour of the topic that they most likely belong to here.")),
-  ].filter(Boolean);
-}
-
-function close() {
-  return h("button", { type: "button", class: "icon close", "aria-label": "Back to the topic", title: "Back to the topic (Esc)", onclick: () => go({ topic: state.topic }) }, "×");
+  return chart(sharesBy(topic), {
+    width,
+    height: 150,
+    labels: BY.labels,
+    kind: BY.kind,
+    colour: colour(topic),
+    axis: true,
+    label: `${topic.name} by ${byTitle()}`,
+  });
 }

@@ -7,7 +7,8 @@ function fill(element, options, parts) {
   for (const [name, value] of Object.entries(options || {})) {
     if (value === null || value === undefined || value === false) continue;
     if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
-    else if (name === "style") for (const [key, text] of Object.entries(value)) element.style.setProperty(key, text);
+    else if (name === "style")
+      for (const [key, text] of Object.entries(value)) element.style.setProperty(key, text);
     else element.setAttribute(name, value === true ? "" : value);
   }
   element.append(...parts.flat().filter((part) => part !== null && part !== undefined && part !== false));
@@ -42,14 +43,23 @@ function tokens(text) {
     const [start, word] = [match.index, match[0].normalize("NFC").toLowerCase()];
     const before = found[found.length - 1];
     const phrase = before && WORD_NUMBER.get(before.plain + " " + word);
-    if (phrase !== undefined && /^\s$/.test(text.slice(before.end, start))) {
-      Object.assign(before, { end: start + match[0].length, number: phrase, plain: word });
+    if (phrase !== undefined && /^\s*-?\s*$/.test(text.slice(before.end, start))) {
+      Object.assign(before, { end: start + match[0].length, number: phrase, plain: "" });
       continue;
     }
-    const number = WORD_NUMBER.get(word) ?? WORD_NUMBER.get(word.split(/['’]/)[0]);
-    found.push({ start, end: start + match[0].length, number, plain: word });
+    const plain = withoutApostrophe(word);
+    found.push({ start, end: start + match[0].length, number: WORD_NUMBER.get(plain), plain });
   }
   return found;
+}
+
+// "farmer's" is farmer, "l'eau" is eau, "don't" is no word.
+function withoutApostrophe(word) {
+  const parts = word.split(/['’]/);
+  const last = parts[parts.length - 1];
+  if (parts.length === 1 || WORD_NUMBER.has(parts.join("'"))) return parts.join("'");
+  if (last === "s") return parts[0];
+  return ["ll", "re", "ve", "d", "m", "t"].includes(last) ? "" : last;
 }
 
 // A text with words marked: mark(number) is the mark's options, or null.
@@ -72,14 +82,16 @@ function chart(values, options) {
   const most = options.most || Math.max(1e-9, ...values.map((value) => value || 0));
   const [left, bottom] = axis ? [44, 20] : [0, 1];
   const x = (g) => left + ((g + 0.5) / values.length) * (width - left);
-  const y = (value) => (height - bottom) - (value / most) * (height - bottom - (axis ? 8 : 3));
+  const y = (value) => height - bottom - (value / most) * (height - bottom - (axis ? 8 : 3));
   const parts = [];
   if (axis) {
     for (const tick of [0, most / 2, most]) {
       parts.push(s("line", { x1: left, x2: width, y1: y(tick), y2: y(tick), class: "grid" }));
       parts.push(s("text", { x: left - 6, y: y(tick) + 4, class: "tick end" }, percent(tick)));
     }
-    const every = Math.ceil(values.length / Math.max(1, Math.floor((width - left) / (kind === "date" ? 74 : 60))));
+    const every = Math.ceil(
+      values.length / Math.max(1, Math.floor((width - left) / (kind === "date" ? 74 : 60))),
+    );
     labels.forEach((label, g) => {
       if (g % every) return;
       const short = label.length > 11 ? label.slice(0, 10) + "…" : label;
@@ -95,9 +107,12 @@ function chart(values, options) {
       if (!run.length) return;
       const line = run.map(([a, b]) => a.toFixed(1) + "," + b.toFixed(1)).join(" L");
       const [first, last] = [run[0][0].toFixed(1), run[run.length - 1][0].toFixed(1)];
-      parts.push(s("path", { d: `M${first},${y(0)} L${line} L${last},${y(0)} Z`, class: "area", style: paint }));
+      parts.push(
+        s("path", { d: `M${first},${y(0)} L${line} L${last},${y(0)} Z`, class: "area", style: paint }),
+      );
       parts.push(s("path", { d: "M" + line, class: "line", style: paint }));
-      if (run.length === 1) parts.push(s("circle", { cx: first, cy: run[0][1], r: 2, class: "dot", style: paint }));
+      if (run.length === 1)
+        parts.push(s("circle", { cx: first, cy: run[0][1], r: 2, class: "dot", style: paint }));
       run = [];
     };
     values.forEach((value, g) => (value === null ? close() : run.push([x(g), y(value)])));
@@ -106,12 +121,33 @@ function chart(values, options) {
     const wide = Math.min(46, ((width - left) / values.length) * 0.72);
     values.forEach((value, g) => {
       if (value === null) return;
-      const box = { x: x(g) - wide / 2, y: y(value), width: wide, height: Math.max(0, y(0) - y(value)), rx: 1.5 };
-      parts.push(s("rect", { ...box, class: "column", style: paint }, s("title", {}, labels[g] + ": " + percent(value))));
+      const box = {
+        x: x(g) - wide / 2,
+        y: y(value),
+        width: wide,
+        height: Math.max(0, y(0) - y(value)),
+        rx: 1.5,
+      };
+      parts.push(
+        s(
+          "rect",
+          { ...box, class: "column", style: paint },
+          s("title", {}, labels[g] + ": " + percent(value)),
+        ),
+      );
     });
   }
-  return s("svg", {
-    viewBox: `0 0 ${width} ${height}`, width, height, class: "chart", role: "img", "aria-label": options.label,
-    preserveAspectRatio: axis ? null : "none",
-  }, parts);
+  return s(
+    "svg",
+    {
+      viewBox: `0 0 ${width} ${height}`,
+      width,
+      height,
+      class: "chart",
+      role: "img",
+      "aria-label": options.label,
+      preserveAspectRatio: axis ? null : "none",
+    },
+    parts,
+  );
 }

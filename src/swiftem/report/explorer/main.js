@@ -5,11 +5,19 @@ const narrow = () => matchMedia("(max-width: 60rem)").matches;
 const still = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
 
 function go(to, far = false) {
-  const address = to.word !== undefined ? "#word=" + encodeURIComponent(WORDS[to.word])
-    : to.document !== undefined ? "#document=" + to.document : "#topic=" + to.topic;
+  const address =
+    to.word !== undefined
+      ? "#word=" + encodeURIComponent(WORDS[to.word])
+      : to.document !== undefined
+        ? "#document=" + to.document
+        : "#topic=" + to.topic;
   if (location.hash !== address) history.pushState(null, "", address);
   show(to);
-  if (narrow() || far) byId("detail").scrollIntoView({ behavior: still() ? "auto" : "smooth", block: narrow() ? "start" : "nearest" });
+  if (narrow() || far)
+    byId("detail").scrollIntoView({
+      behavior: still() ? "auto" : "smooth",
+      block: narrow() ? "start" : "nearest",
+    });
 }
 
 function show({ topic, word = null, document: shown = null }) {
@@ -18,7 +26,12 @@ function show({ topic, word = null, document: shown = null }) {
   drawDetail();
   paintMap();
   paintList();
-  const what = word !== null ? "Word " + WORDS[word] : shown !== null ? "Document " + DOCUMENTS.names[shown] : "Topic " + topicOf[state.topic].name;
+  const what =
+    word !== null
+      ? "Word " + WORDS[word]
+      : shown !== null
+        ? "Document " + DOCUMENTS.names[shown]
+        : "Topic " + topicOf[state.topic].name;
   say(what);
 }
 
@@ -26,10 +39,15 @@ function fromAddress() {
   const [kind, value] = location.hash.slice(1).split("=");
   if (kind === "word") {
     let v;
-    try { v = WORD_NUMBER.get(decodeURIComponent(value)); } catch (error) { v = undefined; }
+    try {
+      v = WORD_NUMBER.get(decodeURIComponent(value));
+    } catch (error) {
+      v = undefined;
+    }
     if (v !== undefined) return show({ word: v });
   }
-  if (kind === "document" && DOCUMENTS.names[Number(value)] !== undefined && /^\d+$/.test(value)) return show({ document: Number(value) });
+  if (kind === "document" && DOCUMENTS.names[Number(value)] !== undefined && /^\d+$/.test(value))
+    return show({ document: Number(value) });
   return show({ topic: kind === "topic" && topicOf[Number(value)] ? Number(value) : topics[0].id });
 }
 
@@ -54,7 +72,9 @@ function toast(sentence) {
   box.hidden = false;
   say(sentence);
   clearTimeout(fading);
-  fading = setTimeout(() => { box.hidden = true; }, 7000);
+  fading = setTimeout(() => {
+    box.hidden = true;
+  }, 7000);
 }
 
 const VIEWS = { map: drawMap, list: drawList, by: drawBy };
@@ -82,7 +102,8 @@ function tabKey(event) {
 }
 
 function keys(event) {
-  if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, select, textarea")) return;
+  if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, select, textarea"))
+    return;
   const place = topics.indexOf(topicOf[state.topic]);
   const step = { ArrowRight: 1, j: 1, ArrowLeft: -1, k: -1 }[event.key];
   if (event.key === "/") byId("find").focus();
@@ -101,7 +122,11 @@ function theme(name) {
   byId("theme").textContent = THEMES[name][0];
   byId("theme").setAttribute("aria-label", "Theme: " + THEMES[name][1]);
   byId("theme").title = "Theme: " + THEMES[name][1];
-  try { localStorage.setItem("swiftem-theme", name); } catch (error) { /* a browser without storage */ }
+  try {
+    localStorage.setItem("swiftem-theme", name);
+  } catch (error) {
+    /* a browser without storage */
+  }
 }
 
 function begin() {
@@ -113,7 +138,11 @@ function begin() {
     byId("tab-by").textContent = "By " + byTitle();
   }
   let kept = "";
-  try { kept = localStorage.getItem("swiftem-theme") || ""; } catch (error) { /* a browser without storage */ }
+  try {
+    kept = localStorage.getItem("swiftem-theme") || "";
+  } catch (error) {
+    /* a browser without storage */
+  }
   theme(kept in THEMES ? kept : "");
   view("map");
   fromAddress();
@@ -122,7 +151,9 @@ function begin() {
     tab.addEventListener("keydown", tabKey);
   }
   byId("find").addEventListener("input", drawFound);
-  byId("find").addEventListener("focus", () => { if (byId("find").value) drawFound(); });
+  byId("find").addEventListener("focus", () => {
+    if (byId("find").value) drawFound();
+  });
   byId("find").addEventListener("blur", () => showFound(false));
   byId("find").addEventListener("keydown", searchKey);
   byId("export").addEventListener("click", exportNames);
@@ -138,7 +169,10 @@ function begin() {
   addEventListener("hashchange", fromAddress);
   addEventListener("popstate", fromAddress);
   addEventListener("keydown", keys);
-  addEventListener("beforeprint", () => { drawList(); drawBy(); });
+  addEventListener("beforeprint", () => {
+    drawList();
+    drawBy();
+  });
   new ResizeObserver(() => {
     if (!byId("view-map").hidden && document.querySelector(".map").clientWidth !== map.width) drawMap();
   }).observe(document.querySelector(".map"));

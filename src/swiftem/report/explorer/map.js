@@ -26,12 +26,19 @@ function drawMap() {
   for (const topic of [...topics].sort((a, b) => b.r - a.r)) {
     const [cx, cy, r] = circle(topic);
     const node = s("circle", {
-      cx, cy, r, class: "node", role: "button", tabindex: -1,
+      cx,
+      cy,
+      r,
+      class: "node",
+      role: "button",
+      tabindex: -1,
       "aria-label": `${topic.number}: ${topic.name}, ${percent(topic.share)} of all words`,
       style: { "--c": colour(topic) },
       onclick: () => go({ topic: topic.id }),
       onkeydown: (event) => mapKey(event, topic),
-      onpointerenter: (event) => { if (event.pointerType !== "touch") hover(topic); },
+      onpointerenter: (event) => {
+        if (event.pointerType !== "touch") hover(topic);
+      },
       onpointerleave: () => hover(null),
       onfocus: () => hover(topic),
       onblur: () => hover(null),
@@ -40,10 +47,19 @@ function drawMap() {
     nodes.append(node);
   }
   placeLabels(labels, width);
-  const svg = s("svg", {
-    viewBox: `0 0 ${width} ${height}`, width, height, role: "group",
-    "aria-label": "Map of topics. Arrow keys move between topics, Enter shows one.",
-  }, map.lines, nodes, labels);
+  const svg = s(
+    "svg",
+    {
+      viewBox: `0 0 ${width} ${height}`,
+      width,
+      height,
+      role: "group",
+      "aria-label": "Map of topics. Arrow keys move between topics, Enter shows one.",
+    },
+    map.lines,
+    nodes,
+    labels,
+  );
   box.replaceChildren(svg);
   paintMap();
 }
@@ -56,13 +72,23 @@ function circle(topic) {
 // The largest topics first: as many words as fit into the circle, else one word if no label is there, else the number.
 function placeLabels(group, width) {
   const taken = [];
-  const free = (box) => taken.every((other) => box[0] > other[2] || box[2] < other[0] || box[1] > other[3] || box[3] < other[1]);
+  const free = (box) =>
+    taken.every((other) => box[0] > other[2] || box[2] < other[0] || box[1] > other[3] || box[3] < other[1]);
   const write = (lines, x, y, size, kind) => {
     const high = size * 1.14;
     lines.forEach((line, i) => {
-      group.append(s("text", {
-        x, y: y + (i - (lines.length - 1) / 2) * high + size * 0.34, class: kind, style: { "font-size": size + "px" },
-      }, line));
+      group.append(
+        s(
+          "text",
+          {
+            x,
+            y: y + (i - (lines.length - 1) / 2) * high + size * 0.34,
+            class: kind,
+            style: { "font-size": size + "px" },
+          },
+          line,
+        ),
+      );
     });
   };
   const without = [];
@@ -117,8 +143,12 @@ function wrapped(words, n) {
 function paintMap() {
   if (!map.lines) return;
   const chosen = topicOf[state.topic];
-  const found = state.word === null ? null : new Map(wordTopics(state.word).map((row) => [row.topic, row.share]));
-  const ofDocument = state.document === null ? null : new Map(documentTopics(state.document).map((row) => [row.topic, row.share]));
+  const found =
+    state.word === null ? null : new Map(wordTopics(state.word).map((row) => [row.topic, row.share]));
+  const ofDocument =
+    state.document === null
+      ? null
+      : new Map(documentTopics(state.document).map((row) => [row.topic, row.share]));
   const shade = found || ofDocument;
   const most = shade ? Math.max(1e-9, ...shade.values()) : 1;
   for (const [topic, node] of map.nodes) {
@@ -138,10 +168,15 @@ function link(topic) {
   for (const { topic: other, similarity } of topic.near.slice(0, 4)) {
     if (similarity < 0.05) continue;
     const [a, b] = [map.nodes.get(topic), map.nodes.get(other)];
-    map.lines.append(s("line", {
-      x1: a.getAttribute("cx"), y1: a.getAttribute("cy"), x2: b.getAttribute("cx"), y2: b.getAttribute("cy"),
-      style: { "stroke-width": 1 + 5 * similarity },
-    }));
+    map.lines.append(
+      s("line", {
+        x1: a.getAttribute("cx"),
+        y1: a.getAttribute("cy"),
+        x2: b.getAttribute("cx"),
+        y2: b.getAttribute("cy"),
+        style: { "stroke-width": 1 + 5 * similarity },
+      }),
+    );
   }
 }
 

@@ -2,15 +2,36 @@
 
 function startRename(topic) {
   const title = byId("topic-name");
-  const field = h("input", { type: "text", id: "name", value: topic.given, placeholder: topic.name, maxlength: 80, "aria-label": "Name of " + topic.number });
+  const field = h("input", {
+    type: "text",
+    id: "name",
+    value: topic.given,
+    placeholder: topic.name,
+    maxlength: 80,
+    "aria-label": "Name of " + topic.number,
+  });
   const end = (keep) => {
     if (keep) rename(topic, field.value);
     else refresh();
     byId("rename")?.focus();
   };
-  const form = h("form", { class: "rename", onsubmit: (event) => { event.preventDefault(); end(true); },
-    onkeydown: (event) => { event.stopPropagation(); if (event.key === "Escape") end(false); } },
-    field, h("button", { type: "submit" }, "Save"), h("button", { type: "button", onclick: () => end(false) }, "Cancel"));
+  const form = h(
+    "form",
+    {
+      class: "rename",
+      onsubmit: (event) => {
+        event.preventDefault();
+        end(true);
+      },
+      onkeydown: (event) => {
+        event.stopPropagation();
+        if (event.key === "Escape") end(false);
+      },
+    },
+    field,
+    h("button", { type: "submit" }, "Save"),
+    h("button", { type: "button", onclick: () => end(false) }, "Cancel"),
+  );
   byId("rename").remove();
   title.replaceWith(form);
   field.focus();
@@ -25,10 +46,18 @@ function rename(topic, text) {
 }
 
 function mergeForm(topic) {
-  const choice = h("select", { id: "other", "aria-label": "Topic to merge with " + topic.name },
-    topic.near.map(({ topic: other }) => h("option", { value: other.id }, other.name)));
-  return h("p", { class: "merge" }, h("label", { for: "other" }, "Merge with "), choice,
-    h("button", { type: "button", id: "merge", onclick: () => merge(topic, topicOf[choice.value]) }, "Merge"));
+  const choice = h(
+    "select",
+    { id: "other", "aria-label": "Topic to merge with " + topic.name },
+    topic.near.map(({ topic: other }) => h("option", { value: other.id }, other.name)),
+  );
+  return h(
+    "p",
+    { class: "merge" },
+    h("label", { for: "other" }, "Merge with "),
+    choice,
+    h("button", { type: "button", id: "merge", onclick: () => merge(topic, topicOf[choice.value]) }, "Merge"),
+  );
 }
 
 function merge(topic, other) {
@@ -61,17 +90,24 @@ function namesFile() {
     const entries = entriesOf(k);
     words.push(topWords(entries, 1, 10).map((place) => WORDS[entries.word[place]]));
   }
-  const rows = [...topics].sort((a, b) => a.id - b.id).map((topic) => ({ name: topic.given, merge: topic.members }));
+  const rows = [...topics]
+    .sort((a, b) => a.id - b.id)
+    .map((topic) => ({ name: topic.given, merge: topic.members }));
   return JSON.stringify({ swiftem: "topic names", corpus: DATA.title, topics: rows, words }, null, 1);
 }
 
 function exportNames() {
-  const link = h("a", { href: URL.createObjectURL(new Blob([namesFile()], { type: "application/json" })), download: "topic-names.json" });
+  const link = h("a", {
+    href: URL.createObjectURL(new Blob([namesFile()], { type: "application/json" })),
+    download: "topic-names.json",
+  });
   document.body.append(link);
   link.click();
   link.remove();
   setTimeout(() => URL.revokeObjectURL(link.href), 10000);
-  toast("Saved topic-names.json. The same command with --names topic-names.json uses these names and merged topics.");
+  toast(
+    "Saved topic-names.json. The same command with --names topic-names.json uses these names and merged topics.",
+  );
 }
 
 function loadNames(text) {
@@ -83,7 +119,10 @@ function loadNames(text) {
   }
   const rows = found && found.swiftem === "topic names" && Array.isArray(found.topics) ? found.topics : [];
   const members = rows.flatMap((row) => (row && Array.isArray(row.merge) ? row.merge : [-1]));
-  const right = members.length === K && new Set(members).size === K && members.every((k) => Number.isInteger(k) && k >= 0 && k < K);
+  const right =
+    members.length === K &&
+    new Set(members).size === K &&
+    members.every((k) => Number.isInteger(k) && k >= 0 && k < K);
   if (!right) {
     toast(`This file does not have names of ${K} topics.`);
     return;

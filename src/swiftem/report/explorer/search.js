@@ -7,14 +7,16 @@ function find(query) {
   if (!text) return [];
   const rows = [];
   const named = topics.filter((topic) => topic.given && topic.given.toLowerCase().includes(text)).slice(0, 3);
-  for (const topic of named) rows.push({ kind: "Topics", text: topic.name, note: percent(topic.share), to: { topic: topic.id } });
+  for (const topic of named)
+    rows.push({ kind: "Topics", text: topic.name, note: percent(topic.share), to: { topic: topic.id } });
   const words = [];
   WORDS.forEach((word, v) => {
     const at = word.indexOf(text);
     if (at >= 0) words.push({ v, rank: word === text ? 0 : at === 0 ? 1 : 2 });
   });
   words.sort((a, b) => a.rank - b.rank || COUNTS[b.v] - COUNTS[a.v]);
-  for (const { v } of words.slice(0, 7)) rows.push({ kind: "Words", text: WORDS[v], note: counted(COUNTS[v], "time"), to: { word: v } });
+  for (const { v } of words.slice(0, 7))
+    rows.push({ kind: "Words", text: WORDS[v], note: counted(COUNTS[v], "time"), to: { word: v } });
   search.names = search.names || DOCUMENTS.names.map((name) => name.toLowerCase());
   search.texts = search.texts || DOCUMENTS.texts.map((part) => part.toLowerCase());
   const documents = [];
@@ -41,12 +43,25 @@ function drawFound() {
   search.place = search.rows.length ? 0 : -1;
   const parts = [];
   search.rows.forEach((row, i) => {
-    if (!i || search.rows[i - 1].kind !== row.kind) parts.push(h("li", { class: "kind", role: "presentation" }, row.kind));
-    parts.push(h("li", { role: "option", id: "found-" + i, "aria-selected": i === search.place,
-      onpointerdown: (event) => event.preventDefault(), onclick: () => choose(i) },
-      h("span", {}, row.text), h("small", {}, row.note)));
+    if (!i || search.rows[i - 1].kind !== row.kind)
+      parts.push(h("li", { class: "kind", role: "presentation" }, row.kind));
+    parts.push(
+      h(
+        "li",
+        {
+          role: "option",
+          id: "found-" + i,
+          "aria-selected": i === search.place,
+          onpointerdown: (event) => event.preventDefault(),
+          onclick: () => choose(i),
+        },
+        h("span", {}, row.text),
+        h("small", {}, row.note),
+      ),
+    );
   });
-  if (!parts.length && field.value.trim()) parts.push(h("li", { class: "kind", role: "presentation" }, "Nothing found"));
+  if (!parts.length && field.value.trim())
+    parts.push(h("li", { class: "kind", role: "presentation" }, "Nothing found"));
   box.replaceChildren(...parts);
   showFound(parts.length > 0);
   if (search.rows.length) field.setAttribute("aria-activedescendant", "found-" + search.place);
