@@ -193,7 +193,10 @@ def run(
     check_callable("record", record)
     check_callable("callback", callback)
     on_device = kernels_of(device, data)
-    source = as_source(data, sample_weight, on_device=on_device is not None, client=client)
+    allow_missing = getattr(model, "missing", "error") == "ignore"
+    source = as_source(
+        data, sample_weight, on_device=on_device is not None, allow_missing=allow_missing, client=client
+    )
     check_access(method, source)
     budget = Budget(read_memory_limit(memory_limit), scratch)
     budget.reserve(source, method)  # before the data are read to bind the model

@@ -58,7 +58,8 @@ def posterior(
     if isinstance(data, Problem):
         problem = Problem.read(model, data)
     else:
-        problem = _bind(model, as_source(data), theta, kernels)
+        allow_missing = getattr(model, "missing", "error") == "ignore"
+        problem = _bind(model, as_source(data, allow_missing=allow_missing), theta, kernels)
     return problem.e_step.evaluate(
         problem.bound.check_theta(theta, "theta"), responsibilities=responsibilities, labels=labels
     )

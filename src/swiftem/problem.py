@@ -103,7 +103,8 @@ class Problem:
                 raise ValueError("model and sample_weight must be those of the problem.")
             return data
         check_model(model)
-        return cls(model, as_source(data, sample_weight))
+        allow_missing = getattr(model, "missing", "error") == "ignore"
+        return cls(model, as_source(data, sample_weight, allow_missing=allow_missing))
 
     def on(self, rows: Source) -> Problem:
         """Return the problem of the same bound model on other rows, for example a sample."""

@@ -12,7 +12,8 @@ from rich.console import Console
 
 import swiftem
 from swiftem.cli import topics as module
-from swiftem.cli.topics import TopicsRequest, topics
+from swiftem.cli.choices import TopicsRequest
+from swiftem.cli.topics import topics
 
 FRUIT, TOOLS = "apple pear plum apple fig", "hammer saw chisel saw plane"
 FILES = {"model.swiftem", "topic_words.csv", "document_topics.csv", "topics.html"}
@@ -367,3 +368,31 @@ def test_acceleration_of_another_method_is_refused(run, folder, tmp_path):
     code, output = run(folder, "--topics", 2, "--method", "sem", "--acceleration", "squarem")
     assert code == 2
     assert "only em's passes are accelerated, not sem" in output
+
+
+@quickly
+def test_words_are_chosen(run, tmp_path):
+    texts = tmp_path / "mails"
+    texts.mkdir()
+    for number in range(40):
+        body = ("a new hard drive and a saw", "the hard drive, an apple", "plum and pear, ripe")[number % 3]
+        (texts / f"{number}.txt").write_text(f"From: me\nLines: 4\n\n{body}, common word\n")
+    own = tmp_path / "own.txt"
+    own.write_text("ripe\nnew the and")
+    code, output = run(texts, "-k", 2, "--out", tmp_path / "out", "--stop-words", own)
+    assert code == 0
+    assert "leave headers out with --drop-headers." in output
+    assert "leave them out with --drop-common 0.3." in output
+    code, output = run(texts, "-k", 2, "--out", tmp_path / "out", "--phrases", "--drop-headers",
+                       "--drop-common", 0.7, "--stop-words", own)  # fmt: skip
+    assert code == 0
+    words = {row["word"] for row in read(tmp_path / "out" / "topic_words.csv")}
+    assert words == {"apple", "hard drive", "pear", "plum", "saw"}
+    html = (tmp_path / "out" / "topics.html").read_text(encoding="utf-8")
+    assert "--phrases --drop-common 0.7 --drop-headers" in html
+    code, output = run(texts, "-k", 2, "--out", tmp_path / "out", "--stop-words", "xx")
+    assert (code, "got 'xx'" in output) == (1, True)
+    model = tmp_path / "out" / "model.swiftem"
+    code, output = run(texts, "--apply", model, "--phrases", "--out", tmp_path / "out")
+    assert code == 2
+    assert "this is for new topics" in output

@@ -26,7 +26,7 @@ def test_one_kernel_of_each_kind():
 @pytest.mark.slow
 def test_all_kinds():
     found = lines_of(SCRIPT)
-    assert len(found) == 10
+    assert len(found) == 12
     check(found)
 
 

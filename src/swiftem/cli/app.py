@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from swiftem import __version__
-from swiftem.cli.choices import CorpusFormat, Experiments, Method
+from swiftem.cli.choices import CorpusFormat, Experiments, Method, TopicsRequest
 from swiftem.cli.failures import FAILED, INTERRUPTED, tell
 from swiftem.cli.fit_commands import fit, select
 from swiftem.cli.fit_options import AccelerationOption, check_acceleration
@@ -208,6 +208,29 @@ def topics(
             help="Read CORPUS as texts even if it looks like markup, source code, data or single words.",
         ),
     ] = False,
+    stop_words: Annotated[
+        str,
+        typer.Option(
+            metavar="LANGUAGE|FILE",
+            help="Words of texts to leave out: those of a language (a code such as de), of a file, or none; "
+            "by default those of the language of the texts, which is guessed.",
+        ),
+    ] = "auto",
+    phrases: Annotated[
+        bool, typer.Option("--phrases", help='Count pairs of words such as "new york" as one word.')
+    ] = False,
+    drop_common: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SHARE",
+            min=0.0,
+            max=1.0,
+            help="Leave out words that are in more than this share of the documents, such as 0.3.",
+        ),
+    ] = None,
+    drop_headers: Annotated[
+        bool, typer.Option("--drop-headers", help="Leave out the headers of mails.")
+    ] = False,
     by: Annotated[
         str | None,
         typer.Option(
@@ -235,23 +258,26 @@ def topics(
     """
     check_acceleration(method.value, acceleration)
     if apply is None:
-        from swiftem.cli.topics import TopicsRequest
         from swiftem.cli.topics import topics as run_topics
 
         request = TopicsRequest(
             corpus, topics, out, words, method.value, seed, max_passes, format.value, text_column,
             vocabulary, as_text, None if acceleration is None else acceleration.value, by, names,
+            stop_words, phrases, drop_common, drop_headers,
         )  # fmt: skip
         raise typer.Exit(run_topics(request))
     if corpus is None:
         raise typer.BadParameter("name the corpus whose topics are to be found.", param_hint="CORPUS")
-    if by is not None:
-        raise typer.BadParameter("only new topics are shown by a column.", param_hint="'--by'")
+    for option, given in (("--by", by), ("--phrases", phrases), ("--drop-common", drop_common)):
+        if given:
+            raise typer.BadParameter(
+                "this is for new topics; those of a model have their words.", param_hint=f"'{option}'"
+            )
     from swiftem.cli.topics import apply_topics
 
     apply_topics(
         apply, corpus, out, format=format.value, text_column=text_column, vocabulary=vocabulary,
-        as_text=as_text, names=names,
+        as_text=as_text, drop_headers=drop_headers, names=names,
     )  # fmt: skip
 
 

@@ -42,6 +42,13 @@ IN_OPTIONS = {
     "vocabulary is": "--vocabulary is",
     "label_column must": "--by must",
     "as_text=True": "--as-text",
+    "drop_headers=True": "--drop-headers",
+    "drop_common=": "--drop-common ",
+    "drop_common must": "--drop-common must",
+    "Name another language with stop_words": "Name another language with --stop-words",
+    ", or give stop_words": ", or give --stop-words",
+    "stop_words must be 'auto', 'english'": "--stop-words must be auto, none, a file of words, en",
+    ", None or a list of words, got": ", got",
 }
 """Arguments in messages of the library, and the options in their place."""
 

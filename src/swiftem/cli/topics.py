@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -23,6 +22,7 @@ from rich.text import Text
 from swiftem._clock import clock
 from swiftem._typing import Array
 from swiftem.checkpoints.tree import environment
+from swiftem.cli.choices import BUILT_IN, TopicsRequest
 from swiftem.cli.components import mean_text, passes_text
 from swiftem.cli.failures import FAILED, INTERRUPTED, in_options, is_interrupt, one_sentence, tell
 from swiftem.cli.out_file import write_table
@@ -40,47 +40,6 @@ from swiftem.report.topics import topics_page
 __all__ = ["TopicsRequest", "apply_topics", "topics"]
 
 MODEL, PAGE = "model.swiftem", "topics.html"
-BUILT_IN = "the docstrings of Python packages"
-
-
-@dataclass(frozen=True)
-class TopicsRequest:
-    """Arguments of the command; ``corpus`` is None for the built-in corpus."""
-
-    corpus: Path | None
-    topics: int
-    out: Path
-    words: int = 5000
-    method: str = "auto"
-    seed: int = 0
-    max_passes: int = 200
-    format: str = "auto"
-    text_column: str | None = None
-    vocabulary: Path | None = None
-    as_text: bool = False
-    acceleration: str | None = None
-    by: str | None = None
-    names: Path | None = None
-
-    @property
-    def command(self) -> str:
-        """The command line that repeats the request."""
-        words = ["swiftem", "topics", *([str(self.corpus)] if self.corpus else [])]
-        words += ["--topics", str(self.topics), "--words", str(self.words), "--method", self.method]
-        words += ["--acceleration", self.acceleration] if self.acceleration else []
-        words += ["--seed", str(self.seed), "--max-passes", str(self.max_passes)]
-        words += ["--format", self.format] if self.format != "auto" else []
-        words += ["--text-column", self.text_column] if self.text_column else []
-        words += ["--vocabulary", str(self.vocabulary)] if self.vocabulary else []
-        words += ["--as-text"] if self.as_text else []
-        words += ["--by", self.by] if self.by else []
-        words += ["--names", str(self.names)] if self.names else []
-        return shlex.join([*words, "--out", str(self.out)])
-
-    @property
-    def title(self) -> str:
-        """Name of the corpus in the report."""
-        return self.corpus.resolve().name or str(self.corpus) if self.corpus else BUILT_IN
 
 
 @dataclass(frozen=True)
@@ -155,12 +114,13 @@ def _read(request: TopicsRequest) -> CorpusCounts:
     if request.corpus is None:
         found = docstring_corpus()
         return count_texts(
-            Texts(list(found.documents), list(found.names), []), request.words, format="docstrings"
-        )
+            Texts(list(found.documents), list(found.names), []), request.words, format="docstrings",
+            **request.word_options(),
+        )  # fmt: skip
     return read_corpus(
         request.corpus, format=request.format, n_words=request.words, text_column=request.text_column,
         vocabulary=request.vocabulary, leave_out=request.out, as_text=request.as_text,
-        label_column=request.by,
+        label_column=request.by, **request.word_options(),
     )  # fmt: skip
 
 
@@ -303,9 +263,7 @@ def _write(request: TopicsRequest, found: Found, summary: TopicSummary, written:
         "mean log-likelihood": f"{mean_text(fitted.log_likelihood_)} per word",
         "passes": str(fitted.n_iter_),
     }
-    facts = environment("scipy", "scikit-learn", "matplotlib") | {
-        "made": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
-    }
+    facts = environment("scipy", "scikit-learn") | {"made": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")}
     by = None if found.groups is None else (str(request.by), found.groups)
     content = explorer_content(model, corpus, shares, summary, title=request.title, names=found.names, by=by)
     html = topics_page(
@@ -339,6 +297,7 @@ def apply_topics(
     text_column: str | None = None,
     vocabulary: Path | None = None,
     as_text: bool = False,
+    drop_headers: bool = False,
     names: Path | None = None,
     console: Console | None = None,
 ) -> None:
@@ -357,7 +316,7 @@ def apply_topics(
                 say(note)
         found = _read_for(
             model, model_file, corpus, format=format, text_column=text_column, vocabulary=vocabulary,
-            leave_out=out, as_text=as_text,
+            leave_out=out, as_text=as_text, drop_headers=drop_headers,
         )  # fmt: skip
         for note in found.notes:
             say(in_options(note))

@@ -24,7 +24,12 @@ __all__ = ["as_source", "is_blocks"]
 
 
 def as_source(
-    data: Any, sample_weight: ArrayLike | None = None, *, on_device: bool = False, client: Any = None
+    data: Any,
+    sample_weight: ArrayLike | None = None,
+    *,
+    on_device: bool = False,
+    allow_missing: bool = False,
+    client: Any = None,
 ) -> Source:
     """Return ``data`` as a source.
 
@@ -40,6 +45,8 @@ def as_source(
         blocks contain their own weights.
     on_device : bool
         Whether the rows of a tensor stay on its device; by default they are copied to an array.
+    allow_missing : bool
+        Whether NaN in rows is a missing cell, instead of an error.
     client : distributed.Client, optional
         The client that computes units: those of a Dask collection, or of files. By default collections use
         the current client, and files are read here.
@@ -55,11 +62,11 @@ def as_source(
     if client is not None:
         return _units_on(client, data, sample_weight)
     if type(data) is np.ndarray:
-        return ArraySource(data, sample_weight)
+        return ArraySource(data, sample_weight, allow_missing=allow_missing)
     if is_tensor(data):
         if on_device:
             return TensorSource(data, sample_weight)
-        return ArraySource(in_numpy(data), sample_weight)
+        return ArraySource(in_numpy(data), sample_weight, allow_missing=allow_missing)
     if is_planned(data):
         return units_of(data, sample_weight)
     check_not_lazy("data", data)
@@ -73,7 +80,9 @@ def as_source(
                 "sample_weight must be a column of the file, open_source(path, weight=...), or be given with "
                 "each block as a pair (rows, weights)."
             )
-        return open_source(data) if are_paths(data) else BlockSource(data)
+        if are_paths(data):
+            return open_source(data, allow_missing=allow_missing)
+        return BlockSource(data, allow_missing=allow_missing)
     if is_sparse(data):
         return CountSource(data, sample_weight)
     if isinstance(data, tuple):
@@ -82,7 +91,7 @@ def as_source(
                 "data given as a tuple must be two one-dimensional arrays, (documents, words) of the tokens."
             )
         return TokenSource(*data, sample_weight=sample_weight)
-    return ArraySource(data, sample_weight)
+    return ArraySource(data, sample_weight, allow_missing=allow_missing)
 
 
 def _units_on(client: Any, data: Any, sample_weight: Any) -> Source:

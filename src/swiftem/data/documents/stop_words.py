@@ -20,7 +20,7 @@ __all__ = ["StopWords", "choose_stop_words", "stop_word_set"]
 
 ENGLISH = "en"
 LETTERS = re.compile(r"[^\W\d_]+")
-DOCUMENTS, CHARACTERS = 2000, 2000
+DOCUMENTS, CHARACTERS = 500, 1000
 """How much of the texts the guess is from."""
 FEW = 0.2
 """Share of stop words below which texts are probably in another language: it is mostly 0.3 to 0.5."""

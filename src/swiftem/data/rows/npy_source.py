@@ -59,6 +59,8 @@ class NpySource(StoredSource):
         Weights of all rows, instead of a column.
     window : int, optional
         Rows within which draws are shuffled; by default as many as fit into 16 MiB.
+    allow_missing : bool
+        Whether NaN is a missing cell, for models that take them, instead of an error.
 
     Examples
     --------
@@ -83,8 +85,9 @@ class NpySource(StoredSource):
         drop: Sequence[Column] = (),
         sample_weight: ArrayLike | None = None,
         window: int | None = None,
+        allow_missing: bool = False,
     ) -> None:
-        super().__init__(window)
+        super().__init__(window, allow_missing)
         parts = list(files) if isinstance(files, list | tuple) else [files]
         if not parts:
             raise ValueError("data must be at least one file, got none.")
@@ -178,7 +181,7 @@ class NpySource(StoredSource):
         if not self._checked and y.dtype.kind == "f":
             with np.errstate(over="ignore", invalid="ignore"):
                 clean = bool(np.isfinite(y.sum(dtype=np.float64)))
-            bad = None if clean else first_bad_cell(y.reshape(len(y), -1))
+            bad = None if clean else first_bad_cell(y.reshape(len(y), -1), self.allow_missing)
             if bad is not None:
                 label, row = self._place(int(start[bad[0]] if np.ndim(start) else start + bad[0]))  # type: ignore[index]
                 column = bad[1] if self._columns is None else self._columns[bad[1]]

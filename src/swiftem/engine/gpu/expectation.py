@@ -82,15 +82,17 @@ class DeviceExpectation(KeptExpectation):
 
     def _sums(self, theta: Theta) -> tuple[Array, float]:
         at, blocks = self.bound.coefficients(theta), self.blocks
-        if self._fast is not None and self._fast.serves(at):
-            found, value = self._fast.whole(at)
+        chosen = None if self._fast is None else self._fast.chosen(at)
+        if chosen is not None:
+            found, value = chosen.whole(at)
             return found, value + self._common(at)
         total: Any = None
         is_fast, given = False, blocks.given(at)
         for _, rows in blocks:
             fast = fast_rows_of(rows, self.bound) if blocks.kept is None else None
-            is_fast = bool(fast and fast.serves(at))
-            part = fast.sums(given.theta) if is_fast else sums(rows, given)  # type: ignore[union-attr]
+            chosen = None if fast is None else fast.chosen(at)
+            is_fast = chosen is not None
+            part = sums(rows, given) if chosen is None else chosen.sums(given.theta)
             total = added(total, part)
         value = float(total.log_likelihood) + (self._common(at) if is_fast else 0.0)
         return total.sums.cpu().numpy(), value

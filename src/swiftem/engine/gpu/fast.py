@@ -7,7 +7,7 @@ float16 then has room for squares on one side, and digits of small numbers on th
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import torch
@@ -75,6 +75,8 @@ class FastRows(ABC):
 
     NEEDS: ClassVar[tuple[str, ...]] = ("phi", "constant")
     """Parts of θ that kernels use."""
+    far: FastRows | None = None
+    """The same rows for passes at which expanded squares have too few digits."""
 
     def __init__(self, rows: Rows, code: int, n_components: int) -> None:
         self._rows, self._code, self._n_components = rows, code, n_components
@@ -100,6 +102,10 @@ class FastRows(ABC):
             self._largest_weight = float(rows.weight.max())
             self._weight = (rows.weight / self._largest_weight).float()
             self._total_weight = float(rows.weight.sum())
+
+    def chosen(self, theta: Coefficients) -> FastRows | None:
+        """Return the rows for a pass at θ, an array, or None if float32 is not enough."""
+        return next((rows for rows in (self, self.far) if rows is not None and rows.serves(theta)), None)
 
     def serves(self, theta: Coefficients) -> bool:
         """Tell whether float32 is enough at θ, an array: see :data:`LARGEST_LOGIT`."""
@@ -261,6 +267,22 @@ class DenseRows(FastRows):
         return Sums(torch.cat(parts, dim=1), self._log_likelihood(log, largest, common))
 
 
+class Wide(NamedTuple):
+    """θ of two passes: hi and lo of coefficients (M, D), and (M,): their scales, constants, those of |x|².
+
+    ``largest`` was subtracted from the constants; ``common`` is what all components have of the
+    log-likelihood.
+    """
+
+    phi_hi: Any
+    phi_lo: Any
+    scale: Any
+    constant: Any
+    square: Any
+    largest: Any
+    common: Any
+
+
 class TwoPasses(FastRows):
     """For :func:`~swiftem.engine.gpu.kernels.normalisers`, :func:`~swiftem.engine.gpu.kernels.accumulate`.
 
@@ -275,54 +297,64 @@ class TwoPasses(FastRows):
         super().__init__(rows, code, n_components)
         d = rows.y.shape[1]
         self._columns = wide_columns(d, code)
+        self._factors = torch.cat([self._units, self._units**2]) if code == DIAG else self._units
         padded = triton.cdiv(len(rows), 128) * 128
-        self._hi = self._padded(self._columns, torch.float16, padded)
-        self._lo = torch.zeros_like(self._hi)
+        self.hi = self._padded(self._columns, torch.float16, padded)
+        self._lo = torch.zeros_like(self.hi)
         for start in range(0, len(rows), ROWS):
             x = self._scaled(start)
             here = slice(start, start + len(x))
-            self._hi[here, :d], self._lo[here, :d] = halves_of(x)
+            self.hi[here, :d], self._lo[here, :d] = halves_of(x)
             if code == DIAG:
-                self._hi[here, d : 2 * d], self._lo[here, d : 2 * d] = halves_of(x * x)
-        self._norm = self._hi
+                self.hi[here, d : 2 * d], self._lo[here, d : 2 * d] = halves_of(x * x)
+        self.norm = self.hi
         if code == SPHERICAL:
-            self._norm, self._total_norm = self._norms()
+            self.norm, self._total_norm = self._norms()
+
+    @property
+    def made_of(self) -> tuple[Rows, int, int]:
+        """Rows, code, and number of components."""
+        return self._rows, self._code, self._n_components
+
+    def given(self, theta: Coefficients) -> Wide:
+        """Return θ in the form of the kernels."""
+        count, padded = self._n_components, triton.cdiv(self._n_components, 64) * 64
+        phi = self._padded(self._columns, torch.float64, padded)
+        features = len(self._factors)
+        phi[:count, :features] = (theta.phi[:features] * self._factors[:, None] * LOG2_E).T
+        scale = torch.exp2(torch.floor(torch.log2(phi.abs().amax(dim=1).clamp(min=1e-30))))
+        constant, largest = self._constants(theta.constant, padded)
+        square, common = constant, 0.0
+        if self._code == SPHERICAL:
+            square = torch.zeros_like(constant)
+            square[:count], common = self._squares(theta)
+        return Wide(*halves_of(phi / scale[:, None]), scale.float(), constant, square, largest, common)
 
     def sums(self, theta: Coefficients) -> Sums:
         """Return the sums of a full pass."""
         count, n, columns = self._n_components, len(self._rows), self._columns
-        padded = triton.cdiv(count, 64) * 64
-        factors = torch.cat([self._units, self._units**2]) if self._code == DIAG else self._units
-        features = len(factors)
-        phi = self._padded(columns, torch.float64, padded)
-        phi[:count, :features] = (theta.phi[:features] * factors[:, None] * LOG2_E).T
-        scale = torch.exp2(torch.floor(torch.log2(phi.abs().amax(dim=1).clamp(min=1e-30))))
-        phi_hi, phi_lo = halves_of(phi / scale[:, None])
-        constant, largest = self._constants(theta.constant, padded)
-        square, common, spherical = constant, 0.0, self._code == SPHERICAL
-        if spherical:
-            square = torch.zeros_like(constant)
-            square[:count], common = self._squares(theta)
-        largest_of, log = torch.empty((2, n), dtype=torch.float32, device=phi.device)
-        of_components = (scale.float(), constant, square, largest_of, log)
+        phi_hi, phi_lo, scale, constant, square, largest, common = self.given(theta)
+        padded, spherical = len(scale), self._code == SPHERICAL
+        largest_of, log = torch.empty((2, n), dtype=torch.float32, device=scale.device)
+        of_components = (scale, constant, square, largest_of, log)
 
         def tiles(rows: int, components: int) -> list[Any]:
-            given_tiles = ((self._hi, rows), (self._lo, rows), (phi_hi, components), (phi_lo, components))
+            given_tiles = ((self.hi, rows), (self._lo, rows), (phi_hi, components), (phi_lo, components))
             return [TensorDescriptor.from_tensor(part, [size, columns]) for part, size in given_tiles]
 
         kernels.normalisers[(triton.cdiv(n, self.FIRST["B"]),)](
-            *tiles(self.FIRST["B"], self.FIRST["C"]), self._norm, *of_components, n, padded, D=columns,
+            *tiles(self.FIRST["B"], self.FIRST["C"]), self.norm, *of_components, n, padded, D=columns,
             **self.FIRST, SPHERICAL_ROWS=spherical, num_warps=8, num_stages=3,
         )  # fmt: skip
         splits, blocks = self.SPLITS, triton.cdiv(n, self.SECOND["B"])
         counts = self._padded(padded, rows=splits)
         sums, squares = self._padded(padded * columns, rows=splits), torch.empty_like(counts)
         kernels.accumulate[(padded // self.SECOND["C"], splits)](
-            *tiles(self.SECOND["B"], self.SECOND["C"]), self._norm, self._weight, *of_components, counts,
+            *tiles(self.SECOND["B"], self.SECOND["C"]), self.norm, self._weight, *of_components, counts,
             sums, squares, n, blocks, padded, D=columns, **self.SECOND, SPHERICAL_ROWS=spherical,
             WEIGHTED=self._weighted, num_warps=4, num_stages=2,
         )  # fmt: skip
-        found = self._added(sums).reshape(padded, columns)[:count, :features] * factors
+        found = self._added(sums).reshape(padded, columns)[:count, : len(self._factors)] * self._factors
         parts = [self._added(counts)[:count, None], found]
         if spherical:
             parts.append(self._added(squares)[:count, None] * self._unit[0] ** 2)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 
 from swiftem.engine.gpu.fast import DenseRows, FastRows, TwoPasses, dense_columns, power, wide_columns
+from swiftem.engine.gpu.fast_far import FarRows
 from swiftem.engine.gpu.fast_full import FullRows
 from swiftem.engine.gpu.passes import Rows
 from swiftem.engine.small_expectation import DIAG, FULL
@@ -29,7 +30,11 @@ def fast_rows(rows: Rows, code: int, n_components: int) -> FastRows | None:
     features = dense_columns(n_columns, code) * (1 + (code == DIAG))
     if n_components <= MOST_COMPONENTS and features <= MOST_FEATURES:
         return DenseRows(rows, code, n_components)
-    return TwoPasses(rows, code, n_components) if wide_columns(n_columns, code) <= WIDEST else None
+    if wide_columns(n_columns, code) > WIDEST:
+        return None
+    found = TwoPasses(rows, code, n_components)
+    found.far = FarRows(found)
+    return found
 
 
 def full_rows(rows: Rows, n_components: int) -> FullRows | None:

@@ -18,8 +18,9 @@ from swiftem.data.source import Access, Batch
 from swiftem.data.units.count_units import Counted, Counts, look_at_counts, prepare_counts, sample_counts
 from swiftem.data.units.pool import Pool
 from swiftem.data.units.unit_source import UnitSamples
-from swiftem.engine.documents import Documents, SmallDocuments
+from swiftem.engine.documents import Documents
 from swiftem.engine.expectation import Expectation
+from swiftem.engine.small_documents import SmallDocuments
 from swiftem.engine.units.rows import pairwise_sum
 from swiftem.models.documents import BoundDocuments, DocumentTheta
 

@@ -105,7 +105,9 @@ class CandidateFits:
         random_state: Any, parameters: dict[str, Any], family: Any = GAUSSIAN, label: str | None = None,
     ) -> Self:  # fmt: skip
         """Validate the data as a fit would, once for all fits."""
-        reader = GaussianMixture() if family == GAUSSIAN and label is None else Mixture(family=family)
+        missing = {"missing": parameters["missing"]} if "missing" in parameters else {}
+        is_gaussian = family == GAUSSIAN and label is None
+        reader = GaussianMixture(**missing) if is_gaussian else Mixture(family=family, **missing)
         check_not_lazy("X", X)
         coded = X if isinstance(reader, GaussianMixture) else reader._as_codes(X, reset=True)
         rows = validated(reader, coded, dtype=[np.float64, np.float32], ensure_min_samples=2)
@@ -126,7 +128,7 @@ class CandidateFits:
         learnt = None
         if isinstance(reader, Mixture):
             family = _numbered(reader._given_family(), names)
-            learnt = MixtureModel(1, family).learnt(ArraySource(rows)).kind
+            learnt = MixtureModel(1, family).learnt(ArraySource(rows, allow_missing=True)).kind
         return cls(
             family, label, learnt, given, rows, weight, names, getattr(reader, "categories_", {}), sample,
             of_sample, criterion, n_init, seed, parameters,
@@ -199,7 +201,8 @@ class CandidateFits:
             return self._new(kind, count, n_init=self.n_init, random_state=seed)
         mixture = self._given(kind, parameters_of(before.mixture), seed)  # without names of columns
         while mixture.n_components < count:
-            mixture = self._given(kind, split_component(mixture, self.sample, self.sample_weight), seed)
+            rows = mixture.impute(self.sample) if np.isnan(self.sample).any() else self.sample
+            mixture = self._given(kind, split_component(mixture, rows, self.sample_weight), seed)
         return mixture
 
     def _doubled(self, before: Fitted, count: int, seed: int) -> AnyMixture:

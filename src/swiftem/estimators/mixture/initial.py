@@ -139,7 +139,7 @@ def start_statistics(
     s: Array | None = None
     for batch in source.blocks(BLOCK):
         found = rows(int(batch.index[0]), int(batch.index[-1]) + 1)
-        part = e_step.share(batch, bound.start_rows(found))
+        part = e_step.share(batch, bound.start_rows(found, batch))
         s = part if s is None else s + part
     assert s is not None, "a source has at least one row"
     # k-means++ and random_from_data give one row to each component and none to the rest.

@@ -46,15 +46,15 @@ def is_stored(X: Any) -> bool:
     return are_paths(X) or is_blocks(X)
 
 
-def open_rows(X: Any, sample_weight: ArrayLike | None = None) -> StoredSource:
+def open_rows(X: Any, sample_weight: ArrayLike | None = None, *, allow_missing: bool = False) -> StoredSource:
     """Return rows as a source; also a memory map with weights."""
     if isinstance(X, np.ndarray):
-        return NpySource(X, sample_weight=sample_weight)
-    source = as_source(X, sample_weight)
+        return NpySource(X, sample_weight=sample_weight, allow_missing=allow_missing)
+    source = as_source(X, sample_weight, allow_missing=allow_missing)
     if not isinstance(source, StoredSource):  # user-defined
         if hasattr(source, "n_words"):
             raise TypeError("data must be rows of numbers for a mixture, got word counts or tokens.")
-        source = BlockSource(_Again(source))
+        source = BlockSource(_Again(source), allow_missing=allow_missing)
     if not source.tail:
         raise ValueError("Expected 2D array, got 1D array instead: rows must have columns, (n, d).")
     return source
@@ -70,7 +70,9 @@ class _Again:
         return ((batch.y, batch.weight) for batch in self._source.blocks(ROWS))
 
 
-def blocks_of(X: Any, sample_weight: ArrayLike | None) -> Iterator[tuple[NDArray[Any], Array | None]]:
+def blocks_of(
+    X: Any, sample_weight: ArrayLike | None, *, allow_missing: bool = False
+) -> Iterator[tuple[NDArray[Any], Array | None]]:
     """Yield rows and weights block by block; blocks of a generator as they come, in one pass."""
     if is_planned(X):
         parts = parts_of("X", X)
@@ -83,7 +85,7 @@ def blocks_of(X: Any, sample_weight: ArrayLike | None) -> Iterator[tuple[NDArray
                 yield rows, of_rows
         return
     if not is_one_shot(X):
-        source = open_rows(X, sample_weight)
+        source = open_rows(X, sample_weight, allow_missing=allow_missing)
         for batch in source.blocks(source.chunk_rows):
             yield batch.y, batch.weight if source.is_weighted else None
         return
@@ -103,7 +105,8 @@ def in_memory(source: Source, index: Any) -> ArraySource:
     """Return rows by number as an array, with their weights if there are any."""
     batch = source.take(index)
     weighted = source.is_weighted if isinstance(source, StoredSource) else source.weight is not None  # type: ignore[attr-defined]
-    return ArraySource(batch.y, batch.weight if weighted else None)
+    allow_missing = getattr(source, "allow_missing", False)
+    return ArraySource(batch.y, batch.weight if weighted else None, allow_missing=allow_missing)
 
 
 def some_rows(

@@ -20,9 +20,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from swiftem._checks import shown
 from swiftem._typing import Array
-from swiftem.engine.documents import Documents, SmallDocuments
+from swiftem.engine.documents import Documents
+from swiftem.engine.small_documents import SmallDocuments
 from swiftem.methods import FastIncrementalEM, IncrementalEM, Method, OnlineEM, VarianceReducedEM
 from swiftem.schedules import power, sample_size
 
@@ -35,6 +38,7 @@ __all__ = [
     "is_small",
     "plan_topics",
     "starts_for",
+    "table_type",
 ]
 
 METHODS = ("auto", "em", "sem", "iem", "sem-vr", "fiem")
@@ -46,6 +50,10 @@ FEW_ENTRIES = 1 << 19
 sizes, not of what was compiled before: the same data give the same bits."""
 FEW_DOCUMENTS = 5_000
 """Passes by NumPy take three times as long: half a second in a fit of 1,000 documents, and not of more."""
+SINGLE = 1e-6, 1e6
+"""Range of counts, weights and priors that loops in float32 are for."""
+LEAST_TOLERANCE = 1e-6
+"""Smaller gains of the mean log-likelihood are within the rounding errors of float32."""
 BATCH = 256
 LEAST_BATCHES = 20
 BY_DOCUMENTS = power(1.0, 0.7, 10.0)
@@ -65,6 +73,16 @@ def documents_for(X: Any, weight: Array | None, n_components: int) -> Documents:
 def is_small(entries: int, documents: int, n_components: int) -> bool:
     """Tell whether a corpus is fitted without compiled code."""
     return entries * n_components <= FEW_ENTRIES and documents <= FEW_DOCUMENTS
+
+
+def table_type(tol: float, extent: tuple[float, float]) -> type:
+    """Return the type of tables of words: float32 unless numbers are extreme, or ``tol`` asks for more.
+
+    >>> table_type(1e-4, (0.05, 300.0)).__name__, table_type(1e-9, (0.05, 300.0)).__name__
+    ('float32', 'float64')
+    """
+    is_usual = SINGLE[0] <= extent[0] and extent[1] <= SINGLE[1]
+    return np.float32 if tol >= LEAST_TOLERANCE and is_usual else np.float64
 
 
 def starts_for(n_components: int) -> int:
