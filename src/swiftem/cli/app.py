@@ -11,10 +11,9 @@ import typer
 
 from swiftem import __version__
 from swiftem.cli.choices import CorpusFormat, Experiments, Method, TopicsRequest, read_counts, thinned
-from swiftem.cli.failures import FAILED, INTERRUPTED, tell
+from swiftem.cli.failures import FAILED, INTERRUPTED, Group, tell
 from swiftem.cli.fit_commands import fit, select
 from swiftem.cli.fit_options import AccelerationOption, check_acceleration
-from swiftem.cli.group import Group
 from swiftem.cli.out_file import not_the_same, table_file, writable_folder
 from swiftem.cli.table_options import (
     ColumnsOption,

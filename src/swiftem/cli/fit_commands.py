@@ -21,6 +21,7 @@ from swiftem.cli.fit_options import (
     ResumeOption,
     SchedulerOption,
     ScratchOption,
+    StartsOption,
     TolOption,
     UpdateOption,
     check_fit,
@@ -83,9 +84,7 @@ def fit(
     skip_missing: SkipMissingOption = False,
     max_passes: MaxPassesOption = 100,
     tol: TolOption = 1e-3,
-    starts: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Number of starts; the best fit is kept.")
-    ] = 1,
+    starts: StartsOption = 1,
     seed: SeedOption = 0,
     reg_covar: Annotated[
         float,
@@ -182,9 +181,7 @@ def select(
     skip_missing: SkipMissingOption = False,
     max_passes: MaxPassesOption = 100,
     tol: TolOption = 1e-3,
-    starts: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Number of starts of each fit; the best is kept.")
-    ] = 1,
+    starts: StartsOption = 1,
     seed: SeedOption = 0,
     picture: Annotated[
         Path | None,

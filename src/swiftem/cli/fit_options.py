@@ -25,6 +25,7 @@ __all__ = [
     "ResumeOption",
     "SchedulerOption",
     "ScratchOption",
+    "StartsOption",
     "TolOption",
     "UpdateOption",
     "check_fit",
@@ -60,6 +61,9 @@ MemoryLimitOption = Annotated[
 ]
 MaxPassesOption = Annotated[
     int, typer.Option(metavar="N", min=1, help="Maximum number of passes of a fit over the rows.")
+]
+StartsOption = Annotated[
+    int, typer.Option(metavar="N", min=1, help="Number of starts of each fit; the best one is kept.")
 ]
 TolOption = Annotated[
     float,
