@@ -275,7 +275,7 @@ def check_acceleration(method: str, acceleration: Acceleration | None) -> None:
         )
 
 
-def check_limit(memory_limit: str | None, scratch: Path | None, choice: TableChoice) -> None:
+def check_limit(memory_limit: str | None, scratch: Path | None, choice: TableChoice | None = None) -> None:
     """Raise BadParameter for an invalid size, an unsupported limit, or a folder that cannot be used."""
     from swiftem.budget import read_memory_limit
 
@@ -283,7 +283,7 @@ def check_limit(memory_limit: str | None, scratch: Path | None, choice: TableCho
         read_memory_limit(memory_limit)
     except ValueError as error:
         raise typer.BadParameter(str(error), param_hint="'--memory-limit'") from None
-    if memory_limit is not None and (choice.skip_missing or choice.label is not None):
+    if memory_limit is not None and choice is not None and (choice.skip_missing or choice.label is not None):
         raise typer.BadParameter(
             "it needs the whole table in memory: leave --memory-limit out"
             + (", or take --drop to leave the column out." if choice.label is not None else "."),

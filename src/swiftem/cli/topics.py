@@ -23,6 +23,7 @@ from swiftem._clock import clock
 from swiftem._typing import Array
 from swiftem.cli.components import mean_text, passes_text
 from swiftem.cli.failures import FAILED, INTERRUPTED, in_options, is_interrupt, one_sentence, tell
+from swiftem.cli.topics_in_blocks import CorpusInBlocks, corpus_in_blocks
 from swiftem.data.documents.corpus_counts import CorpusCounts, Texts
 from swiftem.data.documents.docstrings.corpus import docstring_corpus
 from swiftem.data.documents.read_corpus import count_texts, read_corpus
@@ -55,6 +56,10 @@ class TopicsRequest:
     vocabulary: Path | None = None
     as_text: bool = False
     acceleration: str | None = None
+    background: bool | str = "auto"
+    decorrelation: float | str = "auto"
+    memory_limit: str | None = None
+    scratch: Path | None = None
 
     @property
     def command(self) -> str:
@@ -67,6 +72,12 @@ class TopicsRequest:
         words += ["--text-column", self.text_column] if self.text_column else []
         words += ["--vocabulary", str(self.vocabulary)] if self.vocabulary else []
         words += ["--as-text"] if self.as_text else []
+        words += (
+            [] if self.background == "auto" else ["--background" if self.background else "--no-background"]
+        )
+        words += [] if self.decorrelation == "auto" else ["--decorrelation", f"{self.decorrelation:g}"]
+        words += ["--memory-limit", self.memory_limit] if self.memory_limit else []
+        words += ["--scratch", str(self.scratch)] if self.scratch else []
         return shlex.join([*words, "--out", str(self.out)])
 
     @property
@@ -88,20 +99,22 @@ def topics(request: TopicsRequest, console: Console | None = None) -> int:
     say = partial(console.print, soft_wrap=True, markup=False, highlight=False)
     reading = console.status("reading the corpus")
     with one_sentence("Interrupted while the corpus was read; nothing was written."), reading:
-        corpus = _read(request)
+        corpus, blocks = _read(request)
     for note in corpus.notes:
         say(in_options(note))
-    words = f"{corpus.n_tokens:,.10g} words, {corpus.counts.shape[1]:,} of them different"
-    say(f"{_documents(corpus)} with {words}.")
-    if len(corpus) < request.topics:
+    size, tokens = (len(corpus), corpus.n_tokens) if blocks is None else (blocks.n_documents, blocks.n_tokens)
+    say(f"{_documents(size)} with {tokens:,.10g} words, {corpus.counts.shape[1]:,} of them different.")
+    if size < request.topics:
         raise typer.BadParameter(
             f"{request.topics} topics need at least as many documents, but {request.title} has "
-            + _documents(corpus)
+            + _documents(size)
             + (" (each line is one)." if corpus.format == "text" else "."),
             param_hint="'--topics'",
         )
     with one_sentence("Interrupted before there were topics; nothing was written."):
-        model, seconds, interrupted = _fit(request, corpus, console)
+        model, seconds, interrupted = _fit(
+            request, corpus.counts if blocks is None else blocks.source, console
+        )
     try:
         ending = _ending(model, seconds, interrupted)
         request.out.mkdir(parents=True, exist_ok=True)
@@ -111,7 +124,7 @@ def topics(request: TopicsRequest, console: Console | None = None) -> int:
         summary = summarise_topics(model, corpus, shares)
         console.print(_table(summary, console.width))
         say(ending)
-        _write(request, corpus, model, shares, summary, ending, written)
+        _write(request, corpus, blocks, model, shares, summary, ending, written)
     except (KeyboardInterrupt, ImportError) as error:
         if not is_interrupt(error):
             raise
@@ -126,23 +139,27 @@ def topics(request: TopicsRequest, console: Console | None = None) -> int:
     return INTERRUPTED if interrupted else 0
 
 
-def _read(request: TopicsRequest) -> CorpusCounts:
+def _read(request: TopicsRequest) -> tuple[CorpusCounts, CorpusInBlocks | None]:
+    """Return the corpus; or a sample of it, and where all of it is."""
     if request.corpus is None:
         found = docstring_corpus()
-        return count_texts(
-            Texts(list(found.documents), list(found.names), []), request.words, format="docstrings"
-        )
+        texts = Texts(list(found.documents), list(found.names), [])
+        return count_texts(texts, request.words, format="docstrings"), None
+    if request.memory_limit is not None and request.corpus.exists():
+        blocks = corpus_in_blocks(request.corpus, request.memory_limit, request.format, request.vocabulary)
+        if blocks is not None:
+            return blocks.sample, blocks
     return read_corpus(
         request.corpus, format=request.format, n_words=request.words, text_column=request.text_column,
         vocabulary=request.vocabulary, leave_out=request.out, as_text=request.as_text,
-    )  # fmt: skip
+    ), None  # fmt: skip
 
 
-def _documents(corpus: CorpusCounts) -> str:
-    return "1 document" if len(corpus) == 1 else f"{len(corpus):,} documents"
+def _documents(count: int) -> str:
+    return "1 document" if count == 1 else f"{count:,} documents"
 
 
-def _fit(request: TopicsRequest, corpus: CorpusCounts, console: Console) -> tuple[Any, float, bool]:
+def _fit(request: TopicsRequest, counts: Any, console: Console) -> tuple[Any, float, bool]:
     """Return the fitted model, the seconds it took, and whether Ctrl-C ended it."""
     from sklearn.exceptions import ConvergenceWarning
 
@@ -150,12 +167,13 @@ def _fit(request: TopicsRequest, corpus: CorpusCounts, console: Console) -> tupl
 
     model = PLSA(
         request.topics, method=request.method, acceleration=request.acceleration, random_state=request.seed,
-        max_iter=request.max_passes, verbose=int(console.is_terminal),
+        max_iter=request.max_passes, background=request.background, decorrelation=request.decorrelation,
+        memory_limit=request.memory_limit, scratch=request.scratch, verbose=int(console.is_terminal),
     )  # fmt: skip
     began = clock()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        model.fit(corpus.counts)
+        model.fit(counts)
     for warning in caught:
         if not issubclass(warning.category, ConvergenceWarning):
             warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
@@ -231,6 +249,7 @@ def write_documents(folder: Path, corpus: CorpusCounts, shares: Array) -> Path:
 def _write(
     request: TopicsRequest,
     corpus: CorpusCounts,
+    blocks: CorpusInBlocks | None,
     model: Any,
     shares: Array,
     summary: TopicSummary,
@@ -249,7 +268,12 @@ def _write(
     file = request.out / f"topic_words{table_ending()}"
     write_table(file, words)
     written.append(file)
-    written.append(write_documents(request.out, corpus, shares))
+    if blocks is None:
+        written.append(write_documents(request.out, corpus, shares))
+    else:
+        file = request.out / f"document_topics{table_ending()}"
+        blocks.write_documents(file, model)
+        written.append(file)
     files = {
         MODEL: "the model; swiftem topics --apply gives new texts to it",
         written[1].name: "every topic's words with their probabilities",
@@ -261,6 +285,7 @@ def _write(
         "method": f"{request.method} ({model.method_})" if request.method == "auto" else request.method,
         "topics": str(request.topics),
         "alpha, beta": f"{model.alpha}, {model.beta}",
+        "background, decorrelation": f"{request.background}, {request.decorrelation}",
         "seed": str(request.seed),
         "most passes": str(request.max_passes),
         "stationarity": f"{model.stationarity_:.2g} (0 at a stationary point)",
@@ -301,7 +326,7 @@ def apply_topics(
         )  # fmt: skip
         for note in found.notes:
             say(in_options(note))
-        say(f"{_documents(found)} with {found.n_tokens:,.10g} known words.")
+        say(f"{_documents(len(found))} with {found.n_tokens:,.10g} known words.")
         with warnings.catch_warnings():
             # The columns are the model's own; scikit-learn would like to be told by a data frame.
             warnings.filterwarnings("ignore", message="X does not have valid feature names")
