@@ -33,7 +33,8 @@ def read_counts(text: str, what: str = "components") -> list[int]:
         first, last = (int(found[1]), int(found[2] or found[1])) if found else (0, 0)
         if not 1 <= first <= last <= MOST:
             raise typer.BadParameter(
-                f"{text!r} is not a number of {what}, a range such as 1:20, or a list such as 2,4,8."
+                f"{text!r} is not a number of {what}, a range such as 1:20, or a list such as 2,4,8.",
+                param_hint=f"'--{what}'",
             )
         counts.update(range(first, last + 1))
     return sorted(counts)
@@ -134,6 +135,10 @@ class TopicsRequest:
     phrases: bool = False
     drop_common: float | None = None
     drop_headers: bool = False
+    background: bool | str = "auto"
+    decorrelation: float | str = "auto"
+    memory_limit: str | None = None
+    scratch: Path | None = None
 
     @property
     def command(self) -> str:
@@ -152,6 +157,11 @@ class TopicsRequest:
         words += ["--phrases"] if self.phrases else []
         words += ["--drop-common", str(self.drop_common)] if self.drop_common is not None else []
         words += ["--drop-headers"] if self.drop_headers else []
+        if self.background != "auto":
+            words += ["--background" if self.background else "--no-background"]
+        words += [] if self.decorrelation == "auto" else ["--decorrelation", f"{self.decorrelation:g}"]
+        words += ["--memory-limit", self.memory_limit] if self.memory_limit else []
+        words += ["--scratch", str(self.scratch)] if self.scratch else []
         return shlex.join([*words, "--out", str(self.out)])
 
     @property
@@ -163,6 +173,13 @@ class TopicsRequest:
     def title(self) -> str:
         """Name of the corpus in the report."""
         return self.corpus.resolve().name or str(self.corpus) if self.corpus else BUILT_IN
+
+    def fit_options(self) -> dict[str, Any]:
+        """Return the arguments of :class:`swiftem.PLSA`, without the number of topics and the seed."""
+        return {
+            "method": self.method, "acceleration": self.acceleration, "max_iter": self.max_passes,
+            "background": self.background, "decorrelation": self.decorrelation,
+        }  # fmt: skip
 
     def word_options(self) -> dict[str, Any]:
         """Return the arguments of :func:`swiftem.data.read_corpus` that choose words of texts."""

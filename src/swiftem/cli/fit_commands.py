@@ -210,11 +210,7 @@ def select(
     """
     not_the_same(out, *tables)
     not_the_same(picture, *tables, option="--picture")
-    try:
-        counts = read_counts(components)
-    except typer.BadParameter as error:
-        error.param_hint = "'--components'"
-        raise
+    counts = read_counts(components)
     refuse_options_of_gaussians(context, family)
     from swiftem.cli.select import SelectRequest
     from swiftem.cli.select import select as run_select

@@ -162,8 +162,7 @@ def compare_topics(
     began = clock()
     with console.status("comparing numbers of topics") as status:
         found = select_topics(
-            counts, numbers, random_state=request.seed, method=request.method,
-            acceleration=request.acceleration, max_iter=request.max_passes,
+            counts, numbers, random_state=request.seed, **request.fit_options(),
             verbose=(lambda line: status.update(line)) if console.is_terminal else False,
         )  # fmt: skip
     return found, clock() - began
