@@ -19,8 +19,7 @@ one split, K = 10 and 50. Perplexity, NPMI of ten words, and the share of distin
 all topics: τ = 0 gave 782, 0.227, 0.67 and 537, 0.239, 0.59; τ = 100 gave 789, 0.265, 0.81 and 545, 0.241,
 0.69; τ = 1000 gave 586, 0.251, 0.89 with 50 topics. 100 costs 1 to 2 % of perplexity, 1000 costs 9 %. Tried
 with 50 topics, too: a background of a fixed share (0.3: 547, 0.247, 0.64), α learned from counts by a fixed
-point (543, 0.244, 0.64), β = 0.01 (535, 0.240, 0.59), and differences instead of divisions (567, 0.246,
-0.82).
+point (543, 0.244, 0.64), β = 0.01 (535, 0.240, 0.59), and differences for divisions (567, 0.246, 0.82).
 """
 
 from __future__ import annotations
