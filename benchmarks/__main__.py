@@ -28,6 +28,7 @@ from benchmarks import (
     plsa_documents,
     start_up,
     topics,
+    topics_beyond_memory,
     units,
 )
 from benchmarks.against import compared, read_run
@@ -50,6 +51,7 @@ FIGURES: dict[str, Any] = {
     "optima": optima,
     "out-of-core": out_of_core,
     "topics": topics,
+    "topics-memory": topics_beyond_memory,
     "units": units,
     "start-up": start_up,
     "checkpoints": checkpoint_cost,

@@ -412,3 +412,23 @@ def test_words_are_chosen(run, tmp_path):
     code, output = run(texts, "--apply", model, "--phrases", "--out", tmp_path / "out")
     assert code == 2
     assert "this is for new topics" in output
+
+
+@quickly
+def test_a_range_of_numbers_is_compared(run, tmp_path):
+    texts = tmp_path / "texts.txt"
+    texts.write_text("\n".join([FRUIT, TOOLS, "rice maize wheat rye oats"] * 40))
+    code, output = run(texts, "--topics", "2:4", "--out", tmp_path / "out")
+    assert code == 0
+    assert "topics perplexity coherence stability" in output
+    assert "3 topics" in output
+    rows = read(tmp_path / "out" / "numbers_of_topics.csv")
+    assert [row["n_components"] for row in rows] == ["2", "3", "4"]
+    assert (tmp_path / "out" / "numbers_of_topics.svg").stat().st_size > 1000
+    assert swiftem.PLSA.load(tmp_path / "out" / "model.swiftem").components_.shape == (3, 13)
+    html = (tmp_path / "out" / "topics.html").read_text(encoding="utf-8")
+    assert "--topics 2,3,4" in html
+    assert "numbers_of_topics" in html
+    code, output = run(texts, "--topics", "4:2", "--out", tmp_path / "out")
+    assert code == 2
+    assert "is not a number of topics, a range such as 1:20" in output

@@ -10,11 +10,10 @@ from typing import Annotated
 import typer
 
 from swiftem import __version__
-from swiftem.cli.choices import CorpusFormat, Experiments, Method, TopicsRequest
-from swiftem.cli.failures import FAILED, INTERRUPTED, tell
+from swiftem.cli.choices import CorpusFormat, Experiments, Method, TopicsRequest, read_counts, thinned
+from swiftem.cli.failures import FAILED, INTERRUPTED, Group, tell
 from swiftem.cli.fit_commands import fit, select
-from swiftem.cli.fit_options import AccelerationOption, check_acceleration
-from swiftem.cli.group import Group
+from swiftem.cli.fit_options import AccelerationOption, check_acceleration, check_limit
 from swiftem.cli.out_file import not_the_same, table_file, writable_folder
 from swiftem.cli.table_options import (
     ColumnsOption,
@@ -159,8 +158,15 @@ def topics(
         ),
     ] = None,
     topics: Annotated[
-        int, typer.Option("--topics", "-k", metavar="K", min=1, help="How many topics to find.")
-    ] = 10,
+        str,
+        typer.Option(
+            "--topics",
+            "-k",
+            metavar="K|A:B",
+            help="How many topics to find; with a range such as 10:100, or a list such as 5,10,20, several "
+            "numbers are compared.",
+        ),
+    ] = "10",
     out: Annotated[
         Path,
         typer.Option(
@@ -251,6 +257,35 @@ def topics(
             metavar="MODEL", help="Find the topics of this model in CORPUS, instead of fitting new ones."
         ),
     ] = None,
+    background: Annotated[
+        bool | None,
+        typer.Option(
+            "--background/--no-background",
+            help="Whether topic 0 is a background, which takes the words that are common to all topics.",
+            show_default="with 8 topics or more",
+        ),
+    ] = None,
+    decorrelation: Annotated[
+        float | None,
+        typer.Option(
+            metavar="X",
+            min=0.0,
+            help="How strongly topics repel each other: more makes them more distinct, 0 predicts best.",
+            show_default="100 with a background",
+        ),
+    ] = None,
+    memory_limit: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SIZE",
+            help="Memory that the fit may use, such as 2GB: larger counts (uci, lda-c) are read in blocks.",
+            show_default="counts are loaded",
+        ),
+    ] = None,
+    scratch: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Where topics of documents go that do not fit into --memory-limit."),
+    ] = None,
 ) -> None:
     """Find the topics of a collection of texts.
 
@@ -258,13 +293,18 @@ def topics(
     tables of topics and documents. Ctrl-C keeps what is done.
     """
     check_acceleration(method.value, acceleration)
+    check_limit(memory_limit, scratch)
     if apply is None:
         from swiftem.cli.topics import topics as run_topics
 
+        numbers = thinned(read_counts(topics, "topics"))
         request = TopicsRequest(
-            corpus, topics, out, words, method.value, seed, max_passes, format.value, text_column,
+            corpus, numbers[0] if len(numbers) == 1 else tuple(numbers), out, words, method.value, seed,
+            max_passes, format.value, text_column,
             vocabulary, as_text, None if acceleration is None else acceleration.value, by, names,
             stop_words, phrases, drop_common, drop_headers,
+            "auto" if background is None else background, "auto" if decorrelation is None else decorrelation,
+            memory_limit, scratch,
         )  # fmt: skip
         raise typer.Exit(run_topics(request))
     if corpus is None:

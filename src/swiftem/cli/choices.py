@@ -2,18 +2,55 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+import typer
+
 __all__ = [
     "BUILT_IN", "Acceleration", "CorpusFormat", "Covariance", "Criterion", "Experiments", "Method",
-    "TopicsRequest",
+    "TopicsRequest", "read_counts", "thinned",
 ]  # fmt: skip
 
 BUILT_IN = "the docstrings of Python packages"
+MOST = 10_000
+"""Largest number of components or topics."""
+
+
+def read_counts(text: str, what: str = "components") -> list[int]:
+    """Return the numbers given by a text: ``4``, ``1:20`` (both included), ``2,4,8``.
+
+    >>> read_counts("1:4"), read_counts("2,8,6:7")
+    ([1, 2, 3, 4], [2, 6, 7, 8])
+    """
+    counts: set[int] = set()
+    for part in text.split(","):
+        found = re.fullmatch(r"\s*([0-9]{1,9})\s*(?::\s*([0-9]{1,9})\s*)?", part)
+        first, last = (int(found[1]), int(found[2] or found[1])) if found else (0, 0)
+        if not 1 <= first <= last <= MOST:
+            raise typer.BadParameter(
+                f"{text!r} is not a number of {what}, a range such as 1:20, or a list such as 2,4,8.",
+                param_hint=f"'--{what}'",
+            )
+        counts.update(range(first, last + 1))
+    return sorted(counts)
+
+
+def thinned(counts: list[int], most: int = 8) -> list[int]:
+    """Return at most ``most`` of the numbers, from the first to the last, in about equal ratios.
+
+    >>> thinned(list(range(10, 101)))
+    [10, 14, 19, 27, 37, 52, 72, 100]
+    """
+    if len(counts) <= most:
+        return counts
+    ratio = counts[-1] / counts[0]
+    wanted = [counts[0] * ratio ** (place / (most - 1)) for place in range(most)]
+    return sorted({min(counts, key=lambda count: abs(count - one)) for one in wanted})
 
 
 class Covariance(StrEnum):
@@ -81,7 +118,7 @@ class TopicsRequest:
     """Arguments of the command; ``corpus`` is None for the built-in corpus."""
 
     corpus: Path | None
-    topics: int
+    topics: int | tuple[int, ...]
     out: Path
     words: int = 5000
     method: str = "auto"
@@ -98,12 +135,16 @@ class TopicsRequest:
     phrases: bool = False
     drop_common: float | None = None
     drop_headers: bool = False
+    background: bool | str = "auto"
+    decorrelation: float | str = "auto"
+    memory_limit: str | None = None
+    scratch: Path | None = None
 
     @property
     def command(self) -> str:
         """The command line that repeats the request."""
         words = ["swiftem", "topics", *([str(self.corpus)] if self.corpus else [])]
-        words += ["--topics", str(self.topics), "--words", str(self.words), "--method", self.method]
+        words += ["--topics", self.numbers, "--words", str(self.words), "--method", self.method]
         words += ["--acceleration", self.acceleration] if self.acceleration else []
         words += ["--seed", str(self.seed), "--max-passes", str(self.max_passes)]
         words += ["--format", self.format] if self.format != "auto" else []
@@ -116,12 +157,29 @@ class TopicsRequest:
         words += ["--phrases"] if self.phrases else []
         words += ["--drop-common", str(self.drop_common)] if self.drop_common is not None else []
         words += ["--drop-headers"] if self.drop_headers else []
+        if self.background != "auto":
+            words += ["--background" if self.background else "--no-background"]
+        words += [] if self.decorrelation == "auto" else ["--decorrelation", f"{self.decorrelation:g}"]
+        words += ["--memory-limit", self.memory_limit] if self.memory_limit else []
+        words += ["--scratch", str(self.scratch)] if self.scratch else []
         return shlex.join([*words, "--out", str(self.out)])
+
+    @property
+    def numbers(self) -> str:
+        """Number of topics, or the numbers to compare."""
+        return str(self.topics) if isinstance(self.topics, int) else ",".join(map(str, self.topics))
 
     @property
     def title(self) -> str:
         """Name of the corpus in the report."""
         return self.corpus.resolve().name or str(self.corpus) if self.corpus else BUILT_IN
+
+    def fit_options(self) -> dict[str, Any]:
+        """Return the arguments of :class:`swiftem.PLSA`, without the number of topics and the seed."""
+        return {
+            "method": self.method, "acceleration": self.acceleration, "max_iter": self.max_passes,
+            "background": self.background, "decorrelation": self.decorrelation,
+        }  # fmt: skip
 
     def word_options(self) -> dict[str, Any]:
         """Return the arguments of :func:`swiftem.data.read_corpus` that choose words of texts."""

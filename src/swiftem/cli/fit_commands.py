@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from swiftem.cli.choices import Covariance, Criterion
+from swiftem.cli.choices import Covariance, Criterion, read_counts
 from swiftem.cli.fit_options import (
     GAUSSIAN,
     AccelerationOption,
@@ -22,6 +21,7 @@ from swiftem.cli.fit_options import (
     ResumeOption,
     SchedulerOption,
     ScratchOption,
+    StartsOption,
     TolOption,
     UpdateOption,
     check_fit,
@@ -45,10 +45,7 @@ from swiftem.cli.table_options import (
     WeightsOption,
 )
 
-__all__ = ["fit", "read_counts", "select"]
-
-MOST = 10_000
-"""Components that a selection may go to."""
+__all__ = ["fit", "select"]
 
 
 def fit(
@@ -87,9 +84,7 @@ def fit(
     skip_missing: SkipMissingOption = False,
     max_passes: MaxPassesOption = 100,
     tol: TolOption = 1e-3,
-    starts: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Number of starts; the best fit is kept.")
-    ] = 1,
+    starts: StartsOption = 1,
     seed: SeedOption = 0,
     reg_covar: Annotated[
         float,
@@ -155,24 +150,6 @@ def fit(
     raise typer.Exit(run_fit(FitRequest(tables, out, choice, parameters, scheduler)))
 
 
-def read_counts(text: str) -> list[int]:
-    """Return the numbers of components given by a text: ``4``, ``1:20`` (both included), ``2,4,8``.
-
-    >>> read_counts("1:4"), read_counts("2,8,6:7")
-    ([1, 2, 3, 4], [2, 6, 7, 8])
-    """
-    counts: set[int] = set()
-    for part in text.split(","):
-        found = re.fullmatch(r"\s*([0-9]{1,9})\s*(?::\s*([0-9]{1,9})\s*)?", part)
-        first, last = (int(found[1]), int(found[2] or found[1])) if found else (0, 0)
-        if not 1 <= first <= last <= MOST:
-            raise typer.BadParameter(
-                f"{text!r} is not a number of components, a range such as 1:20, or a list such as 2,4,8."
-            )
-        counts.update(range(first, last + 1))
-    return sorted(counts)
-
-
 def select(
     context: typer.Context,
     tables: TablesArgument,
@@ -204,9 +181,7 @@ def select(
     skip_missing: SkipMissingOption = False,
     max_passes: MaxPassesOption = 100,
     tol: TolOption = 1e-3,
-    starts: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Number of starts of each fit; the best is kept.")
-    ] = 1,
+    starts: StartsOption = 1,
     seed: SeedOption = 0,
     picture: Annotated[
         Path | None,
@@ -235,11 +210,7 @@ def select(
     """
     not_the_same(out, *tables)
     not_the_same(picture, *tables, option="--picture")
-    try:
-        counts = read_counts(components)
-    except typer.BadParameter as error:
-        error.param_hint = "'--components'"
-        raise
+    counts = read_counts(components)
     refuse_options_of_gaussians(context, family)
     from swiftem.cli.select import SelectRequest
     from swiftem.cli.select import select as run_select

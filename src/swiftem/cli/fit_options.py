@@ -25,6 +25,7 @@ __all__ = [
     "ResumeOption",
     "SchedulerOption",
     "ScratchOption",
+    "StartsOption",
     "TolOption",
     "UpdateOption",
     "check_fit",
@@ -60,6 +61,9 @@ MemoryLimitOption = Annotated[
 ]
 MaxPassesOption = Annotated[
     int, typer.Option(metavar="N", min=1, help="Maximum number of passes of a fit over the rows.")
+]
+StartsOption = Annotated[
+    int, typer.Option(metavar="N", min=1, help="Number of starts of each fit; the best one is kept.")
 ]
 TolOption = Annotated[
     float,
@@ -289,7 +293,7 @@ def check_acceleration(method: str, acceleration: Acceleration | None) -> None:
         )
 
 
-def check_limit(memory_limit: str | None, scratch: Path | None, choice: TableChoice) -> None:
+def check_limit(memory_limit: str | None, scratch: Path | None, choice: TableChoice | None = None) -> None:
     """Raise BadParameter for an invalid size, an unsupported limit, or a folder that cannot be used."""
     from swiftem.budget import read_memory_limit
 
@@ -298,7 +302,7 @@ def check_limit(memory_limit: str | None, scratch: Path | None, choice: TableCho
     except ValueError:
         said = f"{memory_limit!r} is not a size such as 500MB or 2GiB."
         raise typer.BadParameter(said, param_hint="'--memory-limit'") from None
-    if memory_limit is not None and (choice.skip_missing or choice.label is not None):
+    if memory_limit is not None and choice is not None and (choice.skip_missing or choice.label is not None):
         raise typer.BadParameter(
             "it needs the whole table in memory: leave --memory-limit out"
             + (", or take --drop to leave the column out." if choice.label is not None else "."),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO, TextIO
@@ -159,10 +159,43 @@ def write_table(path: Path, columns: Mapping[str, NDArray[Any]]) -> None:
             text.detach()
 
 
-def write_csv(text: TextIO, columns: Mapping[str, NDArray[Any]], delimiter: str = ",") -> None:
+def write_table_blocks(path: Path, blocks: Iterable[Mapping[str, NDArray[Any]]]) -> None:
+    r"""Write blocks of columns with the same names one after the other: CSV, TSV or Parquet, atomically.
+
+    Examples
+    --------
+    >>> import numpy as np, pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = pathlib.Path(folder, "table.csv")
+    ...     write_table_blocks(file, ({"a": np.array([number])} for number in (1, 2)))
+    ...     file.read_text()
+    'a\n1\n2\n'
+    """
+    with replacing(path) as file:
+        if path.suffix.lower() == ".parquet":
+            pa, parquet = _pyarrow()
+            writer = None
+            for columns in blocks:
+                table = pa.table(dict(columns))
+                if writer is None:
+                    writer = parquet.ParquetWriter(file, table.schema)
+                writer.write_table(table)
+            if writer is not None:
+                writer.close()
+            return
+        text = io.TextIOWrapper(file, encoding="utf-8", newline="")
+        for number, columns in enumerate(blocks):
+            write_csv(text, columns, "\t" if path.suffix.lower() == ".tsv" else ",", header=number == 0)
+        text.detach()
+
+
+def write_csv(
+    text: TextIO, columns: Mapping[str, NDArray[Any]], delimiter: str = ",", *, header: bool = True
+) -> None:
     """Write columns as text; numbers are read back exactly."""
     writer = csv.writer(text, delimiter=delimiter, lineterminator="\n")
-    writer.writerow(columns)
+    if header:
+        writer.writerow(columns)
     n = len(next(iter(columns.values())))
     for start in range(0, n, ROWS):
         parts = [column[start : start + ROWS].tolist() for column in columns.values()]
@@ -171,9 +204,14 @@ def write_csv(text: TextIO, columns: Mapping[str, NDArray[Any]], delimiter: str 
 
 
 def _write_parquet(file: BinaryIO, columns: Mapping[str, NDArray[Any]]) -> None:
+    pa, parquet = _pyarrow()
+    parquet.write_table(pa.table(dict(columns)), file)
+
+
+def _pyarrow() -> tuple[Any, Any]:
     try:
-        import pyarrow as pa
+        import pyarrow
         from pyarrow import parquet
     except ImportError:
         raise ImportError(NEEDS_PYARROW) from None
-    parquet.write_table(pa.table(dict(columns)), file)
+    return pyarrow, parquet

@@ -26,6 +26,8 @@ from swiftem.cli.choices import BUILT_IN, TopicsRequest
 from swiftem.cli.components import mean_text, passes_text
 from swiftem.cli.failures import FAILED, INTERRUPTED, in_options, is_interrupt, one_sentence, tell
 from swiftem.cli.out_file import write_table
+from swiftem.cli.select import compare_topics, write_comparison
+from swiftem.cli.topics_in_blocks import CorpusInBlocks, corpus_in_blocks
 from swiftem.data.documents.corpus_counts import CorpusCounts, Texts
 from swiftem.data.documents.docstrings.corpus import docstring_corpus
 from swiftem.data.documents.read_corpus import count_texts, read_corpus
@@ -54,6 +56,10 @@ class Found:
     names: tuple[str, ...] | None = None
     fitted: Any = None
     """The model before topics were merged."""
+    selection: Any = None
+    """The comparison of numbers of topics."""
+    blocks: CorpusInBlocks | None = None
+    """All documents, if ``corpus`` is a sample."""
 
 
 def topics(request: TopicsRequest, console: Console | None = None) -> int:
@@ -70,23 +76,36 @@ def topics(request: TopicsRequest, console: Console | None = None) -> int:
     reading = console.status("reading the corpus")
     with one_sentence("Interrupted while the corpus was read; nothing was written."), reading:
         names = None if request.names is None else read_names(request.names)
-        corpus = _read(request)
+        corpus, blocks = _read(request)
         groups = None if request.by is None else group_documents(corpus.labels or (), request.by)
     notes = [*corpus.notes, *(groups.notes if groups else ())]
     for note in notes:
         say(in_options(note))
-    words = f"{corpus.n_tokens:,.10g} words, {corpus.counts.shape[1]:,} of them different"
-    say(f"{_documents(corpus)} with {words}.")
-    if len(corpus) < request.topics:
+    size, tokens = (len(corpus), corpus.n_tokens) if blocks is None else (blocks.n_documents, blocks.n_tokens)
+    say(f"{_documents(size)} with {tokens:,.10g} words, {corpus.counts.shape[1]:,} of them different.")
+    most = request.topics if isinstance(request.topics, int) else max(request.topics)
+    if size < most:
         raise typer.BadParameter(
-            f"{request.topics} topics need at least as many documents, but {request.title} has "
-            + _documents(corpus)
+            f"{most} topics need at least as many documents, but {request.title} has "
+            + _documents(size)
             + (" (each line is one)." if corpus.format == "text" else "."),
             param_hint="'--topics'",
         )
     with one_sentence("Interrupted before there were topics; nothing was written."):
-        model, seconds, interrupted = _fit(request, corpus, console)
-        found = Found(corpus, model, _ending(model, seconds, interrupted), groups, notes)
+        if isinstance(request.topics, int):
+            model, seconds, interrupted = _fit(
+                request, request.topics, corpus.counts if blocks is None else blocks.source, console
+            )
+            selection = None
+        else:
+            if blocks is not None:
+                raise ValueError("topics must be one number if the counts are read in blocks.")
+            selection, seconds = compare_topics(request, request.topics, corpus.counts, console)
+            model, interrupted = selection.best, selection.interrupted
+            say(repr(selection))
+            notes.append(selection.reason)
+        ending = _ending(model, seconds, interrupted)
+        found = Found(corpus, model, ending, groups, notes, selection=selection, blocks=blocks)
         if names is not None:
             found = _named(found, names, say)
     try:
@@ -110,20 +129,23 @@ def topics(request: TopicsRequest, console: Console | None = None) -> int:
     return INTERRUPTED if interrupted else 0
 
 
-def _read(request: TopicsRequest) -> CorpusCounts:
+def _read(request: TopicsRequest) -> tuple[CorpusCounts, CorpusInBlocks | None]:
+    """Return the corpus; or a sample of it, and where all of it is."""
     if request.corpus is None:
         if request.by is not None:
             raise ValueError("label_column is for tables (csv, parquet) and folders: name one.")
         found = docstring_corpus()
-        return count_texts(
-            Texts(list(found.documents), list(found.names), []), request.words, format="docstrings",
-            **request.word_options(),
-        )  # fmt: skip
+        texts = Texts(list(found.documents), list(found.names), [])
+        return count_texts(texts, request.words, format="docstrings", **request.word_options()), None
+    if request.memory_limit is not None and request.corpus.exists():
+        blocks = corpus_in_blocks(request.corpus, request.memory_limit, request.format, request.vocabulary)
+        if blocks is not None:
+            return blocks.sample, blocks
     return read_corpus(
         request.corpus, format=request.format, n_words=request.words, text_column=request.text_column,
         vocabulary=request.vocabulary, leave_out=request.out, as_text=request.as_text,
         label_column=request.by, **request.word_options(),
-    )  # fmt: skip
+    ), None  # fmt: skip
 
 
 def _named(found: Found, names: TopicNames, say: Callable[[str], None]) -> Found:
@@ -134,24 +156,24 @@ def _named(found: Found, names: TopicNames, say: Callable[[str], None]) -> Found
     return replace(found, model=model, fitted=found.model, names=given, notes=[*found.notes, *notes])
 
 
-def _documents(corpus: CorpusCounts) -> str:
-    return "1 document" if len(corpus) == 1 else f"{len(corpus):,} documents"
+def _documents(count: int) -> str:
+    return "1 document" if count == 1 else f"{count:,} documents"
 
 
-def _fit(request: TopicsRequest, corpus: CorpusCounts, console: Console) -> tuple[Any, float, bool]:
+def _fit(request: TopicsRequest, number: int, counts: Any, console: Console) -> tuple[Any, float, bool]:
     """Return the fitted model, the seconds it took, and whether Ctrl-C ended it."""
     from sklearn.exceptions import ConvergenceWarning
 
     from swiftem import PLSA
 
     model = PLSA(
-        request.topics, method=request.method, acceleration=request.acceleration, random_state=request.seed,
-        max_iter=request.max_passes, verbose=int(console.is_terminal),
+        number, **request.fit_options(), random_state=request.seed, memory_limit=request.memory_limit,
+        scratch=request.scratch, verbose=int(console.is_terminal),
     )  # fmt: skip
     began = clock()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        model.fit(corpus.counts)
+        model.fit(counts)
     for warning in caught:
         if not issubclass(warning.category, ConvergenceWarning):
             warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
@@ -244,21 +266,30 @@ def _write(request: TopicsRequest, found: Found, summary: TopicSummary, written:
     file = request.out / f"topic_words{table_ending()}"
     write_table(file, words)
     written.append(file)
-    written.append(write_documents(request.out, corpus, shares))
+    if found.blocks is None:
+        written.append(write_documents(request.out, corpus, shares))
+    else:
+        written.append(request.out / f"document_topics{table_ending()}")
+        found.blocks.write_documents(written[-1], model)
     files = {
         MODEL: "the model; swiftem topics --apply gives new texts to it",
-        written[1].name: "every topic's words with their probabilities",
-        written[2].name: "every document's topics",
+        file.name: "every topic's words with their probabilities",
+        written[-1].name: "every document's topics",
     }
     if found.groups is not None:
         written.append(_write_groups(request, found, shares))
-        files[written[3].name] = f"every topic's share by {request.by}"
+        files[written[-1].name] = f"every topic's share by {request.by}"
+    if found.selection is not None:
+        written += write_comparison(found.selection, request.out, table_ending())
+        files[written[-1].name] = "perplexity, coherence and stability by number of topics"
     settings = {
         "corpus": str(request.corpus) if request.corpus else BUILT_IN,
         "read as": corpus.format,
         "method": f"{request.method} ({model.method_})" if request.method == "auto" else request.method,
-        "topics": str(request.topics),
+        "topics": f"{len(fitted.components_)}"
+        + ("" if isinstance(request.topics, int) else f" of {request.numbers}"),
         "alpha, beta": f"{fitted.alpha}, {fitted.beta}",
+        "background, decorrelation": f"{request.background}, {request.decorrelation}",
         "seed": str(request.seed),
         "most passes": str(request.max_passes),
         "stationarity": f"{fitted.stationarity_:.2g} (0 at a stationary point)",
@@ -322,7 +353,7 @@ def apply_topics(
         )  # fmt: skip
         for note in found.notes:
             say(in_options(note))
-        say(f"{_documents(found)} with {found.n_tokens:,.10g} known words.")
+        say(f"{_documents(len(found))} with {found.n_tokens:,.10g} known words.")
         with warnings.catch_warnings():
             # The columns are the model's own; scikit-learn would like to be told by a data frame.
             warnings.filterwarnings("ignore", message="X does not have valid feature names")

@@ -218,6 +218,13 @@ class FastRows(ABC):
         """Return Σ w log g, from sums of log2 g without the largest constant and the mean of squares."""
         return (log.double().sum() * self._largest_weight + largest * self._total_weight + squares) / LOG2_E
 
+    def _log_of(self, largest: Any, log: Any, constant: Any, common: Any = 0.0) -> Any:
+        """Return Σ w log g, from the largest logits (n,), and log2 of the sums of 2^(logit − largest)."""
+        of_rows = largest.double() + log
+        if self._rows.weight is not None:
+            of_rows *= self._rows.weight / self._largest_weight
+        return self._log_likelihood(of_rows, constant, common)
+
 
 class DenseRows(FastRows):
     """For :func:`swiftem.engine.gpu.kernels.dense_pass`: |x|² of "spherical" is one more column."""
@@ -358,7 +365,4 @@ class TwoPasses(FastRows):
         parts = [self._added(counts)[:count, None], found]
         if spherical:
             parts.append(self._added(squares)[:count, None] * self._unit[0] ** 2)
-        of_rows = largest_of.double() + log
-        if self._rows.weight is not None:
-            of_rows *= self._rows.weight / self._largest_weight
-        return Sums(torch.cat(parts, dim=1), self._log_likelihood(of_rows, largest, common))
+        return Sums(torch.cat(parts, dim=1), self._log_of(largest_of, log, largest, common))

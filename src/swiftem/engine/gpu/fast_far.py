@@ -10,16 +10,13 @@ from triton.tools.tensor_descriptor import TensorDescriptor
 
 from swiftem.engine.gpu import list_kernels as kernels
 from swiftem.engine.gpu.fast import LOG2_E, PADDING, FastRows, TwoPasses
+from swiftem.engine.gpu.fast_lists import NEGLIGIBLE, Lists
 from swiftem.engine.gpu.passes import Sums
 from swiftem.engine.small_expectation import DIAG, SPHERICAL, squared_reach
 from swiftem.models.components import Coefficients
 
 __all__ = ["FarRows"]
 
-NUMBERS = 1 << 24
-"""Logits of a chunk of rows."""
-NEGLIGIBLE = 40.0
-"""Logits that are less than the largest one by this, to base 2, count for nothing."""
 PER_LOGIT = 2.0**-9
 """Largest error of the difference of two screened logits, per product of norms: four roundings to float16."""
 FARTHEST = 1e12
@@ -30,7 +27,7 @@ class FarRows(FastRows):
     """For spherical and diagonal covariances at any spread; ``rows`` are those of :class:`TwoPasses`."""
 
     NEEDS = ("phi", "constant", "means", "plain", "scales")
-    SPLITS, SEGMENT = 4, 4096
+    SPLITS = 4
 
     def __init__(self, rows: TwoPasses) -> None:
         super().__init__(*rows.made_of)
@@ -45,13 +42,7 @@ class FarRows(FastRows):
         """Return the sums of a full pass."""
         count, n, d, given = self._n_components, len(self._rows), len(self._unit), self._two.given(theta)
         padded, columns, device = len(given.scale), given.phi_hi.shape[1], given.scale.device
-        size = max(128, NUMBERS // padded // 128 * 128)
-        segments = triton.cdiv(size, self.SEGMENT)
-        logits = torch.empty((padded, size), dtype=torch.float32, device=device)
-        listed = torch.empty(padded * size, dtype=torch.int32, device=device)
-        largest, log = torch.empty((2, n), dtype=torch.float32, device=device)
-        counts = torch.empty(padded * segments, dtype=torch.int32, device=device)
-        ends = torch.zeros(padded * segments + 1, dtype=torch.int32, device=device)
+        lists = Lists(n, count, padded, padded // 64, 128, device)
         sums = torch.zeros((self.SPLITS, count, 3, columns), dtype=torch.float64, device=device)
         means, whiten = sums.new_zeros((count, columns)), sums.new_zeros((count, columns))
         means[:, :d] = theta.means + self._rows.centre
@@ -65,36 +56,26 @@ class FarRows(FastRows):
         if spherical:
             square[:count] = theta.phi[-1] * (float(self._unit[0]) ** 2 * LOG2_E)
         cut = self._cut(theta)
-        grid = count, self.SPLITS
-        for first in range(0, n, size):
-            here = min(size, n - first)
-            some = counts[: padded * triton.cdiv(here, self.SEGMENT)]
-            of_chunk = logits, largest[first:], cut
-            rows_of = (triton.cdiv(here, 128),)
+        of_rows = TensorDescriptor.from_tensor(self._two.hi, [128, columns])
+        phi = TensorDescriptor.from_tensor(given.phi_hi, [64, columns])
+        grid, options = (count, self.SPLITS), {"D": columns, "COLUMNS": d, "B": 32}
+        for first, here, segments in lists.chunks():
             kernels.screen[(padded // 64, self._processors // 4)](
-                TensorDescriptor.from_tensor(self._two.hi, [128, columns]),
-                TensorDescriptor.from_tensor(given.phi_hi, [64, columns]), self._two.norm, given.scale,
-                screened, square, logits, first, here, size, triton.cdiv(here, 128), B=128, C=64,
-                SPHERICAL_ROWS=spherical, num_warps=8, num_stages=3,
+                of_rows, phi, self._two.norm, given.scale, screened, square, lists.logits, lists.maxima,
+                first, here, lists.size, triton.cdiv(here, 128), B=128, C=64, SPHERICAL_ROWS=spherical,
+                num_warps=8, num_stages=3,
             )  # fmt: skip
-            kernels.row_maxima[rows_of](logits, largest[first:], here, size, padded, B=128, C=32)
-            of_segments = count, len(some) // padded
-            kernels.count[of_segments](*of_chunk, some, here, size, B=self.SEGMENT)
-            some = some[: count * of_segments[1]]
-            torch.cumsum(some, 0, dtype=torch.int32, out=ends[1 : len(some) + 1])
-            kernels.list_rows[of_segments](*of_chunk, ends, listed, here, size, B=self.SEGMENT)
-            options = {"D": columns, "COLUMNS": d, "B": 32}
+            lists.make(first, here, segments, cut)
+            listed = lists.ends, lists.rows, lists.logits
             kernels.exact_logits[grid](
-                self._rows.y, *of_components, ends, listed, logits, first, size, of_segments[1], **options
+                self._rows.y, *of_components, *listed, first, lists.size, segments, **options
             )
-            kernels.logarithms[rows_of](
-                logits, largest[first:], log[first:], here, size, padded, B=128, C=32
-            )  # fmt: skip
             kernels.list_sums[grid](
-                self._rows.y, self._weight, means, ends, listed, logits, largest[first:], log[first:], sums,
-                first, size, of_segments[1], count, **options, WEIGHTED=self._weighted,
+                self._rows.y, self._weight, means, *listed, *lists.logarithms(first, here), sums, first,
+                lists.size, segments, count, **options, WEIGHTED=self._weighted,
             )  # fmt: skip
-        return Sums(self._about_centre(sums, theta.means), self._log_of(largest, log, constant))
+        value = self._log_of(lists.largest, lists.log, constant)
+        return Sums(self._about_centre(sums, theta.means), value)
 
     def _cut(self, theta: Coefficients) -> Any:
         """Return the largest difference of the logits of a candidate from the largest logit (1,)."""
@@ -111,10 +92,3 @@ class FarRows(FastRows):
         if self._code == SPHERICAL:
             squares = squares.sum(dim=1, keepdim=True)
         return torch.cat([counts[:, :1], linear, squares], dim=1)
-
-    def _log_of(self, largest: Any, log: Any, constant: Any) -> Any:
-        """Return Σ w log g."""
-        of_rows = largest.double() + log
-        if self._rows.weight is not None:
-            of_rows *= self._rows.weight / self._largest_weight
-        return self._log_likelihood(of_rows, constant)

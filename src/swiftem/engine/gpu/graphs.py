@@ -18,7 +18,6 @@ def graph_of(call: Callable[[], Any]) -> tuple[Any, Any]:
     """
     torch = torch_of("a graph")
     graph, is_enabled = torch.cuda.CUDAGraph(), gc.isenabled()
-    gc.collect()
     gc.disable()
     try:
         with torch.cuda.graph(graph, capture_error_mode="thread_local"):

@@ -16,10 +16,13 @@ __all__ = ["count", "exact_logits", "list_rows", "list_sums", "logarithms", "row
 
 @triton.jit
 def screen(
-    X, PHI, NORM, SCALES, CONSTANT, SQUARE, LOGITS, first, n, width, blocks,
+    X, PHI, NORM, SCALES, CONSTANT, SQUARE, LOGITS, MAXIMA, first, n, width, blocks,
     B: tl.constexpr, C: tl.constexpr, SPHERICAL_ROWS: tl.constexpr,
 ):  # fmt: skip
-    """Write screened logits (M, width) of rows from ``first`` on; X and PHI are tensor descriptors."""
+    """Write screened logits (M, width) of rows from ``first`` on, and the largest of each C, (M / C, width).
+
+    X and PHI are tensor descriptors.
+    """
     m = tl.program_id(0) * C
     component = m + tl.arange(0, C)
     phi = PHI.load([m, 0])
@@ -33,17 +36,17 @@ def screen(
             norm = tl.load(NORM + first + row, mask=row < n, other=0.0)
             logits += norm[None, :] * square[:, None]
         tl.store(LOGITS + component[:, None] * width + row[None, :], logits, mask=(row < n)[None, :])
+        tl.store(MAXIMA + tl.program_id(0) * width + row, tl.max(logits, 0), mask=row < n)
 
 
 @triton.jit
-def row_maxima(LOGITS, LARGEST, n, width, M, B: tl.constexpr, C: tl.constexpr):
-    """Write the largest logit of each row."""
+def row_maxima(MAXIMA, LARGEST, n, width, parts, B: tl.constexpr):
+    """Write the largest logit of each row, of MAXIMA (parts, width)."""
     row = tl.program_id(0) * B + tl.arange(0, B)
     largest = tl.full((B,), -3e38, tl.float32)
-    for m in range(0, M, C):
-        at = (m + tl.arange(0, C))[:, None] * width + row[None, :]
-        logits = tl.load(LOGITS + at, mask=(row < n)[None, :], other=-3e38)
-        largest = tl.maximum(largest, tl.max(logits, 0))
+    for part in range(parts):
+        found = tl.load(MAXIMA + part * width + row, mask=row < n, other=-3e38)
+        largest = tl.maximum(largest, found)
     tl.store(LARGEST + row, largest, mask=row < n)
 
 
@@ -109,8 +112,10 @@ def logarithms(LOGITS, LARGEST, LOG, n, width, M, B: tl.constexpr, C: tl.constex
     row = tl.program_id(0) * B + tl.arange(0, B)
     largest, total = tl.full((B,), -3e38, tl.float32), tl.zeros((B,), tl.float32)
     for m in range(0, M, C):
-        at = (m + tl.arange(0, C))[:, None] * width + row[None, :]
-        logits = tl.load(LOGITS + at, mask=(row < n)[None, :], other=-3e38)
+        component = m + tl.arange(0, C)
+        is_there = (component < M)[:, None] & (row < n)[None, :]
+        at = component[:, None] * width + row[None, :]
+        logits = tl.load(LOGITS + at, mask=is_there, other=-3e38)
         higher = tl.maximum(largest, tl.max(logits, 0))
         total = total * exp2(largest - higher) + tl.sum(exp2(logits - higher[None, :]), 0)
         largest = higher

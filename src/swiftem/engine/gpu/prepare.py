@@ -7,6 +7,7 @@ import torch
 from swiftem.engine.gpu.fast import DenseRows, FastRows, TwoPasses, dense_columns, power, wide_columns
 from swiftem.engine.gpu.fast_far import FarRows
 from swiftem.engine.gpu.fast_full import FullRows
+from swiftem.engine.gpu.fast_white import WhiteRows
 from swiftem.engine.gpu.passes import Rows
 from swiftem.engine.small_expectation import DIAG, FULL
 
@@ -26,15 +27,17 @@ def fast_rows(rows: Rows, code: int, n_components: int) -> FastRows | None:
     if len(rows) < LEAST_ROWS or not _is_single(rows):
         return None
     if code == FULL:
-        return full_rows(rows, n_components)
+        found = full_rows(rows, n_components)
+        is_wide = found is None and n_columns <= WIDEST
+        return WhiteRows(rows, code, n_components) if is_wide else found
     features = dense_columns(n_columns, code) * (1 + (code == DIAG))
     if n_components <= MOST_COMPONENTS and features <= MOST_FEATURES:
         return DenseRows(rows, code, n_components)
     if wide_columns(n_columns, code) > WIDEST:
         return None
-    found = TwoPasses(rows, code, n_components)
-    found.far = FarRows(found)
-    return found
+    two = TwoPasses(rows, code, n_components)
+    two.far = FarRows(two)
+    return two
 
 
 def full_rows(rows: Rows, n_components: int) -> FullRows | None:

@@ -1,12 +1,6 @@
-"""Memory of kernels: prefetching, arrays for internal use, and cache lines as vectors.
+"""Memory of kernels: prefetching, and cache lines as vectors.
 
 With randomly drawn samples, waiting for memory takes most of the time: it is prefetched.
-
-Arrays for internal use are apart from all others, so that no result depends on addresses. If a loop reads one
-array and writes another, LLVM compares their addresses at run time: arrays closer than a few vectors are
-processed by a scalar loop. Under :func:`swiftem.engine.numba.compile.reordered` the two loops sum in
-different orders, and a result would depend on the address of an array. A loop that sums and writes at the
-same time therefore writes only to such arrays, or to its own input.
 
 A :class:`Line` is a vector of 64 bytes, 16 numbers of float32 or 8 of float64: a cache line. Loops over the
 lines of padded rows (:func:`padded`) need no comparison of addresses and no scalar remainder, compile faster
@@ -29,17 +23,14 @@ from numpy.typing import DTypeLike
 from swiftem.engine.numba.compile import inlined
 
 __all__ = [
-    "APART", "LINE", "Line", "above", "across", "fma", "larger", "load", "padded", "part", "plus", "prefetch",
-    "prefetch_row", "room", "spread", "store", "times", "width",
+    "LINE", "Line", "above", "across", "fma", "larger", "load", "padded", "plus", "prefetch",
+    "prefetch_row", "spread", "store", "times", "width",
 ]  # fmt: skip
 
 intrinsic: Any = numba.extending.intrinsic  # called without its first argument
 
 LINE = 64
 """Bytes of a cache line."""
-
-APART = 64
-"""Numbers before, between and after the arrays: 512 bytes, more than LLVM reads in one loop iteration."""
 
 
 @intrinsic
@@ -73,19 +64,6 @@ def prefetch_row(table: Any, row: int) -> None:
     for offset in range(0, size, LINE):
         prefetch(table, row, offset)
     prefetch(table, row, size - 1)
-
-
-@inlined
-def room(count: Any, size: Any) -> Any:
-    """Return memory for ``count`` arrays of ``size`` numbers; :func:`part` returns one of them."""
-    return np.empty(count * (size + APART) + APART)
-
-
-@inlined
-def part(memory: Any, number: Any, size: Any) -> Any:
-    """Return array ``number`` (from 0), shape (size,)."""
-    first = APART + number * (size + APART)
-    return memory[first : first + size]
 
 
 def width(columns: int, dtype: DTypeLike) -> int:

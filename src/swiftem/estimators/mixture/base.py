@@ -246,9 +246,11 @@ class MixtureBase(BaseEstimator, ABC):  # type: ignore[misc]
         limited = self.memory_limit is not None
         if is_stored(X) or (limited and isinstance(X, np.memmap)):
             return self._read_stored(X, sample_weight, reset=reset, least=least)
+        given: ArraySource | None = None
         if type(X) is ArraySource:
             no_weights_beside(sample_weight)
-            X, sample_weight = X.y, X.weight
+            given = X
+            X, sample_weight = given.y, given.weight
         rows: NDArray[Any] = validated(
             self, X, dtype=[np.float64, np.float32], reset=reset, ensure_min_samples=least
         )
@@ -268,6 +270,8 @@ class MixtureBase(BaseEstimator, ABC):  # type: ignore[misc]
         if limited and not in_batches:  # a copy of the array would exceed the limit
             source = NpySource(rows, sample_weight=weight, allow_missing=allows_missing(self))
             return Read(rows, weight, kept, source)
+        if given is not None and some is given.y and (of_some is None) == (given.weight is None):
+            return Read(rows, weight, kept, given)  # its mean may be known
         return Read(rows, weight, kept, ArraySource(some, of_some, allow_missing=allows_missing(self)))
 
     def _check_allowed(self, source: Source) -> None:

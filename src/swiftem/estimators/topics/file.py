@@ -16,8 +16,8 @@ from swiftem.estimators.watch import History
 __all__ = ["TopicFile"]
 
 PLAIN = (
-    "n_components", "method", "acceleration", "leave_one_out", "precision", "sampling", "max_iter", "tol",
-    "verbose", "verbose_interval", "memory_limit",
+    "n_components", "background", "decorrelation", "method", "acceleration", "leave_one_out", "precision",
+    "sampling", "max_iter", "tol", "verbose", "verbose_interval", "memory_limit",
 )  # fmt: skip
 ELSE_AUTO = ("batch_size", "step_size", "init", "n_init")
 """Parameters that may be functions or arrays; those are not saved."""

@@ -35,7 +35,7 @@ from swiftem.estimators.topics.file import TopicFile
 from swiftem.estimators.topics.first_topics import INITS
 from swiftem.estimators.topics.fit import TopicFit, TopicFitting
 from swiftem.estimators.topics.input import TopicInput
-from swiftem.estimators.topics.plan import METHODS, SAMPLING, documents_for, plan_topics
+from swiftem.estimators.topics.plan import METHODS, SAMPLING, contrast_for, documents_for, plan_topics
 from swiftem.estimators.topics.queries import TopicQueries
 from swiftem.estimators.topics.scores import TopicScores
 from swiftem.estimators.topics.stream import TopicStream
@@ -72,6 +72,14 @@ class PLSA(
     beta : float or array-like of shape (V,) or (K, V)
         Counts added to each topic's words. One row per topic makes seed words: a large number draws a word
         into a topic.
+    background : bool or "auto"
+        Whether topic 0 is a background: it starts at the corpus' word frequencies, and words that are common
+        to many topics move to it. "auto" is True for method="auto" if there are at least 500 documents, 8
+        topics, and no seed words.
+    decorrelation : float or "auto"
+        How strongly topics other than the background repel each other: larger values make topics more
+        distinct, and predictions a little worse; see :mod:`swiftem.estimators.topics.contrast`. "auto" is 100
+        with the same conditions as ``background``, else 0. Both are for em's passes.
     method : {"auto", "em", "sem", "iem", "sem-vr", "fiem"}
         How to fit. "auto" reads each document once by sem and continues with leave-one-out em; see
         :mod:`swiftem.estimators.topics.plan`.
@@ -158,6 +166,8 @@ class PLSA(
         "n_components": [Interval(Integral, 1, None, closed="left")],
         "alpha": [Interval(Real, 0.0, None, closed="left"), "array-like"],
         "beta": [Interval(Real, 0.0, None, closed="left"), "array-like"],
+        "background": [StrOptions({"auto"}), "boolean"],
+        "decorrelation": [StrOptions({"auto"}), Interval(Real, 0.0, None, closed="left")],
         "method": [StrOptions(set(METHODS))],
         "init": [StrOptions(set(INITS)), "array-like"],
         "n_init": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
@@ -190,6 +200,8 @@ class PLSA(
         *,
         alpha: ArrayLike = 0.1,
         beta: ArrayLike = 0.05,
+        background: bool | str = "auto",
+        decorrelation: float | str = "auto",
         method: str = "auto",
         init: Any = "auto",
         n_init: int | str = "auto",
@@ -213,6 +225,8 @@ class PLSA(
         self.n_components = n_components
         self.alpha = alpha
         self.beta = beta
+        self.background = background
+        self.decorrelation = decorrelation
         self.method = method
         self.init = init
         self.n_init = n_init
@@ -278,7 +292,14 @@ class PLSA(
             )
         leave_one_out, passes = self._leaves_one_out(plan.name), min(int(self.max_iter), MOST_PASSES)
         tol = check_real("tol", self.tol, minimum=0.0)
-        fitting = TopicFitting(documents, alpha, beta, plan, passes, tol, leave_one_out, self.acceleration)
+        background, decorrelation = contrast_for(
+            self.background, self.decorrelation, self.method, plan, n_components=len(alpha),
+            seeds=len(beta) > 1, accelerated=self.acceleration is not None,
+        )  # fmt: skip
+        fitting = TopicFitting(
+            documents, alpha, beta, plan, passes, tol, leave_one_out, self.acceleration, background,
+            decorrelation,
+        )  # fmt: skip
 
         def make() -> tuple[list[Array], int]:
             random_state = check_random_state(self.random_state)
@@ -325,7 +346,7 @@ class PLSA(
         self.doc_topic_ = fit.doc_topic if fitting.plan.by_documents is None else ahead
         self.log_likelihood_ = value / documents.total
         counts = after if fit.counts is None else fit.counts
-        self.stationarity_ = relative_change(counts, after)
+        self.stationarity_ = relative_change(counts, fitting.contrasted(after))
         self.topic_counts_ = after.sum(axis=1)
         self._word_counts = np.ascontiguousarray(counts)
         if fit.interrupted:
