@@ -151,6 +151,7 @@ def test_a_click_on_the_map_shows_words_documents_and_neighbours(opened, browser
 
 
 def test_hover_names_a_topic(opened, browser):
+    browser.send("Input.dispatchMouseEvent", type="mouseMoved", x=2, y=2)  # where no test has left it
     assert opened("document.querySelector('#tip').hidden")
     x, y = opened(
         "(() => { const box = document.querySelector('.map circle').getBoundingClientRect();"
@@ -268,6 +269,13 @@ def test_names_and_merged_topics_are_kept_and_exported(opened, browser, page, ma
     pair = sorted(order[1:3])
     assert opened("document.querySelector('#detail .kind').textContent") == f"topics {pair[0]} + {pair[1]}"
     assert opened("document.querySelectorAll('.map circle').length") == 11
+    assert (
+        opened(
+            "Math.min(...topics.flatMap((a, i) => topics.slice(i + 1).map("
+            "b => Math.hypot(a.x - b.x, a.y - b.y) - a.r - b.r)))"
+        )
+        > -0.001
+    )  # circles make room
     merged = model.merge_topics([pair])
     about = opened("document.querySelector('#detail .about-topic').textContent")
     share = merged.topic_prevalence()[sorted(set(range(12)) - {pair[1]}).index(pair[0])]

@@ -258,14 +258,28 @@ def test_topics_by_subfolder(run, folder, tmp_path):
 
 
 @quickly
+def test_mails_by_their_dates(run, folder, tmp_path):
+    for number in range(6):
+        date = f"Date: Mon, 20 Nov {1995 + number} 19:12:08 -0500"
+        (folder / f"mail{number}").write_text(f"From: me\n{date}\n\n{(FRUIT, TOOLS)[number % 2]}\n")
+    out = tmp_path / "out"
+    code, output = run(folder, "--topics", 2, "--by", "date", "--drop-headers", "--out", out)
+    assert code == 0
+    assert "12 documents have no date in column 'date'." in output
+    found = read(out / "topics_by.csv")
+    assert (found[0]["date"], found[-1]["date"]) == ("1995 Q4", "2000 Q4")
+    assert sum(int(row["documents"]) for row in found) == 6
+    code, output = run(folder, "--topics", 2, "--by", "newsgroups", "--out", out)
+    assert code == 1
+    assert "--by must be 'folder' or a field of the headers of mails for a folder, got 'newsgroups'" in output
+
+
+@quickly
 def test_what_topics_cannot_be_shown_by(run, folder, tmp_path):
-    code, output = run(folder, "--topics", 2, "--by", "day", "--out", tmp_path / "out")
-    assert (code, "--by must be a column of a table (csv, parquet), or 'folder' for a folder" in output) == (
-        1,
-        True,
-    )
+    code, output = run(folder / "00.txt", "--topics", 1, "--by", "day", "--out", tmp_path / "out")
+    assert (code, "--by is for tables (csv, parquet) and folders, and " in output) == (1, True)
     code, output = run("--topics", 2, "--by", "day", "--out", tmp_path / "out")
-    assert (code, "--by must be a column of a table that is named, got 'day'." in output) == (1, True)
+    assert (code, "--by is for tables (csv, parquet) and folders: name one." in output) == (1, True)
     table = tmp_path / "toy.csv"
     table.write_text("a,text\n" + "\n".join(f"name {n},{FRUIT} {TOOLS}" for n in range(150)))
     code, output = run(table, "--topics", 2, "--by", "b", "--out", tmp_path / "out")

@@ -241,7 +241,8 @@ def topics(
         str | None,
         typer.Option(
             metavar="COLUMN",
-            help="Show topics by this column of a table: dates or groups; for a folder of texts by folder.",
+            help="Show topics by this column of a table: dates or groups. For files in a folder: folder, or "
+            "a field of the headers of mails, such as date.",
         ),
     ] = None,
     names: Annotated[

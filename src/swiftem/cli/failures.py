@@ -55,6 +55,7 @@ IN_OPTIONS = {
     "text_column is": "--text-column is",
     "vocabulary is": "--vocabulary is",
     "label_column must": "--by must",
+    "label_column is": "--by is",
     "as_text=True": "--as-text",
     "drop_headers=True": "--drop-headers",
     "drop_common=": "--drop-common ",

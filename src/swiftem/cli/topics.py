@@ -133,7 +133,7 @@ def _read(request: TopicsRequest) -> tuple[CorpusCounts, CorpusInBlocks | None]:
     """Return the corpus; or a sample of it, and where all of it is."""
     if request.corpus is None:
         if request.by is not None:
-            raise ValueError(f"label_column must be a column of a table that is named, got {request.by!r}.")
+            raise ValueError("label_column is for tables (csv, parquet) and folders: name one.")
         found = docstring_corpus()
         texts = Texts(list(found.documents), list(found.names), [])
         return count_texts(texts, request.words, format="docstrings", **request.word_options()), None

@@ -12,7 +12,7 @@ import numpy as np
 from swiftem._typing import Array
 from swiftem.data.rows.table_columns import shortened
 
-__all__ = ["document_shares", "note_on_common", "note_on_headers", "without_header"]
+__all__ = ["document_shares", "header_field", "note_on_common", "note_on_headers", "without_header"]
 
 HEADER = re.compile(r"\s*(?:[A-Za-z][\w-]*:[^\n]*(?:\n[ \t]+[^\n]+)*(?:\n|\Z)){2,}(?=\n|\Z)")
 """Two or more lines "Field: value", which may go on in lines that begin with a space, and an empty one."""
@@ -34,6 +34,22 @@ def without_header(text: str) -> str:
     """
     found = HEADER.match(text)
     return text if found is None else text[found.end() :]
+
+
+def header_field(text: str, name: str) -> str:
+    r"""Return the value of a field in the header of a mail; empty if there is none. Case is ignored.
+
+    >>> header_field("From: me\nDate: Mon, 20 Nov 1995\n\nDate: never\n", "date")
+    'Mon, 20 Nov 1995'
+    >>> header_field("From: me\nSubject: rice\n\nDate: never\n", "date")
+    ''
+    """
+    header = HEADER.match(text)
+    if header is None:
+        return ""
+    pattern = rf"^{re.escape(name)}:[ \t]*([^\n]*(?:\n[ \t]+[^\n]+)*)"
+    found = re.search(pattern, header.group(), re.IGNORECASE | re.MULTILINE)
+    return "" if found is None else " ".join(found.group(1).split())
 
 
 def note_on_headers(texts: Sequence[str]) -> list[str]:

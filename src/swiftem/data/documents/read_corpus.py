@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from swiftem._checks import check_choice
-from swiftem.data.documents.boilerplate import note_on_common, note_on_headers, without_header
+from swiftem.data.documents.boilerplate import header_field, note_on_common, note_on_headers, without_header
 from swiftem.data.documents.corpus_counts import (
     CorpusCounts,
     TableTexts,
@@ -33,8 +33,8 @@ from swiftem.data.rows.table_columns import shortened
 
 __all__ = ["count_texts", "match_words", "read_corpus"]
 
-BY_FOLDER = ("folder", "folder")
-"""Format and name of the labels that are subfolders."""
+BY_FOLDER = "folder"
+"""Name of the labels that are subfolders."""
 
 COUNTS = {
     "uci": read_bag_of_words, "lda-c": read_lda_c, "matrixmarket": read_count_matrix,
@@ -85,7 +85,7 @@ def read_corpus(
         The column of a table with the texts.
     label_column : str, optional
         The column of a table whose values are kept as ``labels``: a date, a group. For a folder of texts
-        ``"folder"``: the subfolder that a file is in.
+        ``"folder"``, the subfolder that a file is in, or a field of the headers of mails, such as ``"date"``.
     vocabulary : str or path, optional
         For counts, the file with the words, one per line.
     known_words : sequence of str, optional
@@ -128,10 +128,9 @@ def read_corpus(
         format = recognise(place)
     if text_column is not None and format not in ("csv", "parquet"):
         raise ValueError(f"text_column is for tables (csv, parquet), and {place} is read as {format}.")
-    if label_column is not None and format not in ("csv", "parquet") and (format, label_column) != BY_FOLDER:
+    if label_column is not None and format not in ("csv", "parquet", "folder"):
         raise ValueError(
-            f"label_column must be a column of a table (csv, parquet), or 'folder' for a folder, got "
-            f"{label_column!r}, and {place} is read as {format}."
+            f"label_column is for tables (csv, parquet) and folders, and {place} is read as {format}."
         )
     if vocabulary is not None and format not in COUNTS:
         raise ValueError(f"vocabulary is for counts ({', '.join(COUNTS)}), and {place} is read as {format}.")
@@ -141,13 +140,12 @@ def read_corpus(
     texts = _texts(place, format, text_column, label_column, leave_out)
     if not as_text:
         texts = _only_texts(place, format, texts)
-    found = count_texts(
+    if format == "folder" and label_column is not None:
+        texts = _labelled(place, texts, label_column)
+    return count_texts(
         texts, n_words, stop_words, phrases=phrases, drop_common=drop_common, drop_headers=drop_headers,
         known_words=known_words, source=str(place), format=format,
     )  # fmt: skip
-    if (format, label_column) == BY_FOLDER:
-        return replace(found, labels=tuple(name.rpartition("/")[0].partition("/")[0] for name in found.names))
-    return found
 
 
 def _texts(
@@ -165,6 +163,21 @@ def _texts(
         return read_text_parquet(path, text_column, label_column)
     found = document_lines(path)
     return Texts([line for _, line in found], [f"line {number}" for number, _ in found], [])
+
+
+def _labelled(path: Path, found: Texts, label: str) -> TableTexts:
+    """Return the documents of a folder with their subfolders, or fields of their headers, as labels."""
+    if label == BY_FOLDER:
+        labels = [name.rpartition("/")[0].partition("/")[0] for name in found.names]
+    else:
+        labels = [header_field(text, label) for text in found.texts]
+    if not any(labels):
+        what = "subfolders" if label == BY_FOLDER else "mails with such a header"
+        raise ValueError(
+            f"label_column must be 'folder' or a field of the headers of mails for a folder, got {label!r}, "
+            f"and {path} has no {what}."
+        )
+    return TableTexts.of(*found, "", labels)
 
 
 def _only_texts(path: Path, format: str, found: Texts) -> Texts:

@@ -70,12 +70,33 @@ function makeTopics() {
   topicOf = [];
   for (const topic of topics) for (const k of topic.members) topicOf[k] = topic;
   for (const topic of topics) topic.near = neighbours(topic);
+  if (groups.length < K) moveApart();
+}
+
+// A merged topic is larger than the place of its largest member: circles that it overlaps make room.
+function moveApart() {
+  const within = (value, r, most) => Math.min(most - r - 0.006, Math.max(r + 0.006, value));
+  for (let round = 0; round < 200; round++) {
+    let moved = false;
+    topics.forEach((a, i) => {
+      for (const b of topics.slice(i + 1)) {
+        const [dx, dy] = [b.x - a.x, b.y - a.y];
+        const apart = Math.max(1e-6, Math.hypot(dx, dy));
+        const overlap = a.r + b.r + 0.006 - apart;
+        if (overlap <= 1e-4) continue;
+        const [ux, uy] = [(0.5 * overlap * dx) / apart, (0.5 * overlap * dy) / apart];
+        [a.x, a.y] = [within(a.x - ux, a.r, 1), within(a.y - uy, a.r, DATA.height)];
+        [b.x, b.y] = [within(b.x + ux, b.r, 1), within(b.y + uy, b.r, DATA.height)];
+        moved = true;
+      }
+    });
+    if (!moved) break;
+  }
 }
 
 function makeTopic(members) {
   const parts = members.map((k) => DATA.topics[k]);
   const share = parts.reduce((sum, part) => sum + part.share, 0);
-  const mean = (name) => parts.reduce((sum, part) => sum + part.share * part[name], 0) / (share || 1);
   const largest = parts.reduce((best, part) => (part.share > best.share ? part : best));
   const topic = {
     id: members[0],
@@ -83,8 +104,8 @@ function makeTopic(members) {
     share,
     colour: largest.colour,
     coherence: members.length === 1 ? parts[0].coherence : null,
-    x: mean("x"),
-    y: mean("y"),
+    x: largest.x,
+    y: largest.y,
     r: Math.min(0.14, Math.hypot(...parts.map((part) => part.r))),
     ...(members.length === 1 ? entriesOf(members[0]) : mergedEntries(members, share)),
   };

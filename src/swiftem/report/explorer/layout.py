@@ -108,8 +108,8 @@ def _scaled(distance: Array) -> Array:
     np.fill_diagonal(weight, 0.0)
     laplacian = np.diag(weight.sum(axis=1)) - weight
     inverse = np.linalg.pinv(laplacian)
-    for _ in range(200):  # stress majorisation, Gansner, Koren and North (2005)
-        apart = np.linalg.norm(place[:, None] - place, axis=2)
+    for _ in range(_rounds(200, n)):  # stress majorisation, Gansner, Koren and North (2005)
+        apart = _distances(place)[2]
         ratio = weight * distance / np.maximum(apart, 1e-9)
         pulled = np.diag(ratio.sum(axis=1)) - ratio
         place = inverse @ (pulled @ place)
@@ -117,6 +117,17 @@ def _scaled(distance: Array) -> Array:
     _, _, axes = np.linalg.svd(place - place.mean(axis=0), full_matrices=False)
     turned = (place - place.mean(axis=0)) @ axes.T
     return np.asarray(turned * np.sign(turned[np.abs(turned).argmax(axis=0), [0, 1]]))
+
+
+def _distances(place: Array) -> tuple[Array, Array, Array]:
+    """Return differences of x and of y, and distances, shape (K, K)."""
+    dx, dy = (place[:, i, None] - place[:, i] for i in (0, 1))
+    return dx, dy, np.sqrt(dx * dx + dy * dy)
+
+
+def _rounds(most: int, n_topics: int) -> int:
+    """Return the number of rounds, each of which costs K² operations: fewer for more than 200 topics."""
+    return min(most, max(40, most * 40_000 // n_topics**2))
 
 
 def _into_map(place: Array, radius: Array) -> Array:
@@ -137,17 +148,17 @@ def _apart(place: Array, radius: Array) -> Array:
     size = np.array([1.0, HEIGHT])
     wanted = radius[:, None] + radius + GAP
     np.fill_diagonal(wanted, 0.0)
-    for step in range(600):
-        away = place[:, None] - place
-        apart = np.linalg.norm(away, axis=2)
+    rounds = _rounds(600, len(place))
+    for step in range(rounds):
+        dx, dy, apart = _distances(place)
         np.fill_diagonal(apart, 1.0)
         overlap = np.maximum(wanted - apart, 0.0)
-        if step >= 300 and overlap.max() < 1e-4:
+        if 2 * step >= rounds and overlap.max() < 1e-4:
             break
-        push = (away / np.maximum(apart, 1e-9)[:, :, None] * overlap[:, :, None]).sum(axis=1)
-        place += 0.5 * push
-        if step < 300:  # towards where they belong, if there is room
-            place += 0.04 * (1 - step / 300) * (home - place)
+        share = 0.5 * overlap / np.maximum(apart, 1e-9)
+        place += np.stack([(dx * share).sum(axis=1), (dy * share).sum(axis=1)], axis=1)
+        if 2 * step < rounds:  # towards where they belong, if there is room
+            place += 0.04 * (1 - 2 * step / rounds) * (home - place)
         place = np.clip(place, radius[:, None] + GAP, size - radius[:, None] - GAP)
     return place
 

@@ -192,7 +192,12 @@ function drawBy() {
     ),
     h(
       "div",
-      { class: "wide", tabindex: 0, role: "region", "aria-label": "Table of shares by " + byTitle() },
+      {
+        class: BY.labels.length > 12 ? "wide many" : "wide",
+        tabindex: 0,
+        role: "region",
+        "aria-label": "Table of shares by " + byTitle(),
+      },
       byTable(rows, all),
     ),
   );

@@ -34,7 +34,7 @@ function startRename(topic) {
   );
   byId("rename").remove();
   title.replaceWith(form);
-  field.focus();
+  field.select();
 }
 
 function rename(topic, text) {

@@ -62,6 +62,10 @@ function drawFound() {
   });
   if (!parts.length && field.value.trim())
     parts.push(h("li", { class: "kind", role: "presentation" }, "Nothing found"));
+  if (parts.length && DOCUMENTS.names.length < DATA.totals[0]) {
+    const some = `${whole(DOCUMENTS.names.length)} of ${whole(DATA.totals[0])} documents are in this page.`;
+    parts.push(h("li", { class: "kind", role: "presentation" }, some));
+  }
   box.replaceChildren(...parts);
   showFound(parts.length > 0);
   if (search.rows.length) field.setAttribute("aria-activedescendant", "found-" + search.place);
