@@ -93,7 +93,7 @@ def page(
     counts = {verdict: sum(finding.verdict == verdict for _, finding in findings) for verdict in VERDICTS}
     summary = (
         f"Of {counts['agrees'] + counts['disagrees']} claims of the paper that were checked, "
-        f"{counts['agrees']} agree with the measurements and {counts['disagrees']} do not; "
+        f"{counts['agrees']} agree with the measurements, {counts['disagrees']} not; "
         "the other findings are not in the paper."
         if findings
         else "Nothing was complete enough to be compared with the paper."
