@@ -303,6 +303,14 @@ def test_keys(opened, browser):
     press(browser, "ArrowLeft")
     press(browser, "ArrowLeft")
     assert heading(opened) == names[-1]
+    opened("document.querySelector('[aria-label=\\'Next topic\\']').focus()")
+    press(browser, "Enter")
+    assert heading(opened) == names[0]
+    assert opened("document.activeElement.getAttribute('aria-label')") == "Next topic"
+    opened("document.querySelector('#words .link').focus()")
+    press(browser, "Enter")
+    assert opened("document.activeElement.id") == "detail"
+    press(browser, "Escape")
     opened("document.querySelector('.map circle.chosen').focus()")
     before = opened("document.activeElement.getAttribute('aria-label')")
     for key in ("ArrowUp", "ArrowRight", "ArrowDown", "ArrowLeft"):

@@ -4,9 +4,15 @@ const SHOWN_WORDS = 20;
 
 function drawDetail() {
   const box = byId("detail");
+  const before = box.contains(document.activeElement) ? document.activeElement : null;
   if (state.word !== null) box.replaceChildren(...wordParts(state.word));
   else if (state.document !== null) box.replaceChildren(...documentParts(state.document));
   else box.replaceChildren(...topicParts(topicOf[state.topic]));
+  if (!before) return;
+  // Keys go on where they were: at the same button, or at the beginning.
+  const label = before.getAttribute("aria-label");
+  const same = label && box.querySelector(`[aria-label="${CSS.escape(label)}"]`);
+  (same || box).focus({ preventScroll: true });
 }
 
 function topicParts(topic) {
