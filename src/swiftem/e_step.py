@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from swiftem._typing import Theta
-from swiftem.arguments import check_kernels
 from swiftem.data.as_source import as_source
 from swiftem.data.source import Source
 from swiftem.engine.expectation import Evaluation
 from swiftem.models.gaussian_theta import GaussianTheta
 from swiftem.models.model import Model
 from swiftem.models.rows import check_rows
-from swiftem.problem import Problem
+from swiftem.problem import Problem, check_kernels
 
 __all__ = ["posterior"]
 

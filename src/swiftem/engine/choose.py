@@ -26,11 +26,15 @@ def choose_lane(kernels: str, task: Task) -> Lane | None:
 
     Parameters
     ----------
-    kernels : {"auto", "reference", "numpy"}
+    kernels : {"auto", "reference", "numpy"} or str
         As in :class:`swiftem.problem.Problem`.
     task : Task
         Model, method and data.
     """
+    if kernels.startswith("torch:"):
+        from swiftem.engine.gpu.lane import device_lane
+
+        return device_lane(task)
     if kernels != "auto":
         return None
     lanes = (gaussian_mixture_lane, gaussian_components_lane, plsa_lane, document_lane, functions_lane)

@@ -258,7 +258,7 @@ def choose_expectation(
     elif kernels == "reference":
         pass
     elif type(model) is BoundGaussianMixture:
-        from swiftem.engine.mixture_expectation import MixtureExpectation
+        from swiftem.engine.gaussian_mixture import MixtureExpectation
 
         compiled = MixtureExpectation.of(model, source, between_blocks)
     elif isinstance(model, BoundComponents):

@@ -139,7 +139,7 @@ def drawn_labels(rows: Array, rng: np.random.Generator) -> NDArray[np.intp]:
 
 
 def mean_row(source: Source) -> Array:
-    """Return the weighted mean of the rows, shape (d,), by one pass; a stored source caches it.
+    """Return the weighted mean of the rows, shape (d,), by one pass; the source caches it.
 
     >>> from swiftem.data import ArraySource
     >>> mean_row(ArraySource([[1.0, 2.0], [3.0, 6.0]], sample_weight=[3.0, 1.0]))
@@ -147,7 +147,7 @@ def mean_row(source: Source) -> Array:
     """
     if isinstance(source, TensorSource):
         return source.mean_row()
-    found = source.found if isinstance(source, StoredSource) else {}
+    found = source.found if isinstance(source, StoredSource | ArraySource) else {}
     if "mean" in found:
         return np.array(found["mean"])
     origin: Array | None = None

@@ -11,9 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from swiftem._checks import as_numbers, check_finite
 from swiftem._typing import Array, Index
-from swiftem.data.fingerprint import fingerprint
 from swiftem.data.sample_weight import read_sample_weight
 from swiftem.data.source import Access, Batch
+from swiftem.files.durable import fingerprint
 
 __all__ = ["ArraySource"]
 
@@ -53,12 +53,16 @@ class ArraySource:
             raise ValueError(f"data must have at least one row and one column, got shape {array.shape}.")
         if array.dtype.kind == "f" and array.dtype not in (np.float32, np.float64):
             array = array.astype(np.float64)
-        weight = read_sample_weight(sample_weight, len(array), self.unit)
+        weight = None
+        if sample_weight is not None:
+            weight = read_sample_weight(sample_weight, len(array), self.unit)
         if weight is not None and not weight.all():
             array, weight = array[weight > 0], weight[weight > 0]
         check_finite("data", array, allow_missing)
         self.y: NDArray[Any] = array
         self._weight, self.allow_missing = weight, allow_missing
+        #: Results of passes, such as the mean of the rows, so that they are not computed twice.
+        self.found: dict[str, Any] = {}
 
     @classmethod
     def checked(
@@ -66,7 +70,7 @@ class ArraySource:
     ) -> ArraySource:
         """Return the source of arrays that were checked before: finite, and without weights of zero."""
         source = cls.__new__(cls)
-        source.y, source._weight, source.allow_missing = y, weight, allow_missing
+        source.y, source._weight, source.allow_missing, source.found = y, weight, allow_missing, {}
         return source
 
     def like(self, y: NDArray[Any], weight: Array | None = None) -> ArraySource:

@@ -18,7 +18,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from swiftem._typing import Array
-from swiftem.data.fingerprint import file_hash
 from swiftem.data.rows.csv_layout import NULLS, CsvLayout, is_missing, layout_of, number_in, records
 from swiftem.data.rows.stored_source import Chunk, FileSource, weighted
 from swiftem.data.rows.table_columns import (
@@ -32,6 +31,7 @@ from swiftem.data.rows.table_columns import (
 )
 from swiftem.data.sample_weight import bad_weights, checked_weights, wanted_of_weight
 from swiftem.data.source import Access
+from swiftem.files.durable import file_hash
 
 __all__ = ["CsvSource", "read_csv"]
 

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from swiftem._typing import Array, Index
-from swiftem.data.fingerprint import fingerprint
 from swiftem.data.rows.npy_header import read_npy_header
 from swiftem.data.rows.row_reader import RowReader
 from swiftem.data.rows.stored_source import Chunk, StoredSource, weighted
@@ -27,6 +26,7 @@ from swiftem.data.rows.table_columns import (
 )
 from swiftem.data.sample_weight import bad_weights, checked_weights, read_sample_weight
 from swiftem.data.source import Access, Batch
+from swiftem.files.durable import fingerprint
 
 __all__ = ["NpySource", "read_npy"]
 

@@ -11,7 +11,6 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from swiftem.data.fingerprint import file_hash
 from swiftem.data.rows.stored_source import Chunk, FileSource, weighted
 from swiftem.data.rows.table_columns import (
     Columns,
@@ -26,6 +25,7 @@ from swiftem.data.rows.table_columns import (
 from swiftem.data.sample_weight import checked_weights
 from swiftem.data.source import Access
 from swiftem.files.damaged import damage_named
+from swiftem.files.durable import file_hash
 
 __all__ = ["NEEDS_PYARROW", "ParquetSource", "check_rows", "opened", "parquet_names", "read_parquet"]
 

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from swiftem._checks import check_int
 from swiftem._typing import Array, Index
-from swiftem.data.rows.read_ahead import read_ahead
-from swiftem.data.rows.row_reader import RowReader
+from swiftem.data.rows.row_reader import RowReader, read_ahead
 from swiftem.data.rows.table_columns import Column, Columns, Wanted, check_same_columns, label, left_out_of
 from swiftem.data.source import Access, Batch
 

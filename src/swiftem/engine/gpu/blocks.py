@@ -129,7 +129,7 @@ class DeviceBlocks:
         """Return all rows, without what is known of them, or None if they do not fit with a copy."""
         source, torch, device, width = self._source, self._torch, self._device, len(self._bound.origin)
         given = isinstance(source, TensorSource) and isinstance(self._bound, BoundGaussians)
-        if not self._fits(8 * source.n * width * (1 if given else 2)):
+        if not self.fits(8 * source.n * width * (1 if given else 2)):
             return None
         unknown = np.empty(0), 0.0
         if isinstance(source, TensorSource) and given:
@@ -146,7 +146,8 @@ class DeviceBlocks:
         weight = torch.from_numpy(weights).to(device) if self._is_weighted else None
         return Rows(y, self._centre, weight, *unknown)
 
-    def _fits(self, needed: int) -> bool:
+    def fits(self, needed: int) -> bool:
+        """Tell whether as many bytes are free on the device."""
         return self._device.type != "cuda" or needed <= int(self._torch.cuda.mem_get_info(self._device)[0])
 
     def _read_blocks(self) -> Iterator[tuple[slice, NDArray[Any], Array | None]]:

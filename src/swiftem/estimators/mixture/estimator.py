@@ -16,11 +16,10 @@ from swiftem._checks import check_real
 from swiftem._typing import Theta
 from swiftem._warn import warn
 from swiftem.budget import Budget, read_memory_limit
+from swiftem.data.foreign import is_planned
 from swiftem.data.rows.array_source import ArraySource
-from swiftem.data.units.collections import is_planned
 from swiftem.engine.threads import one_thread
 from swiftem.estimators.fit_checkpoint import CheckpointedClones, FitCheckpoint, open_fit
-from swiftem.estimators.history import History
 from swiftem.estimators.mixture.base import Past, Read, rows_of
 from swiftem.estimators.mixture.file import mixture_from_file, mixture_to_file
 from swiftem.estimators.mixture.fit import Fit, Fitting
@@ -34,10 +33,9 @@ from swiftem.estimators.mixture.scores import MixtureScores
 from swiftem.estimators.mixture.stored_rows import blocks_of, is_stored
 from swiftem.estimators.model_content import ModelContent
 from swiftem.estimators.persistence import Persistent
-from swiftem.estimators.planned import say_spent
 from swiftem.estimators.sklearn_parts import CallbackSupportMixin, _fit_context, with_callbacks
-from swiftem.estimators.validated import allows_missing
-from swiftem.estimators.watch import StartWatch, Watcher
+from swiftem.estimators.validated import allows_missing, say_spent
+from swiftem.estimators.watch import History, StartWatch, Watcher
 from swiftem.methods import EM, Accelerated
 from swiftem.problem import Problem, check_access
 

@@ -72,7 +72,7 @@ class GaussianMixture(GaussianQueries, mixture.GaussianMixture):  # type: ignore
         Whether ``fit`` starts from the last result; ``partial_fit`` always does.
     verbose, verbose_interval : int
         Whether to show progress: a bar in a terminal, scikit-learn's lines otherwise.
-    method : {"auto", "em", "sem", "iem", "sem-vr", "fiem", "spider"} or Method
+    method : {"auto", "em", "sem", "iem", "sem-vr", "fiem", "opt-fiem", "spider"} or Method
         How to fit. "auto" is em for small n and sem-vr for large n; see
         :mod:`swiftem.estimators.mixture.plan` for the rule. A method object of :mod:`swiftem.methods`, or one
         of your own, has its own batch size and step size.
@@ -81,7 +81,7 @@ class GaussianMixture(GaussianQueries, mixture.GaussianMixture):  # type: ignore
     step_size : float, callable or "auto"
         Step γ of a stochastic method, or a schedule of :mod:`swiftem.schedules`.
     acceleration : {"squarem", "anderson"} or None
-        Larger steps of em, which then takes fewer passes: see :class:`swiftem.methods.Accelerated`. With it,
+        Acceleration of em, which then takes fewer passes: see :class:`swiftem.methods.Accelerated`. With it,
         "auto" is em.
     moves : int or "auto"
         Maximum number of split-and-merge moves at the end of a race, on the sample

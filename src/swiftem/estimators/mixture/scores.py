@@ -13,18 +13,17 @@ from sklearn.utils.validation import check_is_fitted
 
 from swiftem._checks import check_not_lazy
 from swiftem._typing import Array
+from swiftem.data.foreign import in_numpy, is_planned, is_tensor, kernels_of, like
 from swiftem.data.rows.array_source import ArraySource
 from swiftem.data.rows.stored_source import StoredSource
-from swiftem.data.rows.tensor_source import TensorSource, in_numpy, is_tensor, like
-from swiftem.data.units.collections import is_planned, units_of
+from swiftem.data.rows.tensor_source import TensorSource
+from swiftem.data.units.collections import units_of
 from swiftem.data.units.unit_source import UnitSource
 from swiftem.engine.expectation import Evaluation, Expectation
-from swiftem.engine.gpu.device import kernels_of
 from swiftem.estimators.mixture.base import MixtureBase, check_columns, no_weights_beside, rows_of
 from swiftem.estimators.mixture.plan import kernels_for
 from swiftem.estimators.mixture.stored_rows import is_stored, open_rows
-from swiftem.estimators.planned import chunk_by_chunk
-from swiftem.estimators.validated import allows_missing, read_weights, validated
+from swiftem.estimators.validated import allows_missing, chunk_by_chunk, read_weights, validated
 from swiftem.problem import Problem
 
 __all__ = ["MixtureScores", "criteria"]

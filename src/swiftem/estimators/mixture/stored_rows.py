@@ -11,13 +11,14 @@ from numpy.typing import ArrayLike, NDArray
 from swiftem._typing import Array
 from swiftem.data.as_source import as_source, is_blocks
 from swiftem.data.draws import spread_rows
+from swiftem.data.foreign import is_planned
 from swiftem.data.rows.array_source import ArraySource
 from swiftem.data.rows.block_source import BlockSource, is_one_shot
 from swiftem.data.rows.npy_source import NpySource
 from swiftem.data.rows.open_source import are_paths
 from swiftem.data.rows.stored_source import StoredSource
 from swiftem.data.source import Source
-from swiftem.data.units.collections import is_planned, parts_of
+from swiftem.data.units.collections import parts_of
 from swiftem.data.units.unit_source import UnitSource
 
 __all__ = ["blocks_of", "in_memory", "is_stored", "open_rows", "some_rows"]

@@ -41,7 +41,7 @@ from swiftem.problem import Problem
 
 __all__ = ["Raced", "is_race", "race", "raced_start"]
 
-CANDIDATES = 4
+CANDIDATES = 8
 MORE = 1
 """Number of candidates, and how many each further ``n_init`` adds."""
 MOST_WORK, WORK = 2_000_000, 80

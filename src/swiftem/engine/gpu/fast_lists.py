@@ -1,0 +1,91 @@
+"""Logits of chunks of rows on a GPU, and lists of the candidates of each component: ``list_kernels.py``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+import triton
+
+from swiftem.engine.gpu import list_kernels as kernels
+
+__all__ = ["NEGLIGIBLE", "Lists"]
+
+NUMBERS = 1 << 24
+"""Logits of a chunk of rows."""
+NEGLIGIBLE = 40.0
+"""Logits that are less than the largest one by this, to base 2, count for nothing."""
+SEGMENT = 1024
+"""Rows whose candidates are counted by one program."""
+
+
+class Lists:
+    """Memory of one chunk of rows, and the logarithms of all.
+
+    Parameters
+    ----------
+    n, count : int
+        Rows and components.
+    padded : int
+        Components of the logits, some of which may only pad.
+    parts : int
+        Groups of components whose largest logits are known.
+    tile : int
+        A chunk has a multiple of as many rows.
+    device : device
+        The GPU.
+
+    Attributes
+    ----------
+    size : int
+        Rows of a chunk.
+    logits : tensor, shape (padded, size)
+        Of a chunk, to base 2.
+    maxima : tensor, shape (parts, size)
+        The largest logits of each group.
+    rows : tensor of int
+        The rows of candidates, component after component.
+    ends : tensor of int
+        Cumulative numbers of candidates, of each component and segment of rows.
+    largest, log : tensor, shape (n,)
+        The largest logit of each row, and log2 of the sum of 2^(logit − largest).
+    """
+
+    def __init__(self, n: int, count: int, padded: int, parts: int, tile: int, device: Any) -> None:
+        self._n, self._count = n, count
+        self.size = max(tile, NUMBERS // padded // tile * tile)
+        segments = triton.cdiv(self.size, SEGMENT)
+        self.logits, self.maxima = (
+            torch.empty((rows, self.size), dtype=torch.float32, device=device) for rows in (padded, parts)
+        )
+        self.rows = torch.empty(count * self.size, dtype=torch.int32, device=device)
+        self._counts = torch.empty(count * segments, dtype=torch.int32, device=device)
+        self.ends = torch.zeros(count * segments + 1, dtype=torch.int32, device=device)
+        self.largest, self.log = torch.empty((2, n), dtype=torch.float32, device=device)
+
+    def chunks(self) -> Iterator[tuple[int, int, int]]:
+        """Yield first row, number of rows and number of segments of each chunk."""
+        for first in range(0, self._n, self.size):
+            here = min(self.size, self._n - first)
+            yield first, here, triton.cdiv(here, SEGMENT)
+
+    def make(self, first: int, here: int, segments: int, cut: Any) -> None:
+        """List the pairs whose logits are within ``cut`` (1,) of the largest of their row."""
+        size, largest = self.size, self.largest[first:]
+        kernels.row_maxima[(triton.cdiv(here, 128),)](
+            self.maxima, largest, here, size, len(self.maxima), B=128
+        )
+        of_chunk, grid = (self.logits, largest, cut), (self._count, segments)
+        kernels.count[grid](*of_chunk, self._counts, here, size, B=SEGMENT)
+        some = self._counts[: self._count * segments]
+        torch.cumsum(some, 0, dtype=torch.int32, out=self.ends[1 : len(some) + 1])
+        kernels.list_rows[grid](*of_chunk, self.ends, self.rows, here, size, B=SEGMENT)
+
+    def logarithms(self, first: int, here: int) -> tuple[Any, Any]:
+        """Compute the logarithms of a chunk, and return them: the largest logits, and log2 of the sums."""
+        largest, log = self.largest[first:], self.log[first:]
+        kernels.logarithms[(triton.cdiv(here, 32),)](
+            self.logits, largest, log, here, self.size, len(self.logits), B=32, C=32
+        )
+        return largest, log

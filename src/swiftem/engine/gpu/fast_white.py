@@ -1,0 +1,142 @@
+"""Passes of full covariances with many columns: see ``white_kernels.py``."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import torch
+import triton
+from triton.tools.tensor_descriptor import TensorDescriptor
+
+from swiftem._typing import Array
+from swiftem.engine.gpu import white_kernels as kernels
+from swiftem.engine.gpu.fast import LOG2_E, PADDING, ROWS, FastRows, halves_of, power
+from swiftem.engine.gpu.fast_lists import NEGLIGIBLE, Lists
+from swiftem.engine.gpu.passes import Rows, Sums
+from swiftem.models.components import Coefficients
+
+__all__ = ["WhiteRows"]
+
+PER_SUM = 2.0**-11
+"""Products of responsibilities in kernels are 2^11 times as large."""
+ALLOWED = NEGLIGIBLE / 4.0
+"""Largest error of screening: logits of pairs that are not listed are then still negligible."""
+MANY = 0.1
+"""If more than this share of all pairs are candidates, all logits are computed exactly at once."""
+
+
+class WhiteRows(FastRows):
+    """Rows as hi + lo, as many bytes as float32.
+
+    Logits are screened by one product, and those of candidates computed again. If screening was not accurate
+    enough, or if most pairs are candidates, all are computed with three products from then on.
+    """
+
+    NEEDS = ("plain", "means", "whiten")
+    BLOCK: ClassVar[dict[int, int]] = {1: 128, 3: 128}
+    LISTED = 64
+
+    def __init__(self, rows: Rows, code: int, n_components: int) -> None:
+        super().__init__(rows, code, n_components)
+        d = rows.y.shape[1]
+        self._columns = power(d, 32)
+        self._hi = self._padded(self._columns, torch.float16, triton.cdiv(len(rows), 128) * 128)
+        self._lo = torch.zeros_like(self._hi)
+        for start in range(0, len(rows), ROWS):
+            x = self._scaled(start)
+            here = slice(start, start + len(x))
+            self._hi[here, :d], self._lo[here, :d] = halves_of(x)
+        self._splits = min(64, max(1, 2 * self._processors // n_components))
+        self._inverse_units = torch.zeros(self._columns, dtype=torch.float32, device=rows.y.device)
+        self._inverse_units[:d] = 1.0 / self._units
+        self._row, self._column = torch.tril_indices(d, d, device=rows.y.device)
+        self._products = 1
+        #: The largest error of screening, and the number of candidates.
+        self._noted = torch.zeros(2, dtype=torch.float64, device=rows.y.device)
+
+    def whole(self, theta: Coefficients) -> tuple[Array, float]:
+        """Return the sums of a full pass as an array, and the log-likelihood."""
+        found = super().whole(theta)
+        if self._must_repeat():
+            found = super().whole(theta)
+        return found
+
+    def sums(self, theta: Coefficients) -> Sums:
+        """Return the sums of a full pass."""
+        found = self._once(theta)
+        return self._once(theta) if self._must_repeat() else found
+
+    def _packed(self) -> Any:
+        assert self._theta is not None
+        found = self._once(self._theta)
+        return torch.cat([found.sums.reshape(-1), found.log_likelihood.reshape(1)])
+
+    def _must_repeat(self) -> bool:
+        """Tell whether the last pass was not accurate, or not fast; the next ones are then exact."""
+        if self._products == 3:
+            return False
+        error, candidates = self._noted.tolist()
+        if error <= ALLOWED and candidates <= MANY * len(self._rows) * self._n_components:
+            return False
+        self._products, self._graph = 3, None
+        return True
+
+    def _once(self, theta: Coefficients) -> Sums:
+        count, n, d, columns = self._n_components, len(self._rows), len(self._unit), self._columns
+        device, splits, block = self._hi.device, self._splits, self.BLOCK[self._products]
+        parts = max(1, min(count, triton.cdiv(self._processors * block, n), 16))
+        lists = Lists(n, count, count, parts, block, device)
+        whiten = torch.zeros((count, columns, columns), dtype=torch.float64, device=device)
+        whiten[:, :d, :d] = theta.whiten * self._units
+        scale = torch.exp2(torch.floor(torch.log2(whiten.abs().amax(dim=(1, 2)))))
+        whiten = whiten / scale[:, None, None]
+        w_hi, w_lo = halves_of(whiten)
+        means = torch.zeros((count, columns), dtype=torch.float64, device=device)
+        means[:, :d] = theta.means / self._units
+        shifts = (whiten @ means[:, :, None])[:, :, 0].float()
+        means[:, :d] = theta.means + self._rows.centre
+        plain = torch.nan_to_num(theta.plain * LOG2_E, neginf=PADDING)
+        constant = plain.max()
+        of_components = (0.5 * LOG2_E * scale.square()).float(), (plain - constant).clamp(min=PADDING).float()
+        linear = torch.zeros((splits, count, 2, columns), dtype=torch.float64, device=device)
+        products = torch.zeros((splits, count, columns, columns), dtype=torch.float64, device=device)
+        errors, candidates = torch.zeros((2, count * splits), dtype=torch.float32, device=device)
+        cut = torch.full((1,), NEGLIGIBLE, dtype=torch.float32, device=device)
+        tiles = [TensorDescriptor.from_tensor(part, [block, columns]) for part in (self._hi, self._lo)]
+        matrices = [
+            TensorDescriptor.from_tensor(part.view(count * columns, columns), [columns, columns])
+            for part in (w_hi, w_lo)
+        ]
+        options = {"D": columns, "COLUMNS": d, "B": self.LISTED, "num_stages": 1}
+        for first, here, segments in lists.chunks():
+            kernels.white_logits[(triton.cdiv(here, block), parts)](
+                *tiles, *matrices, shifts, *of_components, lists.logits, lists.maxima, first, here,
+                lists.size, count, triton.cdiv(count, parts), D=columns, B=block,
+                PRODUCTS=self._products, num_warps=8, num_stages=2 if self._products == 3 else 3,
+            )  # fmt: skip
+            lists.make(first, here, segments, cut)
+            listed = lists.ends, lists.rows, lists.logits
+            if self._products == 1:
+                candidates[0] += lists.ends[count * segments]
+                kernels.white_again[(count, splits)](
+                    self._rows.y, means, self._inverse_units, w_hi, w_lo, *of_components, *listed, errors,
+                    first, lists.size, segments, **options, num_warps=4,
+                )  # fmt: skip
+            kernels.white_sums[(count, splits)](
+                self._rows.y, self._weight, means, self._inverse_units, *listed,
+                *lists.logarithms(first, here), linear, products, first, lists.size, segments, count,
+                **options, WEIGHTED=self._weighted, num_warps=8,
+            )  # fmt: skip
+        self._noted.copy_(torch.stack([errors.max(), candidates[0]]))
+        value = self._log_of(lists.largest, lists.log, constant)
+        return Sums(self._about_centre(linear.sum(dim=0), products.sum(dim=0), theta.means), value)
+
+    def _about_centre(self, linear: Any, products: Any, means: Any) -> Any:
+        """Return sums (M, 1 + p) about the centre of the data, from scaled ones about the means."""
+        d, row, column = len(self._unit), self._row, self._column
+        counts = linear[:, 0, :1] * self._largest_weight
+        sums = linear[:, 1, :d] * (self._units * self._largest_weight)
+        units = self._units[row] * self._units[column] * (PER_SUM * self._largest_weight)
+        found = products[:, row, column] * units + sums[:, row] * means[:, column]
+        found = found + means[:, row] * (sums[:, column] + counts * means[:, column])
+        return torch.cat([counts, sums + counts * means, found], dim=1)
