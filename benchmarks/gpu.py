@@ -16,7 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 import swiftem
 from benchmarks.row import Row
-from swiftem import models
+from swiftem import methods, models
 
 __all__ = ["LEAD", "NOTE", "TITLE", "rows"]
 
@@ -25,6 +25,7 @@ LEAD = ("model", "setting")
 NOTE = """Peer: the same sums by PyTorch in float32, block by block, as one writes them without kernels.
 Overlapping data have about 18 effective components per row, separated data about one."""
 MEASURED = 20
+BATCH, ITERATIONS = 1024, 40_000
 BLOCK = 1 << 16
 MILLION = 1_000_000
 
@@ -39,10 +40,19 @@ def rows(quick: bool, repeats: int) -> Iterator[Row]:
     share = 50 if quick else 1
     for spread, name in ((1.0, "separated"), (0.22, "overlapping")):
         yield _pass("spherical", MILLION // share, 128, 1024, spread, name, repeats, goal=4.7e6)
+    name = "pairs of clusters, 100 sd apart"
+    yield _pass("spherical", MILLION // share, 128, 1024, 100.0, name, repeats, goal=9e6)
     for spread, name in ((1.0, "separated"), (0.4, "overlapping")):
         yield _pass("diag", 10 * MILLION // share, 16, 64, spread, name, repeats, goal=1.2e6)
     yield _pass("full", MILLION // 2, 8, 16, 1.0, "separated", repeats, goal=0.13e6)
+    yield _iterations(methods.EM(), MILLION // 2, 8, 16, repeats, goal=0.13e6)
     yield _fit(10 * MILLION // share, 16, 64, repeats)
+    for method, goal in (
+        (methods.OnlineEM(1e-3, BATCH), 14e3),
+        (methods.VarianceReducedEM(1e-3, BATCH, epoch_length=1 << 20), 16e3),
+        (methods.FastIncrementalEM(1e-3, BATCH), 20e3),
+    ):
+        yield _iterations(method, MILLION // (2 * share), 8, 16, repeats, goal)
 
 
 def clusters(n: int, d: int, n_components: int, spread: float) -> tuple[Any, Any]:
@@ -51,11 +61,15 @@ def clusters(n: int, d: int, n_components: int, spread: float) -> tuple[Any, Any
 
     made = torch.Generator(device="cuda").manual_seed(7)
     means = spread * torch.randn(n_components, d, device="cuda", generator=made)
+    if spread > 10.0:  # pairs that overlap
+        means[1::2] = means[::2] + 0.2 * torch.randn(means[::2].shape, device="cuda", generator=made)
     y = torch.randn(n, d, device="cuda", generator=made)
     for start in range(0, n, MILLION):
         which = torch.randint(n_components, (len(y[start : start + MILLION]),), device="cuda", generator=made)
         y[start : start + MILLION] += means[which]
-    moved = means + 0.3 * spread * torch.randn(means.shape, device="cuda", generator=made)
+    moved = means + 0.3 * (spread if spread < 10.0 else 0.2) * torch.randn(
+        means.shape, device="cuda", generator=made
+    )
     return y, moved.double().cpu().numpy()
 
 
@@ -82,15 +96,16 @@ def _pass(
     e_step: Any = problem.e_step
     e_step.full(theta)
     at = problem.bound.coefficients(theta)
-    if e_step._fast is None or not e_step._fast.serves(at):
+    fast = None if e_step._fast is None else e_step._fast.chosen(at)
+    if fast is None:
         raise AssertionError(f"{kind}: passes in float64 would be measured")
-    found, _ = e_step._fast.whole(at)
+    found, _ = fast.whole(at)
     rows_ = e_step.blocks.kept
     given = e_step.blocks.given(at)
     exact = sums(rows_, given).sums.cpu().numpy()
     error = float(np.linalg.norm(found - exact) / np.linalg.norm(exact))
     phi, constant = given.theta.phi.float(), given.theta.constant.float()
-    value = queued(e_step._fast._graph.replay, repeats)
+    value = queued(fast._graph.replay, repeats)
     peer = queued(lambda: eager(y, phi, constant, kind), max(1, repeats // 3), 3)
     torch.cuda.empty_cache()
     return Row(
@@ -98,6 +113,36 @@ def _pass(
         d=str(d), components=n_components, b=n, iterations=MEASURED, repeats=repeats, value=value,
         unit="ns/iteration",
         peer="torch, float32", peer_value=peer, compared="value", goal=goal,
+    )  # fmt: skip
+
+
+def _iterations(method: Any, n: int, d: int, n_components: int, repeats: int, goal: float) -> Row:
+    """Iterations on batches, with their draws: the time of a long run minus that of a shorter one."""
+    from swiftem.algorithm import run_problem
+    from swiftem.data.rows.tensor_source import TensorSource
+    from swiftem.problem import Problem
+
+    y, means = clusters(n, d, n_components, 1.0)
+    model = models.GaussianMixtureModel(n_components, covariance="full")
+    problem = Problem(model, TensorSource(y), kernels="torch:cuda:0")
+    theta = model.theta(
+        weights=np.full(n_components, 1.0 / n_components), means=means,
+        covariances=np.tile(np.eye(d), (n_components, 1, 1)),
+    )  # fmt: skip
+
+    def seconds(count: int) -> float:
+        began = perf_counter()
+        run_problem(problem, method, theta0=theta, n_iter=count, seed=0)
+        return perf_counter() - began
+
+    is_em = isinstance(method, methods.EM)
+    count = ITERATIONS // 20 if is_em else ITERATIONS
+    seconds(count)
+    found = [1e9 * (seconds(2 * count) - seconds(count)) / count for _ in range(min(repeats, 3))]
+    return Row(
+        figure="gpu", model=f"full, d = {d}", method=method.name, setting="iterations on the device", n=n,
+        d=str(d), components=n_components, b=n if is_em else BATCH, iterations=count, repeats=repeats,
+        value=float(np.median(found)), unit="ns/iteration", compared="value", goal=goal,
     )  # fmt: skip
 
 

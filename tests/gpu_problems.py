@@ -1,5 +1,10 @@
 """Models and rows for passes on a device; ``DEVICE`` is a GPU if there is one, else PyTorch's CPU."""
 
+import json
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -28,3 +33,18 @@ def problem(y, kind="full", n_components=4, kernels=DEVICE, weight=None):
     model = models.GaussianMixtureModel(n_components, covariance=kind, reg_covar=1e-6)
     made = Problem(model, ArraySource(y, weight), kernels=kernels)
     return made, made.bound.initial_theta(np.random.default_rng(1))
+
+
+def lines_of(script, *numbers):
+    """Return the lines of JSON that a script prints for the cases with these numbers; by default for all.
+
+    Without a GPU its kernels are interpreted.
+    """
+    environment = dict(os.environ)
+    if not torch.cuda.is_available():
+        environment["TRITON_INTERPRET"] = "1"
+    done = subprocess.run(
+        [sys.executable, script, *map(str, numbers)], env=environment, capture_output=True, text=True
+    )
+    assert not done.returncode, done.stderr
+    return [json.loads(line) for line in done.stdout.splitlines()]

@@ -27,8 +27,8 @@ MUTANTS = [
     (
         "online: the sample is fitted without its weights",
         ONLINE,
-        "rows = ArraySource(self.sample.rows, weight)",
-        "rows = ArraySource(self.sample.rows)",
+        "rows = ArraySource(self.sample.rows, weight, allow_missing=True)",
+        "rows = ArraySource(self.sample.rows, allow_missing=True)",
         f"{STREAM_TESTS}::test_a_better_place_is_looked_for_by_the_weights_of_the_rows",
     ),
     (

@@ -45,6 +45,14 @@ def test_quick_run_has_every_figure_but_memory(done):
         *(("one-sample", "paper's mixture", name, "Numba loop") for name in METHODS),
         *(("plsa", "pLSA", name, "Numba loop, O(K)") for name in METHODS),
         *(("plsa-documents", "pLSA", name, "D = 10") for name in ("sem", "iem", "fiem")),
+        *(
+            ("later-methods", model, name, peer)
+            for model in (
+                *("paper's mixture", "wide mixture", "full covariances", "pLSA tokens"),
+                "pLSA tokens, batches",
+            )
+            for name, peer in (("spider", "sem-vr"), ("opt-fiem", "fiem"))
+        ),
         *(("mini-batch", "wide mixture", name, "products and exp") for name in METHODS),
         ("full-pass", "paper's mixture", "em", "one thread"),
         ("full-pass", "paper's mixture", "em", "scikit-learn"),

@@ -48,7 +48,7 @@ def site(tmp_path_factory):
 def browser(tmp_path_factory):
     command = find_chromium()
     if command is None:
-        pytest.skip("there is no Chromium: apt-get install chromium")
+        pytest.skip("there is no Chromium: make browser-test-parts")
     browser = Browser(command, tmp_path_factory.mktemp("profile"))
     yield browser
     browser.close()

@@ -15,7 +15,7 @@ import scipy.sparse as sp
 from swiftem.cli import topics as module
 
 FILES = {"model.swiftem", "topic_words.csv", "document_topics.csv", "topics.html"}
-quickly = pytest.mark.usefixtures("_csv_tables", "_undrawn")
+quickly = pytest.mark.usefixtures("_csv_tables")
 
 
 def files(out):

@@ -11,17 +11,19 @@ import torch
 
 from swiftem import models
 from swiftem.data import ArraySource
-from swiftem.engine.gpu import fast
+from swiftem.engine.gpu import prepare
 from swiftem.engine.gpu.expectation import DeviceExpectation
 from swiftem.engine.gpu.passes import sums
 
 DEVICE = "torch:cuda:0" if torch.cuda.is_available() else "torch:cpu"
 
 
-def case(kind, n, d, n_components, *, spread=1.0, offset=0.0, weighted=False, seed=0, served=True):
+def case(kind, n, d, n_components, *, spread=1.0, offset=0.0, weighted=False, pairs=False, seed=0):
     """Return relative errors of the counts, sums, squares and the log-likelihood, and the class used."""
     rng = np.random.default_rng(seed)
     means = spread * rng.normal(size=(n_components, d))
+    if pairs:  # of components that overlap, far from all others
+        means[1::2] = means[::2] + 0.3 * rng.normal(size=means[1::2].shape)
     mixing = np.eye(d) + 0.1 * rng.normal(size=(n_components, d, d)) / np.sqrt(d)
     which = rng.integers(n_components, size=n)
     y = means[which] + rng.normal(size=(n, d))
@@ -32,12 +34,18 @@ def case(kind, n, d, n_components, *, spread=1.0, offset=0.0, weighted=False, se
     bound = model.bind(source)
     theta = bound.initial_theta(rng)
     theta = theta._replace(means=means + offset + 0.2 * rng.normal(size=means.shape))
+    if pairs:
+        shape = {"spherical": n_components, "diag": (n_components, d)}[kind]
+        theta = model.theta(
+            weights=theta.weights, means=theta.means, covariances=rng.uniform(0.8, 1.2, shape)
+        )
     e_step = DeviceExpectation(bound, source, lambda: None, DEVICE)
     rows = e_step.blocks.kept
     at = bound.coefficients(theta)
-    made = fast.fast_rows(rows, bound.code, n_components)
+    made = prepare.fast_rows(rows, bound.code, n_components)
     assert made is not None, f"no kernel for {kind}, {d}, {n_components}"
-    assert made.serves(at) or not served, f"float32 is not enough for {kind}, {d}, {n_components}"
+    made = made.chosen(at)
+    assert made is not None, f"float32 is not enough for {kind}, {d}, {n_components}"
     expected = sums(rows, e_step.blocks.given(at))
     found, log_likelihood = made.whole(at)
     for _ in range(2):
@@ -68,10 +76,12 @@ SMALL = [
     ("spherical", 700, 20, 130, {"weighted": True}),
     ("diag", 700, 9, 130, {}),
     ("tied", 700, 5, 140, {}),
+    ("spherical", 700, 20, 130, {"weighted": True, "spread": 1e3, "offset": 1e4, "pairs": True}),
+    ("diag", 700, 9, 130, {"spread": 100.0, "pairs": True}),
 ]
 
 if __name__ == "__main__":
-    fast.LEAST_ROWS = 0
+    prepare.LEAST_ROWS = 0
     chosen = [SMALL[int(number)] for number in sys.argv[1:]] or SMALL
     for kind, n, d, n_components, options in chosen:
         name, errors = case(kind, n, d, n_components, **options)

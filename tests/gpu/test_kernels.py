@@ -3,29 +3,13 @@
 They run in a process of their own: the interpreter is chosen before Triton is imported.
 """
 
-import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-from gpu_problems import torch
+from gpu_problems import lines_of, torch
 
 pytest.importorskip("triton", reason="Triton is not installed: make gpu-test-parts")
 SCRIPT = Path(__file__).with_name("kernels_against_passes.py")
-
-
-def errors_of(*numbers):
-    """Return the errors of the cases with these numbers; of all if there are none."""
-    environment = dict(os.environ)
-    if not torch.cuda.is_available():
-        environment["TRITON_INTERPRET"] = "1"
-    done = subprocess.run(
-        [sys.executable, SCRIPT, *map(str, numbers)], env=environment, capture_output=True, text=True
-    )
-    assert not done.returncode, done.stderr
-    return [json.loads(line) for line in done.stdout.splitlines()]
 
 
 def check(found):
@@ -34,15 +18,15 @@ def check(found):
 
 
 def test_one_kernel_of_each_kind():
-    found = errors_of(1, 6, 7)
+    found = lines_of(SCRIPT, 1, 6, 7)
     assert {name for *_, name, _ in found} == {"DenseRows", "FullRows", "TwoPasses"}
     check(found)
 
 
 @pytest.mark.slow
 def test_all_kinds():
-    found = errors_of()
-    assert len(found) == 10
+    found = lines_of(SCRIPT)
+    assert len(found) == 12
     check(found)
 
 

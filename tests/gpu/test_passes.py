@@ -8,9 +8,9 @@ import swiftem
 from swiftem import methods, models
 from swiftem.algorithm import run_problem
 from swiftem.data import ArraySource
-from swiftem.data.rows.tensor_source import TensorSource, in_numpy, is_tensor, like
+from swiftem.data.foreign import in_numpy, is_tensor, kernels_of, like
+from swiftem.data.rows.tensor_source import TensorSource
 from swiftem.engine.expectation import choose_expectation
-from swiftem.engine.gpu.device import kernels_of
 from swiftem.problem import Problem
 
 
@@ -159,7 +159,7 @@ def test_a_fit_on_a_device(monkeypatch, kind, as_tensor):
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("weighted", [False, True])
 def test_rows_that_do_not_fit_are_copied_in_every_pass(monkeypatch, kind, weighted):
-    from swiftem.engine.gpu import blocks, fast
+    from swiftem.engine.gpu import blocks
 
     y = clusters(5000, dtype=np.float32)
     weight = np.random.default_rng(2).uniform(0.1, 3.0, size=len(y)) if weighted else None
@@ -168,9 +168,9 @@ def test_rows_that_do_not_fit_are_copied_in_every_pass(monkeypatch, kind, weight
     monkeypatch.setattr(blocks, "ROWS", 300)
     monkeypatch.setattr(blocks, "BYTES", 700 * 8 * y.shape[1])
     monkeypatch.setattr(blocks, "LEAST_ROWS", 1)
-    monkeypatch.setattr(blocks.DeviceBlocks, "_fits", lambda self, needed: False)
+    monkeypatch.setattr(blocks.DeviceBlocks, "fits", lambda self, needed: False)
     if torch.cuda.is_available():
-        monkeypatch.setattr(fast, "LEAST_ROWS", 0)
+        monkeypatch.setattr("swiftem.engine.gpu.prepare.LEAST_ROWS", 0)
     streamed, _ = problem(y, kind, weight=weight)
     np.testing.assert_allclose(streamed.e_step.full(theta), expected, rtol=1e-5, atol=1e-6)
     assert streamed.e_step.objective(theta) == pytest.approx(value, rel=1e-6)

@@ -1,4 +1,4 @@
-"""Reading a model's file for a command, and the rows that it is asked about."""
+"""Reading of a model file, and of the rows that it is applied to."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MIXTURES = ("GaussianMixture", "Mixture")
 
 
 def read_header(path: Path) -> dict[str, Any]:
-    """Return what a model's file says of itself: format, kind, header, and the versions that wrote it."""
+    """Return the description in a model file: format, kind, header, and the versions that wrote it."""
     from swiftem.estimators.persistence import read_header
 
     _check_file(path, "swiftem fit makes a model of it")
@@ -34,9 +34,9 @@ def read_header(path: Path) -> dict[str, Any]:
 
 
 def open_model(path: Path, kind: str | None = None) -> Any:
-    """Return the model in a file, or say in a sentence why there is none.
+    """Return the model in a file; end the command with a sentence if it cannot be read.
 
-    It has to be of this kind; of any kind of mixture if none is named.
+    It must be of this kind, or any mixture if no kind is given.
     """
     import swiftem
 
@@ -74,7 +74,7 @@ def rows_for(mixture: GaussianMixture | Mixture, path: Path, choice: TableChoice
 
 
 def read(path: Path, choice: TableChoice) -> Table:
-    """Return what was chosen of a table."""
+    """Return the chosen columns of a table."""
     return read_table(
         path, choice.columns, choice.weights, drop=choice.drop, label=choice.label,
         skip_missing=choice.skip_missing,

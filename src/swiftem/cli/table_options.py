@@ -1,4 +1,4 @@
-"""Options of all commands that read tables, and what they choose of one."""
+"""Options of all commands that read tables: columns, weights, labels and rows."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ TablesArgument = Annotated[
         help=f"{FORMATS}: one file, several, or a folder; columns that are not numeric are left out.",
     ),
 ]
-ModelArgument = Annotated[Path, typer.Argument(metavar="MODEL", help="A file that swiftem fit wrote.")]
+ModelArgument = Annotated[Path, typer.Argument(metavar="MODEL", help="A model file, written by swiftem fit.")]
 ColumnsOption = Annotated[
     str | None,
     typer.Option(
@@ -53,7 +53,7 @@ DropOption = Annotated[
         "--drop",
         "-d",
         metavar="A,B,...",
-        help="Columns not to use, by name or by number from 0. May be given several times.",
+        help="Columns not to use, by name or by number from 0. Can be repeated.",
     ),
 ]
 LabelOption = Annotated[
@@ -62,17 +62,21 @@ LabelOption = Annotated[
         "--label",
         "-l",
         metavar="COLUMN",
-        help="Column of known groups, text or numbers: not fitted, but compared with the components.",
+        help="Column of known groups, text or numbers: not fitted, but compared with components.",
     ),
 ]
 WeightsOption = Annotated[
     str | None,
     typer.Option(
-        "--weights", "-w", metavar="COLUMN", help="Column of weights of the rows, by name or number from 0."
+        "--weights",
+        "-w",
+        metavar="COLUMN",
+        help="Column with the weights of the rows, by name or by number from 0.",
     ),
 ]
 SkipMissingOption = Annotated[
-    bool, typer.Option("--skip-missing", help="Leave out rows with a missing value, instead of an error.")
+    bool,
+    typer.Option("--skip-missing", help="Leave out rows with missing values; by default they are an error."),
 ]
 SeedOption = Annotated[
     int,
@@ -82,7 +86,7 @@ SeedOption = Annotated[
 
 @dataclass(frozen=True)
 class TableChoice:
-    """What was asked for of a table, with the meaning of :func:`swiftem.data.read_table`."""
+    """The chosen parts of a table, as in :func:`swiftem.data.read_table`."""
 
     columns: Sequence[str] | None = None
     weights: str | None = None
@@ -99,7 +103,7 @@ class TableChoice:
         label: str | None = None,
         skip_missing: bool = False,
     ) -> TableChoice:
-        """Return the choice that options make.
+        """Return the choice given by the options.
 
         >>> TableChoice.of('a,"b, in cm"', drop=["c,d", "e"])
         TableChoice(columns=['a', 'b, in cm'], weights=None, drop=['c', 'd', 'e'], label=None, ...)

@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from swiftem.budget import read_memory_limit
+from swiftem.cli.out_file import write_table_blocks
 from swiftem.data.documents.corpus_counts import CorpusCounts
 from swiftem.data.documents.document_source import DocumentSource
 from swiftem.data.documents.formats.corpus_format import recognise
 from swiftem.data.documents.open_documents import open_documents
-from swiftem.data.rows.write_table import write_table_blocks
 from swiftem.files.scratch import in_words
 
 __all__ = ["CorpusInBlocks", "corpus_in_blocks"]

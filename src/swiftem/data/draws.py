@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from copy import copy
 from numbers import Integral
 from typing import Any, Protocol
 
@@ -117,6 +118,12 @@ class SeededDraws:
     def block(self, start: int, stop: int) -> tuple[Index, ...]:
         """Return the indices of iterations ``start`` to ``stop`` − 1, an array (., b) per stream."""
         return tuple(stream.block(start, stop) for stream in self._streams)
+
+    def twin(self) -> SeededDraws:
+        """Return the same draws with chunks of their own, for another thread."""
+        found = copy(self)
+        found._streams = [copy(stream) for stream in self._streams]
+        return found
 
 
 class _Stream(ABC):

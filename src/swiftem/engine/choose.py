@@ -26,11 +26,15 @@ def choose_lane(kernels: str, task: Task) -> Lane | None:
 
     Parameters
     ----------
-    kernels : {"auto", "reference", "numpy"}
+    kernels : {"auto", "reference", "numpy"} or str
         As in :class:`swiftem.problem.Problem`.
     task : Task
         Model, method and data.
     """
+    if kernels.startswith("torch:"):
+        from swiftem.engine.gpu.lane import device_lane
+
+        return device_lane(task)
     if kernels != "auto":
         return None
     lanes = (gaussian_mixture_lane, gaussian_components_lane, plsa_lane, document_lane, functions_lane)
@@ -45,7 +49,7 @@ def gaussian_components_lane(task: Task) -> Lane | None:
     """Return the lane of a mixture: compiled stretches for Gaussians, single iterations for others."""
     if not isinstance(task.model, BoundComponents) or not is_served(task.source):
         return None
-    if not isinstance(task.model, BoundGaussians):
+    if not isinstance(task.model, BoundGaussians) or task.model.model.has_holes:
         return OneThreadLane(task)
     y = task.source.y if isinstance(task.source, ArraySource) else None
     if y is not None and (not y.flags.c_contiguous or y.dtype not in (np.float32, np.float64)):

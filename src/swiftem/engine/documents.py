@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from swiftem._typing import Array, Index
-from swiftem.data.fingerprint import fingerprint
 from swiftem.data.rows.stored_source import Layout
 from swiftem.data.sample_weight import extent_of
 from swiftem.data.source import Access, Batch
 from swiftem.engine.reference.plsa_documents import SMALLEST
 from swiftem.engine.threads import in_order
+from swiftem.files.durable import fingerprint
 from swiftem.models.documents import by_rows
 
 __all__ = ["Documents", "Rows"]

@@ -11,12 +11,12 @@ from numpy.typing import ArrayLike
 from swiftem._typing import Array, Index
 from swiftem.data.documents.document_source import DocumentSource
 from swiftem.data.documents.sparse_structure import checked_sparse
-from swiftem.data.fingerprint import fingerprint
-from swiftem.data.rows.read_ahead import read_ahead
+from swiftem.data.rows.row_reader import read_ahead
 from swiftem.data.rows.stored_source import Layout
 from swiftem.data.sample_weight import check_weights, extent_of, read_sample_weight
 from swiftem.data.source import Access, Batch
 from swiftem.engine.documents import Documents
+from swiftem.files.durable import fingerprint
 
 __all__ = ["BLOCK", "StreamedDocuments"]
 

@@ -12,7 +12,7 @@ from html import escape
 from swiftem.report.drawing import panel_svg
 from swiftem.report.section import Finding, Picture, Section, Table
 
-__all__ = ["STYLE", "html_page", "page", "settings_table"]
+__all__ = ["page"]
 
 STYLE = """
 :root { --ink: #1a1a1a; --soft: #555; --line: #ddd; --good: #00704a; --bad: #b3261e; --note: #6b4e00; }

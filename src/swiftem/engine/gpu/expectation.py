@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 from swiftem._typing import Array, Theta
-from swiftem.data.rows.tensor_source import torch_of
+from swiftem.data.foreign import DEVICE_KERNELS, torch_of
 from swiftem.data.source import Source
 from swiftem.engine.expectation import Evaluation
 from swiftem.engine.gpu.blocks import DeviceBlocks
-from swiftem.engine.gpu.device import DEVICE_KERNELS
 from swiftem.engine.gpu.passes import Rows, Sums, e_steps, sums
 from swiftem.engine.small_expectation import TIED, KeptExpectation
 from swiftem.models.components import BoundComponents, Coefficients
@@ -34,7 +33,7 @@ class DeviceExpectation(KeptExpectation):
     between_blocks : callable
         Called before a pass; it may raise.
     kernels : str
-        As given by :func:`swiftem.engine.gpu.device.kernels_of`.
+        As given by :func:`swiftem.data.foreign.kernels_of`.
     """
 
     def __init__(
@@ -59,22 +58,42 @@ class DeviceExpectation(KeptExpectation):
             self._on_device = found
         return self._on_device
 
+    def _pass(self, theta: Theta, remember: bool) -> tuple[Array, Array | None]:
+        if not remember:
+            return super()._pass(theta, remember)
+        self._between_blocks()
+        memory, first = self.allocate((self.n, self.bound.n_components), self.memory_dtype), 0
+        dtype = getattr(torch_of("a memory"), self.memory_dtype.name)
+
+        def keep(here: slice, responsibilities: Any) -> Any:
+            """Store rows, and return them as they were rounded."""
+            kept = responsibilities.to(dtype)
+            memory[first + here.start : first + here.stop] = kept.cpu().numpy()
+            return kept.double()
+
+        given, total = self.blocks.given(self.bound.coefficients(theta)), cast(Any, None)
+        for of_block, rows in self.blocks:
+            first = of_block.start
+            total = added(total, sums(rows, given, keep))
+        self.evaluations += self.n
+        self._last = theta, float(total.log_likelihood) / self._source.total_weight
+        found = self._flat(total.sums.cpu().numpy(), self._tied_products())
+        return found / self._source.total_weight, memory
+
     def _sums(self, theta: Theta) -> tuple[Array, float]:
         at, blocks = self.bound.coefficients(theta), self.blocks
-        if self._fast is not None and self._fast.serves(at):
-            found, value = self._fast.whole(at)
+        chosen = None if self._fast is None else self._fast.chosen(at)
+        if chosen is not None:
+            found, value = chosen.whole(at)
             return found, value + self._common(at)
         total: Any = None
         is_fast, given = False, blocks.given(at)
         for _, rows in blocks:
             fast = fast_rows_of(rows, self.bound) if blocks.kept is None else None
-            is_fast = bool(fast and fast.serves(at))
-            part = fast.sums(given.theta) if is_fast else sums(rows, given)  # type: ignore[union-attr]
-            total = (
-                part
-                if total is None
-                else Sums(*(one + other for one, other in zip(total, part, strict=True)))
-            )
+            chosen = None if fast is None else fast.chosen(at)
+            is_fast = chosen is not None
+            part = sums(rows, given) if chosen is None else chosen.sums(given.theta)
+            total = added(total, part)
         value = float(total.log_likelihood) + (self._common(at) if is_fast else 0.0)
         return total.sums.cpu().numpy(), value
 
@@ -108,12 +127,17 @@ class DeviceExpectation(KeptExpectation):
         return found
 
 
+def added(total: Sums | None, part: Sums) -> Sums:
+    """Return the sums of two blocks of rows; of one, if there is only one so far."""
+    return part if total is None else Sums(total.sums + part.sums, total.log_likelihood + part.log_likelihood)
+
+
 def fast_rows_of(rows: Rows, bound: BoundComponents) -> Any:
     """Return rows in the form of the kernels in Triton, or None without them."""
     if rows.y.device.type != "cuda":
         return None
     try:
-        from swiftem.engine.gpu.fast import fast_rows
+        from swiftem.engine.gpu.prepare import fast_rows
     except ImportError:  # Triton is for Linux
         return None
     return fast_rows(rows, bound.code, bound.n_components)

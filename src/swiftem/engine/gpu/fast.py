@@ -7,7 +7,7 @@ float16 then has room for squares on one side, and digits of small numbers on th
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import torch
@@ -16,11 +16,15 @@ from triton.tools.tensor_descriptor import TensorDescriptor
 
 from swiftem._typing import Array
 from swiftem.engine.gpu import kernels
+from swiftem.engine.gpu.graphs import graph_of
 from swiftem.engine.gpu.passes import Rows, Sums
 from swiftem.engine.small_expectation import DIAG, FULL, SPHERICAL, squared_reach
 from swiftem.models.components import Coefficients
 
-__all__ = ["FastRows", "fast_rows"]
+__all__ = [
+    "FARTHEST", "LOG2_E", "PADDING", "PER_PASS", "ROWS", "DenseRows", "FastRows", "TwoPasses",
+    "dense_columns", "halves_of", "power", "wide_columns",
+]  # fmt: skip
 
 LOG2_E = 1.4426950408889634
 PER_PASS = 2.0**-14
@@ -28,12 +32,6 @@ PER_PASS = 2.0**-14
 PADDING = -1e30
 ROWS = 1 << 20
 """Rows prepared at a time."""
-MOST_COMPONENTS, MOST_FEATURES, MOST_WHITENED = 128, 128, 256
-"""Largest sizes of one pass: components, features, and numbers of all whitened differences of a row."""
-LEAST_ROWS = 1 << 16
-"""With fewer rows the passes in float64 take no longer than the preparation."""
-WIDEST = 128
-"""Most columns of two passes."""
 LARGEST_LOGIT, FARTHEST = 512.0, 512.0
 """Beyond these passes in float64 are used: logits that are sums of larger numbers lose digits, and variances
 that are differences of squares so many times as large. For pairs of components one standard deviation apart,
@@ -41,37 +39,22 @@ in clusters of any number and of 2 to 128 columns, errors of sums are then at mo
 2e-5 of their size; for "full", whose logits are squares of whitened differences, 4e-7 and 1e-5."""
 
 
-def fast_rows(rows: Rows, code: int, n_components: int) -> FastRows | None:
-    """Return prepared rows, or None if there are no kernels for rows of this kind and size."""
-    n_columns = rows.y.shape[1]
-    if rows.y.dtype != torch.float32 or len(rows) < LEAST_ROWS or not (rows.reach > 0.0).all():
-        return None
-    if code == FULL:
-        padded = _power(n_columns, 2)
-        fits = padded <= 16 and padded * _power(n_components, 16) <= MOST_WHITENED
-        return FullRows(rows, code, n_components) if fits else None
-    features = _dense_columns(n_columns, code) * (1 + (code == DIAG))
-    if n_components <= MOST_COMPONENTS and features <= MOST_FEATURES:
-        return DenseRows(rows, code, n_components)
-    return TwoPasses(rows, code, n_components) if _wide_columns(n_columns, code) <= WIDEST else None
-
-
-def _dense_columns(d: int, code: int) -> int:
+def dense_columns(d: int, code: int) -> int:
     """Return the padded columns of one pass; products take at least 16 features."""
-    return _power(d, 8) if code == DIAG else _power(d + (code == SPHERICAL), 16)
+    return power(d, 8) if code == DIAG else power(d + (code == SPHERICAL), 16)
 
 
-def _wide_columns(d: int, code: int) -> int:
+def wide_columns(d: int, code: int) -> int:
     """Return the padded features of two passes."""
-    return 2 * _power(d, 8) if code == DIAG else _power(d, 16)
+    return 2 * power(d, 8) if code == DIAG else power(d, 16)
 
 
-def _power(number: int, least: int) -> int:
+def power(number: int, least: int) -> int:
     """Return the least power of two that is at least ``number``."""
     return max(least, 1 << (number - 1).bit_length())
 
 
-def _halves(values: Any) -> tuple[Any, Any]:
+def halves_of(values: Any) -> tuple[Any, Any]:
     """Return float64 numbers as hi + lo of float16."""
     hi = values.to(torch.float16)
     return hi, (values - hi.double()).to(torch.float16)
@@ -92,6 +75,8 @@ class FastRows(ABC):
 
     NEEDS: ClassVar[tuple[str, ...]] = ("phi", "constant")
     """Parts of θ that kernels use."""
+    far: FastRows | None = None
+    """The same rows for passes at which expanded squares have too few digits."""
 
     def __init__(self, rows: Rows, code: int, n_components: int) -> None:
         self._rows, self._code, self._n_components = rows, code, n_components
@@ -117,6 +102,10 @@ class FastRows(ABC):
             self._largest_weight = float(rows.weight.max())
             self._weight = (rows.weight / self._largest_weight).float()
             self._total_weight = float(rows.weight.sum())
+
+    def chosen(self, theta: Coefficients) -> FastRows | None:
+        """Return the rows for a pass at θ, an array, or None if float32 is not enough."""
+        return next((rows for rows in (self, self.far) if rows is not None and rows.serves(theta)), None)
 
     def serves(self, theta: Coefficients) -> bool:
         """Tell whether float32 is enough at θ, an array: see :data:`LARGEST_LOGIT`."""
@@ -179,9 +168,7 @@ class FastRows(ABC):
 
     def _captured(self) -> Any:
         """Return the result of a graph, which is replayed for the first time."""
-        self._graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(self._graph, capture_error_mode="thread_local"):
-            result = self._packed()
+        self._graph, result = graph_of(self._packed)
         self._graph.replay()
         return result
 
@@ -240,7 +227,7 @@ class DenseRows(FastRows):
     def __init__(self, rows: Rows, code: int, n_components: int) -> None:
         super().__init__(rows, code, n_components)
         d = rows.y.shape[1]
-        self._x = self._padded(_dense_columns(d, code))
+        self._x = self._padded(dense_columns(d, code))
         for start in range(0, len(rows), ROWS):
             self._x[start : start + ROWS, :d] = self._scaled(start).float()
         if code == SPHERICAL:
@@ -250,7 +237,7 @@ class DenseRows(FastRows):
         """Return the sums of a full pass."""
         d, count, n, columns = len(self._unit), self._n_components, len(self._rows), self._x.shape[1]
         squares = self._code == DIAG
-        padded, p = _power(count, 16), columns * (1 + squares)
+        padded, p = power(count, 16), columns * (1 + squares)
         phi, common = self._padded(padded, torch.float64, p), 0.0
         scaled = theta.phi[:d] * self._units[:, None] * LOG2_E
         if squares:
@@ -265,7 +252,7 @@ class DenseRows(FastRows):
         counts, sums = self._padded(padded, rows=programs), self._padded(padded * p, rows=programs)
         log = counts.new_empty(programs)
         kernels.dense_pass[(programs,)](
-            self._x, self._weight, *_halves(phi), constant, counts, sums, log, n,
+            self._x, self._weight, *halves_of(phi), constant, counts, sums, log, n,
             triton.cdiv(n, self.BLOCK), D=columns, M=padded, B=self.BLOCK, SQUARES=squares,
             WEIGHTED=self._weighted, num_warps=self.WARPS, num_stages=1,
         )  # fmt: skip
@@ -280,47 +267,20 @@ class DenseRows(FastRows):
         return Sums(torch.cat(parts, dim=1), self._log_likelihood(log, largest, common))
 
 
-class FullRows(FastRows):
-    """For :func:`swiftem.engine.gpu.kernels.full_pass`."""
+class Wide(NamedTuple):
+    """θ of two passes: hi and lo of coefficients (M, D), and (M,): their scales, constants, those of |x|².
 
-    NEEDS = ("plain", "means", "whiten")
-    BLOCK, PROGRAMS, WARPS = 16, 8, 1
+    ``largest`` was subtracted from the constants; ``common`` is what all components have of the
+    log-likelihood.
+    """
 
-    def __init__(self, rows: Rows, code: int, n_components: int) -> None:
-        super().__init__(rows, code, n_components)
-        d = rows.y.shape[1]
-        self._columns = _power(d, 2)
-        self._z = self._padded(_power(self._columns + 1, 16))
-        for start in range(0, len(rows), ROWS):
-            self._z[start : start + ROWS, :d] = self._scaled(start).float()
-        self._z[:, self._columns] = 1.0
-        self._row, self._column = torch.tril_indices(d, d, device=rows.y.device)
-        self._units_of_products = self._units[self._row] * self._units[self._column]
-
-    def sums(self, theta: Coefficients) -> Sums:
-        """Return the sums of a full pass."""
-        d, count, n, columns = len(self._unit), self._n_components, len(self._rows), self._columns
-        padded, p = _power(count, 16), self._z.shape[1]
-        half = (0.5 * LOG2_E) ** 0.5
-        whiten = theta.whiten  # (M, d, d)
-        u = torch.zeros((p, padded, columns), dtype=torch.float64, device=whiten.device)
-        u[:d, :count, :d] = (whiten * (half * self._units)).permute(2, 0, 1)
-        u[columns, :count, :d] = -half * (whiten @ theta.means[:, :, None])[:, :, 0]
-        constant, largest = self._constants(theta.plain, padded)
-        programs = min(self.PROGRAMS * self._processors, triton.cdiv(n, self.BLOCK))
-        linear = self._padded(p * padded, rows=programs)
-        products = self._padded(columns * columns * padded, rows=programs)
-        log = linear.new_empty(programs)
-        kernels.full_pass[(programs,)](
-            self._z, self._weight, *_halves(u.reshape(p, padded * columns)), constant, linear, products, log,
-            n, triton.cdiv(n, self.BLOCK), D=columns, P=p, M=padded, B=self.BLOCK, WEIGHTED=self._weighted,
-            num_warps=self.WARPS, num_stages=1,
-        )  # fmt: skip
-        found = self._added(linear).reshape(p, padded)[:, :count].T
-        pairs = self._added(products).reshape(columns, columns, padded)
-        lower = pairs[self._row, self._column, :count].T * self._units_of_products
-        parts = [found[:, columns, None], found[:, :d] * self._units, lower]
-        return Sums(torch.cat(parts, dim=1), self._log_likelihood(log, largest))
+    phi_hi: Any
+    phi_lo: Any
+    scale: Any
+    constant: Any
+    square: Any
+    largest: Any
+    common: Any
 
 
 class TwoPasses(FastRows):
@@ -336,55 +296,65 @@ class TwoPasses(FastRows):
     def __init__(self, rows: Rows, code: int, n_components: int) -> None:
         super().__init__(rows, code, n_components)
         d = rows.y.shape[1]
-        self._columns = _wide_columns(d, code)
+        self._columns = wide_columns(d, code)
+        self._factors = torch.cat([self._units, self._units**2]) if code == DIAG else self._units
         padded = triton.cdiv(len(rows), 128) * 128
-        self._hi = self._padded(self._columns, torch.float16, padded)
-        self._lo = torch.zeros_like(self._hi)
+        self.hi = self._padded(self._columns, torch.float16, padded)
+        self._lo = torch.zeros_like(self.hi)
         for start in range(0, len(rows), ROWS):
             x = self._scaled(start)
             here = slice(start, start + len(x))
-            self._hi[here, :d], self._lo[here, :d] = _halves(x)
+            self.hi[here, :d], self._lo[here, :d] = halves_of(x)
             if code == DIAG:
-                self._hi[here, d : 2 * d], self._lo[here, d : 2 * d] = _halves(x * x)
-        self._norm = self._hi
+                self.hi[here, d : 2 * d], self._lo[here, d : 2 * d] = halves_of(x * x)
+        self.norm = self.hi
         if code == SPHERICAL:
-            self._norm, self._total_norm = self._norms()
+            self.norm, self._total_norm = self._norms()
+
+    @property
+    def made_of(self) -> tuple[Rows, int, int]:
+        """Rows, code, and number of components."""
+        return self._rows, self._code, self._n_components
+
+    def given(self, theta: Coefficients) -> Wide:
+        """Return θ in the form of the kernels."""
+        count, padded = self._n_components, triton.cdiv(self._n_components, 64) * 64
+        phi = self._padded(self._columns, torch.float64, padded)
+        features = len(self._factors)
+        phi[:count, :features] = (theta.phi[:features] * self._factors[:, None] * LOG2_E).T
+        scale = torch.exp2(torch.floor(torch.log2(phi.abs().amax(dim=1).clamp(min=1e-30))))
+        constant, largest = self._constants(theta.constant, padded)
+        square, common = constant, 0.0
+        if self._code == SPHERICAL:
+            square = torch.zeros_like(constant)
+            square[:count], common = self._squares(theta)
+        return Wide(*halves_of(phi / scale[:, None]), scale.float(), constant, square, largest, common)
 
     def sums(self, theta: Coefficients) -> Sums:
         """Return the sums of a full pass."""
         count, n, columns = self._n_components, len(self._rows), self._columns
-        padded = triton.cdiv(count, 64) * 64
-        factors = torch.cat([self._units, self._units**2]) if self._code == DIAG else self._units
-        features = len(factors)
-        phi = self._padded(columns, torch.float64, padded)
-        phi[:count, :features] = (theta.phi[:features] * factors[:, None] * LOG2_E).T
-        scale = torch.exp2(torch.floor(torch.log2(phi.abs().amax(dim=1).clamp(min=1e-30))))
-        phi_hi, phi_lo = _halves(phi / scale[:, None])
-        constant, largest = self._constants(theta.constant, padded)
-        square, common, spherical = constant, 0.0, self._code == SPHERICAL
-        if spherical:
-            square = torch.zeros_like(constant)
-            square[:count], common = self._squares(theta)
-        largest_of, log = torch.empty((2, n), dtype=torch.float32, device=phi.device)
-        of_components = (scale.float(), constant, square, largest_of, log)
+        phi_hi, phi_lo, scale, constant, square, largest, common = self.given(theta)
+        padded, spherical = len(scale), self._code == SPHERICAL
+        largest_of, log = torch.empty((2, n), dtype=torch.float32, device=scale.device)
+        of_components = (scale, constant, square, largest_of, log)
 
         def tiles(rows: int, components: int) -> list[Any]:
-            given_tiles = ((self._hi, rows), (self._lo, rows), (phi_hi, components), (phi_lo, components))
+            given_tiles = ((self.hi, rows), (self._lo, rows), (phi_hi, components), (phi_lo, components))
             return [TensorDescriptor.from_tensor(part, [size, columns]) for part, size in given_tiles]
 
         kernels.normalisers[(triton.cdiv(n, self.FIRST["B"]),)](
-            *tiles(self.FIRST["B"], self.FIRST["C"]), self._norm, *of_components, n, padded, D=columns,
+            *tiles(self.FIRST["B"], self.FIRST["C"]), self.norm, *of_components, n, padded, D=columns,
             **self.FIRST, SPHERICAL_ROWS=spherical, num_warps=8, num_stages=3,
         )  # fmt: skip
         splits, blocks = self.SPLITS, triton.cdiv(n, self.SECOND["B"])
         counts = self._padded(padded, rows=splits)
         sums, squares = self._padded(padded * columns, rows=splits), torch.empty_like(counts)
         kernels.accumulate[(padded // self.SECOND["C"], splits)](
-            *tiles(self.SECOND["B"], self.SECOND["C"]), self._norm, self._weight, *of_components, counts,
+            *tiles(self.SECOND["B"], self.SECOND["C"]), self.norm, self._weight, *of_components, counts,
             sums, squares, n, blocks, padded, D=columns, **self.SECOND, SPHERICAL_ROWS=spherical,
             WEIGHTED=self._weighted, num_warps=4, num_stages=2,
         )  # fmt: skip
-        found = self._added(sums).reshape(padded, columns)[:count, :features] * factors
+        found = self._added(sums).reshape(padded, columns)[:count, : len(self._factors)] * self._factors
         parts = [self._added(counts)[:count, None], found]
         if spherical:
             parts.append(self._added(squares)[:count, None] * self._unit[0] ** 2)

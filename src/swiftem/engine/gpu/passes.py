@@ -7,14 +7,13 @@ whitened differences.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from swiftem._typing import Array
-from swiftem.engine.reference.gaussian_components import lower_triangle
 from swiftem.engine.small_expectation import DIAG, FULL, SPHERICAL, TIED, is_near
 from swiftem.models.components import Coefficients
 
@@ -94,7 +93,7 @@ def features(x: Any, code: int) -> Any:
     import torch
 
     if code == FULL:
-        row, column = (torch.from_numpy(part.copy()).to(x.device) for part in lower_triangle(x.shape[1]))
+        row, column = torch.tril_indices(x.shape[1], x.shape[1], device=x.device)
         return torch.cat([x, x[:, row] * x[:, column]], dim=1)
     if code == DIAG:
         return torch.cat([x, x * x], dim=1)
@@ -140,14 +139,19 @@ def _differences(x: Any, theta: Coefficients) -> Any:
     return logits.mul_(-0.5).add_(theta.plain)
 
 
-def sums(rows: Rows, given: Given) -> Sums:
-    """Return the sums of a full pass over the rows."""
+def sums(rows: Rows, given: Given, keep: Callable[[slice, Any], Any] | None = None) -> Sums:
+    """Return the sums of a full pass over the rows.
+
+    ``keep`` gets the slice of each block and its responsibilities (b, M), and returns those to be summed.
+    """
     import torch
 
     found, log_likelihood = None, torch.zeros((), dtype=torch.float64, device=rows.y.device)
     for here, powers, responsibilities, of_rows in e_steps(rows, given):
+        if keep is not None:
+            responsibilities = keep(here, responsibilities)
         if rows.weight is not None:
-            responsibilities *= rows.weight[here][:, None]
+            responsibilities = responsibilities * rows.weight[here][:, None]
             of_rows *= rows.weight[here]
         part = torch.cat([responsibilities.sum(dim=0)[:, None], responsibilities.T @ powers], dim=1)
         found = part if found is None else found + part

@@ -9,9 +9,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from swiftem._checks import check_simplex
 from swiftem._typing import Array
-from swiftem.estimators.history import History
 from swiftem.estimators.model_content import LARGEST, ModelContent, check_parameters
 from swiftem.estimators.persistence import plain
+from swiftem.estimators.watch import History
 
 __all__ = ["TopicFile"]
 

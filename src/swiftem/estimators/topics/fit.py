@@ -12,17 +12,17 @@ import numpy as np
 from swiftem._clock import clock
 from swiftem._typing import Array, Theta
 from swiftem.algorithm import run_problem
-from swiftem.checkpoints.check_position import check_form
+from swiftem.checkpoints.run_checkpoint import check_form
 from swiftem.data.documents.count_source import CountSource
 from swiftem.engine.documents import Documents
 from swiftem.engine.streamed_documents import StreamedDocuments
 from swiftem.engine.units.documents import UnitDocuments
 from swiftem.estimators.fit_checkpoint import NoStart
-from swiftem.estimators.history import Moment
 from swiftem.estimators.topics.contrast import decorrelated, with_background
 from swiftem.estimators.topics.first_topics import best_start
 from swiftem.estimators.topics.leaps import TopicLeaps
 from swiftem.estimators.topics.plan import TopicPlan
+from swiftem.estimators.watch import Moment
 from swiftem.interrupt import DeferredInterrupt
 from swiftem.methods import Method
 from swiftem.models import PLSAModel

@@ -15,8 +15,9 @@ from swiftem.budget import BASE, MemoryLimitError, read_memory_limit
 from swiftem.data.documents.document_source import DocumentSource
 from swiftem.data.documents.open_documents import open_documents
 from swiftem.data.documents.sparse_structure import checked_sparse, is_sparse
+from swiftem.data.foreign import is_planned
 from swiftem.data.sample_weight import check_weights, extent_of
-from swiftem.data.units.collections import current_pool, is_planned, parts_of, token_of
+from swiftem.data.units.collections import current_pool, parts_of, token_of
 from swiftem.engine.documents import PIECES, Documents
 from swiftem.engine.streamed_documents import StreamedDocuments
 from swiftem.engine.units.documents import UnitDocuments

@@ -17,14 +17,12 @@ from swiftem._checks import check_real
 from swiftem._typing import Array
 from swiftem._warn import warn
 from swiftem.certificate import relative_change
-from swiftem.checkpoints.check_position import check_form
+from swiftem.checkpoints.run_checkpoint import check_form
 from swiftem.engine.documents import Documents
 from swiftem.engine.units.documents import UnitDocuments
 from swiftem.estimators.fit_checkpoint import CheckpointedClones, NoStart, open_fit
-from swiftem.estimators.history import History
 from swiftem.estimators.mixture.plan import MOST_PASSES
 from swiftem.estimators.persistence import Persistent
-from swiftem.estimators.planned import say_spent
 from swiftem.estimators.sklearn_parts import (
     CallbackSupportMixin,
     HasMethods,
@@ -41,7 +39,8 @@ from swiftem.estimators.topics.plan import METHODS, SAMPLING, contrast_for, docu
 from swiftem.estimators.topics.queries import TopicQueries
 from swiftem.estimators.topics.scores import TopicScores
 from swiftem.estimators.topics.stream import TopicStream
-from swiftem.estimators.watch import Watcher
+from swiftem.estimators.validated import say_spent
+from swiftem.estimators.watch import History, Watcher
 from swiftem.methods.accelerated import ACCELERATIONS
 
 __all__ = ["PLSA"]

@@ -11,11 +11,11 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from swiftem._typing import Array, Index
-from swiftem.data.units.collections import is_planned
+from swiftem.data.foreign import is_planned
 from swiftem.engine.units.documents import UnitDocuments
-from swiftem.estimators.planned import chunk_by_chunk
 from swiftem.estimators.topics.plan import documents_for
 from swiftem.estimators.topics.queries import mean_likelihood, split_counts
+from swiftem.estimators.validated import chunk_by_chunk
 
 __all__ = ["TopicScores"]
 

@@ -1,0 +1,120 @@
+"""Passes if clusters are far apart: expanded squares only choose candidates, see ``list_kernels.py``."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import torch
+import triton
+from triton.tools.tensor_descriptor import TensorDescriptor
+
+from swiftem.engine.gpu import list_kernels as kernels
+from swiftem.engine.gpu.fast import LOG2_E, PADDING, FastRows, TwoPasses
+from swiftem.engine.gpu.passes import Sums
+from swiftem.engine.small_expectation import DIAG, SPHERICAL, squared_reach
+from swiftem.models.components import Coefficients
+
+__all__ = ["FarRows"]
+
+NUMBERS = 1 << 24
+"""Logits of a chunk of rows."""
+NEGLIGIBLE = 40.0
+"""Logits that are less than the largest one by this, to base 2, count for nothing."""
+PER_LOGIT = 2.0**-9
+"""Largest error of the difference of two screened logits, per product of norms: four roundings to float16."""
+FARTHEST = 1e12
+"""Largest squared distance, in standard deviations, at which sums in float64 give variances."""
+
+
+class FarRows(FastRows):
+    """For spherical and diagonal covariances at any spread; ``rows`` are those of :class:`TwoPasses`."""
+
+    NEEDS = ("phi", "constant", "means", "plain", "scales")
+    SPLITS, SEGMENT = 4, 4096
+
+    def __init__(self, rows: TwoPasses) -> None:
+        super().__init__(*rows.made_of)
+        self._two = rows
+
+    def serves(self, theta: Coefficients) -> bool:
+        """Tell whether sums have enough digits."""
+        has_scales = self._code in (DIAG, SPHERICAL)
+        return has_scales and squared_reach(theta, self._rows.reach) <= FARTHEST
+
+    def sums(self, theta: Coefficients) -> Sums:
+        """Return the sums of a full pass."""
+        count, n, d, given = self._n_components, len(self._rows), len(self._unit), self._two.given(theta)
+        padded, columns, device = len(given.scale), given.phi_hi.shape[1], given.scale.device
+        size = max(128, NUMBERS // padded // 128 * 128)
+        segments = triton.cdiv(size, self.SEGMENT)
+        logits = torch.empty((padded, size), dtype=torch.float32, device=device)
+        listed = torch.empty(padded * size, dtype=torch.int32, device=device)
+        largest, log = torch.empty((2, n), dtype=torch.float32, device=device)
+        counts = torch.empty(padded * segments, dtype=torch.int32, device=device)
+        ends = torch.zeros(padded * segments + 1, dtype=torch.int32, device=device)
+        sums = torch.zeros((self.SPLITS, count, 3, columns), dtype=torch.float64, device=device)
+        means, whiten = sums.new_zeros((count, columns)), sums.new_zeros((count, columns))
+        means[:, :d] = theta.means + self._rows.centre
+        whiten[:, :d] = theta.scales * (0.5 * LOG2_E) ** 0.5
+        plain = theta.plain * LOG2_E
+        constant = plain.max()
+        of_components = means, whiten.float(), torch.clamp(plain - constant, min=PADDING).float()
+        screened, square = torch.full_like(given.scale, PADDING), torch.zeros_like(given.scale)
+        screened[:count] = torch.clamp(theta.constant * LOG2_E - constant, min=PADDING).float()
+        spherical = self._code == SPHERICAL
+        if spherical:
+            square[:count] = theta.phi[-1] * (float(self._unit[0]) ** 2 * LOG2_E)
+        cut = self._cut(theta)
+        grid = count, self.SPLITS
+        for first in range(0, n, size):
+            here = min(size, n - first)
+            some = counts[: padded * triton.cdiv(here, self.SEGMENT)]
+            of_chunk = logits, largest[first:], cut
+            rows_of = (triton.cdiv(here, 128),)
+            kernels.screen[(padded // 64, self._processors // 4)](
+                TensorDescriptor.from_tensor(self._two.hi, [128, columns]),
+                TensorDescriptor.from_tensor(given.phi_hi, [64, columns]), self._two.norm, given.scale,
+                screened, square, logits, first, here, size, triton.cdiv(here, 128), B=128, C=64,
+                SPHERICAL_ROWS=spherical, num_warps=8, num_stages=3,
+            )  # fmt: skip
+            kernels.row_maxima[rows_of](logits, largest[first:], here, size, padded, B=128, C=32)
+            of_segments = count, len(some) // padded
+            kernels.count[of_segments](*of_chunk, some, here, size, B=self.SEGMENT)
+            some = some[: count * of_segments[1]]
+            torch.cumsum(some, 0, dtype=torch.int32, out=ends[1 : len(some) + 1])
+            kernels.list_rows[of_segments](*of_chunk, ends, listed, here, size, B=self.SEGMENT)
+            options = {"D": columns, "COLUMNS": d, "B": 32}
+            kernels.exact_logits[grid](
+                self._rows.y, *of_components, ends, listed, logits, first, size, of_segments[1], **options
+            )
+            kernels.logarithms[rows_of](
+                logits, largest[first:], log[first:], here, size, padded, B=128, C=32
+            )  # fmt: skip
+            kernels.list_sums[grid](
+                self._rows.y, self._weight, means, ends, listed, logits, largest[first:], log[first:], sums,
+                first, size, of_segments[1], count, **options, WEIGHTED=self._weighted,
+            )  # fmt: skip
+        return Sums(self._about_centre(sums, theta.means), self._log_of(largest, log, constant))
+
+    def _cut(self, theta: Coefficients) -> Any:
+        """Return the largest difference of the logits of a candidate from the largest logit (1,)."""
+        d, norm, phi = len(self._unit), self._rows.norm, cast(Any, theta.phi)
+        logit = norm * torch.linalg.vector_norm(phi[:d], dim=0) + norm**2 * phi[d:].abs().amax(dim=0)
+        return (NEGLIGIBLE + PER_LOGIT * LOG2_E * logit.max()).float().reshape(1)
+
+    def _about_centre(self, sums: Any, means: Any) -> Any:
+        """Return sums (M, 1 + p) about the centre of the data, from those about the means."""
+        d = means.shape[1]
+        counts, linear, squares = (sums.sum(dim=0) * self._largest_weight)[..., :d].unbind(1)
+        squares = squares + 2.0 * means * linear + counts * means.square()
+        linear = linear + counts * means
+        if self._code == SPHERICAL:
+            squares = squares.sum(dim=1, keepdim=True)
+        return torch.cat([counts[:, :1], linear, squares], dim=1)
+
+    def _log_of(self, largest: Any, log: Any, constant: Any) -> Any:
+        """Return Σ w log g."""
+        of_rows = largest.double() + log
+        if self._rows.weight is not None:
+            of_rows *= self._rows.weight / self._largest_weight
+        return self._log_likelihood(of_rows, constant)

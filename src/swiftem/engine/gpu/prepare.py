@@ -1,0 +1,49 @@
+"""The choice of kernels in Triton for rows of a kind and size."""
+
+from __future__ import annotations
+
+import torch
+
+from swiftem.engine.gpu.fast import DenseRows, FastRows, TwoPasses, dense_columns, power, wide_columns
+from swiftem.engine.gpu.fast_far import FarRows
+from swiftem.engine.gpu.fast_full import FullRows
+from swiftem.engine.gpu.passes import Rows
+from swiftem.engine.small_expectation import DIAG, FULL
+
+__all__ = ["fast_rows", "full_rows"]
+
+MOST_COMPONENTS, MOST_FEATURES, MOST_WHITENED = 128, 128, 256
+"""Largest sizes of one pass: components, features, and numbers of all whitened differences of a row."""
+LEAST_ROWS = 1 << 16
+"""With fewer rows the passes in float64 take no longer than the preparation."""
+WIDEST = 128
+"""Most columns of two passes."""
+
+
+def fast_rows(rows: Rows, code: int, n_components: int) -> FastRows | None:
+    """Return prepared rows, or None if there are no kernels for rows of this kind and size."""
+    n_columns = rows.y.shape[1]
+    if len(rows) < LEAST_ROWS or not _is_single(rows):
+        return None
+    if code == FULL:
+        return full_rows(rows, n_components)
+    features = dense_columns(n_columns, code) * (1 + (code == DIAG))
+    if n_components <= MOST_COMPONENTS and features <= MOST_FEATURES:
+        return DenseRows(rows, code, n_components)
+    if wide_columns(n_columns, code) > WIDEST:
+        return None
+    found = TwoPasses(rows, code, n_components)
+    found.far = FarRows(found)
+    return found
+
+
+def full_rows(rows: Rows, n_components: int) -> FullRows | None:
+    """Return rows prepared for full covariances, or None if these are too large."""
+    padded = power(rows.y.shape[1], 2)
+    fits = padded <= 16 and padded * power(n_components, 16) <= MOST_WHITENED
+    return FullRows(rows, FULL, n_components) if fits and _is_single(rows) else None
+
+
+def _is_single(rows: Rows) -> bool:
+    """Tell whether rows are float32, and no column is constant."""
+    return bool(rows.y.dtype == torch.float32 and (rows.reach > 0.0).all())

@@ -1,0 +1,115 @@
+"""Iterations on a device compared with Algorithm 1 in NumPy."""
+
+import numpy as np
+import pytest
+from gpu_problems import KINDS, clusters, problem
+
+from swiftem import methods
+from swiftem.algorithm import run_problem
+from swiftem.engine.choose import choose_lane
+from swiftem.engine.gpu.lane import DeviceLane
+
+METHODS = {
+    "sem": methods.OnlineEM(0.2, 40),
+    "iem": methods.IncrementalEM(40),
+    "sem-vr": methods.VarianceReducedEM(0.2, 40, epoch_length=30),
+    "fiem": methods.FastIncrementalEM(0.2, 40),
+    "opt-fiem": methods.OptFIEM(0.2, 40),
+    "spider": methods.SpiderEM(0.2, 40, epoch_length=30),
+    "shuffled": methods.FastIncrementalEM(0.2, 40, order="shuffled", memory_order="shuffled"),
+    "weighted": methods.FastIncrementalEM(0.2, 40, order="weighted", memory_dtype="float32"),
+}
+
+
+@pytest.fixture
+def lanes(monkeypatch):
+    """Return the lanes that were chosen."""
+    found = []
+
+    def choose(kernels, task):
+        found.append(choose_lane(kernels, task))
+        return found[-1]
+
+    monkeypatch.setattr("swiftem.algorithm.choose_lane", choose)
+    return found
+
+
+def both(y, kind, method, weight=None, **options):
+    """Return the run on the device and that of the reference."""
+    here, theta = problem(y, kind, weight=weight)
+    there, _ = problem(y, kind, kernels="reference", weight=weight)
+    options = {"theta0": theta, "n_iter": 200, "seed": 0, **options}
+    return [run_problem(each, method, **options) for each in (here, there)]
+
+
+def same(found, expected, tolerance=1e-8):
+    scale = np.abs(expected.s).max()
+    np.testing.assert_allclose(found.s, expected.s, rtol=tolerance, atol=tolerance * scale)
+    assert found.rejected == expected.rejected
+    assert found.passes == expected.passes
+    for name, part in expected.state.method._asdict().items():
+        if isinstance(part, np.ndarray):
+            np.testing.assert_allclose(
+                getattr(found.state.method, name), part, rtol=1e-6, atol=tolerance * max(1.0, scale)
+            )
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", METHODS)
+def test_a_trajectory_is_that_of_the_reference(lanes, kind, name):
+    weight = np.random.default_rng(3).uniform(0.2, 3.0, size=600) if name in ("weighted", "sem") else None
+    found, expected = both(clusters(600), kind, METHODS[name], weight)
+    assert isinstance(lanes[0], DeviceLane)
+    same(found, expected)
+
+
+@pytest.mark.parametrize("name", ["sem-vr", "fiem", "spider", "opt-fiem"])
+def test_records_and_stretches_change_no_bit(name):
+    y, method = clusters(600), METHODS[name]
+    whole = both(y, "full", method)[0]
+    recorded = both(y, "full", method, record_every=37)[0]
+    np.testing.assert_array_equal(recorded.s, whole.s)
+    here, theta = problem(y)
+    half = run_problem(here, method, theta0=theta, n_iter=77, seed=0)
+    rest = run_problem(here, method, theta0=half.theta, s0=half.s, state=half.state, n_iter=123)
+    np.testing.assert_array_equal(rest.s, whole.s)
+
+
+def test_rejected_steps_are_counted():
+    found, expected = both(clusters(300), "diag", methods.VarianceReducedEM(1.0, 4, epoch_length=30))
+    assert 20 < expected.rejected < 180
+    same(found, expected)
+
+
+def test_a_memory_that_does_not_fit_leaves_batches_to_the_cpu(monkeypatch, lanes):
+    from swiftem.engine.gpu import blocks
+
+    monkeypatch.setattr(blocks.DeviceBlocks, "fits", lambda self, needed: needed != 8 * 601 * 4)
+    found, expected = both(clusters(600), "full", METHODS["fiem"])
+    assert lanes[0] is None
+    same(found, expected)
+
+
+def test_many_differences_are_computed_from_expanded_squares(monkeypatch):
+    from swiftem.engine.gpu import iterations
+
+    monkeypatch.setattr(iterations, "NUMBERS", 1)
+    for kind in KINDS:
+        same(*both(clusters(600), kind, METHODS["sem"]))
+
+
+def test_em_in_blocks(monkeypatch, lanes):
+    from swiftem.engine.gpu import iterations
+
+    monkeypatch.setattr(iterations, "BLOCK", 100 * 4 * 3)
+    monkeypatch.setattr(DeviceLane, "is_fast", True)
+    weight = np.random.default_rng(3).uniform(0.2, 3.0, size=600)
+    same(*both(clusters(600), "full", methods.EM(), weight, n_iter=20))
+    assert isinstance(lanes[0], DeviceLane)
+
+
+def test_indices_fit_into_their_memory(monkeypatch):
+    from swiftem.engine.gpu import iterations
+
+    monkeypatch.setattr(iterations, "INDICES", 40 * 7)
+    same(*both(clusters(600), "full", METHODS["sem"]))
