@@ -7,7 +7,6 @@ from time import monotonic, sleep
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from browser import Browser, find_chromium
 
 import swiftem
 from swiftem.data import CorpusCounts
@@ -47,16 +46,6 @@ def write_page(file, model, corpus, shares, by=None, **options):
     page = {"fit": "It converged.", "command": "swiftem topics toys", "settings": {}, "facts": {}} | options
     file.write_text(topics_page(content, summary, model.history_, **page), encoding="utf-8")
     return file
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory):
-    command = find_chromium()
-    if command is None:
-        pytest.skip("there is no Chromium: make browser-test-parts")
-    browser = Browser(command, tmp_path_factory.mktemp("profile"))
-    yield browser
-    browser.close()
 
 
 @pytest.fixture(scope="module")

@@ -63,7 +63,11 @@ def names_of(model: Any) -> tuple[str, ...]:
 
 
 def rows_for(mixture: GaussianMixture | Mixture, path: Path, choice: TableChoice) -> Table:
-    """Return the model's columns of a table: by name if both have names, else by position."""
+    """Return the model's columns of a table: by name if both have names, else by position.
+
+    Values may be missing if the model takes them.
+    """
+    choice = replace(choice, ignore_missing=mixture.missing == "ignore" and not choice.skip_missing)
     names, width = names_of(mixture), int(mixture.n_features_in_)
     # They are matched here; scikit-learn would warn of arrays, which have none.
     mixture.__dict__.pop("feature_names_in_", None)
@@ -78,7 +82,7 @@ def read(path: Path, choice: TableChoice) -> Table:
     """Return the chosen columns of a table."""
     return read_table(
         path, choice.columns, choice.weights, drop=choice.drop, label=choice.label,
-        skip_missing=choice.skip_missing,
+        skip_missing=choice.skip_missing, allow_missing=choice.ignore_missing,
     )  # fmt: skip
 
 

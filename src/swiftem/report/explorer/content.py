@@ -121,6 +121,12 @@ def _packed(values: Any, dtype: Any) -> str:
     return b64encode(array.tobytes()).decode()
 
 
+def _whole(counts: NDArray[Any]) -> NDArray[Any]:
+    """Return counts as whole numbers that fit into 32 bits."""
+    found: NDArray[Any] = np.minimum(np.rint(counts), 2**32 - 1)
+    return found
+
+
 def _entries(components: Array) -> dict[str, str]:
     """Return probabilities of words in topics: where each topic begins, words, and logarithms as uint16."""
     least = LEAST
@@ -197,7 +203,7 @@ def _documents(
     top = np.argsort(-shares[chosen], axis=1, kind="stable")[:, :most]
     return {
         "names": [_shortened(corpus.names[document], room) for document in chosen.tolist()],
-        "lengths": _packed(np.asarray(corpus.counts.sum(axis=1)).ravel()[chosen], np.uint32),
+        "lengths": _packed(_whole(np.asarray(corpus.counts.sum(axis=1)).ravel()[chosen]), np.uint32),
         "topics": _packed(top, np.uint16),
         "shares": _packed(np.rint(65535 * np.take_along_axis(shares[chosen], top, axis=1)), np.uint16),
         "each": most,
@@ -235,7 +241,7 @@ def _of_words(corpus: CorpusCounts, marginal: Array, kept: Index, inverse: Index
         found[v, : len(best)] = best
     return {
         "marginal": _packed(np.maximum(marginal, 1e-30), np.float32),
-        "counts": _packed(np.minimum(np.asarray(counts.sum(axis=0)).ravel(), 2**32 - 1), np.uint32),
+        "counts": _packed(_whole(np.asarray(counts.sum(axis=0)).ravel()), np.uint32),
         "found": _packed(found, np.uint32),
     }
 

@@ -238,12 +238,7 @@ function nearItem(topic, { topic: other, similarity }) {
   return h(
     "li",
     {},
-    h(
-      "button",
-      { type: "button", class: "link", onclick: () => go({ topic: other.id }) },
-      h("i", { class: "dot", style: { "--c": colour(other) } }),
-      other.name,
-    ),
+    topicLink(other),
     bar(similarity, { colour: colour(other) }),
     h("span", { class: "number" }, percent(similarity)),
     both.length > 0 && h("small", {}, "both: " + both.map((v) => WORDS[v]).join(", ")),

@@ -27,6 +27,16 @@ const whole = (number) => Math.round(number).toLocaleString("en-GB");
 const counted = (number, thing) => whole(number) + " " + thing + (Math.round(number) === 1 ? "" : "s");
 const colour = (topic) => "var(--c" + topic.colour + ")";
 
+function topicLink(topic) {
+  const dot = h("i", { class: "dot", style: { "--c": colour(topic) } });
+  return h(
+    "button",
+    { type: "button", class: "link", onclick: () => go({ topic: topic.id }) },
+    dot,
+    topic.name,
+  );
+}
+
 function bar(share, options = {}) {
   const width = Math.max(0, Math.min(100, 100 * share)).toFixed(1) + "%";
   const style = { width, opacity: options.shade, "--c": options.colour };

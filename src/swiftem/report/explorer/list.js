@@ -58,21 +58,7 @@ function drawList() {
           h(
             "tr",
             { "data-topic": topic.id },
-            h(
-              "th",
-              { scope: "row", class: "first" },
-              h(
-                "button",
-                {
-                  type: "button",
-                  class: "link",
-                  onclick: () => go({ topic: topic.id }),
-                },
-                h("i", { class: "dot", style: { "--c": colour(topic) } }),
-                topic.name,
-              ),
-              h("small", {}, topic.number),
-            ),
+            h("th", { scope: "row", class: "first" }, topicLink(topic), h("small", {}, topic.number)),
             h("td", { class: "terms" }, listWords(topic)),
             h(
               "td",

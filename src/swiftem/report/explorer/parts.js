@@ -57,16 +57,7 @@ function wordParts(v) {
               h(
                 "tr",
                 {},
-                h(
-                  "th",
-                  { scope: "row" },
-                  h(
-                    "button",
-                    { type: "button", class: "link", onclick: () => go({ topic: topic.id }) },
-                    h("i", { class: "dot", style: { "--c": colour(topic) } }),
-                    topic.name,
-                  ),
-                ),
+                h("th", { scope: "row" }, topicLink(topic)),
                 h("td", { class: "bars" }, bar(share / most, { colour: colour(topic) })),
                 h("td", { class: "number" }, percent(share)),
                 h("td", { class: "number" }, percent(p)),
@@ -117,16 +108,7 @@ function documentParts(d) {
             h(
               "tr",
               {},
-              h(
-                "th",
-                { scope: "row" },
-                h(
-                  "button",
-                  { type: "button", class: "link", onclick: () => go({ topic: topic.id }) },
-                  h("i", { class: "dot", style: { "--c": colour(topic) } }),
-                  topic.name,
-                ),
-              ),
+              h("th", { scope: "row" }, topicLink(topic)),
               h("td", { class: "bars" }, bar(share, { colour: colour(topic) })),
               h("td", { class: "number" }, percent(share)),
             ),
