@@ -21,6 +21,7 @@ __all__ = ["KINDS", "MIXTURES", "names_of", "open_model", "read", "read_header",
 
 KINDS = {"full": "full", "tied": "tied", "diag": "diagonal", "spherical": "spherical"}
 """How covariances are called in sentences."""
+MODEL_FIRST = "the model comes first, then the table"
 MIXTURES = ("GaussianMixture", "Mixture")
 """Estimators that rows have components of."""
 
@@ -33,21 +34,21 @@ def read_header(path: Path) -> dict[str, Any]:
     return read_header(path)
 
 
-def open_model(path: Path, kind: str | None = None) -> Any:
+def open_model(path: Path, kind: str | None = None, instead: str = MODEL_FIRST) -> Any:
     """Return the model in a file; end the command with a sentence if it cannot be read.
 
-    It must be of this kind, or any mixture if no kind is given.
+    It must be of this kind, or any mixture if no kind is given; ``instead`` is the advice for a table.
     """
     import swiftem
 
-    _check_file(path)
+    _check_file(path, instead)
     if kind is None:
         found = read_header(path)["kind"]
         kind = found if found in MIXTURES else MIXTURES[0]
     return getattr(swiftem, kind).load(path)
 
 
-def _check_file(path: Path, instead: str = "the model comes first, then the table") -> None:
+def _check_file(path: Path, instead: str) -> None:
     if path.is_dir():
         raise IsADirectoryError(f"{path} must be a model's file, got a folder.")
     if not path.exists():

@@ -93,7 +93,10 @@ def on_cluster(address: str | None) -> Iterator[Any]:
     try:
         client = Client(address, timeout=CONNECT)
     except (OSError, ValueError, TimeoutError):
-        raise ValueError(f"--scheduler must be the address of a Dask scheduler, got {address!r}.") from None
+        raise ValueError(
+            f"--scheduler must be the address of a Dask scheduler, got {address!r}: use one such as "
+            "tcp://host:8786."
+        ) from None
     with client:
         yield client
 
