@@ -415,7 +415,7 @@ MUTANTS = [
         "engine/reference/missing_cells.py",
         "left[row, column]",
         "0.0",
-        "tests/models/test_missing_cells.py::test_em_of_gaussians_is_monotone",
+        "tests/models/test_missing_cells.py::test_completed_statistics_are_means_over_draws",
     ),
     (
         "missing: completed sums leave out the conditional covariance",

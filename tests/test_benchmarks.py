@@ -69,6 +69,7 @@ def test_quick_run_has_every_figure_but_memory(done):
         ("families", "bernoulli, n = 1e+03", "em", "unit variance"),
         ("families", "bernoulli, n = 1e+04", "em", "unit variance"),
         ("families", "von Mises–Fisher", "em", "spherical"),
+        ("families", "full covariances with holes", "em", "no holes"),
         *(("mixture-fit", "full, to the same", name, "scikit-learn") for name in ("auto", "em")),
         *(("mixture-fit", "full, to the same", name, "em") for name in ("sem-vr", "fiem")),
         *(("out-of-core", "full covariance", "em", "in memory") for _ in ("npy", "parquet", "csv")),

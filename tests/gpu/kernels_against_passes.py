@@ -82,7 +82,7 @@ SMALL = [
     ("spherical", 700, 20, 130, {"weighted": True, "spread": 1e3, "offset": 1e4, "pairs": True}),
     ("diag", 700, 9, 130, {"spread": 100.0, "pairs": True}),
     ("full", 400, 20, 5, {"weighted": True, "offset": 1e3}),
-    ("full", 400, 20, 3, {"products": 3}),
+    ("full", 400, 40, 3, {"products": 3}),
     ("full", 400, 20, 40, {"pairs": True, "spread": 4.0}),
 ]
 

@@ -79,7 +79,7 @@ def update(model: Path, tables: Sequence[Path], choice: TableChoice, out: Path) 
     """Update the model with each table in turn, and write it; the old file is kept until then."""
     with one_sentence():
         console = screen()
-        mixture = open_model(model)
+        mixture = open_model(model, instead="--update takes a model, written by swiftem fit")
         model_file(out)
         names, began, n = names_of(mixture), clock(), 0
         for table in tables:

@@ -37,6 +37,7 @@ from swiftem.cli.out_file import not_the_same, picture_file
 from swiftem.cli.table_options import (
     ColumnsOption,
     DropOption,
+    IgnoreMissingOption,
     LabelOption,
     SeedOption,
     SkipMissingOption,
@@ -82,6 +83,7 @@ def fit(
     label: LabelOption = None,
     weights: WeightsOption = None,
     skip_missing: SkipMissingOption = False,
+    ignore_missing: IgnoreMissingOption = False,
     max_passes: MaxPassesOption = 100,
     tol: TolOption = 1e-3,
     starts: StartsOption = 1,
@@ -118,7 +120,7 @@ def fit(
     Ctrl-C ends the fit and keeps the current model.
     """
     not_the_same(out, *tables)
-    choice = TableChoice.of(columns, weights, drop, label, skip_missing)
+    choice = TableChoice.of(columns, weights, drop, label, skip_missing, ignore_missing)
     if update is not None:
         from swiftem.cli.apply_model import update as run_update
 
@@ -142,6 +144,7 @@ def fit(
         "step_size": "auto" if step_size is None else step_size, "memory_limit": memory_limit,
         "scratch": None if scratch is None else str(scratch), "checkpoint": checkpoint,
         "checkpoint_every": checkpoint_every, "resume": resume, "device": device,
+        "missing": "ignore" if ignore_missing else "error",
     }  # fmt: skip
     if family == GAUSSIAN:
         parameters |= {"covariance_type": covariance.value, "reg_covar": reg_covar}
@@ -179,6 +182,7 @@ def select(
     label: LabelOption = None,
     weights: WeightsOption = None,
     skip_missing: SkipMissingOption = False,
+    ignore_missing: IgnoreMissingOption = False,
     max_passes: MaxPassesOption = 100,
     tol: TolOption = 1e-3,
     starts: StartsOption = 1,
@@ -221,10 +225,11 @@ def select(
         "n_init": starts,
         "random_state": seed,
         "family": read_family_option(family),
+        "missing": "ignore" if ignore_missing else "error",
     }
     if family == GAUSSIAN and covariance:
         parameters["covariance_types"] = [kind.value for kind in covariance]
-    choice = TableChoice.of(columns, weights, drop, label, skip_missing)
+    choice = TableChoice.of(columns, weights, drop, label, skip_missing, ignore_missing)
     raise typer.Exit(
         run_select(SelectRequest(tables, choice, counts, criterion.value, parameters, picture, out))
     )

@@ -21,6 +21,7 @@ __all__ = ["KINDS", "MIXTURES", "names_of", "open_model", "read", "read_header",
 
 KINDS = {"full": "full", "tied": "tied", "diag": "diagonal", "spherical": "spherical"}
 """How covariances are called in sentences."""
+MODEL_FIRST = "the model comes first, then the table"
 MIXTURES = ("GaussianMixture", "Mixture")
 """Estimators that rows have components of."""
 
@@ -33,21 +34,21 @@ def read_header(path: Path) -> dict[str, Any]:
     return read_header(path)
 
 
-def open_model(path: Path, kind: str | None = None) -> Any:
+def open_model(path: Path, kind: str | None = None, instead: str = MODEL_FIRST) -> Any:
     """Return the model in a file; end the command with a sentence if it cannot be read.
 
-    It must be of this kind, or any mixture if no kind is given.
+    It must be of this kind, or any mixture if no kind is given; ``instead`` is the advice for a table.
     """
     import swiftem
 
-    _check_file(path)
+    _check_file(path, instead)
     if kind is None:
         found = read_header(path)["kind"]
         kind = found if found in MIXTURES else MIXTURES[0]
     return getattr(swiftem, kind).load(path)
 
 
-def _check_file(path: Path, instead: str = "the model comes first, then the table") -> None:
+def _check_file(path: Path, instead: str) -> None:
     if path.is_dir():
         raise IsADirectoryError(f"{path} must be a model's file, got a folder.")
     if not path.exists():
@@ -62,7 +63,11 @@ def names_of(model: Any) -> tuple[str, ...]:
 
 
 def rows_for(mixture: GaussianMixture | Mixture, path: Path, choice: TableChoice) -> Table:
-    """Return the model's columns of a table: by name if both have names, else by position."""
+    """Return the model's columns of a table: by name if both have names, else by position.
+
+    Values may be missing if the model takes them.
+    """
+    choice = replace(choice, ignore_missing=mixture.missing == "ignore" and not choice.skip_missing)
     names, width = names_of(mixture), int(mixture.n_features_in_)
     # They are matched here; scikit-learn would warn of arrays, which have none.
     mixture.__dict__.pop("feature_names_in_", None)
@@ -77,7 +82,7 @@ def read(path: Path, choice: TableChoice) -> Table:
     """Return the chosen columns of a table."""
     return read_table(
         path, choice.columns, choice.weights, drop=choice.drop, label=choice.label,
-        skip_missing=choice.skip_missing,
+        skip_missing=choice.skip_missing, allow_missing=choice.ignore_missing,
     )  # fmt: skip
 
 

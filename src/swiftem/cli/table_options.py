@@ -13,6 +13,7 @@ import typer
 __all__ = [
     "ColumnsOption",
     "DropOption",
+    "IgnoreMissingOption",
     "LabelOption",
     "ModelArgument",
     "SeedOption",
@@ -78,6 +79,13 @@ SkipMissingOption = Annotated[
     bool,
     typer.Option("--skip-missing", help="Leave out rows with missing values; by default they are an error."),
 ]
+IgnoreMissingOption = Annotated[
+    bool,
+    typer.Option(
+        "--ignore-missing",
+        help="Fit rows with missing values by their other cells, as missing at random, instead of an error.",
+    ),
+]
 SeedOption = Annotated[
     int,
     typer.Option("--seed", "-s", metavar="N", min=0, max=2**32 - 1, help="Seed of starts and draws."),
@@ -93,6 +101,7 @@ class TableChoice:
     drop: Sequence[str] = ()
     label: str | None = None
     skip_missing: bool = False
+    ignore_missing: bool = False
 
     @classmethod
     def of(
@@ -102,6 +111,7 @@ class TableChoice:
         drop: Sequence[str] | None = None,
         label: str | None = None,
         skip_missing: bool = False,
+        ignore_missing: bool = False,
     ) -> TableChoice:
         """Return the choice given by the options.
 
@@ -109,7 +119,12 @@ class TableChoice:
         TableChoice(columns=['a', 'b, in cm'], weights=None, drop=['c', 'd', 'e'], label=None, ...)
         """
         dropped = [name for names in drop or [] for name in _split(names)]
-        return cls(None if columns is None else _split(columns), weights, dropped, label, skip_missing)
+        if skip_missing and ignore_missing:
+            raise typer.BadParameter(
+                "it leaves no missing values: take one of the two.", param_hint="'--skip-missing'"
+            )
+        chosen = None if columns is None else _split(columns)
+        return cls(chosen, weights, dropped, label, skip_missing, ignore_missing)
 
 
 def _split(names: str) -> list[str]:

@@ -74,7 +74,9 @@ def read_rows(
     is_one = len(tables) == 1 and not tables[0].is_dir()
     if memory_limit is None and (at_once or is_one or choice.skip_missing or choice.label is not None):
         return _in_memory(tables, choice)
-    source = open_source(list(tables), choice.columns, choice.weights, drop=choice.drop)
+    source = open_source(
+        list(tables), choice.columns, choice.weights, drop=choice.drop, allow_missing=choice.ignore_missing
+    )
     return Rows(source, None, source.names, source.notes, source.n, int(np.prod(source.tail, dtype=int)))
 
 
@@ -91,7 +93,10 @@ def on_cluster(address: str | None) -> Iterator[Any]:
     try:
         client = Client(address, timeout=CONNECT)
     except (OSError, ValueError, TimeoutError):
-        raise ValueError(f"--scheduler must be the address of a Dask scheduler, got {address!r}.") from None
+        raise ValueError(
+            f"--scheduler must be the address of a Dask scheduler, got {address!r}: use one such as "
+            "tcp://host:8786."
+        ) from None
     with client:
         yield client
 

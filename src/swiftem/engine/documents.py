@@ -33,37 +33,12 @@ MOST_SUMS = 1 << 25
 """Maximum number of numbers in the pieces' own sums over words, together."""
 MOST_ENTRIES = 1 << 22
 """Maximum number of entries of such a piece, as sums in float32 would lose what is added to them."""
-MOST_SPARE = PIECES + 2
 LEAST_SINGLE = 1e-25
 """Smaller probabilities are zero in float32: products must not be subnormal."""
 LOG_SMALLEST_SINGLE = log(2e-30)
 """Logarithm of what loops in float32 replace smaller probabilities by, and a little more."""
 LEAST_CHANGE = 1e-5
 """Smaller tolerances of topics that are folded in need float64."""
-
-
-class Spare:
-    """Padded arrays for tables and sums, reused in the next pass: new memory pages cost more than sums."""
-
-    def __init__(self) -> None:
-        self._arrays: list[Any] = []
-
-    def zeros(self, rows: int, columns: int, dtype: type) -> Any:
-        """Return zeros of (rows, columns), rounded up to cache lines; thread-safe."""
-        from swiftem.engine.numba.memory import padded, width
-
-        try:
-            array = self._arrays.pop()
-        except IndexError:
-            return padded(rows, columns, dtype)
-        if array.shape != (rows, width(columns, dtype)) or array.dtype != dtype:
-            return padded(rows, columns, dtype)
-        array[:] = 0.0
-        return array
-
-    def keep(self, arrays: list[Any]) -> None:
-        """Take back arrays that are no longer needed."""
-        self._arrays += arrays[: max(0, MOST_SPARE - len(self._arrays))]
 
 
 class Rows(NamedTuple):
@@ -129,7 +104,8 @@ class Documents:
         self.length: Array = np.where(np.diff(self.begin) > 0, sums, 0.0)
         self.total = float(self.weight @ self.length)
         self._place: NDArray[np.int32] | None = None
-        self._spare = Spare()
+        self._spare: Any = None
+        self.shared: Any = None  # tables and sums of a pass over several blocks, memory.Shared
 
     @property
     def n_entries(self) -> int:
@@ -208,10 +184,21 @@ class Documents:
     def _entries(self) -> tuple[Any, ...]:
         return self.begin, self.word, self.count, self.weight
 
-    def _table(self, word_topic: Array, dtype: type | None = None) -> Any:
+    def _zeros(self, rows: int, columns: int, dtype: type) -> Any:
+        from swiftem.engine.numba.memory import Spare
+
+        if self._spare is None:
+            self._spare = Spare()
+        return self._spare.zeros(rows, columns, dtype)
+
+    def _table(self, word_topic: Array, dtype: type | None = None, name: str = "topics") -> Any:
         """Return words of topics (V, K) for compiled loops: padded, in their precision."""
         dtype = self.dtype if dtype is None else dtype
-        table = self._spare.zeros(len(word_topic), word_topic.shape[1], dtype)
+        if self.shared is not None and name in self.shared.tables:
+            return self.shared.tables[name]
+        table = self._zeros(len(word_topic), word_topic.shape[1], dtype)
+        if self.shared is not None:
+            self.shared.tables[name] = table
         own = table[:, : word_topic.shape[1]]
         own[:] = word_topic
         if dtype is np.float32 and own.size and own.min() < LEAST_SINGLE:
@@ -225,9 +212,17 @@ class Documents:
 
         ``work(sums, first, last)`` adds those of a piece to ``sums``, which may be float32.
         """
+        if self.shared is not None:
+            pieces = self.pieces(len(self.shared.parts), LEAST_ENTRIES)
+            each = [(part, *piece) for part, piece in zip(self.shared.parts, pieces, strict=False)]
+            values = 0
+            for value in in_order(work, each):
+                between()
+                values += value
+            return np.empty((0, n_topics)), values
 
         def piece(first: int, last: int) -> tuple[Any, Any]:
-            by_word = self._spare.zeros(self.n_words, n_topics, self.dtype)
+            by_word = self._zeros(self.n_words, n_topics, self.dtype)
             return by_word, work(by_word, first, last)
 
         found, total = np.empty((self.n_words, n_topics)), 0
@@ -303,8 +298,9 @@ class Documents:
             return self._likelihood(p, first, last)
 
         by_word, value = self._over(work, len(alpha), between)
-        by_word *= topics.T
-        self._spare.keep([table])
+        if self.shared is None:
+            by_word *= topics.T
+            self._spare.keep([table])
         return by_word.T, value
 
     def leave_one_out_pass(
@@ -324,7 +320,7 @@ class Documents:
 
         table = self._table(topics.T)
         p: Any = np.empty(self.n_entries, self.dtype)
-        floor = self._table(by_rows(beta, len(alpha)) / np.where(totals > 0.0, totals, np.inf))
+        floor = self._table(by_rows(beta, len(alpha)) / np.where(totals > 0.0, totals, np.inf), name="floor")
         given = (*self._entries, self.length, doc_topic, table, totals, alpha, floor)
 
         def work(sums: Any, first: int, last: int) -> float:
@@ -332,7 +328,8 @@ class Documents:
             return self._likelihood(p, first, last)
 
         by_word, value = self._over(work, len(alpha), between)
-        self._spare.keep([table])
+        if self.shared is None:
+            self._spare.keep([table])
         return by_word.T, value
 
     def fold_in(
@@ -394,6 +391,7 @@ class Documents:
         by_word, evaluations = self._over(
             lambda sums, *piece: sums_of(*given, sums, doc_topic, *piece), len(alpha), between, INNER
         )
-        by_word *= word_topic
-        self._spare.keep([table])
+        if self.shared is None:
+            by_word *= word_topic
+            self._spare.keep([table])
         return by_word, int(evaluations)

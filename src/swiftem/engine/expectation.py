@@ -236,9 +236,13 @@ def choose_expectation(
     if isinstance(model, CompletedGaussians):
         if kernels.startswith("torch:"):
             raise ValueError("device must be 'cpu' for full and tied covariances if cells are missing.")
-        from swiftem.engine.missing.completed_expectation import CompletedExpectation
+        if kernels == "numpy":
+            from swiftem.engine.missing.completed_rows import CompletedRows
 
+            return CompletedRows(model, source, between_blocks)
         if kernels != "reference":
+            from swiftem.engine.missing.completed_expectation import CompletedExpectation
+
             compiled = CompletedExpectation.of(model, source, between_blocks)
         return compiled or Expectation(model, source, between_blocks)
     if kernels.startswith("torch:"):

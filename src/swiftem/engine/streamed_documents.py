@@ -15,11 +15,13 @@ from swiftem.data.rows.row_reader import read_ahead
 from swiftem.data.rows.stored_source import Layout
 from swiftem.data.sample_weight import check_weights, extent_of, read_sample_weight
 from swiftem.data.source import Access, Batch
-from swiftem.engine.documents import Documents
+from swiftem.engine.documents import MOST_ENTRIES, MOST_SUMS, Documents
 from swiftem.files.durable import fingerprint
 
 __all__ = ["BLOCK", "StreamedDocuments"]
 
+PARTS = 4
+"""Maximum number of pieces of a block: each has sums of its own, which stay for the whole pass."""
 BLOCK = 4096
 """Documents per block; the documents of a batch come from one block."""
 
@@ -171,30 +173,37 @@ class StreamedDocuments:
             self._coming.close()
             self._coming = None
 
-    def em_pass(self, doc_topic: Array, *given: Any) -> tuple[Array, float]:
+    def em_pass(self, doc_topic: Array, topics: Array, *given: Any) -> tuple[Array, float]:
         """As :meth:`Documents.em_pass`."""
-        return self._summed(Documents.em_pass, doc_topic, given)
+        counts, value = self._summed(Documents.em_pass, doc_topic, (topics, *given), len(topics))
+        counts *= topics.T
+        return counts.T, value
 
-    def leave_one_out_pass(self, doc_topic: Array, *given: Any) -> tuple[Array, float]:
+    def leave_one_out_pass(self, doc_topic: Array, topics: Array, *given: Any) -> tuple[Array, float]:
         """As :meth:`Documents.leave_one_out_pass`."""
-        return self._summed(Documents.leave_one_out_pass, doc_topic, given)
+        counts, value = self._summed(Documents.leave_one_out_pass, doc_topic, (topics, *given), len(topics))
+        return counts.T, value
 
-    def sums(self, doc_topic: Array, *given: Any) -> tuple[Array, int]:
+    def sums(self, doc_topic: Array, word_topic: Array, *given: Any) -> tuple[Array, int]:
         """As :meth:`Documents.sums`."""
-        return self._summed(Documents.sums, doc_topic, given)
+        given = (word_topic, *given)
+        counts, evaluations = self._summed(Documents.sums, doc_topic, given, word_topic.shape[1])
+        counts *= word_topic
+        return counts, evaluations
 
     def _summed(
-        self, work: Callable[..., tuple[Array, Any]], doc_topic: Array, given: tuple[Any, ...]
+        self, work: Callable[..., tuple[Array, Any]], doc_topic: Array, given: tuple[Any, ...], n_topics: int
     ) -> tuple[Array, Any]:
-        """Return the sum of ``work`` over the blocks."""
-        total: Array | None = None
-        value = 0
+        """Return the sum of ``work`` over the blocks, (V, K), and of its values."""
+        from swiftem.engine.numba.memory import Shared
+
+        parts = max(1, min(PARTS, MOST_SUMS // (self.n_words * n_topics)))
+        shared, value = Shared(self.n_words, n_topics, self.dtype, parts), 0
         for part, block in self._blocks():
-            found, here = work(block, doc_topic[part], *given)
-            total = found if total is None else total.__iadd__(found)
-            value += here
-        assert total is not None, "there is at least one document"
-        return total, value
+            block.shared = shared
+            value += work(block, doc_topic[part], *given)[1]
+            shared.add(block.n_entries, MOST_ENTRIES)
+        return shared.total(), value
 
     def fold_in(
         self, topics: Array, alpha: Array, *, max_iter: int = 100, tol: float = 1e-3, likelihood: bool = True

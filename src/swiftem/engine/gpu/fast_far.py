@@ -10,7 +10,7 @@ from triton.tools.tensor_descriptor import TensorDescriptor
 
 from swiftem.engine.gpu import list_kernels as kernels
 from swiftem.engine.gpu.fast import LOG2_E, PADDING, FastRows, TwoPasses
-from swiftem.engine.gpu.fast_lists import NEGLIGIBLE, Lists
+from swiftem.engine.gpu.fast_lists import NEGLIGIBLE, Lists, in_two
 from swiftem.engine.gpu.passes import Sums
 from swiftem.engine.small_expectation import DIAG, SPHERICAL, squared_reach
 from swiftem.models.components import Coefficients
@@ -49,6 +49,7 @@ class FarRows(FastRows):
         whiten[:, :d] = theta.scales * (0.5 * LOG2_E) ** 0.5
         plain = theta.plain * LOG2_E
         constant = plain.max()
+        means = in_two(means)
         of_components = means, whiten.float(), torch.clamp(plain - constant, min=PADDING).float()
         screened, square = torch.full_like(given.scale, PADDING), torch.zeros_like(given.scale)
         screened[:count] = torch.clamp(theta.constant * LOG2_E - constant, min=PADDING).float()

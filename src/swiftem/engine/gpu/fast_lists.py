@@ -10,14 +10,20 @@ import triton
 
 from swiftem.engine.gpu import list_kernels as kernels
 
-__all__ = ["NEGLIGIBLE", "Lists"]
+__all__ = ["NEGLIGIBLE", "Lists", "in_two"]
 
-NUMBERS = 1 << 24
+NUMBERS = 1 << 25
 """Logits of a chunk of rows."""
 NEGLIGIBLE = 40.0
 """Logits that are less than the largest one by this, to base 2, count for nothing."""
 SEGMENT = 1024
 """Rows whose candidates are counted by one program."""
+
+
+def in_two(values: Any) -> Any:
+    """Return float64 numbers (M, D) as sums of two float32 numbers, (M, 2, D)."""
+    first = values.float()
+    return torch.stack([first, (values - first.double()).float()], dim=1)
 
 
 class Lists:
@@ -52,6 +58,9 @@ class Lists:
         The largest logit of each row, and log2 of the sum of 2^(logit − largest).
     """
 
+    TILE = 32, 128
+    """Rows and components of a tile of logits."""
+
     def __init__(self, n: int, count: int, padded: int, parts: int, tile: int, device: Any) -> None:
         self._n, self._count = n, count
         self.size = max(tile, NUMBERS // padded // tile * tile)
@@ -85,7 +94,7 @@ class Lists:
     def logarithms(self, first: int, here: int) -> tuple[Any, Any]:
         """Compute the logarithms of a chunk, and return them: the largest logits, and log2 of the sums."""
         largest, log = self.largest[first:], self.log[first:]
-        kernels.logarithms[(triton.cdiv(here, 32),)](
-            self.logits, largest, log, here, self.size, len(self.logits), B=32, C=32
+        kernels.logarithms[(triton.cdiv(here, self.TILE[0]),)](
+            self.logits, largest, log, here, self.size, len(self.logits), B=self.TILE[0], C=self.TILE[1]
         )
         return largest, log

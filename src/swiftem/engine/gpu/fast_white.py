@@ -10,8 +10,8 @@ from triton.tools.tensor_descriptor import TensorDescriptor
 
 from swiftem._typing import Array
 from swiftem.engine.gpu import white_kernels as kernels
-from swiftem.engine.gpu.fast import LOG2_E, PADDING, ROWS, FastRows, halves_of, power
-from swiftem.engine.gpu.fast_lists import NEGLIGIBLE, Lists
+from swiftem.engine.gpu.fast import LOG2_E, PADDING, PER_PASS, ROWS, FastRows, halves_of, power
+from swiftem.engine.gpu.fast_lists import NEGLIGIBLE, Lists, in_two
 from swiftem.engine.gpu.passes import Rows, Sums
 from swiftem.models.components import Coefficients
 
@@ -22,19 +22,22 @@ PER_SUM = 2.0**-11
 ALLOWED = NEGLIGIBLE / 4.0
 """Largest error of screening: logits of pairs that are not listed are then still negligible."""
 MANY = 0.1
-"""If more than this share of all pairs are candidates, all logits are computed exactly at once."""
+"""Share of all pairs above which candidates are many."""
 
 
 class WhiteRows(FastRows):
     """Rows as hi + lo, as many bytes as float32.
 
     Logits are screened by one product, and those of candidates computed again. If screening was not accurate
-    enough, or if most pairs are candidates, all are computed with three products from then on.
+    enough, or if many pairs are candidates, all are computed with three products from then on. Sums are those
+    of lists, or if there are many candidates those of a matrix product.
     """
 
     NEEDS = ("plain", "means", "whiten")
-    BLOCK: ClassVar[dict[int, int]] = {1: 128, 3: 128}
-    LISTED = 64
+    BLOCK: ClassVar[dict[int, int]] = {1: 64, 3: 128}
+    AT_ONCE = 2048
+    """Rows of a matrix product: its sums are truncated, and those of all products added in float64."""
+    WARPS: ClassVar[dict[int, int]] = {1: 4, 3: 8}
 
     def __init__(self, rows: Rows, code: int, n_components: int) -> None:
         super().__init__(rows, code, n_components)
@@ -50,7 +53,11 @@ class WhiteRows(FastRows):
         self._inverse_units = torch.zeros(self._columns, dtype=torch.float32, device=rows.y.device)
         self._inverse_units[:d] = 1.0 / self._units
         self._row, self._column = torch.tril_indices(d, d, device=rows.y.device)
-        self._products = 1
+        self._products, self._is_dense = 1, False
+        one = self._row.new_full((1,), -1)
+        ones, columns = one.expand(-(1 + d + len(self._row)) % 64), torch.arange(d, device=one.device)
+        self._left = torch.cat([one, columns, self._row, ones]).int()
+        self._right = torch.cat([one, one.expand(d), self._column, ones]).int()
         #: The largest error of screening, and the number of candidates.
         self._noted = torch.zeros(2, dtype=torch.float64, device=rows.y.device)
 
@@ -76,7 +83,8 @@ class WhiteRows(FastRows):
         if self._products == 3:
             return False
         error, candidates = self._noted.tolist()
-        if error <= ALLOWED and candidates <= MANY * len(self._rows) * self._n_components:
+        self._is_dense = candidates > MANY * len(self._rows) * self._n_components
+        if error <= ALLOWED and not self._is_dense:
             return False
         self._products, self._graph = 3, None
         return True
@@ -95,25 +103,29 @@ class WhiteRows(FastRows):
         means[:, :d] = theta.means / self._units
         shifts = (whiten @ means[:, :, None])[:, :, 0].float()
         means[:, :d] = theta.means + self._rows.centre
+        means = in_two(means)
         plain = torch.nan_to_num(theta.plain * LOG2_E, neginf=PADDING)
         constant = plain.max()
         of_components = (0.5 * LOG2_E * scale.square()).float(), (plain - constant).clamp(min=PADDING).float()
-        linear = torch.zeros((splits, count, 2, columns), dtype=torch.float64, device=device)
-        products = torch.zeros((splits, count, columns, columns), dtype=torch.float64, device=device)
+        linear, products = self._rooms(device)
         errors, candidates = torch.zeros((2, count * splits), dtype=torch.float32, device=device)
         cut = torch.full((1,), NEGLIGIBLE, dtype=torch.float32, device=device)
-        tiles = [TensorDescriptor.from_tensor(part, [block, columns]) for part in (self._hi, self._lo)]
+        half = columns // 2
+        tiles = [TensorDescriptor.from_tensor(part, [block, half]) for part in (self._hi, self._lo)]
         matrices = [
-            TensorDescriptor.from_tensor(part.view(count * columns, columns), [columns, columns])
+            TensorDescriptor.from_tensor(part.view(count * columns, columns), [half, half])
             for part in (w_hi, w_lo)
         ]
-        options = {"D": columns, "COLUMNS": d, "B": self.LISTED, "num_stages": 1}
+        options = {"D": columns, "COLUMNS": d, "B": 64, "num_stages": 1}
         for first, here, segments in lists.chunks():
             kernels.white_logits[(triton.cdiv(here, block), parts)](
                 *tiles, *matrices, shifts, *of_components, lists.logits, lists.maxima, first, here,
-                lists.size, count, triton.cdiv(count, parts), D=columns, B=block,
-                PRODUCTS=self._products, num_warps=8, num_stages=2 if self._products == 3 else 3,
+                lists.size, count, triton.cdiv(count, parts), H=half, B=block, PRODUCTS=self._products,
+                S=3, num_warps=self.WARPS[self._products],
             )  # fmt: skip
+            if self._is_dense:
+                self._add_all(lists, first, here, products)
+                continue
             lists.make(first, here, segments, cut)
             listed = lists.ends, lists.rows, lists.logits
             if self._products == 1:
@@ -129,7 +141,45 @@ class WhiteRows(FastRows):
             )  # fmt: skip
         self._noted.copy_(torch.stack([errors.max(), candidates[0]]))
         value = self._log_of(lists.largest, lists.log, constant)
+        if self._is_dense:
+            return Sums(self._in_units(products), value)
         return Sums(self._about_centre(linear.sum(dim=0), products.sum(dim=0), theta.means), value)
+
+    def _rooms(self, device: Any) -> tuple[Any, Any]:
+        """Return zeros for the sums, float64: of lists, or (M, P) of a matrix product."""
+        count, columns, splits = self._n_components, self._columns, self._splits
+        shapes = (splits, count, 2, columns), (splits, count, columns, columns)
+        if self._is_dense:
+            shapes = (1, 1, 1, 1), (1, 1, count, len(self._left))
+        linear, products = (torch.zeros(shape, dtype=torch.float64, device=device) for shape in shapes)
+        return linear, products[0, 0] if self._is_dense else products
+
+    def _add_all(self, lists: Lists, first: int, here: int, sums: Any) -> None:
+        """Add the sums of all pairs of a chunk to ``sums`` (M, P)."""
+        count, width = sums.shape
+        largest, log = lists.logarithms(first, here)
+        for start in range(0, here, self.AT_ONCE):
+            n = min(self.AT_ONCE, here - start)
+            features = torch.empty((3 * n, width), dtype=torch.float16, device=sums.device)
+            rows = torch.empty((count, 3 * n), dtype=torch.float16, device=sums.device)
+            kernels.all_features[(triton.cdiv(n, 16), width // 64)](
+                self._hi, self._lo, self._left, self._right, features, first + start, n, D=self._columns,
+                B=16, C=64,
+            )  # fmt: skip
+            kernels.all_rows[(triton.cdiv(n, 64), triton.cdiv(count, 16))](
+                lists.logits, largest, log, self._weight, rows, first, start, n, lists.size, count, B=64,
+                C=16, WEIGHTED=self._weighted,
+            )  # fmt: skip
+            if rows.is_cuda:
+                sums += torch.mm(rows, features, out_dtype=torch.float32)
+            else:
+                sums += rows.float() @ features.float()
+
+    def _in_units(self, sums: Any) -> Any:
+        """Return sums (M, 1 + p) of the features of a matrix product."""
+        units = self._units[self._row] * self._units[self._column]
+        units = torch.cat([torch.ones_like(units[:1]), self._units, units])
+        return sums[:, : len(units)] * (units * (PER_PASS * self._largest_weight))
 
     def _about_centre(self, linear: Any, products: Any, means: Any) -> Any:
         """Return sums (M, 1 + p) about the centre of the data, from scaled ones about the means."""

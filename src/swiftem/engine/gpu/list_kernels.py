@@ -80,14 +80,17 @@ def list_rows(LOGITS, LARGEST, CUT, ENDS, LIST, n, width, B: tl.constexpr):
 
 
 @triton.jit
-def differences(Y, first, LIST, entry, end, mean, D: tl.constexpr, COLUMNS: tl.constexpr):
-    """Return rows of candidates, which of them are some, and their differences from the mean (b, D)."""
+def differences(Y, first, LIST, entry, end, mean, rest, D: tl.constexpr, COLUMNS: tl.constexpr):
+    """Return rows of candidates, which of them are some, and their differences from the mean (b, D).
+
+    The mean is the sum of two float32 numbers: differences then have the accuracy of float32.
+    """
     column = tl.arange(0, D)
     row = tl.load(LIST + entry, mask=entry < end, other=0)
     at = (first + row).to(tl.int64)[:, None] * COLUMNS + column[None, :]
     is_there = (entry < end)[:, None] & (column < COLUMNS)[None, :]
-    y = tl.load(Y + at, mask=is_there, other=0.0).to(tl.float64)
-    return row, entry < end, tl.where(is_there, (y - mean[None, :]).to(tl.float32), 0.0)
+    y = tl.load(Y + at, mask=is_there, other=0.0)
+    return row, entry < end, tl.where(is_there, (y - mean[None, :]) - rest[None, :], 0.0)
 
 
 @triton.jit
@@ -95,13 +98,15 @@ def exact_logits(
     Y, MEANS, WHITEN, PLAIN, ENDS, LIST, LOGITS, first, width, segments,
     D: tl.constexpr, COLUMNS: tl.constexpr, B: tl.constexpr,
 ):  # fmt: skip
-    """Replace the logits of candidates; MEANS (M, D), float64, are those of Y, WHITEN (M, D) float32."""
+    """Replace the logits of candidates; MEANS (M, 2, D) are those of Y, as sums; WHITEN (M, D)."""
     m, column = tl.program_id(0), tl.arange(0, D)
     begin, end = tl.load(ENDS + m * segments), tl.load(ENDS + (m + 1) * segments)
-    mean, whiten = tl.load(MEANS + m * D + column), tl.load(WHITEN + m * D + column)
+    mean, rest = tl.load(MEANS + 2 * m * D + column), tl.load(MEANS + (2 * m + 1) * D + column)
+    whiten = tl.load(WHITEN + m * D + column)
     plain = tl.load(PLAIN + m)
     for start in range(begin + tl.program_id(1) * B, end, tl.num_programs(1) * B):
-        row, is_some, away = differences(Y, first, LIST, start + tl.arange(0, B), end, mean, D, COLUMNS)
+        entry = start + tl.arange(0, B)
+        row, is_some, away = differences(Y, first, LIST, entry, end, mean, rest, D, COLUMNS)
         away *= whiten[None, :]
         tl.store(LOGITS + m * width + row, plain - tl.sum(away * away, 1), mask=is_some)
 
@@ -131,11 +136,12 @@ def list_sums(
     """Add candidates' sums to SUMS (splits, M, 3, D), float64: of r, of differences, and of their squares."""
     m, split, column = tl.program_id(0), tl.program_id(1), tl.arange(0, D)
     begin, end = tl.load(ENDS + m * segments), tl.load(ENDS + (m + 1) * segments)
-    mean = tl.load(MEANS + m * D + column)
+    mean, rest = tl.load(MEANS + 2 * m * D + column), tl.load(MEANS + (2 * m + 1) * D + column)
     counts = tl.zeros((B,), tl.float32)
     sums, squares = tl.zeros((D,), tl.float32), tl.zeros((D,), tl.float32)
     for start in range(begin + split * B, end, tl.num_programs(1) * B):
-        row, is_some, away = differences(Y, first, LIST, start + tl.arange(0, B), end, mean, D, COLUMNS)
+        entry = start + tl.arange(0, B)
+        row, is_some, away = differences(Y, first, LIST, entry, end, mean, rest, D, COLUMNS)
         logit = tl.load(LOGITS + m * width + row, mask=is_some, other=-3e38)
         largest = tl.load(LARGEST + row, mask=is_some, other=0.0)
         rows = exp2((logit - largest) - tl.load(LOG + row, mask=is_some, other=0.0))

@@ -18,13 +18,13 @@ from contextlib import closing
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from swiftem._typing import Array, Theta
 from swiftem.data.rows.array_source import ArraySource
-from swiftem.data.source import Batch, Source
-from swiftem.engine.expectation import Evaluation, Expectation
-from swiftem.engine.missing.patterns import Grouped, Piece, conditionals, grouped, numbered
+from swiftem.data.source import Source
+from swiftem.engine.expectation import Evaluation
+from swiftem.engine.missing.completed_rows import CompletedRows
+from swiftem.engine.missing.patterns import Grouped, Piece, conditionals, grouped
 from swiftem.engine.numba import gaussian_blocks as blocks
 from swiftem.engine.numba import gaussian_passes as kernels
 from swiftem.engine.numba.gaussian_blocks import twin
@@ -35,16 +35,12 @@ from swiftem.models.completed_gaussians import CompletedGaussians
 
 __all__ = ["CompletedExpectation"]
 
-NUMBERS = 1 << 20
-"""Numbers of the matrices of a block of rows, in E-steps that return rows."""
 
-
-class CompletedExpectation(Expectation):
+class CompletedExpectation(CompletedRows):
     """As :class:`Expectation`; a full pass factorises the covariances once for each pattern."""
 
     def __init__(self, model: CompletedGaussians, source: Source, between_blocks: Any) -> None:
         super().__init__(model, source, between_blocks)
-        self.bound = model
         self._kept: Grouped | None = None
         self._last: tuple[Theta, float] | None = None
 
@@ -62,19 +58,6 @@ class CompletedExpectation(Expectation):
             weight = NONE if source.weight is None else source.weight
             self._kept = grouped(source.y.reshape(source.n, -1), weight, centre)
         return [self._kept]
-
-    def _posterior(self, batch: Batch, theta: Theta) -> tuple[Array, Array]:
-        bound = self.bound
-        z, means = bound.centred(batch), theta.means - bound.centre
-        rows, log_likelihood = np.empty((len(z), bound.size)), np.empty(len(z))
-        size = max(1, NUMBERS // (bound.n_components * bound.d**2))
-        with one_thread_blas():
-            for start in range(0, len(z), size):
-                here = slice(start, start + size)
-                rows[here], log_likelihood[here] = _completed(
-                    z[here], theta.weights, means, bound.covariances(theta)
-                )
-        return rows, log_likelihood
 
     def _pass(self, theta: Theta, remember: bool) -> tuple[Array, Array | None]:
         if remember:
@@ -138,13 +121,7 @@ class CompletedExpectation(Expectation):
 
     def evaluate(self, theta: Theta, *, responsibilities: bool = False, labels: bool = False) -> Evaluation:
         """Return the log-likelihood of every sample; optionally responsibilities or likely components."""
-        n_components = self.bound.n_components
-        found = Evaluation(
-            np.empty(self.n),
-            np.empty((self.n, n_components)) if responsibilities else None,
-            np.empty(self.n, dtype=np.intp) if labels else None,
-        )
-        first = 0
+        found, first = self._room(responsibilities=responsibilities, labels=labels), 0
         for rows in self._grouped():
             work = [(theta, rows, piece, found, first) for piece in rows.pieces]
             with one_thread_blas(), closing(in_order(self._evaluated, work)) as done:
@@ -174,26 +151,3 @@ class CompletedExpectation(Expectation):
                 found.responsibilities[there] = r
             if found.labels is not None:
                 found.labels[there] = best
-
-
-def _completed(z: Array, weights: Array, means: Array, covariances: Array) -> tuple[Array, Array]:
-    """Return statistics (b, q) and log-likelihood (b,) of rows (b, d), in which NaN is missing."""
-    b, (n_components, d) = len(z), means.shape
-    seen: NDArray[np.bool_] = ~np.isnan(z)
-    patterns, number = numbered(seen)
-    given = conditionals(patterns, weights, means, covariances)
-    away = np.where(seen[:, None], z[:, None] - means, 0.0)
-    whitened = (given.whiten[number] @ away[..., None])[..., 0]
-    with np.errstate(over="ignore"):  # a sample that far away has density zero
-        logits = given.plain[number] - 0.5 * (whitened * whitened).sum(axis=2)
-    largest = logits.max(axis=1, keepdims=True)
-    r = np.exp(logits - largest)
-    totals = r.sum(axis=1, keepdims=True)
-    r /= totals
-    expected = means + (given.gain[number] @ away[..., None])[..., 0]
-    row, column = lower_triangle(d)
-    products = expected[..., row] * expected[..., column] + given.left[..., row, column][number]
-    products *= r[..., None]
-    of_products = products.sum(axis=1) if len(covariances) < n_components else products.reshape(b, -1)
-    rows = np.hstack([r, (expected * r[..., None]).reshape(b, -1), of_products])
-    return rows, (largest + np.log(totals))[:, 0]

@@ -23,8 +23,8 @@ from numpy.typing import DTypeLike
 from swiftem.engine.numba.compile import inlined
 
 __all__ = [
-    "LINE", "Line", "above", "across", "fma", "larger", "load", "padded", "plus", "prefetch",
-    "prefetch_row", "spread", "store", "times", "width",
+    "LINE", "Line", "Shared", "Spare", "above", "across", "fma", "larger", "load", "padded", "plus",
+    "prefetch", "prefetch_row", "spread", "store", "times", "width",
 ]  # fmt: skip
 
 intrinsic: Any = numba.extending.intrinsic  # called without its first argument
@@ -82,6 +82,60 @@ def padded(rows: int, columns: int, dtype: DTypeLike) -> Any:
     memory = np.zeros(size + LINE, dtype=np.uint8)
     first = -memory.ctypes.data % LINE
     return memory[first : first + size].view(dtype).reshape(rows, width(columns, dtype))
+
+
+class Spare:
+    """Padded arrays for tables and sums, reused in the next pass: new memory pages cost more than sums."""
+
+    def __init__(self, most: int = 10) -> None:
+        self._arrays: list[Any] = []
+        self._most = most
+
+    def zeros(self, rows: int, columns: int, dtype: type) -> Any:
+        """Return zeros of (rows, columns), rounded up to cache lines; thread-safe."""
+        try:
+            array = self._arrays.pop()
+        except IndexError:
+            return padded(rows, columns, dtype)
+        if array.shape != (rows, width(columns, dtype)) or array.dtype != dtype:
+            return padded(rows, columns, dtype)
+        array[:] = 0.0
+        return array
+
+    def keep(self, arrays: list[Any]) -> None:
+        """Take back arrays that are no longer needed."""
+        self._arrays += arrays[: max(0, self._most - len(self._arrays))]
+
+
+class Shared:
+    """Tables and sums that the blocks of a pass have in common.
+
+    Attributes
+    ----------
+    tables : dict of padded arrays
+        Words of topics, converted once.
+    parts : list of padded arrays
+        Sums of pieces: piece i of every block adds to part i.
+    """
+
+    def __init__(self, n_words: int, n_topics: int, dtype: type, parts: int) -> None:
+        self.tables: dict[str, Any] = {}
+        self.parts = [padded(n_words, n_topics, dtype) for _ in range(parts)]
+        self._total, self._entries = np.zeros((n_words, n_topics)), 0
+
+    def add(self, entries: int, most: int) -> None:
+        """Take note of entries that were added; add the parts to the total after ``most`` of them."""
+        self._entries += entries
+        if self._entries > most:
+            self.total()
+
+    def total(self) -> Any:
+        """Return the sums in float64, shape (V, K)."""
+        for part in self.parts:
+            self._total += part[:, : self._total.shape[1]]
+            part[:] = 0.0
+        self._entries = 0
+        return self._total
 
 
 class Line(types.Type):
