@@ -35,5 +35,6 @@ def test_every_option_exists():
 
     from swiftem.cli.app import app
 
-    known = {name for option in get_command(app).commands["topics"].params for name in option.opts}
+    options = get_command(app).commands["topics"].params
+    known = {name for option in options for name in (*option.opts, *option.secondary_opts)}
     assert set(re.findall(r"--[a-z][a-z-]+", PAGE)) <= known
