@@ -46,7 +46,7 @@ def large(monkeypatch):
     monkeypatch.setattr(module, "SAMPLE", 200)
 
 
-@pytest.mark.usefixtures("tables", "_undrawn", "large")
+@pytest.mark.usefixtures("tables", "large")
 def test_every_document_has_its_topics(run, uci, tmp_path):
     out = tmp_path / "out"
     code, output = run(uci, "--topics", 3, "--memory-limit", LIMIT, "--out", out)
@@ -69,7 +69,7 @@ def test_every_document_has_its_topics(run, uci, tmp_path):
     assert "are those of 113 of the 899 documents." in (out / "topics.html").read_text(encoding="utf-8")
 
 
-@pytest.mark.usefixtures("tables", "_undrawn")
+@pytest.mark.usefixtures("tables")
 def test_counts_that_fit_are_loaded(run, uci, tmp_path):
     code, output = run(uci, "--topics", 3, "--memory-limit", LIMIT, "--out", tmp_path / "out")
     assert code == 0, output
@@ -87,7 +87,7 @@ def test_texts_that_do_not_fit_are_refused(run, folder, tmp_path):
 
 @pytest.mark.parametrize(
     ("options", "words"),
-    [(["--memory-limit", "much"], "memory_limit must be"), (["--scratch", "."], "used only with --memory-")],
+    [(["--memory-limit", "much"], "is not a size such as"), (["--scratch", "."], "used only with --memory-")],
 )
 def test_limits_that_are_none(run, uci, options, words):
     code, output = run(uci, *options)
@@ -95,7 +95,7 @@ def test_limits_that_are_none(run, uci, options, words):
     assert words in output
 
 
-@pytest.mark.usefixtures("tables", "_undrawn")
+@pytest.mark.usefixtures("tables")
 def test_contrast_is_an_option(run, uci, tmp_path):
     code, _ = run(uci, "--topics", 3, "--background", "--decorrelation", 4, "--out", tmp_path / "out")
     assert code == 0

@@ -11,7 +11,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 import swiftem
 import swiftem.engine.streamed_documents as module
-from swiftem.data import CsrDocuments
+from swiftem.data import CsrDocuments, UciDocuments, open_documents
+from swiftem.data.documents.spool import Spool
 from swiftem.data.draws import BlockDraws, read_seed
 from swiftem.engine.documents import Documents
 from swiftem.engine.streamed_documents import StreamedDocuments
@@ -280,3 +281,39 @@ def test_new_words_with_names(tmp_path):
             model.add_words(words)
     with pytest.raises(ValueError, match="beta must be a number if words are added"):
         fit(corpus(), beta=np.full(40, 0.1)).add_words(1)
+
+
+# Texts are parsed once
+
+
+def test_a_text_is_parsed_once_and_its_numbers_are_the_same(tmp_path, monkeypatch):
+    X, read = corpus(), []
+    source = UciDocuments(uci(tmp_path, X))
+    blocks = source.blocks
+    monkeypatch.setattr(source, "blocks", lambda rows: read.append(rows) or blocks(rows))
+    documents = StreamedDocuments(source, scratch=tmp_path)
+    for _ in range(2):
+        np.testing.assert_array_equal(documents.some(np.arange(700)).matrix().toarray(), X.toarray())
+    assert len(read) == 1
+
+
+@pytest.mark.parametrize("counts", [[1.0, 65535.0], [1.0, 65536.0], [0.25, 3.0]])
+def test_counts_are_spooled_exactly(counts):
+    spool, X = Spool(4), sp.csr_array(np.array([[0.0, *counts, 0.0], [0.0] * 4, [counts[1], 0.0, 0.0, 1.0]]))
+    spool.add(0, X)
+    spool.add(3, X[:1])
+    for _ in range(2):
+        (first, one), (second, two) = spool.blocks()
+        assert (first, second) == (0, 3)
+        np.testing.assert_array_equal(one.toarray(), X.toarray())
+        np.testing.assert_array_equal(two.toarray(), X[:1].toarray())
+
+
+def test_without_room_for_its_numbers_a_text_is_parsed_in_every_pass(tmp_path, monkeypatch):
+    def full(self, first, counts):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Spool, "add", full)
+    X = corpus()
+    documents = StreamedDocuments(open_documents(uci(tmp_path, X)))
+    np.testing.assert_array_equal(documents.some(np.arange(700)).matrix().toarray(), X.toarray())

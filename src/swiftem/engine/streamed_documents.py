@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from swiftem._typing import Array, Index
 from swiftem.data.documents.document_source import DocumentSource
 from swiftem.data.documents.sparse_structure import checked_sparse
+from swiftem.data.documents.spool import Spool
 from swiftem.data.rows.row_reader import read_ahead
 from swiftem.data.rows.stored_source import Layout
 from swiftem.data.sample_weight import check_weights, extent_of, read_sample_weight
@@ -38,6 +39,9 @@ class StreamedDocuments:
         The documents; read once, to count them.
     weight : array-like, shape (D,), optional
         Weights of documents.
+    scratch : path, optional
+        Folder for the counts of a source that is text (``is_text``): it is parsed once, and later passes read
+        the numbers from a temporary file. If the folder has no room for it, every pass parses the text.
 
     Attributes
     ----------
@@ -69,17 +73,25 @@ class StreamedDocuments:
     doc_topic: Array | None = None
     allocate: Callable[[tuple[int, int]], Array] = staticmethod(np.empty)  # type: ignore[assignment]
 
-    def __init__(self, source: DocumentSource, weight: ArrayLike | None = None) -> None:
+    def __init__(self, source: DocumentSource, weight: ArrayLike | None = None, scratch: Any = None) -> None:
         self._source, self.n_words = source, source.n_words
+        self._spool: Spool | None = None
+        spool = Spool(self.n_words, scratch) if getattr(source, "is_text", False) else None
         lengths: list[Array] = []
         self.n_entries = self.largest = 0
         least, most = extent_of()
-        for _, block in self._read():
+        for first, block in self._read():
             check_weights("X", block.data, "entry", "counts")
             lengths.append(np.asarray(block.sum(axis=1), dtype=np.float64).ravel())
             self.n_entries += block.nnz
             least, most = extent_of(block.data, np.array([least, most]))
             self.largest = max(self.largest, block.data.nbytes + block.indices.nbytes + block.indptr.nbytes)
+            if spool is not None:
+                try:
+                    spool.add(first, block)
+                except OSError:  # the disk is full
+                    spool = None
+        self._spool = spool
         self.length = np.concatenate(lengths) if lengths else np.empty(0)
         self.n = len(self.length)
         if not self.n:
@@ -92,7 +104,7 @@ class StreamedDocuments:
         self._coming: Generator[tuple[int, Any], None, None] | None = None
 
     def _read(self) -> Generator[tuple[int, Any], None, None]:
-        return read_ahead(self._checked())
+        return read_ahead(self._checked() if self._spool is None else self._spool.blocks())
 
     def _checked(self) -> Iterator[tuple[int, Any]]:
         """Yield the validated blocks of the source, which may be user-defined."""

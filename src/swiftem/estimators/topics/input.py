@@ -78,7 +78,7 @@ class TopicInput:
                     f"X must have the {self.n_features_in_} words that the model was fitted with, "
                     f"got {source.n_words}."
                 )
-            documents = StreamedDocuments(source, sample_weight)
+            documents = StreamedDocuments(source, sample_weight, self.scratch)
             if reset:
                 self.__dict__.pop("feature_names_in_", None)
                 self.n_features_in_ = source.n_words

@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +32,7 @@ Pairs = NDArray[np.int64]
 class _LineDocuments(ABC):
     """Common part: lines, in blocks; the first complete pass counts them. Empty lines are no documents."""
 
+    is_text: ClassVar[bool] = True
     n_documents: int | None = None
     n_words: int
     what: str

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,6 +62,8 @@ class UciDocuments:
     ...     [(first, block.toarray().tolist()) for first, block in UciDocuments(file).blocks(2)]
     [(0, [[1, 1], [0, 0]]), (2, [[0, 2]])]
     """
+
+    is_text: ClassVar[bool] = True
 
     def __init__(
         self, path: str | os.PathLike[str], vocabulary: str | os.PathLike[str] | None = None

@@ -1,0 +1,85 @@
+"""Blocks of counts in a temporary file: a text is parsed once, and its numbers are read in every pass."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import weakref
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+__all__ = ["Spool"]
+
+SMALL = np.iinfo(np.uint16).max
+
+
+class _Block(NamedTuple):
+    """Where a block is in the file: its first document, documents, entries, and the type of its counts."""
+
+    first: int
+    rows: int
+    entries: int
+    dtype: Any
+    place: int
+
+
+class Spool:
+    """CSR blocks in a file without a name, which is gone when the object is deleted or the process ends.
+
+    Parameters
+    ----------
+    n_words : int
+        V.
+    folder : path, optional
+        Folder of the file; by default the system's folder for temporary files.
+
+    Examples
+    --------
+    >>> import scipy.sparse as sp
+    >>> spool = Spool(3)
+    >>> spool.add(0, sp.csr_array([[0, 2, 0], [1, 0, 0.5]]))
+    >>> [(first, block.toarray().tolist()) for first, block in spool.blocks()]
+    [(0, [[0.0, 2.0, 0.0], [1.0, 0.0, 0.5]])]
+    """
+
+    def __init__(self, n_words: int, folder: str | os.PathLike[str] | None = None) -> None:
+        self._file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115
+        weakref.finalize(self, self._file.close)
+        self._n_words, self._blocks, self._end = n_words, list[_Block](), 0
+
+    def add(self, first: int, counts: Any) -> None:
+        """Append a block: whole numbers that are not large take two bytes, indices four."""
+        is_small = bool((counts.data <= SMALL).all() and (counts.data == np.floor(counts.data)).all())
+        dtype = np.uint16 if is_small else np.float64
+        self._blocks.append(_Block(first, counts.shape[0], counts.nnz, dtype, self._end))
+        for part, kind in ((counts.indptr, np.int64), (counts.indices, np.int32), (counts.data, dtype)):
+            self._end += self._file.write(np.ascontiguousarray(part, dtype=kind).tobytes())
+
+    def blocks(self) -> Iterator[tuple[int, Any]]:
+        """Yield the index of the first document, and the counts, of each block."""
+        from scipy.sparse import csr_array
+
+        self._file.flush()
+        for block in self._blocks:
+            place, parts = block.place, []
+            kinds = ((block.rows + 1, np.int64), (block.entries, np.int32), (block.entries, block.dtype))
+            for size, kind in kinds:
+                length = size * np.dtype(kind).itemsize
+                parts.append(np.frombuffer(_read(self._file.fileno(), length, place), dtype=kind))
+                place += length
+            begin, indices, data = parts
+            counts = (data.astype(np.float64), indices, begin)
+            yield block.first, csr_array(counts, shape=(block.rows, self._n_words))
+
+
+def _read(file: int, length: int, place: int) -> bytes:
+    """Return bytes of a file; its position is not used, so that several threads may read."""
+    found = b""
+    while len(found) < length:
+        more = os.pread(file, length - len(found), place + len(found))
+        if not more:
+            raise OSError("the temporary file of counts has become shorter.")
+        found = more if not found else found + more
+    return found
