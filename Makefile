@@ -16,7 +16,7 @@ FAST := tests/data tests/models tests/methods tests/checkpoints tests/contracts/
 
 # Two installs into one environment at a time would corrupt it.
 .NOTPARALLEL:
-.PHONY: help demo test test-fast test-slow test-gpu gpu-test-parts check bench docs clean FORCE
+.PHONY: help demo test test-fast test-slow test-gpu gpu-test-parts browser-test-parts check bench docs clean FORCE
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' Makefile
@@ -34,6 +34,9 @@ test-fast: $(VENV)/.dev.stamp ## run a selection of the tests that takes less th
 
 gpu-test-parts: $(VENV)/.dev.stamp ## install what the tests of GPU kernels need on a machine without a GPU
 	$(BIN)/python -c 'import torch, triton' 2>/dev/null || $(BIN)/python -m pip install -q torch==2.13.0 triton
+
+browser-test-parts: ## install the Chromium that the tests of pages need, on Debian
+	command -v chromium >/dev/null || { apt-get update -q && apt-get install -q -y --no-install-recommends chromium; }
 
 test-gpu: ## run the tests of the GPU on a machine with one, by its own python3, and print figures
 	PYTHONPATH=src python3 -m pytest -q -p no:cacheprovider tests/gpu

@@ -16,6 +16,7 @@ from benchmarks import (
     families,
     full_pass,
     gpu,
+    later_methods,
     memory,
     mini_batch,
     mixture_fit,
@@ -27,6 +28,7 @@ from benchmarks import (
     plsa_documents,
     start_up,
     topics,
+    topics_beyond_memory,
     units,
 )
 from benchmarks.against import compared, read_run
@@ -39,6 +41,7 @@ FIGURES: dict[str, Any] = {
     "one-sample": one_sample,
     "plsa": plsa,
     "plsa-documents": plsa_documents,
+    "later-methods": later_methods,
     "mini-batch": mini_batch,
     "full-pass": full_pass,
     "mixture-pass": mixture_pass,
@@ -48,6 +51,7 @@ FIGURES: dict[str, Any] = {
     "optima": optima,
     "out-of-core": out_of_core,
     "topics": topics,
+    "topics-memory": topics_beyond_memory,
     "units": units,
     "start-up": start_up,
     "checkpoints": checkpoint_cost,

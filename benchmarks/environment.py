@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import os
-import platform
 import subprocess
-from importlib.metadata import version
 from pathlib import Path
 
-import swiftem
+from swiftem.checkpoints.tree import environment as facts
 
 __all__ = ["VERSIONS", "environment"]
 
@@ -17,14 +15,9 @@ VERSIONS = ("python", "numpy", "scipy", "scikit-learn", "numba", "swiftem")
 
 def environment() -> dict[str, str]:
     """Return the columns that are the same in every row of the results."""
-    return {
-        "commit": _commit(),
-        "python": platform.python_version(),
-        **{name: version(name) for name in ("numpy", "scipy", "scikit-learn", "numba")},
-        "swiftem": swiftem.__version__,
-        "cpu": _cpu(),
-        "cores": str(os.cpu_count()),
-    }
+    here = facts("scipy", "scikit-learn")
+    chosen = {name: here[name] for name in VERSIONS}
+    return {"commit": _commit(), **chosen, "cpu": here["processor"], "cores": str(os.cpu_count())}
 
 
 def _commit() -> str:
@@ -35,13 +28,3 @@ def _commit() -> str:
     except (OSError, subprocess.CalledProcessError):
         return "unknown"
     return done.stdout.strip()
-
-
-def _cpu() -> str:
-    """Return the model of the processor; only Linux has it in a file."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return platform.processor() or platform.machine()
-    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.machine()

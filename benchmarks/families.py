@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from importlib.util import find_spec
 from typing import Any, NamedTuple
 
@@ -25,8 +26,11 @@ TITLE = "Passes of other families"
 LEAD = ("model",)
 NOTE = """Two threads. "StepMix" is one E-step and M-step of StepMix 3.0 from the same parameters; the
 rows in nats are the difference of the mean log-likelihoods after 100 iterations from the same start, without
-a prior. "unit variance" and "spherical" are swiftem's own passes over numbers of the same shape."""
+a prior. "unit variance" and "spherical" are swiftem's own passes over numbers of the same shape. "no holes"
+is the pass over the same rows before cells were left out."""
 THREADS, M, ITERATIONS = 2, 20, 100
+MISSING = 0.1
+"""Share of missing cells."""
 
 
 class Case(NamedTuple):
@@ -47,6 +51,7 @@ def rows(quick: bool, repeats: int) -> Iterator[Row]:
             case = make(max(make(1).sizes) // (100 if quick else 1))
             if find_spec("stepmix"):
                 yield _difference(make(20_000))
+                yield _difference(with_holes(make(20_000)))
             for n in case.sizes:
                 size = n // 100 if quick else n
                 source = data.ArraySource(case.y[:size])
@@ -59,6 +64,7 @@ def rows(quick: bool, repeats: int) -> Iterator[Row]:
                     yield _row(case, source, theta, repeats, "unit variance", _unit(source.y), 1.2)
         n, d, m = (2_000, 16, 8) if quick else (1_000_000, 128, 64)
         yield directions(n, d, m, repeats)
+        yield missing_cells(2_000 if quick else 200_000, repeats)
 
 
 def bernoulli(n: int) -> Case:
@@ -90,6 +96,15 @@ def gaussian(n: int) -> Case:
     return Case("gaussian", y, model, "gaussian_diag", {"reg_covar": 0.0}, (10**5,))
 
 
+def with_holes(case: Case) -> Case:
+    """Return a case with missing cells."""
+    y = case.y.copy()
+    y[np.random.default_rng(1).random(y.shape) < MISSING] = np.nan
+    return case._replace(
+        y=y, model=replace(case.model, missing="ignore"), measurement=f"{case.measurement}_nan", options={}
+    )
+
+
 def start(model: Any, source: Any) -> Any:
     """Return θ after two passes from the model's own start."""
     return swiftem.run(model, source, methods.EM(), n_iter=2, seed=0).theta
@@ -106,7 +121,9 @@ def stepmix(case: Case, y: Any, theta: Any) -> tuple[Any, Callable[[], Any]]:
     peer._initialize_parameters(y, np.random.RandomState(0))
     peer.weights_ = theta.weights.copy()
     params = theta.params
-    if case.name == "gaussian":
+    if case.measurement == "gaussian_diag_nan":
+        peer._mm.parameters = {"means": params["means"].copy(), "covariances": params["variances"].copy()}
+    elif case.name == "gaussian":
         peer._mm.means_, peer._mm.covariances_ = params["means"].copy(), params["variances"].copy()
         peer._mm.precisions_cholesky_ = 1.0 / np.sqrt(params["variances"])
     else:
@@ -143,7 +160,8 @@ def _unit(y: Any) -> Callable[[], float]:
 
 def _difference(case: Case) -> Row:
     """Return the difference of mean log-likelihoods after the same number of iterations."""
-    source, n = data.ArraySource(case.y), len(case.y)
+    has_holes = case.model.missing == "ignore"
+    source, n = data.ArraySource(case.y, allow_missing=has_holes), len(case.y)
     theta = start(case.model, source)
     peer, call = stepmix(case, source.y, theta)
     for _ in range(ITERATIONS):
@@ -152,7 +170,8 @@ def _difference(case: Case) -> Row:
     found = swiftem.run(case.model, source, methods.EM(), theta0=theta, n_iter=ITERATIONS).theta
     ours = -float(swiftem.objective(case.model, source, found))
     return Row(
-        figure="families", model=f"{case.name}, likelihood", method="em", setting="difference", n=n,
+        figure="families", model=f"{case.name}{' with holes' if has_holes else ''}, likelihood", method="em",
+        setting="difference", n=n,
         d=str(source.y.shape[1]), b=n, components=M, threads=THREADS, iterations=ITERATIONS, repeats=1,
         value=abs(ours - theirs), unit="nats", peer="StepMix", compared="value", goal=1e-6,
     )  # fmt: skip
@@ -173,4 +192,25 @@ def directions(n: int, d: int, m: int, repeats: int) -> Row:
         figure="families", model="von Mises–Fisher", method="em", setting="directions", n=n, d=str(d), b=n,
         components=m, threads=THREADS, iterations=1, repeats=repeats, value=value, unit="ns/iteration",
         peer="spherical", peer_value=peer_value, compared="ratio", goal=1.2,
+    )  # fmt: skip
+
+
+def missing_cells(n: int, repeats: int) -> Row:
+    """Return the pass of full covariances with missing cells, compared with that over the complete rows."""
+    m, d, rng = 8, 10, np.random.default_rng(0)
+    maps, kind = rng.normal(size=(m, d, d)), rng.integers(m, size=n)
+    y = 4.0 * rng.normal(size=(m, d))[kind] + np.einsum("nij,nj->ni", maps[kind], rng.normal(size=(n, d)))
+    holes = np.where(rng.random(y.shape) < MISSING, np.nan, y)
+    sources = data.ArraySource(y), data.ArraySource(holes, allow_missing=True)
+    made = [
+        models.GaussianMixtureModel(m, covariance="full", missing=missing) for missing in ("error", "ignore")
+    ]
+    theta = start(made[0], sources[0])
+    peer_value, value = least(
+        [passes(model, source, theta, THREADS) for model, source in zip(made, sources, strict=True)], repeats
+    )
+    return Row(
+        figure="families", model="full covariances with holes", method="em", setting="missing", n=n, d=str(d),
+        b=n, components=m, threads=THREADS, iterations=1, repeats=repeats, value=value, unit="ns/iteration",
+        peer="no holes", peer_value=peer_value, compared="ratio", goal=6.0,
     )  # fmt: skip

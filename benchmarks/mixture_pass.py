@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from math import prod
 from typing import Any
 
@@ -33,9 +33,9 @@ CASES = (
 MEAN_GOAL = 5.0
 
 
-def rows(quick: bool, repeats: int) -> Iterator[Row]:
+def rows(quick: bool, repeats: int, cases: Sequence[tuple[str, int, int, float]] = CASES) -> Iterator[Row]:
     found = []
-    for kind, n, d, goal in CASES:
+    for kind, n, d, goal in cases:
         found.append(_row(kind, n // 20 if quick else n, d, goal, repeats))
         yield found[-1]
     full = [row for row in found if row.setting == "full"]

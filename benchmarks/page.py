@@ -67,7 +67,7 @@ def _machine(row: Mapping[str, Any]) -> str:
 
 
 FITS_NOTE = """Each package with its own start and defaults, on one thread, kernels compiled before. Minimum
-of three interleaved fits. CPU seconds include the Java process of Spark, whose first fit takes twice
+of {rounds} interleaved fits. CPU seconds include the Java process of Spark, whose first fit takes twice
 as long. tomotopy's include handing over the documents. Mixtures stop if a pass gains less than 1e-3
 per row. Perplexity is that of a tenth of the documents, which were not fitted: half of their tokens
 are seen and predict the other half, with one evaluator for all packages. Others used the machine at
@@ -89,5 +89,10 @@ def _whole_fits(found: dict[str, Any]) -> list[str]:
             lines.append(f"| {fit['package']} | {fit['seconds']:.1f} | {fit['value']:.{digits}f} |")
         lines.append("")
     versions = "".join(f", {name} {machine[name]}" for name in ("tomotopy", "pyspark") if name in machine)
-    lines += [" ".join(FITS_NOTE.split()), "", f"{_machine(machine).removesuffix('.')}{versions}.", ""]
+    lines += [
+        " ".join(FITS_NOTE.format(rounds=found.get("rounds", "three")).split()),
+        "",
+        f"{_machine(machine).removesuffix('.')}{versions}.",
+        "",
+    ]
     return lines

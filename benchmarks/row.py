@@ -45,7 +45,9 @@ class Row:
     iterations: int
     repeats: int
     value: float
-    unit: Literal["ns/iteration", "s", "bytes", "perplexity", "nats", "passes"]
+    unit: Literal[
+        "ns/iteration", "s", "bytes", "perplexity", "nats", "passes", "1 − NPMI", "repeated words"
+    ]  # fmt: skip
     peer: str = ""
     peer_value: float | None = None
     compared: Literal["ratio", "speed-up", "difference", "value"]

@@ -93,6 +93,8 @@ def _amount(value: float, unit: str) -> str:
         return f"{value:.2f} s"
     if unit == "passes":
         return f"{value:.0f} passes"
+    if unit in ("1 − NPMI", "repeated words"):
+        return f"{value:.3f}"
     if unit == "nats":
         return f"{value:.4f}"
     if unit in ("perplexity", "passes"):

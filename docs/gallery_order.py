@@ -21,6 +21,7 @@ ORDER = [
     "outliers",
     "own_family",
     "topics",
+    "topic_map",
     "number_of_topics",
     "online_mixture",
     "larger_than_memory",

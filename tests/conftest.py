@@ -1,13 +1,14 @@
-"""Ids of tests that are the same in every process, on every machine, at every time; Ctrl-C that arrives."""
+"""Ids of tests that are the same in every process, on every machine, at every time; Ctrl-C; a browser."""
 
 from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from browser import Browser, find_chromium
 
 # Where the tests run in the background of a script, SIGINT is ignored, and would be in the children that they
 # interrupt.
@@ -31,3 +32,14 @@ def readers() -> Callable[[], list[threading.Thread]]:
     """Return a function that gives the reading threads of this test; earlier tests may have left some."""
     before = set(threading.enumerate())
     return lambda: [t for t in threading.enumerate() if t.name == "swiftem-reader" and t not in before]
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    """Return a Chromium without a window; skip if there is none."""
+    command = find_chromium()
+    if command is None:
+        pytest.skip("there is no Chromium: make browser-test-parts")
+    browser = Browser(command, tmp_path_factory.mktemp("profile"))
+    yield browser
+    browser.close()

@@ -1,9 +1,9 @@
 """Mutants of checkpoints that tests must notice, as ``tests/mutate.py`` reads them."""
 
 STORE = "checkpoints/store.py"
-MEMORY = "checkpoints/memory_file.py"
+MEMORY = "checkpoints/folder.py"
 DURABLE = "files/durable.py"
-DESCRIBE = "checkpoints/describe.py"
+DESCRIBE = "checkpoints/tree.py"
 FIT = "estimators/mixture/fit.py"
 
 ON_DISK = "tests/checkpoints/test_folders.py::test_what_is_written_is_on_the_disk_before_a_state_speaks_of_it"
@@ -21,7 +21,7 @@ MUTANTS = [
     ),
     (
         "records: nothing is brought to the disk",
-        "checkpoints/records.py",
+        "checkpoints/folder.py",
         "        os.fsync(self._handle)\n",
         "",
         ON_DISK,
@@ -36,14 +36,14 @@ MUTANTS = [
     (
         "durable: a state has its name before it is on the disk",
         DURABLE,
-        "            write_all(handle, content, len(head))\n            os.fsync(handle)\n",
-        "            write_all(handle, content, len(head))\n",
+        "            if durable:\n                os.fsync(handle)\n",
+        "",
         f"{ON_DISK} {SEALED}",
     ),
     (
         "durable: the new name is not brought to the disk",
         DURABLE,
-        "    sync_folder(path.parent)\n",
+        "    if durable:\n        sync_folder(path.parent)\n",
         "",
         SEALED,
     ),

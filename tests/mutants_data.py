@@ -1,9 +1,9 @@
 """Mutants of sources and draws that tests must notice, as ``tests/mutate.py`` reads them."""
 
 DRAWS = "data/draws.py"
-FINGERPRINT = "data/fingerprint.py"
+FINGERPRINT = "files/durable.py"
 PARQUET = "data/rows/parquet_source.py"
-AHEAD = "data/rows/read_ahead.py"
+AHEAD = "data/rows/row_reader.py"
 
 DRAWS_TESTS = "tests/data/test_block_draws.py"
 EVERY_ROW = "tests/data/test_array_source.py::test_a_fingerprint_has_every_row"

@@ -8,11 +8,13 @@ FIT = "estimators/mixture/fit.py"
 RESEED = "estimators/mixture/initial.py"
 SPLIT = "estimators/mixture/split.py"
 TOPICS = "estimators/topics/first_topics.py"
+RELATIONS = "estimators/topics/relations.py"
 INPUT = "estimators/mixture/base.py"
 MIXTURE = "estimators/mixture/gaussian_mixture.py"
 
 STREAM_TESTS = "tests/estimators/test_partial_fit.py"
 LOOK_TESTS = "tests/estimators/test_look.py"
+RELATIONS_TESTS = "tests/estimators/test_topic_relations.py"
 DEGENERATE_TESTS = "tests/estimators/test_degenerate.py"
 RESTORED = "        self._last, self._last_passes, self._calm, self._last_of_all, self.objective = state\n"
 
@@ -27,8 +29,8 @@ MUTANTS = [
     (
         "online: the sample is fitted without its weights",
         ONLINE,
-        "rows = ArraySource(self.sample.rows, weight)",
-        "rows = ArraySource(self.sample.rows)",
+        "rows = ArraySource(self.sample.rows, weight, allow_missing=True)",
+        "rows = ArraySource(self.sample.rows, allow_missing=True)",
         f"{STREAM_TESTS}::test_a_better_place_is_looked_for_by_the_weights_of_the_rows",
     ),
     (
@@ -186,6 +188,41 @@ MUTANTS = [
         "weighted = counts.multiply(taken.weight[:, None]).tocsr()",
         "weighted = counts",
         "tests/estimators/test_first_topics.py::test_the_words_of_a_cluster_count_by_the_weights_of_its_documents",
+    ),
+    (
+        "relations: merged topics without the weights of their members",
+        RELATIONS,
+        "weights=self.topic_counts_[group] if n > 0 else None",
+        "weights=None",
+        f"{RELATIONS_TESTS}::test_merged_topics_predict_what_their_members_predict",
+    ),
+    (
+        "relations: alpha of merged topics is not summed",
+        RELATIONS,
+        "made.alpha = np.array([self._alpha()[group].sum() for group in members])",
+        "made.alpha = np.array([self._alpha()[group].mean() for group in members])",
+        f"{RELATIONS_TESTS}::test_merged_topics_predict_what_their_members_predict",
+    ),
+    (
+        "relations: groups without the lengths of documents",
+        RELATIONS,
+        "np.add.at(sums, group, shares * tokens[:, None])",
+        "np.add.at(sums, group, shares * tokens.mean())",
+        f"{RELATIONS_TESTS}::test_topics_over_labels",
+    ),
+    (
+        "exchange: counts of scikit-learn with the prior",
+        "estimators/topics/exchange.py",
+        "np.maximum(np.asarray(model.components_, dtype=np.float64) - beta, 0.0)",
+        "np.asarray(model.components_, dtype=np.float64)",
+        f"{RELATIONS_TESTS}::test_from_and_to_sklearn",
+    ),
+    (
+        "explorer: a text can end the script",
+        "report/explorer/content.py",
+        'for sign in "<>&',
+        'for sign in "&',
+        "tests/report/test_explorer.py::test_nothing_ends_the_script",
     ),
     (
         "mixture_input: equal weights of a batch do not count",

@@ -34,9 +34,9 @@ MUTANTS = [
     ),
     (
         "families: noise below the bound stays",
-        MODEL,
-        "((low, np.maximum), (high, np.minimum))",
-        "((high, np.minimum),)",
+        "models/families/family.py",
+        "zip(self.bounds, (np.maximum, np.minimum), strict=True)",
+        "zip(self.bounds[1:], (np.minimum,), strict=True)",
         f"{MODELS}::test_noise_below_the_bound_is_no_reason_to_reject_a_step",
     ),
     (
@@ -112,8 +112,8 @@ MUTANTS = [
     (
         "blocks: bounds of the first block for all",
         BLOCKS,
-        "ends[0, place], ends[1, place] = low, high",
-        "ends[0], ends[1] = low, high",
+        "found[:, place] = family.clipped(counts, sums[:, place])",
+        "found[:, place] = self.families[0].clipped(counts, sums[:, place])",
         f"{OF_BLOCKS}::test_em_by_hand",
     ),
     (
@@ -203,7 +203,7 @@ MUTANTS = [
     (
         "channels: a start by k-means without factors",
         "estimators/mixture/initial.py",
-        "bound.start_rows(found)",
+        "bound.start_rows(found, batch)",
         "found",
         f"{OF_FAMILIES}::test_starts_by_name",
     ),
@@ -301,8 +301,8 @@ MUTANTS = [
     (
         "log-normal: the density is that of the logarithms",
         "models/families/log_normal.py",
-        "return -np.asarray(np.log(",
-        "return 0.0 * np.asarray(np.log(",
+        "return -np.log(",
+        "return 0.0 * np.log(",
         f"{MODELS}::test_the_density_is_scipys",
     ),
     (
@@ -329,7 +329,7 @@ MUTANTS = [
     (
         "tables: unknown categories are missing",
         "estimators/mixture/table/categories.py",
-        "if not _is_missing(value):",
+        "if not is_missing(value):",
         "if False:",
         f"{TABLES}::test_an_array_of_integers",
     ),
@@ -367,5 +367,68 @@ MUTANTS = [
         "if gain(beta + step) >= before:",
         "if True:",
         f"{REGRESSIONS}::test_passes_in_numpy_never_lose",
+    ),
+    (
+        "missing: an unobserved cell counts in the features",
+        "models/families/observed.py",
+        "np.multiply(found[:, part * d : (part + 1) * d], seen, out=",
+        "np.multiply(found[:, part * d : (part + 1) * d], 1.0, out=",
+        "tests/models/test_missing_cells.py::test_the_density_is_that_of_the_observed_columns",
+    ),
+    (
+        "missing: the M-step divides by all rows",
+        "models/families/observed.py",
+        "np.hstack([part / mass for part in parts])",
+        "np.hstack(parts)",
+        "tests/models/test_missing_cells.py::test_em_is_monotone_and_its_limit_is_stationary",
+    ),
+    (
+        "missing: one variance is not weighted by the cells",
+        "models/families/gaussian.py",
+        "weights = None if counts.ndim == 1 else counts",
+        "weights = None",
+        "tests/models/test_missing_cells.py::test_the_variance_of_all_columns_is_over_the_observed_cells",
+    ),
+    (
+        "missing: a missing code is a level",
+        "models/families/observed.py",
+        "np.copyto(found, np.int32(self.n_codes - 1), where=~seen)",
+        "pass",
+        "tests/models/test_missing_cells.py::test_the_density_is_that_of_the_observed_columns",
+    ),
+    (
+        "missing: log h of the filler is counted",
+        "models/families/observed.py",
+        "np.where(seen, found, 0.0)",
+        "found",
+        "tests/models/test_missing_cells.py::test_the_density_is_that_of_the_observed_columns",
+    ),
+    (
+        "missing: diagonal variances divide by all rows",
+        "models/observed_gaussians.py",
+        "below, size = parts.masses + self.prior.degrees,",
+        "below, size = parts.weights[:, None] + 0.0 * parts.masses,",
+        "tests/models/test_missing_cells.py::test_em_of_gaussians_is_monotone",
+    ),
+    (
+        "missing: the conditional covariance is left out",
+        "engine/reference/missing_cells.py",
+        "left[row, column]",
+        "0.0",
+        "tests/models/test_missing_cells.py::test_completed_statistics_are_means_over_draws",
+    ),
+    (
+        "missing: completed sums leave out the conditional covariance",
+        "engine/missing/completed_expectation.py",
+        " + given.left)",
+        ")",
+        "tests/models/test_missing_cells.py::test_every_kernel_of_gaussians_has_the_sums_of_the_reference",
+    ),
+    (
+        "missing: a pattern has the volume of all columns",
+        "engine/missing/patterns.py",
+        "0.5 * np.log(2.0 * np.pi) * patterns.sum(axis=1)[:, None]",
+        "0.5 * np.log(2.0 * np.pi) * d",
+        "tests/models/test_missing_cells.py::test_every_kernel_of_gaussians_has_the_sums_of_the_reference",
     ),
 ]

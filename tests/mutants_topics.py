@@ -123,8 +123,8 @@ MUTANTS = [
     (
         "documents: leaps to nothing",
         "engine/numba/plsa_documents.py",
-        "a[k] = max(new, 0.1 * two[k])",
-        "a[k] = max(new, 0.0)",
+        "work[A, k] = max(new, 0.1 * work[TWO, k])",
+        "work[A, k] = max(new, 0.0)",
         f"{DOCUMENTS}::test_folding_in_is_that_of_the_reference",
     ),
     (
@@ -191,11 +191,25 @@ MUTANTS = [
         "tests/engine/numba/test_bounds.py",
     ),
     (
-        "documents: product underflows",
-        "engine/numba/plsa_documents.py",
-        "if product < SMALLEST:",
-        "if product < 0.0:",
+        "documents: the last of an odd number of entries counts twice",
+        "engine/numba/plsa_document_passes.py",
+        "n, m = count[e] / of_e, count[f] / of_f if f > e else 0.0",
+        "n, m = count[e] / of_e, count[f] / of_f",
         f"{DOCUMENTS}::test_a_pass_is_that_of_the_reference",
+    ),
+    (
+        "documents: impossible words are more likely in float32",
+        "engine/documents.py",
+        "logs[logs < LOG_SMALLEST_SINGLE] = log(SMALLEST)",
+        "pass",
+        f"{DOCUMENTS}::test_passes_in_float32_are_close_to_the_reference",
+    ),
+    (
+        "documents: float32 although the tolerance is below its rounding errors",
+        "engine/documents.py",
+        "self.dtype if tol >= LEAST_CHANGE else np.float64",
+        "self.dtype",
+        f"{DOCUMENTS}::test_a_small_tolerance_is_met_in_float64",
     ),
     (
         "documents: words of an earlier batch are kept",
@@ -207,8 +221,8 @@ MUTANTS = [
     (
         "documents: sums without weights",
         "engine/numba/plsa_documents.py",
-        "ratio = weight[d] * count[e] / (",
-        "ratio = count[e] / (",
+        "spread(table, weight[d] * count[e] / ",
+        "spread(table, count[e] / ",
         EPOCH,
     ),
     (

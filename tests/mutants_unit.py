@@ -44,14 +44,14 @@ MUTANTS = [
     ),
     (
         "unit: domain of batches without delta",
-        "engine/numba/gaussian_mixture.py",
+        "engine/numba/mixture_batches.py",
         "if not (lowest + epsilon > 0.0 and lowest + delta > 0.0):\n        return 1",
         "if not (lowest + epsilon > 0.0):\n        return 1",
         f"{DOMAIN}::test_steps_that_leave_the_domain[fiem-alike-three-delta]",
     ),
     (
         "unit: domain of batches without epsilon",
-        "engine/numba/gaussian_mixture.py",
+        "engine/numba/mixture_batches.py",
         "if not (lowest + epsilon > 0.0 and lowest + delta > 0.0):\n        return 1",
         "if not (lowest + delta > 0.0):\n        return 1",
         f"{DOMAIN}::test_steps_that_leave_the_domain[fiem-alike-three-epsilon]",
@@ -202,7 +202,7 @@ MUTANTS = [
     ),
     (
         "unit blocks: expanded however far",
-        "engine/mixture_expectation.py",
+        "engine/gaussian_mixture.py",
         "FARTHEST = 2e4",
         "FARTHEST = 2e14",
         f"{UNIT}::test_full_passes",
@@ -216,7 +216,7 @@ MUTANTS = [
     ),
     (
         "unit expectation: statistics about the centre",
-        "engine/mixture_expectation.py",
+        "engine/gaussian_mixture.py",
         "sums2 + sums1[:, None] * self.geometry.centre",
         "sums2",
         f"{UNIT}::test_full_passes",

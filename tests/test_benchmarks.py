@@ -45,6 +45,14 @@ def test_quick_run_has_every_figure_but_memory(done):
         *(("one-sample", "paper's mixture", name, "Numba loop") for name in METHODS),
         *(("plsa", "pLSA", name, "Numba loop, O(K)") for name in METHODS),
         *(("plsa-documents", "pLSA", name, "D = 10") for name in ("sem", "iem", "fiem")),
+        *(
+            ("later-methods", model, name, peer)
+            for model in (
+                *("paper's mixture", "wide mixture", "full covariances", "pLSA tokens"),
+                "pLSA tokens, batches",
+            )
+            for name, peer in (("spider", "sem-vr"), ("opt-fiem", "fiem"))
+        ),
         *(("mini-batch", "wide mixture", name, "products and exp") for name in METHODS),
         ("full-pass", "paper's mixture", "em", "one thread"),
         ("full-pass", "paper's mixture", "em", "scikit-learn"),
@@ -61,9 +69,11 @@ def test_quick_run_has_every_figure_but_memory(done):
         ("families", "bernoulli, n = 1e+03", "em", "unit variance"),
         ("families", "bernoulli, n = 1e+04", "em", "unit variance"),
         ("families", "von Mises–Fisher", "em", "spherical"),
+        ("families", "full covariances with holes", "em", "no holes"),
         *(("mixture-fit", "full, to the same", name, "scikit-learn") for name in ("auto", "em")),
         *(("mixture-fit", "full, to the same", name, "em") for name in ("sem-vr", "fiem")),
         *(("out-of-core", "full covariance", "em", "in memory") for _ in ("npy", "parquet", "csv")),
+        *(("topics-memory", "PLSA", "auto", "") for _ in ("seconds", "bytes")),
         *(("units", "full covariance", "em", "here or goal") for _ in range(4)),
         ("units", "full covariance", "fiem", "here or goal"),
         *(("units", "overlapping", "fiem", "here or goal") for _ in range(2)),
@@ -98,8 +108,9 @@ def test_topics_are_held_against_the_peers_that_are_installed(done):
     rows = [row for row in done[1] if row["figure"] == "topics" and not row["peer"].startswith("tomotopy")]
     of_each = [
         ("a pass", "scikit-learn NMF"),
-        ("5 s, 20 s", "scikit-learn NMF"),
-        ("5 s, 20 s", "scikit-learn LDA"),
+        ("default fit", ""),
+        *(("5 s, 20 s", f"scikit-learn {name}") for _ in ("perplexity", "NPMI") for name in ("NMF", "LDA")),
+        ("5 s", ""),
         ("read once", "em"),
         ("read once, same start", "em"),
     ]

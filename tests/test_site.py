@@ -11,7 +11,6 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-from browser import Browser, find_chromium
 
 ROOT = Path(__file__).parents[1]
 PAGES = (
@@ -42,16 +41,6 @@ def site(tmp_path_factory):
     done = subprocess.run(command, capture_output=True, text=True, timeout=1800, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return folder
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory):
-    command = find_chromium()
-    if command is None:
-        pytest.skip("there is no Chromium: apt-get install chromium")
-    browser = Browser(command, tmp_path_factory.mktemp("profile"))
-    yield browser
-    browser.close()
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -17,7 +17,8 @@ def test_the_examples_run(capsys):
     for example in re.findall(r"```python\n(.*?)```", PAGE, flags=re.S):
         exec(compile(example, "docs/topics.md", "exec"), names)
     output = capsys.readouterr().out
-    assert output.count("\n") == 8 + 3
+    assert output.count("\n") == 8 + 5
+    assert "7 topics; topic 0 is most of sklearn." in output
     assert "(300, 5) 1.0" in output
     assert "CorpusCounts of 2 documents, 4 words and 5 tokens ('a.txt', 'b.txt')" in output
     assert names["topics"].components_.shape == (8, 2000)

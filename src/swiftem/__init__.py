@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from swiftem.estimators import GaussianMixture as GaussianMixture
     from swiftem.estimators import Mixture as Mixture
     from swiftem.estimators import RegressionMixture as RegressionMixture
+    from swiftem.estimators import select_topics as select_topics
     from swiftem.estimators.mixture.select import select as select
     from swiftem.result import Iterate as Iterate
     from swiftem.result import Result as Result
@@ -49,6 +50,7 @@ NAMES = {
     "posterior": "e_step",
     "run": "algorithm",
     "select": "estimators.mixture.select",
+    "select_topics": "estimators",
     "set_threads": "engine.threads",
 }
 """Modules of the public names. They are imported on first use: scikit-learn alone takes a second."""

@@ -23,6 +23,7 @@ __all__ = [
     "check_simplex",
     "refuse_masked",
     "shown",
+    "unmasked",
 ]
 
 SIMPLEX_TOLERANCE = 1e-6
@@ -103,8 +104,24 @@ def refuse_masked(name: str, values: Any) -> None:
         raise ValueError(f"{name} must have no masked entries: leave out or fill them first.")
 
 
-def as_numbers(name: str, values: ArrayLike) -> NDArray[Any]:
-    """Return ``values`` as an array of real numbers, unchanged in dtype."""
+def unmasked(values: Any) -> Any:
+    """Return a masked array with NaN in place of masked entries, and other values unchanged.
+
+    >>> unmasked(np.ma.masked_equal([1, 2], 2))
+    array([ 1., nan])
+    """
+    if not isinstance(values, np.ma.MaskedArray):
+        return values
+    if not np.ma.is_masked(values):
+        return np.asarray(values)
+    kind = values.dtype if values.dtype.kind in "fO" else np.dtype(np.float64)
+    return np.ma.filled(values.astype(kind), np.nan)
+
+
+def as_numbers(name: str, values: ArrayLike, allow_missing: bool = False) -> NDArray[Any]:
+    """Return ``values`` as an array of real numbers, unchanged in dtype; masked entries may become NaN."""
+    if allow_missing:
+        values = unmasked(values)
     refuse_masked(name, values)
     if hasattr(values, "toarray") and hasattr(values, "nnz"):
         raise TypeError(
@@ -148,13 +165,13 @@ def as_integers(name: str, values: ArrayLike) -> NDArray[np.intp]:
     return array.astype(np.intp, copy=False)
 
 
-def check_finite(name: str, array: NDArray[Any]) -> None:
-    """Raise ValueError for NaN and infinities, with the first position."""
+def check_finite(name: str, array: NDArray[Any], allow_missing: bool = False) -> None:
+    """Raise ValueError for NaN, unless ``allow_missing``, and infinities, with the first position."""
     # The sum needs no temporary array of the data's size in the usual case, without NaN.
     with np.errstate(over="ignore", invalid="ignore"):
         if array.dtype.kind != "f" or np.isfinite(array.sum(dtype=np.float64)):
             return
-    bad = ~np.isfinite(array)
+    bad = np.isinf(array) if allow_missing else ~np.isfinite(array)
     if not bad.any():
         return
     if not array.ndim:

@@ -13,7 +13,22 @@ from numpy.typing import ArrayLike
 
 from swiftem._typing import Array, Theta
 from swiftem._warn import warn
-from swiftem.arguments import (
+from swiftem.budget import Budget, read_memory_limit
+from swiftem.checkpoints import NoCheckpoint, kept_seed, open_checkpoint
+from swiftem.checkpoints.run_checkpoint import Position, check_position
+from swiftem.data.as_source import as_source
+from swiftem.data.draws import INITIAL_THETA, Entropy, Seed, generator
+from swiftem.data.foreign import kernels_of
+from swiftem.engine.choose import choose_lane
+from swiftem.engine.expectation import Expectation
+from swiftem.engine.lane import Current, Lane, Task
+from swiftem.interrupt import DeferredInterrupt
+from swiftem.methods.method import Method
+from swiftem.methods.online_em import AveragedState
+from swiftem.models.model import Model
+from swiftem.problem import (
+    Problem,
+    check_access,
     check_callable,
     check_kernels,
     check_method,
@@ -23,23 +38,7 @@ from swiftem.arguments import (
     read_n_iter,
     read_start,
 )
-from swiftem.averaging import Averaging
-from swiftem.budget import Budget, read_memory_limit
-from swiftem.checkpoints import NoCheckpoint, kept_seed, open_checkpoint
-from swiftem.checkpoints.check_position import check_position
-from swiftem.checkpoints.run_checkpoint import Position
-from swiftem.data.as_source import as_source
-from swiftem.data.draws import INITIAL_THETA, Entropy, Seed, generator
-from swiftem.engine.choose import choose_lane
-from swiftem.engine.expectation import Expectation
-from swiftem.engine.gpu.device import kernels_of
-from swiftem.engine.lane import Current, Lane, Task
-from swiftem.interrupt import DeferredInterrupt
-from swiftem.methods.method import Method
-from swiftem.methods.online_em import AveragedState
-from swiftem.models.model import Model
-from swiftem.problem import Problem, check_access
-from swiftem.recording import Records
+from swiftem.recording import Averaging, Records
 from swiftem.result import Iterate, Result, State, Status
 from swiftem.schedules import check_step, resolve
 from swiftem.termination import RandomTermination
@@ -99,6 +98,7 @@ def run(
     callback: Callable[[Iterate], bool | None] | None = None,
     kernels: str = "auto",
     device: str = "auto",
+    client: Any = None,
     memory_limit: int | str | None = None,
     scratch: str | PathLike[str] | None = None,
     checkpoint: str | Path | NoCheckpoint | None = None,
@@ -146,6 +146,9 @@ def run(
         Gets each :class:`Iterate` after it was recorded; the run stops if it returns True.
     kernels, device : {"auto", "reference"} and {"auto", "cpu", "cuda"}
         The fastest implementation, or plain NumPy; where full passes are computed, see ``docs/gpu.md``.
+    client : distributed.Client, optional
+        Dask client that computes full passes of units: a Dask collection, ``open_units``, or files. By
+        default the current client for collections, see ``docs/many_machines.md``.
     memory_limit : int, str or None
         Memory limit of the run, in bytes or as a text such as "500MB": memory of the process in addition to
         imports and data given in memory; files, and pages of memory maps, do not count. Raises
@@ -190,7 +193,10 @@ def run(
     check_callable("record", record)
     check_callable("callback", callback)
     on_device = kernels_of(device, data)
-    source = as_source(data, sample_weight, on_device=on_device is not None)
+    allow_missing = getattr(model, "missing", "error") == "ignore"
+    source = as_source(
+        data, sample_weight, on_device=on_device is not None, allow_missing=allow_missing, client=client
+    )
     check_access(method, source)
     budget = Budget(read_memory_limit(memory_limit), scratch)
     budget.reserve(source, method)  # before the data are read to bind the model
@@ -248,7 +254,7 @@ def run_problem(
                     else go_on_from(state, theta, s, budget.scratch, is_ours=kept is not None)
                 )
         except KeyboardInterrupt:  # there is only θ^(0) so far
-            return Result(theta, s, cast(State, None), 0.0, 0, 0, "interrupted", records.path)
+            return Result(theta, s, cast("State", None), 0.0, 0, 0, "interrupted", records.path)
         e_step.evaluations = now.evaluations
         keeper.begin(now.state)
         if state is not None:

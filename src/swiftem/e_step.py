@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from swiftem._typing import Theta
-from swiftem.arguments import check_kernels
 from swiftem.data.as_source import as_source
 from swiftem.data.source import Source
 from swiftem.engine.expectation import Evaluation
 from swiftem.models.gaussian_theta import GaussianTheta
 from swiftem.models.model import Model
 from swiftem.models.rows import check_rows
-from swiftem.problem import Problem
+from swiftem.problem import Problem, check_kernels
 
 __all__ = ["posterior"]
 
@@ -59,7 +58,8 @@ def posterior(
     if isinstance(data, Problem):
         problem = Problem.read(model, data)
     else:
-        problem = _bind(model, as_source(data), theta, kernels)
+        allow_missing = getattr(model, "missing", "error") == "ignore"
+        problem = _bind(model, as_source(data, allow_missing=allow_missing), theta, kernels)
     return problem.e_step.evaluate(
         problem.bound.check_theta(theta, "theta"), responsibilities=responsibilities, labels=labels
     )

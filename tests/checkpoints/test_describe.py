@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from swiftem import methods, models, schedules
-from swiftem.checkpoints.describe import describe, digest
+from swiftem.checkpoints.tree import describe, digest
 
 
 def make(offset):

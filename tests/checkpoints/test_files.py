@@ -6,9 +6,7 @@ import os
 import numpy as np
 import pytest
 
-from swiftem.checkpoints.lock import Lock
-from swiftem.checkpoints.memory_file import MemoryFile
-from swiftem.checkpoints.records import Records
+from swiftem.checkpoints.folder import Lock, MemoryFile, Records
 from swiftem.files.durable import read_sealed, write_sealed
 
 

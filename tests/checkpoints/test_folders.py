@@ -14,8 +14,7 @@ from helpers import assert_same_result, make_method
 
 import swiftem
 from swiftem import methods, schedules
-from swiftem.checkpoints.lock import Lock
-from swiftem.checkpoints.state_file import StateHead, read_state, write_state
+from swiftem.checkpoints.folder import Lock, StateHead, read_state, write_state
 from swiftem.checkpoints.tree import encode
 from swiftem.files.durable import open_plain
 
@@ -221,7 +220,7 @@ def test_what_is_written_is_on_the_disk_before_a_state_speaks_of_it(tmp_path, mo
     monkeypatch.setattr(os, "pwrite", write)
     monkeypatch.setattr(os, "fsync", sync)
     monkeypatch.setattr(os, "replace", rename)
-    monkeypatch.setattr("swiftem.checkpoints.memory_file.MemoryFile.reserve", lambda self, size: None)
+    monkeypatch.setattr("swiftem.checkpoints.folder.MemoryFile.reserve", lambda self, size: None)
     go(tmp_path)
     assert {"memory-0", "path", ".state-0.new"} <= written
     assert len(named) > 10

@@ -47,12 +47,6 @@ def _csv_tables(monkeypatch):
 
 
 @pytest.fixture
-def _undrawn(monkeypatch):
-    """Have empty figures, which take no time."""
-    monkeypatch.setattr("swiftem.report.topics.panel_svg", lambda panel: b"<svg/>")
-
-
-@pytest.fixture
 def call():
     """Return a function that gives exit code, standard output and standard error, as they are."""
 

@@ -33,6 +33,33 @@ def test_bad_numbers_are_refused(option, value, tmp_path, invoke):
     assert f"Invalid value for '{option}'" in output
 
 
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--components", "two"], "'two' is not an integer."),
+        (["-m", "0"], "0 is less than 1."),
+        (["-m", "2", "--seed", "9999999999"], "9999999999 is more than 4294967295."),
+        (["-m", "2", "--tol", "small"], "'small' is not a number."),
+        (["-m", "2", "--covariance", "fulll"], "did you mean 'full'?"),
+        (["-m", "2", "--method", "semvr"], "did you mean 'sem-vr'?"),
+        (["-m", "2", "--family", "poison"], "did you mean 'poisson'?"),
+        (["-m", "2", "--memory-limit", "5XB"], "'5XB' is not a size such as 500MB or 2GiB."),
+        (["-m", "2", "--device", "gpu"], "'gpu' is not cpu, cuda or cuda:0."),
+    ],
+)
+def test_typing_errors_are_answered_by_what_is_meant(arguments, sentence, tmp_path, invoke):
+    code, output = invoke("fit", tmp_path / "t.csv", *arguments)
+    assert code == 2
+    assert sentence in " ".join(output.replace("│", " ").split())
+
+
+def test_flags_have_no_type_in_the_help(invoke):
+    for command in ([], ["fit"], ["reproduce"], ["warmup"]):
+        code, output = invoke(*command, "--help")
+        assert code == 0
+        assert "bool" not in output.lower()
+
+
 def test_a_file_as_folder_is_refused(tmp_path, invoke):
     file = tmp_path / "taken"
     file.write_text("mine")

@@ -7,7 +7,7 @@ import pytest
 
 import swiftem
 
-quickly = pytest.mark.usefixtures("_csv_tables", "_undrawn")
+quickly = pytest.mark.usefixtures("_csv_tables")
 
 
 def files(out):

@@ -48,7 +48,7 @@ def test_what_is_refused(tmp_path, call):
     other = write(tmp_path, "rows.npy", ROWS)
     fit = ("fit", file, "-m", 2, "-o", out)
     for arguments, code, words in (
-        ((*fit, "--memory-limit", "much"), 2, "a text such as"),
+        ((*fit, "--memory-limit", "much"), 2, "'much' is not a size such as 500MB"),
         ((*fit, "--scratch", tmp_path), 2, "used only with --memory-limit"),
         ((*fit, "--memory-limit", "1GB", "--scratch", tmp_path / "no"), 2, "is not a folder"),
         ((*fit, "--memory-limit", "9MB"), 1, "--memory-limit must be at least"),

@@ -226,7 +226,7 @@ def test_ctrl_c_leaves_nothing(flowers, model, tmp_path, call, monkeypatch):
     def press(*args, **kwargs):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("swiftem.data.rows.write_table.write_csv", press)
+    monkeypatch.setattr("swiftem.cli.out_file.write_csv", press)
     code, _, stderr = call("predict", model[0], flowers, "--out", tmp_path / "out" / "a.csv")
     assert (code, stderr) == (130, "Interrupted; nothing was written.\n")
     assert not list((tmp_path / "out").iterdir())

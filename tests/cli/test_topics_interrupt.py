@@ -15,7 +15,7 @@ import scipy.sparse as sp
 from swiftem.cli import topics as module
 
 FILES = {"model.swiftem", "topic_words.csv", "document_topics.csv", "topics.html"}
-quickly = pytest.mark.usefixtures("_csv_tables", "_undrawn")
+quickly = pytest.mark.usefixtures("_csv_tables")
 
 
 def files(out):
@@ -56,7 +56,7 @@ def test_ctrl_c_writes_what_there_is(run, folder, tmp_path, monkeypatch):
 
 @quickly
 def test_ctrl_c_before_the_first_pass(run, folder, tmp_path, monkeypatch):
-    from swiftem.engine.documents import SmallDocuments
+    from swiftem.engine.small_documents import SmallDocuments
 
     real = SmallDocuments.em_pass
 

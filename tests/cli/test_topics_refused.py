@@ -4,7 +4,7 @@ import pytest
 
 from swiftem.cli import topics as module
 
-quickly = pytest.mark.usefixtures("_csv_tables", "_undrawn")
+quickly = pytest.mark.usefixtures("_csv_tables")
 
 
 def files(out):

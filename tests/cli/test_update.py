@@ -51,6 +51,12 @@ def test_the_model_goes_on_with_new_files(old, files, clusters, tmp_path, call):
     assert GaussianMixture.load(out).n_iter_ == 3
 
 
+def test_a_table_in_place_of_the_model(files, call):
+    code, _, stderr = call("fit", "--update", files[0], files[1])
+    sentence = f"{files[0]} is a table, not a model: --update takes a model, written by swiftem fit.\n"
+    assert (code, stderr) == (FAILED, sentence)
+
+
 def test_weights(old, flowers, clusters, tmp_path, call):
     out = tmp_path / "new.model"
     assert call("fit", "--update", old, flowers, "--weights", "w", "-o", out)[0] == 0

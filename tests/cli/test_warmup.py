@@ -12,11 +12,11 @@ from swiftem.cli.app import app
 
 def known():
     """Return how many signatures each kernel of the process has."""
-    from swiftem.engine.numba import gaussian_batches, gaussian_passes, plsa_documents, plsa_leave_one_out
+    from swiftem.engine.numba import gaussian_batches, gaussian_passes, plsa_document_passes, plsa_documents
 
-    kernels = [gaussian_batches.batches, plsa_leave_one_out.leave_one_out_pass]
-    kernels += [getattr(gaussian_passes, name) for name in gaussian_passes.__all__]
-    kernels += [getattr(plsa_documents, name) for name in plsa_documents.__all__]
+    kernels = [gaussian_batches.batches]
+    for module in (gaussian_passes, plsa_document_passes, plsa_documents):
+        kernels += [getattr(module, name) for name in module.__all__]
     return [len(kernel.signatures) for kernel in kernels]
 
 

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from swiftem.cli.out_file import write_table
 from swiftem.data import CorpusCounts, count_known_words, read_corpus, read_vocabulary
 from swiftem.data.documents.corpus_counts import beginning
 from swiftem.data.documents.formats.corpus_format import recognise
 from swiftem.data.documents.vocabulary import find_vocabulary
-from swiftem.data.rows.write_table import write_table
 
 
 def write(folder, content, name):
@@ -199,3 +199,36 @@ def test_parts_must_fit():
     for words, names, texts in ((("a",), ("x",), None), (None, (), None), (None, ("x",), ("t", "u"))):
         with pytest.raises(ValueError, match="entries, as counts have, got"):
             CorpusCounts(counts, words, names, texts)
+
+
+def mails(folder, n=30):
+    for number in range(n):
+        body = "Rice and maize are grown." if number % 2 else "Fish live in ponds."
+        text = f"From: a{number}\nSubject: re\n  more\nLines: 3\n\n{body}\n"
+        (folder / f"{number:02}.txt").write_text(text)
+
+
+def test_headers_and_common_words_are_reported_and_left_out_on_request(tmp_path):
+    mails(tmp_path)
+    found = read_corpus(tmp_path)
+    assert "subject" in found.words
+    header, common = found.notes
+    assert header.startswith("30 of 30 documents begin with a header (")
+    assert header.endswith("), whose words count: leave headers out with drop_headers=True.")
+    assert common == (
+        "8 words are in over 30% of the documents: lines, subject, fish, grown, live, maize, ponds, rice. If "
+        "they say nothing of a topic, leave them out with drop_common=0.3."
+    )
+    found = read_corpus(tmp_path, drop_headers=True, drop_common=0.9)
+    assert (found.words, found.notes) == (("fish", "grown", "live", "maize", "ponds", "rice"), ())
+    assert found.texts[0] == "Fish live in ponds."
+
+
+def test_the_language_is_said(tmp_path):
+    pytest.importorskip("stopwordsiso")
+    file = tmp_path / "a.txt"
+    file.write_text("Der Reis und die Fische sind in dem Teich.\nUnd der Mais ist nicht in dem Teich.\n")
+    found = read_corpus(file)
+    assert found.words == ("fische", "mais", "reis", "teich")
+    assert found.notes[0].startswith("The texts seem to be in 'de': ")
+    assert read_corpus(file, stop_words="english").notes == ()

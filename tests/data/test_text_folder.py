@@ -68,7 +68,7 @@ def test_nothing_to_read(tmp_path):
     with pytest.raises(ValueError, match=r"at least one text file, got no files\."):
         read_folder(tmp_path)
     fill(tmp_path, {"e": ""})
-    with pytest.raises(ValueError, match=r"at least one text file, got 1 file is empty and left out: e\."):
+    with pytest.raises(ValueError, match=r"text file, got none: 1 file is empty and left out: e\."):
         read_folder(tmp_path)
     with pytest.raises(NotADirectoryError, match="got a file"):
         read_folder(tmp_path / "e")

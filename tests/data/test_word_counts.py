@@ -5,7 +5,9 @@ import pytest
 import scipy.sparse as sp
 from helpers import assert_identical, assert_refused
 
-from swiftem.data import CountSource, count_words, read_documents
+from swiftem.data import CountSource, count_known_words, count_words, read_documents
+from swiftem.data.documents import stop_words
+from swiftem.data.documents.stop_words import choose_stop_words
 
 FAO = Path(__file__).parents[3] / "shared" / "data"
 DOCUMENTS = [
@@ -56,7 +58,9 @@ def test_same_texts_same_counts():
     ("text", "words"),
     [
         ("co2 x86 2nd n_samples __init__ 1998 ab", ()),
-        ("well-known don't", ("don", "known", "well")),
+        ("well-known don't", ("known", "well")),
+        ("Farmer’s rice, we'll; they’ve; o'clock", ("farmer", "o'clock", "rice")),
+        ("L'eau qu'il aujourd'hui dell'acqua", ("acqua", "aujourd'hui", "eau")),
         ("Größe ÉTÉ", ("größe", "été")),
         ("cafe\u0301s", ("cafés",)),  # the accent is a character of its own
     ],
@@ -68,7 +72,7 @@ def test_what_a_word_is(text, words):
 def test_stop_words():
     documents = ["The fish does not eat the rice", "don't"]
     assert "the" in count_words(documents, stop_words=None).words
-    assert count_words(documents).words == ("does", "don", "eat", "fish", "rice")
+    assert count_words(documents).words == ("does", "eat", "fish", "rice")
     own = ["Fish", "don't", "the", "not", "does"]
     for collection in (own, tuple(own), set(own), dict.fromkeys(own), iter(own)):
         assert count_words(documents, stop_words=collection).words == ("eat", "rice")
@@ -96,10 +100,10 @@ def test_stop_words():
             ["fish"],
             {"stop_words": "german"},
             "stop_words",
-            "'english', None or a list of words, got 'german'",
+            "'auto', 'english', .*None or a list of words, got 'german'",
         ),
-        (["fish"], {"stop_words": 3}, "stop_words", "'english', None or a list of words, got 3"),
-        (["fish"], {"stop_words": ["the", 3]}, "stop_words", "'english', None or a list of words, got 3"),
+        (["fish"], {"stop_words": 3}, "stop_words", "a language, None or a list of words, got 3"),
+        (["fish"], {"stop_words": ["the", 3]}, "stop_words", "a language, None or a list of words, got 3"),
     ],
 )
 def test_bad_input(documents, options, argument, right):
@@ -119,3 +123,42 @@ def test_the_paper_s_texts(name, n_documents, n_tokens):
     # Not exactly: scikit-learn's stop words may change.
     assert counts.sum() == pytest.approx(n_tokens, rel=0.01)
     assert {"forest", "food", "water"} <= set(words)
+
+
+def test_phrases_are_words():
+    documents = ["A new hard drive", "The hard-drive of New York", "hard, drive", "rice; a drive"] * 10
+    documents += ["fish rice pond maize wheat rye", "rye wheat fish pond rice maize"] * 50
+    _, words, _ = count_words(documents, stop_words=["the", "new"], phrases=True)
+    assert words == ("drive", "fish", "hard", "hard drive", "maize", "pond", "rice", "rye", "wheat", "york")
+    counts = count_known_words(["a hard drive, hard"], words).counts
+    assert counts.toarray().tolist() == [[0, 0, 1, 1, 0, 0, 0, 0, 0, 0]]
+
+
+def test_words_in_most_documents_are_left_out_on_request():
+    documents = ["rice fish", "rice maize", "rice wheat fish", "rye"]
+    assert count_words(documents, drop_common=0.5).words == ("fish", "maize", "rye", "wheat")
+    assert_refused(lambda: count_words(["rice"], drop_common=0.5), "drop_common", "leave at least one word")
+    assert_refused(lambda: count_words(["rice"], drop_common=1.5), "drop_common", "at most 1")
+
+
+GERMAN = ["Der Reis und die Fische sind in dem Teich, und sie werden nicht von uns gegessen."] * 3
+
+
+def test_the_language_is_guessed_from_stop_words():
+    pytest.importorskip("stopwordsiso")
+    assert choose_stop_words("auto", GERMAN).language == "de"
+    french = ["Le riz et les poissons sont dans l'eau, et nous ne les avons pas mangés avec vous."]
+    assert choose_stop_words("auto", french).language == "fr"
+    english = choose_stop_words("auto", ["The rice and the fish are in the pond and we have not eaten it."])
+    assert (english.language, english.notes) == ("en", ())
+    assert choose_stop_words("auto", ["rice fish pond maize wheat"]).language == "en"
+    assert count_words(GERMAN, stop_words="auto").words == count_words(GERMAN, stop_words="de").words
+    assert count_words(GERMAN, stop_words="de").words == ("fische", "gegessen", "reis", "teich")
+
+
+def test_without_lists_of_other_languages_few_english_stop_words_are_reported(monkeypatch):
+    monkeypatch.setattr(stop_words, "find_spec", lambda name: None)
+    found = choose_stop_words("auto", GERMAN)
+    assert found.language == "en"
+    assert "install the stop words of more languages" in found.notes[0]
+    assert_refused(lambda: stop_words.stop_word_set("de"), "stop_words", "pip install")

@@ -5,8 +5,8 @@ import sys
 import numpy as np
 import pytest
 
+from swiftem.cli.out_file import WRITTEN, write_table
 from swiftem.data import read_table
-from swiftem.data.rows.write_table import WRITTEN, write_table
 
 COLUMNS = {
     "label": np.arange(25_000) % 7,

@@ -8,10 +8,9 @@ import swiftem
 from swiftem import methods, models, schedules
 from swiftem.data import ArraySource
 from swiftem.engine.expectation import Expectation, choose_expectation
-from swiftem.engine.gaussian_mixture import FewSamplesLane
+from swiftem.engine.gaussian_mixture import FewSamplesLane, MixtureExpectation
 from swiftem.engine.lane import FusedLane
 from swiftem.engine.mixture_batches import MixtureBatchesLane
-from swiftem.engine.mixture_expectation import MixtureExpectation
 from swiftem.engine.threads import set_threads
 
 RNG = np.random.default_rng(11)

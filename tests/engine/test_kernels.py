@@ -1,6 +1,6 @@
 import pytest
 
-from swiftem.arguments import KERNELS, check_kernels
+from swiftem.problem import KERNELS, check_kernels
 
 
 @pytest.mark.parametrize("name", KERNELS)

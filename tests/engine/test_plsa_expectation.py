@@ -123,7 +123,7 @@ def test_threads_do_not_change_a_bit(shuffled):
             found.append((ours.full(theta), *ours.remember(theta), ours.objective(theta)))
     finally:
         set_threads(None)
-    assert len(ours._pieces) > 3
+    assert len(ours._parts) > 3
     for other in found[1:]:
         assert_identical(other, found[0])
     assert_close(found[0][0], Expectation(bound, source).full(theta))

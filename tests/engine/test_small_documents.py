@@ -6,7 +6,8 @@ import scipy.sparse as sp
 
 from swiftem.engine import document_lane
 from swiftem.engine.document_lane import RunningCounts
-from swiftem.engine.documents import Documents, SmallDocuments
+from swiftem.engine.documents import Documents
+from swiftem.engine.small_documents import SmallDocuments
 from swiftem.models import documents as models
 from swiftem.models.documents import m_step, totals_of
 

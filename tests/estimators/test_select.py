@@ -40,6 +40,20 @@ def found():
     return swiftem.select(rows_of("full"), range(1, 7), random_state=0)
 
 
+def test_all_fits_share_one_source_with_its_mean(monkeypatch):
+    X, bind, sources = rows_of("full"), swiftem.models.GaussianMixtureModel.bind, []
+
+    def noted(model, source, centre=None):
+        sources.extend([source] if source.n == len(X) and centre is None else [])
+        return bind(model, source, centre)
+
+    monkeypatch.setattr(swiftem.models.GaussianMixtureModel, "bind", noted)
+    swiftem.select(X, range(1, 4), random_state=0)
+    assert len(sources) >= 12
+    assert len(set(map(id, sources))) == 1
+    np.testing.assert_allclose(sources[0].found["mean"], X.mean(axis=0), rtol=1e-12)
+
+
 # --- the choice ---
 
 

@@ -12,8 +12,9 @@ from mixture_data import blobs
 
 import swiftem
 from swiftem.data import ArraySource
-from swiftem.engine.documents import Documents, SmallDocuments
+from swiftem.engine.documents import Documents
 from swiftem.engine.expectation import Expectation
+from swiftem.engine.small_documents import SmallDocuments
 from swiftem.engine.small_expectation import SmallExpectation
 from swiftem.estimators.mixture import plan
 from swiftem.estimators.topics import plan as plan_topics
@@ -160,7 +161,8 @@ def test_topics_are_those_of_compiled_code(method, monkeypatch):
     counts = np.random.default_rng(0).poisson(0.15, size=(520, 40))
 
     def fit():
-        return swiftem.PLSA(3, method=method, random_state=0, max_iter=60, tol=1.0).fit(counts)
+        options = {"method": method, "precision": "float64", "max_iter": 60, "tol": 1.0}
+        return swiftem.PLSA(3, random_state=0, **options).fit(counts)
 
     small = fit()
     monkeypatch.setattr(plan_topics, "FEW_ENTRIES", 0)

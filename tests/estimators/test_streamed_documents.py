@@ -211,7 +211,7 @@ def test_a_limit_that_cannot_be_kept_is_refused():
 FIT = """
 from swiftem import PLSA
 import swiftem.estimators.topics.fit, swiftem.engine.numba.plsa_documents
-import swiftem.engine.numba.plsa_leave_one_out, sklearn.feature_extraction.text
+import swiftem.engine.numba.plsa_document_passes, sklearn.feature_extraction.text
 path, method, limit = sys.argv[1:]
 print(PLSA(20, method=method, max_iter=2, random_state=0, memory_limit=limit).fit(path).method_)
 """

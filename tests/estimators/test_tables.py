@@ -167,8 +167,14 @@ def bad(**changes):
             lambda: Mixture(2, family="auto").fit(bad(job=None)),
             "X must have values in every column, got none in column 'job': leave it out",
         ),
-        (lambda: Mixture(2, family="auto").fit(bad(age=np.nan)), "Input X contains NaN"),
-        (lambda: Mixture(2, family="auto").fit(bad(job=["a", None] * 25)), "Input X contains NaN"),
+        (
+            lambda: Mixture(2, family="auto").fit(bad(age=np.nan)),
+            "X must have values in every column, got none in column 'age': leave it out",
+        ),
+        (
+            lambda: Mixture(2, family="auto", missing="error").fit(bad(job=["a", None] * 25)),
+            "Input X contains NaN: give Mixture missing='ignore'",
+        ),
     ],
 )
 def test_bad_tables(call, sentence):

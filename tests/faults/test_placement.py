@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import os
 import subprocess
 import sys
@@ -119,30 +118,3 @@ def test_vectors_of_other_processors_change_no_bit_either(tmp_path: Path) -> Non
         env=os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.stdout.strip() == "set()", done.stderr
-
-
-def test_scratch_arrays_lie_apart_from_all_others() -> None:
-    from swiftem.engine.numba.memory import APART, part, room
-
-    memory = room.py_func(3, 5)
-    address = memory.ctypes.data
-    places = [(part.py_func(memory, number, 5).ctypes.data - address) // 8 for number in range(3)]
-    assert places == [APART, 2 * APART + 5, 3 * APART + 10]
-    assert len(memory) == places[-1] + 5 + APART
-    assert APART * 8 >= 512
-
-
-def test_kernels_with_sums_in_any_order_have_no_other_scratch_vectors() -> None:
-    """In them a loop may add up and write at once: what it writes to must lie apart from what it reads."""
-    checked = 0
-    for file in sorted(Path(swiftem.engine.numba.__file__).parent.glob("*.py")):
-        for function in ast.walk(ast.parse(file.read_text())):
-            if not isinstance(function, ast.FunctionDef):
-                continue
-            if "reordered" in map(ast.unparse, function.decorator_list):
-                made = [call for call in ast.walk(function) if isinstance(call, ast.Call)]
-                new = [call for call in made if ast.unparse(call.func) in ("np.empty", "np.zeros")]
-                vectors = [ast.unparse(call) for call in new if not isinstance(call.args[0], ast.Tuple)]
-                assert vectors == [], f"{file.name}, {function.name}: use room and part"
-                checked += 1
-    assert checked

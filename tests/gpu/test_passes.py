@@ -8,9 +8,9 @@ import swiftem
 from swiftem import methods, models
 from swiftem.algorithm import run_problem
 from swiftem.data import ArraySource
-from swiftem.data.rows.tensor_source import TensorSource, in_numpy, is_tensor, like
+from swiftem.data.foreign import in_numpy, is_tensor, kernels_of, like
+from swiftem.data.rows.tensor_source import TensorSource
 from swiftem.engine.expectation import choose_expectation
-from swiftem.engine.gpu.device import kernels_of
 from swiftem.problem import Problem
 
 

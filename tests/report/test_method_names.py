@@ -2,7 +2,7 @@
 
 from swiftem.methods import METHODS
 from swiftem.methods.accelerated import ACCELERATIONS
-from swiftem.report.method_names import OTHER, STYLES, style_of
+from swiftem.report.numbers import OTHER, STYLES, style_of
 from swiftem.theory.experiments.gmm_precision import precision_methods
 from swiftem.theory.experiments.gmm_scaling import SETTINGS
 

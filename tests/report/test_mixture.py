@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import swiftem
-from swiftem.estimators.history import History, Moment
-from swiftem.report.method_names import STYLES
+from swiftem.estimators.watch import History, Moment
 from swiftem.report.mixture import COLOURS, MOST_POINTS, draw_criterion, draw_history, draw_mixture
+from swiftem.report.numbers import STYLES
 
 pytest.importorskip("matplotlib")
 

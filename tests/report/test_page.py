@@ -144,9 +144,7 @@ def test_everything_is_told(whole):
 
 def test_the_summary_counts_the_verdicts(whole):
     text = " ".join(Reader(whole).text)
-    assert (
-        "Of 4 claims of the paper that were checked, 2 agree with the measurements and 2 do not; the" in text
-    )
+    assert "Of 4 claims of the paper that were checked, 2 agree with the measurements, 2 not; the" in text
 
 
 def test_markup_in_names_is_shown_as_text():

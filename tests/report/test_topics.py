@@ -1,5 +1,6 @@
-"""Topics for people: the summary, the page, and what pyLDAvis takes."""
+"""Topics for people: the summary, the shell of the page, and what pyLDAvis takes."""
 
+import json
 import re
 from html.parser import HTMLParser
 
@@ -11,9 +12,10 @@ import swiftem
 from swiftem.data import CorpusCounts
 from swiftem.data.documents.corpus_counts import Texts
 from swiftem.data.documents.read_corpus import count_texts
-from swiftem.estimators.history import History, Moment
+from swiftem.estimators.watch import History, Moment
+from swiftem.report.explorer.content import explorer_content
 from swiftem.report.pyldavis import pyldavis_data
-from swiftem.report.topic_summary import Topic, TopicSummary, TopicWord, TypicalDocument, summarise_topics
+from swiftem.report.topic_summary import Topic, TopicSummary, summarise_topics
 from swiftem.report.topics import topics_page
 
 FRUIT, TOOLS = "apple pear plum apple fig common", "hammer saw chisel saw plane common"
@@ -23,11 +25,11 @@ HISTORY = History([Moment(p, p / 10, 7 - p / 10, 1.0, 0, "sem" if p == 1 else "e
 class Checker(HTMLParser):
     """Checks that tags are closed in order, and collects text, links and ids."""
 
-    VOID = frozenset({"meta", "img", "br"})
+    VOID = frozenset({"meta", "input"})
 
     def __init__(self, html):
         super().__init__()
-        self.open, self.text, self.links, self.ids, self.sources = [], [], [], [], []
+        self.open, self.text, self.links, self.ids, self.scripts = [], [], [], [], []
         self.feed(html)
         assert self.open == []
 
@@ -37,13 +39,15 @@ class Checker(HTMLParser):
             self.open.append(tag)
         self.links += [attrs["href"]] if "href" in attrs else []
         self.ids += [attrs["id"]] if "id" in attrs else []
-        self.sources += [attrs["src"]] if "src" in attrs else []
+        assert "src" not in attrs
 
     def handle_endtag(self, tag):
         assert self.open.pop() == tag
 
     def handle_data(self, data):
-        if "style" not in self.open:
+        if "script" in self.open:
+            self.scripts.append(data)
+        elif "style" not in self.open:
             self.text.append(data)
 
 
@@ -58,13 +62,12 @@ def fitted():
     return swiftem.PLSA(2, random_state=0, tol=1e-8, max_iter=500).fit(corpus.counts), corpus
 
 
-def make_page(summary, history=HISTORY, **options):
+def make_page(summary, history=HISTORY, content=None, **options):
     defaults = {
-        "corpus": "toys", "fit": "It came to rest.", "command": "swiftem topics toys",
-        "settings": {"seed": "0"},
+        "fit": "It converged.", "command": "swiftem topics toys", "settings": {"seed": "0"},
         "facts": {"numpy": "2"},
     }  # fmt: skip
-    return topics_page(summary, history, **{**defaults, **options})
+    return topics_page(content or {"title": "toys"}, summary, history, **{**defaults, **options})
 
 
 def test_summary(fitted):
@@ -73,40 +76,34 @@ def test_summary(fitted):
     fruit, tools = summary.topics
     assert fruit.prevalence > tools.prevalence
     assert fruit.prevalence + tools.prevalence == pytest.approx(1.0)
-    assert fruit.words[0].word == "apple"
-    assert tools.words[0].word == "saw"
+    assert fruit.words[0] == "apple"
+    assert tools.words[0] == "saw"
     assert fruit.prevalence == model.topic_prevalence()[fruit.number]
     np.testing.assert_allclose(fruit.coherence, model.coherence(corpus.counts)[fruit.number])
     assert summary.perplexity == pytest.approx(model.perplexity(corpus.counts))
     assert (summary.n_documents, summary.n_words, summary.n_tokens) == (11, 9, 57)
 
 
-def test_specific_words_have_lift_and_make_the_name(fitted):
+def test_specific_words_make_the_name(fitted):
     model, corpus = fitted
     fruit = summarise_topics(model, corpus, n_words=10).topics[0]
-    by_word = {word.word: word for word in fruit.words}
-    assert by_word["apple"].share > 0.95
-    assert by_word["apple"].lift == pytest.approx(by_word["apple"].share / fruit.prevalence)
-    assert by_word["common"].share < 0.9
-    assert by_word["common"].lift < by_word["apple"].lift
+    assert "common" in fruit.words
     assert "common" not in fruit.name(3)
     assert fruit.label(1) == fruit.name(1) == "apple"
-
-
-def test_typical_documents_are_long_enough_and_shown_once(fitted):
-    model, corpus = fitted
-    fruit, tools = summarise_topics(model, corpus).topics
-    assert [document.name for document in fruit.documents] == ["doc 0", "doc 9"]  # six are the same
-    assert tools.documents[0].text == TOOLS
-    assert all(0.5 < document.share <= 1 for document in fruit.documents)
+    given = ["", ""]
+    given[fruit.number] = "Fruit"
+    named = summarise_topics(model, corpus, given=given).topics
+    assert [topic.name(1) for topic in named] == ["Fruit", "saw"]
 
 
 def test_a_corpus_without_words_or_texts():
     corpus = CorpusCounts(sp.csr_array([[1, 0], [0, 1]]), None, ("row 0", "row 1"))
     model = swiftem.PLSA(2, random_state=0).fit(corpus.counts)
     summary = summarise_topics(model, corpus)
-    assert summary.topics[0].words[0].word.startswith("word ")
-    assert "row 0" in words_of(make_page(summary))
+    assert summary.topics[0].words[0].startswith("word ")
+    content = explorer_content(model, corpus, model.transform(corpus.counts), summary, title="counts")
+    assert content["documents"]["names"] == ["row 0", "row 1"]
+    assert content["documents"]["texts"] == []
 
 
 def test_documents_that_cannot_be_halved_have_no_perplexity(fitted, monkeypatch):
@@ -123,72 +120,54 @@ def test_documents_that_cannot_be_halved_have_no_perplexity(fitted, monkeypatch)
 def test_the_page_says_it_all(fitted):
     model, corpus = fitted
     summary = summarise_topics(model, corpus)
+    content = explorer_content(model, corpus, model.transform(corpus.counts), summary, title="toys")
     html = make_page(
-        summary, model.history_, notes=["One file is odd."], files={"model.swiftem": "the model"}
+        summary, model.history_, content, notes=["One file is odd."], files={"model.swiftem": "the model"}
     )
     page = Checker(html)
     text = words_of(html)
     for words in (
-        "Topics of toys", "apple", "hammer", "11 documents", "57 words counted", "9 different words",
-        "2 topics",
-        "perplexity", "coherence", "Most typical documents", "doc 0", FRUIT, "It came to rest.",
-        "swiftem topics toys", "One file is odd.", "model.swiftem", "seed", "numpy",
+        "Topics of toys", "apple", "hammer", "11 documents", "57 words", "9 different", "2 topics",
+        "perplexity", "coherence", "It converged.", "swiftem topics toys", "One file is odd.",
+        "model.swiftem", "seed", "numpy",
     ):  # fmt: skip
         assert words in text
     assert {link.removeprefix("#") for link in page.links} <= set(page.ids)
-    assert all(source.startswith("data:image/svg+xml;base64,") for source in page.sources)
-    assert len(page.sources) == 1
-    for outside in ("http:", "https:", "<script", "<link", "@import", "url("):
-        assert outside not in html
+    data, script = page.scripts
+    assert json.loads(data)["title"] == "toys"
+    assert "innerHTML" not in script
+    assert "eval(" not in script
+    for outside in ("http:", "https:", "<link", "@import", "url("):
+        assert outside not in html.replace('"http://www.w3.org/2000/svg"', "")
     assert '<meta name="viewport"' in html
-    assert len(html) < 100_000
+    assert len(script) < 100_000
 
 
 def test_everything_is_escaped():
-    bad = "<b>\"&'</b>"
-    topic = Topic(0, 1.0, 0.5, (TopicWord(bad, 1.0, 1.0, 1.0),), (TypicalDocument(bad, bad, 1.0),), (bad,))
+    bad = "<b>\"&'</b></script>"
+    topic = Topic(0, 1.0, 0.5, (bad,), (bad,))
     html = make_page(
-        TopicSummary((topic,), 1, 1, 1, 2.0), corpus=bad, fit=bad, command=bad, settings={bad: bad},
-        facts={bad: bad}, notes=[bad], files={bad: bad},
+        TopicSummary((topic,), 1, 1, 1, 2.0), content={"title": bad}, fit=bad, command=bad,
+        settings={bad: bad}, facts={bad: bad}, notes=[bad], files={bad: bad},
     )  # fmt: skip
     assert bad not in html
-    assert words_of(html).count(bad) == 16
+    page = Checker(html)
+    assert "".join(page.text).count(bad) == 13
+    assert json.loads(page.scripts[0]) == {"title": bad}
 
 
-def test_bars_are_as_wide_as_words_are_likely():
-    words = (TopicWord("a", 0.4, 2.0, 1.0), TopicWord("b", 0.1, 1.0, 0.0))
-    topic = Topic(3, 0.5, -0.25, words, ())
-    html = make_page(TopicSummary((topic,), 1, 2, 5, 2.0))
-    assert 'style="width:100.0%;opacity:1.00"' in html
-    assert 'style="width:25.0%;opacity:0.25"' in html
-    text = words_of(html)
-    assert "topic 3 · 50.0% of all words · coherence −0.25" in html
-    assert "Most typical documents" not in text
-
-
-def test_long_texts_are_cut_between_words():
-    topic = Topic(0, 1.0, 0.5, (TopicWord("a", 1.0, 1.0, 1.0),), (TypicalDocument("d", "rice " * 40, 1.0),))
+def test_the_curve_of_the_fit():
+    topic = Topic(0, 1.0, 0.5, ("a",))
     html = make_page(TopicSummary((topic,), 1, 1, 1, 2.0))
-    assert "rice " * 29 + "rice\xa0…" in html
-    assert "rice " * 31 not in html
-
-
-def test_without_matplotlib_the_fit_is_a_table(monkeypatch):
-    def missing(panel):
-        raise ImportError("no matplotlib")
-
-    monkeypatch.setattr("swiftem.report.topics.panel_svg", missing)
-    topic = Topic(0, 1.0, 0.5, (TopicWord("a", 1.0, 1.0, 1.0),), ())
-    html = make_page(TopicSummary((topic,), 1, 1, 1, 2.0))
-    assert Checker(html).sources == []
-    assert re.search(r"passes mean log-likelihood per word time 1 −6\.9000 \S+ ms 2", words_of(html))
+    points = re.search(r'points="([^"]*)"', html).group(1).split()
+    assert [float(point.split(",")[1]) for point in points] == [190.0, 105.0, 20.0]
+    assert "Mean log-likelihood per word from −6.900 to −6.700" in html
 
 
 def test_a_fit_without_history():
-    topic = Topic(0, 1.0, float("nan"), (), ())
-    html = make_page(TopicSummary((topic,), 1, 1, 1, 2.0), History())
-    assert Checker(html).sources == []
-    assert "· coherence" not in html
+    html = make_page(TopicSummary((Topic(0, 1.0, float("nan"), ()),), 1, 1, 1, 2.0), History())
+    assert "polyline" not in html
+    assert "nan" not in words_of(html)
 
 
 def test_what_pyldavis_takes(fitted):

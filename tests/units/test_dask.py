@@ -50,6 +50,35 @@ def test_workers_change_no_bit(cluster, name):
         assert_same(run(name, planned()), here)
 
 
+def test_run_takes_the_client_that_computes(cluster, tmp_path):
+    np.save(tmp_path / "part-0.npy", X)
+    model = models.GaussianMixtureModel(2, covariance="full")
+    with distributed.Client(cluster, set_as_default=False) as client:
+        units = swiftem.data.open_units(tmp_path / "part-*.npy", client=client)
+        there = [
+            swiftem.run(model, data, methods.EM(), n_iter=3, seed=0, client=client)
+            for data in (str(tmp_path / "part-*.npy"), units)
+        ]
+        tasks = client.run_on_scheduler(lambda dask_scheduler: [str(key) for key in dask_scheduler.tasks])
+        assert any("unit" in key or "e-step" in key for key in tasks)
+        with pytest.raises(ValueError, match="client must be that of the units"):
+            swiftem.run(model, swiftem.data.open_units(tmp_path / "part-0.npy"), methods.EM(), n_iter=1,
+                        client=client)  # fmt: skip
+        with pytest.raises(ValueError, match="client must be None unless data are a Dask collection"):
+            swiftem.run(model, X, methods.EM(), n_iter=1, client=client)
+        with pytest.raises(ValueError, match="sample_weight must be chunked like"):
+            swiftem.run(model, units, methods.EM(), n_iter=1, client=client, sample_weight=np.ones(len(X)))
+        with pytest.raises(TypeError, match=r"client must be a distributed\.Client"):
+            swiftem.run(model, planned(), methods.EM(), n_iter=1, client="tcp://head:8786")
+        one = swiftem.run(model, planned(), methods.EM(), n_iter=3, seed=0, client=client)
+    here = swiftem.run(
+        model, swiftem.data.open_units(tmp_path / "part-*.npy"), methods.EM(), n_iter=3, seed=0
+    )
+    for found in there:
+        assert_same(found, here)
+    assert_same(one, swiftem.run(model, planned(), methods.EM(), n_iter=3, seed=0))
+
+
 def test_an_estimator_on_a_cluster(cluster):
     here = swiftem.GaussianMixture(2, random_state=0).fit(planned())
     with distributed.Client(cluster):

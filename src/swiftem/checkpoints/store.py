@@ -15,12 +15,17 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from swiftem.checkpoints.describe import VERSIONS, environment, without_code
-from swiftem.checkpoints.lock import Lock
-from swiftem.checkpoints.memory_file import Allocate, MemoryFile, MemoryPlace
-from swiftem.checkpoints.records import Records
-from swiftem.checkpoints.state_file import StateHead, read_state, write_state
-from swiftem.checkpoints.tree import decode, encode
+from swiftem.checkpoints.folder import (
+    Allocate,
+    Lock,
+    MemoryFile,
+    MemoryPlace,
+    Records,
+    StateHead,
+    read_state,
+    write_state,
+)
+from swiftem.checkpoints.tree import VERSIONS, decode, encode, environment, without_code
 from swiftem.files.durable import (
     OtherFormatError,
     check_plain,

@@ -12,7 +12,7 @@ __all__ = ["main"]
 
 
 def main() -> None:
-    """Run the command line; Ctrl-C ends it without a traceback, whatever it does at that moment."""
+    """Run the command line; Ctrl-C ends it at any moment without a traceback."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _quit)
         # Then all is done, but for the interpreter's own end.
@@ -29,13 +29,13 @@ def main() -> None:
 
 
 def _quit(*_: object) -> None:
-    """End at once: nothing has been begun yet but imports."""
+    """End at once: so far there were only imports."""
     os.write(sys.stderr.fileno(), b"Interrupted; nothing was written.\n")
     os._exit(130)
 
 
 def _press_again(found: Any) -> None:
-    """Raise Ctrl-C again if Python had to ignore it, as while an object is deleted."""
+    """Raise Ctrl-C again if Python ignored it, for example while an object was deleted."""
     if isinstance(found.exc_value, KeyboardInterrupt):
         signal.raise_signal(signal.SIGINT)
     else:

@@ -1,4 +1,4 @@
-"""The commands and their options; what a command does is in a module of its name."""
+"""The commands and their options; each command is implemented in the module with its name."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import Annotated
 import typer
 
 from swiftem import __version__
-from swiftem.cli.choices import CorpusFormat, Experiments, Method
-from swiftem.cli.failures import FAILED, INTERRUPTED, tell
+from swiftem.cli.choices import CorpusFormat, Experiments, Method, TopicsRequest, read_counts, thinned
+from swiftem.cli.failures import FAILED, INTERRUPTED, Group, tell
 from swiftem.cli.fit_commands import fit, select
-from swiftem.cli.fit_options import AccelerationOption, check_acceleration
+from swiftem.cli.fit_options import AccelerationOption, check_acceleration, check_limit
 from swiftem.cli.out_file import not_the_same, table_file, writable_folder
 from swiftem.cli.table_options import (
     ColumnsOption,
@@ -31,6 +31,7 @@ __all__ = ["app", "run_command"]
 
 app = typer.Typer(
     name="swiftem",
+    cls=Group,
     help="Fit latent-variable models by stochastic EM.",
     no_args_is_help=True,
     add_completion=False,
@@ -40,8 +41,8 @@ app = typer.Typer(
 
 
 def run_command() -> None:
-    """Run the command that the arguments of the process name."""
-    # Names of columns may have letters that the terminal has not; standard error is so already.
+    """Run the command given by the arguments of the process."""
+    # Column names may have characters that the terminal lacks; standard error handles them already.
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
     # The same name in messages, also as `python -m swiftem`.
@@ -102,9 +103,9 @@ def predict(
         ),
     ] = None,
 ) -> None:
-    """Say to which component each row of a table belongs.
+    """Assign each row of a table to a component.
 
-    Columns are found by their names if model and table have names, else by position.
+    Columns are matched by name if model and table have names, otherwise by position.
     """
     not_the_same(out, model, table)
     from swiftem.cli.apply_model import predict as run_predict
@@ -123,9 +124,9 @@ def score(
     weights: WeightsOption = None,
     skip_missing: SkipMissingOption = False,
 ) -> None:
-    """Say how well a model fits a table: mean log-likelihood, BIC, AIC and ICL.
+    """Measure how well a model fits a table: mean log-likelihood, BIC, AIC and ICL.
 
-    Of the criteria, lower is better.
+    Lower values of BIC, AIC and ICL are better.
     """
     from swiftem.cli.apply_model import score as run_score
 
@@ -136,10 +137,10 @@ def score(
 def info(
     model: ModelArgument,
     full: Annotated[
-        bool, typer.Option("--all", help="Show every column and component, however wide that is.")
+        bool, typer.Option("--all", help="Show all columns and components, whatever the width.")
     ] = False,
 ) -> None:
-    """Show what is in a model's file."""
+    """Show the content of a model file."""
     from swiftem.cli.info import info as run_info
 
     run_info(model, full)
@@ -157,8 +158,15 @@ def topics(
         ),
     ] = None,
     topics: Annotated[
-        int, typer.Option("--topics", "-k", metavar="K", min=1, help="How many topics to find.")
-    ] = 10,
+        str,
+        typer.Option(
+            "--topics",
+            "-k",
+            metavar="K|A:B",
+            help="How many topics to find; with a range such as 10:100, or a list such as 5,10,20, several "
+            "numbers are compared.",
+        ),
+    ] = "10",
     out: Annotated[
         Path,
         typer.Option(
@@ -170,7 +178,8 @@ def topics(
         ),
     ] = Path("results/topics"),
     words: Annotated[
-        int, typer.Option(metavar="N", min=1, help="How many words to count: the most frequent ones.")
+        int,
+        typer.Option(metavar="N", min=1, help="Size of the vocabulary: the most frequent words are used."),
     ] = 5000,
     method: Annotated[
         Method,
@@ -193,10 +202,10 @@ def topics(
         ),
     ] = CorpusFormat.auto,
     text_column: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Column of a table that has the texts.")
+        str | None, typer.Option(metavar="NAME", help="Column of the table that has the texts.")
     ] = None,
     vocabulary: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="For counts: the words, one per line.")
+        Path | None, typer.Option(metavar="FILE", help="For counts: file with the words, one per line.")
     ] = None,
     as_text: Annotated[
         bool,
@@ -205,9 +214,77 @@ def topics(
             help="Read CORPUS as texts even if it looks like markup, source code, data or single words.",
         ),
     ] = False,
+    stop_words: Annotated[
+        str,
+        typer.Option(
+            metavar="LANGUAGE|FILE",
+            help="Words of texts to leave out: those of a language (a code such as de), of a file, or none; "
+            "by default those of the language of the texts, which is guessed.",
+        ),
+    ] = "auto",
+    phrases: Annotated[
+        bool, typer.Option("--phrases", help='Count pairs of words such as "new york" as one word.')
+    ] = False,
+    drop_common: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SHARE",
+            min=0.0,
+            max=1.0,
+            help="Leave out words that are in more than this share of the documents, such as 0.3.",
+        ),
+    ] = None,
+    drop_headers: Annotated[
+        bool, typer.Option("--drop-headers", help="Leave out the headers of mails.")
+    ] = False,
+    by: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="Show topics by this column of a table: dates or groups. For files in a folder: folder, or "
+            "a field of the headers of mails, such as date.",
+        ),
+    ] = None,
+    names: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Names of topics, and topics to merge, as topics.html exports them."
+        ),
+    ] = None,
     apply: Annotated[
         Path | None,
-        typer.Option(metavar="MODEL", help="Find the topics of this model in CORPUS, instead of new ones."),
+        typer.Option(
+            metavar="MODEL", help="Find the topics of this model in CORPUS, instead of fitting new ones."
+        ),
+    ] = None,
+    background: Annotated[
+        bool | None,
+        typer.Option(
+            "--background/--no-background",
+            help="Whether topic 0 is a background, which takes the words that are common to all topics.",
+            show_default="with 8 topics or more",
+        ),
+    ] = None,
+    decorrelation: Annotated[
+        float | None,
+        typer.Option(
+            metavar="X",
+            min=0.0,
+            help="How strongly topics repel each other: more makes them more distinct, 0 predicts best.",
+            show_default="100 with a background",
+        ),
+    ] = None,
+    memory_limit: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SIZE",
+            help="Memory that the fit may use, such as 2GB: larger counts (uci, lda-c) are read in blocks.",
+            show_default="counts are loaded",
+        ),
+    ] = None,
+    scratch: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Where topics of documents go that do not fit into --memory-limit."),
     ] = None,
 ) -> None:
     """Find the topics of a collection of texts.
@@ -216,32 +293,42 @@ def topics(
     tables of topics and documents. Ctrl-C keeps what is done.
     """
     check_acceleration(method.value, acceleration)
+    check_limit(memory_limit, scratch)
     if apply is None:
-        from swiftem.cli.topics import TopicsRequest
         from swiftem.cli.topics import topics as run_topics
 
+        numbers = thinned(read_counts(topics, "topics"))
         request = TopicsRequest(
-            corpus, topics, out, words, method.value, seed, max_passes, format.value, text_column,
-            vocabulary, as_text, None if acceleration is None else acceleration.value,
+            corpus, numbers[0] if len(numbers) == 1 else tuple(numbers), out, words, method.value, seed,
+            max_passes, format.value, text_column,
+            vocabulary, as_text, None if acceleration is None else acceleration.value, by, names,
+            stop_words, phrases, drop_common, drop_headers,
+            "auto" if background is None else background, "auto" if decorrelation is None else decorrelation,
+            memory_limit, scratch,
         )  # fmt: skip
         raise typer.Exit(run_topics(request))
     if corpus is None:
         raise typer.BadParameter("name the corpus whose topics are to be found.", param_hint="CORPUS")
+    for option, given in (("--by", by), ("--phrases", phrases), ("--drop-common", drop_common)):
+        if given:
+            raise typer.BadParameter(
+                "this is for new topics; those of a model have their words.", param_hint=f"'{option}'"
+            )
     from swiftem.cli.topics import apply_topics
 
     apply_topics(
         apply, corpus, out, format=format.value, text_column=text_column, vocabulary=vocabulary,
-        as_text=as_text,
+        as_text=as_text, drop_headers=drop_headers, names=names,
     )  # fmt: skip
 
 
 @app.command()
 def warmup(
     all: Annotated[
-        bool, typer.Option("--all", help="Also for other methods, and for mixtures of unit variances.")
+        bool, typer.Option("--all", help="Also compile other methods, and mixtures with unit variances.")
     ] = False,
 ) -> None:
-    """Compile ahead what fits of large data use, and say where it is kept."""
+    """Compile the kernels for large data in advance, and print the cache folder."""
     from swiftem.cli.warmup import warmup as run_warmup
 
     run_warmup(all)

@@ -1,4 +1,4 @@
-"""``swiftem predict``, ``score`` and ``fit --update``: tables given to a mixture that is in a file."""
+"""``swiftem predict``, ``score`` and ``fit --update``: a saved mixture applied to tables."""
 
 from __future__ import annotations
 
@@ -16,10 +16,9 @@ from swiftem.cli.components import criterion_text, mean_text, screen, show_compo
 from swiftem.cli.cross_table import check_labels, show_cross_table
 from swiftem.cli.failures import one_sentence, tell, writing
 from swiftem.cli.model_file import names_of, open_model, rows_for
-from swiftem.cli.out_file import model_file
+from swiftem.cli.out_file import model_file, write_csv, write_table
 from swiftem.cli.table_options import TableChoice
 from swiftem.data.rows.table_columns import shortened
-from swiftem.data.rows.write_table import write_csv, write_table
 
 __all__ = ["predict", "score", "update"]
 
@@ -27,9 +26,9 @@ __all__ = ["predict", "score", "update"]
 def predict(
     model: Path, table: Path, choice: TableChoice, *, proba: bool, log_likelihood: bool, out: Path | None
 ) -> None:
-    """Write label, log-likelihood and probabilities of each row, in order, to a file or standard output.
+    """Write the label, log-likelihood and probabilities of each row to a file or to standard output.
 
-    If rows may be skipped, their numbers in the table are a column, too.
+    If rows may be skipped, the first column has the row numbers.
     """
     with one_sentence():
         mixture = open_model(model)
@@ -54,7 +53,7 @@ def predict(
 
 
 def score(model: Path, table: Path, choice: TableChoice) -> None:
-    """Print the mean log-likelihood and the criteria, a line each; with labels, a table of them."""
+    """Print the mean log-likelihood and the criteria, one per line; with labels, also a cross table."""
     with one_sentence():
         mixture = open_model(model)
         rows = rows_for(mixture, table, choice)
@@ -77,10 +76,10 @@ def score(model: Path, table: Path, choice: TableChoice) -> None:
 
 
 def update(model: Path, tables: Sequence[Path], choice: TableChoice, out: Path) -> None:
-    """Learn from the tables, one after another, and write the model; the old one stays until then."""
+    """Update the model with each table in turn, and write it; the old file is kept until then."""
     with one_sentence():
         console = screen()
-        mixture = open_model(model)
+        mixture = open_model(model, instead="--update takes a model, written by swiftem fit")
         model_file(out)
         names, began, n = names_of(mixture), clock(), 0
         for table in tables:

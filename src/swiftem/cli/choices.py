@@ -1,10 +1,56 @@
-"""What options take, by name."""
+"""Values of options with a fixed set of choices, and the options of ``topics``."""
 
 from __future__ import annotations
 
+import re
+import shlex
+from dataclasses import dataclass
 from enum import StrEnum
+from pathlib import Path
+from typing import Any
 
-__all__ = ["Acceleration", "CorpusFormat", "Covariance", "Criterion", "Experiments", "Method"]
+import typer
+
+__all__ = [
+    "BUILT_IN", "Acceleration", "CorpusFormat", "Covariance", "Criterion", "Experiments", "Method",
+    "TopicsRequest", "read_counts", "thinned",
+]  # fmt: skip
+
+BUILT_IN = "the docstrings of Python packages"
+MOST = 10_000
+"""Largest number of components or topics."""
+
+
+def read_counts(text: str, what: str = "components") -> list[int]:
+    """Return the numbers given by a text: ``4``, ``1:20`` (both included), ``2,4,8``.
+
+    >>> read_counts("1:4"), read_counts("2,8,6:7")
+    ([1, 2, 3, 4], [2, 6, 7, 8])
+    """
+    counts: set[int] = set()
+    for part in text.split(","):
+        found = re.fullmatch(r"\s*([0-9]{1,9})\s*(?::\s*([0-9]{1,9})\s*)?", part)
+        first, last = (int(found[1]), int(found[2] or found[1])) if found else (0, 0)
+        if not 1 <= first <= last <= MOST:
+            raise typer.BadParameter(
+                f"{text!r} is not a number of {what}, a range such as 1:20, or a list such as 2,4,8.",
+                param_hint=f"'--{what}'",
+            )
+        counts.update(range(first, last + 1))
+    return sorted(counts)
+
+
+def thinned(counts: list[int], most: int = 8) -> list[int]:
+    """Return at most ``most`` of the numbers, from the first to the last, in about equal ratios.
+
+    >>> thinned(list(range(10, 101)))
+    [10, 14, 19, 27, 37, 52, 72, 100]
+    """
+    if len(counts) <= most:
+        return counts
+    ratio = counts[-1] / counts[0]
+    wanted = [counts[0] * ratio ** (place / (most - 1)) for place in range(most)]
+    return sorted({min(counts, key=lambda count: abs(count - one)) for one in wanted})
 
 
 class Covariance(StrEnum):
@@ -17,7 +63,7 @@ class Covariance(StrEnum):
 
 
 class Criterion(StrEnum):
-    """What ``select`` chooses by."""
+    """Criteria of ``select``."""
 
     bic = "bic"
     aic = "aic"
@@ -25,7 +71,7 @@ class Criterion(StrEnum):
 
 
 class Method(StrEnum):
-    """How topics are fitted."""
+    """Methods of ``topics``."""
 
     auto = "auto"
     em = "em"
@@ -36,14 +82,14 @@ class Method(StrEnum):
 
 
 class Acceleration(StrEnum):
-    """Larger steps of em."""
+    """Accelerations of em."""
 
     squarem = "squarem"
     anderson = "anderson"
 
 
 class Experiments(StrEnum):
-    """What ``reproduce`` takes."""
+    """Experiments of ``reproduce``."""
 
     gmm_precision = "gmm-precision"
     gmm_scaling = "gmm-scaling"
@@ -54,7 +100,7 @@ class Experiments(StrEnum):
 
 
 class CorpusFormat(StrEnum):
-    """What ``topics`` reads."""
+    """Formats that ``topics`` reads."""
 
     auto = "auto"
     text = "text"
@@ -65,3 +111,82 @@ class CorpusFormat(StrEnum):
     lda_c = "lda-c"
     matrixmarket = "matrixmarket"
     npz = "npz"
+
+
+@dataclass(frozen=True)
+class TopicsRequest:
+    """Arguments of the command; ``corpus`` is None for the built-in corpus."""
+
+    corpus: Path | None
+    topics: int | tuple[int, ...]
+    out: Path
+    words: int = 5000
+    method: str = "auto"
+    seed: int = 0
+    max_passes: int = 200
+    format: str = "auto"
+    text_column: str | None = None
+    vocabulary: Path | None = None
+    as_text: bool = False
+    acceleration: str | None = None
+    by: str | None = None
+    names: Path | None = None
+    stop_words: str = "auto"
+    phrases: bool = False
+    drop_common: float | None = None
+    drop_headers: bool = False
+    background: bool | str = "auto"
+    decorrelation: float | str = "auto"
+    memory_limit: str | None = None
+    scratch: Path | None = None
+
+    @property
+    def command(self) -> str:
+        """The command line that repeats the request."""
+        words = ["swiftem", "topics", *([str(self.corpus)] if self.corpus else [])]
+        words += ["--topics", self.numbers, "--words", str(self.words), "--method", self.method]
+        words += ["--acceleration", self.acceleration] if self.acceleration else []
+        words += ["--seed", str(self.seed), "--max-passes", str(self.max_passes)]
+        words += ["--format", self.format] if self.format != "auto" else []
+        words += ["--text-column", self.text_column] if self.text_column else []
+        words += ["--vocabulary", str(self.vocabulary)] if self.vocabulary else []
+        words += ["--as-text"] if self.as_text else []
+        words += ["--by", self.by] if self.by else []
+        words += ["--names", str(self.names)] if self.names else []
+        words += ["--stop-words", self.stop_words] if self.stop_words != "auto" else []
+        words += ["--phrases"] if self.phrases else []
+        words += ["--drop-common", str(self.drop_common)] if self.drop_common is not None else []
+        words += ["--drop-headers"] if self.drop_headers else []
+        if self.background != "auto":
+            words += ["--background" if self.background else "--no-background"]
+        words += [] if self.decorrelation == "auto" else ["--decorrelation", f"{self.decorrelation:g}"]
+        words += ["--memory-limit", self.memory_limit] if self.memory_limit else []
+        words += ["--scratch", str(self.scratch)] if self.scratch else []
+        return shlex.join([*words, "--out", str(self.out)])
+
+    @property
+    def numbers(self) -> str:
+        """Number of topics, or the numbers to compare."""
+        return str(self.topics) if isinstance(self.topics, int) else ",".join(map(str, self.topics))
+
+    @property
+    def title(self) -> str:
+        """Name of the corpus in the report."""
+        return self.corpus.resolve().name or str(self.corpus) if self.corpus else BUILT_IN
+
+    def fit_options(self) -> dict[str, Any]:
+        """Return the arguments of :class:`swiftem.PLSA`, without the number of topics and the seed."""
+        return {
+            "method": self.method, "acceleration": self.acceleration, "max_iter": self.max_passes,
+            "background": self.background, "decorrelation": self.decorrelation,
+        }  # fmt: skip
+
+    def word_options(self) -> dict[str, Any]:
+        """Return the arguments of :func:`swiftem.data.read_corpus` that choose words of texts."""
+        given: Any = None if self.stop_words == "none" else self.stop_words
+        if given and Path(given).is_file():
+            given = Path(given).read_text(encoding="utf-8").split()
+        return {
+            "stop_words": given, "phrases": self.phrases, "drop_common": self.drop_common,
+            "drop_headers": self.drop_headers,
+        }  # fmt: skip

@@ -1,4 +1,4 @@
-"""Numbers as all commands print them, tables that fit the screen, and the components of a mixture as one."""
+"""Formats of printed numbers, tables that fit the screen, and the table of a mixture's components."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ LARGEST, SMALLEST = 1e7, 1e-5
 
 
 def screen() -> Console:
-    """Return standard output; lines are broken to fit a terminal, and nowhere else."""
+    """Return a console for standard output; lines are wrapped only in a terminal."""
     console = Console(highlight=False, markup=False)
     return console if console.is_terminal else Console(highlight=False, markup=False, width=100_000)
 
 
 def width_of(console: Console) -> int:
-    """Return how wide a table may be: as the terminal, and elsewhere as a page."""
+    """Return the maximum width of a table: that of the terminal, or of a page if there is none."""
     return console.width if console.is_terminal else PLAIN_WIDTH
 
 
@@ -74,7 +74,7 @@ def numbers(means: Array, spreads: Array, sign: str = "±") -> list[str]:
 
 
 def mean_text(value: float) -> str:
-    """Return a mean log-likelihood.
+    """Return a mean log-likelihood as text.
 
     >>> mean_text(-4.4836336)
     '-4.483634'
@@ -83,7 +83,7 @@ def mean_text(value: float) -> str:
 
 
 def criterion_text(value: float) -> str:
-    """Return BIC, AIC or ICL.
+    """Return BIC, AIC or ICL as text.
 
     >>> criterion_text(9084.699032)
     '9084.70'
@@ -92,7 +92,7 @@ def criterion_text(value: float) -> str:
 
 
 def passes_text(model: Any) -> str:
-    """Return the passes of a fit, as ``n_iter_`` has them.
+    """Return the number of passes of a fit, as in ``n_iter_``, as text.
 
     >>> from types import SimpleNamespace
     >>> passes_text(SimpleNamespace(n_iter_=1)), passes_text(SimpleNamespace(n_iter_=9))
@@ -104,10 +104,10 @@ def passes_text(model: Any) -> str:
 def show_components(
     console: Console, mixture: GaussianMixture | Mixture, names: Sequence[str], full: bool = False
 ) -> None:
-    """Print weights, and means and standard deviations, or the parameters of another family.
+    """Print the weights, and means with standard deviations, or the parameters of another family.
 
-    A row for each component if that fits; else one for each column, if that does; else as many columns as
-    fit, with a count of the others, unless ``full``.
+    There is one row per component if that fits, otherwise one row per column if that fits; otherwise columns
+    are cut, with a count of those, unless ``full``.
     """
     sign = "±" if console.encoding.startswith("utf") else "+-"
     columns = _cells(mixture, sign)
@@ -135,18 +135,18 @@ def show_table(
     of_rows: str = "rows",
     full: bool = False,
 ) -> None:
-    """Print a table that is no wider than the screen and not endlessly long; say how much was cut.
+    """Print a table that is not wider than the screen and not too long, with a count of what was cut.
 
     Parameters
     ----------
     console : Console
         Where to print.
     columns : sequence of (head, cells)
-        Cells are right-justified, but for a column without a head.
+        Cells are right-justified, except in a column without a head.
     fixed : int
-        Columns that are always shown, and one more.
+        Number of columns that are always shown, in addition to one more.
     what, of_rows : str
-        What the other columns and the rows are, for the count of those that were cut.
+        Names of the other columns and of the rows, for the count of those that were cut.
     full : bool
         Whether to cut nothing.
     """
@@ -171,7 +171,7 @@ def _short(cell: str) -> str:
 
 
 def _cells(mixture: GaussianMixture | Mixture, sign: str) -> list[list[str]]:
-    """Return what there is to say of each column and component."""
+    """Return the cells of each column and component."""
     if hasattr(mixture, "means_"):
         means, spreads = np.asarray(mixture.means_, dtype=np.float64), deviations(mixture)
         return [numbers(means[:, j], spreads[:, j], sign) for j in range(means.shape[1])]
@@ -187,9 +187,9 @@ def _cells(mixture: GaussianMixture | Mixture, sign: str) -> list[list[str]]:
 
 
 def _of_family(family: Family, params: Any, n_components: int, d: int) -> list[list[str]]:
-    """Return the parameters of each column and component, of those that are by column.
+    """Return the parameters of each column and component, if they are given by column.
 
-    Of codes it is the likeliest, and its probability.
+    For categories it is the most probable one, with its probability.
     """
     if family.is_coded:
         (chances,) = params.values()

@@ -1,4 +1,4 @@
-"""Components beside groups that are known: how many rows of each group each component has."""
+"""Cross table of components and known groups: the number of rows for each pair."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MISSING = "(missing)"
 
 
 def check_labels(labels: NDArray[Any] | None, column: str | None) -> None:
-    """Refuse a column of labels that has hardly two rows of the same value."""
+    """Raise BadParameter if almost every row of the label column has its own value."""
     found = 0 if labels is None else len(set(labels.tolist()))
     if found > MOST_LABELS:
         raise typer.BadParameter(
@@ -36,16 +36,16 @@ def show_cross_table(
     console: Console, found: NDArray[Any], labels: NDArray[Any], n_components: int, name: str,
     weights: Array | None,
 ) -> None:  # fmt: skip
-    """Print rows, or their weights, by component and label, and how well both groupings agree.
+    """Print the number or weight of rows by component and label, and the agreement of both groupings.
 
     Parameters
     ----------
     console : Console
         Where to print.
     found : ndarray of int, shape (n,)
-        The likeliest component of each row.
+        The most probable component of each row.
     labels : ndarray of str, shape (n,)
-        The labels; an empty text is a missing one.
+        The labels; an empty text is a missing label.
     n_components : int
         M.
     name : str
@@ -77,7 +77,7 @@ def show_cross_table(
 
 
 def _sorted(labels: set[str]) -> list[str]:
-    """Return labels in the order of their numbers, if all are numbers, else of the alphabet; missing last."""
+    """Return the labels sorted as numbers if all are numbers, otherwise as text; missing ones are last."""
     known: Sequence[str] = sorted(labels - {""})
     with suppress(ValueError):
         known = sorted(known, key=float)

@@ -1,16 +1,30 @@
-"""What goes wrong with files, in one sentence and with an exit code."""
+"""Failures of commands: one sentence and an exit code; the group of commands says what was meant."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from difflib import get_close_matches
 from pathlib import Path
+from typing import Any
 
 import typer
+from typer.core import TyperGroup
 
 from swiftem.data import UnknownColumnError
 
-__all__ = ["FAILED", "INTERRUPTED", "in_options", "is_interrupt", "one_sentence", "tell", "writing"]
+__all__ = [
+    "FAILED",
+    "INTERRUPTED",
+    "Group",
+    "in_options",
+    "is_interrupt",
+    "one_sentence",
+    "plain",
+    "tell",
+    "writing",
+]
 
 FAILED = 1
 """Exit code if data or a model cannot be used."""
@@ -19,12 +33,12 @@ INTERRUPTED = 130
 
 
 def tell(sentence: str) -> None:
-    """Say something that is no result: to standard error, so that results can go to a pipe."""
+    """Print a message to standard error, so that standard output has only results."""
     typer.echo(sentence, err=True)
 
 
 def is_interrupt(error: BaseException) -> bool:
-    """Tell whether Ctrl-C is behind an error: within the import of an extension module it becomes another."""
+    """Tell whether Ctrl-C caused an error: the import of an extension module raises another type."""
     pressed = isinstance(error, ImportError) and isinstance(error.__cause__, KeyboardInterrupt)
     return pressed or isinstance(error, KeyboardInterrupt)
 
@@ -34,20 +48,28 @@ IN_OPTIONS = {
     ": take resume='auto' to begin one": ": leave --resume out to begin one",
     "resume=True": "--resume",
     "memory_limit must": "--memory-limit must",
-    "device must be 'auto', 'cpu', 'cuda' or 'cuda:0'": "--device must be cpu, cuda or cuda:0",
     "device must be 'cpu'": "--device must be cpu",
     "device='": "--device '",
     "skip them (read_table has skip_missing=True)": "take --skip-missing",
     "text_column (--text-column on the command line)": "--text-column",
     "text_column is": "--text-column is",
     "vocabulary is": "--vocabulary is",
+    "label_column must": "--by must",
+    "label_column is": "--by is",
     "as_text=True": "--as-text",
+    "drop_headers=True": "--drop-headers",
+    "drop_common=": "--drop-common ",
+    "drop_common must": "--drop-common must",
+    "Name another language with stop_words": "Name another language with --stop-words",
+    ", or give stop_words": ", or give --stop-words",
+    "stop_words must be 'auto', 'english'": "--stop-words must be auto, none, a file of words, en",
+    ", None or a list of words, got": ", got",
 }
-"""What sentences of the library say of arguments, and the options that are meant."""
+"""Arguments in messages of the library, and the options in their place."""
 
 
 def in_options(sentence: str) -> str:
-    """Return what the library says of its arguments in the words of the command line.
+    """Return a message of the library with options in place of arguments.
 
     >>> in_options("checkpoint='a' holds a run already: take resume=True to resume it.")
     "--checkpoint 'a' holds a run already: take --resume to resume it."
@@ -64,7 +86,7 @@ def one_sentence(interrupted: str = "Interrupted; nothing was written.") -> Iter
         yield
     except UnknownColumnError as error:
         raise typer.BadParameter(str(error), param_hint=f"'--{error.argument}'") from None
-    except BrokenPipeError:  # whoever read the output has enough of it: typer ends quietly
+    except BrokenPipeError:  # the reader of the output has ended: typer ends silently
         raise
     except MemoryError as error:
         tell(f"There is not enough memory ({error})." if str(error) else "There is not enough memory.")
@@ -85,9 +107,68 @@ def one_sentence(interrupted: str = "Interrupted; nothing was written.") -> Iter
 
 @contextmanager
 def writing(out: Path) -> Iterator[None]:
-    """Name the file that the system refuses to write."""
+    """Add the name of the file to an error of the system."""
     try:
         yield
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise OSError(f"{out} cannot be written ({reason}).") from None
+
+
+SENTENCES = {
+    "int_parsing": "{value!r} is not an integer.",
+    "int_from_float": "{value!r} is not an integer.",
+    "float_parsing": "{value!r} is not a number.",
+    "finite_number": "{value!r} is not a finite number.",
+    "greater_than_equal": "{value} is less than {ge}.",
+    "less_than_equal": "{value} is more than {le}.",
+}
+"""What pydantic, by which later versions of typer read options, calls an error, and the sentence for it."""
+
+
+class Group(TyperGroup):
+    """The commands of ``swiftem``."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run a command; an invalid option is named with its value and with the name that was meant."""
+        try:
+            return super().invoke(ctx)
+        except typer.BadParameter as error:
+            error.message = plain(error)
+            raise
+
+    def get_params(self, ctx: Any) -> Any:
+        """Return the options of the group."""
+        return _without_types(super().get_params(ctx))
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Return a command by its name."""
+        command = super().get_command(ctx, cmd_name)
+        if command is not None:
+            _without_types(command.get_params(ctx))
+        return command
+
+
+def plain(error: typer.BadParameter) -> str:
+    """Return the sentence of an error: with the value, and the choice that is close to it.
+
+    >>> plain(typer.BadParameter("'fulll' is not one of 'full', 'tied'."))
+    "'fulll' is not one of 'full', 'tied': did you mean 'full'?"
+    """
+    sentence = error.message.removeprefix("Value error, ")
+    cause: Any = error.__cause__
+    found = cause.errors()[0] if hasattr(cause, "errors") else {}
+    if found.get("type") in SENTENCES:
+        sentence = SENTENCES[found["type"]].format(value=found["input"], **found.get("ctx", {}))
+    if choice := re.fullmatch(r"'(.*)' is not one of (.*)\.", sentence):
+        close = get_close_matches(choice[1].lower(), re.findall(r"'([^']*)'", choice[2]), n=1)
+        sentence = f"{sentence[:-1]}: did you mean {close[0]!r}?" if close else sentence
+    return sentence
+
+
+def _without_types(options: list[Any]) -> list[Any]:
+    """Return options of which flags have no type in the help: they take no value."""
+    for option in options:
+        if getattr(option, "is_flag", False):
+            option.metavar = ""
+    return options

@@ -1,4 +1,4 @@
-"""``swiftem fit``: a mixture to a table, with a progress bar, and the model in a file."""
+"""``swiftem fit``: fits a mixture to a table, with a progress bar, and writes the model to a file."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ NOT_KEPT = "not written, as --out names no file"
 
 @dataclass(frozen=True)
 class FitRequest:
-    """What was asked for: files, columns, parameters of the estimator; ``out`` is None if nothing is kept."""
+    """Arguments of the command: files, columns, parameters of the estimator; ``out`` may be None."""
 
     tables: Sequence[Path]
     out: Path | None
@@ -117,7 +117,7 @@ def _mixture(request: FitRequest, table: Rows, verbose: bool) -> GaussianMixture
 
 
 def _fit(mixture: GaussianMixture | Mixture, table: Rows) -> bool:
-    """Fit, pass on what the estimator warns of, and return whether Ctrl-C ended it."""
+    """Fit, print the warnings of the estimator, and return whether Ctrl-C ended the fit."""
     from sklearn.exceptions import ConvergenceWarning
 
     interrupted = False
@@ -144,13 +144,13 @@ def _fit(mixture: GaussianMixture | Mixture, table: Rows) -> bool:
 
 
 def _measured(mixture: GaussianMixture | Mixture, table: Rows) -> tuple[float, float]:
-    """Return the mean log-likelihood, which the model's file is to say, too, and BIC."""
+    """Return the mean log-likelihood, which is also saved in the model file, and BIC."""
     mixture.log_likelihood_ = mean = float(mixture.score(table.X, sample_weight=table.weights))
     return mean, float(mixture.bic(table.X, sample_weight=table.weights))
 
 
 def _compare(console: Console, request: FitRequest, mixture: GaussianMixture | Mixture, table: Rows) -> None:
-    """Show the components beside the labels."""
+    """Show the cross table of components and labels."""
     assert table.labels is not None
     assert request.choice.label is not None
     found = mixture.predict(table.X)

@@ -1,14 +1,13 @@
-"""``swiftem fit`` and ``swiftem select``: their options; what they do is in ``fit.py`` and ``select.py``."""
+"""Options of ``swiftem fit`` and ``swiftem select``, which ``fit.py`` and ``select.py`` implement."""
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from swiftem.cli.choices import Covariance, Criterion
+from swiftem.cli.choices import Covariance, Criterion, read_counts
 from swiftem.cli.fit_options import (
     GAUSSIAN,
     AccelerationOption,
@@ -22,6 +21,7 @@ from swiftem.cli.fit_options import (
     ResumeOption,
     SchedulerOption,
     ScratchOption,
+    StartsOption,
     TolOption,
     UpdateOption,
     check_fit,
@@ -37,6 +37,7 @@ from swiftem.cli.out_file import not_the_same, picture_file
 from swiftem.cli.table_options import (
     ColumnsOption,
     DropOption,
+    IgnoreMissingOption,
     LabelOption,
     SeedOption,
     SkipMissingOption,
@@ -45,10 +46,7 @@ from swiftem.cli.table_options import (
     WeightsOption,
 )
 
-__all__ = ["fit", "read_counts", "select"]
-
-MOST = 10_000
-"""Components that a selection may go to."""
+__all__ = ["fit", "select"]
 
 
 def fit(
@@ -67,14 +65,14 @@ def fit(
             "-o",
             metavar="MODEL",
             callback=model_file_if_any,
-            help="File for the model; an older one is replaced. Without it, the model is shown and not kept.",
+            help="File for the model; an existing one is replaced. Without it, the model is only shown.",
             show_default="none; with --update the model itself",
         ),
     ] = None,
     covariance: Annotated[
         Covariance,
         typer.Option(
-            metavar="KIND", help="Kind of the covariances of Gaussians: full, tied, diag or spherical."
+            metavar="KIND", help="Covariances of Gaussian components: full, tied, diag or spherical."
         ),
     ] = Covariance.full,
     family: FamilyOption = GAUSSIAN,
@@ -85,23 +83,27 @@ def fit(
     label: LabelOption = None,
     weights: WeightsOption = None,
     skip_missing: SkipMissingOption = False,
+    ignore_missing: IgnoreMissingOption = False,
     max_passes: MaxPassesOption = 100,
     tol: TolOption = 1e-3,
-    starts: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Number of starts; the best fit is kept.")
-    ] = 1,
+    starts: StartsOption = 1,
     seed: SeedOption = 0,
     reg_covar: Annotated[
-        float, typer.Option(metavar="X", min=0.0, help="Added to the variances, to keep them positive.")
+        float,
+        typer.Option(
+            metavar="X", min=0.0, help="Number that is added to the variances, to keep them positive."
+        ),
     ] = 1e-6,
     batch_size: Annotated[
         int | None,
-        typer.Option(metavar="N", min=1, help="Rows per step; em uses all rows.", show_default="auto"),
+        typer.Option(
+            metavar="N", min=1, help="Number of rows per step; em uses all rows.", show_default="auto"
+        ),
     ] = None,
     step_size: Annotated[
         float | None,
         typer.Option(
-            metavar="X", help="Step of sem, sem-vr and fiem: above 0, at most 1.", show_default="auto"
+            metavar="X", help="Step size of sem, sem-vr and fiem: above 0, at most 1.", show_default="auto"
         ),
     ] = None,
     memory_limit: MemoryLimitOption = None,
@@ -115,10 +117,10 @@ def fit(
 ) -> None:
     """Fit a mixture to a table, show it, and write it to a file.
 
-    Ctrl-C keeps the model so far.
+    Ctrl-C ends the fit and keeps the current model.
     """
     not_the_same(out, *tables)
-    choice = TableChoice.of(columns, weights, drop, label, skip_missing)
+    choice = TableChoice.of(columns, weights, drop, label, skip_missing, ignore_missing)
     if update is not None:
         from swiftem.cli.apply_model import update as run_update
 
@@ -142,30 +144,13 @@ def fit(
         "step_size": "auto" if step_size is None else step_size, "memory_limit": memory_limit,
         "scratch": None if scratch is None else str(scratch), "checkpoint": checkpoint,
         "checkpoint_every": checkpoint_every, "resume": resume, "device": device,
+        "missing": "ignore" if ignore_missing else "error",
     }  # fmt: skip
     if family == GAUSSIAN:
         parameters |= {"covariance_type": covariance.value, "reg_covar": reg_covar}
     else:
         parameters["family"] = read_family_option(family)
     raise typer.Exit(run_fit(FitRequest(tables, out, choice, parameters, scheduler)))
-
-
-def read_counts(text: str) -> list[int]:
-    """Return the numbers of components that a text names: ``4``, ``1:20`` (both included), ``2,4,8``.
-
-    >>> read_counts("1:4"), read_counts("2,8,6:7")
-    ([1, 2, 3, 4], [2, 6, 7, 8])
-    """
-    counts: set[int] = set()
-    for part in text.split(","):
-        found = re.fullmatch(r"\s*([0-9]{1,9})\s*(?::\s*([0-9]{1,9})\s*)?", part)
-        first, last = (int(found[1]), int(found[2] or found[1])) if found else (0, 0)
-        if not 1 <= first <= last <= MOST:
-            raise typer.BadParameter(
-                f"{text!r} is not a number of components, a range such as 1:20, or a list such as 2,4,8."
-            )
-        counts.update(range(first, last + 1))
-    return sorted(counts)
 
 
 def select(
@@ -177,29 +162,30 @@ def select(
             "--components",
             "-m",
             metavar="A:B",
-            help="Numbers of components to try: a range, both ends included, or a list, 2,4,8.",
+            help="Numbers of components: a range, both ends included, or a list such as 2,4,8.",
         ),
     ] = "1:10",
     covariance: Annotated[
         list[Covariance] | None,
         typer.Option(
             metavar="KIND",
-            help="Covariances of Gaussians: full, tied, diag or spherical. May be given several times.",
+            help="Covariances of Gaussian components: full, tied, diag or spherical. Can be repeated.",
             show_default="all four",
         ),
     ] = None,
     family: FamilyOption = GAUSSIAN,
     criterion: Annotated[
-        Criterion, typer.Option(metavar="NAME", help="What to choose by: bic, aic or icl. Lower is better.")
+        Criterion, typer.Option(metavar="NAME", help="Criterion: bic, aic or icl. Lower is better.")
     ] = Criterion.bic,
     columns: ColumnsOption = None,
     drop: DropOption = None,
     label: LabelOption = None,
     weights: WeightsOption = None,
     skip_missing: SkipMissingOption = False,
+    ignore_missing: IgnoreMissingOption = False,
     max_passes: MaxPassesOption = 100,
     tol: TolOption = 1e-3,
-    starts: Annotated[int, typer.Option(metavar="N", min=1, help="Fresh starts of each fit.")] = 1,
+    starts: StartsOption = 1,
     seed: SeedOption = 0,
     picture: Annotated[
         Path | None,
@@ -208,7 +194,7 @@ def select(
             "-p",
             metavar="FILE",
             callback=picture_file,
-            help="Draw the criterion to this file: .png, .svg or .pdf.",
+            help="File for a plot of the criterion: .png, .svg or .pdf.",
         ),
     ] = None,
     out: Annotated[
@@ -218,21 +204,17 @@ def select(
             "-o",
             metavar="MODEL",
             callback=model_file_if_any,
-            help="File for the best model; an older one is replaced.",
+            help="File for the best model; an existing one is replaced.",
         ),
     ] = None,
 ) -> None:
     """Find the number of components: fit several mixtures and compare them by a criterion.
 
-    Ctrl-C keeps the fits so far.
+    Ctrl-C ends the command and keeps the fits that are complete.
     """
     not_the_same(out, *tables)
     not_the_same(picture, *tables, option="--picture")
-    try:
-        counts = read_counts(components)
-    except typer.BadParameter as error:
-        error.param_hint = "'--components'"
-        raise
+    counts = read_counts(components)
     refuse_options_of_gaussians(context, family)
     from swiftem.cli.select import SelectRequest
     from swiftem.cli.select import select as run_select
@@ -243,10 +225,11 @@ def select(
         "n_init": starts,
         "random_state": seed,
         "family": read_family_option(family),
+        "missing": "ignore" if ignore_missing else "error",
     }
     if family == GAUSSIAN and covariance:
         parameters["covariance_types"] = [kind.value for kind in covariance]
-    choice = TableChoice.of(columns, weights, drop, label, skip_missing)
+    choice = TableChoice.of(columns, weights, drop, label, skip_missing, ignore_missing)
     raise typer.Exit(
         run_select(SelectRequest(tables, choice, counts, criterion.value, parameters, picture, out))
     )

@@ -1,4 +1,4 @@
-"""Options of ``swiftem fit`` for checkpoints and updates, and what it refuses before it reads anything."""
+"""Options of ``swiftem fit`` for checkpoints and updates, and checks before any file is read."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ __all__ = [
     "ResumeOption",
     "SchedulerOption",
     "ScratchOption",
+    "StartsOption",
     "TolOption",
     "UpdateOption",
     "check_fit",
@@ -46,7 +47,7 @@ CheckpointEveryOption = Annotated[
     typer.Option(
         metavar="N",
         min=1,
-        help="Passes of em, or epochs of other methods, between checkpoints.",
+        help="Number of passes of em, or epochs of other methods, between checkpoints.",
         show_default="1, if that takes little time",
     ),
 ]
@@ -54,16 +55,23 @@ MemoryLimitOption = Annotated[
     str | None,
     typer.Option(
         metavar="SIZE",
-        help="Memory that the fit may use, such as 500MB: files are then read on demand.",
+        help="Memory limit of the fit, such as 500MB; files are then read on demand.",
         show_default="files are loaded",
     ),
 ]
 MaxPassesOption = Annotated[
     int, typer.Option(metavar="N", min=1, help="Maximum number of passes of a fit over the rows.")
 ]
+StartsOption = Annotated[
+    int, typer.Option(metavar="N", min=1, help="Number of starts of each fit; the best one is kept.")
+]
 TolOption = Annotated[
     float,
-    typer.Option(metavar="X", min=0.0, help="A fit stops if a pass gains less in the mean log-likelihood."),
+    typer.Option(
+        metavar="X",
+        min=0.0,
+        help="The fit stops if a pass improves the mean log-likelihood by less than this.",
+    ),
 ]
 SchedulerOption = Annotated[
     str | None,
@@ -72,15 +80,11 @@ SchedulerOption = Annotated[
         help="Dask scheduler, tcp://host:8786, whose workers read the files (.parquet, .npy) and fit.",
     ),
 ]
-DeviceOption = Annotated[
-    str,
-    typer.Option(metavar="NAME", help="Where passes are computed: cpu, cuda or cuda:1."),
-]
 ScratchOption = Annotated[
     Path | None,
     typer.Option(
         metavar="FOLDER",
-        help="Where iem and fiem put what does not fit into --memory-limit.",
+        help="Folder for the memory of iem and fiem if it does not fit into --memory-limit.",
         show_default="the system's for temporary files",
     ),
 ]
@@ -98,20 +102,20 @@ OF_UPDATE = {"tables", "update", "out", "columns", "drop", "weights", "skip_miss
 
 
 def model_file_if_any(path: Path | None) -> Path | None:
-    """Return where a model is to be written, if that was said, or refuse it."""
+    """Return the file for the model, if given; raise BadParameter if it cannot be written."""
     return None if path is None else model_file(path)
 
 
 def missing_components() -> typer.BadParameter:
     """Return the error for a new fit without a number of components."""
     return typer.BadParameter(
-        "it is required unless --update is given: swiftem select finds a number.",
+        "it is required unless --update is given: swiftem select compares several numbers.",
         param_hint="'--components'",
     )
 
 
 def refuse_options_of_a_fit(context: typer.Context) -> None:
-    """Refuse options that have no meaning for a model that is there."""
+    """Raise BadParameter for options that do not apply to an existing model."""
     for option in context.command.params:
         name = option.name or ""
         source = context.get_parameter_source(name)
@@ -123,14 +127,21 @@ def refuse_options_of_a_fit(context: typer.Context) -> None:
 
 
 def method_name(name: str) -> str:
-    """Return the name of a method, or refuse it."""
+    """Return the name of a method; raise BadParameter if it is unknown."""
     from swiftem.estimators.mixture.plan import METHOD_NAMES
 
     return _one_of(name, METHOD_NAMES)
 
 
+def device_name(name: str) -> str:
+    """Return the name of a device; raise BadParameter if it is not one."""
+    if not re.fullmatch(r"auto|cpu|cuda(:\d+)?", name):
+        raise typer.BadParameter(f"{name!r} is not cpu, cuda or cuda:0.")
+    return name
+
+
 def family_name(name: str) -> str:
-    """Return the name of a family, or blocks of columns as they were written, or refuse them."""
+    """Return the name of a family, or blocks of columns as given; raise BadParameter if invalid."""
     if not _has_blocks(name):
         _check_family(name, GAUSSIAN)
         return name
@@ -142,7 +153,7 @@ def family_name(name: str) -> str:
 
 
 def _check_family(name: str, *first: str) -> None:
-    """Refuse a family that there is not, or an option that it does not have."""
+    """Raise BadParameter for an unknown family, or an option that the family does not have."""
     from swiftem.models.families import FAMILIES, read_family
 
     if name == "auto" and first:
@@ -156,18 +167,18 @@ def _check_family(name: str, *first: str) -> None:
 
 
 def _has_blocks(text: str) -> bool:
-    """Tell whether columns are given: an equals sign outside of the options of a family."""
+    """Tell whether columns are given: an equals sign outside the options of a family."""
     return any("=" in block[_end_of_options(block) :] for block in text.split(";"))
 
 
 def _end_of_options(block: str) -> int:
-    """Return where ``binomial(trials=3)`` ends; zero if there are no options."""
+    """Return the end of ``binomial(trials=3)`` in a text; zero if there are no options."""
     found = re.match(r"\s*[\w-]+\s*\([^)]*\)", block)
     return found.end() if found else 0
 
 
 def _blocks(text: str) -> list[tuple[str, list[str]]]:
-    """Return families and columns of ``poisson=a,b;binomial(trials=3)=c``."""
+    """Return the families and columns in ``poisson=a,b;binomial(trials=3)=c``."""
     found = []
     for block in text.strip().rstrip(";").split(";"):
         end = _end_of_options(block)
@@ -211,7 +222,14 @@ MethodOption = Annotated[
     typer.Option(
         metavar="NAME",
         callback=method_name,
-        help="em, sem, iem, sem-vr, fiem, spider, ...; auto is em for few rows and sem-vr for many.",
+        help="em, sem, iem, sem-vr, fiem, opt-fiem or spider; auto is em for few rows, sem-vr for many.",
+    ),
+]
+
+DeviceOption = Annotated[
+    str,
+    typer.Option(
+        metavar="NAME", callback=device_name, help="Device that computes passes: cpu, cuda or cuda:1."
     ),
 ]
 
@@ -219,15 +237,15 @@ AccelerationOption = Annotated[
     Acceleration | None,
     typer.Option(
         metavar="NAME",
-        help="Larger steps of em, which then takes fewer passes: squarem or anderson; auto is then em.",
+        help="Acceleration of em, for fewer passes: squarem or anderson.",
         show_default="none",
     ),
 ]
 
 
 def refuse_options_of_one_machine(context: typer.Context) -> None:
-    """Refuse options for rows that are read here, if workers read them."""
-    for name in ("drop", "label", "skip_missing", "memory_limit", "scratch"):
+    """Raise BadParameter for options of local files if workers read the rows."""
+    for name in ("drop", "label", "skip_missing", "ignore_missing", "memory_limit", "scratch"):
         source = context.get_parameter_source(name)
         if source is not None and source.name == "COMMANDLINE":
             raise typer.BadParameter(
@@ -236,7 +254,7 @@ def refuse_options_of_one_machine(context: typer.Context) -> None:
 
 
 def refuse_options_of_gaussians(context: typer.Context, family: str) -> None:
-    """Refuse options that other families have no use for."""
+    """Raise BadParameter for options of Gaussians if the family is another."""
     for name in ("covariance", "reg_covar"):
         source = context.get_parameter_source(name)
         if family != GAUSSIAN and source is not None and source.name == "COMMANDLINE":
@@ -250,7 +268,7 @@ def check_fit(
     method: str, acceleration: Acceleration | None, batch_size: int | None, step_size: float | None,
     checkpoint: Path | None, checkpoint_every: int | None, resume: bool,
 ) -> None:  # fmt: skip
-    """Refuse what the estimator would refuse in other words, or not use."""
+    """Raise BadParameter for values that the estimator does not accept or does not use."""
     if checkpoint is None and (resume or checkpoint_every is not None):
         option = "'--resume'" if resume else "'--checkpoint-every'"
         raise typer.BadParameter("name the folder with --checkpoint.", param_hint=option)
@@ -275,15 +293,16 @@ def check_acceleration(method: str, acceleration: Acceleration | None) -> None:
         )
 
 
-def check_limit(memory_limit: str | None, scratch: Path | None, choice: TableChoice) -> None:
+def check_limit(memory_limit: str | None, scratch: Path | None, choice: TableChoice | None = None) -> None:
     """Raise BadParameter for an invalid size, an unsupported limit, or a folder that cannot be used."""
     from swiftem.budget import read_memory_limit
 
     try:
         read_memory_limit(memory_limit)
-    except ValueError as error:
-        raise typer.BadParameter(str(error), param_hint="'--memory-limit'") from None
-    if memory_limit is not None and (choice.skip_missing or choice.label is not None):
+    except ValueError:
+        said = f"{memory_limit!r} is not a size such as 500MB or 2GiB."
+        raise typer.BadParameter(said, param_hint="'--memory-limit'") from None
+    if memory_limit is not None and choice is not None and (choice.skip_missing or choice.label is not None):
         raise typer.BadParameter(
             "it needs the whole table in memory: leave --memory-limit out"
             + (", or take --drop to leave the column out." if choice.label is not None else "."),

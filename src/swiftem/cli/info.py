@@ -1,4 +1,4 @@
-"""``swiftem info``: what is in a model's file."""
+"""``swiftem info``: the content of a model file."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Show = Callable[[Console, Any, bool], None]
 
 
 def info(model: Path, full: bool = False) -> None:
-    """Print what the model is, how it was fitted, by which versions, and its components or topics."""
+    """Print the kind of model, how it was fitted, the versions that wrote it, and components or topics."""
     with one_sentence():
         from swiftem.estimators.persistence import shown
 
@@ -71,7 +71,7 @@ def _of_topics(model: Any) -> dict[str, str]:
 
 
 def _of_fit(model: Any) -> dict[str, str]:
-    """Return how it was fitted, as far as it was."""
+    """Return the facts of the fit that the file has."""
     lines = {"method": str(model.method_)}
     if len(model.history_):
         lines["passes"] = str(model.n_iter_)
@@ -90,7 +90,7 @@ def _show_components(console: Console, mixture: Any, full: bool) -> None:
 
 
 def _show_topics(console: Console, model: Any, full: bool) -> None:
-    """Print the likeliest words of the topics, the most prevalent topic first."""
+    """Print the most probable words of the topics, the most prevalent topic first."""
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
     for head in ("topic", "share", "words"):
         table.add_column(head, justify="left" if head == "words" else "right")

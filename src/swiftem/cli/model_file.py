@@ -1,4 +1,4 @@
-"""Reading a model's file for a command, and the rows that it is asked about."""
+"""Reading of a model file, and of the rows that it is applied to."""
 
 from __future__ import annotations
 
@@ -21,33 +21,34 @@ __all__ = ["KINDS", "MIXTURES", "names_of", "open_model", "read", "read_header",
 
 KINDS = {"full": "full", "tied": "tied", "diag": "diagonal", "spherical": "spherical"}
 """How covariances are called in sentences."""
+MODEL_FIRST = "the model comes first, then the table"
 MIXTURES = ("GaussianMixture", "Mixture")
 """Estimators that rows have components of."""
 
 
 def read_header(path: Path) -> dict[str, Any]:
-    """Return what a model's file says of itself: format, kind, header, and the versions that wrote it."""
+    """Return the description in a model file: format, kind, header, and the versions that wrote it."""
     from swiftem.estimators.persistence import read_header
 
     _check_file(path, "swiftem fit makes a model of it")
     return read_header(path)
 
 
-def open_model(path: Path, kind: str | None = None) -> Any:
-    """Return the model in a file, or say in a sentence why there is none.
+def open_model(path: Path, kind: str | None = None, instead: str = MODEL_FIRST) -> Any:
+    """Return the model in a file; end the command with a sentence if it cannot be read.
 
-    It has to be of this kind; of any kind of mixture if none is named.
+    It must be of this kind, or any mixture if no kind is given; ``instead`` is the advice for a table.
     """
     import swiftem
 
-    _check_file(path)
+    _check_file(path, instead)
     if kind is None:
         found = read_header(path)["kind"]
         kind = found if found in MIXTURES else MIXTURES[0]
     return getattr(swiftem, kind).load(path)
 
 
-def _check_file(path: Path, instead: str = "the model comes first, then the table") -> None:
+def _check_file(path: Path, instead: str) -> None:
     if path.is_dir():
         raise IsADirectoryError(f"{path} must be a model's file, got a folder.")
     if not path.exists():
@@ -62,7 +63,11 @@ def names_of(model: Any) -> tuple[str, ...]:
 
 
 def rows_for(mixture: GaussianMixture | Mixture, path: Path, choice: TableChoice) -> Table:
-    """Return the model's columns of a table: by name if both have names, else by position."""
+    """Return the model's columns of a table: by name if both have names, else by position.
+
+    Values may be missing if the model takes them.
+    """
+    choice = replace(choice, ignore_missing=mixture.missing == "ignore" and not choice.skip_missing)
     names, width = names_of(mixture), int(mixture.n_features_in_)
     # They are matched here; scikit-learn would warn of arrays, which have none.
     mixture.__dict__.pop("feature_names_in_", None)
@@ -74,10 +79,10 @@ def rows_for(mixture: GaussianMixture | Mixture, path: Path, choice: TableChoice
 
 
 def read(path: Path, choice: TableChoice) -> Table:
-    """Return what was chosen of a table."""
+    """Return the chosen columns of a table."""
     return read_table(
         path, choice.columns, choice.weights, drop=choice.drop, label=choice.label,
-        skip_missing=choice.skip_missing,
+        skip_missing=choice.skip_missing, allow_missing=choice.ignore_missing,
     )  # fmt: skip
 
 

@@ -1,19 +1,37 @@
-"""Files that a command is to write: refused before anything is computed if they cannot be written."""
+"""Output files of commands, checked before anything is computed, and tables in files."""
 
 from __future__ import annotations
 
+import csv
+import io
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import Any, BinaryIO, TextIO
 
+import numpy as np
 import typer
+from numpy.typing import NDArray
 
-__all__ = ["model_file", "not_the_same", "picture_file", "table_file", "writable_folder"]
+from swiftem.data.rows.parquet_source import NEEDS_PYARROW
+from swiftem.files.durable import replacing
+
+__all__ = [
+    "WRITTEN",
+    "model_file",
+    "not_the_same",
+    "picture_file",
+    "table_file",
+    "writable_folder",
+    "write_csv",
+    "write_table",
+]
 
 PICTURES = (".png", ".svg", ".pdf")
 
 
 def model_file(path: Path) -> Path:
-    """Return where a model is to be written, or refuse it."""
+    """Return the file for a model; raise BadParameter if it cannot be written."""
     from swiftem.data.rows.tables import is_table
 
     if is_table(path):
@@ -24,11 +42,10 @@ def model_file(path: Path) -> Path:
 
 
 def table_file(path: Path | None) -> Path | None:
-    """Return where predictions are to be written, or refuse it."""
+    """Return the file for predictions; raise BadParameter if it cannot be written."""
     from importlib.util import find_spec
 
     from swiftem.data.rows.parquet_source import NEEDS_PYARROW
-    from swiftem.data.rows.write_table import WRITTEN
 
     if path is None:
         return None
@@ -43,9 +60,9 @@ def table_file(path: Path | None) -> Path | None:
 
 
 def writable_folder(folder: Path) -> Path:
-    """Refuse a folder that cannot be written to now: after the computation would be too late.
+    """Return a folder; raise BadParameter if it cannot be written to.
 
-    What had to be made to try it is removed: a command that is refused leaves nothing behind.
+    Folders that were created for the check are removed: a failed command leaves nothing behind.
     """
     if folder.exists() and not folder.is_dir():
         raise typer.BadParameter(f"{folder} is a file: name a folder for the results.")
@@ -60,7 +77,7 @@ def writable_folder(folder: Path) -> Path:
 
 
 def picture_file(path: Path | None) -> Path | None:
-    """Return where a picture is to be drawn to, or refuse it."""
+    """Return the file for a picture; raise BadParameter if it cannot be written."""
     from importlib.util import find_spec
 
     if path is None:
@@ -74,7 +91,7 @@ def picture_file(path: Path | None) -> Path | None:
 
 
 def not_the_same(out: Path | None, *others: Path, option: str = "--out") -> None:
-    """Refuse to write over what is read."""
+    """Raise BadParameter if an output file is also an input."""
     for other in others:
         if out is not None and out.resolve() == other.resolve():
             raise typer.BadParameter(
@@ -93,7 +110,7 @@ def _writable(path: Path) -> Path:
 
 
 def _try(folder: Path, what: str, instead: str) -> None:
-    """Write a file without a name to a folder, which is made, or refuse it."""
+    """Write a nameless file to a folder, which is created; raise BadParameter if that fails."""
     import tempfile
 
     try:
@@ -103,3 +120,98 @@ def _try(folder: Path, what: str, instead: str) -> None:
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise typer.BadParameter(f"{what} ({reason}): {instead}.") from None
+
+
+WRITTEN = (".csv", ".tsv", ".parquet", ".npy")
+ROWS = 10_000
+"""Rows converted to text at a time."""
+
+
+def write_table(path: Path, columns: Mapping[str, NDArray[Any]]) -> None:
+    r"""Write columns (n,) of equal length to a file, atomically; its folder must exist.
+
+    ``.npy`` has no names: one column is an array (n,), several are one array (n, d) of a common type.
+
+    Examples
+    --------
+    >>> import numpy as np, pathlib, tempfile
+    >>> from swiftem.data import read_table
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = pathlib.Path(folder, "table.csv")
+    ...     write_table(file, {"a": np.array([1, 2]), "b": np.array([0.1, 0.2])})
+    ...     file.read_text()
+    'a,b\n1,0.1\n2,0.2\n'
+    """
+    ending = path.suffix.lower()
+    if ending not in WRITTEN:
+        raise ValueError(
+            f"{path} must end in {', '.join(WRITTEN[:-1])} or {WRITTEN[-1]}, got {ending or 'no ending'}."
+        )
+    with replacing(path) as file:
+        if ending == ".npy":
+            parts = list(columns.values())
+            np.save(file, parts[0] if len(parts) == 1 else np.column_stack(parts), allow_pickle=False)
+        elif ending == ".parquet":
+            _write_parquet(file, columns)
+        else:
+            text = io.TextIOWrapper(file, encoding="utf-8", newline="")
+            write_csv(text, columns, "\t" if ending == ".tsv" else ",")
+            text.detach()
+
+
+def write_table_blocks(path: Path, blocks: Iterable[Mapping[str, NDArray[Any]]]) -> None:
+    r"""Write blocks of columns with the same names one after the other: CSV, TSV or Parquet, atomically.
+
+    Examples
+    --------
+    >>> import numpy as np, pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = pathlib.Path(folder, "table.csv")
+    ...     write_table_blocks(file, ({"a": np.array([number])} for number in (1, 2)))
+    ...     file.read_text()
+    'a\n1\n2\n'
+    """
+    with replacing(path) as file:
+        if path.suffix.lower() == ".parquet":
+            pa, parquet = _pyarrow()
+            writer = None
+            for columns in blocks:
+                table = pa.table(dict(columns))
+                if writer is None:
+                    writer = parquet.ParquetWriter(file, table.schema)
+                writer.write_table(table)
+            if writer is not None:
+                writer.close()
+            return
+        text = io.TextIOWrapper(file, encoding="utf-8", newline="")
+        for number, columns in enumerate(blocks):
+            write_csv(text, columns, "\t" if path.suffix.lower() == ".tsv" else ",", header=number == 0)
+        text.detach()
+
+
+def write_csv(
+    text: TextIO, columns: Mapping[str, NDArray[Any]], delimiter: str = ",", *, header: bool = True
+) -> None:
+    """Write columns as text; numbers are read back exactly."""
+    writer = csv.writer(text, delimiter=delimiter, lineterminator="\n")
+    if header:
+        writer.writerow(columns)
+    n = len(next(iter(columns.values())))
+    for start in range(0, n, ROWS):
+        parts = [column[start : start + ROWS].tolist() for column in columns.values()]
+        writer.writerows(zip(*parts, strict=True))
+    text.flush()
+
+
+def _write_parquet(file: BinaryIO, columns: Mapping[str, NDArray[Any]]) -> None:
+    pa, parquet = _pyarrow()
+    parquet.write_table(pa.table(dict(columns)), file)
+
+
+def _pyarrow() -> tuple[Any, Any]:
+    try:
+        import pyarrow
+        from pyarrow import parquet
+    except ImportError:
+        raise ImportError(NEEDS_PYARROW) from None
+    return pyarrow, parquet

@@ -14,23 +14,15 @@ from typing import Any
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    Progress,
-    SpinnerColumn,
-    TaskProgressColumn,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
 from rich.table import Table
 from rich.text import Text
 
+from swiftem.checkpoints.tree import environment
 from swiftem.cli.failures import FAILED, INTERRUPTED
 from swiftem.data import docstring_corpus
+from swiftem.estimators.watch import progress_bar
 from swiftem.files.durable import write_atomically
 from swiftem.report.drawing import save_picture
-from swiftem.report.environment import environment
 from swiftem.report.numbers import seconds_text
 from swiftem.report.page import VERDICTS, page
 from swiftem.report.section import Section
@@ -66,10 +58,9 @@ COLOURS = {"agrees": "green", "disagrees": "red"}
 
 @dataclass(frozen=True)
 class Request:
-    """What was asked for: names of experiments, whether quickly, runs (None: the experiment's own), ...
+    """Arguments of the command: names of experiments, quick or not, runs (None: the default), ...
 
-    Quick is not another experiment: samples are smaller and runs fewer, but they go to the epochs at which
-    the report compares.
+    Quick experiments have smaller samples and fewer runs, but reach the epochs that the report compares.
     """
 
     names: Sequence[str]
@@ -84,7 +75,7 @@ class Request:
     def of(
         cls, name: str, quick: bool, runs: int | None, seed: int, corpora: Sequence[Path], out: Path
     ) -> Request:
-        """Return the request, with the command line that asks for it again."""
+        """Return the request, with the command line that repeats it."""
         words = ["swiftem", "reproduce", name, *(["--quick"] if quick else [])]
         words += ["--runs", str(runs)] if runs is not None else []
         words += ["--seed", str(seed)]
@@ -95,7 +86,7 @@ class Request:
 
 
 def reproduce(request: Request, console: Console | None = None) -> int:
-    """Do the experiments, show the findings, write everything to ``request.out``, and return the exit code.
+    """Run the experiments, show the findings, write everything to ``request.out``, return the exit code.
 
     Returns
     -------
@@ -120,7 +111,7 @@ def reproduce(request: Request, console: Console | None = None) -> int:
         return INTERRUPTED
     sections = [SECTIONS[experiment.name](experiment) for experiment in experiments]
     console.print(_headline_table(sections))
-    facts = environment() | {
+    facts = environment("scipy", "scikit-learn", "matplotlib") | {
         "made": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "time": f"{seconds_text(perf_counter() - began)} in all, compiling and drawing included",
     }
@@ -140,7 +131,7 @@ def reproduce(request: Request, console: Console | None = None) -> int:
 
 
 def _run_all(request: Request, corpora: Any, console: Console) -> list[Experiment]:
-    """Return the experiments that were done, the last of them perhaps in part."""
+    """Return the experiments; after Ctrl-C the last one may be incomplete."""
     jobs: dict[str, Callable[..., Experiment]] = {
         "gmm-precision": partial(gmm_precision, runs=request.runs or 5),
         "gmm-scaling": partial(
@@ -168,11 +159,7 @@ def _run_all(request: Request, corpora: Any, console: Console) -> list[Experimen
         ),
     }
     done: list[Experiment] = []
-    bar = Progress(
-        SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(),
-        TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn(), console=console,
-    )  # fmt: skip
-    with bar:
+    with progress_bar(console) as bar:
         tasks = {name: bar.add_task(name, total=1.0, start=False) for name in request.names}
         for name, task in tasks.items():
             bar.start_task(task)
@@ -191,7 +178,7 @@ def _run_all(request: Request, corpora: Any, console: Console) -> list[Experimen
 
 
 def _headline_table(sections: Sequence[Section]) -> Table:
-    """Return the paper's claims and what was found; what the paper does not say is in the report."""
+    """Return the paper's claims and the findings; findings beyond the paper are in the report."""
     table = Table(title="The paper's claims, and what was found", box=SIMPLE_HEAD, title_justify="left")
     table.add_column("")
     table.add_column("claim")

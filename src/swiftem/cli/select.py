@@ -1,4 +1,4 @@
-"""``swiftem select``: mixtures of several sizes compared by a criterion, as a table and a picture."""
+"""``swiftem select``: mixtures of several sizes compared; and for ``topics``, several numbers of topics."""
 
 from __future__ import annotations
 
@@ -6,22 +6,28 @@ import warnings
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
+from importlib.util import find_spec
 from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from rich.console import Console
 
+from swiftem._clock import clock
+from swiftem.cli.choices import TopicsRequest
 from swiftem.cli.components import criterion_text, mean_text, screen, show_components, show_table
 from swiftem.cli.cross_table import show_cross_table
 from swiftem.cli.failures import INTERRUPTED, one_sentence, tell, writing
+from swiftem.cli.out_file import write_table
 from swiftem.cli.table_options import TableChoice
 from swiftem.cli.table_rows import Rows, check_rows, chosen_family, numbered, read_rows, said_of, save_mixture
 
 if TYPE_CHECKING:
     from swiftem.estimators.mixture.selection import Selection
+    from swiftem.estimators.topics.select import TopicSelection
 
-__all__ = ["SelectRequest", "select"]
+__all__ = ["SelectRequest", "compare_topics", "select", "write_comparison"]
 
 BAR = 24
 """Letters of the longest bar."""
@@ -29,7 +35,7 @@ BAR = 24
 
 @dataclass(frozen=True)
 class SelectRequest:
-    """What was asked for: files, columns, numbers of components, and where results are to go, if anywhere."""
+    """Arguments of the command: files, columns, numbers of components, and output files, if any."""
 
     tables: Sequence[Path]
     choice: TableChoice
@@ -77,7 +83,7 @@ def select(request: SelectRequest) -> int:
 
 
 def _select(request: SelectRequest, rows: Rows, console: Console) -> Selection:
-    """Return the selection; in a terminal each fit is shown as it is done."""
+    """Return the selection; in a terminal each fit is shown when it ends."""
     from sklearn.exceptions import ConvergenceWarning
 
     from swiftem import select as run_select
@@ -145,3 +151,29 @@ def _summary(request: SelectRequest, found: Selection) -> list[str]:
     if request.out is not None:
         lines.append(f"Model: {request.out}")
     return lines
+
+
+def compare_topics(
+    request: TopicsRequest, numbers: Sequence[int], counts: Any, console: Console
+) -> tuple[TopicSelection, float]:
+    """Return the comparison of several numbers of topics, and the seconds of all fits."""
+    from swiftem import select_topics
+
+    began = clock()
+    with console.status("comparing numbers of topics") as status:
+        found = select_topics(
+            counts, numbers, random_state=request.seed, **request.fit_options(),
+            verbose=(lambda line: status.update(line)) if console.is_terminal else False,
+        )  # fmt: skip
+    return found, clock() - began
+
+
+def write_comparison(found: TopicSelection, folder: Path, ending: str) -> list[Path]:
+    """Write the table of the numbers of topics, and the picture if matplotlib is installed."""
+    files = [folder / f"numbers_of_topics{ending}"]
+    rows = found.table
+    write_table(files[0], {name: np.array([getattr(row, name) for row in rows]) for name in rows[0]._fields})
+    if find_spec("matplotlib"):
+        files.append(folder / "numbers_of_topics.svg")
+        found.plot()[0].figure.savefig(files[1])
+    return files

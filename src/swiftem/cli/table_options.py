@@ -1,4 +1,4 @@
-"""Options of all commands that read tables, and what they choose of one."""
+"""Options of all commands that read tables: columns, weights, labels and rows."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import typer
 __all__ = [
     "ColumnsOption",
     "DropOption",
+    "IgnoreMissingOption",
     "LabelOption",
     "ModelArgument",
     "SeedOption",
@@ -36,7 +37,7 @@ TablesArgument = Annotated[
         help=f"{FORMATS}: one file, several, or a folder; columns that are not numeric are left out.",
     ),
 ]
-ModelArgument = Annotated[Path, typer.Argument(metavar="MODEL", help="A file that swiftem fit wrote.")]
+ModelArgument = Annotated[Path, typer.Argument(metavar="MODEL", help="A model file, written by swiftem fit.")]
 ColumnsOption = Annotated[
     str | None,
     typer.Option(
@@ -53,7 +54,7 @@ DropOption = Annotated[
         "--drop",
         "-d",
         metavar="A,B,...",
-        help="Columns not to use, by name or by number from 0. May be given several times.",
+        help="Columns not to use, by name or by number from 0. Can be repeated.",
     ),
 ]
 LabelOption = Annotated[
@@ -62,17 +63,28 @@ LabelOption = Annotated[
         "--label",
         "-l",
         metavar="COLUMN",
-        help="Column of known groups, text or numbers: not fitted, but compared with the components.",
+        help="Column of known groups, text or numbers: not fitted, but compared with components.",
     ),
 ]
 WeightsOption = Annotated[
     str | None,
     typer.Option(
-        "--weights", "-w", metavar="COLUMN", help="Column of weights of the rows, by name or number from 0."
+        "--weights",
+        "-w",
+        metavar="COLUMN",
+        help="Column with the weights of the rows, by name or by number from 0.",
     ),
 ]
 SkipMissingOption = Annotated[
-    bool, typer.Option("--skip-missing", help="Leave out rows with a missing value, instead of an error.")
+    bool,
+    typer.Option("--skip-missing", help="Leave out rows with missing values; by default they are an error."),
+]
+IgnoreMissingOption = Annotated[
+    bool,
+    typer.Option(
+        "--ignore-missing",
+        help="Fit rows with missing values by their other cells, as missing at random, instead of an error.",
+    ),
 ]
 SeedOption = Annotated[
     int,
@@ -82,13 +94,14 @@ SeedOption = Annotated[
 
 @dataclass(frozen=True)
 class TableChoice:
-    """What was asked for of a table, with the meaning of :func:`swiftem.data.read_table`."""
+    """The chosen parts of a table, as in :func:`swiftem.data.read_table`."""
 
     columns: Sequence[str] | None = None
     weights: str | None = None
     drop: Sequence[str] = ()
     label: str | None = None
     skip_missing: bool = False
+    ignore_missing: bool = False
 
     @classmethod
     def of(
@@ -98,14 +111,20 @@ class TableChoice:
         drop: Sequence[str] | None = None,
         label: str | None = None,
         skip_missing: bool = False,
+        ignore_missing: bool = False,
     ) -> TableChoice:
-        """Return the choice that options make.
+        """Return the choice given by the options.
 
         >>> TableChoice.of('a,"b, in cm"', drop=["c,d", "e"])
         TableChoice(columns=['a', 'b, in cm'], weights=None, drop=['c', 'd', 'e'], label=None, ...)
         """
         dropped = [name for names in drop or [] for name in _split(names)]
-        return cls(None if columns is None else _split(columns), weights, dropped, label, skip_missing)
+        if skip_missing and ignore_missing:
+            raise typer.BadParameter(
+                "it leaves no missing values: take one of the two.", param_hint="'--skip-missing'"
+            )
+        chosen = None if columns is None else _split(columns)
+        return cls(chosen, weights, dropped, label, skip_missing, ignore_missing)
 
 
 def _split(names: str) -> list[str]:

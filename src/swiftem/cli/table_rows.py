@@ -1,4 +1,4 @@
-"""Rows of tables for a fit: read, joined, checked, and what is said of them."""
+"""Rows of tables for a fit: read, joined, checked and described."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ CONNECT = "5s"
 
 @dataclass(frozen=True)
 class Rows:
-    """What is fitted: rows as the estimator takes them, and what is known of them."""
+    """Rows for the estimator, with their weights, names, notes, numbers and labels."""
 
     X: Any
     weights: Array | None
@@ -59,9 +59,9 @@ def read_rows(
     tables: Sequence[Path], choice: TableChoice, memory_limit: str | None = None, family: Any = None, *,
     at_once: bool = False,
 ) -> Rows:  # fmt: skip
-    """Read one table; with a limit to memory, or of several, read what is needed when it is.
+    """Return the rows of tables; several tables, or any with a memory limit, are read on demand.
 
-    Rows are skipped, and labels compared, only in memory, where ``at_once`` puts all. If ``family`` is a dict
+    Skipping rows and comparing labels needs all rows in memory, as with ``at_once``. If ``family`` is a dict
     of blocks, their columns are read by default.
     """
     if isinstance(family, dict) and choice.columns is None:
@@ -74,7 +74,9 @@ def read_rows(
     is_one = len(tables) == 1 and not tables[0].is_dir()
     if memory_limit is None and (at_once or is_one or choice.skip_missing or choice.label is not None):
         return _in_memory(tables, choice)
-    source = open_source(list(tables), choice.columns, choice.weights, drop=choice.drop)
+    source = open_source(
+        list(tables), choice.columns, choice.weights, drop=choice.drop, allow_missing=choice.ignore_missing
+    )
     return Rows(source, None, source.names, source.notes, source.n, int(np.prod(source.tail, dtype=int)))
 
 
@@ -91,19 +93,22 @@ def on_cluster(address: str | None) -> Iterator[Any]:
     try:
         client = Client(address, timeout=CONNECT)
     except (OSError, ValueError, TimeoutError):
-        raise ValueError(f"--scheduler must be the address of a Dask scheduler, got {address!r}.") from None
+        raise ValueError(
+            f"--scheduler must be the address of a Dask scheduler, got {address!r}: use one such as "
+            "tcp://host:8786."
+        ) from None
     with client:
         yield client
 
 
 def read_units(tables: Sequence[Path], choice: TableChoice, client: Any) -> Rows:
-    """Return rows that the workers of a cluster read; names may be patterns."""
+    """Return rows that the workers of a cluster read; file names may be patterns."""
     source = open_units([str(table) for table in tables], choice.columns, choice.weights, client=client)
     return Rows(source, None, source.names, (), source.rows, source.tail[0])
 
 
 def numbered(family: dict[str, list[str]], names: Sequence[str]) -> dict[str, list[int]]:
-    """Return the columns of each family by number: rows are read without names.
+    """Return the columns of each family by number, as rows are read without names.
 
     >>> numbered({"poisson": ["b"], "bernoulli": ["0"]}, ("a", "b"))
     {'poisson': [1], 'bernoulli': [0]}
@@ -121,9 +126,9 @@ def numbered(family: dict[str, list[str]], names: Sequence[str]) -> dict[str, li
 
 
 def chosen_family(family: Any, rows: Rows) -> Any:
-    """Return a family as given; instead of "auto" the columns of each family, by their values.
+    """Return a family as given, or, for "auto", the columns of each family, chosen by their values.
 
-    Files have no types that all formats share: columns of whole numbers are integers.
+    Formats differ in their types, so a column of whole numbers counts as integers.
     """
     from swiftem.estimators.mixture.table.auto import auto_family, whole_as_integers
     from swiftem.estimators.mixture.table.columns import table_columns
@@ -162,13 +167,13 @@ def _heads(table: Table) -> Sequence[str]:
 
 
 def name_of(tables: Sequence[Path]) -> str:
-    """Return what the data are called in sentences."""
+    """Return the name of the data in messages."""
     more = len(tables) - 1
     return f"{tables[0]}" + (f" and {more} more" if more else "")
 
 
 def said_of(tables: Sequence[Path], rows: Rows) -> str:
-    """Return the files, how many rows they have, and of what.
+    """Return a sentence with the files, the number of rows and the columns.
 
     >>> said_of([Path("a.csv")], Rows(None, None, ("x", "y"), (), 1000, 2))
     'a.csv: 1,000 rows of x, y'
@@ -179,7 +184,7 @@ def said_of(tables: Sequence[Path], rows: Rows) -> str:
 
 
 def check_rows(tables: Sequence[Path], choice: TableChoice, rows: Rows, components: int) -> None:
-    """Refuse fewer rows than components, or than two."""
+    """Raise BadParameter if there are fewer rows than components, or fewer than two."""
     if rows.n >= max(components, 2):
         return
     what = "row" if rows.n == 1 else "rows"

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import shlex
 import warnings
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from importlib.util import find_spec
@@ -21,14 +21,20 @@ from rich.text import Text
 
 from swiftem._clock import clock
 from swiftem._typing import Array
+from swiftem.checkpoints.tree import environment
+from swiftem.cli.choices import BUILT_IN, TopicsRequest
 from swiftem.cli.components import mean_text, passes_text
 from swiftem.cli.failures import FAILED, INTERRUPTED, in_options, is_interrupt, one_sentence, tell
+from swiftem.cli.out_file import write_table
+from swiftem.cli.select import compare_topics, write_comparison
+from swiftem.cli.topics_in_blocks import CorpusInBlocks, corpus_in_blocks
 from swiftem.data.documents.corpus_counts import CorpusCounts, Texts
 from swiftem.data.documents.docstrings.corpus import docstring_corpus
 from swiftem.data.documents.read_corpus import count_texts, read_corpus
-from swiftem.data.rows.write_table import write_table
 from swiftem.files.durable import write_atomically
-from swiftem.report.environment import environment
+from swiftem.report.explorer.content import explorer_content
+from swiftem.report.explorer.groups import DocumentGroups, group_documents, tokens_by_group
+from swiftem.report.explorer.names import TopicNames, read_names
 from swiftem.report.numbers import seconds_text, share_text
 from swiftem.report.topic_summary import TopicSummary, summarise_topics
 from swiftem.report.topics import topics_page
@@ -36,43 +42,24 @@ from swiftem.report.topics import topics_page
 __all__ = ["TopicsRequest", "apply_topics", "topics"]
 
 MODEL, PAGE = "model.swiftem", "topics.html"
-BUILT_IN = "the docstrings of Python packages"
 
 
 @dataclass(frozen=True)
-class TopicsRequest:
-    """What was asked for; ``corpus`` None is the built-in one."""
+class Found:
+    """What a command has found: the corpus, its topics, and how the fit ended."""
 
-    corpus: Path | None
-    topics: int
-    out: Path
-    words: int = 5000
-    method: str = "auto"
-    seed: int = 0
-    max_passes: int = 200
-    format: str = "auto"
-    text_column: str | None = None
-    vocabulary: Path | None = None
-    as_text: bool = False
-    acceleration: str | None = None
-
-    @property
-    def command(self) -> str:
-        """The command line that asks for it again."""
-        words = ["swiftem", "topics", *([str(self.corpus)] if self.corpus else [])]
-        words += ["--topics", str(self.topics), "--words", str(self.words), "--method", self.method]
-        words += ["--acceleration", self.acceleration] if self.acceleration else []
-        words += ["--seed", str(self.seed), "--max-passes", str(self.max_passes)]
-        words += ["--format", self.format] if self.format != "auto" else []
-        words += ["--text-column", self.text_column] if self.text_column else []
-        words += ["--vocabulary", str(self.vocabulary)] if self.vocabulary else []
-        words += ["--as-text"] if self.as_text else []
-        return shlex.join([*words, "--out", str(self.out)])
-
-    @property
-    def title(self) -> str:
-        """What the topics are of."""
-        return self.corpus.resolve().name or str(self.corpus) if self.corpus else BUILT_IN
+    corpus: CorpusCounts
+    model: Any
+    ending: str
+    groups: DocumentGroups | None
+    notes: Sequence[str]
+    names: tuple[str, ...] | None = None
+    fitted: Any = None
+    """The model before topics were merged."""
+    selection: Any = None
+    """The comparison of numbers of topics."""
+    blocks: CorpusInBlocks | None = None
+    """All documents, if ``corpus`` is a sample."""
 
 
 def topics(request: TopicsRequest, console: Console | None = None) -> int:
@@ -88,30 +75,46 @@ def topics(request: TopicsRequest, console: Console | None = None) -> int:
     say = partial(console.print, soft_wrap=True, markup=False, highlight=False)
     reading = console.status("reading the corpus")
     with one_sentence("Interrupted while the corpus was read; nothing was written."), reading:
-        corpus = _read(request)
-    for note in corpus.notes:
+        names = None if request.names is None else read_names(request.names)
+        corpus, blocks = _read(request)
+        groups = None if request.by is None else group_documents(corpus.labels or (), request.by)
+    notes = [*corpus.notes, *(groups.notes if groups else ())]
+    for note in notes:
         say(in_options(note))
-    words = f"{corpus.n_tokens:,.10g} words, {corpus.counts.shape[1]:,} of them different"
-    say(f"{_documents(corpus)} with {words}.")
-    if len(corpus) < request.topics:
+    size, tokens = (len(corpus), corpus.n_tokens) if blocks is None else (blocks.n_documents, blocks.n_tokens)
+    say(f"{_documents(size)} with {tokens:,.10g} words, {corpus.counts.shape[1]:,} of them different.")
+    most = request.topics if isinstance(request.topics, int) else max(request.topics)
+    if size < most:
         raise typer.BadParameter(
-            f"{request.topics} topics need at least as many documents, but {request.title} has "
-            + _documents(corpus)
+            f"{most} topics need at least as many documents, but {request.title} has "
+            + _documents(size)
             + (" (each line is one)." if corpus.format == "text" else "."),
             param_hint="'--topics'",
         )
     with one_sentence("Interrupted before there were topics; nothing was written."):
-        model, seconds, interrupted = _fit(request, corpus, console)
-    try:
+        if isinstance(request.topics, int):
+            model, seconds, interrupted = _fit(
+                request, request.topics, corpus.counts if blocks is None else blocks.source, console
+            )
+            selection = None
+        else:
+            if blocks is not None:
+                raise ValueError("topics must be one number if the counts are read in blocks.")
+            selection, seconds = compare_topics(request, request.topics, corpus.counts, console)
+            model, interrupted = selection.best, selection.interrupted
+            say(repr(selection))
+            notes.append(selection.reason)
         ending = _ending(model, seconds, interrupted)
+        found = Found(corpus, model, ending, groups, notes, selection=selection, blocks=blocks)
+        if names is not None:
+            found = _named(found, names, say)
+    try:
         request.out.mkdir(parents=True, exist_ok=True)
-        written = [_save(model, corpus, request.out / MODEL)]
-        # Not doc_topic_, which is a pass behind the topics: new texts are folded in, too.
-        shares = model.transform(corpus.counts)
-        summary = summarise_topics(model, corpus, shares)
+        written = [_save(found.model, corpus, request.out / MODEL)]
+        summary = summarise_topics(found.model, corpus, given=found.names)
         console.print(_table(summary, console.width))
-        say(ending)
-        _write(request, corpus, model, shares, summary, ending, written)
+        say(found.ending)
+        _write(request, found, summary, written)
     except (KeyboardInterrupt, ImportError) as error:
         if not is_interrupt(error):
             raise
@@ -126,36 +129,51 @@ def topics(request: TopicsRequest, console: Console | None = None) -> int:
     return INTERRUPTED if interrupted else 0
 
 
-def _read(request: TopicsRequest) -> CorpusCounts:
+def _read(request: TopicsRequest) -> tuple[CorpusCounts, CorpusInBlocks | None]:
+    """Return the corpus; or a sample of it, and where all of it is."""
     if request.corpus is None:
+        if request.by is not None:
+            raise ValueError("label_column is for tables (csv, parquet) and folders: name one.")
         found = docstring_corpus()
-        return count_texts(
-            Texts(list(found.documents), list(found.names), []), request.words, format="docstrings"
-        )
+        texts = Texts(list(found.documents), list(found.names), [])
+        return count_texts(texts, request.words, format="docstrings", **request.word_options()), None
+    if request.memory_limit is not None and request.corpus.exists():
+        blocks = corpus_in_blocks(request.corpus, request.memory_limit, request.format, request.vocabulary)
+        if blocks is not None:
+            return blocks.sample, blocks
     return read_corpus(
         request.corpus, format=request.format, n_words=request.words, text_column=request.text_column,
         vocabulary=request.vocabulary, leave_out=request.out, as_text=request.as_text,
-    )  # fmt: skip
+        label_column=request.by, **request.word_options(),
+    ), None  # fmt: skip
 
 
-def _documents(corpus: CorpusCounts) -> str:
-    return "1 document" if len(corpus) == 1 else f"{len(corpus):,} documents"
+def _named(found: Found, names: TopicNames, say: Callable[[str], None]) -> Found:
+    """Return the topics with their names, merged as the file of names says."""
+    model, given, notes = names.apply(found.model, found.corpus.word_names())
+    for note in notes:
+        say(note)
+    return replace(found, model=model, fitted=found.model, names=given, notes=[*found.notes, *notes])
 
 
-def _fit(request: TopicsRequest, corpus: CorpusCounts, console: Console) -> tuple[Any, float, bool]:
+def _documents(count: int) -> str:
+    return "1 document" if count == 1 else f"{count:,} documents"
+
+
+def _fit(request: TopicsRequest, number: int, counts: Any, console: Console) -> tuple[Any, float, bool]:
     """Return the fitted model, the seconds it took, and whether Ctrl-C ended it."""
     from sklearn.exceptions import ConvergenceWarning
 
     from swiftem import PLSA
 
     model = PLSA(
-        request.topics, method=request.method, acceleration=request.acceleration, random_state=request.seed,
-        max_iter=request.max_passes, verbose=int(console.is_terminal),
+        number, **request.fit_options(), random_state=request.seed, memory_limit=request.memory_limit,
+        scratch=request.scratch, verbose=int(console.is_terminal),
     )  # fmt: skip
     began = clock()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        model.fit(corpus.counts)
+        model.fit(counts)
     for warning in caught:
         if not issubclass(warning.category, ConvergenceWarning):
             warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
@@ -177,7 +195,7 @@ def _ending(model: Any, seconds: float, interrupted: bool) -> str:
 
 
 def _save(model: Any, corpus: CorpusCounts, file: Path) -> Path:
-    """Save the model with its words, which scikit-learn would otherwise ask for in every call."""
+    """Save the model with its words; otherwise scikit-learn would require them in every call."""
     model.verbose = 0  # the bar was for this terminal, not for whoever loads the model
     if corpus.words is not None:
         model.feature_names_in_ = np.array(corpus.words, dtype=object)
@@ -197,12 +215,12 @@ def _table(summary: TopicSummary, width: int) -> Table:
     table.add_column("coherence", justify="right")
     for topic in summary.topics:
         coherence = f"{topic.coherence:.2f}".replace("-", "−") if isfinite(topic.coherence) else ""
-        words = topic.label(10 if width >= 100 else 7)
-        table.add_row(str(topic.number), share_text(topic.prevalence), Text(words), coherence)
+        words = _words(topic.given, topic.label(10 if width >= 100 else 7))
+        table.add_row(str(topic.number), share_text(topic.prevalence), words, coherence)
     return table
 
 
-def _shares_table(model: Any, prevalence: Array, width: int) -> Table:
+def _shares_table(model: Any, prevalence: Array, given: Sequence[str], width: int) -> Table:
     """Return the topics' shares of documents that were given to a model, the largest first."""
     table = Table(title="Topics of the documents", box=SIMPLE_HEAD, title_justify="left")
     table.add_column("topic", justify="right")
@@ -210,12 +228,16 @@ def _shares_table(model: Any, prevalence: Array, width: int) -> Table:
     table.add_column("words")
     words = model.top_words(n=10 if width >= 100 else 7)
     for k in np.argsort(-prevalence, kind="stable").tolist():
-        table.add_row(str(k), share_text(prevalence[k]), Text(", ".join(words[k])))
+        table.add_row(str(k), share_text(prevalence[k]), _words(given[k], ", ".join(words[k])))
     return table
 
 
+def _words(given: str, words: str) -> Text:
+    return Text.assemble((given, "bold"), ": ", words) if given else Text(words)
+
+
 def table_ending() -> str:
-    """Return the ending of tables: CSV if pyarrow is not installed."""
+    """Return the extension of tables: .csv if pyarrow is not installed."""
     return ".parquet" if find_spec("pyarrow") else ".csv"
 
 
@@ -228,16 +250,11 @@ def write_documents(folder: Path, corpus: CorpusCounts, shares: Array) -> Path:
     return file
 
 
-def _write(
-    request: TopicsRequest,
-    corpus: CorpusCounts,
-    model: Any,
-    shares: Array,
-    summary: TopicSummary,
-    ending: str,
-    written: list[Path],
-) -> None:
+def _write(request: TopicsRequest, found: Found, summary: TopicSummary, written: list[Path]) -> None:
     """Write tables and page; each file is added to ``written`` when it is whole."""
+    corpus, model, fitted = found.corpus, found.model, found.fitted or found.model
+    # Not doc_topic_, which is a pass behind the topics: new texts are folded in, too.
+    shares = model.transform(corpus.counts)
     components = np.asarray(model.components_)
     order = np.argsort(-components, axis=1, kind="stable")
     names = corpus.word_names()
@@ -249,32 +266,59 @@ def _write(
     file = request.out / f"topic_words{table_ending()}"
     write_table(file, words)
     written.append(file)
-    written.append(write_documents(request.out, corpus, shares))
+    if found.blocks is None:
+        written.append(write_documents(request.out, corpus, shares))
+    else:
+        written.append(request.out / f"document_topics{table_ending()}")
+        found.blocks.write_documents(written[-1], model)
     files = {
         MODEL: "the model; swiftem topics --apply gives new texts to it",
-        written[1].name: "every topic's words with their probabilities",
-        written[2].name: "every document's topics",
+        file.name: "every topic's words with their probabilities",
+        written[-1].name: "every document's topics",
     }
+    if found.groups is not None:
+        written.append(_write_groups(request, found, shares))
+        files[written[-1].name] = f"every topic's share by {request.by}"
+    if found.selection is not None:
+        written += write_comparison(found.selection, request.out, table_ending())
+        files[written[-1].name] = "perplexity, coherence and stability by number of topics"
     settings = {
         "corpus": str(request.corpus) if request.corpus else BUILT_IN,
         "read as": corpus.format,
         "method": f"{request.method} ({model.method_})" if request.method == "auto" else request.method,
-        "topics": str(request.topics),
-        "alpha, beta": f"{model.alpha}, {model.beta}",
+        "topics": f"{len(fitted.components_)}"
+        + ("" if isinstance(request.topics, int) else f" of {request.numbers}"),
+        "alpha, beta": f"{fitted.alpha}, {fitted.beta}",
+        "background, decorrelation": f"{request.background}, {request.decorrelation}",
         "seed": str(request.seed),
         "most passes": str(request.max_passes),
-        "stationarity": f"{model.stationarity_:.2g} (0 at a stationary point)",
-        "mean log-likelihood": f"{mean_text(model.log_likelihood_)} per word",
-        "passes": str(model.n_iter_),
+        "stationarity": f"{fitted.stationarity_:.2g} (0 at a stationary point)",
+        "mean log-likelihood": f"{mean_text(fitted.log_likelihood_)} per word",
+        "passes": str(fitted.n_iter_),
     }
-    facts = environment() | {"made": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")}
+    facts = environment("scipy", "scikit-learn") | {"made": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")}
+    by = None if found.groups is None else (str(request.by), found.groups)
+    content = explorer_content(model, corpus, shares, summary, title=request.title, names=found.names, by=by)
     html = topics_page(
-        summary, model.history_, corpus=request.title, fit=ending, command=request.command,
-        settings=settings, facts=facts, notes=corpus.notes, files=files,
+        content, summary, fitted.history_, fit=found.ending, command=request.command,
+        settings=settings, facts=facts, notes=[in_options(note) for note in found.notes], files=files,
     )  # fmt: skip
     page = request.out / PAGE
     write_atomically(page, html.encode("utf-8", "backslashreplace"))
     written.append(page)
+
+
+def _write_groups(request: TopicsRequest, found: Found, shares: Array) -> Path:
+    """Write the table of groups: label, documents, words, and a share for each topic; return the file."""
+    assert found.groups is not None
+    sums, documents = tokens_by_group(found.groups, found.corpus, shares)
+    words = sums.sum(axis=1)
+    of_words = sums / np.where(words > 0, words, np.nan)[:, None]
+    file = request.out / f"topics_by{table_ending()}"
+    columns = {f"topic_{k}": np.ascontiguousarray(column) for k, column in enumerate(of_words.T)}
+    labels = np.array(found.groups.labels, dtype=object)
+    write_table(file, {str(request.by): labels, "documents": documents, "words": words, **columns})
+    return file
 
 
 def apply_topics(
@@ -286,6 +330,8 @@ def apply_topics(
     text_column: str | None = None,
     vocabulary: Path | None = None,
     as_text: bool = False,
+    drop_headers: bool = False,
+    names: Path | None = None,
     console: Console | None = None,
 ) -> None:
     """Find a model's topics in documents, show their shares, and write those of each to ``out``."""
@@ -295,13 +341,19 @@ def apply_topics(
 
     with one_sentence():
         model = PLSA.load(model_file)
+        given: tuple[str, ...] = ("",) * len(model.components_)
+        if names is not None:
+            words = getattr(model, "feature_names_in_", [f"word {v}" for v in range(model.n_features_in_)])
+            model, given, notes = read_names(names).apply(model, words)
+            for note in notes:
+                say(note)
         found = _read_for(
             model, model_file, corpus, format=format, text_column=text_column, vocabulary=vocabulary,
-            leave_out=out, as_text=as_text,
+            leave_out=out, as_text=as_text, drop_headers=drop_headers,
         )  # fmt: skip
         for note in found.notes:
             say(in_options(note))
-        say(f"{_documents(found)} with {found.n_tokens:,.10g} known words.")
+        say(f"{_documents(len(found))} with {found.n_tokens:,.10g} known words.")
         with warnings.catch_warnings():
             # The columns are the model's own; scikit-learn would like to be told by a data frame.
             warnings.filterwarnings("ignore", message="X does not have valid feature names")
@@ -313,7 +365,7 @@ def apply_topics(
         tell(f"The results could not be written to {out}: {error.strerror or error}.")
         raise typer.Exit(FAILED) from None
     lengths = np.asarray(found.counts.sum(axis=1), dtype=np.float64).ravel()
-    console.print(_shares_table(model, lengths @ shares / lengths.sum(), console.width))
+    console.print(_shares_table(model, lengths @ shares / lengths.sum(), given, console.width))
     say(f"Shares of the topics in each document: {file}")
 
 

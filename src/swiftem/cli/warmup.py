@@ -1,4 +1,4 @@
-"""``swiftem warmup``: compile kernels ahead, so that no fit has to wait for them."""
+"""``swiftem warmup``: compiles kernels in advance, so that no fit waits for them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from time import perf_counter
 from typing import Any, NamedTuple
 
 import numpy as np
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
 from swiftem.cli.components import screen
 from swiftem.cli.failures import one_sentence
@@ -18,7 +17,7 @@ __all__ = ["ALL", "USUAL", "Part", "warmup"]
 
 
 class Part(NamedTuple):
-    """Kernels that are compiled together: in words, by which work, and for how long, about, in seconds."""
+    """Kernels that are compiled together: a description, a function that compiles them, about how long."""
 
     words: str
     work: Callable[[], None]
@@ -30,7 +29,7 @@ def _rows() -> Any:
 
 
 def _passes() -> None:
-    """Passes and scores of mixtures with covariances, and of families: as for data that are not small."""
+    """Passes and scores of mixtures with covariances, and of families, for data that are not small."""
     from swiftem import models
     from swiftem.data import ArraySource
     from swiftem.problem import Problem
@@ -43,12 +42,12 @@ def _passes() -> None:
 
 
 def _steps() -> None:
-    """Batches of mixtures with covariances: one loop for all methods and kinds."""
+    """Batches of mixtures with covariances: one loop for all methods and kinds of covariances."""
     _run(2, "sem", covariance="full")
 
 
 def _topics() -> None:
-    """Topics by documents, of a corpus that is not small: so many that batches and M-steps are compiled."""
+    """Topics by documents; the corpus is large enough that batches and M-steps are compiled."""
     from swiftem import PLSA
 
     counts = np.random.default_rng(0).poisson(0.12, size=(600, 1300))
@@ -56,7 +55,7 @@ def _topics() -> None:
 
 
 def _unit() -> None:
-    """Both sizes of batches of mixtures of unit variances, both precisions of their memories."""
+    """Mixtures with unit variances: small and large batches, and both precisions of the memory."""
     for n_components, b in ((2, 1), (40, 50)):
         for name in ("em", "sem", "sem-vr"):
             _run(n_components, name, b)
@@ -100,8 +99,9 @@ ALL = (
 
 
 def warmup(everything: bool) -> None:
-    """Compile what is not in the cache, and say where the cache is."""
+    """Compile kernels that are not in the cache, and print the cache folder."""
     from swiftem.engine.numba.compile import cache_folder, is_kept
+    from swiftem.estimators.watch import progress_bar
 
     with one_sentence("Interrupted; what was compiled before is kept."), warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -109,12 +109,8 @@ def warmup(everything: bool) -> None:
         parts = ALL if everything else USUAL
         log, level = logging.getLogger("swiftem"), logging.getLogger("swiftem").level
         log.setLevel(logging.ERROR)  # the bar says it
-        bar = Progress(
-            TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn(),
-            console=console, disable=not console.is_terminal,
-        )  # fmt: skip
         try:
-            with bar:
+            with progress_bar(console) as bar:
                 task = bar.add_task("", total=sum(part.seconds for part in parts))
                 for part in parts:
                     bar.update(task, description=f"Compiling {part.words}")

@@ -7,21 +7,30 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from swiftem._checks import check_not_lazy
+from swiftem._checks import check_not_lazy, shown
 from swiftem.data.documents.count_source import CountSource
 from swiftem.data.documents.sparse_structure import is_sparse
 from swiftem.data.documents.token_source import TokenSource
+from swiftem.data.foreign import in_numpy, is_planned, is_tensor
 from swiftem.data.rows.array_source import ArraySource
 from swiftem.data.rows.block_source import BlockSource, is_one_shot
 from swiftem.data.rows.open_source import are_paths, open_source
-from swiftem.data.rows.tensor_source import TensorSource, in_numpy, is_tensor
+from swiftem.data.rows.tensor_source import TensorSource
 from swiftem.data.source import Source
-from swiftem.data.units.collections import is_planned, units_of
+from swiftem.data.units.collections import open_units, units_of
+from swiftem.data.units.unit_source import UnitSource
 
 __all__ = ["as_source", "is_blocks"]
 
 
-def as_source(data: Any, sample_weight: ArrayLike | None = None, *, on_device: bool = False) -> Source:
+def as_source(
+    data: Any,
+    sample_weight: ArrayLike | None = None,
+    *,
+    on_device: bool = False,
+    allow_missing: bool = False,
+    client: Any = None,
+) -> Source:
     """Return ``data`` as a source.
 
     Parameters
@@ -36,6 +45,11 @@ def as_source(data: Any, sample_weight: ArrayLike | None = None, *, on_device: b
         blocks contain their own weights.
     on_device : bool
         Whether the rows of a tensor stay on its device; by default they are copied to an array.
+    allow_missing : bool
+        Whether NaN in rows is a missing cell, instead of an error.
+    client : distributed.Client, optional
+        The client that computes units: those of a Dask collection, or of files. By default collections use
+        the current client, and files are read here.
 
     Examples
     --------
@@ -45,12 +59,14 @@ def as_source(data: Any, sample_weight: ArrayLike | None = None, *, on_device: b
     >>> as_source(([0, 0, 1], [3, 1, 3])).n_words
     4
     """
+    if client is not None:
+        return _units_on(client, data, sample_weight)
     if type(data) is np.ndarray:
-        return ArraySource(data, sample_weight)
+        return ArraySource(data, sample_weight, allow_missing=allow_missing)
     if is_tensor(data):
         if on_device:
             return TensorSource(data, sample_weight)
-        return ArraySource(in_numpy(data), sample_weight)
+        return ArraySource(in_numpy(data), sample_weight, allow_missing=allow_missing)
     if is_planned(data):
         return units_of(data, sample_weight)
     check_not_lazy("data", data)
@@ -64,7 +80,9 @@ def as_source(data: Any, sample_weight: ArrayLike | None = None, *, on_device: b
                 "sample_weight must be a column of the file, open_source(path, weight=...), or be given with "
                 "each block as a pair (rows, weights)."
             )
-        return open_source(data) if are_paths(data) else BlockSource(data)
+        if are_paths(data):
+            return open_source(data, allow_missing=allow_missing)
+        return BlockSource(data, allow_missing=allow_missing)
     if is_sparse(data):
         return CountSource(data, sample_weight)
     if isinstance(data, tuple):
@@ -73,7 +91,26 @@ def as_source(data: Any, sample_weight: ArrayLike | None = None, *, on_device: b
                 "data given as a tuple must be two one-dimensional arrays, (documents, words) of the tokens."
             )
         return TokenSource(*data, sample_weight=sample_weight)
-    return ArraySource(data, sample_weight)
+    return ArraySource(data, sample_weight, allow_missing=allow_missing)
+
+
+def _units_on(client: Any, data: Any, sample_weight: Any) -> Source:
+    """Return data as units that a client computes."""
+    if not hasattr(client, "scheduler_info"):
+        raise TypeError(f"client must be a distributed.Client or None, got {shown(client)}.")
+    if is_planned(data):
+        return units_of(data, sample_weight, client=client)
+    if sample_weight is not None:
+        raise ValueError("sample_weight must be chunked like the rows of a Dask collection, or be a column.")
+    if isinstance(data, UnitSource):
+        if getattr(data.pool, "client", None) is not client:
+            raise ValueError("client must be that of the units: give it to open_units.")
+        return data
+    if are_paths(data):
+        return open_units(data, client=client)
+    raise ValueError(
+        f"client must be None unless data are a Dask collection, units or files, got {type(data).__name__}."
+    )
 
 
 def is_blocks(data: Any) -> bool:

@@ -92,3 +92,16 @@ def read_sample_weight(sample_weight: ArrayLike | None, n: int, what: str) -> Ar
     if not (weight > 0).any():
         raise ValueError("sample_weight must have a positive entry, got only zeros.")
     return np.ascontiguousarray(weight)
+
+
+def extent_of(*numbers: Array) -> tuple[float, float]:
+    """Return the smallest and the largest of all positive numbers.
+
+    >>> extent_of(np.array([0.0, 2.0]), np.array([0.5]))
+    (0.5, 2.0)
+    """
+    least, most = np.inf, 0.0
+    for array in (np.asarray(each, dtype=np.float64) for each in numbers):
+        least = min(least, float(np.min(array, initial=np.inf, where=array > 0)))
+        most = max(most, float(np.max(array, initial=0.0)))
+    return least, most

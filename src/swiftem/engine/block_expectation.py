@@ -104,12 +104,12 @@ class Sums:
 
 
 def _sizes(bound: BoundComponents) -> tuple[int, int, int]:
-    return bound.code, bound.n_components, len(bound.centre)
+    return bound.code, bound.n_components, len(bound.origin)
 
 
 def _levels(bound: BoundComponents) -> int:
     """Return the number of features that are indicators."""
-    return bound.size // bound.n_components - 1 - len(bound.centre)
+    return bound.size // bound.n_components - 1 - len(bound.origin)
 
 
 def _zeros(bound: BoundComponents) -> Sums:
@@ -172,7 +172,7 @@ def _evaluate(
         coded.evaluate(*samples, theta, _work(bound), log_likelihood, rows, labels)
     else:
         kernels.evaluate(
-            _features(bound, y), bound.centre, reach, bound.code, theta, _work(bound), log_likelihood, rows,
+            _features(bound, y), bound.origin, reach, bound.code, theta, _work(bound), log_likelihood, rows,
             labels,
         )  # fmt: skip
 
@@ -217,7 +217,7 @@ def _add(
         samples = _with_codes(bound, y, first)
         return coded.full_pass(*samples, weight, given.theta, twin(memory), _work(bound), *found.totals), True
     return kernels.full_pass(  # type: ignore[no-any-return]
-        _features(bound, y), weight, bound.centre, given.reach, bound.code, given.theta, twin(memory),
+        _features(bound, y), weight, bound.origin, given.reach, bound.code, given.theta, twin(memory),
         given.with_products, _work(bound), found.reach, *found.totals,
     )  # fmt: skip
 
@@ -228,7 +228,7 @@ class BlockExpectation(Expectation):
     def __init__(self, model: BoundComponents, source: Source, between_blocks: Any) -> None:
         super().__init__(model, source, between_blocks)
         self.bound = model
-        p = len(model.centre)
+        p = len(model.origin)
         width = blocks.columns(model.code, p) if model.code < CODES else p + model.d
         per_sample = 4 * model.n_components * (width + 8)
         self._least_rows = max(512, WORK // per_sample)
@@ -237,7 +237,7 @@ class BlockExpectation(Expectation):
         self._coefficients: list[tuple[Theta, Any]] = []
         self._products: Array | None = None
         #: Distance of samples from the centre, in each direction; the first full pass computes it.
-        self.reach = np.full(len(model.centre), np.inf)
+        self.reach = np.full(len(model.origin), np.inf)
         self._last: tuple[Theta, float] | None = None
         #: Weighted mean of log h(y), the same for every θ; the first objective computes it.
         self.base: float | None = None
@@ -266,7 +266,7 @@ class BlockExpectation(Expectation):
             coded.statistics(*_with_codes(bound, batch.y, 0), rows, weight, _work(bound), *found.totals)
         else:
             kernels.statistics(
-                _features(bound, batch.y), bound.centre, bound.code, rows, weight, _work(bound), *found.totals
+                _features(bound, batch.y), bound.origin, bound.code, rows, weight, _work(bound), *found.totals
             )
         return found.statistics()
 

@@ -12,6 +12,7 @@ from swiftem._typing import Array, Index, Theta
 from swiftem.data.rows.stored_source import StoredSource
 from swiftem.data.source import Batch, Source
 from swiftem.data.units.unit_source import UnitSource
+from swiftem.models.completed_gaussians import CompletedGaussians
 from swiftem.models.components import BoundComponents
 from swiftem.models.documents import BoundDocuments
 from swiftem.models.gaussian_mixture import BoundGaussianMixture
@@ -232,6 +233,18 @@ def choose_expectation(
         from swiftem.engine.units.rows import UnitExpectation
 
         return UnitExpectation(model, source, between_blocks, kernels)
+    if isinstance(model, CompletedGaussians):
+        if kernels.startswith("torch:"):
+            raise ValueError("device must be 'cpu' for full and tied covariances if cells are missing.")
+        if kernels == "numpy":
+            from swiftem.engine.missing.completed_rows import CompletedRows
+
+            return CompletedRows(model, source, between_blocks)
+        if kernels != "reference":
+            from swiftem.engine.missing.completed_expectation import CompletedExpectation
+
+            compiled = CompletedExpectation.of(model, source, between_blocks)
+        return compiled or Expectation(model, source, between_blocks)
     if kernels.startswith("torch:"):
         from swiftem.engine.gpu.expectation import DeviceExpectation
 
@@ -249,7 +262,7 @@ def choose_expectation(
     elif kernels == "reference":
         pass
     elif type(model) is BoundGaussianMixture:
-        from swiftem.engine.mixture_expectation import MixtureExpectation
+        from swiftem.engine.gaussian_mixture import MixtureExpectation
 
         compiled = MixtureExpectation.of(model, source, between_blocks)
     elif isinstance(model, BoundComponents):

@@ -7,9 +7,8 @@ import numpy as np
 from swiftem._typing import Array
 from swiftem.data.rows.array_source import ArraySource
 from swiftem.engine.gaussian_batches import REFERENCES
-from swiftem.engine.gaussian_mixture import MixtureLane
+from swiftem.engine.gaussian_mixture import Geometry, MixtureLane, geometry_of
 from swiftem.engine.lane import Task
-from swiftem.engine.mixture_expectation import Geometry, geometry_of
 from swiftem.engine.numba.gaussian_blocks import twin
 from swiftem.engine.numba.mixture_batches import batches
 from swiftem.engine.numba.softmax import make_work

@@ -12,7 +12,7 @@ from swiftem._typing import Array, Index
 from swiftem.data.rows.array_source import ArraySource
 from swiftem.data.rows.stored_source import StoredSource
 from swiftem.data.source import Source
-from swiftem.engine.threads import pieces
+from swiftem.engine.threads import part_ends
 
 __all__ = ["Drawn", "Part", "Samples", "Whole", "chunks", "is_served", "parts", "plain", "read_only"]
 
@@ -87,7 +87,7 @@ def parts(source: Source, least_rows: int) -> list[Part] | Iterator[Part]:
     weight = None if source.weight is None else read_only(source.weight)
     return [
         Part(start, y[start:stop], NONE if weight is None else weight[start:stop])
-        for start, stop in pieces(source.n, least_rows=least_rows)
+        for start, stop in part_ends(source.n, least_rows=least_rows)
     ]
 
 

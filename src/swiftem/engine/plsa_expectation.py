@@ -14,7 +14,7 @@ from swiftem.data.documents.count_source import CountSource
 from swiftem.data.documents.token_source import TokenSource
 from swiftem.data.source import Source
 from swiftem.engine.expectation import Expectation
-from swiftem.engine.threads import in_order, pieces
+from swiftem.engine.threads import in_order, part_ends
 from swiftem.models.plsa import BoundPLSA, PLSATheta
 
 __all__ = ["PLSAExpectation", "Tokens", "read_tokens"]
@@ -79,7 +79,7 @@ def _unless_ones(weight: Array | None) -> Array:
 class PLSAExpectation(Expectation):
     """E-steps of pLSA whose full passes are compiled and use all cores.
 
-    Results do not depend on the number of threads: pieces are fixed, and their sums are added in order.
+    Results do not depend on the number of threads: parts are fixed, and their sums are added in order.
     """
 
     _model: BoundPLSA
@@ -112,13 +112,13 @@ class PLSAExpectation(Expectation):
         return Entries(place[:, 0].copy(), place[:, 1].copy(), factor, np.empty(0, dtype=np.intp))
 
     @cached_property
-    def _pieces(self) -> list[tuple[int, int]]:
+    def _parts(self) -> list[tuple[int, int]]:
         """Parts of the entries, each with more entries than rows in its sums."""
         document, word = self._entries[:2]
         rows = self._model.n_words
-        if not (document[1:] >= document[:-1]).all():  # then a piece may have every document
+        if not (document[1:] >= document[:-1]).all():  # then a part may have every document
             rows += self._model.n_documents
-        return pieces(len(word), least_rows=max(4096, rows))
+        return part_ends(len(word), least_rows=max(4096, rows))
 
     def _pass(self, theta: PLSATheta, remember: bool) -> tuple[Array, Array | None]:
         from swiftem.engine.numba import plsa_pass
@@ -127,10 +127,10 @@ class PLSAExpectation(Expectation):
         arguments = (document, word, factor, *_working(theta))
         work: list[tuple[Any, ...]]
         if not remember:
-            work = [(*arguments, *piece) for piece in self._pieces]
+            work = [(*arguments, *ends) for ends in self._parts]
             return self._sum(in_order(plsa_pass.statistics, work)), None
         memory = np.empty((self.n, theta.doc_topic.shape[1]), dtype=self.memory_dtype)
-        work = [(*arguments, begin, memory, *piece) for piece in self._pieces]
+        work = [(*arguments, begin, memory, *ends) for ends in self._parts]
         return self._sum(in_order(plsa_pass.remember, work)), memory
 
     def objective(self, theta: PLSATheta) -> float:
@@ -139,12 +139,12 @@ class PLSAExpectation(Expectation):
 
         document, word, factor, _ = self._entries
         arguments = (document, word, factor, *_reported(theta))
-        work = [(*arguments, *piece) for piece in self._pieces]
+        work = [(*arguments, *ends) for ends in self._parts]
         total = float(sum(in_order(log_likelihood, work)))
         return self._model.penalty(theta) - total / self._source.total_weight
 
     def _sum(self, parts: Iterator[tuple[int, Array, Array]]) -> Array:
-        """Return the statistics from those of the pieces."""
+        """Return the statistics from those of the parts."""
         by_word: Array | None = None
         for first, of_documents, of_words in parts:
             self._between_blocks()

@@ -112,7 +112,7 @@ class KeptExpectation(Expectation):
 
     def _flat(self, sums: Array, products: Array | None) -> Array:
         """Return the model's statistics for Σ r ⊗ T(y) (M, 1 + p), and the products of "tied"."""
-        d = len(self.bound.centre)
+        d = len(self.bound.origin)
         squares = sums[:, 1 + d :] if products is None else products[lower_triangle(d)]
         return np.concatenate([sums[:, 0], sums[:, 1 : 1 + d].ravel(), squares.ravel()])
 
@@ -152,7 +152,7 @@ class SmallExpectation(KeptExpectation):
         """Return T(y) (1 + p, n), the weights (n,), or (0,) for ones, and the reach of the features, (p,)."""
         if self._kept is None:
             bound, n = self.bound, self.n
-            d, code = len(bound.centre), bound.code
+            d, code = len(bound.origin), bound.code
             row, column = lower_triangle(d)
             p = {FULL: d + len(row), DIAG: 2 * d, SPHERICAL: d + 1}.get(code, d)
             powers, weight, base = np.empty((1 + p, n)), np.empty(n), np.zeros(n)
@@ -161,7 +161,7 @@ class SmallExpectation(KeptExpectation):
                 here = slice(int(batch.index[0]), int(batch.index[-1]) + 1)
                 y = batch.y if batch.y.ndim > 1 else batch.y[:, None]
                 np.subtract(
-                    np.asarray(bound.features(y)).T, bound.centre[:, None], out=powers[1 : 1 + d, here]
+                    np.asarray(bound.features(y)).T, bound.origin[:, None], out=powers[1 : 1 + d, here]
                 )
                 weight[here] = batch.weight
                 found = bound.log_base(y, here.start)
@@ -184,7 +184,7 @@ class SmallExpectation(KeptExpectation):
         """Yield slice, T(y) (1 + p, b), responsibilities (M, b), largest logits and sums of each block."""
         powers, _, reach = self._features()
         prepared = self.bound.coefficients(theta)
-        n_components, d = self.bound.n_components, len(self.bound.centre)
+        n_components, d = self.bound.n_components, len(self.bound.origin)
         near = is_near(prepared, reach)
         phi = np.concatenate([prepared.constant[:, None], prepared.phi.T], axis=1)
         size = max(NUMBERS // (len(powers) + n_components) // GROUP, 4) * GROUP
@@ -221,7 +221,7 @@ class SmallExpectation(KeptExpectation):
         return self._products
 
     def _statistics(self, batch: Batch, rows: Array, weight: Array) -> Array:
-        first, count, d = int(batch.index[0]), len(batch.index), len(self.bound.centre)
+        first, count, d = int(batch.index[0]), len(batch.index), len(self.bound.origin)
         if not np.array_equal(batch.index, np.arange(first, first + count)):  # random rows, not a block
             return super()._statistics(batch, rows, weight)
         features, weighted = self._features()[0][:, first : first + count], rows * weight[:, None]

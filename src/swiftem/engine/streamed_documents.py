@@ -11,15 +11,17 @@ from numpy.typing import ArrayLike
 from swiftem._typing import Array, Index
 from swiftem.data.documents.document_source import DocumentSource
 from swiftem.data.documents.sparse_structure import checked_sparse
-from swiftem.data.fingerprint import fingerprint
-from swiftem.data.rows.read_ahead import read_ahead
+from swiftem.data.rows.row_reader import read_ahead
 from swiftem.data.rows.stored_source import Layout
-from swiftem.data.sample_weight import check_weights, read_sample_weight
+from swiftem.data.sample_weight import check_weights, extent_of, read_sample_weight
 from swiftem.data.source import Access, Batch
-from swiftem.engine.documents import Documents
+from swiftem.engine.documents import MOST_ENTRIES, MOST_SUMS, Documents
+from swiftem.files.durable import fingerprint
 
 __all__ = ["BLOCK", "StreamedDocuments"]
 
+PARTS = 4
+"""Maximum number of pieces of a block: each has sums of its own, which stay for the whole pass."""
 BLOCK = 4096
 """Documents per block; the documents of a batch come from one block."""
 
@@ -47,7 +49,9 @@ class StreamedDocuments:
         Weighted number of tokens.
     largest : int
         Bytes of the largest block.
-    doc_topic, allocate
+    extent : (float, float)
+        The smallest and the largest of all positive counts and weights.
+    dtype, doc_topic, allocate
         As in :class:`~swiftem.engine.documents.Documents`.
 
     Examples
@@ -61,6 +65,7 @@ class StreamedDocuments:
     """
 
     access: ClassVar[Access] = "sequential"
+    dtype: type = np.float64
     doc_topic: Array | None = None
     allocate: Callable[[tuple[int, int]], Array] = staticmethod(np.empty)  # type: ignore[assignment]
 
@@ -68,10 +73,12 @@ class StreamedDocuments:
         self._source, self.n_words = source, source.n_words
         lengths: list[Array] = []
         self.n_entries = self.largest = 0
+        least, most = extent_of()
         for _, block in self._read():
             check_weights("X", block.data, "entry", "counts")
             lengths.append(np.asarray(block.sum(axis=1), dtype=np.float64).ravel())
             self.n_entries += block.nnz
+            least, most = extent_of(block.data, np.array([least, most]))
             self.largest = max(self.largest, block.data.nbytes + block.indices.nbytes + block.indptr.nbytes)
         self.length = np.concatenate(lengths) if lengths else np.empty(0)
         self.n = len(self.length)
@@ -79,6 +86,7 @@ class StreamedDocuments:
             raise ValueError("X must have at least one document, got none.")
         given = read_sample_weight(weight, self.n, "document")
         self.weight: Array = np.ones(self.n) if given is None else given
+        self.extent = extent_of(np.array([least, most]), self.weight)
         self.total, self.total_weight = float(self.weight @ self.length), float(self.weight.sum())
         self._held: dict[int, Documents] = {}
         self._coming: Generator[tuple[int, Any], None, None] | None = None
@@ -97,12 +105,15 @@ class StreamedDocuments:
                 )
             yield first, counts
 
+    def _in_memory(self, counts: Any, weight: Array | None = None) -> Documents:
+        return Documents(counts, weight, self.dtype)
+
     def _blocks(self) -> Iterator[tuple[slice, Documents]]:
         for first, counts in self._read():
             part = slice(first, first + counts.shape[0])
             if part.stop > self.n:
                 raise ValueError(f"X must stay the same from pass to pass, got more than {self.n} documents.")
-            yield part, Documents(counts, self.weight[part])
+            yield part, self._in_memory(counts, self.weight[part])
 
     def fingerprint(self) -> str:
         """Return a text that changes if counts, weights or the number of words change."""
@@ -124,7 +135,7 @@ class StreamedDocuments:
             low, high = np.searchsorted(numbers, [part.start, part.stop])
             if high > low:
                 rows.append(block.matrix()[numbers[low:high] - part.start])
-        return Documents(sp.csr_array(sp.vstack(rows, format="csr")), self.weight[numbers])
+        return self._in_memory(sp.csr_array(sp.vstack(rows, format="csr")), self.weight[numbers])
 
     def take(self, index: Index) -> Batch:
         """As :meth:`Documents.take`, from one block or two consecutive ones."""
@@ -135,7 +146,7 @@ class StreamedDocuments:
         self._hold(set(of.tolist()))
         rows = [self._held[b].matrix()[index[of == b] % BLOCK] for b in sorted(self._held)]
         counts = sp.csr_array(sp.vstack(rows, format="csr"))[np.argsort(order, kind="stable")]
-        found = Documents(counts, self.weight[index]).take(np.arange(len(index)))
+        found = self._in_memory(counts, self.weight[index]).take(np.arange(len(index)))
         return found._replace(index=index)
 
     def blocks(self, rows: int) -> Iterator[Batch]:
@@ -154,7 +165,7 @@ class StreamedDocuments:
             if following is None:
                 self.close()
             elif following[0] // BLOCK in wanted:
-                self._held[following[0] // BLOCK] = Documents(following[1])
+                self._held[following[0] // BLOCK] = self._in_memory(following[1])
 
     def close(self) -> None:
         """Stop reading."""
@@ -162,34 +173,44 @@ class StreamedDocuments:
             self._coming.close()
             self._coming = None
 
-    def em_pass(self, doc_topic: Array, *given: Any) -> tuple[Array, float]:
+    def em_pass(self, doc_topic: Array, topics: Array, *given: Any) -> tuple[Array, float]:
         """As :meth:`Documents.em_pass`."""
-        return self._summed(Documents.em_pass, doc_topic, given)
+        counts, value = self._summed(Documents.em_pass, doc_topic, (topics, *given), len(topics))
+        counts *= topics.T
+        return counts.T, value
 
-    def leave_one_out_pass(self, doc_topic: Array, *given: Any) -> tuple[Array, float]:
+    def leave_one_out_pass(self, doc_topic: Array, topics: Array, *given: Any) -> tuple[Array, float]:
         """As :meth:`Documents.leave_one_out_pass`."""
-        return self._summed(Documents.leave_one_out_pass, doc_topic, given)
+        counts, value = self._summed(Documents.leave_one_out_pass, doc_topic, (topics, *given), len(topics))
+        return counts.T, value
 
-    def sums(self, doc_topic: Array, *given: Any) -> tuple[Array, int]:
+    def sums(self, doc_topic: Array, word_topic: Array, *given: Any) -> tuple[Array, int]:
         """As :meth:`Documents.sums`."""
-        return self._summed(Documents.sums, doc_topic, given)
+        given = (word_topic, *given)
+        counts, evaluations = self._summed(Documents.sums, doc_topic, given, word_topic.shape[1])
+        counts *= word_topic
+        return counts, evaluations
 
     def _summed(
-        self, work: Callable[..., tuple[Array, Any]], doc_topic: Array, given: tuple[Any, ...]
+        self, work: Callable[..., tuple[Array, Any]], doc_topic: Array, given: tuple[Any, ...], n_topics: int
     ) -> tuple[Array, Any]:
-        """Return the sum of ``work`` over the blocks."""
-        total: Array | None = None
-        value = 0
+        """Return the sum of ``work`` over the blocks, (V, K), and of its values."""
+        from swiftem.engine.numba.memory import Shared
+
+        parts = max(1, min(PARTS, MOST_SUMS // (self.n_words * n_topics)))
+        shared, value = Shared(self.n_words, n_topics, self.dtype, parts), 0
         for part, block in self._blocks():
-            found, here = work(block, doc_topic[part], *given)
-            total = found if total is None else total.__iadd__(found)
-            value += here
-        assert total is not None, "there is at least one document"
-        return total, value
+            block.shared = shared
+            value += work(block, doc_topic[part], *given)[1]
+            shared.add(block.n_entries, MOST_ENTRIES)
+        return shared.total(), value
 
     def fold_in(
-        self, topics: Array, alpha: Array, *, max_iter: int = 100, tol: float = 1e-3
+        self, topics: Array, alpha: Array, *, max_iter: int = 100, tol: float = 1e-3, likelihood: bool = True
     ) -> tuple[Array, Array]:
         """As :meth:`Documents.fold_in`."""
-        found = [block.fold_in(topics, alpha, max_iter=max_iter, tol=tol) for _, block in self._blocks()]
+        found = [
+            block.fold_in(topics, alpha, max_iter=max_iter, tol=tol, likelihood=likelihood)
+            for _, block in self._blocks()
+        ]
         return np.concatenate([part[0] for part in found]), np.concatenate([part[1] for part in found])

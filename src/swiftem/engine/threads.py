@@ -1,7 +1,7 @@
 """Threads for full passes, with results that do not depend on their number.
 
-The data are divided into pieces that depend on their size alone; each piece is processed by one thread, and
-the caller adds the results in the order of the pieces.
+The data are divided into parts, ranges of samples that depend on their number alone. Each part is processed
+by one thread, and the caller adds the results in the order of the parts.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = [
     "one_thread_blas",
     "one_thread_openmp",
     "openmp_after_fork",
-    "pieces",
+    "part_ends",
     "set_threads",
 ]
 
@@ -76,10 +76,10 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
 
 
-def pieces(n: int, most: int = 32, least_rows: int = 4096) -> list[tuple[int, int]]:
-    """Return (start, stop) of the pieces of ``n`` samples: at most ``most``, a function of ``n`` alone.
+def part_ends(n: int, most: int = 32, least_rows: int = 4096) -> list[tuple[int, int]]:
+    """Return (start, stop) of the parts of ``n`` samples: at most ``most``, a function of ``n`` alone.
 
-    >>> pieces(10_000)
+    >>> part_ends(10_000)
     [(0, 5000), (5000, 10000)]
     """
     count = max(1, min(most, n // least_rows))

@@ -13,10 +13,10 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from swiftem.checkpoints.describe import describe, digest
-from swiftem.checkpoints.memory_file import Allocate
+from swiftem.checkpoints.folder import Allocate
 from swiftem.checkpoints.run_checkpoint import SELDOM, NoCheckpoint, RunCheckpoint
 from swiftem.checkpoints.store import Kept, Resume, Store
+from swiftem.checkpoints.tree import describe, digest
 from swiftem.files.durable import telling_damage
 from swiftem.methods import Method
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from swiftem.budget import read_memory_limit
-from swiftem.estimators.history import History, Moment
+from swiftem.estimators.watch import History, Moment
 from swiftem.schedules import check_step
 
 __all__ = ["LARGEST", "ModelContent", "check_parameters"]

@@ -1,20 +1,32 @@
-"""Progress of a fit: a bar or lines, and scikit-learn's callbacks."""
+"""Progress of a fit: its history, a bar or lines, and scikit-learn's callbacks."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from math import inf
 from types import TracebackType
-from typing import Any, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
-from swiftem._typing import Theta
+import numpy as np
+
+from swiftem._typing import Array, Theta
 from swiftem.engine.threads import get_threads, one_thread_blas
-from swiftem.estimators.history import Moment
 from swiftem.interrupt import DeferredInterrupt
 
-__all__ = ["StartWatch", "Watcher"]
+__all__ = ["History", "Moment", "StartWatch", "Watcher", "progress_bar"]
+
+
+def progress_bar(console: Any = None) -> Any:
+    """Return the progress bar of rich that fits and commands show; nothing if the console is a file."""
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import TimeRemainingColumn as Left
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
+    disabled = console is not None and not console.is_terminal
+    return Progress(*columns, TextColumn("left"), Left(), console=console, disable=disabled)
 
 
 class Ended(Protocol):
@@ -71,9 +83,7 @@ class Watcher:
             self.context = self.estimator._init_callback_context(max_subtasks=self.n_starts)
             self.context.call_on_fit_task_begin(**self.told)
         if self.estimator.verbose and sys.stdout.isatty():
-            from rich.progress import Progress
-
-            self.bar = Progress()
+            self.bar = progress_bar()
             self.bar.start()
         return self
 
@@ -191,3 +201,71 @@ class TellingWatch(StartWatch):
     def _attributes(self) -> dict[str, Any] | None:
         """Return the estimator as if the fit had stopped at the last moment."""
         return None if self._theta is None else self._estimator.attributes_of(self._theta)
+
+
+class Moment(NamedTuple):
+    """State of a fit when its objective was evaluated.
+
+    Attributes
+    ----------
+    passes : float
+        E-step evaluations so far, divided by n.
+    seconds : float
+        Time since the start of the fit, without initialisation.
+    objective : float
+        Penalty plus mean negative log-likelihood, of all rows or of a fixed sample.
+    step : float
+        The step size γ last used; 1 for ``"em"`` and ``"iem"``.
+    rejected : int
+        Number of steps rejected so far because they left the model's domain.
+    method : str
+        The method in use.
+    """
+
+    passes: float
+    seconds: float
+    objective: float
+    step: float
+    rejected: int
+    method: str
+
+
+@dataclass
+class History:
+    """The records of a fit; columns are attributes.
+
+    Attributes
+    ----------
+    moments : list of Moment
+        The evaluations, in order.
+    moves : int
+        Number of split-and-merge moves accepted before the first of them.
+
+    Examples
+    --------
+    >>> from swiftem.estimators.watch import History, Moment
+    >>> history = History([Moment(1.0, 0.1, 3.0, 1.0, 0, "em"), Moment(2.0, 0.2, 2.5, 1.0, 0, "em")])
+    >>> history.passes, len(history)
+    (array([1., 2.]), 2)
+    """
+
+    moments: list[Moment] = field(default_factory=list)
+    moves: int = 0
+
+    def __len__(self) -> int:
+        return len(self.moments)
+
+    def __iter__(self) -> Iterator[Moment]:
+        return iter(self.moments)
+
+    def __getattr__(self, name: str) -> Any:
+        """Return a column: passes, seconds, objective, step, rejected or method."""
+        if name in Moment._fields:
+            return np.array([getattr(moment, name) for moment in self.moments])
+        raise AttributeError(
+            f"{type(self).__name__} has no column {name!r}: it has {', '.join(Moment._fields)}."
+        )
+
+    def table(self) -> dict[str, Array]:
+        """Return all columns by name, for ``pandas.DataFrame``."""
+        return {name: getattr(self, name) for name in Moment._fields}

@@ -1,4 +1,4 @@
-"""Atomic and durable files."""
+"""Atomic and durable files; hashes of arrays and files."""
 
 from __future__ import annotations
 
@@ -9,15 +9,32 @@ import re
 import stat
 import struct
 import tempfile
-from collections.abc import Iterator
+import zlib
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
+import numpy as np
+from numpy.typing import NDArray
+
 __all__ = [
-    "FORMAT", "OtherFormatError", "check_plain", "open_plain", "read_into", "read_sealed", "replacing",
-    "sync_folder", "telling_damage", "telling_where", "write_all", "write_atomically", "write_sealed",
-]  # fmt: skip
+    "FORMAT",
+    "OtherFormatError",
+    "check_plain",
+    "file_hash",
+    "fingerprint",
+    "open_plain",
+    "read_into",
+    "read_sealed",
+    "replacing",
+    "sync_folder",
+    "telling_damage",
+    "telling_where",
+    "write_all",
+    "write_atomically",
+    "write_sealed",
+]
 
 FORMAT = 3
 """Version of a checkpoint's layout; a folder with another one is not read."""
@@ -91,22 +108,9 @@ def write_sealed(path: Path, content: bytes) -> None:
     ...     read_sealed(pathlib.Path(folder, "file"))
     b'content'
     """
-    temporary = path.with_name(f".{path.name}.new")  # a fixed name: kills leave at most one such file
-    temporary.unlink(missing_ok=True)
-    try:
-        handle = open_plain(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
-        try:
-            head = MAGIC + SEAL.pack(hashlib.blake2b(content, digest_size=DIGEST).digest(), len(content))
-            write_all(handle, head, 0)
-            write_all(handle, content, len(head))
-            os.fsync(handle)
-        finally:
-            os.close(handle)
-        os.replace(temporary, path)
-    except OSError:
-        temporary.unlink(missing_ok=True)  # to free space on a full disk
-        raise
-    sync_folder(path.parent)
+    head = MAGIC + SEAL.pack(hashlib.blake2b(content, digest_size=DIGEST).digest(), len(content))
+    with replacing(path, durable=True) as file:
+        write_all(file.fileno(), content, write_all(file.fileno(), head, 0))
 
 
 def read_sealed(path: Path) -> bytes:
@@ -184,10 +188,10 @@ def telling_damage(folder: Path) -> Iterator[None]:
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[BinaryIO]:
+def replacing(path: Path, *, durable: bool = False) -> Iterator[BinaryIO]:
     """Open a file that other processes see complete or not at all; its folder must exist.
 
-    An existing file keeps its permissions.
+    An existing file keeps its permissions, unless the file is durable: flushed to disk, and then its name.
 
     >>> import pathlib, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -198,16 +202,25 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
     ...     there, file.read_bytes()
     (False, b'content')
     """
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    if durable:
+        name = str(path.with_name(f".{path.name}.new"))  # a fixed name: kills leave at most one such file
+        Path(name).unlink(missing_ok=True)
+        handle = open_plain(Path(name), os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+    else:
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with open(handle, "wb") as file:
             yield file
-        # A temporary file is private to its owner, and the result would be, too.
-        os.chmod(name, path.stat().st_mode & 0o777 if path.exists() else 0o666 & ~_umask())
+            if durable:
+                os.fsync(handle)
+        if not durable:  # such a temporary file is private to its owner, and the result would be, too
+            os.chmod(name, path.stat().st_mode & 0o777 if path.exists() else 0o666 & ~_umask())
         os.replace(name, path)
     except BaseException:  # also Ctrl-C: nothing half-written remains
         Path(name).unlink(missing_ok=True)
         raise
+    if durable:
+        sync_folder(path.parent)
 
 
 def write_atomically(path: Path, content: bytes) -> None:
@@ -228,3 +241,48 @@ def _umask() -> int:
     mask = os.umask(0o077)  # it cannot be read without being set
     os.umask(mask)
     return mask
+
+
+ROWS, BYTES = 4096, 1 << 20
+
+
+def fingerprint(kind: str, *arrays: NDArray[Any] | None) -> str:
+    """Return a hash of the values, shapes and dtypes of ``arrays``; memory layout does not matter.
+
+    >>> import numpy as np
+    >>> a = np.arange(6.0).reshape(2, 3)
+    >>> fingerprint("demo", a) == fingerprint("demo", np.asfortranarray(a))
+    True
+    """
+    digest = hashlib.blake2b(kind.encode(), digest_size=16)
+    for array in arrays:
+        if array is None:
+            digest.update(b"none")
+            continue
+        digest.update(f"{array.dtype.str}{array.shape}".encode())
+        for start in range(0, len(array), ROWS):
+            # A checksum of each block is four times as fast as hashing it; no security is needed.
+            checksum = zlib.crc32(np.ascontiguousarray(array[start : start + ROWS]).data)
+            digest.update(checksum.to_bytes(4, "little"))
+    return digest.hexdigest()
+
+
+def file_hash(kind: str, files: Sequence[Path]) -> str:
+    """Return a hash of the bytes of ``files``, in order, whatever their names.
+
+    Whole files are hashed: dates change when a file is copied, and date and size may stay after an edit.
+
+    >>> import pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     files = [pathlib.Path(folder, name) for name in "ab"]
+    ...     _ = [file.write_text("1,2") for file in files]
+    ...     file_hash("demo", files[:1]) == file_hash("demo", files[1:])
+    True
+    """
+    digest = hashlib.blake2b(kind.encode(), digest_size=16)
+    for file in files:
+        digest.update(str(file.stat().st_size).encode())
+        with file.open("rb") as stream:
+            while part := stream.read(BYTES):
+                digest.update(part)
+    return digest.hexdigest()

@@ -13,7 +13,7 @@ from swiftem._typing import Array, Index
 from swiftem.data.source import Batch, Source
 from swiftem.models.components import BoundComponents, Coefficients
 from swiftem.models.families import Family, Params
-from swiftem.models.rows import different_rows, two_dimensional
+from swiftem.models.rows import different_rows, drawn_labels, two_dimensional
 
 __all__ = [
     "CHANNELS",
@@ -127,7 +127,7 @@ class BoundMixture(BoundComponents):
         """Return the family's rows for k-means."""
         return self.kind.for_start(two_dimensional(y))
 
-    def start_rows(self, responsibilities: Array) -> Array:
+    def start_rows(self, responsibilities: Array, batch: Batch | None = None) -> Array:
         """Return rows (b, R) with the factors of channels at a start."""
         return np.hstack([responsibilities, *(value * responsibilities for value in self.kind.channels)])
 
@@ -152,7 +152,8 @@ class BoundMixture(BoundComponents):
     def _around(self, rows: Array) -> Array:
         """Return features half-way between those of rows (k, d), k ≤ M, and their mean over all data."""
         k = len(rows)
-        batch, alone = Batch(rows, np.ones(k), np.arange(k)), self.start_rows(np.eye(k, self.n_components))
+        batch = Batch(rows, np.ones(k), np.arange(k))
+        alone = self.start_rows(np.eye(k, self.n_components), batch)
         found = self.unpack(self.statistics(batch, alone, batch.weight)).sums[:k]
         return np.asarray(0.5 * (found + self.mean))
 
@@ -255,12 +256,7 @@ class BoundMixture(BoundComponents):
     def _means(self, parts: MixtureStatistics) -> tuple[Array, Array]:
         """Return counts (M,) and means of the features (M, p), with the prior added."""
         counts = parts.weights[:, None]
-        low, high = self.kind.bounds
-        sums = parts.sums
-        for end, cut in ((low, np.maximum), (high, np.minimum)):
-            known = np.isfinite(end)
-            if known.any():
-                sums = np.where(known, cut(sums, np.where(known, end, 0.0) * counts), sums)
+        sums = self.kind.clipped(counts, parts.sums)
         counts = counts + self.kappa
         return counts[:, 0], (sums + self.kappa * self.mean) / counts
 
@@ -318,6 +314,14 @@ class BoundMixture(BoundComponents):
     def draw(self, theta: MixtureTheta, labels: NDArray[Any], rng: np.random.Generator) -> Array:
         """Return random rows of components."""
         return self.kind.draw(theta.params, labels, rng)
+
+    def imputed(
+        self, y: NDArray[Any], rows: Array, theta: MixtureTheta, rng: np.random.Generator | None
+    ) -> NDArray[Any]:
+        """Return rows with conditional means or likely levels, or draws, in missing cells."""
+        if rng is None:
+            return self.kind.imputed(y, rows, theta.params) if np.isnan(y).any() else y
+        return np.where(np.isnan(y), self.draw(theta, drawn_labels(rows, rng), rng), y)
 
     def without_unit(self, s: Array) -> Array:
         """Return factors that scale the features to a mean square of one."""

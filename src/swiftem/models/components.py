@@ -53,7 +53,7 @@ class BoundComponents(ABC):
     source : Source
         The data.
     centre : ndarray, shape (p,)
-        Subtracted from the features before their statistics are computed.
+        Subtracted from the features before their statistics are computed, unless ``origin`` replaces it.
     ILL_DEFINED, REMEDY : str
         The error for data that do not allow such components, and a remedy for components that lose all rows.
     """
@@ -68,6 +68,11 @@ class BoundComponents(ABC):
     @abstractmethod
     def code(self) -> int:
         """How compiled code computes the features, see :mod:`swiftem.engine.numba.gaussian_blocks`."""
+
+    @property
+    def origin(self) -> Array:
+        """Subtracted from the features by compiled code, (p,); by default the centre."""
+        return self.centre
 
     @property
     @abstractmethod
@@ -103,8 +108,11 @@ class BoundComponents(ABC):
         """Return the rows (b, k) that k-means gets for a start, made of rows (b, d)."""
         return y
 
-    def start_rows(self, responsibilities: Array) -> Array:
-        """Return posterior rows (b, R) of responsibilities (b, M) of a start."""
+    def start_rows(self, responsibilities: Array, batch: Batch | None = None) -> Array:
+        """Return posterior rows (b, R) of responsibilities (b, M) of a start.
+
+        The samples are needed if the statistics are not linear in the responsibilities.
+        """
         return responsibilities
 
     @abstractmethod
@@ -182,6 +190,15 @@ class BoundComponents(ABC):
     @abstractmethod
     def draw(self, theta: Any, labels: NDArray[Any], rng: np.random.Generator) -> Array:
         """Return random rows (count, d) of the components ``labels`` (count,)."""
+
+    @abstractmethod
+    def imputed(
+        self, y: NDArray[Any], rows: Array, theta: Any, rng: np.random.Generator | None
+    ) -> NDArray[Any]:
+        """Return rows (b, d) with missing cells filled in, given responsibilities (b, M).
+
+        They have their conditional means, or random draws if there is a generator.
+        """
 
     @abstractmethod
     def without_unit(self, s: Array) -> Array:

@@ -21,15 +21,15 @@ from swiftem._typing import Array, Index
 from swiftem.data.source import Batch, Source
 from swiftem.engine.reference import gaussian_components as kernel
 from swiftem.models.components import BoundComponents, Coefficients
-from swiftem.models.covariance import COVARIANCES, Covariance
+from swiftem.models.covariance import Covariance
 from swiftem.models.gaussian_theta import GaussianStatistics, GaussianTheta
 from swiftem.models.normal_inverse_wishart import BoundPrior
-from swiftem.models.rows import BLOCK, LARGEST, check_rows, different_rows, mean_row, two_dimensional
+from swiftem.models.rows import BLOCK, LARGEST, different_rows, two_dimensional
 
 if TYPE_CHECKING:
     from swiftem.models.gaussian_mixture import GaussianMixtureModel
 
-__all__ = ["BoundGaussians", "bind_gaussians", "check_covariances"]
+__all__ = ["BoundGaussians", "check_covariances"]
 
 LEAST_VARIANCE = 1e-280
 """Smallest spread of a column: with less, its inverse would not be finite."""
@@ -53,23 +53,6 @@ def check_covariances(
     if np.abs(factors).max() > LARGEST:  # their squares are the precisions
         raise ValueError(f"{name} must have variances of at least {LARGEST**-2:g}: use another unit.")
     return found, factors
-
-
-def bind_gaussians(
-    model: GaussianMixtureModel, source: Source, centre: ArrayLike | None = None
-) -> BoundGaussians:
-    """Return the model for these data; without a ``centre`` (d,) a pass computes the mean of the data."""
-    d = check_rows(source, model.n_components if centre is None else 1)
-    middle = mean_row(source) if centre is None else as_floats("centre", centre, shape=(d,)).copy()
-    kind, total = COVARIANCES[model.covariance], source.total_weight
-    prior = BoundPrior(np.zeros(d), 0.0, 0.0, np.zeros((d, d)))
-    if model.prior is not None:
-        counts = model.prior.bind(middle)
-        on_means = int(counts.mean_precision > 0.0)
-        degrees = kind.degrees(counts.degrees, d, model.n_components, on_means)
-        prior = BoundPrior(counts.mean, counts.mean_precision / total, degrees / total, counts.scale / total)
-    epsilon = model.epsilon if model.concentration is None else (model.concentration - 1.0) / total
-    return BoundGaussians(model, source, kind, middle, prior, epsilon)
 
 
 @dataclass(frozen=True, eq=False)
@@ -353,6 +336,12 @@ class BoundGaussians(BoundComponents):
         else:
             z = z / factors[labels].reshape(len(labels), -1)
         return np.asarray(theta.means[labels] + z)
+
+    def imputed(
+        self, y: NDArray[Any], rows: Array, theta: GaussianTheta, rng: np.random.Generator | None
+    ) -> NDArray[Any]:
+        """Return the rows, which are complete."""
+        return y
 
     def without_unit(self, s: Array) -> Array:
         """Return the factors of each statistic if the rows are scaled to unit variance."""

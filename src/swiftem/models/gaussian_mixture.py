@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,8 +20,9 @@ from swiftem._checks import (
 from swiftem._typing import Array, Theta
 from swiftem.data.source import Batch, Source
 from swiftem.engine.reference import gaussian_mixture as kernel
+from swiftem.models.bind_gaussians import bind_gaussians
 from swiftem.models.covariance import COVARIANCES
-from swiftem.models.gaussian_components import BoundGaussians, bind_gaussians, check_covariances
+from swiftem.models.gaussian_components import BoundGaussians, check_covariances
 from swiftem.models.gaussian_theta import GaussianStatistics, GaussianTheta
 from swiftem.models.normal_inverse_wishart import NormalInverseWishart
 from swiftem.models.rows import LARGEST, check_rows, different_rows, two_dimensional
@@ -73,6 +74,11 @@ class GaussianMixtureModel:
         increase the objective slightly once a variance approaches ``reg_covar``. With a prior it does not.
     prior : NormalInverseWishart, optional
         On means and covariances: the M-step then gives the maximum a posteriori estimate.
+    missing : {"error", "ignore"}
+        Whether NaN is an error, or a cell that is missing at random
+        (:mod:`swiftem.models.observed_gaussians`, :mod:`swiftem.models.completed_gaussians`); not for "unit".
+    has_holes : bool
+        Whether the statistics are those of rows with missing cells; :meth:`bind` sets it if there are any.
 
     Examples
     --------
@@ -100,6 +106,8 @@ class GaussianMixtureModel:
     concentration: float | None = None
     reg_covar: float = 0.0
     prior: NormalInverseWishart | None = None
+    missing: str = "error"
+    has_holes: bool = False
 
     def __post_init__(self) -> None:
         check_int("n_components", self.n_components, minimum=1)
@@ -123,6 +131,9 @@ class GaussianMixtureModel:
         for name in ("concentration", "reg_covar", "prior"):
             if unit and getattr(self, name):
                 raise ValueError(f"{name} must be left out for covariance='unit'.")
+        check_choice("missing", self.missing, ("error", "ignore"))
+        if unit and self.missing != "error":
+            raise ValueError("missing must be 'error' for covariance='unit'.")
         if self.known_weights is not None:
             known = as_floats("known_weights", self.known_weights, shape=(self.n_components,))
             check_simplex("known_weights", known)
@@ -141,7 +152,24 @@ class GaussianMixtureModel:
         """Return q, the length of the statistics for rows of d columns."""
         if self.covariance == "unit":
             return self.n_components * (1 + d)
+        if self.has_holes and self.covariance in ("diag", "spherical"):
+            return self.n_components * (1 + 3 * d)
         return COVARIANCES[self.covariance].size(self.n_components, d)
+
+    def with_holes(self) -> GaussianMixtureModel:
+        """Return the model for rows with missing cells."""
+        return replace(self, has_holes=True)
+
+    def widened(self, s: Array, centre: Array) -> tuple[Array, Array]:
+        """Return statistics and centre of complete rows as those of this model, which has holes."""
+        if self.covariance in ("full", "tied") or not len(s):
+            return s, centre
+        parts = COVARIANCES[self.covariance].split(s, self.n_components, len(centre))
+        squares = parts.squares
+        if squares.ndim == 1:  # only their sum over the columns matters
+            squares = np.repeat(squares[:, None] / len(centre), len(centre), axis=1)
+        masses = np.repeat(parts.weights[:, None], len(centre), axis=1)
+        return np.concatenate([parts.weights, np.hstack([parts.sums, squares, masses]).ravel()]), centre
 
     def theta(
         self, *, weights: ArrayLike | None = None, means: ArrayLike, covariances: ArrayLike | None = None

@@ -9,13 +9,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from swiftem._checks import STRONGEST, as_floats, check_int, check_real, check_simplex, shown
+from swiftem._checks import (
+    STRONGEST,
+    as_floats,
+    check_choice,
+    check_int,
+    check_real,
+    check_simplex,
+    shown,
+)
 from swiftem._typing import Array
 from swiftem.data.source import Source
 from swiftem.models.bound_mixture import BoundMixture, MixtureStatistics, MixtureTheta
 from swiftem.models.families import Blocks, Family, Given, Params, read_family
+from swiftem.models.families.observed import complete, observed, widened
 from swiftem.models.moments import columns_of, moments_of, width_of
-from swiftem.models.rows import check_rows
+from swiftem.models.rows import check_rows, has_missing, may_have_missing
 
 __all__ = ["BoundMixture", "MixtureModel", "MixtureStatistics", "MixtureTheta"]
 
@@ -44,6 +53,9 @@ class MixtureModel:
         parameters off bounds that stochastic methods could not leave.
     concentration : float, optional
         α ≥ 1 of a Dirichlet prior on the weights.
+    missing : {"error", "ignore"}
+        Whether NaN is an error, or a cell that is missing at random: families with independent columns then
+        ignore it (:mod:`swiftem.models.families.observed`).
 
     Examples
     --------
@@ -66,6 +78,7 @@ class MixtureModel:
     family: Given
     smoothing: float = 1e-3
     concentration: float | None = None
+    missing: str = "error"
 
     def __post_init__(self) -> None:
         check_int("n_components", self.n_components, minimum=1)
@@ -73,6 +86,7 @@ class MixtureModel:
         check_real("smoothing", self.smoothing, minimum=0.0, maximum=STRONGEST)
         if self.concentration is not None:
             check_real("concentration", self.concentration, minimum=1.0, maximum=STRONGEST)
+        check_choice("missing", self.missing, ("error", "ignore"))
 
     @property
     def kind(self) -> Family:
@@ -128,7 +142,27 @@ class MixtureModel:
             family.check_columns(width_of(source))
         if family.needs_data:
             family = family.learn(columns_of(source))
+        if self.missing == "ignore" and has_missing(source):
+            family = observed(complete(family))
         return self if family is self.kind else replace(self, family=family)
+
+    def with_holes(self) -> MixtureModel:
+        """Return the model for rows with missing cells; its statistics have the masses of observed ones."""
+        return replace(self, family=observed(complete(self.kind)))
+
+    @property
+    def has_holes(self) -> bool:
+        """Whether it is for rows with missing cells."""
+        return complete(self.kind) != self.kind
+
+    def widened(self, s: Array, centre: Array) -> tuple[Array, Array]:
+        """Return statistics and mean features of complete rows as those of this model, which has holes."""
+        mean = widened(self.kind, np.ones(1), centre[None])[0]
+        if not len(s):
+            return s, mean
+        counts = s[: self.n_components]
+        sums = s[self.n_components :].reshape(self.n_components, -1)
+        return np.concatenate([counts, widened(self.kind, counts, sums).ravel()]), mean
 
     def middle(self, source: Source) -> Array:
         """Return the mean of the features of all rows, (p,): the argument ``centre`` of :meth:`bind`."""
@@ -146,6 +180,10 @@ class MixtureModel:
             mean, spread = moments_of(model.kind, source)
         else:
             mean = as_floats("centre", centre, shape=(None,)).copy()
+            if self.missing == "ignore" and may_have_missing(source):
+                model = self.with_holes()
+                if model.kind != self.kind:
+                    mean = widened(model.kind, np.ones(1), mean[None])[0]
             spread = np.ones_like(mean)
         total = source.total_weight
         epsilon = 0.0 if self.concentration is None else (self.concentration - 1.0) / total

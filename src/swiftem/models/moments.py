@@ -14,7 +14,7 @@ from swiftem.data.source import Source
 from swiftem.data.units.unit import read_unit
 from swiftem.data.units.unit_source import UnitSource
 from swiftem.models.families import Columns, Family
-from swiftem.models.rows import BLOCK, check_size, two_dimensional
+from swiftem.models.rows import BLOCK, check_seen, check_size, has_missing, two_dimensional
 
 __all__ = ["columns_of", "moments_of", "width_of"]
 
@@ -32,6 +32,9 @@ def columns_of(source: Source) -> Columns:
         return _together(parts, source.weight)
     found = _found(source)
     if "columns" not in found:
+        if has_missing(source):
+            seen = found["columns"] = _of_observed(source)
+            return seen
         origin: Array | None = None
         lowest, highest, total, squares = (np.zeros(1) for _ in range(4))
         for batch in source.blocks(BLOCK):
@@ -50,6 +53,30 @@ def columns_of(source: Source) -> Columns:
         found["columns"] = Columns(origin + lowest, origin + highest, origin + mean, variance)
     columns: Columns = found["columns"]
     return columns
+
+
+def _of_observed(source: Source) -> Columns:
+    """Return the summary of the observed cells of the columns."""
+    d = width_of(source)
+    origin, seen = np.zeros(d), np.zeros(d, dtype=bool)
+    lowest, highest = np.full(d, np.inf), np.full(d, -np.inf)
+    mass, total, squares = np.zeros(d), np.zeros(d), np.zeros(d)
+    for batch in source.blocks(BLOCK):
+        y = two_dimensional(batch.y)
+        if not isinstance(source, ArraySource):
+            check_size(y, int(batch.index[0]))
+        known = ~np.isnan(y)
+        new = known.any(axis=0) & ~seen  # differences from the first value of each column
+        origin[new] = y[np.argmax(known, axis=0), np.arange(d)][new]
+        seen |= new
+        away = np.where(known, y - origin, 0.0)
+        lowest = np.minimum(lowest, np.where(known, y, np.inf).min(axis=0))
+        highest = np.maximum(highest, np.where(known, y, -np.inf).max(axis=0))
+        mass, total = mass + batch.weight @ known, total + batch.weight @ away
+        squares = squares + batch.weight @ (away * away)
+    check_seen(seen)
+    mean = total / mass
+    return Columns(lowest, highest, origin + mean, np.maximum(squares / mass - mean * mean, 0.0))
 
 
 def _columns_of_unit(common: None, unit: Any, weight: Any, where: str) -> Columns:
@@ -89,8 +116,11 @@ def moments_of(family: Family, source: Source) -> tuple[Array, Array]:
     if key not in found:
         total, squares = np.zeros(1), np.zeros(1)
         levels = np.zeros(family.n_codes)
+        allow_missing, seen = getattr(source, "allow_missing", False), np.zeros(1, dtype=bool)
         for batch in source.blocks(BLOCK):
             y = two_dimensional(batch.y)
+            if allow_missing:
+                seen = seen | ~np.isnan(y).all(axis=0)
             features = family.checked(y, int(batch.index[0])).astype(np.float64)
             total = total + batch.weight @ features
             squares = squares + batch.weight @ (features * features)
@@ -99,6 +129,8 @@ def moments_of(family: Family, source: Source) -> tuple[Array, Array]:
                 weight = np.repeat(batch.weight, codes.shape[1])
                 levels += np.bincount(codes.ravel(), weight, minlength=len(levels))
         d = y.shape[1]
+        if allow_missing:
+            check_seen(seen)
         factors = np.repeat([1.0, *family.channels], family.widths(d))
         sums = np.concatenate([total * factors, levels]), np.concatenate([squares, levels])
         found[key] = sums[0] / source.total_weight, np.sqrt(sums[1] / source.total_weight)

@@ -14,7 +14,17 @@ from swiftem.data.rows.stored_source import StoredSource
 from swiftem.data.rows.tensor_source import TensorSource
 from swiftem.data.source import Source
 
-__all__ = ["check_extent", "check_rows", "different_rows", "mean_row", "two_dimensional"]
+__all__ = [
+    "check_extent",
+    "check_rows",
+    "check_seen",
+    "different_rows",
+    "drawn_labels",
+    "has_missing",
+    "may_have_missing",
+    "mean_row",
+    "two_dimensional",
+]
 
 BLOCK = 4096
 LARGEST, LARGEST_FLOAT32 = 1e140, 1e15
@@ -44,8 +54,11 @@ def check_size(y: NDArray[Any], start: int = 0) -> None:
     most = LARGEST_FLOAT32 if y.dtype == np.float32 else LARGEST
     if not y.size or (y.dtype.kind != "f") or (y.max() <= most and y.min() >= -most):
         return
-    row = int(np.argmax((np.abs(two_dimensional(y)) > most).any(axis=1)))
-    value = two_dimensional(y)[row][np.argmax(np.abs(two_dimensional(y)[row]))]
+    far = np.abs(two_dimensional(y)) > most
+    if not far.any():  # cells are missing
+        return
+    row = int(np.argmax(far.any(axis=1)))
+    value = two_dimensional(y)[row][np.argmax(far[row])]
     raise ValueError(
         f"data must lie between {-most:g} and {most:g} if they are {y.dtype}, got {value:g} in row "
         f"{start + row}: use another unit."
@@ -77,8 +90,56 @@ def different_rows(source: Source, count: int, d: int, rng: np.random.Generator)
     return found
 
 
+def has_missing(source: Source) -> bool:
+    """Tell whether a cell is missing; for a stored source, by one pass, which is cached.
+
+    >>> from swiftem.data import ArraySource
+    >>> has_missing(ArraySource([[1.0, np.nan], [3.0, 6.0]], allow_missing=True))
+    True
+    """
+    if not getattr(source, "allow_missing", False):
+        return False
+    if isinstance(source, ArraySource):
+        return _any_missing(source.y)
+    found = source.found if isinstance(source, StoredSource) else {}
+    if "missing" not in found:
+        found["missing"] = any(_any_missing(batch.y) for batch in source.blocks(BLOCK))
+    return bool(found["missing"])
+
+
+def may_have_missing(source: Source) -> bool:
+    """Tell whether cells may be missing: for an array whether some are, for a stored source if it may be."""
+    return has_missing(source) if isinstance(source, ArraySource) else getattr(source, "allow_missing", False)
+
+
+def _any_missing(y: NDArray[Any]) -> bool:
+    # The sum needs no temporary array in the usual case, without NaN.
+    with np.errstate(over="ignore", invalid="ignore"):
+        return y.dtype.kind == "f" and bool(np.isnan(y.sum(dtype=np.float64))) and bool(np.isnan(y).any())
+
+
+def check_seen(seen: NDArray[np.bool_]) -> None:
+    """Raise ValueError for a column (d,) without an observed cell."""
+    if not seen.all():
+        column = int(np.argmin(seen))
+        raise ValueError(
+            f"data must have a value in every column, got none in column {column}: leave it out."
+        )
+
+
+def drawn_labels(rows: Array, rng: np.random.Generator) -> NDArray[np.intp]:
+    """Return a random component (b,) of each row, by its responsibilities (b, M).
+
+    >>> drawn_labels(np.array([[0.0, 1.0], [1.0, 0.0]]), np.random.default_rng(0))
+    array([1, 0])
+    """
+    ends = np.cumsum(rows, axis=1)
+    at = rng.random((len(rows), 1)) * ends[:, -1:]
+    return np.asarray(np.minimum((ends <= at).sum(axis=1), rows.shape[1] - 1))
+
+
 def mean_row(source: Source) -> Array:
-    """Return the weighted mean of the rows, shape (d,), by one pass; a stored source caches it.
+    """Return the weighted mean of the rows, shape (d,), by one pass; the source caches it.
 
     >>> from swiftem.data import ArraySource
     >>> mean_row(ArraySource([[1.0, 2.0], [3.0, 6.0]], sample_weight=[3.0, 1.0]))
@@ -86,7 +147,7 @@ def mean_row(source: Source) -> Array:
     """
     if isinstance(source, TensorSource):
         return source.mean_row()
-    found = source.found if isinstance(source, StoredSource) else {}
+    found = source.found if isinstance(source, StoredSource | ArraySource) else {}
     if "mean" in found:
         return np.array(found["mean"])
     origin: Array | None = None

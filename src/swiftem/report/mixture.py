@@ -11,10 +11,10 @@ from numpy.typing import ArrayLike
 
 from swiftem._typing import Array
 from swiftem.report.drawing import new_axes, plain_axes
-from swiftem.report.method_names import style_of
+from swiftem.report.numbers import style_of
 
 if TYPE_CHECKING:
-    from swiftem.estimators.history import Moment
+    from swiftem.estimators.watch import Moment
 
 __all__ = ["COLOURS", "KINDS", "draw_criterion", "draw_history", "draw_mixture"]
 

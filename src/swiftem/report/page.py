@@ -12,7 +12,7 @@ from html import escape
 from swiftem.report.drawing import panel_svg
 from swiftem.report.section import Finding, Picture, Section, Table
 
-__all__ = ["STYLE", "html_page", "page", "settings_table"]
+__all__ = ["page"]
 
 STYLE = """
 :root { --ink: #1a1a1a; --soft: #555; --line: #ddd; --good: #00704a; --bad: #b3261e; --note: #6b4e00; }
@@ -93,7 +93,7 @@ def page(
     counts = {verdict: sum(finding.verdict == verdict for _, finding in findings) for verdict in VERDICTS}
     summary = (
         f"Of {counts['agrees'] + counts['disagrees']} claims of the paper that were checked, "
-        f"{counts['agrees']} agree with the measurements and {counts['disagrees']} do not; "
+        f"{counts['agrees']} agree with the measurements, {counts['disagrees']} not; "
         "the other findings are not in the paper."
         if findings
         else "Nothing was complete enough to be compared with the paper."

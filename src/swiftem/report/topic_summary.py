@@ -2,48 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from swiftem._typing import Array
 from swiftem.data.documents.corpus_counts import CorpusCounts
 
-__all__ = ["Topic", "TopicSummary", "TopicWord", "TypicalDocument", "summarise_topics"]
+__all__ = ["Topic", "TopicSummary", "relevance", "summarise_topics"]
 
 LAMBDA = 0.6
-SHORT = 0.1
-"""Documents of this share of the median length have half the weight in the search for typical ones."""
-
-
-class TopicWord(NamedTuple):
-    """A word of a topic.
-
-    Attributes
-    ----------
-    word : str
-        The word.
-    probability : float
-        This word's share of the topic's tokens.
-    lift : float
-        Probability of the word in the topic, relative to the corpus.
-    share : float
-        This topic's share of the word's tokens: 1 if it is used nowhere else.
-    """
-
-    word: str
-    probability: float
-    lift: float
-    share: float
-
-
-class TypicalDocument(NamedTuple):
-    """A document that is mostly of one topic: its name, its beginning (or nothing), the topic's share."""
-
-    name: str
-    text: str
-    share: float
+"""λ of the relevance by which topics are named."""
 
 
 @dataclass(frozen=True)
@@ -58,30 +29,30 @@ class Topic:
         The topic's share of the corpus' tokens.
     coherence : float
         NPMI of its first ten words, from −1 to 1; NaN if it was not computed.
-    words : tuple of TopicWord
+    words : tuple of str
         The most likely words, in order.
-    documents : tuple of TypicalDocument
-        The most typical documents, in order.
     own_words : tuple of str
         Words that distinguish the topic: the most relevant ones as defined by Sievert and Shirley (2014), λ
         log p(w | k) + (1 − λ) log lift with their λ = 0.6. In a corpus about forests "forest" is every
         topic's most likely word.
+    given : str
+        The name that somebody gave to the topic, or nothing.
     """
 
     number: int
     prevalence: float
     coherence: float
-    words: tuple[TopicWord, ...]
-    documents: tuple[TypicalDocument, ...]
+    words: tuple[str, ...]
     own_words: tuple[str, ...] = ()
+    given: str = ""
 
     def label(self, n: int = 3) -> str:
         """Return the topic's most likely words."""
-        return ", ".join(word.word for word in self.words[:n])
+        return ", ".join(self.words[:n])
 
     def name(self, n: int = 3) -> str:
-        """Return words that are frequent in the topic and rare elsewhere."""
-        return ", ".join(self.own_words[:n]) or self.label(n)
+        """Return the given name, or words that are frequent in the topic and rare elsewhere."""
+        return self.given or ", ".join(self.own_words[:n]) or self.label(n)
 
 
 @dataclass(frozen=True)
@@ -108,7 +79,7 @@ class TopicSummary:
 
 
 def summarise_topics(
-    model: Any, corpus: CorpusCounts, shares: Array | None = None, *, n_words: int = 12, n_documents: int = 3
+    model: Any, corpus: CorpusCounts, *, n_words: int = 12, given: Sequence[str] | None = None
 ) -> TopicSummary:
     """Return the summary of a model that was fitted to a corpus.
 
@@ -118,10 +89,10 @@ def summarise_topics(
         Fitted to ``corpus.counts``.
     corpus : CorpusCounts
         The documents.
-    shares : ndarray, shape (D, K), optional
-        The documents' topics; by default those of the model's ``transform``.
-    n_words, n_documents : int
-        Words and typical documents per topic.
+    n_words : int
+        Words per topic.
+    given : sequence of str, length K, optional
+        Names of topics; an empty one is none.
 
     Examples
     --------
@@ -134,26 +105,19 @@ def summarise_topics(
     >>> sorted(topic.label() for topic in summary.topics)
     ['fish', 'rice']
     """
-    lengths = np.asarray(corpus.counts.sum(axis=1), dtype=np.float64).ravel()
-    doc_topic = np.asarray(model.transform(corpus.counts) if shares is None else shares)
     components = np.asarray(model.components_)
     prevalence = np.asarray(model.topic_prevalence())
     coherence = np.asarray(model.coherence(corpus.counts, measure="npmi"))
     names = corpus.word_names()
-    marginal = prevalence @ components
-    weight = lengths / (lengths + SHORT * float(np.median(lengths)))
+    specific = relevance(components, prevalence @ components)
     topics = []
     for k in np.argsort(-prevalence, kind="stable").tolist():
-        words = []
-        for v in np.argsort(-components[k], kind="stable")[:n_words].tolist():
-            lift = float(components[k, v] / marginal[v]) if marginal[v] > 0 else 1.0
-            words.append(TopicWord(names[v], float(components[k, v]), lift, lift * float(prevalence[k])))
-        with np.errstate(divide="ignore", invalid="ignore"):
-            log_p, log_all = np.log(components[k]), np.log(marginal)
-            relevance = np.nan_to_num(log_p - (1 - LAMBDA) * log_all, nan=-np.inf)
-        own = tuple(names[v] for v in np.argsort(-relevance, kind="stable")[:n_words].tolist())
-        typical = _typical(corpus, doc_topic[:, k], weight, n_documents)
-        topics.append(Topic(k, float(prevalence[k]), float(coherence[k]), tuple(words), typical, own))
+        words, own = (
+            tuple(names[v] for v in np.argsort(-values[k], kind="stable")[:n_words].tolist())
+            for values in (components, specific)
+        )
+        name = given[k] if given else ""
+        topics.append(Topic(k, float(prevalence[k]), float(coherence[k]), words, own, name))
     try:
         perplexity = float(model.perplexity(corpus.counts))
     except ValueError:  # no document has two tokens
@@ -161,16 +125,23 @@ def summarise_topics(
     return TopicSummary(tuple(topics), len(corpus), corpus.counts.shape[1], corpus.n_tokens, perplexity)
 
 
-def _typical(corpus: CorpusCounts, share: Array, weight: Array, n: int) -> tuple[TypicalDocument, ...]:
-    """Return documents with a large share of a topic; short ones count less, equal texts are shown once."""
-    found: list[TypicalDocument] = []
-    seen: set[str] = set()
-    for place in np.argsort(-share * weight, kind="stable").tolist():
-        if len(found) == n or (found and share[place] < 0.1):
-            break
-        text = "" if corpus.texts is None else corpus.texts[place]
-        if text and text in seen:
-            continue
-        seen.add(text)
-        found.append(TypicalDocument(corpus.names[place], text, float(share[place])))
-    return tuple(found)
+def relevance(components: Array, marginal: Array, weight: float = LAMBDA) -> Array:
+    """Return the relevance of words as defined by Sievert and Shirley (2014), shape (K, V).
+
+    Parameters
+    ----------
+    components : ndarray, shape (K, V)
+        Probabilities of words in topics.
+    marginal : ndarray, shape (V,)
+        Probabilities of words in the corpus.
+    weight : float
+        Their λ: 1 orders words by probability, 0 by lift.
+
+    Examples
+    --------
+    >>> relevance(np.array([[0.5, 0.5]]), np.array([0.5, 0.25]), 0.0).round(2)
+    array([[0.  , 0.69]])
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found = np.log(components) - (1 - weight) * np.log(marginal)
+    return np.asarray(np.nan_to_num(found, nan=-np.inf, neginf=-np.inf))

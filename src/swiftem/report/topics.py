@@ -1,60 +1,55 @@
-"""``topics.html``: topics as readable cards, in one file without scripts."""
+"""``topics.html``: an explorer of topics in one file that needs no network and no other file."""
 
 from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
+from hashlib import sha256
 from html import escape
+from importlib.resources import files as resources
 from math import isfinite
 from typing import Any
 
 import numpy as np
 
-from swiftem.report.drawing import panel_svg, plain_axes
-from swiftem.report.method_names import style_of
-from swiftem.report.numbers import seconds_text, share_text
-from swiftem.report.page import STYLE, html_page, settings_table
-from swiftem.report.section import Panel
-from swiftem.report.topic_summary import Topic, TopicSummary, TopicWord
+from swiftem.report.explorer.content import as_json
+from swiftem.report.numbers import share_text, signed
+from swiftem.report.topic_summary import TopicSummary
 
 __all__ = ["topics_page"]
 
-CARDS = """
-.tiles { display: flex; flex-wrap: wrap; gap: .6rem; margin: 1.2rem 0; padding: 0; list-style: none; }
-.tiles li { border: 1px solid var(--line); border-radius: 6px; padding: .4rem .9rem; min-width: 7.5rem; }
-.tiles b { display: block; font-size: 1.3rem; font-variant-numeric: tabular-nums; }
-.tiles span { color: var(--soft); font-size: .85rem; }
-.overview { list-style: none; margin: 1rem 0; padding: 0; max-width: 60rem; }
-.overview li { display: grid; grid-template-columns: 4.6rem minmax(0, 1fr) 12rem 3.6rem; gap: .6rem;
-  align-items: center; padding: .25rem 0; border-bottom: 1px solid var(--line); }
-.overview .names { overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
-.overview .number, .words .number { text-align: right; font-variant-numeric: tabular-nums; }
-.bar { display: block; height: .8rem; border-radius: 2px; background: #0072B2; min-width: 1px; }
-.cards { display: grid; gap: 1rem; grid-template-columns: repeat(auto-fill, minmax(min(100%, 23rem), 1fr)); }
-.card { border: 1px solid var(--line); border-radius: 8px; padding: .2rem 1rem 1rem; break-inside: avoid; }
-.card h3 { margin: .8rem 0 .1rem; overflow-wrap: anywhere; }
-.card h4 { margin: 1rem 0 .2rem; font-size: .9rem; }
-.card .about { margin: 0 0 .6rem; color: var(--soft); font-size: .9rem; }
-.words { width: 100%; font-size: .9rem; table-layout: fixed; }
-.words th, .words td { border: 0; padding: .1rem .3rem; line-height: 1.3; }
-.words thead th { font-weight: 400; color: var(--soft); font-size: .78rem; vertical-align: bottom; }
-.words tbody th { font-weight: 400; text-align: left; white-space: normal; overflow-wrap: anywhere; }
-.words .narrow { width: 3.7rem; white-space: normal; } .words .word { width: 36%; }
-.typical { margin: 0; padding: 0; list-style: none; font-size: .88rem; }
-.typical li { padding: .35rem 0; border-top: 1px solid var(--line); overflow-wrap: anywhere; }
-.typical span { color: var(--soft); } .curve { max-width: 36rem; width: 100%; height: auto; }
-.notes { max-width: 50rem; } .back { font-size: .85rem; }
-@media (max-width: 34rem) { .overview li { grid-template-columns: 4.4rem minmax(0, 1fr) 3.4rem; }
-  .overview .place { grid-column: 1 / -1; grid-row: 2; } .tiles li { flex: 1 1 40%; } }
-"""
-SHOWN_CHARACTERS = 150
+SCRIPTS = (
+    "data.js", "dom.js", "map.js", "list.js", "detail.js", "parts.js", "names.js", "search.js", "main.js",
+)  # fmt: skip
+POLICY = (
+    "default-src 'none'; style-src 'unsafe-inline'; script-src '{script}'; base-uri 'none'; "
+    "form-action 'none'"
+)
+"""Only the page's own script runs, even if there were a way to put another one into the page."""
+HOW_TO_READ = (
+    "<p>A topic is a group of words that are used together. Topics were found from the texts alone, "
+    "without labels; each document is a mixture of several. Numbers of topics are those of the model, from "
+    "0.</p><p><b>Map.</b> Near topics use the same words; distances are measured along chains of similar "
+    "topics. The area of a circle is the topic's share of all words. Colours are neighbourhoods on the map."
+    "</p><p><b>Words.</b> The bar is the word's <i>share of the topic</i>. Its shade and the last column are "
+    "the share of all <i>uses</i> of the word that belong to the topic: a pale bar is a word that is used "
+    "everywhere. The slider is the λ of Sievert and Shirley (2014): words are in the order of λ log p + "
+    "(1 − λ) log lift, where lift is the word's probability in the topic relative to the corpus.</p>"
+    "<p><b>Coherence</b> measures whether the topic's ten most likely words occur in the same documents: 1 "
+    "always, 0 as often as by chance, −1 never (NPMI). A topic of low coherence may be several topics, or "
+    "none. <b>Similarity</b> of neighbours is Σ √(p q) over words: 1 for equal topics, 0 if they share no "
+    "word.</p><p><b>Names.</b> Topics can be renamed (✎) and merged with neighbours. The browser keeps "
+    "this; <i>Export names</i> saves a file for <code>swiftem topics --names</code>.</p>"
+    "<p><b>Keys.</b> / search · ← → previous and next topic · r rename · Esc back to the topic · on the "
+    "map, arrows move to the topic in that direction.</p>"
+)
 
 
 def topics_page(
+    content: Mapping[str, Any],
     summary: TopicSummary,
     history: Any,
     *,
-    corpus: str,
     fit: str,
     command: str,
     settings: Mapping[str, str],
@@ -66,12 +61,12 @@ def topics_page(
 
     Parameters
     ----------
+    content : mapping
+        What the explorer shows, of :func:`swiftem.report.explorer.content.explorer_content`.
     summary : TopicSummary
-        The topics.
+        The topics, for the heading and for readers without scripts.
     history : History
-        History of the fit: columns ``passes``, ``seconds``, ``objective`` and ``method``.
-    corpus : str
-        Name of the corpus, for the title.
+        History of the fit: columns ``passes`` and ``objective``.
     fit : str
         How the fit ended, in a sentence.
     command : str
@@ -86,181 +81,127 @@ def topics_page(
     Returns
     -------
     str
-        HTML; without matplotlib the fit is a table instead of a curve.
+        HTML.
 
     Examples
     --------
-    >>> from swiftem.estimators.history import History, Moment
-    >>> from swiftem.report.topic_summary import Topic, TopicSummary, TopicWord
-    >>> topic = Topic(0, 1.0, 0.2, (TopicWord("rice", 0.5, 1.0, 1.0),), ())
+    >>> from swiftem.estimators.watch import History, Moment
+    >>> from swiftem.report.topic_summary import Topic, TopicSummary
     >>> html = topics_page(
-    ...     TopicSummary((topic,), 3, 1, 9, 1.5), History([Moment(1.0, 0.1, 3.0, 1.0, 0, "em")]),
-    ...     corpus="<toy>", fit="It converged.", command="none", settings={}, facts={},
+    ...     {"title": "<toy>"}, TopicSummary((Topic(0, 1.0, 0.2, ("rice",)),), 3, 1, 9, 1.5),
+    ...     History([Moment(1.0, 0.1, 3.0, 1.0, 0, "em")]),
+    ...     fit="It converged.", command="none", settings={}, facts={},
     ... )
-    >>> "Topics of &lt;toy&gt;" in html, "<script" in html, "http" in html.replace("www.w3.org", "")
-    (True, False, False)
+    >>> "Topics of &lt;toy&gt;" in html, "<toy>" in html, html.count("<script>")
+    (True, False, 1)
     """
-    largest = max(topic.prevalence for topic in summary.topics)
-    overview = "".join(_overview_row(topic, largest) for topic in summary.topics)
-    cards = "".join(_card(topic) for topic in summary.topics)
-    said = "".join(f'<p class="warning">{escape(note)}</p>' for note in notes)
-    beside = "".join(
-        f"<li><code>{escape(name)}</code>: {escape(what)}</li>" for name, what in (files or {}).items()
+    script = "".join(_part(name) for name in SCRIPTS)
+    digest = b64encode(sha256(script.encode()).digest()).decode()
+    title = f"Topics of {content['title']}"
+    shell = (
+        _part("explorer.html")
+        .replace("<!--heading-->", escape(title))
+        .replace("<!--facts-->", escape(_facts(summary)))
+        .replace("<!--without-->", _without_scripts(summary))
     )
-    return html_page(
-        f"Topics of {corpus}",
-        STYLE + CARDS,
-        f"<p>A topic is a group of words that are used together. {len(summary.topics)} topics were found "
-        "from the texts alone, without labels; each document is a mixture of several.</p>\n"
-        f"{_tiles(summary)}\n<h2>Overview</h2>\n<p>Share of each topic in all texts, by words. Numbers "
-        f'are those of the model, from 0.</p>\n<ul class="overview">{overview}</ul>\n'
-        f'<h2>The topics</h2>\n{HOW_TO_READ}\n<div class="cards">{cards}</div>\n'
-        f"<h2>How the fit went</h2>\n<p>{escape(fit)}</p>\n{_convergence(history)}\n"
-        f"<h2>How this was made</h2>\n<pre>{escape(command)}</pre>\n"
-        + (f'<div class="notes">{said}</div>\n' if said else "")
-        + (f'<p>Next to this page:</p><ul class="notes">{beside}</ul>\n' if beside else "")
-        + f"{settings_table(settings)}\n<h3>Versions</h3>\n{settings_table(facts)}",
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        f'<meta http-equiv="Content-Security-Policy" content="{POLICY.format(script=f"sha256-{digest}")}">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{escape(title)}</title><style>{_part('explorer.css')}</style></head>\n<body>\n{shell}"
+        f"{_about(summary, history, fit, command, settings, facts, notes, files or {})}"
+        f'<script type="application/json" id="data">{as_json(content)}</script>\n'
+        f"<script>{script}</script>\n</body></html>\n"
     )
 
 
-HOW_TO_READ = (
-    "<p>Each card is named by words that are frequent in the topic and rare elsewhere. Below are its most "
-    "likely words. <i>Share of topic</i>, the length of the bar: how much of the topic is this word. "
-    "<i>Its uses here</i>, the shade of the bar: how many of all uses of the word belong to this "
-    "topic. A dark bar is a word of this topic only, a pale one a word that is used everywhere.</p>"
-    "<p><i>Coherence</i> measures whether the topic's ten most likely words occur in the same documents: "
-    "1 always, 0 as often as by chance, −1 never (NPMI). A topic of low coherence may be "
-    "several topics, or none.</p>"
-)
+def _part(name: str) -> str:
+    return (resources("swiftem.report.explorer") / name).read_text(encoding="utf-8")
 
 
-def _tiles(summary: TopicSummary) -> str:
-    tiles = {
-        "documents": f"{summary.n_documents:,}",
-        "words counted": f"{summary.n_tokens:,.0f}",
-        "different words": f"{summary.n_words:,}",
-        "topics": f"{len(summary.topics)}",
-    }
+def _facts(summary: TopicSummary) -> str:
+    said = [
+        f"{summary.n_documents:,} documents",
+        f"{summary.n_tokens:,.0f} words",
+        f"{summary.n_words:,} different",
+        f"{len(summary.topics)} topics",
+    ]
     if isfinite(summary.perplexity):
-        tiles["perplexity"] = f"{summary.perplexity:,.0f}"
-    items = "".join(
-        f"<li><b>{escape(value)}</b><span>{escape(name)}</span></li>" for name, value in tiles.items()
+        said.append(f"perplexity {summary.perplexity:,.0f}")
+    return " · ".join(said)
+
+
+def _without_scripts(summary: TopicSummary) -> str:
+    """Return the topics as a table, for readers whose browser runs no scripts."""
+    rows = "".join(
+        f'<tr><th scope="row">{topic.number}</th><td>{escape(topic.name())}</td>'
+        f"<td>{share_text(topic.prevalence)}</td>"
+        f"<td>{signed(topic.coherence, 2) if isfinite(topic.coherence) else ''}</td>"
+        f"<td>{escape(topic.label(10))}</td></tr>\n"
+        for topic in summary.topics
     )
-    words = (
+    return (
+        "<p>The explorer needs JavaScript. These are the topics, the largest first:</p>"
+        '<table class="without"><thead><tr><th>topic</th><th>name</th><th>share</th><th>coherence</th>'
+        f"<th>words</th></tr></thead><tbody>{rows}</tbody></table>"
+    )
+
+
+def _about(
+    summary: TopicSummary,
+    history: Any,
+    fit: str,
+    command: str,
+    settings: Mapping[str, str],
+    facts: Mapping[str, str],
+    notes: Sequence[str],
+    files: Mapping[str, str],
+) -> str:
+    said = "".join(f'<p class="warning">{escape(note)}</p>' for note in notes)
+    beside = _pairs(files)
+    perplexity = (
         "<p>Perplexity: from one half of a document's words the model predicts the other half as well as a "
         "choice among this many equally likely words. Lower is better; compare it on the same words only.</p>"
         if isfinite(summary.perplexity)
         else ""
     )
-    return f'<ul class="tiles">{items}</ul>{words}'
-
-
-def _overview_row(topic: Topic, largest: float) -> str:
-    width = 100 * topic.prevalence / largest
     return (
-        f'<li><a href="#topic-{topic.number}">topic {topic.number}</a>'
-        f'<span class="names">{escape(topic.name(5))}</span>'
-        f'<span class="place"><span class="bar" style="width:{width:.1f}%"></span></span>'
-        f'<span class="number">{share_text(topic.prevalence)}</span></li>\n'
+        f'<section class="about" aria-label="About">{said}'
+        f"<details><summary>How to read this page</summary>{HOW_TO_READ}</details>\n"
+        f"<details><summary>How the fit went</summary><p>{escape(fit)}</p>{perplexity}{_curve(history)}"
+        "</details>\n"
+        f"<details><summary>How this was made</summary><pre>{escape(command)}</pre>"
+        + (f"<p>Next to this page:</p>{beside}" if files else "")
+        + f"{_pairs(settings)}{_pairs(facts)}</details></section>\n"
     )
 
 
-def _card(topic: Topic) -> str:
-    most = max((word.probability for word in topic.words), default=1.0) or 1.0
-    rows = "".join(_word_row(word, most) for word in topic.words)
-    coherence = f" · coherence {topic.coherence:.2f}".replace("-", "−") if isfinite(topic.coherence) else ""
-    documents = "".join(
-        f"<li><b>{escape(document.name)}</b> <span>{_percent(document.share)} this topic</span>"
-        + (f"<br>{escape(_shortened(document.text))}" if document.text else "")
-        + "</li>"
-        for document in topic.documents
-    )
-    typical = f'<h4>Most typical documents</h4><ul class="typical">{documents}</ul>' if documents else ""
-    return (
-        f'<article class="card" id="topic-{topic.number}"><h3>{escape(topic.name())}</h3>'
-        f'<p class="about">topic {topic.number} · {share_text(topic.prevalence)} of all '
-        f"words{escape(coherence)}</p>"
-        '<table class="words"><thead><tr><th scope="col" class="word">word</th><th aria-hidden="true"></th>'
-        '<th scope="col" class="narrow">share of topic</th><th scope="col" class="narrow">its uses '
-        f"here</th></tr></thead><tbody>{rows}</tbody></table>{typical}</article>\n"
-    )
+def _pairs(values: Mapping[str, str]) -> str:
+    rows = "".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in values.items())
+    return f"<dl>{rows}</dl>"
 
 
-def _word_row(word: TopicWord, most: float) -> str:
-    # Never invisible: the width is the main information, the shade the second.
-    shade = 0.25 + 0.75 * min(1.0, word.share)
-    return (
-        f'<tr><th scope="row">{escape(word.word)}</th><td>'
-        f'<span class="bar" style="width:{100 * word.probability / most:.1f}%;opacity:{shade:.2f}"></span>'
-        "</td>"
-        f'<td class="number">{_percent(word.probability)}</td><td class="number">'
-        f"{_percent(word.share)}</td></tr>"
-    )
-
-
-def _percent(share: float) -> str:
-    r"""Return a share as a percentage.
-
-    >>> [_percent(share).replace("\N{NO-BREAK SPACE}", " ") for share in (0.1234, 0.0123, 0.0001, 1.0)]
-    ['12 %', '1.2 %', '< 0.1 %', '100 %']
-    """
-    if 0 < share < 0.0005:
-        return "<\N{NO-BREAK SPACE}0.1\N{NO-BREAK SPACE}%"
-    return f"{100 * share:.{1 if share < 0.0995 else 0}f}\N{NO-BREAK SPACE}%"
-
-
-def _shortened(text: str) -> str:
-    """Return the first characters of a text, whole words."""
-    if len(text) <= SHOWN_CHARACTERS:
-        return text
-    cut = text[:SHOWN_CHARACTERS]
-    return (cut.rpartition(" ")[0] or cut).rstrip(" .,;:…") + "\N{NO-BREAK SPACE}…"
-
-
-def _convergence(history: Any) -> str:
-    """Return the curve of the fit, or a table if it cannot be drawn."""
+def _curve(history: Any) -> str:
+    """Return the likelihood against passes as SVG."""
     if not len(history):
         return ""
-    value = -np.asarray(history.objective)
-    try:
-        svg = panel_svg(Panel("fit", lambda axes: _draw(axes, history, value)))
-    except ImportError:
-        return _moments(history, value)
-    alt = f"Mean log-likelihood per word from {value[0]:.3f} to {value[-1]:.3f}"
+    value, passes = (
+        -np.asarray(history.objective, dtype=np.float64),
+        np.asarray(history.passes, dtype=np.float64),
+    )
+    low, high = float(value.min()), float(value.max())
+    spread, last = max(high - low, 1e-9), max(float(passes.max()), 1e-9)
+    x, y = 62 + 520 * passes / last, 190 - 170 * (value - low) / spread
+    line = " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(x, y, strict=True))
+    alt = f"Mean log-likelihood per word from {signed(value[0], 3)} to {signed(value[-1], 3)}"
     return (
-        f"<figure><figcaption>Mean log-likelihood per word, against passes over all documents. Higher "
-        "is better; flat means converged.</figcaption>"
-        f'<img class="curve" alt="{escape(alt)}" src="data:image/svg+xml;base64,{b64encode(svg).decode()}">'
-        "</figure>"
+        "<p>Mean log-likelihood per word, against passes over all documents. Higher is better; flat means "
+        f'converged.</p><svg class="curve" viewBox="0 0 600 225" role="img" aria-label="{escape(alt)}">'
+        '<line class="grid" x1="62" x2="582" y1="190" y2="190"></line>'
+        '<line class="grid" x1="62" x2="582" y1="20" y2="20"></line>'
+        f'<text x="56" y="194" class="end">{signed(low, 3)}</text>'
+        f'<text x="56" y="24" class="end">{signed(high, 3)}</text>'
+        '<text x="62" y="210" class="middle">0</text>'
+        f'<text x="582" y="210" class="end">{last:.4g} passes</text>'
+        f'<polyline class="line" points="{line}"></polyline></svg>'
     )
-
-
-def _draw(axes: Any, history: Any, value: Any) -> None:
-    methods = np.asarray(history.method)
-    passes = np.asarray(history.passes)
-    axes.plot(passes, value, color="#999999", linewidth=1.2, zorder=1)
-    for method in dict.fromkeys(methods.tolist()):
-        chosen = methods == method
-        style = style_of(method)
-        axes.plot(passes[chosen], value[chosen], "o", markersize=4, color=style.colour, label=style.label)
-    plain_axes(axes, x="passes over all documents", y="mean log-likelihood per word")
-    axes.set_xlim(left=0)
-    axes.legend(frameon=False, loc="lower right")
-
-
-def _moments(history: Any, value: Any) -> str:
-    places = sorted(set(np.linspace(0, len(value) - 1, 10).astype(int).tolist()))
-    rows = "".join(
-        f"<tr><td>{history.passes[i]:.4g}</td><td>{_number(value[i])}</td><td>"
-        f"{seconds_text(history.seconds[i])}</td></tr>"
-        for i in places
-    )
-    return (
-        '<div class="wide"><table><thead><tr><th scope="col">passes</th><th scope="col">mean '
-        "log-likelihood per word"
-        f'</th><th scope="col">time</th></tr></thead><tbody>{rows}</tbody></table></div>'
-    )
-
-
-def _number(value: float) -> str:
-    return f"{value:.4f}".replace("-", "−")

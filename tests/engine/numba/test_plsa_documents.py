@@ -9,7 +9,7 @@ import swiftem
 from swiftem import methods, models
 from swiftem.engine.documents import Documents
 from swiftem.engine.numba import plsa_documents as compiled
-from swiftem.engine.numba.plsa_leave_one_out import leave_one_out_pass
+from swiftem.engine.numba.memory import padded
 from swiftem.engine.reference import plsa_documents as plain
 from swiftem.engine.threads import get_threads, set_threads
 from swiftem.models.documents import m_step
@@ -86,35 +86,97 @@ def entries(X):
     return X.indptr.astype(np.int64), X.indices.astype(np.int32), X.data
 
 
+def table_of(word_topic, dtype=np.float64):
+    """Return words of topics as compiled loops want them: rows of whole cache lines."""
+    table = padded(*word_topic.shape, dtype)
+    table[:, : word_topic.shape[1]] = word_topic
+    return table
+
+
 def test_a_pass_is_that_of_the_reference(case):
     X, documents, topics, alpha, weight = case
     word_topic = np.ascontiguousarray(topics.T)
     expected, by_word, value = plain.pass_over(*entries(X), weight, documents, word_topic, alpha)
-    found, sums = documents.copy(), np.zeros_like(word_topic)
-    got = compiled.pass_over(*entries(X), weight, found, word_topic, alpha, sums, 0, len(found))
+    found = documents.copy()
+    counts, got = Documents(X, weight).em_pass(found, topics, alpha)
     assert_close(found, expected)
-    assert_close(sums, by_word)
+    assert_close(counts.T, by_word)
     assert got == pytest.approx(value, rel=1e-12)
+
+
+def leave_one_out(X, documents, topics, alpha, weight, by_word=False, dtype=np.float64):
+    """Return the results of the plain and of the compiled pass that leaves one out."""
+    rng = np.random.default_rng(2)
+    word_topic, totals = np.ascontiguousarray(topics.T), 5.0 + 20.0 * rng.random(topics.shape[0])
+    beta = rng.random(topics.shape if by_word else (1, 1)) * 0.3
+    expected = plain.leave_one_out_pass(
+        *entries(X), weight, documents, word_topic, totals, alpha, np.broadcast_to(beta.T, word_topic.shape)
+    )
+    found = documents.copy()
+    counts, got = Documents(X, weight, dtype).leave_one_out_pass(found, topics, totals, alpha, beta)
+    return expected, (found, counts.T, got)
 
 
 @pytest.mark.parametrize("by_word", [False, True])
 def test_a_pass_that_leaves_one_out_is_that_of_the_reference(case, by_word):
-    X, documents, topics, alpha, weight = case
-    rng = np.random.default_rng(2)
-    word_topic, totals = np.ascontiguousarray(topics.T), 5.0 + 20.0 * rng.random(topics.shape[0])
-    beta = rng.random(word_topic.shape if by_word else (1, len(alpha))) * 0.3
-    length = np.asarray(X.sum(axis=1)).ravel().astype(float)
-    expected, sums_expected, value = plain.leave_one_out_pass(
-        *entries(X), weight, documents, word_topic, totals, alpha, np.broadcast_to(beta, word_topic.shape)
-    )
-    found, sums = documents.copy(), np.zeros_like(word_topic)
-    got = leave_one_out_pass(
-        *entries(X), weight, length, found, word_topic, totals, alpha, beta, sums, 0, len(found)
-    )
+    X, *_, weight = case
+    (expected, sums_expected, value), (found, sums, got) = leave_one_out(*case, by_word)
     assert_close(found, expected)
     assert_close(sums, sums_expected)
     assert got == pytest.approx(value, rel=1e-12)
-    assert sums.sum() == pytest.approx(weight @ length, rel=1e-9)
+    assert sums.sum() == pytest.approx(weight @ np.asarray(X.sum(axis=1)).ravel(), rel=1e-9)
+
+
+SINGLE = [name for name in CASES if name != "small numbers"]
+
+
+@pytest.mark.parametrize("name", SINGLE)
+def test_passes_in_float32_are_close_to_the_reference(name):
+    """Not to the bit: a test against float64 tables in both."""
+    X, documents, topics, alpha, weight = CASES[name]()
+    expected = plain.pass_over(*entries(X), weight, documents, np.ascontiguousarray(topics.T), alpha)
+    found = documents.copy()
+    counts, value = Documents(X, weight, np.float32).em_pass(found, topics, alpha)
+    results = [(expected, (found, counts.T, value))]
+    results += [
+        leave_one_out(X, documents, topics, alpha, weight, each, np.float32) for each in (False, True)
+    ]
+    for one, two in results:
+        for exact, single in zip(one, two, strict=True):
+            scale = max(1.0, np.abs(exact).max())
+            np.testing.assert_allclose(single / scale, exact / scale, rtol=0, atol=3e-6)
+    np.testing.assert_allclose(found.sum(axis=1), 1.0, rtol=1e-14)
+
+
+@pytest.mark.parametrize("name", SINGLE)
+def test_folding_in_in_float32_is_close_to_the_reference(name):
+    X, _, topics, alpha, weight = CASES[name]()
+    one, value = Documents(X, weight).fold_in(topics, alpha, max_iter=200, tol=1e-4)
+    two, single = Documents(X, weight, np.float32).fold_in(topics, alpha, max_iter=200, tol=1e-4)
+    np.testing.assert_allclose(single, value, rtol=1e-5, atol=1e-4)
+    np.testing.assert_allclose(two, one, rtol=0, atol=5e-3)  # either stops within the tolerance
+    none, nothing = Documents(X, weight, np.float32).fold_in(topics, alpha, tol=1e-4, likelihood=False)
+    assert nothing.shape == (0,)
+    np.testing.assert_allclose(none, two, rtol=0, atol=5e-3)
+
+
+def test_a_small_tolerance_is_met_in_float64(case):
+    X, _, topics, alpha, weight = case
+    one, _ = Documents(X, weight).fold_in(topics, alpha, max_iter=300, tol=1e-9)
+    two, _ = Documents(X, weight, np.float32).fold_in(topics, alpha, max_iter=300, tol=1e-9)
+    np.testing.assert_array_equal(one, two)
+
+
+def test_probabilities_too_small_for_float32_are_zero_and_not_subnormal():
+    X, documents, topics, _, weight = small_numbers()
+    table = Documents(X, weight, np.float32)._table(topics.T)
+    assert (table[:5, 0] == 0.0).all()
+    assert (table[5:, 0] > 0.0).all()
+    found = documents.copy()
+    counts, value = Documents(X, weight, np.float32).em_pass(found, topics, np.full(3, 1e-3))
+    assert np.isfinite(counts).all()
+    assert np.isfinite(value)
+    assert not ((counts > 0) & (counts < np.finfo(np.float32).tiny)).any()
 
 
 def test_leaving_one_out_is_cvb0_where_the_own_part_is_known():
@@ -148,7 +210,7 @@ def test_folding_in_is_that_of_the_reference(case, max_iter, tol):
     )
     found, log_likelihood = documents.copy(), np.empty(len(documents))
     got = compiled.fold_in(
-        *entries(X), word_topic, alpha, max_iter, tol, found, log_likelihood, 0, len(found)
+        *entries(X), table_of(word_topic), alpha, max_iter, tol, found, log_likelihood, 0, len(found)
     )
     assert_close(found, expected)
     assert_close(log_likelihood, value)
@@ -162,8 +224,8 @@ def test_sums_of_a_batch_are_those_of_the_reference(case, max_iter, tol):
     rows, expected, _, evaluations = plain.fold(*entries(X), word_topic, alpha, max_iter, tol, documents)
     by_word = np.zeros_like(word_topic)
     np.add.at(by_word, X.indices, np.repeat(weight, np.diff(X.indptr))[:, None] * rows)
-    found, sums = documents.copy(), np.zeros_like(word_topic)
-    got = compiled.sums_of(*entries(X), weight, word_topic, alpha, max_iter, tol, sums, found, 0, len(found))
+    found = documents.copy()
+    sums, got = Documents(X, weight).sums(found, word_topic, alpha, max_iter, tol)
     assert_close(found, expected)
     assert_close(sums, by_word)
     assert got == evaluations
@@ -171,14 +233,11 @@ def test_sums_of_a_batch_are_those_of_the_reference(case, max_iter, tol):
 
 def test_nothing_is_subnormal(case):
     X, documents, topics, alpha, weight = case
-    word_topic, sums = np.ascontiguousarray(topics.T), np.zeros(topics.T.shape)
-    compiled.pass_over(*entries(X), weight, documents, word_topic, alpha, sums, 0, len(documents))
-    left, left_sums = documents.copy(), np.zeros(topics.T.shape)
-    leave_one_out_pass(
-        *entries(X), weight, np.asarray(X.sum(axis=1)).ravel().astype(float), left, word_topic,
-        np.full(len(alpha), 10.0), alpha, np.zeros((1, len(alpha))), left_sums, 0, len(left),
-    )  # fmt: skip
-    for values in (documents, sums, m_step(sums.T, np.zeros((1, 1))), left, left_sums):
+    left = documents.copy()
+    sums, _ = Documents(X, weight).em_pass(documents, topics, alpha)
+    totals, beta = np.full(len(alpha), 10.0), np.zeros((1, 1))
+    left_sums, _ = Documents(X, weight).leave_one_out_pass(left, topics, totals, alpha, beta)
+    for values in (documents, sums, m_step(sums, np.zeros((1, 1))), left, left_sums):
         assert not ((values > 0) & (values < np.finfo(np.float64).tiny)).any()
         assert np.isfinite(values).all()
 
@@ -241,13 +300,14 @@ def large():
     return corpus(4000, 300, 7, density=0.3)
 
 
-def test_threads_change_no_bit(large):
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_threads_change_no_bit(large, dtype):
     X, documents, topics, alpha, weight = large
     before, found = get_threads(), []
     try:
         for threads in (1, 2, 3):
             set_threads(threads)
-            whole, here = Documents(X, weight), documents.copy()
+            whole, here = Documents(X, weight, dtype), documents.copy()
             counts, value = whole.em_pass(here, topics, alpha)
             start = documents.copy()
             sums, evaluations = whole.sums(start, np.ascontiguousarray(topics.T), alpha, 5, 1e-2)

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     import scipy.sparse as sp
 
-__all__ = ["CorpusCounts", "Texts", "beginning", "check_tokens", "counted_documents"]
+__all__ = ["CorpusCounts", "Texts", "beginning", "check_tokens", "counted_documents", "shown_length"]
 
-SHOWN = 200
-"""Maximum number of characters of a document's text that are kept."""
+SHOWN, MOST_SHOWN, SHOWN_BYTES = 200, 4000, 1 << 26
+"""Characters of a document's text that are kept: at least, at most, and of all documents together."""
 MOST_TOKENS = 2.0**53
 """Larger numbers of tokens are not exact in float64."""
 
@@ -38,6 +38,8 @@ class CorpusCounts:
         Format of the input, such as ``"folder"``.
     notes : tuple of str
         Sentences on what was left out or guessed.
+    labels : tuple of str, length D, or None
+        A value per document, such as a date or a group; an empty text is a missing one.
 
     Examples
     --------
@@ -53,6 +55,7 @@ class CorpusCounts:
     texts: tuple[str, ...] | None = None
     format: str = ""
     notes: tuple[str, ...] = ()
+    labels: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
         n_documents, n_words = self.counts.shape
@@ -60,6 +63,7 @@ class CorpusCounts:
             ("words", self.words, n_words),
             ("names", self.names, n_documents),
             ("texts", self.texts, n_documents),
+            ("labels", self.labels, n_documents),
         ):
             if given is not None and len(given) != wanted:
                 raise ValueError(f"{name} must have {wanted} entries, as counts have, got {len(given)}.")
@@ -108,31 +112,43 @@ class Texts(NamedTuple):
 
 
 class TableTexts(Texts):
-    """Documents of a table, and the name of their column."""
+    """Documents of a table, the name of their column, and their values in a column of labels, if any."""
 
     column: str = ""
+    labels: list[str] | None = None
 
     @classmethod
-    def of(cls, texts: list[str], names: list[str], notes: list[str], column: str) -> TableTexts:
+    def of(
+        cls, texts: list[str], names: list[str], notes: list[str], column: str, labels: list[str] | None
+    ) -> TableTexts:
         """Return the documents of a column."""
         found = cls(texts, names, notes)
-        found.column = column
+        found.column, found.labels = column, labels
         return found
 
 
-def beginning(text: str) -> str:
-    r"""Return the first 200 characters of a text in one line, with an ellipsis if there are more.
+def shown_length(n_documents: int) -> int:
+    """Return how many characters of each document's text are kept.
+
+    >>> shown_length(1000), shown_length(100_000), shown_length(10**6)
+    (4000, 671, 200)
+    """
+    return max(SHOWN, min(MOST_SHOWN, SHOWN_BYTES // max(1, n_documents)))
+
+
+def beginning(text: str, length: int = SHOWN) -> str:
+    r"""Return the first characters of a text in one line, with an ellipsis if there are more.
 
     >>> beginning(" Rice\n  and maize. ")
     'Rice and maize.'
-    >>> len(beginning("rice " * 100))
-    199
+    >>> len(beginning("rice " * 100)), len(beginning("rice " * 100, 400))
+    (199, 399)
     """
     # Only part of a long text is read: white space is rarely more than nine tenths of it.
-    line = " ".join(text[: 10 * SHOWN].split())
-    if len(line) <= SHOWN and len(text) <= 10 * SHOWN:
+    line = " ".join(text[: 10 * length].split())
+    if len(line) <= length and len(text) <= 10 * length:
         return line
-    return line[: SHOWN - 2].rstrip(" .,;:") + "…"
+    return line[: length - 2].rstrip(" .,;:") + "…"
 
 
 def counted_documents(

@@ -12,9 +12,9 @@ from numpy.typing import ArrayLike
 from swiftem._typing import Array, Index
 from swiftem.data.documents.corpus_counts import check_tokens
 from swiftem.data.documents.sparse_structure import checked_counts
-from swiftem.data.fingerprint import fingerprint
 from swiftem.data.sample_weight import read_sample_weight
 from swiftem.data.source import Access, Batch
+from swiftem.files.durable import fingerprint
 
 __all__ = ["CountSource"]
 

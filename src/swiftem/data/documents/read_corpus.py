@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 
 from swiftem._checks import check_choice
-from swiftem.data.documents.corpus_counts import CorpusCounts, TableTexts, Texts, beginning, counted_documents
+from swiftem.data.documents.boilerplate import header_field, note_on_common, note_on_headers, without_header
+from swiftem.data.documents.corpus_counts import (
+    CorpusCounts,
+    TableTexts,
+    Texts,
+    beginning,
+    counted_documents,
+    shown_length,
+)
 from swiftem.data.documents.formats.corpus_format import FORMATS, recognise
 from swiftem.data.documents.formats.count_matrix import read_count_matrix
 from swiftem.data.documents.formats.line_documents import document_lines, read_lda_c
@@ -19,10 +27,14 @@ from swiftem.data.documents.formats.no_text import check_texts, without_others
 from swiftem.data.documents.formats.text_folder import read_folder
 from swiftem.data.documents.formats.text_table import read_text_csv, read_text_parquet
 from swiftem.data.documents.formats.uci_documents import read_bag_of_words
+from swiftem.data.documents.stop_words import choose_stop_words
 from swiftem.data.documents.word_counts import count_known_words, count_words
 from swiftem.data.rows.table_columns import shortened
 
 __all__ = ["count_texts", "match_words", "read_corpus"]
+
+BY_FOLDER = "folder"
+"""Name of the labels that are subfolders."""
 
 COUNTS = {
     "uci": read_bag_of_words, "lda-c": read_lda_c, "matrixmarket": read_count_matrix,
@@ -35,8 +47,12 @@ def read_corpus(
     *,
     format: str = "auto",
     n_words: int = 5000,
-    stop_words: Literal["english"] | Iterable[str] | None = "english",
+    stop_words: str | Iterable[str] | None = "auto",
+    phrases: bool = False,
+    drop_common: float | None = None,
+    drop_headers: bool = False,
     text_column: str | None = None,
+    label_column: str | None = None,
     vocabulary: str | os.PathLike[str] | None = None,
     known_words: Sequence[str] | None = None,
     leave_out: str | os.PathLike[str] | None = None,
@@ -54,10 +70,22 @@ def read_corpus(
         recognised by extension, folder or first lines.
     n_words : int
         Number of words to count in texts: the most frequent ones.
-    stop_words : "english", iterable of str, or None
-        Words of texts to leave out.
+    stop_words : str, iterable of str, or None
+        Words of texts to leave out: by default those of the language, guessed from them (languages other than
+        English need the extra ``languages``); ``"english"``, the code of a language such as ``"de"``, your
+        own, or none.
+    phrases : bool
+        Whether pairs of words such as "new york", which are together more often than by chance, are words.
+    drop_common : float, optional
+        Leave out words that are in more than this share of the documents. Words in over 30 % of them are
+        reported in the notes.
+    drop_headers : bool
+        Whether the header of a mail is left out of each text.
     text_column : str, optional
         The column of a table with the texts.
+    label_column : str, optional
+        The column of a table whose values are kept as ``labels``: a date, a group. For a folder of texts
+        ``"folder"``, the subfolder that a file is in, or a field of the headers of mails, such as ``"date"``.
     vocabulary : str or path, optional
         For counts, the file with the words, one per line.
     known_words : sequence of str, optional
@@ -100,28 +128,56 @@ def read_corpus(
         format = recognise(place)
     if text_column is not None and format not in ("csv", "parquet"):
         raise ValueError(f"text_column is for tables (csv, parquet), and {place} is read as {format}.")
+    if label_column is not None and format not in ("csv", "parquet", "folder"):
+        raise ValueError(
+            f"label_column is for tables (csv, parquet) and folders, and {place} is read as {format}."
+        )
     if vocabulary is not None and format not in COUNTS:
         raise ValueError(f"vocabulary is for counts ({', '.join(COUNTS)}), and {place} is read as {format}.")
     if format in COUNTS:
         counted = COUNTS[format](place, vocabulary)
         return counted if known_words is None else match_words(counted, known_words, str(place))
-    texts = _texts(place, format, text_column, leave_out)
+    texts = _texts(place, format, text_column, label_column, leave_out)
     if not as_text:
         texts = _only_texts(place, format, texts)
-    return count_texts(texts, n_words, stop_words, known_words=known_words, source=str(place), format=format)
+    if format == "folder" and label_column is not None:
+        texts = _labelled(place, texts, label_column)
+    return count_texts(
+        texts, n_words, stop_words, phrases=phrases, drop_common=drop_common, drop_headers=drop_headers,
+        known_words=known_words, source=str(place), format=format,
+    )  # fmt: skip
 
 
 def _texts(
-    path: Path, format: str, text_column: str | None, leave_out: str | os.PathLike[str] | None
+    path: Path,
+    format: str,
+    text_column: str | None,
+    label_column: str | None,
+    leave_out: str | os.PathLike[str] | None,
 ) -> Texts:
     if format == "folder":
         return read_folder(path, leave_out)
     if format == "csv":
-        return read_text_csv(path, text_column)
+        return read_text_csv(path, text_column, label_column)
     if format == "parquet":
-        return read_text_parquet(path, text_column)
+        return read_text_parquet(path, text_column, label_column)
     found = document_lines(path)
     return Texts([line for _, line in found], [f"line {number}" for number, _ in found], [])
+
+
+def _labelled(path: Path, found: Texts, label: str) -> TableTexts:
+    """Return the documents of a folder with their subfolders, or fields of their headers, as labels."""
+    if label == BY_FOLDER:
+        labels = [name.rpartition("/")[0].partition("/")[0] for name in found.names]
+    else:
+        labels = [header_field(text, label) for text in found.texts]
+    if not any(labels):
+        what = "subfolders" if label == BY_FOLDER else "mails with such a header"
+        raise ValueError(
+            f"label_column must be 'folder' or a field of the headers of mails for a folder, got {label!r}, "
+            f"and {path} has no {what}."
+        )
+    return TableTexts.of(*found, "", labels)
 
 
 def _only_texts(path: Path, format: str, found: Texts) -> Texts:
@@ -138,8 +194,11 @@ def _only_texts(path: Path, format: str, found: Texts) -> Texts:
 def count_texts(
     texts: Texts,
     n_words: int = 5000,
-    stop_words: Literal["english"] | Iterable[str] | None = "english",
+    stop_words: str | Iterable[str] | None = "auto",
     *,
+    phrases: bool = False,
+    drop_common: float | None = None,
+    drop_headers: bool = False,
     known_words: Sequence[str] | None = None,
     source: str = "The corpus",
     format: str = "text",
@@ -151,14 +210,21 @@ def count_texts(
     ('1 of 2 documents has none of the words and was left out: b.',)
     """
     notes = list(texts.notes)
+    documents = [without_header(text) for text in texts.texts] if drop_headers else texts.texts
+    chosen = choose_stop_words(stop_words, documents)
     if known_words is None:
+        notes += chosen.notes if drop_headers else [*chosen.notes, *note_on_headers(documents)]
         try:
-            counts, words, kept = count_words(texts.texts, n_words, stop_words)
+            counts, words, kept = count_words(
+                documents, n_words, chosen.words, phrases=phrases, drop_common=drop_common
+            )
         except ValueError as error:
-            raise ValueError(str(error).replace("documents", source, 1)) from None
+            raise ValueError(re.sub(r"^documents\b", lambda _: source, str(error))) from None
+        if drop_common is None:
+            notes += note_on_common(counts, words)
     else:
         words = tuple(known_words)
-        counts, kept, unknown = count_known_words(texts.texts, words, stop_words)
+        counts, kept, unknown = count_known_words(documents, words, chosen.words)
         if not len(kept):
             raise _unknown(source, words)
         often, total = [word for word, _ in unknown.most_common()], unknown.total() + int(counts.sum())
@@ -168,13 +234,15 @@ def count_texts(
         does = "has none of the words and was" if len(dropped) == 1 else "have none of the words and were"
         names = shortened([texts.names[place] for place in dropped], 3)
         notes.append(f"{len(dropped):,} of {len(texts.texts):,} documents {does} left out: {names}.")
+    length, labels = shown_length(len(kept)), getattr(texts, "labels", None)
     return CorpusCounts(
         counts,
         words,
         tuple(texts.names[place] for place in kept),
-        tuple(beginning(texts.texts[place]) for place in kept),
+        tuple(beginning(documents[place], length) for place in kept),
         format,
         tuple(notes),
+        None if labels is None else tuple(labels[place] for place in kept),
     )
 
 

@@ -7,24 +7,22 @@ user's.
 
 from __future__ import annotations
 
-import re
-import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from swiftem._checks import check_int
+from swiftem._checks import check_int, check_real
 from swiftem._typing import Index
+from swiftem.data.documents.boilerplate import document_shares
+from swiftem.data.documents.stop_words import choose_stop_words
+from swiftem.data.documents.words import find_phrases, phrases_among, words_in
 
 if TYPE_CHECKING:
     import scipy.sparse as sp
 
 __all__ = ["KnownWordCounts", "WordCounts", "count_known_words", "count_words"]
-
-WORD = re.compile(r"\b[^\W\d_]{3,}\b")
-"""Three letters or more, in any script. Numbers and names with digits or ``_`` are not words."""
 
 
 class WordCounts(NamedTuple):
@@ -48,12 +46,16 @@ class WordCounts(NamedTuple):
 def count_words(
     documents: Iterable[str],
     n_words: int = 300,
-    stop_words: Literal["english"] | Iterable[str] | None = "english",
+    stop_words: str | Iterable[str] | None = "english",
+    *,
+    phrases: bool = False,
+    drop_common: float | None = None,
 ) -> WordCounts:
     """Count the most frequent content words of each document.
 
-    A word is a run of at least three letters, in lower case. Ties in frequency are broken alphabetically.
-    Documents that have none of the words are dropped.
+    A word is a run of at least three letters, in lower case; "farmer's" is "farmer", and contractions such as
+    "don't" are left out. Ties in frequency are broken alphabetically. Documents that have none of the words
+    are dropped.
 
     Parameters
     ----------
@@ -61,8 +63,14 @@ def count_words(
         The texts.
     n_words : int
         Number of words to count; fewer if the documents do not have as many.
-    stop_words : "english", iterable of str, or None
-        Words to leave out: scikit-learn's English ones, your own, or none. Case is ignored.
+    stop_words : str, iterable of str, or None
+        Words to leave out: ``"english"``, scikit-learn's; the code of a language such as ``"de"``, with the
+        extra ``languages``; ``"auto"``, those of the language of the texts, which is guessed; your own; or
+        none. Case is ignored.
+    phrases : bool
+        Whether pairs of words such as "new york", which are together more often than by chance, are words.
+    drop_common : float, optional
+        Leave out words that are in more than this share of the documents.
 
     Returns
     -------
@@ -83,13 +91,18 @@ def count_words(
     """
     texts = texts_in(documents)
     check_int("n_words", n_words, minimum=1)
-    left_out = stop_word_set(stop_words)
+    if drop_common is not None:
+        check_real("drop_common", drop_common, minimum=0.0, maximum=1.0)
+    left_out = choose_stop_words(stop_words, texts).words
+    pairs = find_phrases(texts, left_out) if phrases else frozenset()
 
     import scipy.sparse as sp
     from sklearn.feature_extraction.text import CountVectorizer
 
     # Not max_features: its sort is not stable, so that ties in frequency are broken arbitrarily.
-    vectorizer = CountVectorizer(analyzer=lambda text: [w for w in words_in(text) if w not in left_out])
+    vectorizer = CountVectorizer(
+        analyzer=lambda text: [w for w in words_in(text, pairs) if w not in left_out]
+    )
     try:
         every = sp.csr_array(vectorizer.fit_transform(texts))
     except ValueError:  # "empty vocabulary"
@@ -97,7 +110,15 @@ def count_words(
             "documents must have at least one word of three letters that is not a stop word, got none."
         ) from None
     alphabetical = vectorizer.get_feature_names_out()
-    chosen = np.sort(np.argsort(-every.sum(axis=0), kind="stable")[:n_words])
+    totals = every.sum(axis=0)
+    if drop_common is not None:
+        totals[document_shares(every) > drop_common] = 0
+        if not totals.any():
+            raise ValueError(
+                f"drop_common must leave at least one word, got {drop_common}, and all are in more documents."
+            )
+    often = np.argsort(-totals, kind="stable")[:n_words]
+    chosen = np.sort(often[totals[often] > 0])
     counts = every[:, chosen]
     kept = np.flatnonzero(counts.sum(axis=1))
     counts = counts[kept]
@@ -126,7 +147,7 @@ class KnownWordCounts(NamedTuple):
 def count_known_words(
     documents: Iterable[str],
     words: Sequence[str],
-    stop_words: Literal["english"] | Iterable[str] | None = "english",
+    stop_words: str | Iterable[str] | None = "english",
 ) -> KnownWordCounts:
     """Count the words of a vocabulary in each document; :func:`count_words` defines words.
 
@@ -135,8 +156,8 @@ def count_known_words(
     documents : iterable of str
         The texts.
     words : sequence of str, length V
-        The vocabulary.
-    stop_words : "english", iterable of str, or None
+        The vocabulary; words with a space are phrases.
+    stop_words : str, iterable of str, or None
         Words that are not reported as unknown.
 
     Returns
@@ -155,13 +176,13 @@ def count_known_words(
 
     texts = texts_in(documents)
     column = {word: place for place, word in enumerate(words)}
-    left_out = stop_word_set(stop_words)
+    left_out, pairs = choose_stop_words(stop_words, texts).words, phrases_among(words)
     unknown: Counter[str] = Counter()
     columns: list[int] = []
     values: list[int] = []
     ends = [0]
     for text in texts:
-        for word, count in Counter(words_in(text)).items():
+        for word, count in Counter(words_in(text, pairs)).items():
             place = column.get(word)
             if place is not None:
                 columns.append(place)
@@ -179,11 +200,6 @@ def count_known_words(
     return KnownWordCounts(counts, kept, unknown)
 
 
-def words_in(text: str) -> list[str]:
-    # Composed first: an accent as a separate character would end the word.
-    return WORD.findall(unicodedata.normalize("NFC", text).lower())
-
-
 def texts_in(documents: Iterable[str]) -> list[str]:
     """Return the documents as a list, if they are strings."""
     if isinstance(documents, str | bytes) or not isinstance(documents, Iterable):
@@ -196,20 +212,3 @@ def texts_in(documents: Iterable[str]) -> list[str]:
     if not texts:
         raise ValueError("documents must have at least one document, got none.")
     return texts
-
-
-def stop_word_set(stop_words: str | Iterable[str] | None) -> frozenset[str]:
-    """Return the words to leave out, tokenised like the documents, so that "Don't" leaves out "don"."""
-    if stop_words is None:
-        return frozenset()
-    if isinstance(stop_words, str):
-        if stop_words != "english":
-            raise ValueError(f"stop_words must be 'english', None or a list of words, got {stop_words!r}.")
-        from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
-
-        return frozenset(ENGLISH_STOP_WORDS)
-    given = list(stop_words) if isinstance(stop_words, Iterable) else [stop_words]
-    for word in given:
-        if not isinstance(word, str):
-            raise TypeError(f"stop_words must be 'english', None or a list of words, got {word!r}.")
-    return frozenset(part for word in given for part in words_in(word))

@@ -11,9 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from swiftem._checks import as_numbers, check_finite
 from swiftem._typing import Array, Index
-from swiftem.data.fingerprint import fingerprint
 from swiftem.data.sample_weight import read_sample_weight
 from swiftem.data.source import Access, Batch
+from swiftem.files.durable import fingerprint
 
 __all__ = ["ArraySource"]
 
@@ -27,6 +27,8 @@ class ArraySource:
         Real numbers, finite.
     sample_weight : array-like, shape (n,), optional
         Non-negative weights. Rows of weight zero are ignored: the others are numbered without them.
+    allow_missing : bool
+        Whether NaN is a missing cell, for models that take them, instead of an error.
 
     Examples
     --------
@@ -41,27 +43,39 @@ class ArraySource:
     access: ClassVar[Access] = "random"
     unit: ClassVar[str] = "row"
 
-    def __init__(self, y: ArrayLike, sample_weight: ArrayLike | None = None) -> None:
-        array = as_numbers("data", y)
+    def __init__(
+        self, y: ArrayLike, sample_weight: ArrayLike | None = None, *, allow_missing: bool = False
+    ) -> None:
+        array = as_numbers("data", y, allow_missing)
         if array.ndim not in (1, 2):
             raise ValueError(f"data must have shape (n,) or (n, d), got {array.shape}.")
         if array.size == 0:
             raise ValueError(f"data must have at least one row and one column, got shape {array.shape}.")
         if array.dtype.kind == "f" and array.dtype not in (np.float32, np.float64):
             array = array.astype(np.float64)
-        weight = read_sample_weight(sample_weight, len(array), self.unit)
+        weight = None
+        if sample_weight is not None:
+            weight = read_sample_weight(sample_weight, len(array), self.unit)
         if weight is not None and not weight.all():
             array, weight = array[weight > 0], weight[weight > 0]
-        check_finite("data", array)
+        check_finite("data", array, allow_missing)
         self.y: NDArray[Any] = array
-        self._weight = weight
+        self._weight, self.allow_missing = weight, allow_missing
+        #: Results of passes, such as the mean of the rows, so that they are not computed twice.
+        self.found: dict[str, Any] = {}
 
     @classmethod
-    def checked(cls, y: NDArray[Any], weight: Array | None = None) -> ArraySource:
+    def checked(
+        cls, y: NDArray[Any], weight: Array | None = None, allow_missing: bool = False
+    ) -> ArraySource:
         """Return the source of arrays that were checked before: finite, and without weights of zero."""
         source = cls.__new__(cls)
-        source.y, source._weight = y, weight
+        source.y, source._weight, source.allow_missing, source.found = y, weight, allow_missing, {}
         return source
+
+    def like(self, y: NDArray[Any], weight: Array | None = None) -> ArraySource:
+        """Return a source of other rows, in which cells may be missing if they may be here."""
+        return ArraySource(y, weight, allow_missing=self.allow_missing)
 
     @property
     def n(self) -> int:

@@ -44,6 +44,8 @@ class BlockSource(StoredSource):
         with the same columns; the number of rows may differ, and empty blocks are skipped.
     window : int, optional
         Rows within which draws are shuffled; by default as many as fit into 16 MiB.
+    allow_missing : bool
+        Whether NaN is a missing cell, for models that take them, instead of an error.
 
     Examples
     --------
@@ -58,9 +60,13 @@ class BlockSource(StoredSource):
     overlaps: ClassVar[bool] = False  # objects bound to one thread, such as a database connection, stay in it
 
     def __init__(
-        self, blocks: Callable[[], Iterable[Any]] | Iterable[Any], *, window: int | None = None
+        self,
+        blocks: Callable[[], Iterable[Any]] | Iterable[Any],
+        *,
+        window: int | None = None,
+        allow_missing: bool = False,
     ) -> None:
-        super().__init__(window)
+        super().__init__(window, allow_missing)
         if is_one_shot(blocks):
             raise ValueError(ONE_PASS)
         if not (callable(blocks) or hasattr(blocks, "__iter__")):
@@ -91,7 +97,7 @@ class BlockSource(StoredSource):
             given = isinstance(block, tuple)
             if given and len(block) != 2:
                 raise ValueError(f"{name} must be rows, or rows and weights, got a tuple of {len(block)}.")
-            y = as_numbers(name, block[0] if given else block)
+            y = as_numbers(name, block[0] if given else block, self.allow_missing)
             if y.ndim not in (1, 2) or 0 in y.shape[1:]:
                 raise ValueError(f"{name} must have shape (b,) or (b, d), got {y.shape}.")
             if self._width is None:
@@ -103,7 +109,7 @@ class BlockSource(StoredSource):
                 )
             if given != self._weighted:
                 raise ValueError(f"{name} must have weights if the first has, and none if it has none.")
-            check_finite(name, y)
+            check_finite(name, y, self.allow_missing)
             chunk = Chunk(y, None)
             if given:
                 weight = np.asarray(as_numbers(f"the weights of {name}", block[1]), dtype=np.float64)

@@ -12,7 +12,7 @@ from typing import BinaryIO
 
 from swiftem.data.documents.formats.lines import decode_line
 
-__all__ = ["CsvLayout", "is_missing", "layout_of", "number_in", "records"]
+__all__ = ["NULLS", "CsvLayout", "is_missing", "layout_of", "number_in", "records"]
 
 DELIMITERS = ("\t", ";", ",", " ")
 """In this order: a decimal comma is no delimiter if there are semicolons. A space is any white space."""
@@ -24,6 +24,10 @@ SNIFFED = 20
 """Lines that must have the same number of cells for a delimiter."""
 MISSING = frozenset({"", "na", "n/a", "#n/a", "<na>", "nan", "+nan", "-nan", "null", "none", "?", "."})
 """Texts for a missing value, in lower case."""
+NULLS = sorted(
+    {form for text in MISSING for form in (text, text.upper(), text.title(), text.replace("nan", "NaN"))}
+)
+"""How they are written: pyarrow compares them as they are."""
 DECIMAL_COMMA = re.compile(r"\s*[+-]?\d*,\d+([eE][+-]?\d+)?\s*")
 
 

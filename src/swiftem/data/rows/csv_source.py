@@ -18,8 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from swiftem._typing import Array
-from swiftem.data.fingerprint import file_hash
-from swiftem.data.rows.csv_layout import CsvLayout, is_missing, layout_of, number_in, records
+from swiftem.data.rows.csv_layout import NULLS, CsvLayout, is_missing, layout_of, number_in, records
 from swiftem.data.rows.stored_source import Chunk, FileSource, weighted
 from swiftem.data.rows.table_columns import (
     Columns,
@@ -30,8 +29,9 @@ from swiftem.data.rows.table_columns import (
     what_helps,
     what_it_is,
 )
-from swiftem.data.sample_weight import bad_weights, wanted_of_weight
+from swiftem.data.sample_weight import bad_weights, checked_weights, wanted_of_weight
 from swiftem.data.source import Access
+from swiftem.files.durable import file_hash
 
 __all__ = ["CsvSource", "read_csv"]
 
@@ -64,6 +64,8 @@ class CsvSource(FileSource):
         Columns that are not data.
     window : int, optional
         Rows within which draws are shuffled; by default as many as fit into 16 MiB.
+    allow_missing : bool
+        Whether NaN is a missing cell, for models that take them, instead of an error.
 
     Examples
     --------
@@ -111,8 +113,14 @@ class CsvSource(FileSource):
         return n, total
 
     def _pieces(self, number: int) -> Iterator[Array]:
-        pieces = by_python if number in self._by_python else by_pyarrow
-        return pieces(self._files[number], self._looked[number], self._choices[number])
+        given = self._files[number], self._looked[number], self._choices[number]
+        if number not in self._by_python:
+            yield from by_pyarrow(*given, allow_missing=self.allow_missing)
+            return
+        for found in by_python(*given, self.allow_missing):
+            if self.is_weighted:  # a row must have a weight, also if its cells may be missing
+                checked_weights(given[0], found[:, -1])
+            yield found
 
     def chunks(self, rows: int) -> Iterator[Chunk]:
         """Yield all rows in order."""
@@ -165,7 +173,9 @@ def _chunk(found: Array, is_weighted: bool) -> Chunk:
     return Chunk(np.ascontiguousarray(found[:, :-1]), found[:, -1].copy())
 
 
-def by_pyarrow(file: Path, layout: CsvLayout, chosen: Columns, at_once: bool = False) -> Iterator[Array]:
+def by_pyarrow(
+    file: Path, layout: CsvLayout, chosen: Columns, at_once: bool = False, allow_missing: bool = False
+) -> Iterator[Array]:
     """Yield the columns (., len(chosen.all)) in pieces; ``at_once`` reads the whole file first, on all cores.
 
     If pyarrow is missing or fails, or finds numbers that are not finite or an invalid weight, StumbledError
@@ -180,7 +190,7 @@ def by_pyarrow(file: Path, layout: CsvLayout, chosen: Columns, at_once: bool = F
         if at_once:
             opened: Any = nullcontext(csv.read_csv(file, **_options(layout, chosen)).to_batches())
         else:
-            options = _options(layout, chosen, block_size=BLOCK_BYTES, use_threads=False)
+            options = _options(layout, chosen, allow_missing, block_size=BLOCK_BYTES, use_threads=False)
             # Pyarrow's own allocator would not return free memory.
             opened = csv.open_csv(file, **options, memory_pool=pa.system_memory_pool())
         with opened as batches:
@@ -189,7 +199,7 @@ def by_pyarrow(file: Path, layout: CsvLayout, chosen: Columns, at_once: bool = F
                 for place in range(len(chosen.all)):
                     found[:, place] = batch.column(place).to_numpy(zero_copy_only=False)
                 unusable = chosen.weights is not None and len(bad_weights(found[:, -1]))
-                if unusable or first_bad_cell(found) is not None:
+                if unusable or first_bad_cell(found, allow_missing) is not None:
                     raise StumbledError
                 if len(found):
                     yield found
@@ -197,7 +207,9 @@ def by_pyarrow(file: Path, layout: CsvLayout, chosen: Columns, at_once: bool = F
         raise StumbledError from None
 
 
-def _options(layout: CsvLayout, chosen: Columns, **reading: Any) -> dict[str, Any]:
+def _options(
+    layout: CsvLayout, chosen: Columns, allow_missing: bool = False, **reading: Any
+) -> dict[str, Any]:
     """Return the options of pyarrow's reader."""
     import pyarrow as pa
     from pyarrow import csv
@@ -213,7 +225,7 @@ def _options(layout: CsvLayout, chosen: Columns, **reading: Any) -> dict[str, An
         "convert_options": csv.ConvertOptions(
             include_columns=wanted,
             column_types={name: pa.float64() for name in wanted},
-            null_values=[],
+            null_values=NULLS if allow_missing else [],
             decimal_point=layout.decimal,
         ),
     }

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from swiftem._typing import Array, Index
-from swiftem.data.fingerprint import fingerprint
 from swiftem.data.rows.npy_header import read_npy_header
 from swiftem.data.rows.row_reader import RowReader
 from swiftem.data.rows.stored_source import Chunk, StoredSource, weighted
@@ -27,6 +26,7 @@ from swiftem.data.rows.table_columns import (
 )
 from swiftem.data.sample_weight import bad_weights, checked_weights, read_sample_weight
 from swiftem.data.source import Access, Batch
+from swiftem.files.durable import fingerprint
 
 __all__ = ["NpySource", "read_npy"]
 
@@ -59,6 +59,8 @@ class NpySource(StoredSource):
         Weights of all rows, instead of a column.
     window : int, optional
         Rows within which draws are shuffled; by default as many as fit into 16 MiB.
+    allow_missing : bool
+        Whether NaN is a missing cell, for models that take them, instead of an error.
 
     Examples
     --------
@@ -83,8 +85,9 @@ class NpySource(StoredSource):
         drop: Sequence[Column] = (),
         sample_weight: ArrayLike | None = None,
         window: int | None = None,
+        allow_missing: bool = False,
     ) -> None:
-        super().__init__(window)
+        super().__init__(window, allow_missing)
         parts = list(files) if isinstance(files, list | tuple) else [files]
         if not parts:
             raise ValueError("data must be at least one file, got none.")
@@ -178,7 +181,7 @@ class NpySource(StoredSource):
         if not self._checked and y.dtype.kind == "f":
             with np.errstate(over="ignore", invalid="ignore"):
                 clean = bool(np.isfinite(y.sum(dtype=np.float64)))
-            bad = None if clean else first_bad_cell(y.reshape(len(y), -1))
+            bad = None if clean else first_bad_cell(y.reshape(len(y), -1), self.allow_missing)
             if bad is not None:
                 label, row = self._place(int(start[bad[0]] if np.ndim(start) else start + bad[0]))  # type: ignore[index]
                 column = bad[1] if self._columns is None else self._columns[bad[1]]

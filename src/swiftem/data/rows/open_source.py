@@ -38,6 +38,7 @@ def open_source(
     *,
     drop: Sequence[Column] = (),
     window: int | None = None,
+    allow_missing: bool = False,
 ) -> StoredSource:
     r"""Return the rows of files as a source: they are read on demand, not loaded.
 
@@ -55,6 +56,9 @@ def open_source(
     window : int, optional
         Rows within which draws are shuffled; by default as many as fit into 16 MiB. See
         :class:`swiftem.data.draws.BlockDraws`.
+    allow_missing : bool
+        Whether cells of the data may be missing (NaN, null, an empty cell of a text file), for models that
+        take them; by default they are an error.
 
     Returns
     -------
@@ -97,7 +101,9 @@ def open_source(
         raise ValueError(f"{other} must have the format of {files[0]}: all files of a fit have one format.")
     kind: Any = {"text": CsvSource, ".npy": NpySource, ".parquet": ParquetSource}[kinds.pop()]
     with said_whose(files[0] if len(files) == 1 else Path(f"{files[0]} or another of {len(files)} files")):
-        source: StoredSource = kind(files, columns, weight, drop=drop, window=window)
+        source: StoredSource = kind(
+            files, columns, weight, drop=drop, window=window, allow_missing=allow_missing
+        )
     return source
 
 

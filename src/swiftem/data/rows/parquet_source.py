@@ -11,7 +11,6 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from swiftem.data.fingerprint import file_hash
 from swiftem.data.rows.stored_source import Chunk, FileSource, weighted
 from swiftem.data.rows.table_columns import (
     Columns,
@@ -26,6 +25,7 @@ from swiftem.data.rows.table_columns import (
 from swiftem.data.sample_weight import checked_weights
 from swiftem.data.source import Access
 from swiftem.files.damaged import damage_named
+from swiftem.files.durable import file_hash
 
 __all__ = ["NEEDS_PYARROW", "ParquetSource", "check_rows", "opened", "parquet_names", "read_parquet"]
 
@@ -55,6 +55,8 @@ class ParquetSource(FileSource):
     window : int, optional
         Rows within which draws are shuffled, rounded up to whole row groups; by default as many as fit into
         16 MiB.
+    allow_missing : bool
+        Whether null and NaN are missing cells, for models that take them, instead of an error.
 
     Examples
     --------
@@ -149,7 +151,7 @@ class ParquetSource(FileSource):
         wanted = [self._names[place] for place in self._chosen.all]
         file = groups[0].file
         for start, batch in _batches(groups, wanted, rows):
-            y, weight = _rows(file, batch, self._names, self._chosen, self.dtype, start)
+            y, weight = _rows(file, batch, self._names, self._chosen, self.dtype, start, self.allow_missing)
             yield Chunk(y, None) if weight is None else weighted(y, checked_weights(file, weight, start))
 
     def fingerprint(self) -> str:

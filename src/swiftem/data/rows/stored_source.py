@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from swiftem._checks import check_int
 from swiftem._typing import Array, Index
-from swiftem.data.rows.read_ahead import read_ahead
-from swiftem.data.rows.row_reader import RowReader
+from swiftem.data.rows.row_reader import RowReader, read_ahead
 from swiftem.data.rows.table_columns import Column, Columns, Wanted, check_same_columns, label, left_out_of
 from swiftem.data.source import Access, Batch
 
@@ -88,10 +87,12 @@ class StoredSource(ABC):
     names: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
-    def __init__(self, window: int | None = None) -> None:
+    def __init__(self, window: int | None = None, allow_missing: bool = False) -> None:
         if window is not None:
             check_int("window", window, minimum=1)
         self._window = window
+        #: Whether NaN is a missing cell, instead of an error.
+        self.allow_missing = allow_missing
         #: Results of passes, such as the mean of the rows, so that they are not computed twice.
         self.found: dict[str, Any] = {}
 
@@ -173,8 +174,9 @@ class FileSource(StoredSource):
         *,
         drop: Sequence[Column] = (),
         window: int | None = None,
+        allow_missing: bool = False,
     ) -> None:
-        super().__init__(window)
+        super().__init__(window, allow_missing)
         wanted = Wanted(columns, weight, drop)
         self._files = [Path(file) for file in (files if isinstance(files, list | tuple) else [files])]
         self._choices: list[Columns] = []

@@ -78,6 +78,7 @@ def read_table(
     drop: Sequence[Column] = (),
     label: Column | None = None,
     skip_missing: bool = False,
+    allow_missing: bool = False,
 ) -> Table:
     r"""Return the numeric columns of a file.
 
@@ -99,6 +100,8 @@ def read_table(
     skip_missing : bool
         Whether to leave out rows with a missing value in the data or the weights. An infinity is still an
         error.
+    allow_missing : bool
+        Whether missing values of the data are NaN, for models that take them; weights must have none.
 
     Returns
     -------
@@ -137,11 +140,11 @@ def read_table(
     notes: list[str] = []
     with said_whose(file):
         if ending in TEXT:
-            values, weight, chosen, cells, layout = read_csv(file, wanted, skip_missing)
+            values, weight, chosen, cells, layout = read_csv(file, wanted, skip_missing or allow_missing)
             notes += _about_header(file, layout.names)
         else:
             read = read_npy if ending == ".npy" else read_parquet
-            values, weight, chosen, cells = read(file, wanted, skip_missing)
+            values, weight, chosen, cells = read(file, wanted, skip_missing or allow_missing)
     notes += left_out_of([file], [chosen])
     labels = None if cells is None else np.array(cells, dtype=object)
     kept = _complete(file, values, weight) if skip_missing else None

@@ -1,8 +1,7 @@
-"""Arrays of other libraries, and their rows as samples: these stay on their device, copied on demand."""
+"""The rows of a tensor as samples: they stay on their device, copied on demand."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from functools import cached_property
 from typing import Any
@@ -11,66 +10,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from swiftem._typing import Array, Index
+from swiftem.data.foreign import torch_of
 from swiftem.data.rows.array_source import ArraySource
 from swiftem.data.sample_weight import read_sample_weight
 from swiftem.data.source import Batch
 
-__all__ = ["TensorSource", "in_numpy", "is_tensor", "like", "torch_of"]
+__all__ = ["TensorSource"]
 
-CPU = 1
-"""DLPack's number of the CPU."""
 ROWS = 1 << 20
 """Rows converted to float64 at a time."""
-
-
-def torch_of(why: str) -> Any:
-    """Return PyTorch, or raise ImportError with a sentence that begins with ``why``."""
-    try:
-        import torch
-    except ImportError:
-        raise ImportError(f"{why} needs PyTorch: pip install 'swiftem[gpu]'.") from None
-    return torch
-
-
-def is_tensor(data: Any) -> bool:
-    """Tell whether data are an array of another library: of PyTorch, CuPy, JAX, anything with DLPack.
-
-    >>> is_tensor(np.zeros(3)), is_tensor([1.0])
-    (False, False)
-    """
-    if isinstance(data, np.ndarray | np.generic) or type(data).__module__.startswith("pyarrow"):
-        return False  # columns of pyarrow have DLPack, and names and missing values, which it lacks
-    return hasattr(data, "__dlpack_device__")
-
-
-def in_numpy(data: Any) -> Any:
-    """Return a tensor as an array of NumPy; other data unchanged.
-
-    >>> in_numpy([1.0])
-    [1.0]
-    """
-    if not is_tensor(data):
-        return data
-    if hasattr(data, "detach"):  # of PyTorch, which may have a gradient
-        return data.detach().cpu().numpy()
-    if int(data.__dlpack_device__()[0]) == CPU:
-        return np.from_dlpack(data)
-    return torch_of("an array on a device").from_dlpack(data).cpu().numpy()
-
-
-def like(data: Any, found: NDArray[Any]) -> Any:
-    """Return an array in the library and on the device of ``data``, if these are a tensor.
-
-    >>> like([[1.0]], np.zeros(2))
-    array([0., 0.])
-    """
-    if not is_tensor(data):
-        return found
-    if hasattr(data, "detach"):
-        return torch_of("a tensor").from_numpy(found).to(data.device)
-    library = sys.modules[type(data).__module__.partition(".")[0]]  # CuPy's arrays do not name theirs
-    namespace = getattr(data, "__array_namespace__", lambda: library)
-    return namespace().asarray(found)
 
 
 class TensorSource(ArraySource):

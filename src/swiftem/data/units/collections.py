@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from swiftem._checks import shown
+from swiftem.data.foreign import is_planned
 from swiftem.data.rows.open_source import are_paths, open_source
 from swiftem.data.rows.parquet_source import ParquetSource
 from swiftem.data.rows.table_columns import Column
@@ -17,23 +18,11 @@ from swiftem.data.units.pool import LocalPool, Pool
 from swiftem.data.units.unit import FileBlock
 from swiftem.data.units.unit_source import UnitSource
 
-__all__ = ["NEEDS_DASK", "current_pool", "is_planned", "open_units", "parts_of", "token_of", "units_of"]
+__all__ = ["NEEDS_DASK", "current_pool", "open_units", "parts_of", "token_of", "units_of"]
 
 UNIT_BYTES = 16 * 2**20
 """Size of a unit of files without row groups."""
 NEEDS_DASK = "Clusters need Dask: install it with pip install 'swiftem[dask]'."
-
-
-def is_planned(data: Any) -> bool:
-    """Tell whether ``data`` is a Dask collection, or a list of Delayed objects.
-
-    >>> import numpy as np
-    >>> is_planned(np.zeros(3)), is_planned([])
-    (False, False)
-    """
-    if isinstance(data, list | tuple):
-        return len(data) > 0 and all(hasattr(type(part), "__dask_graph__") for part in data)
-    return hasattr(type(data), "__dask_graph__")
 
 
 def units_of(data: Any, sample_weight: Any = None, *, client: Any = None) -> UnitSource:

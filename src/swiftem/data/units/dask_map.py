@@ -114,7 +114,9 @@ class DaskMap:
 
         last, lost_at, said, looked = perf_counter(), None, False, -np.inf
         try:
-            done = as_completed(self._submit(sorted(self._left), ""), with_results=True)
+            done = as_completed(
+                self._submit(sorted(self._left), ""), with_results=True, loop=self._client.loop
+            )
             while self._left:
                 check()
                 try:

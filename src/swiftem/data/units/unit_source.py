@@ -22,10 +22,27 @@ from swiftem.data.source import Access, Batch
 from swiftem.data.units.pool import LocalPool, Pool
 from swiftem.data.units.unit import Looked, look, prepare, sample
 
-__all__ = ["UnitSource"]
+__all__ = ["UnitSamples", "UnitSource"]
 
 
-class UnitSource:
+class UnitSamples:
+    """Units as samples of a source: batches have their indices, as the content is not moved."""
+
+    n: int
+    weight: Array
+
+    def take(self, index: Index) -> Batch:
+        """Return units by index: ``y`` has the indices."""
+        index = np.asarray(index)
+        return Batch(index, self.weight[index], index)
+
+    def blocks(self, rows: int) -> Iterator[Batch]:
+        """Yield the indices of all units in order, at most ``rows`` at a time."""
+        for start in range(0, self.n, rows):
+            yield self.take(np.arange(start, min(start + rows, self.n)))
+
+
+class UnitSource(UnitSamples):
     """Units of rows; their order is part of the data.
 
     Use :func:`swiftem.data.open_units` for files, or pass a Dask collection as data.
@@ -108,16 +125,6 @@ class UnitSource:
         self.tail = self.mean.shape
         self.names = tuple(names) or self.looks[0].names
         self.dtype: np.dtype[Any] = np.result_type(*{np.dtype(one.dtype) for one in self.looks})
-
-    def take(self, index: Index) -> Batch:
-        """Return units by index: ``y`` has the indices, the rows are not moved."""
-        index = np.asarray(index)
-        return Batch(index, self.weight[index], index)
-
-    def blocks(self, rows: int) -> Iterator[Batch]:
-        """Yield the indices of all units in order, at most ``rows`` at a time."""
-        for start in range(0, self.n, rows):
-            yield self.take(np.arange(start, min(start + rows, self.n)))
 
     def fingerprint(self) -> str:
         """Return a text that changes if the division, lengths, weights or means of the units change."""

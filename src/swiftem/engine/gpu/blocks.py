@@ -88,12 +88,12 @@ class DeviceBlocks:
     ) -> None:
         self._torch, self._bound, self._source, self._between = torch, bound, source, between
         self._device = torch.device(device)
-        self._centre = torch.from_numpy(bound.centre).to(self._device)
+        self._centre = torch.from_numpy(bound.origin).to(self._device)
         self._registered: bool | None = None
         self._is_weighted = getattr(source, "weight", None) is not None
         if isinstance(source, StoredSource):
             self._is_weighted = source.is_weighted
-        self._size = max(LEAST_ROWS, BYTES // (8 * len(bound.centre)))
+        self._size = max(LEAST_ROWS, BYTES // (8 * len(bound.origin)))
         #: log h(y) of all rows, or None if it is zero.
         self.base: Array | None = None
         self._totals: dict[int, float] = {}
@@ -127,7 +127,7 @@ class DeviceBlocks:
 
     def _resident(self) -> Rows | None:
         """Return all rows, without what is known of them, or None if they do not fit with a copy."""
-        source, torch, device, width = self._source, self._torch, self._device, len(self._bound.centre)
+        source, torch, device, width = self._source, self._torch, self._device, len(self._bound.origin)
         given = isinstance(source, TensorSource) and isinstance(self._bound, BoundGaussians)
         if not self.fits(8 * source.n * width * (1 if given else 2)):
             return None

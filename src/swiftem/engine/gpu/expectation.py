@@ -6,11 +6,10 @@ from collections.abc import Callable
 from typing import Any, cast
 
 from swiftem._typing import Array, Theta
-from swiftem.data.rows.tensor_source import torch_of
+from swiftem.data.foreign import DEVICE_KERNELS, torch_of
 from swiftem.data.source import Source
 from swiftem.engine.expectation import Evaluation
 from swiftem.engine.gpu.blocks import DeviceBlocks
-from swiftem.engine.gpu.device import DEVICE_KERNELS
 from swiftem.engine.gpu.passes import Rows, Sums, e_steps, sums
 from swiftem.engine.small_expectation import TIED, KeptExpectation
 from swiftem.models.components import BoundComponents, Coefficients
@@ -34,7 +33,7 @@ class DeviceExpectation(KeptExpectation):
     between_blocks : callable
         Called before a pass; it may raise.
     kernels : str
-        As given by :func:`swiftem.engine.gpu.device.kernels_of`.
+        As given by :func:`swiftem.data.foreign.kernels_of`.
     """
 
     def __init__(

@@ -16,7 +16,7 @@ from triton.tools.tensor_descriptor import TensorDescriptor
 
 from swiftem._typing import Array
 from swiftem.engine.gpu import kernels
-from swiftem.engine.gpu.device import graph_of
+from swiftem.engine.gpu.graphs import graph_of
 from swiftem.engine.gpu.passes import Rows, Sums
 from swiftem.engine.small_expectation import DIAG, FULL, SPHERICAL, squared_reach
 from swiftem.models.components import Coefficients

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from swiftem._typing import Array, Index
-from swiftem.engine.gpu.device import graph_of
+from swiftem.engine.gpu.graphs import graph_of
 from swiftem.engine.gpu.m_step import DeviceMStep
 from swiftem.engine.gpu.passes import Rows, features
 from swiftem.engine.small_expectation import FULL, TIED

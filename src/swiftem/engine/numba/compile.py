@@ -29,7 +29,6 @@ __all__ = [
     "inlined",
     "is_kept",
     "kernel",
-    "reordered",
     "summed",
 ]
 
@@ -70,15 +69,6 @@ def _digest_of_sources() -> str:
 def cache_folder() -> Path:
     """Return the folder of compiled kernels: below NUMBA_CACHE_DIR, else the user's cache folder."""
     return user_cache() / _digest_of_sources()
-
-
-def reordered(function: Callable[..., Any]) -> Any:
-    """As :func:`kernel`, with sums in an order chosen by the compiler, which allows vector instructions.
-
-    The order is the same in every call, so results are the same, bit by bit, on one machine, wherever arrays
-    are in memory: see :mod:`swiftem.engine.numba.memory` for what a loop that sums may write to.
-    """
-    return kernel(function, fastmath=REORDERED)
 
 
 def kernel(function: Callable[..., Any], **more: Any) -> Any:
@@ -184,7 +174,12 @@ def fused(function: Callable[..., Any]) -> Any:
 
 
 def summed(function: Callable[..., Any]) -> Any:
-    """As :func:`helper`, with sums in an order chosen by the compiler: see :func:`reordered`."""
+    """As :func:`helper`, with sums in an order chosen by the compiler, which allows vector instructions.
+
+    The order is the same in every call. If a loop reads one array and writes another, LLVM compares their
+    addresses at run time, and arrays that are close are processed by a scalar loop, which sums in another
+    order: a loop that sums and writes at the same time may write only to its own input.
+    """
     return helper(function, fastmath=REORDERED)
 
 

@@ -13,8 +13,9 @@ import numpy as np
 
 from swiftem.engine.numba.coefficient import learn, products
 from swiftem.engine.numba.compile import helper, inlined, kernel
+from swiftem.engine.numba.mixture_batches import add_centre, advance_to, copy
 
-__all__ = ["add_centre", "advance_to", "copy", "few_samples"]
+__all__ = ["few_samples"]
 
 SLACK = 1.000001
 
@@ -133,42 +134,43 @@ def _advance(
 
 
 @inlined
-def _towards(s: Any, gamma: Any, proxy: Any) -> Any:
-    return s + gamma * (proxy - s) if gamma < 1.0 else proxy  # (sestep)
-
-
-@inlined
-def advance_to(
-    proxy1: Any, proxy2: Any, gamma: Any, s1: Any, s2: Any,
-    delta: Any, epsilon: Any, known: Any, weights: Any, means: Any,
+def _advance_following(
+    y: Any, i: Any, change: Any, factor: Any, most: Any, gamma: Any, correction: Any, anchor_weights: Any,
+    anchor_means: Any, before1: Any, before2: Any, centre1: Any, centre2: Any, s1: Any, s2: Any, delta: Any,
+    epsilon: Any, known: Any, weights: Any, means: Any, low: Any, low_centre: Any,
 ) -> Any:  # fmt: skip
-    """sE-step and M-step for S = (proxy1, proxy2); return 1 if it is rejected, else 0."""
+    """As ``_advance``; centre and anchor become S and the old θ. Return the minimum of ``centre1`` too."""
     n_components, d = means.shape
-    lowest = math.inf
+    inside = low + gamma * (correction * low_centre - low - most) > 0.0
+    if not inside:
+        lowest = math.inf
+        for m in range(n_components):
+            lowest = min(lowest, s1[m] + gamma * (correction * centre1[m] - s1[m] + factor * change[m]))
+        inside = lowest + epsilon > 0.0 and lowest + delta > 0.0
+    lowest = lowest_centre = math.inf
     for m in range(n_components):
-        lowest = min(lowest, _towards(s1[m], gamma, proxy1[m]))
-    if not (lowest + epsilon > 0.0 and lowest + delta > 0.0):
-        return 1
-    for m in range(n_components):
-        s = _towards(s1[m], gamma, proxy1[m])
-        s1[m] = s
-        if not known:
-            weights[m] = s + epsilon  # (mstep_gmm0), up to the sum, which no E-step needs
+        r = factor * change[m]
+        old, centre = s1[m], correction * centre1[m]
+        before1[m] = old
+        anchor_weights[m] = weights[m]
+        centre1[m] = centre + r
+        lowest_centre = min(lowest_centre, centre + r)
+        s = old + gamma * (centre - old + r)  # (sestep)
+        lowest = min(lowest, s)
+        if inside:
+            s1[m] = s
+            if not known:
+                weights[m] = s + epsilon  # (mstep_gmm0)
         for c in range(d):
-            t = _towards(s2[m, c], gamma, proxy2[m, c])
-            s2[m, c] = t
-            means[m, c] = t / (s + delta)
-    return 0
-
-
-@inlined
-def add_centre(correction: Any, centre1: Any, centre2: Any, sum1: Any, sum2: Any) -> None:
-    """Add correction · centre to ``sum1`` (M,) and ``sum2`` (M, d)."""
-    n_components, d = sum2.shape
-    for m in range(n_components):
-        sum1[m] += correction * centre1[m]
-        for c in range(d):
-            sum2[m, c] += correction * centre2[m, c]
+            old, centre, ry = s2[m, c], correction * centre2[m, c], r * y[i, c]
+            before2[m, c] = old
+            anchor_means[m, c] = means[m, c]
+            centre2[m, c] = centre + ry
+            if inside:
+                t = old + gamma * (centre - old + ry)
+                s2[m, c] = t
+                means[m, c] = t / (s + delta)
+    return lowest if inside else -math.inf, lowest_centre
 
 
 @inlined
@@ -180,16 +182,6 @@ def _add(y: Any, i: Any, change: Any, factor: Any, first: Any, sum1: Any, sum2: 
         sum1[m] = r if first else sum1[m] + r
         for c in range(d):
             sum2[m, c] = r * y[i, c] if first else sum2[m, c] + r * y[i, c]
-
-
-@inlined
-def copy(vector: Any, matrix: Any, to_vector: Any, to_matrix: Any) -> None:
-    """Copy both, (M,) and (M, d)."""
-    n_components, d = matrix.shape
-    for m in range(n_components):
-        to_vector[m] = vector[m]
-        for c in range(d):
-            to_matrix[m, c] = matrix[m, c]
 
 
 @inlined
@@ -221,13 +213,13 @@ def _weight(sample_weight: Any, i: Any) -> Any:
 
 @helper
 def _advance_by(
-    sum1: Any, sum2: Any, gamma: Any, correction: Any, follows: Any, anchor_weights: Any, anchor_means: Any,
+    sum1: Any, sum2: Any, gamma: Any, correction: Any, anchor_weights: Any, anchor_means: Any,
     before1: Any, before2: Any, centre1: Any, centre2: Any, s1: Any, s2: Any,
     delta: Any, epsilon: Any, known: Any, weights: Any, means: Any,
 ) -> Any:  # fmt: skip
     """As :func:`advance_to` for S = correction · centre + (sum1, sum2); centre and anchor may follow."""
     add_centre(correction, centre1, centre2, sum1, sum2)
-    if anchor_weights is not None and follows:
+    if before1 is not None:
         copy(sum1, sum2, centre1, centre2)
         copy(s1, s2, before1, before2)
         copy(weights, means, anchor_weights, anchor_means)
@@ -237,7 +229,7 @@ def _advance_by(
 @kernel
 def few_samples(
     y: Any, sample_weight: Any, divided: Any, scale: Any, share: Any, correction: Any, moments: Any,
-    follows: Any, steps: Any, index: Any, other: Any, memory: Any, anchor_weights: Any, anchor_means: Any,
+    steps: Any, index: Any, other: Any, memory: Any, anchor_weights: Any, anchor_means: Any,
     before1: Any, before2: Any, centre1: Any, centre2: Any, s1: Any, s2: Any, delta: Any, epsilon: Any,
     known: Any, weights: Any, means: Any, far: Any,
 ) -> Any:  # fmt: skip
@@ -258,8 +250,6 @@ def few_samples(
         λ, unless it is learned.
     moments : ndarray, shape (3,), or None
         What λ is learned from, and λ, changed in place; None if λ is fixed.
-    follows : bool
-        Whether centre and anchor follow S and θ.
     steps : ndarray, shape (iterations,)
         γ.
     index, other : ndarray, shape (iterations, b), or None
@@ -268,8 +258,8 @@ def few_samples(
         Responsibilities when last drawn; float64, or float32: the rounded values are used.
     anchor_weights, anchor_means : ndarray, shapes (M,) and (M, d), or None
         If the reference is an anchor.
-    before1, before2 : ndarray, shapes (M,) and (M, d)
-        If the anchor follows: the ŝ of which it is θ̄.
+    before1, before2 : ndarray, shapes (M,) and (M, d), or None
+        If centre and anchor follow S and θ: the ŝ of which the anchor is θ̄.
     centre1, centre2, s1, s2 : ndarray, shapes (M,) and (M, d)
         C, zeros if there is none, and ŝ, changed in place.
     delta, epsilon, known : float, float and bool
@@ -345,27 +335,24 @@ def few_samples(
                 for m in range(n_components):
                     news[place, m] = new[m] / total_new
         if index is not None and b == 1:
-            if anchor_weights is not None and follows:
-                copy(s1, s2, before1, before2)
-                copy(weights, means, anchor_weights, anchor_means)
-            lowest = _advance(
-                y, i, rows, factor, most, steps[k], correction,
-                centre1, centre2, s1, s2, delta, epsilon, known, weights, means, low, low_centre,
-            )  # fmt: skip
+            if before1 is not None:
+                lowest, low_centre = _advance_following(
+                    y, i, rows, factor, most, steps[k], correction, anchor_weights, anchor_means,
+                    before1, before2, centre1, centre2, s1, s2, delta, epsilon, known, weights, means,
+                    low, low_centre,
+                )  # fmt: skip
+            else:
+                lowest = _advance(
+                    y, i, rows, factor, most, steps[k], correction,
+                    centre1, centre2, s1, s2, delta, epsilon, known, weights, means, low, low_centre,
+                )  # fmt: skip
             if lowest > -math.inf:
                 low = lowest
             else:
                 rejected += 1
-            if anchor_weights is not None and follows:
-                for m in range(n_components):
-                    r = factor * rows[m]
-                    centre1[m] = correction * centre1[m] + r
-                    for c in range(d):
-                        centre2[m, c] = correction * centre2[m, c] + r * y[i, c]
-                low_centre = _lowest(centre1)
         elif index is not None:
             rejected += _advance_by(
-                sum1, sum2, steps[k], correction, follows, anchor_weights, anchor_means, before1, before2,
+                sum1, sum2, steps[k], correction, anchor_weights, anchor_means, before1, before2,
                 centre1, centre2, s1, s2, delta, epsilon, known, weights, means,
             )  # fmt: skip
         if other is not None and b == 1:

@@ -6,18 +6,67 @@ are passed as two arrays each, float64 and float32, of which one is empty.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
 from swiftem.engine.numba.coefficient import learn, products
-from swiftem.engine.numba.compile import helper, kernel
+from swiftem.engine.numba.compile import helper, inlined, kernel
 from swiftem.engine.numba.gaussian_batches import ANCHOR, MEMORY
-from swiftem.engine.numba.gaussian_mixture import add_centre, advance_to, copy
 from swiftem.engine.numba.memory import prefetch_row
 from swiftem.engine.numba.softmax import begin, e_step, normalise
 
-__all__ = ["batches"]
+__all__ = ["add_centre", "advance_to", "batches", "copy"]
+
+
+@inlined
+def _towards(s: Any, gamma: Any, proxy: Any) -> Any:
+    return s + gamma * (proxy - s) if gamma < 1.0 else proxy  # (sestep)
+
+
+@inlined
+def advance_to(
+    proxy1: Any, proxy2: Any, gamma: Any, s1: Any, s2: Any,
+    delta: Any, epsilon: Any, known: Any, weights: Any, means: Any,
+) -> Any:  # fmt: skip
+    """sE-step and M-step for S = (proxy1, proxy2); return 1 if it is rejected, else 0."""
+    n_components, d = means.shape
+    lowest = math.inf
+    for m in range(n_components):
+        lowest = min(lowest, _towards(s1[m], gamma, proxy1[m]))
+    if not (lowest + epsilon > 0.0 and lowest + delta > 0.0):
+        return 1
+    for m in range(n_components):
+        s = _towards(s1[m], gamma, proxy1[m])
+        s1[m] = s
+        if not known:
+            weights[m] = s + epsilon  # (mstep_gmm0), up to the sum, which no E-step needs
+        for c in range(d):
+            t = _towards(s2[m, c], gamma, proxy2[m, c])
+            s2[m, c] = t
+            means[m, c] = t / (s + delta)
+    return 0
+
+
+@inlined
+def add_centre(correction: Any, centre1: Any, centre2: Any, sum1: Any, sum2: Any) -> None:
+    """Add correction · centre to ``sum1`` (M,) and ``sum2`` (M, d)."""
+    n_components, d = sum2.shape
+    for m in range(n_components):
+        sum1[m] += correction * centre1[m]
+        for c in range(d):
+            sum2[m, c] += correction * centre2[m, c]
+
+
+@inlined
+def copy(vector: Any, matrix: Any, to_vector: Any, to_matrix: Any) -> None:
+    """Copy both, (M,) and (M, d)."""
+    n_components, d = matrix.shape
+    for m in range(n_components):
+        to_vector[m] = vector[m]
+        for c in range(d):
+            to_matrix[m, c] = matrix[m, c]
 
 
 @helper

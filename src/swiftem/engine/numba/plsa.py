@@ -102,7 +102,7 @@ def read_ahead(place, order, tokens, documents, words):
     Without it a random token waits for memory three times as long as it computes, at 10^5 documents.
     """
     last = order.shape[0] - 1
-    prefetch(tokens, order[min(place + 2 * AHEAD, last)], 0)  # type: ignore[call-arg]
+    prefetch(tokens, order[min(place + 2 * AHEAD, last)], 0)
     i = order[min(place + AHEAD, last)]
     prefetch_row(documents, tokens[i, 0])
     prefetch_row(words, tokens[i, 1])

@@ -49,8 +49,13 @@ def _look_up(tokens, index, documents, words, scale, rates, alpha, beta, norm, r
     """Write the responsibilities of tokens ``index`` (b,) into ``rows`` (b, K)."""
     for p in range(index.shape[0]):
         i = index[p]
-        row = rows[p]
-        total = joint(documents, words, tokens[i, 0], tokens[i, 1], scale, rates, alpha, beta, norm, row)
+        d, v, row, total = tokens[i, 0], tokens[i, 1], rows[p], 0.0
+        for k in range(row.shape[0]):
+            value = entry(documents, d, k, scale, rates, alpha) * entry(words, v, k, scale, rates, beta)
+            row[k] = value * norm[k]
+            total += row[k]
+        if not total > SMALLEST:
+            total = careful(documents, words, d, v, scale, rates, alpha, beta, norm, row)
         factor = 1.0 / total
         for k in range(row.shape[0]):
             row[k] *= factor

@@ -1,17 +1,6 @@
-r"""pLSA by documents: passes that update documents and sum words, and the folding in of documents.
+r"""pLSA by documents: the folding in of documents, batches of them, and the topics' M-step.
 
-Common arrays of all loops:
-
-- begin (D + 1,), word (m,), count (m,): the entries of the documents in CSR order; entries of document d are
-  begin[d] to begin[d + 1] − 1. Counts are float64.
-- weight (D,): of documents; their parts of sums over documents are multiplied by it.
-- word_topic (V, K): θ, words of topics, contiguous in K, float64.
-- alpha (K,): added to a document's counts of topics.
-
-With :math:`a_k = \theta_{dk}` and :math:`b_k = \theta_{kv}`, an entry of count n has responsibilities
-:math:`r_k = a_k b_k / \sum a b`, equation (condexp_plsa). It adds n·r_k to the counts of its document and of
-its word. As a is the same for all entries of a document, its counts are a_k times a sum of n·b_k / Σ ab.
-``engine/reference/plsa_documents.py`` has the same in plain NumPy.
+Arrays and equations are those of ``plsa_document_passes.py``.
 """
 
 # mypy: allow-untyped-defs, allow-untyped-calls
@@ -20,156 +9,114 @@ from __future__ import annotations
 
 import numpy as np
 
-from swiftem.engine.numba.compile import inlined, kernel, reordered
-from swiftem.engine.numba.memory import part, room
+from swiftem.engine.numba.compile import inlined, kernel
+from swiftem.engine.numba.memory import LINE, above, across, fma, larger, load, plus, spread, store, times
+from swiftem.engine.numba.plsa_document_passes import SMALLEST, dots, limits, read_row, write_row
 
-__all__ = ["add_at", "fold_in", "gather", "m_step_of", "pass_over", "sums_of", "topics_at"]
+__all__ = ["add_at", "fold_in", "gather", "m_step_of", "sums_of", "topics_at"]
 
-SMALLEST = 1e-150
-"""Smaller probabilities are replaced by this: no division by zero, and no subnormal numbers."""
-TINY = 1e-60
-"""Smaller shares of a topic are read as zero, for the same reason."""
 LEAST_LEAP = 1e-6
 """Topics that change by less in total are not extrapolated: the direction would be rounding errors."""
 LONGEST_LEAP = 8.0
 """Approximate limit of an extrapolation, in rounds: errors grow with its square."""
 COPIED = 512
 """Entries of a document whose words' topics are copied contiguously before they are read repeatedly."""
+A, ACC, ALPHA, ONE, TWO, ROWS = range(6)
+"""Rows of a kernel's memory: topics of a document, its sums, α, and two images of the topics."""
 
 
 @inlined
-def _normalised(a, acc, alpha, out):
-    """Write a_k·acc_k + α_k, normalised, into out (K,); return Σ_k |out − a|. Uniform if all are zero."""
-    total = 0.0
-    for k in range(a.shape[0]):
-        acc[k] = a[k] * acc[k] + alpha[k]
-        total += acc[k]
-    change = 0.0
-    for k in range(a.shape[0]):
-        new = acc[k] / total if total > 0.0 else 1.0 / a.shape[0]
-        new = new if new > TINY else 0.0
-        change += abs(new - a[k])
-        out[k] = new
-    return change
-
-
-@reordered
-def pass_over(begin, word, count, weight, doc_topic, word_topic, alpha, by_word, first, last):
-    """One iteration of EM for the documents ``first`` to ``last`` − 1, without the topics' M-step.
-
-    Parameters
-    ----------
-    doc_topic : ndarray, shape (D, K)
-        Topics of documents: input of the E-step, replaced by the result of the M-step.
-    by_word : ndarray, shape (V, K)
-        Σ n·r_k of the words is added to it.
-
-    Returns
-    -------
-    float
-        Σ n log p of the entries, before the M-step.
-    """
-    n_topics = word_topic.shape[1]
-    scratch = room(2, n_topics)
-    acc, heavy = part(scratch, 0, n_topics), part(scratch, 1, n_topics)
-    value = 0.0
-    for d in range(first, last):
-        a = doc_topic[d]
-        for k in range(n_topics):
-            acc[k] = 0.0
-            heavy[k] = a[k] * weight[d]
-        product, of_document = 1.0, 0.0
-        for e in range(begin[d], begin[d + 1]):
-            b, q = word_topic[word[e]], by_word[word[e]]
-            total = 0.0
-            for k in range(n_topics):
-                total += a[k] * b[k]
-            total = total if total > SMALLEST else SMALLEST
-            ratio = count[e] / total
-            for k in range(n_topics):
-                change = b[k] * ratio
-                acc[k] += change
-                q[k] += heavy[k] * change
-            # A logarithm costs as much as all of the above: one for many entries.
-            if count[e] == 1.0:
-                product *= total
-                if product < SMALLEST:
-                    of_document += np.log(product)
-                    product = 1.0
-            else:
-                of_document += count[e] * np.log(total)
-        value += weight[d] * (of_document + np.log(product))
-        _normalised(a, acc, alpha, a)
-    return value
-
-
-@inlined
-def _round(table, place, count, start, stop, alpha, a, acc, out):
-    """One iteration of EM of a document's topics, from a (K,) to out (K,); return the change.
+def _round(table, place, count, start, stop, n_topics, work, before, after):
+    """One iteration of EM of a document's topics, from a row of ``work`` to another; return the change.
 
     Entry e has the row place[e] of the table; a place of length 0 means that rows are in the entries' order.
     """
-    n_topics = a.shape[0]
-    for k in range(n_topics):
-        acc[k] = 0.0
-    for e in range(start, stop):
-        b = table[e - start if place.shape[0] == 0 else place[e]]
-        total = 0.0
-        for k in range(n_topics):
-            total += a[k] * b[k]
-        ratio = count[e] / (total if total > SMALLEST else SMALLEST)
-        for k in range(n_topics):
-            acc[k] += b[k] * ratio
-    return _normalised(a, acc, alpha, out)
+    lines, zero = table.shape[1] * table.itemsize // LINE, spread(table, 0.0)
+    smallest, tiny = limits(table)
+    for j in range(lines):
+        store(work, ACC, j, zero)
+    for e in range(start, stop, 2):
+        f = min(e + 1, stop - 1)
+        v, w = (e - start, f - start) if place.shape[0] == 0 else (np.int64(place[e]), np.int64(place[f]))
+        of_e, of_f = dots(table, v, w, work, before, smallest)
+        one, two = spread(table, count[e] / of_e), spread(table, count[f] / of_f if f > e else 0.0)
+        for j in range(lines):
+            acc = fma(one, load(table, v, j), load(work, ACC, j))
+            store(work, ACC, j, fma(two, load(table, w, j), acc))
+    sums = zero
+    for j in range(lines):
+        acc = fma(load(work, before, j), load(work, ACC, j), load(work, ALPHA, j))
+        store(work, ACC, j, acc)
+        sums = plus(sums, acc)
+    return _normalised(table, n_topics, np.float64(across(sums)), tiny, work, before, after)
 
 
 @inlined
-def _log_likelihood(table, place, count, start, stop, a):
+def _normalised(table, n_topics, total, tiny, work, before, after):
+    """Write ACC / total to a row of ``work``, uniform if that is zero; return Σ_k |after − before|."""
+    lines, change = table.shape[1] * table.itemsize // LINE, spread(table, 0.0)
+    if total <= 0.0:
+        for k in range(n_topics):
+            work[ACC, k] = 1.0
+        total = np.float64(n_topics)
+    inverse, least = spread(table, 1.0 / total), spread(table, tiny)
+    minus = spread(table, -1.0)
+    for j in range(lines):
+        new, old = above(times(load(work, ACC, j), inverse), least), load(work, before, j)
+        difference = fma(minus, old, new)
+        change = plus(change, larger(difference, times(minus, difference)))
+        store(work, after, j, new)
+    return np.float64(across(change))
+
+
+@inlined
+def _log_likelihood(table, place, count, start, stop, work):
     """Return Σ n log p of a document."""
-    value = 0.0
+    lines, value = table.shape[1] * table.itemsize // LINE, 0.0
+    smallest, _ = limits(table)
     for e in range(start, stop):
-        b = table[e - start if place.shape[0] == 0 else place[e]]
-        total = 0.0
-        for k in range(a.shape[0]):
-            total += a[k] * b[k]
-        value += count[e] * np.log(total if total > SMALLEST else SMALLEST)
+        v, total = e - start if place.shape[0] == 0 else np.int64(place[e]), spread(table, 0.0)
+        for j in range(lines):
+            total = fma(load(work, A, j), load(table, v, j), total)
+        found = np.float64(across(total))
+        value += count[e] * np.log(found if found > smallest else SMALLEST)
     return value
 
 
 @inlined
-def _leap(a, one, two):
-    """Extrapolate a, its image ``one`` and the image's image ``two``, in place of a (SQUAREM, third scheme).
+def _leap(n_topics, work):
+    """Extrapolate A, its image ONE and the image's image TWO, in place of A (SQUAREM, third scheme).
 
     The topics of a document maximise a concave function, so that an extrapolation can only cost time. No
-    share falls below a tenth of that in ``two``.
+    share falls below a tenth of that in TWO.
     """
     squares, bends = 0.0, 0.0
-    for k in range(a.shape[0]):
-        step = one[k] - a[k]
-        bend = two[k] - one[k] - step
+    for k in range(n_topics):
+        step = work[ONE, k] - work[A, k]
+        bend = work[TWO, k] - work[ONE, k] - step
         squares += step * step
         bends += bend * bend
     length = np.sqrt(squares / bends) if bends > 0.0 else 1.0
     length = min(max(length, 1.0), LONGEST_LEAP)
     total = 0.0
-    for k in range(a.shape[0]):
-        step = one[k] - a[k]
-        new = a[k] + 2.0 * length * step + length * length * (two[k] - one[k] - step)
-        a[k] = max(new, 0.1 * two[k])
-        total += a[k]
-    for k in range(a.shape[0]):
-        a[k] /= total
+    for k in range(n_topics):
+        step = work[ONE, k] - work[A, k]
+        new = work[A, k] + 2.0 * length * step + length * length * (work[TWO, k] - work[ONE, k] - step)
+        work[A, k] = max(new, 0.1 * work[TWO, k])
+        total += work[A, k]
+    for k in range(n_topics):
+        work[A, k] /= total
 
 
-@reordered
-def fold_in(begin, word, count, word_topic, alpha, max_iter, tol, doc_topic, log_likelihood, first, last):
+@kernel
+def fold_in(begin, word, count, table, alpha, max_iter, tol, doc_topic, log_likelihood, first, last):
     """Find the topics of documents for given words of topics, each until they change by less than ``tol``.
 
     Parameters
     ----------
     doc_topic : ndarray, shape (D, K)
         Initial topics, and the result.
-    log_likelihood : ndarray, shape (D,)
+    log_likelihood : ndarray, shape (D,) or (0,)
         Σ n log p of each document, written.
 
     Returns
@@ -177,51 +124,47 @@ def fold_in(begin, word, count, word_topic, alpha, max_iter, tol, doc_topic, log
     int
         E-steps of entries.
     """
-    n_topics = word_topic.shape[1]
-    scratch = room(3, n_topics)
-    acc, one = part(scratch, 0, n_topics), part(scratch, 1, n_topics)
-    two = part(scratch, 2, n_topics)
-    copied = np.empty((COPIED, n_topics))
-    everywhere = word[:0]
+    n_topics, lines = doc_topic.shape[1], table.shape[1] * table.itemsize // LINE
+    _, tiny = limits(table)
+    work = np.zeros((ROWS, table.shape[1]), table.dtype)
+    for k in range(n_topics):
+        work[ALPHA, k] = alpha[k]
+    copied, everywhere = np.empty((COPIED, table.shape[1]), table.dtype), word[:0]
     evaluations = 0
     for d in range(first, last):
-        a, start, stop = doc_topic[d], begin[d], begin[d + 1]
-        table, place = word_topic, word
+        start, stop = begin[d], begin[d + 1]
+        read_row(doc_topic, d, tiny, work, A)
+        rows, place = table, word
         if stop - start <= COPIED:
-            table, place = copied, everywhere
+            rows, place = copied, everywhere
             for e in range(start, stop):
-                for k in range(n_topics):
-                    copied[e - start, k] = word_topic[word[e], k]
-        rounds = 0
-        while rounds < max_iter:
-            change = _round(table, place, count, start, stop, alpha, a, acc, one)
+                for j in range(lines):
+                    store(copied, e - start, j, load(table, word[e], j))
+        rounds, change = 0, np.inf
+        while rounds < max_iter and change >= tol:
+            before, after = (ONE, TWO) if rounds % 2 else (A, ONE)
+            change = _round(rows, place, count, start, stop, n_topics, work, before, after)
             rounds += 1
-            if change >= tol and rounds < max_iter:
-                change = _round(table, place, count, start, stop, alpha, one, acc, two)
-                rounds += 1
-                if change >= tol and change > LEAST_LEAP and rounds < max_iter:
-                    _leap(a, one, two)
-                else:
-                    for k in range(n_topics):
-                        a[k] = two[k]
-            else:
-                for k in range(n_topics):
-                    a[k] = one[k]
-            if change < tol:
-                break
-        log_likelihood[d] = _log_likelihood(table, place, count, start, stop, a)
+            if after == TWO and change >= tol and change > LEAST_LEAP and rounds < max_iter:
+                _leap(n_topics, work)
+            elif after == TWO or change < tol or rounds == max_iter:
+                for j in range(lines):
+                    store(work, A, j, load(work, after, j))
+        if log_likelihood.shape[0] > 0:
+            log_likelihood[d] = _log_likelihood(rows, place, count, start, stop, work)
+        write_row(work, A, tiny, doc_topic, d)
         evaluations += (rounds + 1) * (stop - start)
     return evaluations
 
 
-@reordered
-def sums_of(begin, word, count, weight, word_topic, alpha, max_iter, tol, by_word, doc_topic, first, last):
+@kernel
+def sums_of(begin, word, count, weight, table, alpha, max_iter, tol, sums, doc_topic, first, last):
     """Fold documents in, from ``doc_topic``, and sum their words: the E-step of a batch.
 
     Parameters
     ----------
-    by_word : ndarray, shape (V, K)
-        Σ n·r_k of the words is added to it.
+    sums : padded ndarray, V rows
+        Σ n·a_k / Σ ab of the words is added to it: times b it is their counts.
     doc_topic : ndarray, shape (D, K)
         The initial topics, and the result.
 
@@ -230,24 +173,27 @@ def sums_of(begin, word, count, weight, word_topic, alpha, max_iter, tol, by_wor
     int
         E-steps of entries.
     """
-    n_topics = word_topic.shape[1]
-    acc = part(room(1, n_topics), 0, n_topics)
+    n_topics, lines = doc_topic.shape[1], table.shape[1] * table.itemsize // LINE
+    smallest, tiny = limits(table)
+    work = np.zeros((ROWS, table.shape[1]), table.dtype)
+    for k in range(n_topics):
+        work[ALPHA, k] = alpha[k]
     evaluations = 0
     for d in range(first, last):
-        a, start, stop = doc_topic[d], begin[d], begin[d + 1]
-        rounds = 0
-        while rounds < max_iter:
+        start, stop = begin[d], begin[d + 1]
+        read_row(doc_topic, d, tiny, work, A)
+        rounds, change = 0, np.inf
+        while rounds < max_iter and change >= tol:
+            change = _round(table, word, count, start, stop, n_topics, work, A, A)
             rounds += 1
-            if _round(word_topic, word, count, start, stop, alpha, a, acc, a) < tol:
-                break
         for e in range(start, stop):
-            b, q = word_topic[word[e]], by_word[word[e]]
-            total = 0.0
-            for k in range(n_topics):
-                total += a[k] * b[k]
-            ratio = weight[d] * count[e] / (total if total > SMALLEST else SMALLEST)
-            for k in range(n_topics):
-                q[k] += a[k] * b[k] * ratio
+            v, total = word[e], spread(table, 0.0)
+            for j in range(lines):
+                total = fma(load(work, A, j), load(table, v, j), total)
+            ratio = spread(table, weight[d] * count[e] / max(np.float64(across(total)), smallest))
+            for j in range(lines):
+                store(sums, v, j, fma(ratio, load(work, A, j), load(sums, v, j)))
+        write_row(work, A, tiny, doc_topic, d)
         evaluations += (rounds + 1) * (stop - start)
     return evaluations
 

@@ -6,7 +6,7 @@ added pairwise in the order of the units, in groups that depend on the data alon
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from hashlib import blake2b
 from typing import Any, ClassVar, NamedTuple
@@ -17,8 +17,10 @@ from swiftem._typing import Array, Index, Theta
 from swiftem.data.source import Access, Batch
 from swiftem.data.units.count_units import Counted, Counts, look_at_counts, prepare_counts, sample_counts
 from swiftem.data.units.pool import Pool
-from swiftem.engine.documents import Documents, SmallDocuments
+from swiftem.data.units.unit_source import UnitSamples
+from swiftem.engine.documents import Documents
 from swiftem.engine.expectation import Expectation
+from swiftem.engine.small_documents import SmallDocuments
 from swiftem.engine.units.rows import pairwise_sum
 from swiftem.models.documents import BoundDocuments, DocumentTheta
 
@@ -92,7 +94,7 @@ def compile_documents() -> None:
         unit_counts(DocumentTask(topics, np.full(2, 0.1), left_out, False), counts, None, "documents")
 
 
-class UnitDocuments:
+class UnitDocuments(UnitSamples):
     """Documents in units; as :class:`swiftem.engine.documents.Documents`, with units as samples.
 
     Parameters
@@ -163,16 +165,6 @@ class UnitDocuments:
     def fingerprint(self) -> str:
         """Return a text that changes if the division, or the summaries of units, change."""
         return blake2b(repr((self._token, self.looks)).encode(), digest_size=16).hexdigest()
-
-    def take(self, index: Index) -> Batch:
-        """Return units by index: ``y`` has the indices, the documents are not moved."""
-        index = np.asarray(index)
-        return Batch(index, self.weight[index], index)
-
-    def blocks(self, rows: int) -> Iterator[Batch]:
-        """Yield the indices of all units in order, at most ``rows`` at a time."""
-        for start in range(0, self.n, rows):
-            yield self.take(np.arange(start, min(start + rows, self.n)))
 
     @cached_property
     def few(self) -> Documents:

@@ -14,20 +14,20 @@ from sklearn.base import BaseEstimator
 
 from swiftem._checks import check_not_lazy
 from swiftem._typing import Array, Theta
+from swiftem.data.foreign import in_numpy, is_planned, is_tensor, kernels_of
 from swiftem.data.rows.array_source import ArraySource
 from swiftem.data.rows.npy_source import NpySource
 from swiftem.data.rows.stored_source import StoredSource
-from swiftem.data.rows.tensor_source import TensorSource, in_numpy, is_tensor
+from swiftem.data.rows.tensor_source import TensorSource
 from swiftem.data.source import Source
-from swiftem.data.units.collections import is_planned, units_of
+from swiftem.data.units.collections import units_of
 from swiftem.data.units.unit_source import UnitSource
-from swiftem.engine.gpu.device import kernels_of
-from swiftem.estimators.history import History
 from swiftem.estimators.mixture.plan import METHOD_NAMES
 from swiftem.estimators.mixture.stored_rows import is_stored, open_rows
 from swiftem.estimators.model_content import ModelContent
 from swiftem.estimators.sklearn_parts import HasMethods, Interval, StrOptions
-from swiftem.estimators.validated import read_weights, validated
+from swiftem.estimators.validated import allows_missing, read_weights, validated
+from swiftem.estimators.watch import History
 from swiftem.methods import Method
 from swiftem.methods.accelerated import ACCELERATIONS
 from swiftem.models.components import BoundComponents
@@ -118,6 +118,7 @@ class MixtureBase(BaseEstimator, ABC):  # type: ignore[misc]
         "memory_limit": [None, str, Interval(Integral, 1, None, closed="left")],
         "scratch": [None, str],
         "device": [str],
+        "missing": [StrOptions({"error", "ignore"})],
         "checkpoint": [None, str, os.PathLike],
         "checkpoint_every": [None, Interval(Integral, 1, None, closed="left")],
         "resume": ["boolean", StrOptions({"auto"})],
@@ -138,6 +139,7 @@ class MixtureBase(BaseEstimator, ABC):  # type: ignore[misc]
     memory_limit: int | str | None
     scratch: str | None
     device: str
+    missing: str
     checkpoint: str | os.PathLike[str] | None
     checkpoint_every: int | None
     resume: bool | Literal["auto"]
@@ -244,9 +246,11 @@ class MixtureBase(BaseEstimator, ABC):  # type: ignore[misc]
         limited = self.memory_limit is not None
         if is_stored(X) or (limited and isinstance(X, np.memmap)):
             return self._read_stored(X, sample_weight, reset=reset, least=least)
+        given: ArraySource | None = None
         if type(X) is ArraySource:
             no_weights_beside(sample_weight)
-            X, sample_weight = X.y, X.weight
+            given = X
+            X, sample_weight = given.y, given.weight
         rows: NDArray[Any] = validated(
             self, X, dtype=[np.float64, np.float32], reset=reset, ensure_min_samples=least
         )
@@ -264,8 +268,21 @@ class MixtureBase(BaseEstimator, ABC):  # type: ignore[misc]
                 f"but got n_components = {self.n_components}, n_samples = {len(some)}"
             )
         if limited and not in_batches:  # a copy of the array would exceed the limit
-            return Read(rows, weight, kept, NpySource(rows, sample_weight=weight))
-        return Read(rows, weight, kept, ArraySource(some, of_some))
+            source = NpySource(rows, sample_weight=weight, allow_missing=allows_missing(self))
+            return Read(rows, weight, kept, source)
+        if given is not None and some is given.y and (of_some is None) == (given.weight is None):
+            return Read(rows, weight, kept, given)  # its mean may be known
+        return Read(rows, weight, kept, ArraySource(some, of_some, allow_missing=allows_missing(self)))
+
+    def _check_allowed(self, source: Source) -> None:
+        """Raise ValueError for a source with missing cells if the estimator takes none."""
+        if getattr(source, "allow_missing", False) and not allows_missing(self):
+            raise ValueError("missing must be 'ignore' for rows with allow_missing=True, got 'error'.")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = allows_missing(self)
+        return tags
 
     def _read_stored(self, X: Any, sample_weight: ArrayLike | None, *, reset: bool, least: int) -> Read:
         """Return stored rows as a source; they are not loaded."""
@@ -276,7 +293,12 @@ class MixtureBase(BaseEstimator, ABC):  # type: ignore[misc]
         elif is_tensor(X):
             source = TensorSource(X, sample_weight)
         else:
-            source = units_of(X, sample_weight) if is_planned(X) else open_rows(X, sample_weight)
+            source = (
+                units_of(X, sample_weight)
+                if is_planned(X)
+                else open_rows(X, sample_weight, allow_missing=allows_missing(self))
+            )
+            self._check_allowed(source)
         (d,) = source.tail
         check_columns(self, source, reset=reset)
         if reset and rows_of(source) < max(self.n_components, least):

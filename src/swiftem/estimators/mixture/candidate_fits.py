@@ -22,7 +22,7 @@ from swiftem.estimators.mixture.mixture import Mixture
 from swiftem.estimators.mixture.scores import criteria
 from swiftem.estimators.mixture.selection import Candidate
 from swiftem.estimators.mixture.split import double_component, parameters_of, split_component
-from swiftem.estimators.validated import read_weights, validated
+from swiftem.estimators.validated import allows_missing, read_weights, validated
 from swiftem.models.families import Blocks, Family, Given, read_family
 from swiftem.models.mixture import MixtureModel, MixtureTheta
 
@@ -64,10 +64,8 @@ class CandidateFits:
         The family after :meth:`swiftem.models.families.Family.learn`.
     given : tuple
         X and sample_weight as given, for a user-defined criterion.
-    X : ndarray, shape (n, d)
-        The rows with positive weight.
-    weight : ndarray, shape (n,), or None
-        Their weights.
+    source : ArraySource
+        The rows with positive weight, and their weights: one for all fits, so that their mean is found once.
     names : ndarray of str, or None
         Names of the columns.
     categories : dict
@@ -88,8 +86,7 @@ class CandidateFits:
     label: str | None
     learnt: Family | None
     given: tuple[Any, Any]
-    X: NDArray[Any]
-    weight: Array | None
+    source: ArraySource
     names: Any
     categories: dict[Any, Any]
     sample: NDArray[Any]
@@ -105,7 +102,9 @@ class CandidateFits:
         random_state: Any, parameters: dict[str, Any], family: Any = GAUSSIAN, label: str | None = None,
     ) -> Self:  # fmt: skip
         """Validate the data as a fit would, once for all fits."""
-        reader = GaussianMixture() if family == GAUSSIAN and label is None else Mixture(family=family)
+        missing = {"missing": parameters["missing"]} if "missing" in parameters else {}
+        is_gaussian = family == GAUSSIAN and label is None
+        reader = GaussianMixture(**missing) if is_gaussian else Mixture(family=family, **missing)
         check_not_lazy("X", X)
         coded = X if isinstance(reader, GaussianMixture) else reader._as_codes(X, reset=True)
         rows = validated(reader, coded, dtype=[np.float64, np.float32], ensure_min_samples=2)
@@ -126,9 +125,10 @@ class CandidateFits:
         learnt = None
         if isinstance(reader, Mixture):
             family = _numbered(reader._given_family(), names)
-            learnt = MixtureModel(1, family).learnt(ArraySource(rows)).kind
+            learnt = MixtureModel(1, family).learnt(ArraySource(rows, allow_missing=True)).kind
+        source = ArraySource(rows, weight, allow_missing=allows_missing(reader))
         return cls(
-            family, label, learnt, given, rows, weight, names, getattr(reader, "categories_", {}), sample,
+            family, label, learnt, given, source, names, getattr(reader, "categories_", {}), sample,
             of_sample, criterion, n_init, seed, parameters,
         )  # fmt: skip
 
@@ -152,7 +152,7 @@ class CandidateFits:
         for start in ("fresh", "split") if before is not None and self._splits else ("fresh",):
             try:
                 mixture = kept_apart(self._begin(kind, count, seed, before if start == "split" else None))
-                mixture.fit(self.X, sample_weight=self.weight)
+                mixture.fit(self.source)
             except ValueError as error:  # an ill-defined covariance, or fewer rows than components
                 failed = failed or " ".join(str(error).split())
             else:
@@ -177,7 +177,7 @@ class CandidateFits:
 
     def _n_parameters(self, kind: str, count: int) -> int:
         """Return how many parameters are free."""
-        d = self.X.shape[1]
+        d = self.source.y.shape[1]
         model: Any = self._new(kind, count)._model()
         if self.learnt is not None:
             model = replace(model, family=self.learnt)
@@ -199,7 +199,8 @@ class CandidateFits:
             return self._new(kind, count, n_init=self.n_init, random_state=seed)
         mixture = self._given(kind, parameters_of(before.mixture), seed)  # without names of columns
         while mixture.n_components < count:
-            mixture = self._given(kind, split_component(mixture, self.sample, self.sample_weight), seed)
+            rows = mixture.impute(self.sample) if np.isnan(self.sample).any() else self.sample
+            mixture = self._given(kind, split_component(mixture, rows, self.sample_weight), seed)
         return mixture
 
     def _doubled(self, before: Fitted, count: int, seed: int) -> AnyMixture:
@@ -233,13 +234,13 @@ class CandidateFits:
         )
 
     def _log_likelihood(self, mixture: AnyMixture) -> float:
-        found = float(mixture.score(self.X, sample_weight=self.weight))
+        found = float(mixture.score(self.source.y, sample_weight=self.source.weight))
         return found if isfinite(found) else -inf
 
     def _measured(
         self, mixture: AnyMixture, log_likelihood: float, n_parameters: int, start: str, began: float
     ) -> Fitted:
-        _, total, entropy = mixture._entropy(self.X, self.weight)
+        _, total, entropy = mixture._entropy(self.source.y, self.source.weight)
         values = criteria(total * log_likelihood, total, n_parameters, entropy)
         if self.names is not None:
             mixture.feature_names_in_ = self.names

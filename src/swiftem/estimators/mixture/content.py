@@ -88,19 +88,29 @@ def _check_matrices(covariances: Array, factors: Array, eps: float) -> None:
 
 def read_past(content: ModelContent, model: Any, d: int) -> Past:
     """Return what ``partial_fit`` needs after a fit."""
+    model = _for_rows(content, "past_s", model, d)
     s, centre = content.array("past_s", (model.size(d),)), content.array("past_centre", (model.width(d),))
     return Past(s, centre, content.real("past_weight", 1.0 / LARGEST))
+
+
+def _for_rows(content: ModelContent, name: str, model: Any, d: int) -> Any:
+    """Return the model for the rows whose statistics a file has: with missing cells they have more."""
+    wide = model.with_holes() if model.missing == "ignore" else model
+    return wide if len(content.array(name, (None,))) == wide.size(d) else model
 
 
 def read_online(content: ModelContent, model: Any, d: int) -> OnlineMixture:
     """Return the state of ``partial_fit``."""
     kept = content.within("online")
+    model = _for_rows(content, "online_s", model, d)
     seen = kept.real("seen", 0.0)
     s = content.array("online_s", (None,))
     # There are no statistics before the first batch.
     if len(s) != model.size(d) and (seen > 0.0 or len(s)):
         raise ValueError(f"online_s must have length {model.size(d)}, got {len(s)}")
-    rows = content.array("online_rows", (None, d))
+    rows = content.array("online_rows", (None, d), finite=not model.has_holes)
+    if np.isinf(rows).any():
+        raise ValueError("online_rows must be finite, or missing")
     weight, rank = (content.array(f"online_{name}", (len(rows),), finite=False) for name in SAMPLE[1:])
     threshold = kept.real("threshold", 0.0, finite=False)
     sample = Reservoir(kept.integer("size", max(1, len(rows))), rows, weight, rank, threshold)

@@ -16,11 +16,10 @@ from swiftem._checks import check_real
 from swiftem._typing import Theta
 from swiftem._warn import warn
 from swiftem.budget import Budget, read_memory_limit
+from swiftem.data.foreign import is_planned
 from swiftem.data.rows.array_source import ArraySource
-from swiftem.data.units.collections import is_planned
 from swiftem.engine.threads import one_thread
 from swiftem.estimators.fit_checkpoint import CheckpointedClones, FitCheckpoint, open_fit
-from swiftem.estimators.history import History
 from swiftem.estimators.mixture.base import Past, Read, rows_of
 from swiftem.estimators.mixture.file import mixture_from_file, mixture_to_file
 from swiftem.estimators.mixture.fit import Fit, Fitting
@@ -34,9 +33,9 @@ from swiftem.estimators.mixture.scores import MixtureScores
 from swiftem.estimators.mixture.stored_rows import blocks_of, is_stored
 from swiftem.estimators.model_content import ModelContent
 from swiftem.estimators.persistence import Persistent
-from swiftem.estimators.planned import say_spent
 from swiftem.estimators.sklearn_parts import CallbackSupportMixin, _fit_context, with_callbacks
-from swiftem.estimators.watch import StartWatch, Watcher
+from swiftem.estimators.validated import allows_missing, say_spent
+from swiftem.estimators.watch import History, StartWatch, Watcher
 from swiftem.methods import EM, Accelerated
 from swiftem.problem import Problem, check_access
 
@@ -257,7 +256,7 @@ class MixtureEstimator(CheckpointedClones, MixtureScores, Persistent, CallbackSu
         if getattr(self, "dither", None) is not None:
             raise ValueError("dither must be None for partial_fit: add the noise to the rows yourself.")
         if is_stored(X) or is_planned(X):
-            for rows, weights in blocks_of(X, sample_weight):
+            for rows, weights in blocks_of(X, sample_weight, allow_missing=allows_missing(self)):
                 self.partial_fit(rows, sample_weight=weights)
             return self
         is_first = not hasattr(self, "weights_")
@@ -274,9 +273,12 @@ class MixtureEstimator(CheckpointedClones, MixtureScores, Persistent, CallbackSu
             theta = self._theta(read.X.shape[1])
             if online is None:
                 past = getattr(self, "_past", Past(None, self._middle(), 0.0))
+                if past.s is not None and len(past.s) != model.size(read.X.shape[1]):
+                    model = model.with_holes()
                 online = OnlineMixture.go_on(
                     model, theta, read.X.shape[1], past.centre, past.s, past.weight, rng
                 )
+            model = model.with_holes() if online.model.has_holes else model
             online, theta = replace(online, model=model).add(source, theta, self._fit_rows)
         self._online = online
         self.__dict__.pop("_past", None)

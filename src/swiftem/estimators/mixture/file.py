@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from swiftem.estimators.fit_checkpoint import KEEPING
-from swiftem.estimators.history import History
 from swiftem.estimators.mixture.base import MixtureBase, Past
 from swiftem.estimators.mixture.content import ONLINE, SAMPLE, read_online, read_past
 from swiftem.estimators.mixture.online import OnlineMixture
 from swiftem.estimators.model_content import ModelContent, check_parameters
 from swiftem.estimators.persistence import plain
+from swiftem.estimators.watch import History
 from swiftem.models import NormalInverseWishart
 from swiftem.models.families import Blocks, Family, Given, find_family, read_family
 from swiftem.schedules import constant, inverse, power, sample_size

@@ -14,7 +14,6 @@ from swiftem.algorithm import run_problem
 from swiftem.certificate import certify
 from swiftem.data.draws import Seed
 from swiftem.estimators.fit_checkpoint import NoStart
-from swiftem.estimators.history import Moment
 from swiftem.estimators.mixture.base import rows_of
 from swiftem.estimators.mixture.initial import (
     DegenerateComponentWarning,
@@ -27,6 +26,7 @@ from swiftem.estimators.mixture.look import Look
 from swiftem.estimators.mixture.optima.accelerated import Leaps
 from swiftem.estimators.mixture.optima.remaining import Remaining
 from swiftem.estimators.mixture.plan import Plan, iterations_in
+from swiftem.estimators.watch import Moment
 from swiftem.interrupt import DeferredInterrupt
 from swiftem.methods import Method, Squarem
 from swiftem.models.components import BoundComponents

@@ -25,6 +25,7 @@ from swiftem.estimators.sklearn_parts import (
     StrOptions,
     _compute_precision_cholesky_from_precisions,
 )
+from swiftem.estimators.validated import allows_missing
 from swiftem.methods import Method
 from swiftem.models import GaussianMixtureModel, NormalInverseWishart
 
@@ -71,7 +72,7 @@ class GaussianMixture(GaussianQueries, mixture.GaussianMixture):  # type: ignore
         Whether ``fit`` starts from the last result; ``partial_fit`` always does.
     verbose, verbose_interval : int
         Whether to show progress: a bar in a terminal, scikit-learn's lines otherwise.
-    method : {"auto", "em", "sem", "iem", "sem-vr", "fiem", "spider"} or Method
+    method : {"auto", "em", "sem", "iem", "sem-vr", "fiem", "opt-fiem", "spider"} or Method
         How to fit. "auto" is em for small n and sem-vr for large n; see
         :mod:`swiftem.estimators.mixture.plan` for the rule. A method object of :mod:`swiftem.methods`, or one
         of your own, has its own batch size and step size.
@@ -80,7 +81,7 @@ class GaussianMixture(GaussianQueries, mixture.GaussianMixture):  # type: ignore
     step_size : float, callable or "auto"
         Step γ of a stochastic method, or a schedule of :mod:`swiftem.schedules`.
     acceleration : {"squarem", "anderson"} or None
-        Larger steps of em, which then takes fewer passes: see :class:`swiftem.methods.Accelerated`. With it,
+        Acceleration of em, which then takes fewer passes: see :class:`swiftem.methods.Accelerated`. With it,
         "auto" is em.
     moves : int or "auto"
         Maximum number of split-and-merge moves at the end of a race, on the sample
@@ -94,6 +95,11 @@ class GaussianMixture(GaussianQueries, mixture.GaussianMixture):  # type: ignore
         α ≥ 1 of a symmetric Dirichlet prior on the weights.
     prior : NormalInverseWishart, optional
         Prior on means and covariances: the fit is then the maximum a posteriori.
+    missing : {"error", "ignore"}
+        Missing cells (NaN, None, masked, pandas' NA). "error", as in scikit-learn: they raise ValueError.
+        "ignore": they are missing at random; the likelihood is that of the observed cells, and all methods of
+        this class take them. With full and tied covariances iem and fiem then remember the statistics of
+        each row.
     memory_limit : int, str or None
         Memory limit of ``fit``, in bytes or as a text such as "500MB": see :func:`swiftem.run`. Rows given as
         an array are already in memory and do not count; they are processed like those of a file.
@@ -180,6 +186,7 @@ lower_bounds_, n_features_in_, feature_names_in_
         dither: str | None = None,
         concentration: float | None = None,
         prior: NormalInverseWishart | None = None,
+        missing: str = "error",
         memory_limit: int | str | None = None,
         scratch: str | None = None,
         device: str = "auto",
@@ -201,6 +208,7 @@ lower_bounds_, n_features_in_, feature_names_in_
         self.dither = dither
         self.concentration = concentration
         self.prior = prior
+        self.missing = missing
         self.memory_limit = memory_limit
         self.scratch = scratch
         self.device = device
@@ -210,7 +218,9 @@ lower_bounds_, n_features_in_, feature_names_in_
 
     def __sklearn_tags__(self) -> Any:
         # Not that of scikit-learn's class, which compares init_params with names: here it may be an array.
-        return super(mixture.GaussianMixture, self).__sklearn_tags__()
+        tags = super(mixture.GaussianMixture, self).__sklearn_tags__()
+        tags.input_tags.allow_nan = allows_missing(self)
+        return tags
 
     _check_parameters = mixture.GaussianMixture._check_parameters
     _set_parameters = mixture.GaussianMixture._set_parameters
@@ -219,7 +229,7 @@ lower_bounds_, n_features_in_, feature_names_in_
         return GaussianMixtureModel(
             self.n_components, covariance=self.covariance_type,
             reg_covar=check_real("reg_covar", self.reg_covar, minimum=0.0),
-            concentration=self.concentration, prior=self.prior,
+            concentration=self.concentration, prior=self.prior, missing=self.missing,
         )  # fmt: skip
 
     def _given_start(self, model: Any, d: int) -> dict[str, Any]:

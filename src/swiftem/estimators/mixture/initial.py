@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from swiftem._typing import Array, Index, Theta
-from swiftem.checkpoints.check_position import check_form
+from swiftem.checkpoints.run_checkpoint import check_form
 from swiftem.data.rows.array_source import ArraySource
 from swiftem.data.rows.stored_source import StoredSource
 from swiftem.data.source import Source
@@ -91,7 +91,7 @@ def make_start(
     indices of the source's rows among the user's, for arrays that are for all of these. Stored rows are not
     read as a whole: names and functions get a sample of them.
     """
-    bound, source = problem.bound, cast(ArraySource | StoredSource | UnitSource, problem.source)
+    bound, source = problem.bound, cast("ArraySource | StoredSource | UnitSource", problem.source)
     given: dict[str, Any] = estimator._given_start(bound.model, bound.d)
     if len(given) == len(bound.like()):
         return Start(type(bound.like())(**given), None, 0)
@@ -134,12 +134,12 @@ def start_statistics(
     random_state : RandomState
         Used as in scikit-learn, so that the same seed gives the same start.
     """
-    bound, source, e_step = problem.bound, cast(ArraySource | StoredSource, problem.source), problem.e_step
+    bound, source, e_step = problem.bound, cast("ArraySource | StoredSource", problem.source), problem.e_step
     rows = _responsibilities(init_params, source, bound, random_state)
     s: Array | None = None
     for batch in source.blocks(BLOCK):
         found = rows(int(batch.index[0]), int(batch.index[-1]) + 1)
-        part = e_step.share(batch, bound.start_rows(found))
+        part = e_step.share(batch, bound.start_rows(found, batch))
         s = part if s is None else s + part
     assert s is not None, "a source has at least one row"
     # k-means++ and random_from_data give one row to each component and none to the rest.

@@ -59,7 +59,8 @@ class Look:
         else:
             index = np.sort(np.random.default_rng(0).choice(source.n, LOOKED_AT, replace=False))
             weight = None if source.weight is None else source.weight[index]
-            rows = ArraySource(source.take(index).y, weight)
+            allow_missing = getattr(source, "allow_missing", False)
+            rows = ArraySource(source.take(index).y, weight, allow_missing=allow_missing)
         self._problem, self._tol, self._looks = problem, tol, looks
         self._looked_at = problem.on(rows)
         self._weight = np.ones(rows.n) if rows.weight is None else rows.weight

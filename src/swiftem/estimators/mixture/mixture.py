@@ -24,6 +24,7 @@ from swiftem.estimators.model_content import ModelContent
 from swiftem.estimators.sklearn_parts import Interval
 from swiftem.methods import Method
 from swiftem.models.families import Blocks, Family, Given, read_family
+from swiftem.models.families.observed import complete
 from swiftem.models.mixture import MixtureModel, MixtureTheta
 
 __all__ = ["Mixture"]
@@ -78,6 +79,10 @@ class Mixture(TabularMixture, DensityMixin):  # type: ignore[misc]
         "auto" is em.
     concentration : float, optional
         α ≥ 1 of a symmetric Dirichlet prior on the weights.
+    missing : {"ignore", "error"}
+        Missing cells (NaN, None, masked, pandas' NA). "ignore": they are missing at random and count for
+        nothing; all methods of this class take them. Columns of student-t and von Mises-Fisher must have
+        none. "error": they raise ValueError.
     memory_limit, scratch, device, checkpoint, checkpoint_every, resume
         As in :class:`swiftem.GaussianMixture`.
 
@@ -156,6 +161,7 @@ n_features_in_, feature_names_in_
         step_size: Any = "auto",
         acceleration: str | None = None,
         concentration: float | None = None,
+        missing: str = "ignore",
         memory_limit: int | str | None = None,
         scratch: str | None = None,
         device: str = "auto",
@@ -181,6 +187,7 @@ n_features_in_, feature_names_in_
         self.step_size = step_size
         self.acceleration = acceleration
         self.concentration = concentration
+        self.missing = missing
         self.memory_limit = memory_limit
         self.scratch = scratch
         self.device = device
@@ -230,8 +237,9 @@ n_features_in_, feature_names_in_
             if isinstance(family, Blocks):
                 family = family.named(getattr(self, "feature_names_in_", None))
         return MixtureModel(
-            self.n_components, family, smoothing=self.smoothing, concentration=self.concentration
-        )
+            self.n_components, family, smoothing=self.smoothing, concentration=self.concentration,
+            missing=self.missing,
+        )  # fmt: skip
 
     def _learnt(self, model: MixtureModel, source: Source) -> MixtureModel:
         return model.learnt(source)
@@ -290,7 +298,7 @@ n_features_in_, feature_names_in_
                 f"X must have a scale at which {np.dtype(dtype).name} can hold the parameters: scale the "
                 "columns, or pass float64."
             )
-        self.weights_, self.params_, self.family_ = weights, params, model.kind
+        self.weights_, self.params_, self.family_ = weights, params, complete(model.kind)
 
     def attributes_of(self, theta: Theta) -> dict[str, Any]:
         """Return the attributes for ``theta``, for callbacks."""

@@ -14,6 +14,7 @@ from swiftem._typing import Array, Theta
 from swiftem.data.rows.array_source import ArraySource
 from swiftem.estimators.mixture.plan import kernels_for
 from swiftem.models.components import BoundComponents
+from swiftem.models.rows import has_missing
 from swiftem.problem import Problem
 
 __all__ = ["OnlineMixture", "Reservoir"]
@@ -181,6 +182,8 @@ class OnlineMixture:
 
     def add(self, source: ArraySource, theta: Theta, fit_rows: FitRows) -> tuple[OnlineMixture, Theta]:
         """Return the state after one more batch; ``theta`` are the current parameters."""
+        if has_missing(source) and not self.model.has_holes:
+            return self._widened().add(source, theta, fit_rows)
         seen = self.seen + source.total_weight
         bound = self._bind(source, seen)
         e_step = _problem(self.model, source, bound).e_step
@@ -195,11 +198,17 @@ class OnlineMixture:
             now, theta = replace(now, s=s), bound.m_step(s)
         return now._looked(theta, fit_rows) if seen >= self.refit_at else (now, theta)
 
+    def _widened(self) -> OnlineMixture:
+        """Return the state in the form for rows with missing cells, after complete rows."""
+        model = self.model.with_holes()
+        s, centre = model.widened(self.s, self.centre)
+        return replace(self, model=model, s=s, centre=centre)
+
     def _looked(self, theta: Theta, fit_rows: FitRows) -> tuple[OnlineMixture, Theta]:
         """Fit the sample, and move to its parameters if they are better."""
         now = replace(self, refit_at=2.0 * self.seen)
         weight = self.sample.weights()
-        rows = ArraySource(self.sample.rows, weight)
+        rows = ArraySource(self.sample.rows, weight, allow_missing=True)
         if rows.n < self.model.n_components:
             return now, theta
         bound = self._bind(rows, self.seen)

@@ -8,22 +8,22 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from swiftem._checks import check_not_lazy
 from swiftem._typing import Array
+from swiftem.data.foreign import in_numpy, is_planned, is_tensor, kernels_of, like
 from swiftem.data.rows.array_source import ArraySource
 from swiftem.data.rows.stored_source import StoredSource
-from swiftem.data.rows.tensor_source import TensorSource, in_numpy, is_tensor, like
-from swiftem.data.units.collections import is_planned, units_of
+from swiftem.data.rows.tensor_source import TensorSource
+from swiftem.data.units.collections import units_of
 from swiftem.data.units.unit_source import UnitSource
 from swiftem.engine.expectation import Evaluation, Expectation
-from swiftem.engine.gpu.device import kernels_of
 from swiftem.estimators.mixture.base import MixtureBase, check_columns, no_weights_beside, rows_of
 from swiftem.estimators.mixture.plan import kernels_for
 from swiftem.estimators.mixture.stored_rows import is_stored, open_rows
-from swiftem.estimators.planned import chunk_by_chunk
-from swiftem.estimators.validated import read_weights, validated
+from swiftem.estimators.validated import allows_missing, chunk_by_chunk, read_weights, validated
 from swiftem.problem import Problem
 
 __all__ = ["MixtureScores", "criteria"]
@@ -40,6 +40,17 @@ def criteria(total: float, weight: float, n_parameters: int, entropy: float = 0.
     """
     bic = -2.0 * total + n_parameters * log(weight)
     return {"bic": bic, "aic": -2.0 * total + 2.0 * n_parameters, "icl": bic + 2.0 * entropy}
+
+
+def _blocks(rows: Any, size: int) -> Iterator[tuple[slice, NDArray[Any]]]:
+    """Yield rows of an array or a stored source, and their places."""
+    if isinstance(rows, StoredSource):
+        for batch in rows.blocks(min(size, rows.chunk_rows)):
+            yield slice(int(batch.index[0]), int(batch.index[-1]) + 1), batch.y
+        return
+    for start in range(0, len(rows), size):
+        here = slice(start, min(start + size, len(rows)))
+        yield here, rows[here]
 
 
 class MixtureScores(MixtureBase):
@@ -61,7 +72,8 @@ class MixtureScores(MixtureBase):
         if type(X) is ArraySource:
             X = X.y
         if is_stored(X):
-            source = open_rows(X)
+            source = open_rows(X, allow_missing=allows_missing(self))
+            self._check_allowed(source)
             check_columns(self, source, reset=False)
             return source
         rows: NDArray[Any] = validated(self, X, dtype=[np.float64, np.float32], reset=False)
@@ -69,7 +81,9 @@ class MixtureScores(MixtureBase):
 
     def _e_step(self, X: Any) -> tuple[Any, Any, Expectation]:
         """Return rows as a source, the model for them, and its E-step."""
-        source = X if isinstance(X, StoredSource | UnitSource | TensorSource) else ArraySource(X)
+        source = X
+        if not isinstance(X, StoredSource | UnitSource | TensorSource):
+            source = ArraySource(X, allow_missing=allows_missing(self))
         given = source.tensor if isinstance(source, TensorSource) else None
         bound = self._bind(ArraySource(np.zeros((1, *X.tail))) if isinstance(X, UnitSource) else source)
         kernels = kernels_of(self.device, given) or kernels_for(rows_of(source), bound.size)
@@ -184,6 +198,39 @@ class MixtureScores(MixtureBase):
             assert evaluation.responsibilities is not None
             found[here] = evaluation.responsibilities
         return like(X, found)  # type: ignore[no-any-return]
+
+    def impute(self, X: ArrayLike, random_state: Any = None) -> Any:
+        """Return the rows with missing cells filled in.
+
+        Parameters
+        ----------
+        X : array-like, shape (n, d), path or source
+            The rows.
+        random_state : int, RandomState or None
+            None: cells have their mean given the observed ones. Otherwise they are random draws, given the
+            observed ones.
+
+        Returns
+        -------
+        ndarray, shape (n, d)
+            float32 for rows of float32.
+        """
+        if is_planned(X) or isinstance(X, UnitSource) or (is_tensor(X) and kernels_of(self.device, X)):
+            raise TypeError("X must be an array, a table or a file for impute, got rows on another device.")
+        rows = self._rows(X)
+        rng = (
+            None
+            if random_state is None
+            else np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
+        )
+        theta = self._theta()
+        shape = (rows.n, *rows.tail) if isinstance(rows, StoredSource) else rows.shape
+        found = np.empty(shape, dtype=rows.dtype)
+        for here, y in _blocks(rows, max(NUMBERS // self.n_components, 1)):
+            _, bound, e_step = self._e_step(y)
+            responsibilities = e_step.evaluate(theta, responsibilities=True).responsibilities
+            found[here] = bound.imputed(y, responsibilities, theta, rng)
+        return found
 
     def bic(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Return the Bayesian information criterion, −2 Σ w log g + p log Σ w; lower is better.

@@ -11,13 +11,14 @@ from numpy.typing import ArrayLike, NDArray
 from swiftem._typing import Array
 from swiftem.data.as_source import as_source, is_blocks
 from swiftem.data.draws import spread_rows
+from swiftem.data.foreign import is_planned
 from swiftem.data.rows.array_source import ArraySource
 from swiftem.data.rows.block_source import BlockSource, is_one_shot
 from swiftem.data.rows.npy_source import NpySource
 from swiftem.data.rows.open_source import are_paths
 from swiftem.data.rows.stored_source import StoredSource
 from swiftem.data.source import Source
-from swiftem.data.units.collections import is_planned, parts_of
+from swiftem.data.units.collections import parts_of
 from swiftem.data.units.unit_source import UnitSource
 
 __all__ = ["blocks_of", "in_memory", "is_stored", "open_rows", "some_rows"]
@@ -45,15 +46,15 @@ def is_stored(X: Any) -> bool:
     return are_paths(X) or is_blocks(X)
 
 
-def open_rows(X: Any, sample_weight: ArrayLike | None = None) -> StoredSource:
+def open_rows(X: Any, sample_weight: ArrayLike | None = None, *, allow_missing: bool = False) -> StoredSource:
     """Return rows as a source; also a memory map with weights."""
     if isinstance(X, np.ndarray):
-        return NpySource(X, sample_weight=sample_weight)
-    source = as_source(X, sample_weight)
+        return NpySource(X, sample_weight=sample_weight, allow_missing=allow_missing)
+    source = as_source(X, sample_weight, allow_missing=allow_missing)
     if not isinstance(source, StoredSource):  # user-defined
         if hasattr(source, "n_words"):
             raise TypeError("data must be rows of numbers for a mixture, got word counts or tokens.")
-        source = BlockSource(_Again(source))
+        source = BlockSource(_Again(source), allow_missing=allow_missing)
     if not source.tail:
         raise ValueError("Expected 2D array, got 1D array instead: rows must have columns, (n, d).")
     return source
@@ -69,7 +70,9 @@ class _Again:
         return ((batch.y, batch.weight) for batch in self._source.blocks(ROWS))
 
 
-def blocks_of(X: Any, sample_weight: ArrayLike | None) -> Iterator[tuple[NDArray[Any], Array | None]]:
+def blocks_of(
+    X: Any, sample_weight: ArrayLike | None, *, allow_missing: bool = False
+) -> Iterator[tuple[NDArray[Any], Array | None]]:
     """Yield rows and weights block by block; blocks of a generator as they come, in one pass."""
     if is_planned(X):
         parts = parts_of("X", X)
@@ -82,7 +85,7 @@ def blocks_of(X: Any, sample_weight: ArrayLike | None) -> Iterator[tuple[NDArray
                 yield rows, of_rows
         return
     if not is_one_shot(X):
-        source = open_rows(X, sample_weight)
+        source = open_rows(X, sample_weight, allow_missing=allow_missing)
         for batch in source.blocks(source.chunk_rows):
             yield batch.y, batch.weight if source.is_weighted else None
         return
@@ -102,7 +105,8 @@ def in_memory(source: Source, index: Any) -> ArraySource:
     """Return rows by number as an array, with their weights if there are any."""
     batch = source.take(index)
     weighted = source.is_weighted if isinstance(source, StoredSource) else source.weight is not None  # type: ignore[attr-defined]
-    return ArraySource(batch.y, batch.weight if weighted else None)
+    allow_missing = getattr(source, "allow_missing", False)
+    return ArraySource(batch.y, batch.weight if weighted else None, allow_missing=allow_missing)
 
 
 def some_rows(

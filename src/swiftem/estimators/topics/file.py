@@ -9,15 +9,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from swiftem._checks import check_simplex
 from swiftem._typing import Array
-from swiftem.estimators.history import History
 from swiftem.estimators.model_content import LARGEST, ModelContent, check_parameters
 from swiftem.estimators.persistence import plain
+from swiftem.estimators.watch import History
 
 __all__ = ["TopicFile"]
 
 PLAIN = (
-    "n_components", "method", "acceleration", "leave_one_out", "sampling", "max_iter", "tol", "verbose",
-    "verbose_interval", "memory_limit",
+    "n_components", "background", "decorrelation", "method", "acceleration", "leave_one_out", "precision",
+    "sampling", "max_iter", "tol", "verbose", "verbose_interval", "memory_limit",
 )  # fmt: skip
 ELSE_AUTO = ("batch_size", "step_size", "init", "n_init")
 """Parameters that may be functions or arrays; those are not saved."""

@@ -12,16 +12,17 @@ import numpy as np
 from swiftem._clock import clock
 from swiftem._typing import Array, Theta
 from swiftem.algorithm import run_problem
-from swiftem.checkpoints.check_position import check_form
+from swiftem.checkpoints.run_checkpoint import check_form
 from swiftem.data.documents.count_source import CountSource
 from swiftem.engine.documents import Documents
 from swiftem.engine.streamed_documents import StreamedDocuments
 from swiftem.engine.units.documents import UnitDocuments
 from swiftem.estimators.fit_checkpoint import NoStart
-from swiftem.estimators.history import Moment
+from swiftem.estimators.topics.contrast import decorrelated, with_background
 from swiftem.estimators.topics.first_topics import best_start
 from swiftem.estimators.topics.leaps import TopicLeaps
 from swiftem.estimators.topics.plan import TopicPlan
+from swiftem.estimators.watch import Moment
 from swiftem.interrupt import DeferredInterrupt
 from swiftem.methods import Method
 from swiftem.models import PLSAModel
@@ -55,6 +56,8 @@ class TopicFit:
         The expected counts that ``topics`` are the M-step of; None before the first pass.
     passes, tried : float
         E-steps of entries divided by their number, and those of them used to choose a start.
+    has_background : bool
+        Whether topic 0 has become the background.
     phase : int
         Current phase: the choice of a start, the first reading, the method itself, or the end.
     within : nested tuple or None
@@ -67,6 +70,7 @@ class TopicFit:
     moments: list[Moment] = field(default_factory=list)
     passes: float = 0.0
     tried: float = 0.0
+    has_background: bool = False
     converged: bool = False
     interrupted: bool = False
     phase: int = CHOICE
@@ -153,6 +157,9 @@ class TopicFitting:
         Whether em leaves each token out of the counts that explain it.
     acceleration : str or None
         Of em.
+    background, decorrelation : bool and float
+        Of em: whether topic 0 is a background, and how strongly topics repel each other; see
+        :mod:`swiftem.estimators.topics.contrast`.
     """
 
     documents: Documents | StreamedDocuments | UnitDocuments
@@ -163,6 +170,8 @@ class TopicFitting:
     tol: float
     leave_one_out: bool = False
     acceleration: str | None = None
+    background: bool = False
+    decorrelation: float = 0.0
 
     @property
     def _here(self) -> Documents | StreamedDocuments:
@@ -247,6 +256,10 @@ class TopicFitting:
             )
         return self.documents.em_pass(doc_topic, fit.topics, self.alpha, between)
 
+    def contrasted(self, counts: Array) -> Array:
+        """Return the counts (K, V) that the M-step of a pass is made of."""
+        return decorrelated(counts, self.beta, self.decorrelation, self.background)
+
     def _em(self, fit: TopicFit, clock: Clock, keeper: NoStart, between: Callable[[], None]) -> None:
         """Iterate em, at least once; the objective of a moment is that at the beginning of its pass.
 
@@ -263,8 +276,11 @@ class TopicFitting:
             between()
             # An aborted pass has changed documents: checkpoints have their values before the pass.
             if steps is None:
-                fit.counts, value = self.e_step(fit, fit.doc_topic, between)
-                fit.topics, is_back = m_step(fit.counts, self.beta), False
+                counts, value = self.e_step(fit, fit.doc_topic, between)
+                if self.background and not fit.has_background:
+                    counts, fit.has_background = with_background(counts, fit.doc_topic), True
+                fit.counts, is_back = self.contrasted(counts), False
+                fit.topics = m_step(fit.counts, self.beta)
             else:
                 value, is_back = steps.go(last, between)
             fit.passes += 1.0

@@ -9,19 +9,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from swiftem._checks import check_int, check_not_lazy
+from swiftem._checks import check_int, check_not_lazy, check_real
 from swiftem._typing import Array, Index
 from swiftem.budget import BASE, MemoryLimitError, read_memory_limit
 from swiftem.data.documents.document_source import DocumentSource
 from swiftem.data.documents.open_documents import open_documents
 from swiftem.data.documents.sparse_structure import checked_sparse, is_sparse
-from swiftem.data.sample_weight import check_weights
-from swiftem.data.units.collections import current_pool, is_planned, parts_of, token_of
+from swiftem.data.foreign import is_planned
+from swiftem.data.sample_weight import check_weights, extent_of
+from swiftem.data.units.collections import current_pool, parts_of, token_of
 from swiftem.engine.documents import PIECES, Documents
 from swiftem.engine.streamed_documents import StreamedDocuments
 from swiftem.engine.units.documents import UnitDocuments
 from swiftem.estimators.topics.first_topics import CLUSTERED, FEW, clustered_topics, random_topics
-from swiftem.estimators.topics.plan import SMALL, TopicPlan, documents_for, is_small, starts_for
+from swiftem.estimators.topics.plan import SMALL, TopicPlan, documents_for, is_small, starts_for, table_type
 from swiftem.estimators.topics.queries import as_strength
 from swiftem.estimators.validated import read_weights, validated
 from swiftem.files.scratch import in_words, scratch_array
@@ -48,6 +49,8 @@ class TopicInput:
         method: str
         acceleration: str | None
         leave_one_out: bool | str
+        precision: str
+        tol: float
         sampling: str
         alpha: ArrayLike
         beta: ArrayLike
@@ -88,7 +91,19 @@ class TopicInput:
                 documents = documents.some(there)
         if reset and not documents.total > 0:
             raise ValueError("X must have at least one token in a document of positive weight, got none.")
+        if not isinstance(documents, UnitDocuments):
+            documents.dtype = self._table_type(documents)
         return documents, there
+
+    def _table_type(self, documents: Documents | StreamedDocuments) -> type:
+        """Return what loops over these documents compute in."""
+        if self.precision != "auto":
+            return np.float32 if self.precision == "float32" else np.float64
+        if self.acceleration is not None:
+            return np.float64
+        priors = extent_of(self._alpha(), self._beta(documents.n_words))
+        (least, most), tol = documents.extent, check_real("tol", self.tol, minimum=0.0)
+        return table_type(tol, (min(least, priors[0]), max(most, priors[1])))
 
     def _units(self, X: Any, sample_weight: Any, *, reset: bool) -> UnitDocuments:
         """Return a Dask collection as units of documents."""
@@ -102,6 +117,10 @@ class TopicInput:
                 f"acceleration must be None for a Dask collection, got {self.acceleration!r}: leave it out."
             )
         weights = None if sample_weight is None else parts_of("sample_weight", sample_weight)
+        if self.precision == "float32":
+            raise ValueError(
+                "precision must be 'auto' or 'float64' for a Dask collection, got 'float32': leave it out."
+            )
         units = UnitDocuments(
             parts_of("X", X), weights, pool=current_pool(), token=token_of(X, sample_weight),
             is_small=lambda entries, documents: is_small(entries, documents, self.n_components),

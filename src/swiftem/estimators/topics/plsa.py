@@ -4,29 +4,25 @@ from __future__ import annotations
 
 import os
 from contextlib import nullcontext
-from math import exp
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
 
 from swiftem._checks import check_real
 from swiftem._typing import Array
 from swiftem._warn import warn
 from swiftem.certificate import relative_change
-from swiftem.checkpoints.check_position import check_form
-from swiftem.data.units.collections import is_planned
+from swiftem.checkpoints.run_checkpoint import check_form
+from swiftem.engine.documents import Documents
 from swiftem.engine.units.documents import UnitDocuments
 from swiftem.estimators.fit_checkpoint import CheckpointedClones, NoStart, open_fit
-from swiftem.estimators.history import History
 from swiftem.estimators.mixture.plan import MOST_PASSES
 from swiftem.estimators.persistence import Persistent
-from swiftem.estimators.planned import chunk_by_chunk, say_spent
 from swiftem.estimators.sklearn_parts import (
     CallbackSupportMixin,
     HasMethods,
@@ -39,15 +35,15 @@ from swiftem.estimators.topics.file import TopicFile
 from swiftem.estimators.topics.first_topics import INITS
 from swiftem.estimators.topics.fit import TopicFit, TopicFitting
 from swiftem.estimators.topics.input import TopicInput
-from swiftem.estimators.topics.plan import METHODS, SAMPLING, documents_for, plan_topics
-from swiftem.estimators.topics.queries import TopicQueries, mean_likelihood, split_counts
+from swiftem.estimators.topics.plan import METHODS, SAMPLING, contrast_for, documents_for, plan_topics
+from swiftem.estimators.topics.queries import TopicQueries
+from swiftem.estimators.topics.scores import TopicScores
 from swiftem.estimators.topics.stream import TopicStream
-from swiftem.estimators.watch import Watcher
+from swiftem.estimators.validated import say_spent
+from swiftem.estimators.watch import History, Watcher
 from swiftem.methods.accelerated import ACCELERATIONS
 
 __all__ = ["PLSA"]
-
-FOLD_IN_PASSES, FOLD_IN_TOLERANCE = 200, 1e-4
 
 
 class PLSA(
@@ -56,6 +52,7 @@ class PLSA(
     TopicStream,
     TopicFile,
     TopicQueries,
+    TopicScores,
     Persistent,
     CallbackSupportMixin,  # type: ignore[misc]
     ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
@@ -75,6 +72,14 @@ class PLSA(
     beta : float or array-like of shape (V,) or (K, V)
         Counts added to each topic's words. One row per topic makes seed words: a large number draws a word
         into a topic.
+    background : bool or "auto"
+        Whether topic 0 is a background: it starts at the corpus' word frequencies, and words that are common
+        to many topics move to it. "auto" is True for method="auto" if there are at least 500 documents, 8
+        topics, and no seed words.
+    decorrelation : float or "auto"
+        How strongly topics other than the background repel each other: larger values make topics more
+        distinct, and predictions a little worse; see :mod:`swiftem.estimators.topics.contrast`. "auto" is 100
+        with the same conditions as ``background``, else 0. Both are for em's passes.
     method : {"auto", "em", "sem", "iem", "sem-vr", "fiem"}
         How to fit. "auto" reads each document once by sem and continues with leave-one-out em; see
         :mod:`swiftem.estimators.topics.plan`.
@@ -87,6 +92,10 @@ class PLSA(
     leave_one_out : bool or "auto"
         Whether em leaves each token out of the counts that explain it, as CVB0 does: short documents are not
         overfitted. Fixed points are not those of the likelihood. "auto" does so for method="auto".
+    precision : {"auto", "float32", "float64"}
+        What passes over more than a few documents compute in; results and sums over documents are float64.
+        "auto" is float32, in which a pass takes half as long, unless ``tol`` is below 1e-6, counts, weights
+        or priors are below 1e-6 or above 1e6, or em is accelerated.
     sampling : {"auto", "documents", "tokens"}
         What a stochastic method draws: batches of documents (sem, sem-vr), or tokens as in the paper (all).
     batch_size : int or "auto"
@@ -157,10 +166,13 @@ class PLSA(
         "n_components": [Interval(Integral, 1, None, closed="left")],
         "alpha": [Interval(Real, 0.0, None, closed="left"), "array-like"],
         "beta": [Interval(Real, 0.0, None, closed="left"), "array-like"],
+        "background": [StrOptions({"auto"}), "boolean"],
+        "decorrelation": [StrOptions({"auto"}), Interval(Real, 0.0, None, closed="left")],
         "method": [StrOptions(set(METHODS))],
         "init": [StrOptions(set(INITS)), "array-like"],
         "n_init": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
         "leave_one_out": [StrOptions({"auto"}), "boolean"],
+        "precision": [StrOptions({"auto", "float32", "float64"})],
         "sampling": [StrOptions(set(SAMPLING))],
         "batch_size": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
         "step_size": [
@@ -188,10 +200,13 @@ class PLSA(
         *,
         alpha: ArrayLike = 0.1,
         beta: ArrayLike = 0.05,
+        background: bool | str = "auto",
+        decorrelation: float | str = "auto",
         method: str = "auto",
         init: Any = "auto",
         n_init: int | str = "auto",
         leave_one_out: bool | str = "auto",
+        precision: str = "auto",
         sampling: str = "auto",
         batch_size: int | str = "auto",
         step_size: Any = "auto",
@@ -210,10 +225,13 @@ class PLSA(
         self.n_components = n_components
         self.alpha = alpha
         self.beta = beta
+        self.background = background
+        self.decorrelation = decorrelation
         self.method = method
         self.init = init
         self.n_init = n_init
         self.leave_one_out = leave_one_out
+        self.precision = precision
         self.sampling = sampling
         self.batch_size = batch_size
         self.step_size = step_size
@@ -274,7 +292,14 @@ class PLSA(
             )
         leave_one_out, passes = self._leaves_one_out(plan.name), min(int(self.max_iter), MOST_PASSES)
         tol = check_real("tol", self.tol, minimum=0.0)
-        fitting = TopicFitting(documents, alpha, beta, plan, passes, tol, leave_one_out, self.acceleration)
+        background, decorrelation = contrast_for(
+            self.background, self.decorrelation, self.method, plan, n_components=len(alpha),
+            seeds=len(beta) > 1, accelerated=self.acceleration is not None,
+        )  # fmt: skip
+        fitting = TopicFitting(
+            documents, alpha, beta, plan, passes, tol, leave_one_out, self.acceleration, background,
+            decorrelation,
+        )  # fmt: skip
 
         def make() -> tuple[list[Array], int]:
             random_state = check_random_state(self.random_state)
@@ -297,8 +322,11 @@ class PLSA(
             if isinstance(documents, UnitDocuments):  # they stay where they are
                 del self.doc_topic_
             if there is not None:
+                assert isinstance(documents, Documents)
                 counts = self._counts(X, reset=False)
-                found = documents_for(counts, None, len(alpha)).fold_in(self.components_, alpha)[0]
+                every = documents_for(counts, None, len(alpha))
+                every.dtype = documents.dtype
+                found = every.fold_in(self.components_, alpha)[0]
                 found[there] = self.doc_topic_
                 self.doc_topic_ = found
             watcher.is_fitted = True
@@ -318,7 +346,7 @@ class PLSA(
         self.doc_topic_ = fit.doc_topic if fitting.plan.by_documents is None else ahead
         self.log_likelihood_ = value / documents.total
         counts = after if fit.counts is None else fit.counts
-        self.stationarity_ = relative_change(counts, after)
+        self.stationarity_ = relative_change(counts, fitting.contrasted(after))
         self.topic_counts_ = after.sum(axis=1)
         self._word_counts = np.ascontiguousarray(counts)
         if fit.interrupted:
@@ -331,58 +359,6 @@ class PLSA(
                 f"The fit did not converge in {self.n_iter_} passes. Increase max_iter or tol.",
                 ConvergenceWarning,
             )
-
-    def fit_transform(
-        self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None
-    ) -> NDArray[np.float64]:
-        """Fit, and return the documents' topics as :meth:`transform` finds them, shape (D, K)."""
-        return np.asarray(self.fit(X, y, sample_weight).transform(X))
-
-    def transform(self, X: Any) -> NDArray[np.float64]:
-        """Return the topics of documents, shape (D, K), by folding them in: the topics' words are fixed.
-
-        Each document starts uniform and stops when its topics have converged. The result for a Dask
-        collection is a lazy Dask array.
-        """
-        check_is_fitted(self)
-        if is_planned(X):
-            return chunk_by_chunk(self, "transform", X, columns=len(self.components_), dtype=np.float64)
-        documents, _ = self._documents(X, None, reset=False)
-        assert not isinstance(documents, UnitDocuments)
-        return documents.fold_in(
-            self.components_, self._alpha(), max_iter=FOLD_IN_PASSES, tol=FOLD_IN_TOLERANCE
-        )[0]
-
-    def score(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> float:
-        """Return the mean log-likelihood per token of documents, which are folded in."""
-        check_is_fitted(self)
-        documents, _ = self._documents(X, sample_weight, reset=False)
-        return mean_likelihood(
-            documents, self.components_, self._alpha(), max_iter=FOLD_IN_PASSES, tol=FOLD_IN_TOLERANCE
-        )
-
-    def perplexity(self, X: Any, *, random_state: int = 0) -> float:
-        """Return the perplexity of new documents by completion; lower is better.
-
-        The tokens of each document are divided in two at random. One half is folded in, and the other half is
-        predicted from the resulting topics: exp of minus its mean log-likelihood. No token is used for both,
-        so that more topics do not look better than they are. The token of a document with one token is
-        predicted from nothing. A word that is in no topic counts with probability 1e-12.
-        """
-        check_is_fitted(self)
-        seen, hidden = split_counts(self._counts(X, reset=False), random_state)
-        if not hidden.nnz:
-            raise ValueError("X must have at least one token, got none.")
-        topics, _ = documents_for(seen, None, len(self.components_)).fold_in(
-            self.components_, self._alpha(), max_iter=FOLD_IN_PASSES, tol=FOLD_IN_TOLERANCE
-        )
-        total = 0.0
-        rows = np.repeat(np.arange(hidden.shape[0]), np.diff(hidden.indptr))
-        for start in range(0, hidden.nnz, 1 << 18):
-            part = slice(start, start + (1 << 18))
-            p = np.einsum("ek,ke->e", topics[rows[part]], self.components_[:, hidden.indices[part]])
-            total += float(hidden.data[part] @ np.log(np.maximum(p, 1e-12)))
-        return exp(-total / hidden.data.sum())
 
     def attributes_of(self, fit: TopicFit) -> dict[str, Any]:
         """Return the attributes of a fit that would stop now, for callbacks."""

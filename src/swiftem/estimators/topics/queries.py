@@ -11,6 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 from swiftem._checks import STRONGEST, as_numbers, check_choice, check_int, shown
 from swiftem._typing import Array
 from swiftem.engine.units.documents import UnitDocuments
+from swiftem.estimators.topics.exchange import TopicExchange
+from swiftem.estimators.topics.relations import TopicRelations
 
 __all__ = ["TopicQueries", "coherence_of", "mean_likelihood", "split_counts"]
 
@@ -91,7 +93,7 @@ def mean_likelihood(documents: Any, topics: Array, alpha: Array, *, max_iter: in
     return float(documents.weight @ found / documents.total)
 
 
-class TopicQueries:
+class TopicQueries(TopicRelations, TopicExchange):
     """Methods of :class:`swiftem.PLSA` that need a fitted model."""
 
     if TYPE_CHECKING:

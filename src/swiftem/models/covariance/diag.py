@@ -34,16 +34,12 @@ class Diag(Covariance):
         """Return (M, d)."""
         return (n_components, d)
 
-    def squares_shape(self, n_components: int, d: int) -> tuple[int, ...]:
-        """Return (M, d)."""
-        return (n_components, d)
-
     def squares(self, y: Array, rows: Array) -> Array:
         """Return the statistics of squares."""
         return kernel.squares_diag(y, rows)
 
     def degrees(self, nu: float, d: int, n_components: int, on_means: int) -> float:
-        """Return ν − d + 3, and 1 for the means."""
+        """Return ν − d + 3, and 1 for the means: for each feature."""
         return nu - d + 3 + on_means
 
     def covariances(
@@ -57,7 +53,7 @@ class Diag(Covariance):
         return scatter * inverse + reg_covar, ROUNDING * np.abs(s.squares) * inverse
 
     def factor(self, covariances: Array, floor: Array | float = 0.0) -> Array | None:
-        """Return 1/σ (M, d)."""
+        """Return 1/σ, (M, d) or (M,)."""
         return 1.0 / np.sqrt(covariances) if is_positive(covariances, floor) else None
 
     def coefficients(self, weights: Array, means: Array, factors: Array) -> Coefficients:

@@ -49,9 +49,9 @@ class Covariance(ABC):
     def shape(self, n_components: int, d: int) -> tuple[int, ...]:
         """Return the shape of the covariances."""
 
-    @abstractmethod
     def squares_shape(self, n_components: int, d: int) -> tuple[int, ...]:
-        """Return the shape of the statistics of squares."""
+        """Return the shape of the statistics of squares: by default that of the covariances."""
+        return self.shape(n_components, d)
 
     @abstractmethod
     def squares(self, y: Array, rows: Array) -> Array:

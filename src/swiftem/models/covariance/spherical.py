@@ -17,15 +17,16 @@ import numpy as np
 from swiftem._typing import Array
 from swiftem.engine.reference import gaussian_components as kernel
 from swiftem.models.components import Coefficients
-from swiftem.models.covariance.kind import ROUNDING, Covariance, is_positive
+from swiftem.models.covariance.diag import Diag
+from swiftem.models.covariance.kind import ROUNDING
 from swiftem.models.gaussian_theta import GaussianStatistics
 from swiftem.models.normal_inverse_wishart import BoundPrior
 
 __all__ = ["Spherical"]
 
 
-class Spherical(Covariance):
-    """Kind "spherical"."""
+class Spherical(Diag):
+    """Kind "spherical": as diagonal, with one variance per component."""
 
     name = "spherical"
     code = 3
@@ -34,17 +35,9 @@ class Spherical(Covariance):
         """Return (M,)."""
         return (n_components,)
 
-    def squares_shape(self, n_components: int, d: int) -> tuple[int, ...]:
-        """Return (M,)."""
-        return (n_components,)
-
     def squares(self, y: Array, rows: Array) -> Array:
         """Return the statistics of squares."""
         return kernel.squares_spherical(y, rows)
-
-    def degrees(self, nu: float, d: int, n_components: int, on_means: int) -> float:
-        """Return ν − d + 3, and 1 for the means: for each feature."""
-        return nu - d + 3 + on_means
 
     def covariances(
         self, s: GaussianStatistics, means: Array, prior: BoundPrior, reg_covar: float
@@ -55,10 +48,6 @@ class Spherical(Covariance):
         scatter = s.squares - (s.weights + kappa) * (means * means).sum(axis=1)
         scatter += np.trace(prior.scale) + kappa * float(prior.mean @ prior.mean)
         return scatter * inverse + reg_covar, ROUNDING * np.abs(s.squares) * inverse
-
-    def factor(self, covariances: Array, floor: Array | float = 0.0) -> Array | None:
-        """Return 1/σ (M,)."""
-        return 1.0 / np.sqrt(covariances) if is_positive(covariances, floor) else None
 
     def coefficients(self, weights: Array, means: Array, factors: Array) -> Coefficients:
         """Return φ(θ)."""

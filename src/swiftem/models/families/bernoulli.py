@@ -50,9 +50,16 @@ class Bernoulli(Family):
 
     def natural(self, params: Params) -> tuple[Array, Array]:
         """Return log p − log(1 − p) and Σ log(1 − p)."""
-        yes = params["probabilities"]
-        of_no = np.log(np.maximum(1.0 - yes, LEAST))
-        return np.log(np.maximum(yes, LEAST)) - of_no, of_no.sum(axis=1)
+        of_no = self.constants(params)
+        return np.log(np.maximum(params["probabilities"], LEAST)) - of_no, of_no.sum(axis=1)
+
+    def constants(self, params: Params) -> Array:
+        """Return log(1 − p)."""
+        return np.asarray(np.log(np.maximum(1.0 - params["probabilities"], LEAST)))
+
+    def expected(self, params: Params) -> Array:
+        """Return the probabilities."""
+        return np.asarray(params["probabilities"])
 
     def m_step(self, counts: Array, means: Array) -> Params | None:
         """Return the means."""

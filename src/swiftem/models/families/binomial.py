@@ -99,6 +99,15 @@ class Binomial(Family):
         of_no = np.log(np.maximum(1.0 - yes, LEAST))
         return np.log(np.maximum(yes, LEAST)) - of_no, of_no @ self._trials(yes.shape[1])
 
+    def constants(self, params: Params) -> Array:
+        """Return N log(1 − p)."""
+        of_no = np.log(np.maximum(1.0 - params["probabilities"], LEAST))
+        return np.asarray(of_no * self._trials(of_no.shape[1]))
+
+    def expected(self, params: Params) -> Array:
+        """Return N p."""
+        return np.asarray(params["probabilities"] * self._trials(params["probabilities"].shape[1]))
+
     def m_step(self, counts: Array, means: Array) -> Params | None:
         """Return the means divided by the trials."""
         yes = means / self._trials(means.shape[1])
@@ -110,13 +119,12 @@ class Binomial(Family):
         trials = self._trials(yes.shape[1]).astype(np.int64)
         return np.asarray(rng.binomial(trials, yes), dtype=np.float64)
 
-    def log_base(self, y: NDArray[Any]) -> Array | None:
-        """Return Σ log (N choose y)."""
+    def log_bases(self, y: NDArray[Any]) -> Array | None:
+        """Return log (N choose y)."""
         from scipy.special import gammaln
 
         y, trials = y.astype(np.float64), self._trials(y.shape[1])
-        found = gammaln(trials + 1.0) - gammaln(y + 1.0) - gammaln(trials - y + 1.0)
-        return np.asarray(found.sum(axis=1))
+        return np.asarray(gammaln(trials + 1.0) - gammaln(y + 1.0) - gammaln(trials - y + 1.0))
 
     def check_params(self, params: Params) -> None:
         """Raise ValueError for invalid probabilities."""

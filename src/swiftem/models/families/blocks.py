@@ -127,7 +127,7 @@ class Blocks(Family):
         return [family.widths(len(columns)) for family, columns in pairs]
 
     @cached_property
-    def _places(self) -> list[Index]:
+    def places(self) -> list[Index]:
         """Positions of the features of each block, including those of its codes."""
         first = 0
         found: list[list[Any]] = [[] for _ in self.families]
@@ -142,14 +142,17 @@ class Blocks(Family):
             first += family.n_codes
         return [np.concatenate(parts) for parts in found]
 
+    def clipped(self, counts: Array, sums: Array) -> Array:
+        """Return sums within the bounds of each block."""
+        found = np.empty_like(sums)
+        for family, place in zip(self.families, self.places, strict=True):
+            found[:, place] = family.clipped(counts, sums[:, place])
+        return found
+
     @property
-    def bounds(self) -> tuple[Any, Any]:  # type: ignore[override]
-        """Bounds of the mean of each feature, (p,) and (p,)."""
-        ends = np.empty((2, sum(map(len, self._places))))
-        for family, place in zip(self.families, self._places, strict=True):
-            low, high = family.bounds
-            ends[0, place], ends[1, place] = low, high
-        return ends[0], ends[1]
+    def takes_missing(self) -> bool:
+        """Whether cells of a block may be missing."""
+        return any(family.takes_missing for family in self.families)
 
     @property
     def is_coded(self) -> bool:  # type: ignore[override]
@@ -234,8 +237,8 @@ class Blocks(Family):
     def natural(self, params: Params) -> tuple[Array, Array]:
         """Return φ of all features, and the sum of the constants."""
         pairs = [family.natural(params[family.name]) for family in self.families]
-        phi = np.empty((len(pairs[0][1]), sum(map(len, self._places))))
-        for (part, _), place in zip(pairs, self._places, strict=True):
+        phi = np.empty((len(pairs[0][1]), sum(map(len, self.places))))
+        for (part, _), place in zip(pairs, self.places, strict=True):
             phi[:, place] = part
         return phi, np.sum([constant for _, constant in pairs], axis=0)
 
@@ -253,7 +256,7 @@ class Blocks(Family):
     def m_step(self, counts: Array, means: Array) -> Params | None:
         """Return the parameters of each block, or None if a block has none."""
         params: Params = {}
-        for family, place in zip(self.families, self._places, strict=True):
+        for family, place in zip(self.families, self.places, strict=True):
             found = family.m_step(counts, means[:, place])
             if found is None:
                 return None
@@ -266,6 +269,14 @@ class Blocks(Family):
         for family, here in self._parts:
             rows[:, here] = family.draw(params[family.name], labels, rng)
         return rows
+
+    def imputed(self, y: NDArray[Any], rows: Array, params: Params) -> Array:
+        """Return rows with missing cells replaced, block by block."""
+        found = np.array(y, dtype=np.float64)
+        for family, here in self._parts:
+            if np.isnan(found[:, here]).any():
+                found[:, here] = family.imputed(found[:, here], rows, params[family.name])
+        return found
 
     def check_params(self, params: Params) -> None:
         """Let each block check its own parameters."""

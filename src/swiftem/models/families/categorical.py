@@ -16,7 +16,7 @@ from swiftem._checks import check_int
 from swiftem._typing import Array
 from swiftem.models.families.family import Columns, Family, Params
 
-__all__ = ["Categorical"]
+__all__ = ["Categorical", "projected"]
 
 LEAST = 1e-300
 """A probability of zero is replaced by this one, whose logarithm is finite."""
@@ -25,6 +25,17 @@ MOST = 1 << 20
 PROJECTED = 16
 """Numbers per row for k-means of a start."""
 TOLERANCE = 1e-6
+
+
+def projected(codes: NDArray[Any], count: int) -> NDArray[Any]:
+    """Return a random projection of indicators, (b, k) of ``count``; a code of ``count`` has none."""
+    k = min(count, PROJECTED)
+    table = np.zeros((count + 1, k), dtype=np.float32)
+    table[:count] = np.random.default_rng(0).normal(size=(count, k))
+    found = np.zeros((len(codes), k), dtype=np.float32)
+    for column in codes.T:
+        found += table[column]
+    return found
 
 
 @dataclass(frozen=True)
@@ -58,6 +69,7 @@ class Categorical(Family):
     name = "categorical"
     bounds = (0.0, 1.0)
     is_coded = True
+    filler = 0.0
 
     levels: tuple[int, ...] | None = None
 
@@ -98,12 +110,7 @@ class Categorical(Family):
 
     def for_start(self, y: NDArray[Any]) -> NDArray[Any]:
         """Return a random projection of the indicators, which keeps their distances."""
-        k = min(self.n_codes, PROJECTED)
-        table = np.random.default_rng(0).normal(size=(self.n_codes, k)).astype(np.float32)
-        found = np.zeros((len(y), k), dtype=np.float32)
-        for column in self.codes(y).T:
-            found += table[column]
-        return found
+        return projected(self.codes(y), self.n_codes)
 
     def _inside(self) -> NDArray[np.bool_]:
         """Return a mask of the valid levels in (d, L)."""
@@ -114,6 +121,10 @@ class Categorical(Family):
         """Return log p of all levels, column by column."""
         found = params["probabilities"][:, self._inside()]
         return np.log(np.maximum(found, LEAST)), np.zeros(len(found))
+
+    def constants(self, params: Params) -> Array:
+        """Return zeros."""
+        return np.zeros(params["probabilities"].shape[:2])
 
     def m_step(self, counts: Array, means: Array) -> Params | None:
         """Return the means divided by their sums, which are one up to noise."""
@@ -142,6 +153,11 @@ class Categorical(Family):
             raise ValueError("probabilities must not be negative, and sum to 1 over the levels.")
         if self.levels is not None and found[:, ~self._inside()].any():
             raise ValueError("probabilities must be zero beyond the levels of a column.")
+
+    def imputed(self, y: NDArray[Any], rows: Array, params: Params) -> Array:
+        """Return rows (b, d) with the most likely level in missing cells."""
+        likely = np.einsum("im,mjl->ijl", rows, params["probabilities"]).argmax(axis=2)
+        return np.where(np.isnan(y), likely, y)
 
     def n_free(self, n_components: int, d: int) -> int:
         """Return the number of levels minus one, summed over columns."""

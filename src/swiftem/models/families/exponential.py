@@ -72,7 +72,15 @@ class Exponential(Family):
 
     def natural(self, params: Params) -> tuple[Array, Array]:
         """Return −λ and Σ log λ."""
-        return -params["rates"], np.log(params["rates"]).sum(axis=1)
+        return -params["rates"], self.constants(params).sum(axis=1)
+
+    def constants(self, params: Params) -> Array:
+        """Return log λ."""
+        return np.asarray(np.log(params["rates"]))
+
+    def expected(self, params: Params) -> Array:
+        """Return 1 / λ."""
+        return np.asarray(1.0 / params["rates"])
 
     def m_step(self, counts: Array, means: Array) -> Params | None:
         """Return one over the means; None if a mean is zero."""

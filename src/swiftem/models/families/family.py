@@ -97,6 +97,12 @@ class Family(ABC):
     """Whether the columns are codes 0, 1, ...; the field ``levels`` then has the number of levels of each
     column, and features are the Σ levels indicators, column by column."""
 
+    kinds: ClassVar[int] = 1
+    """Number of features of a column, if columns are independent."""
+
+    filler: ClassVar[float] = 1.0
+    """A value that every column may have: it replaces missing cells, which then count for nothing."""
+
     channels: ClassVar[tuple[float, ...]] = ()
     """Further channels: the values of their factors g_c in rows of the prior and of a start."""
 
@@ -124,11 +130,37 @@ class Family(ABC):
 
         Parameters
         ----------
-        counts : ndarray, shape (M,)
-            Shares of the rows, positive; needed only if components share parameters.
+        counts : ndarray, shape (M,), or (M, d) if cells are missing
+            Shares of the rows, or of the cells, positive; needed only if components or columns share
+            parameters.
         means : ndarray, shape (M, p)
             Means of T(y) over the rows of each component.
         """
+
+    def constants(self, params: Params) -> Array:
+        """Return c of each column, (M, d), whose sums over columns are c.
+
+        A family that defines it has columns that are independent given the component: features are then
+        those of all columns, kind after kind, (b, k·d), and cells may be missing
+        (:class:`swiftem.models.families.observed.Observed`).
+        """
+        raise NotImplementedError
+
+    @property
+    def takes_missing(self) -> bool:
+        """Whether cells may be missing."""
+        return type(self).constants is not Family.constants
+
+    def expected(self, params: Params) -> Array:
+        """Return the mean of each column, (M, d), which replaces missing cells in ``impute``."""
+        raise ValueError(
+            f"family {self.name!r} must define expected(params), the means (M, d), for imputed means: give "
+            "random_state, for random draws."
+        )
+
+    def imputed(self, y: NDArray[Any], rows: Array, params: Params) -> Array:
+        """Return rows (b, d) with conditional means in missing cells, given responsibilities (b, M)."""
+        return np.where(np.isnan(y), rows @ self.expected(params), y)
 
     @abstractmethod
     def draw(self, params: Params, labels: NDArray[Any], rng: np.random.Generator) -> Array:
@@ -200,6 +232,16 @@ class Family(ABC):
 
     def checked(self, y: NDArray[Any], first: int) -> NDArray[Any]:
         """Return the features of rows whose first has index ``first``; errors name the row."""
+        if y.dtype.kind == "f" and np.isnan(y.sum(dtype=np.float64)) and np.isnan(y).any():
+            row = first + int(np.argmax(np.isnan(y).any(axis=1)))
+            raise ValueError(
+                f"data must not be missing in columns of family {self.name!r}, got a missing value in row "
+                f"{row}: leave out such rows, or choose another family."
+            )
+        return self.features(self.valid(y, first))
+
+    def valid(self, y: NDArray[Any], first: int) -> NDArray[Any]:
+        """Return rows whose first has index ``first``; errors name the row."""
         try:
             self.check_rows(y)
         except ValueError as error:
@@ -211,11 +253,24 @@ class Family(ABC):
                     said, row = str(one), first + place
                     break
             raise ValueError(f"data {said} in row {row} (family {self.name!r}).") from None
-        return self.features(y)
+        return y
 
     def log_base(self, y: NDArray[Any]) -> Array | None:
-        """Return log h(y), shape (b,), of rows (b, d); None, the default, for zeros."""
+        """Return log h(y), shape (b,), of rows (b, d), or None for zeros; by default from each column."""
+        found = self.log_bases(y)
+        return None if found is None else np.asarray(found.sum(axis=1))
+
+    def log_bases(self, y: NDArray[Any]) -> Array | None:
+        """Return log h of each column, (b, d), if columns are independent; None, the default, for zeros."""
         return None
+
+    def clipped(self, counts: Array, sums: Array) -> Array:
+        """Return sums of features (M, p) within their bounds, for shares (M, 1) of the rows."""
+        for end, cut in zip(self.bounds, (np.maximum, np.minimum), strict=True):
+            known = np.isfinite(end)
+            if known.any():
+                sums = np.where(known, cut(sums, np.where(known, end, 0.0) * counts), sums)
+        return sums
 
     def check_params(self, params: Params) -> None:
         """Raise ValueError for invalid parameters, which are finite and of the right shapes."""

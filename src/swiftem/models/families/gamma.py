@@ -52,6 +52,7 @@ class Gamma(Family):
     """
 
     name = "gamma"
+    kinds = 2
 
     floor: float = 1e-6
     scale: tuple[float, ...] | None = field(default=None, repr=False)
@@ -97,11 +98,24 @@ class Gamma(Family):
 
     def natural(self, params: Params) -> tuple[Array, Array]:
         """Return (−B, a) and Σ (a log B − log Γ(a))."""
+        return np.concatenate([-self._rates(params), params["shapes"]], axis=1), self.constants(params).sum(
+            axis=1
+        )
+
+    def constants(self, params: Params) -> Array:
+        """Return a log B − log Γ(a)."""
         from scipy.special import gammaln
 
-        a, rates = params["shapes"], params["rates"]
-        b = rates * self._unit(a.shape[1])[0]
-        return np.concatenate([-b, a], axis=1), (a * np.log(b) - gammaln(a)).sum(axis=1)
+        a = params["shapes"]
+        return np.asarray(a * np.log(self._rates(params)) - gammaln(a))
+
+    def _rates(self, params: Params) -> Array:
+        """Return B, the rates of z."""
+        return np.asarray(params["rates"] * self._unit(params["rates"].shape[1])[0])
+
+    def expected(self, params: Params) -> Array:
+        """Return a / b."""
+        return np.asarray(params["shapes"] / params["rates"])
 
     def m_step(self, counts: Array, means: Array) -> Params | None:
         """Return shapes and rates; None if a mean is not positive."""
@@ -118,9 +132,9 @@ class Gamma(Family):
         found = rng.gamma(params["shapes"][labels], 1.0 / params["rates"][labels])
         return np.asarray(np.maximum(found, np.finfo(np.float64).tiny))
 
-    def log_base(self, y: NDArray[Any]) -> Array | None:
-        """Return −Σ log y."""
-        return -np.asarray(np.log(y.astype(np.float64)).sum(axis=1))
+    def log_bases(self, y: NDArray[Any]) -> Array | None:
+        """Return −log y."""
+        return -np.log(y.astype(np.float64))
 
     def check_params(self, params: Params) -> None:
         """Raise ValueError for shapes or rates that are not positive."""

@@ -92,6 +92,7 @@ class Gaussian(Standardised):
     """
 
     name = "gaussian"
+    kinds = 2
 
     covariance: str = "diag"
     floor: float = 1e-6
@@ -125,19 +126,33 @@ class Gaussian(Standardised):
         constant = -0.5 * (m * m / v + np.log(2.0 * np.pi * variances)).sum(axis=1)
         return np.concatenate([m / v, -0.5 / v], axis=1), constant
 
+    def constants(self, params: Params) -> Array:
+        """Return −½ (m² / v + log 2πσ²)."""
+        variances, away = self._of_columns(params), params["means"] - self.unit(params["means"].shape[1])[0]
+        return np.asarray(-0.5 * (away * away / variances + np.log(2.0 * np.pi * variances)))
+
+    def expected(self, params: Params) -> Array:
+        """Return the means."""
+        return np.asarray(params["means"])
+
     def _of_columns(self, params: Params) -> Array:
         """Return the variances (M, d)."""
         found = np.asarray(params["variances"])
         return found if found.ndim > 1 else np.repeat(found[:, None], params["means"].shape[1], axis=1)
 
     def m_step(self, counts: Array, means: Array) -> Params | None:
-        """Return means and variances; None if a variance is zero."""
+        """Return means and variances; None if a variance is zero.
+
+        One variance for all columns is their mean, weighted by ``counts`` if cells are missing.
+        """
         m, squares = np.split(means, 2, axis=1)
         centre, scale = self.unit(m.shape[1])
         v = squares - m * m
         if self.covariance == "spherical":
             square = np.broadcast_to(np.square(scale), v.shape)
-            variances = np.maximum((v * square).mean(axis=1), self.floor * square.mean(axis=1))
+            weights = None if counts.ndim == 1 else counts
+            pooled = np.average(v * square, axis=1, weights=weights)
+            variances = np.maximum(pooled, self.floor * square.mean(axis=1))
         else:
             variances = np.maximum(v, self.floor) * np.square(scale)
         return {"means": centre + scale * m, "variances": variances} if (variances > 0.0).all() else None

@@ -71,6 +71,10 @@ class LogNormal(Gaussian):
         """Return amounts."""
         return np.exp(super().draw(params, labels, rng))
 
-    def log_base(self, y: NDArray[Any]) -> Array | None:
-        """Return −Σ log y."""
-        return -np.asarray(np.log(y.astype(np.float64)).sum(axis=1))
+    def log_bases(self, y: NDArray[Any]) -> Array | None:
+        """Return −log y."""
+        return -np.log(y.astype(np.float64))
+
+    def expected(self, params: Params) -> Array:
+        """Return exp(μ + σ² / 2)."""
+        return np.asarray(np.exp(params["means"] + 0.5 * self._of_columns(params)))

@@ -56,6 +56,14 @@ class Poisson(Family):
         rates = params["rates"]
         return np.log(np.maximum(rates, LEAST)), -rates.sum(axis=1)
 
+    def constants(self, params: Params) -> Array:
+        """Return −λ."""
+        return np.asarray(-params["rates"])
+
+    def expected(self, params: Params) -> Array:
+        """Return λ."""
+        return np.asarray(params["rates"])
+
     def m_step(self, counts: Array, means: Array) -> Params | None:
         """Return the means."""
         return {"rates": means.copy()} if (means >= 0).all() else None
@@ -64,14 +72,14 @@ class Poisson(Family):
         """Return counts."""
         return np.asarray(rng.poisson(params["rates"][labels]), dtype=np.float64)
 
-    def log_base(self, y: NDArray[Any]) -> Array | None:
-        """Return −Σ log y!."""
+    def log_bases(self, y: NDArray[Any]) -> Array | None:
+        """Return −log y!."""
         from scipy.special import gammaln
 
         if not y.size or y.max() >= TABLE:
-            return -np.asarray(gammaln(y.astype(np.float64) + 1.0).sum(axis=1))
+            return -np.asarray(gammaln(y.astype(np.float64) + 1.0))
         table = gammaln(np.arange(int(y.max()) + 1.0) + 1.0)
-        return -np.asarray(table[y.astype(np.intp)].sum(axis=1))
+        return -np.asarray(table[y.astype(np.intp)])
 
     def check_params(self, params: Params) -> None:
         """Raise ValueError for negative rates."""

@@ -9,8 +9,7 @@ import numpy as np
 
 from swiftem._typing import Array
 from swiftem.report.drawing import FLOOR, label_ends, plain_axes
-from swiftem.report.method_names import style_of
-from swiftem.report.numbers import seconds_text
+from swiftem.report.numbers import seconds_text, style_of
 from swiftem.report.section import Panel, Table
 
 __all__ = ["AXES", "Curve", "Curves", "curve_panels", "curve_table"]

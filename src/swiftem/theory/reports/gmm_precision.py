@@ -7,8 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from swiftem._typing import Array
-from swiftem.report.method_names import style_of
-from swiftem.report.numbers import counted, seconds_text, short, times
+from swiftem.report.numbers import counted, seconds_text, short, style_of, times
 from swiftem.report.section import Finding, Picture, Section
 from swiftem.theory.experiments.experiment import Experiment
 from swiftem.theory.reports.curves import Curves, curve_panels, curve_table

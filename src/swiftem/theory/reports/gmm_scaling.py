@@ -10,8 +10,7 @@ import numpy as np
 
 from swiftem._typing import Array
 from swiftem.report.drawing import label_ends, plain_axes
-from swiftem.report.method_names import style_of
-from swiftem.report.numbers import signed
+from swiftem.report.numbers import signed, style_of
 from swiftem.report.section import Finding, Panel, Picture, Section, Table
 from swiftem.theory.experiments.experiment import Experiment
 from swiftem.theory.experiments.gmm_scaling import AUTHORS_LOG, SETTINGS, ReachRow, fit_slope

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from swiftem.report.method_names import style_of
-from swiftem.report.numbers import counted, likelihood, seconds_text, signed
+from swiftem.report.numbers import counted, likelihood, seconds_text, signed, style_of
 from swiftem.report.section import Finding, Panel, Picture, Section, Table
 from swiftem.theory.experiments.experiment import Experiment
 from swiftem.theory.experiments.plsa import LikelihoodRow

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import isfinite
 
-from swiftem.report.method_names import style_of
-from swiftem.report.numbers import seconds_text, short, signed, times
+from swiftem.report.numbers import seconds_text, short, signed, style_of, times
 from swiftem.report.section import Finding, Section, Table, Verdict
 from swiftem.theory.experiments.experiment import Experiment
 from swiftem.theory.experiments.gmm_scaling import fit_slope

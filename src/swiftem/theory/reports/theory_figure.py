@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from swiftem.report.drawing import label_ends, plain_axes
-from swiftem.report.method_names import style_of
+from swiftem.report.numbers import style_of
 from swiftem.report.section import Panel, Picture
 from swiftem.theory.experiments.theory_run import TheoryRow
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from swiftem._checks import check_int
 from swiftem.data.documents.sparse_structure import checked_counts
-from swiftem.data.fingerprint import fingerprint
+from swiftem.files.durable import fingerprint
 
 __all__ = ["CsrDocuments"]
 

@@ -18,8 +18,8 @@ from swiftem.data.documents.corpus_counts import CorpusCounts, check_tokens, cou
 from swiftem.data.documents.formats.lines import filled_lines, shortened_number, whole_number
 from swiftem.data.documents.vocabulary import check_unnamed_words, find_vocabulary, read_vocabulary
 from swiftem.data.documents.word_counts import count_known_words
-from swiftem.data.fingerprint import file_hash
-from swiftem.data.rows.read_ahead import read_ahead
+from swiftem.data.rows.row_reader import read_ahead
+from swiftem.files.durable import file_hash
 
 __all__ = ["LdaCDocuments", "TextDocuments", "document_lines", "read_documents", "read_lda_c"]
 

@@ -82,7 +82,7 @@ def read_folder(path: str | os.PathLike[str], leave_out: str | os.PathLike[str] 
     told |= {f"{kind} and left out": found for kind, found in left_out.items()}
     notes = [f"{_files_are(found)} {what}: {shortened(found, 3)}." for what, found in told.items() if found]
     if not texts:
-        what = " ".join(notes) or "no files."
+        what = f"none: {' '.join(notes)}" if notes else "no files."
         raise ValueError(f"{folder} must have at least one text file, got {what}")
     return Texts(texts, names, notes)
 

@@ -23,7 +23,9 @@ TITLES = ("title", "name", "id")
 LONGEST_CELL = 1 << 30
 
 
-def read_text_csv(path: str | os.PathLike[str], text_column: str | None = None) -> Texts:
+def read_text_csv(
+    path: str | os.PathLike[str], text_column: str | None = None, label_column: str | None = None
+) -> Texts:
     r"""Return the texts of a CSV file whose first line has the names of the columns.
 
     Cells are separated by commas, semicolons or tabs: by whichever the first line has most of. The file is
@@ -36,6 +38,8 @@ def read_text_csv(path: str | os.PathLike[str], text_column: str | None = None) 
     text_column : str, optional
         Name of the column with the texts. By default the only one that has not just numbers; among several
         the one named ``text``, or the only one not named ``title``, ``name`` or ``id``.
+    label_column : str, optional
+        Name of a column whose values are kept as ``labels``; it is not taken for the texts.
 
     Returns
     -------
@@ -92,13 +96,18 @@ def read_text_csv(path: str | os.PathLike[str], text_column: str | None = None) 
         for name, cells in zip(header, columns, strict=True)
         if not all(NUMBER.fullmatch(cell.strip()) for cell in cells)
     ]
-    chosen = _choose(file, header, of_text, text_column)
+    label = _label(file, header, label_column)
+    chosen = _choose(file, header, of_text, text_column, label)
     titles = next((i for i, name in enumerate(header) if name.lower() in TITLES and i != chosen), None)
     names = _names(None if titles is None else columns[titles], len(rows))
-    return TableTexts.of(list(columns[chosen]), names, _note(header, chosen, text_column), header[chosen])
+    labels = None if label is None else _cells(columns[label])
+    notes = _note(header, chosen, text_column)
+    return TableTexts.of(list(columns[chosen]), names, notes, header[chosen], labels)
 
 
-def read_text_parquet(path: str | os.PathLike[str], text_column: str | None = None) -> Texts:
+def read_text_parquet(
+    path: str | os.PathLike[str], text_column: str | None = None, label_column: str | None = None
+) -> Texts:
     """Return the texts of a Parquet file; needs pyarrow.
 
     Arguments, result and errors are those of :func:`read_text_csv`; columns of text are those of strings.
@@ -114,26 +123,39 @@ def read_text_parquet(path: str | os.PathLike[str], text_column: str | None = No
         of_text = [
             name for name, kind in zip(header, stored.schema_arrow.types, strict=True) if _is_text(kind)
         ]
-        chosen = _choose(file, header, of_text, text_column)
+        label = _label(file, header, label_column)
+        chosen = _choose(file, header, of_text, text_column, label)
         if header[chosen] not in of_text:
             kind = stored.schema_arrow.types[chosen]
             raise ValueError(f"{file} must have text in column {header[chosen]!r}, got {kind}.")
         titles = next((i for i, name in enumerate(header) if name.lower() in TITLES and i != chosen), None)
-        wanted = [header[place] for place in (chosen, titles) if place is not None]
+        wanted = {header[place] for place in (chosen, titles, label) if place is not None}
         check_rows(file, stored.metadata.num_rows, len(wanted), "split it into several files")
-        table = stored.read(columns=wanted)
-        columns = [table.column(name).to_pylist() for name in wanted]
-    texts = [cell or "" for cell in columns[0]]
+        table = stored.read(columns=sorted(wanted))
+        columns = {name: table.column(name).to_pylist() for name in wanted}
+    texts = [cell or "" for cell in columns[header[chosen]]]
     if not texts:
         raise ValueError(f"{file} must have at least one row, got none.")
-    names = _names(None if titles is None else columns[1], len(texts))
-    return TableTexts.of(texts, names, _note(header, chosen, text_column), header[chosen])
+    names = _names(None if titles is None else columns[header[titles]], len(texts))
+    labels = None if label is None else _cells(columns[header[label]])
+    return TableTexts.of(texts, names, _note(header, chosen, text_column), header[chosen], labels)
 
 
 def _names(titles: Sequence[Any] | None, count: int) -> list[str]:
     """Return the documents' names: their titles, or their rows if they have none."""
-    cells = ["" if cell is None else str(cell).strip() for cell in titles or [""] * count]
+    cells = _cells(titles or [""] * count)
     return [cell or f"row {number}" for number, cell in enumerate(cells, start=1)]
+
+
+def _cells(values: Sequence[Any]) -> list[str]:
+    return ["" if cell is None else str(cell).strip() for cell in values]
+
+
+def _label(file: Path, header: Sequence[str], wanted: str | None) -> int | None:
+    """Return the index of the column with the labels, or raise an error that lists the columns."""
+    if wanted is not None and wanted not in header:
+        raise ValueError(f"{file} must have a column {wanted!r}, got {', '.join(map(repr, header))}.")
+    return None if wanted is None else header.index(wanted)
 
 
 def _is_text(kind: Any) -> bool:
@@ -149,13 +171,17 @@ def _delimiter(file: Path) -> str:
     return max(DELIMITERS, key=first.count)
 
 
-def _choose(file: Path, header: Sequence[str], of_text: Sequence[str], wanted: str | None) -> int:
+def _choose(
+    file: Path, header: Sequence[str], of_text: Sequence[str], wanted: str | None, label: int | None
+) -> int:
     """Return the index of the column with the texts, or raise an error that lists the columns."""
     names = ", ".join(map(repr, header))
     if wanted is not None:
         if wanted not in header:
             raise ValueError(f"{file} must have a column {wanted!r}, got {names}.")
         return header.index(wanted)
+    if label is not None:
+        of_text = [name for name in of_text if name != header[label]]
     called_text = [name for name in of_text if name.lower() == "text"]
     no_titles = [name for name in of_text if name.lower() not in TITLES]
     candidates = next((some for some in (of_text, called_text, no_titles) if len(some) == 1), None)

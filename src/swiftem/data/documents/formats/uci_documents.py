@@ -16,8 +16,8 @@ from swiftem.data.documents.corpus_counts import CorpusCounts, check_tokens, cou
 from swiftem.data.documents.formats.entry_lines import EntryLines
 from swiftem.data.documents.formats.lines import most_bytes, read_bytes, read_pieces, whole_number
 from swiftem.data.documents.vocabulary import find_vocabulary, read_vocabulary
-from swiftem.data.fingerprint import file_hash
-from swiftem.data.rows.read_ahead import read_ahead
+from swiftem.data.rows.row_reader import read_ahead
+from swiftem.files.durable import file_hash
 
 __all__ = ["UciDocuments", "read_bag_of_words"]
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from swiftem._typing import Array, Theta
-from swiftem.checkpoints.check_position import check_form
+from swiftem.checkpoints.run_checkpoint import check_form
 from swiftem.methods.acceleration import Acceleration, Space
 from swiftem.methods.anderson import Anderson
 from swiftem.methods.squarem import Squarem

@@ -58,7 +58,8 @@ def start(kind: tuple[str, str], problem: Problem, rng: np.random.Generator) -> 
 def of_labels(problem: Problem, labels: Index) -> Theta:
     """Return the M-step of labels (n,)."""
     bound, source, e_step = problem.bound, problem.source, problem.e_step
-    s = e_step.share(source.take(np.arange(source.n)), bound.start_rows(np.eye(bound.n_components)[labels]))
+    batch = source.take(np.arange(source.n))
+    s = e_step.share(batch, bound.start_rows(np.eye(bound.n_components)[labels], batch))
     if bound.in_domain(s):
         theta: Theta = bound.m_step(s)
         return theta
@@ -146,6 +147,7 @@ def splits_at(problem: Problem, theta: Any, most: int = 2000) -> list[Split]:
     source: Any = problem.source
     rows = np.arange(min(source.n, most))
     batch = source.take(rows)
-    r = problem.bound.posterior(batch, theta)[0]
+    r = problem.bound.posterior(batch, theta)[0][:, : problem.bound.n_components]
     X = np.asarray(batch.y, dtype=np.float64).reshape(len(rows), -1)
+    X = problem.bound.imputed(X, r, theta, None)
     return splits_of(gaussians(problem.bound, theta), X, r, batch.weight)

@@ -41,7 +41,7 @@ from swiftem.problem import Problem
 
 __all__ = ["Raced", "is_race", "race", "raced_start"]
 
-CANDIDATES = 4
+CANDIDATES = 8
 MORE = 1
 """Number of candidates, and how many each further ``n_init`` adds."""
 MOST_WORK, WORK = 2_000_000, 80
@@ -152,7 +152,7 @@ class _Race:
         rng = np.random.default_rng(self._seeds.spawn(1)[0])
         self._sample = draw_sample(problem.source, rng, dither=self._is_gaussian)
         self._held = on_rows(problem, self._sample.held)
-        self._spread = self._sample.seen.y.var(axis=0, dtype=np.float64)
+        self._spread = np.nanvar(self._sample.seen.y, axis=0, dtype=np.float64)
         self._left = 0
 
     def run(self, n_init: int, moves: int, tol: float) -> Raced:

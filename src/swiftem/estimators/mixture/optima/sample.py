@@ -39,14 +39,14 @@ class Sample(NamedTuple):
         """Return all rows."""
         seen, held = self
         weight = None if seen.weight is None or held.weight is None else np.append(seen.weight, held.weight)
-        return ArraySource(np.concatenate([seen.y, held.y]), weight)
+        return seen.like(np.concatenate([seen.y, held.y]), weight)
 
     def first(self, rows: int) -> ArraySource:
         """Return the first rows of ``seen``."""
         if rows >= self.seen.n:
             return self.seen
         weight = self.seen.weight
-        return ArraySource(self.seen.y[:rows], None if weight is None else weight[:rows])
+        return self.seen.like(self.seen.y[:rows], None if weight is None else weight[:rows])
 
 
 def draw_sample(source: Source, rng: np.random.Generator, *, dither: bool) -> Sample:
@@ -76,7 +76,7 @@ def draw_sample(source: Source, rng: np.random.Generator, *, dither: bool) -> Sa
     seen = len(y) - min(MOST_HELD, round(HELD * len(y)))
     parts = slice(0, seen), slice(seen, None)
     given = None if weight is None or (weight == weight[0]).all() else weight[order]
-    return Sample(*(ArraySource(y[part], None if given is None else given[part]) for part in parts))
+    return Sample(*(taken.like(y[part], None if given is None else given[part]) for part in parts))
 
 
 def units(y: NDArray[Any]) -> Array:
@@ -94,6 +94,7 @@ def units(y: NDArray[Any]) -> Array:
     if len(y) < LEAST:
         return found
     for j, column in enumerate(y.T):
+        column = column[~np.isnan(column)]
         values = np.unique(column).astype(np.float64)
         if len(values) < 2 or len(values) * REPEATS > len(column):
             continue
@@ -125,7 +126,7 @@ def dithered_source(source: Source) -> ArraySource:
     if not isinstance(source, ArraySource):
         raise ValueError("dither must be None for rows that are stored: add the noise to the rows yourself.")
     rows = source.y.reshape(source.n, -1)
-    return ArraySource(dithered(rows, units(rows), np.random.default_rng(0)), source.weight)
+    return source.like(dithered(rows, units(rows), np.random.default_rng(0)), source.weight)
 
 
 def on_rows(problem: Problem, rows: Source) -> Problem:

@@ -7,6 +7,9 @@
 | integers from 0 on, at most 10 different ones, none above 20 | categorical |
 | other integers from 0 to 1,000 | poisson |
 | other integers, and floating-point numbers | gaussian |
+
+Missing cells do not count; floating-point numbers that are whole, in a column with missing cells, are
+integers: in a data frame integers are floating-point numbers if one is missing.
 """
 
 from __future__ import annotations
@@ -17,7 +20,15 @@ from typing import Any
 import numpy as np
 
 from swiftem.data.rows.table_columns import shortened
-from swiftem.estimators.mixture.table.columns import BOOL, FLOAT, INTEGER, OTHER, TEXT, TableColumn
+from swiftem.estimators.mixture.table.columns import (
+    BOOL,
+    FLOAT,
+    INTEGER,
+    OTHER,
+    TEXT,
+    TableColumn,
+    is_missing,
+)
 
 __all__ = ["auto_family", "family_of", "said_of"]
 
@@ -33,7 +44,8 @@ def family_of(column: TableColumn) -> str:
     >>> [family_of(TableColumn("x", "integer", np.array(x))) for x in ([0, 1], [1, 5], [0, 40], [3, 4000])]
     ['bernoulli', 'categorical', 'poisson', 'gaussian']
     """
-    if column.kind == OTHER and all(value is None for value in column.values.tolist()):
+    column = _seen(column)
+    if not len(column.values):
         raise ValueError(
             f"X must have values in every column, got none in column {column.name!r}: leave it out."
         )
@@ -46,7 +58,7 @@ def family_of(column: TableColumn) -> str:
         return "bernoulli"
     if column.kind == TEXT:
         return "categorical"
-    if column.kind == FLOAT or not len(column.values):
+    if column.kind == FLOAT:
         return "gaussian"
     lowest, highest = column.values.min(), column.values.max()
     if not (lowest >= 0 and highest <= COUNTS):
@@ -54,6 +66,23 @@ def family_of(column: TableColumn) -> str:
     if highest <= 1:
         return "bernoulli"
     return "categorical" if highest <= HIGHEST and len(np.unique(column.values)) <= LEVELS else "poisson"
+
+
+def _seen(column: TableColumn) -> TableColumn:
+    """Return a column without its missing cells."""
+    values = column.values
+    if column.kind in (TEXT, OTHER, BOOL) or values.dtype.kind == "O":
+        seen = np.array([not is_missing(value) for value in values.tolist()], dtype=bool)
+    else:
+        seen = ~np.isnan(values)
+    if seen.all():
+        return column
+    values = values[seen]
+    if column.kind in (INTEGER, FLOAT):
+        values = values.astype(np.float64)
+        is_whole = bool((values == np.floor(values)).all())
+        return column._replace(values=values, kind=INTEGER if is_whole else FLOAT)
+    return column._replace(values=values)
 
 
 def auto_family(columns: Iterable[TableColumn]) -> dict[str, list[Any]]:

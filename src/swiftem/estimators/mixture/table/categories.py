@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from swiftem._checks import shown
 from swiftem.data.rows.table_columns import shortened
-from swiftem.estimators.mixture.table.columns import TableColumn
+from swiftem.estimators.mixture.table.columns import TableColumn, is_missing
 
-__all__ = ["Categories", "coded", "found_categories"]
+__all__ = ["Categories", "coded", "decoded", "found_categories"]
 
 Categories = dict[Any, tuple[Any, ...]]
 """The categories of columns, by name or number: code 0, 1, ..."""
@@ -24,7 +24,7 @@ def found_categories(column: TableColumn) -> tuple[Any, ...]:
     >>> found_categories(TableColumn("job", "text", np.array(["b", "a", None, "b"], dtype=object)))
     ('a', 'b')
     """
-    seen = {value: None for value in dict.fromkeys(column.values.tolist()) if not _is_missing(value)}
+    seen = {value: None for value in dict.fromkeys(column.values.tolist()) if not is_missing(value)}
     if column.order is not None:
         return tuple(value for value in column.order if value in seen)
     try:
@@ -51,7 +51,7 @@ def coded(
         values = column.values.tolist()
         for value in dict.fromkeys(values):
             if value not in codes:
-                if not _is_missing(value):
+                if not is_missing(value):
                     names = shortened([str(part) for part in known])
                     raise ValueError(
                         f"X must have categories of the fit in column {shown(column.name)} ({names}), "
@@ -62,5 +62,12 @@ def coded(
     return found
 
 
-def _is_missing(value: Any) -> bool:
-    return value is None or type(value).__name__ in ("NAType", "NaTType") or value != value
+def decoded(codes: NDArray[np.float64], categories: tuple[Any, ...]) -> NDArray[Any]:
+    """Return the categories (n,) of codes (n,).
+
+    >>> decoded(np.array([1.0, 0.0]), ("a", "b"))
+    array(['b', 'a'], dtype=object)
+    """
+    found = np.empty(len(categories), dtype=object)
+    found[:] = categories
+    return np.asarray(found[codes.astype(np.intp)])

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["TEXT", "TableColumn", "replaced", "table_columns"]
+__all__ = ["TEXT", "TableColumn", "is_missing", "objects", "replaced", "table_columns"]
 
 BOOL, INTEGER, FLOAT, TEXT, OTHER = "bool", "integer", "float", "text", "other"
 
@@ -61,7 +61,7 @@ def _of_values(name: Any, values: NDArray[Any]) -> TableColumn:
     """Return a column of NumPy values; objects have the type of what they are."""
     kind = {"b": BOOL, "i": INTEGER, "u": INTEGER, "f": FLOAT, "U": TEXT}.get(values.dtype.kind, OTHER)
     if kind == OTHER:
-        types = set(map(type, values.tolist())) - {type(None)}
+        types = {type(value) for value in values.tolist() if not is_missing(value)}
         if any(issubclass(part, str) for part in types):
             kind = TEXT
         elif types and all(issubclass(part, bool | np.bool_) for part in types):
@@ -71,6 +71,33 @@ def _of_values(name: Any, values: NDArray[Any]) -> TableColumn:
         elif types and all(issubclass(part, int | float | np.number) for part in types):
             kind = FLOAT
     return TableColumn(name, kind, values)
+
+
+def is_missing(value: Any) -> bool:
+    """Tell whether a cell is None, NaN or pandas' NA.
+
+    >>> is_missing(None), is_missing(float("nan")), is_missing(0), is_missing("")
+    (True, True, False, False)
+    """
+    return value is None or type(value).__name__ in ("NAType", "NaTType") or bool(value != value)
+
+
+def objects(X: Any, columns: Sequence[TableColumn]) -> dict[int, NDArray[np.float64]]:
+    """Return as floats the columns of numbers that are objects or have a type of pandas, by place.
+
+    >>> rows = np.array([[1, None], [2, 5.5]], dtype=object)
+    >>> objects(rows, table_columns(rows))[1]
+    array([nan, 5.5])
+    """
+    found = {}
+    is_pandas = type(X).__module__.partition(".")[0] == "pandas"
+    for place, column in enumerate(columns):
+        dtype = X.dtypes.iloc[place] if is_pandas else column.values.dtype
+        if column.kind in (TEXT, OTHER) or (isinstance(dtype, np.dtype) and dtype.kind != "O"):
+            continue
+        values = column.values.tolist()
+        found[place] = np.array([np.nan if is_missing(value) else float(value) for value in values])
+    return found
 
 
 def _of_pandas(name: Any, series: Any) -> TableColumn:

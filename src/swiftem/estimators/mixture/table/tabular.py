@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from swiftem._checks import shown
+from swiftem._checks import shown, unmasked
 from swiftem.data.rows.array_source import ArraySource
 from swiftem.estimators.mixture.base import Read
 from swiftem.estimators.mixture.estimator import MixtureEstimator
 from swiftem.estimators.mixture.table.auto import auto_family, said_of
-from swiftem.estimators.mixture.table.categories import Categories, coded, found_categories
-from swiftem.estimators.mixture.table.columns import TEXT, TableColumn, replaced, table_columns
+from swiftem.estimators.mixture.table.categories import Categories, coded, decoded, found_categories
+from swiftem.estimators.mixture.table.columns import TEXT, TableColumn, objects, replaced, table_columns
 from swiftem.estimators.mixture.table.profile import (
     ColumnOf,
     Summary,
@@ -26,6 +26,7 @@ from swiftem.estimators.mixture.table.profile import (
     profile_of,
     summary_of,
 )
+from swiftem.estimators.validated import allows_missing
 from swiftem.models.families import Blocks, Family, Given, Params, read_family
 
 __all__ = ["AUTO", "TabularMixture"]
@@ -73,7 +74,11 @@ class TabularMixture(MixtureEstimator):
         return found
 
     def _as_codes(self, X: Any, *, reset: bool) -> Any:
-        """Return the table with codes in place of categories; ``reset`` finds the categories of a fit."""
+        """Return the table with codes in place of categories; ``reset`` finds the categories of a fit.
+
+        Columns of numbers that are objects, because cells are missing, become floats.
+        """
+        X = unmasked(X) if allows_missing(self) else X
         columns = table_columns(X.y if type(X) is ArraySource else X)
         if reset:
             self.__dict__.pop("categories_", None)
@@ -82,8 +87,9 @@ class TabularMixture(MixtureEstimator):
         elif columns is not None and not hasattr(self, "categories_"):
             self._check_text(columns)
         categories = self.__dict__.get("categories_")
+        numbers = objects(X, columns) if columns is not None and type(X) is not ArraySource else {}
         if not categories:
-            return X
+            return replaced(X, numbers) if numbers else X
         if columns is None:
             raise ValueError(
                 "X must be a table in memory with the categories of the fit, as a data frame or an array, "
@@ -92,7 +98,47 @@ class TabularMixture(MixtureEstimator):
         codes = coded(columns, self._by_place(columns, categories))
         if type(X) is ArraySource:
             return ArraySource(replaced(X.y, codes), X.weight)
-        return replaced(X, codes)
+        return replaced(X, numbers | codes)
+
+    def impute(self, X: Any, random_state: Any = None) -> Any:
+        """Return the table with missing cells filled in, categories as in the fit.
+
+        Parameters
+        ----------
+        X : array-like, shape (n, d), path or source
+            The rows.
+        random_state : int, RandomState or None
+            None: cells have their mean given the observed ones, and columns of codes or categories the most
+            likely level. Otherwise they are random draws, given the observed ones.
+
+        Returns
+        -------
+        ndarray, shape (n, d), or data frame
+            A data frame of pandas for one; objects if there are categories.
+
+        Examples
+        --------
+        >>> import numpy as np, swiftem
+        >>> params = {"poisson": {"rates": [[1.0], [9.0]]}, "bernoulli": {"probabilities": [[0.0], [1.0]]}}
+        >>> family = {"poisson": [0], "bernoulli": [1]}
+        >>> mixture = swiftem.Mixture.from_parameters([0.5, 0.5], params, family=family)
+        >>> mixture.impute([[np.nan, 1.0], [1.0, np.nan]]).round(2)
+        array([[9.  , 1.  ],
+               [1.  , 0.  ]])
+        >>> mixture.impute([[np.nan, 1.0]], random_state=0)
+        array([[11.,  1.]])
+        """
+        filled = super().impute(X, random_state)
+        columns, categories = table_columns(X), self.__dict__.get("categories_")
+        if columns is None or type(X) is ArraySource:
+            return filled
+        found = dict(enumerate(filled.T))
+        if categories:
+            places = self._by_place(columns, categories)
+            found |= {place: decoded(filled[:, place], parts) for place, parts in places.items()}
+        if type(X).__module__.partition(".")[0] == "pandas":
+            return replaced(X, found)
+        return np.column_stack([part.astype(object) for part in found.values()]) if categories else filled
 
     def _by_place(self, columns: list[TableColumn], categories: Categories) -> dict[int, tuple[Any, ...]]:
         """Return categories by the place of their column, which an array has instead of its name."""
@@ -240,7 +286,7 @@ class TabularMixture(MixtureEstimator):
         rows = None if X is None else self._rows(X)
         if rows is not None and not isinstance(rows, np.ndarray):
             raise ValueError(f"X must be rows in memory to be drawn, got {shown(X)}.")
-        data = [None if rows is None else rows[:, place] for place in chosen]
+        data = [None if rows is None else rows[~np.isnan(rows[:, place]), place] for place in chosen]
         return draw_columns([panel_of(found[place]) for place in chosen], self.weights_, data, axes)
 
 

@@ -1,0 +1,37 @@
+"""Take the picture of docs/topics.md: the page of ``swiftem topics`` in Chromium.
+
+Run it: python docs/images/explorer.py
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from pathlib import Path
+
+from swiftem.cli.choices import TopicsRequest
+from swiftem.cli.topics import topics
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "tests"))
+
+from browser import Browser, find_chromium
+
+FILE = Path(__file__).with_name("explorer.png")
+
+
+def main() -> None:
+    command = find_chromium()
+    if command is None:
+        sys.exit("The picture needs Chromium: make browser-test-parts")
+    with tempfile.TemporaryDirectory() as folder:
+        topics(TopicsRequest(None, 40, Path(folder)))
+        browser = Browser(command, Path(folder) / "profile")
+        browser.open((Path(folder) / "topics.html").as_uri(), 1280, 860)
+        browser.evaluate("go({topic: topics[1].id}); new Promise(done => setTimeout(done, 300))")
+        browser.picture(FILE)
+        browser.close()
+    print(f"Taken: {FILE}")
+
+
+if __name__ == "__main__":
+    main()

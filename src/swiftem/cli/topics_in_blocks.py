@@ -1,0 +1,123 @@
+"""A corpus of counts that is larger than the memory limit: read in blocks, and shown by a sample of it."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from swiftem.budget import read_memory_limit
+from swiftem.cli.out_file import write_table_blocks
+from swiftem.data.documents.corpus_counts import CorpusCounts
+from swiftem.data.documents.document_source import DocumentSource
+from swiftem.data.documents.formats.corpus_format import recognise
+from swiftem.data.documents.open_documents import open_documents
+from swiftem.files.scratch import in_words
+
+__all__ = ["CorpusInBlocks", "corpus_in_blocks"]
+
+SAMPLE = 5_000
+"""At least half as many documents are shown, if there are so many."""
+BLOCK = 4096
+LOADED, UNPACKED = 4, 5
+"""Bytes in memory per byte of a file while it is loaded, and bytes of a file per byte compressed."""
+NAMES = {"uci": "document {}", "lda-c": "line {}"}
+"""How documents are named, by their numbers from 1, in the formats that are read in blocks."""
+
+
+@dataclass(frozen=True)
+class CorpusInBlocks:
+    """A corpus on disk.
+
+    Attributes
+    ----------
+    source : DocumentSource
+        The documents.
+    sample : CorpusCounts
+        Some of those with words, at equal distances.
+    n_documents : int
+        Documents that have words.
+    n_tokens : float
+        Sum of all counts.
+    """
+
+    source: DocumentSource
+    sample: CorpusCounts
+    n_documents: int
+    n_tokens: float
+
+    def write_documents(self, file: Path, model: Any) -> None:
+        """Write the table of documents: name, number of words, and a share for each topic."""
+        write_table_blocks(file, self._tables(model))
+
+    def _tables(self, model: Any) -> Iterator[dict[str, NDArray[Any]]]:
+        for first, counts in self.source.blocks(BLOCK):
+            lengths = np.asarray(counts.sum(axis=1), dtype=np.float64).ravel()
+            there = np.flatnonzero(lengths)
+            with warnings.catch_warnings():
+                warnings.filterwarnings("ignore", message="X does not have valid feature names")
+                shares = model.transform(counts[there])
+            names = [_name(self.sample.format, first + row) for row in there.tolist()]
+            columns = {f"topic_{k}": np.ascontiguousarray(column) for k, column in enumerate(shares.T)}
+            yield {"document": np.array(names, dtype=object), "words": lengths[there], **columns}
+
+
+def _name(format: str, number: int) -> str:
+    return NAMES[format].format(number + 1)
+
+
+def corpus_in_blocks(
+    path: Path, memory_limit: str, format: str = "auto", vocabulary: Path | None = None
+) -> CorpusInBlocks | None:
+    """Return a corpus that is too large to be loaded, or None if it can be loaded.
+
+    Raises
+    ------
+    ValueError
+        If it is too large, and its format has to be loaded.
+    """
+    limit = read_memory_limit(memory_limit)
+    assert limit is not None
+    parts = [path] if path.is_file() else list(path.rglob("*"))
+    size = LOADED * sum(
+        file.stat().st_size * (UNPACKED if file.suffix == ".gz" else 1) for file in parts if file.is_file()
+    )
+    if size <= limit:
+        return None
+    kind = recognise(path) if format == "auto" else format
+    if kind not in NAMES:
+        raise ValueError(
+            f"memory_limit must be at least {in_words(size)} for {path}, got {in_words(limit)}: only counts "
+            "in the formats uci and lda-c are read in blocks."
+        )
+    source: Any = open_documents(path, vocabulary, kind)
+    stride, kept, numbers, n_documents, n_tokens = 1, [], [], 0, 0.0
+    for first, counts in source.blocks(BLOCK):
+        lengths = np.asarray(counts.sum(axis=1), dtype=np.float64).ravel()
+        n_tokens += float(lengths.sum())
+        for row in np.flatnonzero(lengths).tolist():
+            if n_documents % stride == 0:
+                kept.append(counts[[row]])
+                numbers.append(first + row)
+            n_documents += 1
+        if len(kept) > SAMPLE:
+            kept, numbers, stride = kept[::2], numbers[::2], 2 * stride
+    if not kept:
+        raise ValueError(f"{path} must have at least one document with a word in it, got none.")
+    from scipy.sparse import csr_array, vstack
+
+    note = (
+        f"The counts are read in blocks: coherence, perplexity and typical documents are those of "
+        f"{len(kept):,} of the {n_documents:,} documents."
+    )
+    words = getattr(source, "words", None)
+    sample = CorpusCounts(
+        csr_array(vstack(kept, format="csr")), None if words is None else tuple(words),
+        tuple(_name(kind, number) for number in numbers), None, kind, (note,),
+    )  # fmt: skip
+    return CorpusInBlocks(source, sample, n_documents, n_tokens)

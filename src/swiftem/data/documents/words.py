@@ -1,0 +1,139 @@
+"""Words of a text, and pairs of words that are one term.
+
+A word is a run of at least three letters, in any script, in lower case. Numbers, and names with digits or
+``_``, are not words. Words with an apostrophe are whole: "farmer's" is "farmer", "l'eau" is "eau", "don't"
+and "we'll" are left out like the words that they stand for, and "aujourd'hui" is one word.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Collection, Iterable
+from math import log
+
+__all__ = ["find_phrases", "phrases_among", "words_in"]
+
+WORD = re.compile(r"\b[^\W\d_]+(?:['’][^\W\d_]+)+\b|\b[^\W\d_]{3,}\b")
+LEAST = 3
+"""Letters of a word."""
+ENDINGS = frozenset(("ll", "re", "ve", "d", "m"))
+"""Of English contractions, beside "n't"."""
+ELISIONS = frozenset((
+    "c", "d", "j", "l", "m", "n", "s", "t", "qu", "jusqu", "lorsqu", "puisqu", "quelqu", "quoiqu",
+    "un", "all", "dall", "dell", "nell", "sull", "coll", "quell", "quest",
+))  # fmt: skip
+"""French and Italian words that lose their last vowel before an apostrophe."""
+BETWEEN = re.compile(r"\s*-?\s*")
+"""What may stand between the two words of a phrase."""
+COUNT, NPMI = 10, 0.5
+"""Minimum number of times, and normalised pointwise mutual information, of a phrase. Chosen on docstrings."""
+
+
+def words_in(text: str, phrases: Collection[tuple[str, str]] = ()) -> list[str]:
+    """Return the words of a text in order; a phrase is one word, with a space.
+
+    >>> words_in("The farmer's rice: don't eat l'eau!")
+    ['the', 'farmer', 'rice', 'eat', 'eau']
+    >>> words_in("A hard drive, hard by the drive", {("hard", "drive")})
+    ['hard drive', 'hard', 'the', 'drive']
+    """
+    text = _normalised(text)
+    if phrases:
+        return _joined(_placed(text), phrases)
+    if "'" not in text and "’" not in text:
+        return WORD.findall(text)
+    return [word for word in map(_whole, WORD.findall(text)) if word]
+
+
+def _normalised(text: str) -> str:
+    # Composed first: an accent as a separate character would end the word.
+    return unicodedata.normalize("NFC", text).lower()
+
+
+def _whole(word: str) -> str:
+    """Return a word that may have apostrophes as one word; empty if it is none."""
+    if "'" not in word and "’" not in word:
+        return word
+    parts = word.replace("’", "'").split("'")
+    if parts[-1] in ENDINGS or (parts[-1] == "t" and parts[-2].endswith("n")):
+        return ""
+    if parts[-1] == "s":
+        parts.pop()
+    while len(parts) > 1 and parts[0] in ELISIONS:
+        parts.pop(0)
+    return "'".join(parts) if sum(map(len, parts)) >= LEAST else ""
+
+
+def _placed(text: str) -> list[tuple[str, bool]]:
+    """Return the words, and whether each directly follows the one before."""
+    found, end = [], -1
+    for match in WORD.finditer(text):
+        word = _whole(match.group())
+        follows = end >= 0 and BETWEEN.fullmatch(text, end, match.start()) is not None
+        if word:
+            found.append((word, follows))
+        end = match.end() if word else -1
+    return found
+
+
+def _joined(words: list[tuple[str, bool]], phrases: Collection[tuple[str, str]]) -> list[str]:
+    found: list[str] = []
+    last = ""
+    for word, follows in words:
+        if last and follows and (last, word) in phrases:
+            found[-1] = f"{last} {word}"
+            last = ""  # a word is in one phrase
+        else:
+            found.append(word)
+            last = word
+    return found
+
+
+def find_phrases(texts: Iterable[str], left_out: Collection[str] = ()) -> frozenset[tuple[str, str]]:
+    r"""Return the pairs of neighbouring words that are one term.
+
+    For words a and b with frequencies p of all words, and the pair's p(ab), the normalised pointwise mutual
+    information :math:`\log(p(ab) / (p(a) p(b))) / (-\log p(ab))` is at least 0.5, and the pair occurs ten
+    times or more.
+
+    Parameters
+    ----------
+    texts : iterable of str
+        The documents.
+    left_out : collection of str
+        Words that are in no phrase.
+
+    Examples
+    --------
+    >>> sorted(find_phrases(["rice in New York", "new rice of new york"] * 10))
+    [('new', 'york')]
+    """
+    words: Counter[str] = Counter()
+    pairs: Counter[tuple[str, str]] = Counter()
+    for text in texts:
+        last = ""
+        for word, follows in _placed(_normalised(text)):
+            words[word] += 1
+            if last and follows and word not in left_out:
+                pairs[last, word] += 1
+            last = "" if word in left_out else word
+    total = words.total()
+    return frozenset(
+        pair
+        for pair, count in pairs.items()
+        if count >= COUNT
+        and pair[0] != pair[1]
+        and log(count * total / (words[pair[0]] * words[pair[1]])) >= NPMI * log(total / count)
+    )
+
+
+def phrases_among(words: Iterable[str]) -> frozenset[tuple[str, str]]:
+    """Return the phrases of a vocabulary.
+
+    >>> phrases_among(["rice", "new york"])
+    frozenset({('new', 'york')})
+    """
+    pairs = (word.split(" ") for word in words if " " in word)
+    return frozenset((pair[0], pair[1]) for pair in pairs if len(pair) == 2)

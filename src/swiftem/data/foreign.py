@@ -1,0 +1,115 @@
+"""Data of other libraries, tensors and Dask collections, and the device that tensors are on."""
+
+from __future__ import annotations
+
+import re
+import sys
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from swiftem._checks import shown
+
+__all__ = ["DEVICE_KERNELS", "in_numpy", "is_planned", "is_tensor", "kernels_of", "like", "torch_of"]
+
+CPU, CUDA = 1, 2
+"""DLPack's numbers of devices."""
+DEVICE_KERNELS = "torch:"
+"""Kernels of a device are called this, and the name of the device: "torch:cuda:0"."""
+
+
+def is_planned(data: Any) -> bool:
+    """Tell whether ``data`` is a Dask collection, or a list of Delayed objects.
+
+    >>> import numpy as np
+    >>> is_planned(np.zeros(3)), is_planned([])
+    (False, False)
+    """
+    if isinstance(data, list | tuple):
+        return len(data) > 0 and all(hasattr(type(part), "__dask_graph__") for part in data)
+    return hasattr(type(data), "__dask_graph__")
+
+
+def torch_of(why: str) -> Any:
+    """Return PyTorch, or raise ImportError with a sentence that begins with ``why``."""
+    try:
+        import torch
+    except ImportError:
+        raise ImportError(f"{why} needs PyTorch: pip install 'swiftem[gpu]'.") from None
+    return torch
+
+
+def is_tensor(data: Any) -> bool:
+    """Tell whether data are an array of another library: of PyTorch, CuPy, JAX, anything with DLPack.
+
+    >>> is_tensor(np.zeros(3)), is_tensor([1.0])
+    (False, False)
+    """
+    if isinstance(data, np.ndarray | np.generic) or type(data).__module__.startswith("pyarrow"):
+        return False  # columns of pyarrow have DLPack, and names and missing values, which it lacks
+    return hasattr(data, "__dlpack_device__")
+
+
+def in_numpy(data: Any) -> Any:
+    """Return a tensor as an array of NumPy; other data unchanged.
+
+    >>> in_numpy([1.0])
+    [1.0]
+    """
+    if not is_tensor(data):
+        return data
+    if hasattr(data, "detach"):  # of PyTorch, which may have a gradient
+        return data.detach().cpu().numpy()
+    if int(data.__dlpack_device__()[0]) == CPU:
+        return np.from_dlpack(data)
+    return torch_of("an array on a device").from_dlpack(data).cpu().numpy()
+
+
+def like(data: Any, found: NDArray[Any]) -> Any:
+    """Return an array in the library and on the device of ``data``, if these are a tensor.
+
+    >>> like([[1.0]], np.zeros(2))
+    array([0., 0.])
+    """
+    if not is_tensor(data):
+        return found
+    if hasattr(data, "detach"):
+        return torch_of("a tensor").from_numpy(found).to(data.device)
+    library = sys.modules[type(data).__module__.partition(".")[0]]  # CuPy's arrays do not name theirs
+    namespace = getattr(data, "__array_namespace__", lambda: library)
+    return namespace().asarray(found)
+
+
+def kernels_of(device: str, data: Any = None) -> str | None:
+    """Return the kernels of a device, or None for the CPU's.
+
+    Parameters
+    ----------
+    device : str
+        "cpu", "cuda", "cuda:1", or "auto": that of ``data`` if they are on a GPU, else the CPU.
+    data : object
+        The user's data.
+
+    Examples
+    --------
+    >>> kernels_of("auto", [[1.0]]) is None
+    True
+    """
+    if not isinstance(device, str) or not re.fullmatch(r"auto|cpu|cuda(:\d+)?", device):
+        raise ValueError(f"device must be 'auto', 'cpu', 'cuda' or 'cuda:0', got {shown(device)}.")
+    if device == "auto":
+        kind, number = data.__dlpack_device__() if is_tensor(data) else (0, 0)
+        if int(kind) != CUDA:
+            return None
+        device = f"cuda:{number}"
+    if device == "cpu":
+        return None
+    torch = torch_of(f"device={device!r}")
+    if not torch.cuda.is_available():
+        raise ValueError(f"device must be 'cpu' here, got {device!r}: PyTorch finds no CUDA device.")
+    number = int(device.partition(":")[2] or torch.cuda.current_device())
+    if number >= torch.cuda.device_count():
+        last = torch.cuda.device_count() - 1
+        raise ValueError(f"device must be at most 'cuda:{last}' on this machine, got {device!r}.")
+    return f"{DEVICE_KERNELS}cuda:{number}"

@@ -1,0 +1,1 @@
+"""E-steps of rows with missing cells, grouped by the pattern of these."""

@@ -1,0 +1,1 @@
+"""The explorer of topics: what is embedded in ``topics.html``, and the page's own script and style."""

@@ -1,0 +1,155 @@
+"""Names that people gave to topics, and topics that they merged, in a file that the explorer writes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from swiftem.report.numbers import counted
+
+__all__ = ["TopicNames", "read_names"]
+
+KIND = "topic names"
+LARGEST = 1 << 24
+"""Bytes of a file, at most."""
+ALIKE = 0.3
+"""Share of a topic's words that must be the same for a name to be used."""
+
+
+@dataclass(frozen=True)
+class TopicNames:
+    """Names and groups of topics.
+
+    Attributes
+    ----------
+    names : tuple of str
+        A name for each group of topics; an empty one stands for the topic's words.
+    groups : tuple of tuples of int
+        The topics of each group; each topic is in one.
+    words : tuple of tuples of str
+        The first words of each topic, by which topics of another fit are recognised.
+    """
+
+    names: tuple[str, ...]
+    groups: tuple[tuple[int, ...], ...]
+    words: tuple[tuple[str, ...], ...]
+
+    def apply(self, model: Any, words: Sequence[str]) -> tuple[Any, tuple[str, ...], list[str]]:
+        """Return the model with topics merged, a name for each topic, and sentences on what did not fit.
+
+        Topics are recognised by their first words, so that names survive another fit. A model that has as
+        many topics as there are groups is taken as merged already.
+
+        Parameters
+        ----------
+        model : PLSA
+            Fitted.
+        words : sequence of str, length V
+            Its words.
+        """
+        n_topics = len(model.components_)
+        found = [set(top) for top in model.top_words(list(words), n=max(map(len, self.words), default=0))]
+        if n_topics == len(self.words):
+            place, alike = _matched([set(top) for top in self.words], found)
+            groups = [tuple(sorted(int(place[k]) for k in group)) for group in self.groups]
+            fits = [all(alike[k] >= ALIKE for k in group) for group in self.groups]
+        elif n_topics == len(self.groups):
+            mine = [set().union(*(self.words[k] for k in group)) for group in self.groups]
+            place, alike = _matched(mine, found)
+            groups = [(int(k),) for k in place]
+            fits = [bool(share >= ALIKE) for share in alike]
+        else:
+            merged = "" if len(self.groups) == len(self.words) else f", or {len(self.groups)} after merging"
+            raise ValueError(
+                f"names must be of a model of {n_topics} topics, got names of {len(self.words)}{merged}."
+            )
+        merging = [group for group, fit in zip(groups, fits, strict=True) if fit and len(group) > 1]
+        made = model.merge_topics(merging) if merging else model
+        first = {min(group): name for group, name, fit in zip(groups, self.names, fits, strict=True) if fit}
+        gone = {k for group in merging for k in group if k != min(group)}
+        left = [k for k in range(n_topics) if k not in gone]
+        lost = sum(
+            bool(name) or len(group) > 1
+            for group, name, fit in zip(groups, self.names, fits, strict=True)
+            if not fit
+        )
+        notes = []
+        if lost:
+            do = "was" if lost == 1 else "were"
+            notes.append(
+                f"{counted(lost, 'name')} {do} not used: no topic has the words that the name was given to."
+            )
+        return made, tuple(first.get(k, "") for k in left), notes
+
+
+def read_names(file: Path) -> TopicNames:
+    r"""Return the names of topics from a file that the explorer has written.
+
+    Raises
+    ------
+    OSError, ValueError
+        If the file cannot be read or is something else.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = pathlib.Path(folder, "names.json")
+    ...     _ = file.write_text(
+    ...         '{"swiftem": "topic names", "words": [["fish"], ["rice"], ["pond"]], "topics": '
+    ...         '[{"name": "Water", "merge": [0, 2]}, {"name": "", "merge": [1]}]}'
+    ...     )
+    ...     read_names(file)
+    TopicNames(names=('Water', ''), groups=((0, 2), (1,)), words=(('fish',), ('rice',), ('pond',)))
+    """
+    if file.stat().st_size > LARGEST:
+        raise ValueError(f"{file} must be names of topics, got a file of more than {LARGEST >> 20} MB.")
+    try:
+        content = json.loads(file.read_text(encoding="utf-8-sig"))
+    except (ValueError, RecursionError):
+        raise ValueError(f"{file} must be names of topics as the page exports them, got no JSON.") from None
+    wrong = f"{file} must be names of topics as the page exports them, got JSON "
+    if not isinstance(content, dict) or content.get("swiftem") != KIND:
+        raise ValueError(wrong + f'without "swiftem": "{KIND}".')
+    words, topics = content.get("words"), content.get("topics")
+    if not isinstance(words, list) or not all(_is_words(row) for row in words) or not words:
+        raise ValueError(wrong + 'whose "words" are not a list of words for each topic.')
+    if not isinstance(topics, list) or not all(_is_topic(topic, len(words)) for topic in topics):
+        raise ValueError(wrong + 'whose "topics" do not have a "name" and numbers of topics to "merge".')
+    if sorted(k for topic in topics for k in topic["merge"]) != list(range(len(words))):
+        raise ValueError(wrong + f'whose "topics" do not have each number below {len(words)} once.')
+    return TopicNames(
+        tuple(" ".join(topic["name"].split()) for topic in topics),
+        tuple(tuple(topic["merge"]) for topic in topics),
+        tuple(tuple(row) for row in words),
+    )
+
+
+def _is_words(row: Any) -> bool:
+    return isinstance(row, list) and all(isinstance(word, str) for word in row)
+
+
+def _is_topic(topic: Any, n_topics: int) -> bool:
+    if not isinstance(topic, dict) or not isinstance(topic.get("name"), str):
+        return False
+    merge = topic.get("merge")
+    return (
+        isinstance(merge, list) and bool(merge) and all(type(k) is int and 0 <= k < n_topics for k in merge)
+    )
+
+
+def _matched(wanted: Sequence[set[str]], found: Sequence[set[str]]) -> tuple[Any, Any]:
+    """Return the topic of each wanted set of words, and the share of its words that are found there."""
+    from scipy.optimize import linear_sum_assignment
+
+    same = np.array(
+        [[len(one & other) / max(1, min(len(one), len(other))) for other in found] for one in wanted]
+    )
+    # Among topics that are equally alike, the one of the same number.
+    _, place = linear_sum_assignment(-(same + 1e-6 * np.eye(len(same))))
+    return place, same[np.arange(len(place)), place]

@@ -1,0 +1,105 @@
+"""``swiftem topics --memory-limit``: counts that are read in blocks."""
+
+import csv
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import swiftem
+from swiftem.cli import topics_in_blocks as module
+
+LIMIT = "300MB"
+
+
+def counts(n_documents=900, n_words=60):
+    rng = np.random.default_rng(0)
+    topics = rng.dirichlet(np.full(n_words, 0.1), size=3)
+    X = np.array([rng.multinomial(20, topics[d % 3]) for d in range(n_documents)])
+    X[7] = 0
+    return sp.csr_array(X)
+
+
+@pytest.fixture
+def uci(tmp_path):
+    """Return a file of counts with its vocabulary."""
+    X = counts()
+    coo = X.tocoo()
+    lines = [f"{d + 1} {v + 1} {n}" for d, v, n in zip(*coo.coords, coo.data, strict=True)]
+    file = tmp_path / "docword.toy.txt"
+    file.write_text("\n".join([*map(str, (*X.shape, X.nnz)), *lines]) + "\n")
+    (tmp_path / "vocab.toy.txt").write_text("\n".join(f"word{v}" for v in range(X.shape[1])) + "\n")
+    return file
+
+
+@pytest.fixture
+def tables(monkeypatch):
+    """Have tables in CSV."""
+    monkeypatch.setattr("swiftem.cli.topics.table_ending", lambda: ".csv")
+
+
+@pytest.fixture
+def large(monkeypatch):
+    """Take every corpus for one that is larger than the limit; blocks and the sample are small."""
+    monkeypatch.setattr(module, "LOADED", 10**9)
+    monkeypatch.setattr(module, "BLOCK", 128)
+    monkeypatch.setattr(module, "SAMPLE", 200)
+
+
+@pytest.mark.usefixtures("tables", "_undrawn", "large")
+def test_every_document_has_its_topics(run, uci, tmp_path):
+    out = tmp_path / "out"
+    code, output = run(uci, "--topics", 3, "--memory-limit", LIMIT, "--out", out)
+    assert code == 0, output
+    assert "899 documents with 17,980 words, 60 of them different." in output
+    assert "are those of 113 of the 899 documents." in output  # every eighth
+    with open(out / "document_topics.csv", newline="", encoding="utf-8") as lines:
+        rows = list(csv.DictReader(lines))
+    assert [row["document"] for row in rows[6:8]] == ["document 7", "document 9"]  # 8 has no words
+    assert len(rows) == 899
+    shares = np.array([[float(row[f"topic_{k}"]) for k in range(3)] for row in rows])
+    model = swiftem.PLSA.load(out / "model.swiftem")
+    X = counts()[np.delete(np.arange(900), 7)]
+    with pytest.warns(UserWarning, match="feature names"):
+        expected = model.set_params(precision="float64").transform(X)
+    np.testing.assert_allclose(shares, expected, atol=5e-3)
+    same = swiftem.PLSA(3, random_state=0, memory_limit=LIMIT).fit(uci)
+    np.testing.assert_array_equal(model.components_, same.components_)
+    assert list(model.feature_names_in_[:2]) == ["word0", "word1"]
+    assert "are those of 113 of the 899 documents." in (out / "topics.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.usefixtures("tables", "_undrawn")
+def test_counts_that_fit_are_loaded(run, uci, tmp_path):
+    code, output = run(uci, "--topics", 3, "--memory-limit", LIMIT, "--out", tmp_path / "out")
+    assert code == 0, output
+    assert "read in blocks" not in output
+
+
+@pytest.mark.usefixtures("large")
+def test_texts_that_do_not_fit_are_refused(run, folder, tmp_path):
+    code, output = run(folder, "--topics", 2, "--memory-limit", LIMIT, "--out", tmp_path / "out")
+    assert code == 1
+    assert "--memory-limit must be at least" in output
+    assert "only counts in the formats uci and lda-c are read in blocks." in output
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [(["--memory-limit", "much"], "memory_limit must be"), (["--scratch", "."], "used only with --memory-")],
+)
+def test_limits_that_are_none(run, uci, options, words):
+    code, output = run(uci, *options)
+    assert code == 2
+    assert words in output
+
+
+@pytest.mark.usefixtures("tables", "_undrawn")
+def test_contrast_is_an_option(run, uci, tmp_path):
+    code, _ = run(uci, "--topics", 3, "--background", "--decorrelation", 4, "--out", tmp_path / "out")
+    assert code == 0
+    model = swiftem.PLSA.load(tmp_path / "out" / "model.swiftem")
+    assert (model.background, model.decorrelation) == (True, 4.0)
+    html = (tmp_path / "out" / "topics.html").read_text(encoding="utf-8")
+    assert "--background --decorrelation 4" in html

@@ -1,0 +1,380 @@
+"""Estimators on tables with missing cells: fits, queries, files, bad input."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+from sklearn.exceptions import ConvergenceWarning
+
+import swiftem
+from swiftem import families
+from swiftem.data import ArraySource, open_source
+
+N = 1200
+RNG = np.random.default_rng(0)
+Z = RNG.random(N) < 0.4
+COUNTS = RNG.poisson(np.where(Z[:, None], [2.0, 9.0, 4.0], [9.0, 2.0, 14.0]))
+NUMBERS = RNG.multivariate_normal([0.0, 0.0, 0.0], [[2.0, 1.2, 0.3], [1.2, 1.0, 0.1], [0.3, 0.1, 1.0]], N)
+NUMBERS = 50.0 + NUMBERS + np.where(Z[:, None], 0.0, [6.0, -5.0, 4.0])
+
+
+def holes(X, share=0.2, seed=1):
+    H = np.array(X, dtype=float)
+    H[np.random.default_rng(seed).random(H.shape) < share] = np.nan
+    return H
+
+
+HOLES, NORMAL = holes(COUNTS), holes(NUMBERS)
+SETTINGS = {"random_state": 0, "tol": 1e-7, "max_iter": 400}
+
+
+def mixture(**options):
+    return swiftem.Mixture(2, **{"family": "poisson", **SETTINGS, **options})
+
+
+def gaussians(**options):
+    return swiftem.GaussianMixture(2, **{"missing": "ignore", **SETTINGS, **options})
+
+
+def agreement(labels):
+    return max((labels == Z).mean(), (labels != Z).mean())
+
+
+@pytest.mark.parametrize("method", ["em", "iem", "sem-vr", "fiem", "spider"])
+@pytest.mark.parametrize("kind", ["full", "tied", "diag", "spherical", "poisson"])
+def test_every_method_finds_the_optimum_of_em(kind, method):
+    make, H = (mixture, HOLES) if kind == "poisson" else (gaussians, NORMAL)
+    options = {} if kind == "poisson" else {"covariance_type": kind}
+    best = make(method="em", **options).fit(H)
+    found = make(method=method, **options).fit(H)
+    assert found.log_likelihood_ == pytest.approx(best.log_likelihood_, abs=1e-5)
+    assert agreement(found.predict(H)) > 0.95
+    assert found.score(H) == pytest.approx(found.log_likelihood_, abs=1e-9)
+    assert found.predict_proba(H).sum(axis=1) == pytest.approx(np.ones(N))
+    assert found.bic(H) == pytest.approx(best.bic(H), rel=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["full", "diag"])
+def test_sem_is_near_the_optimum(kind):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        found = gaussians(covariance_type=kind, method="sem", batch_size=100, max_iter=30).fit(NORMAL)
+    assert found.log_likelihood_ > gaussians(covariance_type=kind).fit(NORMAL).log_likelihood_ - 0.02
+
+
+@pytest.mark.parametrize("kind", ["full", "tied", "diag", "spherical"])
+def test_parameters_without_holes_are_those_of_a_plain_fit(kind):
+    plain = swiftem.GaussianMixture(2, covariance_type=kind, **SETTINGS).fit(NUMBERS)
+    found = gaussians(covariance_type=kind).fit(NUMBERS)
+    np.testing.assert_array_equal(found.covariances_, plain.covariances_)
+
+
+def test_scores_are_densities_of_the_observed_cells():
+    found = gaussians().fit(NORMAL)
+    for row, value in zip(NORMAL[:40], found.score_samples(NORMAL[:40]), strict=True):
+        o = ~np.isnan(row)
+        parts = [
+            w * stats.multivariate_normal(mean[o], cov[np.ix_(o, o)]).pdf(row[o]) if o.any() else w
+            for w, mean, cov in zip(found.weights_, found.means_, found.covariances_, strict=True)
+        ]
+        assert value == pytest.approx(np.log(np.sum(parts)), abs=1e-9)
+    counted = mixture().fit(HOLES)
+    for row, value in zip(HOLES[:40], counted.score_samples(HOLES[:40]), strict=True):
+        o = ~np.isnan(row)
+        log_parts = stats.poisson(counted.params_["rates"][:, o]).logpmf(row[o]).sum(axis=1)
+        assert value == pytest.approx(np.log(counted.weights_ @ np.exp(log_parts)), abs=1e-9)
+
+
+def test_conditional_means_are_regressions():
+    found = swiftem.GaussianMixture.from_parameters(
+        [1.0], [[1.0, 2.0]], [[[4.0, 2.0], [2.0, 3.0]]], missing="ignore"
+    )
+    row = np.array([[3.0, np.nan], [np.nan, np.nan], [3.0, 1.0]])
+    np.testing.assert_allclose(found.impute(row), [[3.0, 3.0], [1.0, 2.0], [3.0, 1.0]])
+    draws = found.impute(np.repeat(row[:1], 40_000, axis=0), random_state=0)
+    assert (draws[:, 0] == 3.0).all()
+    assert draws[:, 1].mean() == pytest.approx(3.0, abs=0.03)
+    assert draws[:, 1].var() == pytest.approx(2.0, abs=0.06)  # 3 - 2 * 2 / 4
+    again = found.impute(np.repeat(row[:1], 40_000, axis=0), random_state=0)
+    np.testing.assert_array_equal(draws, again)
+
+
+@pytest.mark.parametrize("kind", ["full", "tied", "diag", "spherical"])
+def test_imputed_means_are_those_of_draws(kind):
+    found = gaussians(covariance_type=kind).fit(NORMAL)
+    rows = NORMAL[:30]
+    draws = np.mean([found.impute(rows, random_state=seed) for seed in range(2000)], axis=0)
+    filled = found.impute(rows)
+    np.testing.assert_array_equal(filled[~np.isnan(rows)], rows[~np.isnan(rows)])
+    np.testing.assert_allclose(filled, draws, atol=0.5)
+
+
+def test_imputed_cells_are_better_than_column_means():
+    where = np.isnan(NORMAL)
+    error = np.abs(gaussians().fit(NORMAL).impute(NORMAL) - NUMBERS)[where].mean()
+    assert error < 0.5 * np.abs(np.nanmean(NORMAL, axis=0) - NUMBERS)[where].mean()
+    assert gaussians().fit(NORMAL).impute(NORMAL.astype(np.float32)).dtype == np.float32
+
+
+def table():
+    frame = pd.DataFrame({
+        "age": np.where(Z, 30.5, 60.25) + RNG.normal(size=N) * 4,
+        "job": np.where(Z, RNG.choice(["a", "b"], N, p=[0.9, 0.1]), RNG.choice(["a", "b"], N, p=[0.2, 0.8])),
+        "visits": pd.array(RNG.poisson(np.where(Z, 30.0, 60.0)), dtype="Int64"),
+        "yes": pd.array(RNG.random(N) < np.where(Z, 0.9, 0.1), dtype="boolean"),
+        "opted": (RNG.random(N) < 0.5).astype(object),
+        "stays": RNG.poisson(np.where(Z, 40.0, 70.0)).astype(float),
+    })  # fmt: skip
+    marks = {"age": np.nan, "job": None, "visits": pd.NA, "yes": pd.NA, "opted": None, "stays": np.nan}
+    for name, mark in marks.items():
+        frame.loc[RNG.random(N) < 0.15, name] = mark
+    return frame
+
+
+def test_a_table_with_every_kind_of_hole():
+    frame = table()
+    found = mixture(family="auto").fit(frame)
+    assert found.family_.name == "gaussian + categorical + poisson + bernoulli"
+    assert found.family_.columns == ((0,), (1,), (2, 5), (3, 4))
+    assert agreement(found.predict(frame)) > 0.95
+    filled = found.impute(frame)
+    assert list(filled.columns) == list(frame.columns)
+    assert not filled.isna().any().any()
+    assert set(filled["job"]) == {"a", "b"}
+    known = frame["job"].notna()
+    assert (filled["job"][known] == frame["job"][known]).all()
+    drawn = found.impute(frame, random_state=0)
+    assert set(drawn["yes"]) == {0.0, 1.0}
+    assert not np.array_equal(drawn["age"], filled["age"])
+    as_objects = frame.astype(object).where(frame.notna(), None).to_numpy()
+    again = mixture(family="auto").fit(as_objects)
+    assert again.log_likelihood_ == pytest.approx(found.log_likelihood_, abs=1e-6)
+    assert again.impute(as_objects).dtype == object
+    found.plot(frame)
+
+
+@pytest.mark.parametrize("form", ["nan", "None", "masked", "list"])
+def test_forms_of_missing_cells(form):
+    given = {
+        "nan": HOLES,
+        "None": np.where(np.isnan(HOLES), None, HOLES),
+        "masked": np.ma.masked_array(np.where(np.isnan(HOLES), -99, HOLES).astype(int), np.isnan(HOLES)),
+        "list": [[None if value != value else value for value in row] for row in HOLES.tolist()],
+    }[form]
+    expected = mixture().fit(HOLES)
+    found = mixture().fit(given)
+    np.testing.assert_array_equal(found.params_["rates"], expected.params_["rates"])
+    np.testing.assert_array_equal(found.predict(given), expected.predict(HOLES))
+
+
+@pytest.mark.parametrize("ending", ["npy", "csv", "parquet", "blocks", "memory_limit"])
+@pytest.mark.parametrize("kind", ["poisson", "full", "diag"])
+def test_stored_rows(kind, ending, tmp_path):
+    make, H = (mixture, HOLES) if kind == "poisson" else (gaussians, NORMAL)
+    options = {} if kind == "poisson" else {"covariance_type": kind}
+    expected = make(**options).fit(H)
+    frame, file = pd.DataFrame(H, columns=["a", "b", "c"]), tmp_path / f"rows.{ending}"
+    given = file
+    if ending == "npy":
+        np.save(file, H)
+    elif ending == "csv":
+        frame.to_csv(file, index=False, na_rep="NA")
+    elif ending == "parquet":
+        frame.to_parquet(file)
+    elif ending == "blocks":
+        given = _Blocks(H)
+    else:
+        given, options = H, options | {"memory_limit": "2GB"}
+    found = make(**options).fit(given)
+    assert found.log_likelihood_ == pytest.approx(expected.log_likelihood_, abs=1e-6)
+    np.testing.assert_array_equal(found.predict(given), expected.predict(H))
+    np.testing.assert_allclose(found.score_samples(given), expected.score_samples(H), atol=1e-2)
+    assert found.score(given) == pytest.approx(expected.score(H), abs=1e-6)
+    np.testing.assert_allclose(found.impute(given), expected.impute(H), atol=2e-2)
+
+
+class _Blocks:
+    def __init__(self, rows):
+        self._rows = rows
+
+    def __iter__(self):
+        return iter(np.array_split(self._rows, 5))
+
+
+def test_a_file_without_pyarrow_has_the_same_rows(tmp_path, monkeypatch):
+    import sys
+
+    file = tmp_path / "rows.csv"
+    file.write_text("a,b,w\n1.5,,1\nNA,2,2\n3,nan,1\n4,null,0\n")
+    found = open_source(file, weight="w", allow_missing=True)
+    rows = next(found.blocks(9)).y
+    np.testing.assert_array_equal(rows, [[1.5, np.nan], [np.nan, 2.0], [3.0, np.nan]])
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    again = next(open_source(file, weight="w", allow_missing=True).blocks(9)).y
+    np.testing.assert_array_equal(again, rows)
+    file.write_text("a,b,w\n1.5,,1\n1,2,\n")
+    for _ in range(2):
+        with pytest.raises(ValueError, match="must have weights that are finite"):
+            open_source(file, weight="w", allow_missing=True)
+        monkeypatch.undo()
+
+
+def test_weights_are_repeated_rows():
+    counts = np.random.default_rng(3).integers(0, 3, N)
+    for make, H in ((mixture, HOLES), (gaussians, NORMAL)):
+        once = make(init_params="kmeans").fit(H, sample_weight=counts)
+        twice = make(init_params="kmeans").fit(np.repeat(H, counts, axis=0))
+        assert once.log_likelihood_ == pytest.approx(twice.log_likelihood_, abs=1e-5)
+        assert once.score(H, sample_weight=counts) == pytest.approx(once.log_likelihood_, abs=1e-9)
+
+
+@pytest.mark.parametrize("kind", ["poisson", "full", "diag", "spherical"])
+def test_partial_fit_on_complete_rows_and_rows_with_holes(kind, tmp_path):
+    make, H, X = (mixture, HOLES, COUNTS) if kind == "poisson" else (gaussians, NORMAL, NUMBERS)
+    options = {} if kind == "poisson" else {"covariance_type": kind}
+    best = make(**options).fit(H)
+    found = make(**options).partial_fit(X[:300]).partial_fit(H[300:700]).partial_fit(X[700:900])
+    file = tmp_path / "a.model"
+    found.save(file)
+    loaded = type(found).load(file)
+    for one in (found, loaded):
+        one.partial_fit(H[900:])
+    np.testing.assert_array_equal(loaded.weights_, found.weights_)
+    assert found.score(H) > best.score(H) - 0.03
+    after = make(**options).fit(X).partial_fit(H)
+    assert after.score(H) > best.score(H) - 0.03
+    fitted = make(**options).fit(H)
+    fitted.save(file)
+    loaded = type(found).load(file)
+    assert loaded.missing == "ignore"
+    np.testing.assert_array_equal(loaded.predict_proba(H), fitted.predict_proba(H))
+    for one in (fitted, loaded):
+        one.random_state = 0
+        one.partial_fit(H[:200])
+    assert fitted.score(H) > best.score(H) - 0.05
+
+
+def test_checkpoints_and_selection(tmp_path):
+    expected = gaussians(method="sem-vr").fit(NORMAL)
+    found = gaussians(method="sem-vr", checkpoint=tmp_path / "run").fit(NORMAL)
+    np.testing.assert_array_equal(found.means_, expected.means_)
+    again = gaussians(method="sem-vr", checkpoint=tmp_path / "run", resume=True).fit(NORMAL)
+    np.testing.assert_array_equal(again.means_, expected.means_)
+    chosen = swiftem.select(HOLES, range(1, 4), family="poisson", random_state=0)
+    assert chosen.best.n_components == 2
+    chosen = swiftem.select(NORMAL, range(1, 4), missing="ignore", random_state=0)
+    assert chosen.best.n_components == 2
+
+
+def test_a_row_with_nothing_observed_has_the_weights():
+    for found, H in ((mixture().fit(HOLES), HOLES), (gaussians().fit(NORMAL), NORMAL)):
+        nothing = np.full((1, H.shape[1]), np.nan)
+        np.testing.assert_allclose(found.predict_proba(nothing)[0], found.weights_, rtol=1e-12)
+        assert found.score_samples(nothing)[0] == pytest.approx(0.0, abs=1e-14)
+        assert found.predict(nothing)[0] == found.weights_.argmax()
+
+
+@pytest.mark.parametrize("family", ["poisson", "gamma", "categorical"])
+def test_a_column_with_nothing_observed(family):
+    H = HOLES + 1.0
+    H[:, 1] = np.nan
+    with pytest.raises(ValueError, match="data must have a value in every column, got none in column 1"):
+        mixture(family=family).fit(H)
+    with pytest.raises(ValueError, match="data must have a value in every column, got none in column 1"):
+        gaussians().fit(H)
+    with pytest.raises(ValueError, match=r"X must have values in every column, got none in column"):
+        mixture(family="auto").fit(pd.DataFrame({"a": [1.0, 2.0, 3.0], "b": [None] * 3}))
+
+
+def test_what_is_still_an_error():
+    H = HOLES.copy()
+    H[5, 0] = np.inf
+    for make in (mixture, gaussians):
+        with pytest.raises(ValueError, match="infinity"):
+            make().fit(H)
+    H[5, 0] = -1.0
+    with pytest.raises(ValueError, match=r"must be counts .* got -1 in row 5"):
+        mixture().fit(H)
+    coded = mixture(family="categorical", tol=0.1).fit(np.where(np.isnan(HOLES), np.nan, HOLES % 3))
+    with pytest.raises(ValueError, match="must be codes from 0 to 2 in column 0, got 7"):
+        coded.predict([[7.0, np.nan, 1.0]])
+    for family in ("student-t", "von-mises-fisher"):
+        with pytest.raises(ValueError, match=f"must not be missing in columns of family '{family}'"):
+            mixture(family=family).fit(NORMAL)
+    with pytest.raises(ValueError, match="contains NaN"):
+        swiftem.RegressionMixture(2).fit(NORMAL, np.ones(N))
+
+
+def test_the_sentence_names_the_option():
+    sentence = r"Input X contains NaN: give GaussianMixture missing='ignore' if cells are missing at random"
+    with pytest.raises(ValueError, match=sentence):
+        swiftem.GaussianMixture(2).fit(NORMAL)
+    with pytest.raises(ValueError, match="Input X contains NaN: give Mixture missing='ignore'"):
+        mixture(missing="error").fit(HOLES)
+    source = ArraySource(NORMAL, allow_missing=True)
+    with pytest.raises(ValueError, match="contains NaN"):
+        swiftem.GaussianMixture(2).fit(source)
+    assert gaussians().fit(source).score(source) > -10.0
+
+
+def test_a_source_with_holes_needs_the_option(tmp_path):
+    np.save(tmp_path / "rows.npy", NORMAL)
+    source = open_source(tmp_path / "rows.npy", allow_missing=True)
+    with pytest.raises(ValueError, match="missing must be 'ignore' for rows with allow_missing=True"):
+        swiftem.GaussianMixture(2).fit(source)
+    assert gaussians().fit(source).log_likelihood_ < 0.0
+
+
+def test_levels_of_one_kind_only():
+    one = np.where(np.isnan(HOLES), np.nan, 0.0)
+    found = mixture(family="categorical").fit(one)
+    assert found.family_.levels == (1, 1, 1)
+    assert found.score(one) == pytest.approx(0.0, abs=1e-12)
+
+
+def test_the_tag_says_what_is_taken():
+    def allowed(estimator):
+        return estimator.__sklearn_tags__().input_tags.allow_nan
+
+    assert allowed(swiftem.Mixture())
+    assert not allowed(swiftem.Mixture(missing="error"))
+    assert allowed(gaussians())
+    assert not allowed(swiftem.GaussianMixture())
+
+
+def test_a_family_of_ones_own():
+    from dataclasses import dataclass
+
+    @dataclass(frozen=True)
+    class Geometric(families.Family):
+        name = "geometric-with-holes"
+        bounds = (0.0, np.inf)
+
+        def shapes(self, n_components, d):
+            return {"probabilities": (n_components, d)}
+
+        def check_rows(self, y):
+            if (y < 0).any():
+                raise ValueError("must be counts")
+
+        def natural(self, params):
+            return np.log1p(-params["probabilities"]), self.constants(params).sum(axis=1)
+
+        def constants(self, params):
+            return np.log(params["probabilities"])
+
+        def m_step(self, counts, means):
+            return {"probabilities": 1.0 / (1.0 + means)}
+
+        def draw(self, params, labels, rng):
+            return rng.geometric(params["probabilities"][labels]) - 1.0
+
+    rng = np.random.default_rng(0)
+    X = rng.geometric(np.where(Z[:, None], 0.05, 0.6), size=(N, 3)) - 1.0
+    found = mixture(family=Geometric()).fit(holes(X))
+    assert np.sort(found.params_["probabilities"][:, 0]) == pytest.approx([0.05, 0.6], abs=0.05)
+    with pytest.raises(ValueError, match=r"must define expected\(params\)"):
+        found.impute(holes(X))
+    assert not np.isnan(found.impute(holes(X), random_state=0)).any()

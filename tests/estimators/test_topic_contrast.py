@@ -1,0 +1,175 @@
+"""A background topic, topics that repel each other, and passes in float32."""
+
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.exceptions import ConvergenceWarning
+
+import swiftem
+from swiftem.estimators.topics.contrast import decorrelated, with_background
+
+K, OWN, COMMON = 10, 20, 15
+
+
+def corpus(n_documents=900, seed=0):
+    """Return documents of two topics each; in every document, half of the words are common ones."""
+    rng = np.random.default_rng(seed)
+    words = np.zeros((K - 1, COMMON + OWN * (K - 1)))
+    for k in range(K - 1):
+        words[k, COMMON + OWN * k : COMMON + OWN * (k + 1)] = rng.dirichlet(np.ones(OWN))
+    common = np.zeros(words.shape[1])
+    common[:COMMON] = rng.dirichlet(np.full(COMMON, 5.0))
+    rows = []
+    for _ in range(n_documents):
+        one, two = rng.choice(K - 1, 2, replace=False)
+        rows.append(rng.multinomial(40, 0.5 * common + 0.35 * words[one] + 0.15 * words[two]))
+    return sp.csr_array(np.array(rows, dtype=float))
+
+
+def fit(X, n_components=K, **options):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return swiftem.PLSA(n_components, **{"random_state": 0} | options).fit(X)
+
+
+def diversity(model, n):
+    top = np.argsort(-model.components_, axis=1)[:, :n]
+    return len(np.unique(top)) / top.size
+
+
+@pytest.fixture(scope="module")
+def counts():
+    return corpus()
+
+
+@pytest.fixture(scope="module")
+def default(counts):
+    return fit(counts)
+
+
+def test_by_default_common_words_are_in_the_background_and_topics_are_distinct(counts, default):
+    plain = fit(counts, background=False, decorrelation=0)
+    assert set(np.argsort(-default.components_[0])[:COMMON]) == set(range(COMMON))
+    assert default.components_[1:, :COMMON].sum(axis=1).max() < 0.2
+    assert diversity(default, 10) > max(0.9, diversity(plain, 10))
+    new = corpus(300, seed=1)
+    assert default.perplexity(new) < 1.05 * plain.perplexity(new)
+    assert default.coherence(counts).mean() >= plain.coherence(counts).mean() - 1e-9
+
+
+def test_the_strength_has_an_effect_and_none_is_none(counts):
+    found = [fit(counts, method="em", max_iter=40, decorrelation=tau) for tau in ("auto", 0, 50.0, 1000.0)]
+    np.testing.assert_array_equal(found[0].components_, found[1].components_)
+    assert diversity(found[1], 10) < diversity(found[2], 10) <= diversity(found[3], 10)
+    own = fit(counts, method="em", max_iter=40, background=True, decorrelation=0)
+    assert np.abs(own.components_ - found[1].components_).max() > 1e-3
+
+
+def test_decorrelated_counts_are_divided_by_the_shares_of_others():
+    rng = np.random.default_rng(0)
+    counts, beta = rng.random((4, 6)), np.full((1, 1), 0.1)
+    topics = (counts + beta) / (counts + beta).sum(axis=1, keepdims=True)
+    for background in (False, True):
+        found = decorrelated(counts, beta, 3.0, background)
+        for k in range(4):
+            others = [topics[m] for m in range(int(background), 4) if m != k]
+            divided = counts[k] / (1.0 + 3.0 * np.mean(others, axis=0))
+            expected = counts[k] if background and k == 0 else divided
+            np.testing.assert_allclose(found[k], expected, rtol=1e-12)
+    assert decorrelated(counts, beta, 0.0, True) is counts
+
+
+def test_a_background_takes_the_place_of_the_smallest_topic():
+    counts = np.array([[4.0, 0.0], [0.0, 4.0], [0.5, 0.5]])
+    shares = np.array([[0.6, 0.4, 0.0], [0.0, 0.0, 1.0]])
+    found = with_background(counts, shares)
+    np.testing.assert_allclose(found[0], 0.3 * counts.sum(axis=0))
+    np.testing.assert_allclose(found[1:], 0.7 * counts[[1, 0]])
+    np.testing.assert_allclose(shares.sum(axis=1), 1.0)
+    np.testing.assert_allclose(shares[0], [0.3, 0.28, 0.42])
+    np.testing.assert_allclose(shares[1], [1.0, 0.0, 0.0])  # it had the topic that was given up
+
+
+@pytest.mark.parametrize("options", [{"n_components": 7}, {"beta": np.full((K, 195), 0.05)}])
+def test_few_topics_and_seed_words_have_no_background(counts, options):
+    assert counts.shape[1] == 195
+    one = fit(counts, max_iter=8, **options)
+    two = fit(counts, max_iter=8, background=False, decorrelation=0, **options)
+    np.testing.assert_array_equal(one.components_, two.components_)
+
+
+@pytest.mark.parametrize("given", [{"background": True}, {"decorrelation": 2.0}])
+@pytest.mark.parametrize("how", [{"method": "sem"}, {"method": "fiem"}, {"acceleration": "squarem"}])
+def test_other_methods_than_em_have_neither(counts, given, how):
+    (name,) = given
+    (argument,) = how
+    with pytest.raises(ValueError, match=rf"{name} must be 'auto' or (0|False) for {argument}="):
+        fit(counts, **given, **how)
+    fit(counts[:100], max_iter=1, **{name: type(given[name])(0)}, **how)
+
+
+def test_a_killed_fit_with_a_background_resumes(counts, default, tmp_path):
+    class Stop(Exception):
+        pass
+
+    class Kill:
+        setup = teardown = on_fit_task_begin = lambda self, estimator, context: None
+
+        def on_fit_task_end(self, estimator, context):
+            if context.task_id == 9:
+                raise Stop
+
+    options = {"checkpoint": tmp_path / "fit", "checkpoint_every": 1, "resume": "auto", "random_state": 0}
+    model = swiftem.PLSA(K, **options).set_callbacks(Kill())
+    with pytest.raises(Stop):
+        model.fit(counts)
+    again = swiftem.PLSA(K, **options).fit(counts)
+    np.testing.assert_array_equal(again.components_, default.components_)
+
+
+def test_a_model_remembers_them(counts, tmp_path):
+    model = fit(counts, max_iter=2, background=True, decorrelation=3.5, precision="float64")
+    model.save(tmp_path / "model")
+    loaded = swiftem.PLSA.load(tmp_path / "model")
+    assert (loaded.background, loaded.decorrelation, loaded.precision) == (True, 3.5, "float64")
+
+
+# Precision
+
+
+@pytest.fixture(scope="module")
+def many():
+    """Return more than a compiled fit needs."""
+    return corpus(6000, seed=3)
+
+
+def test_float32_predicts_as_float64_does(many):
+    new = corpus(300, seed=1)
+    single, double = (fit(many, precision=name, max_iter=20) for name in ("float32", "float64"))
+    assert np.abs(single.components_ - double.components_).max() > 0.0
+    assert single.perplexity(new) == pytest.approx(double.perplexity(new), rel=1e-4)
+    assert single.score(new) == pytest.approx(double.score(new), rel=1e-5)
+    np.testing.assert_allclose(single.transform(many), double.transform(many), rtol=0, atol=0.02)
+    np.testing.assert_allclose(single.doc_topic_.sum(axis=1), 1.0, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("options", "scale", "expected"),
+    [
+        ({}, 1.0, "float32"),
+        ({"tol": 1e-8}, 1.0, "float64"),
+        ({"acceleration": "squarem"}, 1.0, "float64"),
+        ({"alpha": 1e-8}, 1.0, "float64"),
+        ({}, 1e-9, "float64"),
+        ({}, 1e9, "float64"),
+    ],
+)
+def test_auto_is_float32_unless_numbers_are_extreme(many, options, scale, expected):
+    options = {"max_iter": 2, "method": "em"} | options
+    auto, same = (fit(many * scale, precision=name, **options) for name in ("auto", expected))
+    np.testing.assert_array_equal(auto.components_, same.components_)
+    other = {"float32": "float64", "float64": "float32"}[expected]
+    if scale == 1.0:
+        assert (fit(many, precision=other, **options).components_ != auto.components_).any()
