@@ -35,8 +35,10 @@ class WhiteRows(FastRows):
 
     NEEDS = ("plain", "means", "whiten")
     BLOCK: ClassVar[dict[int, int]] = {1: 64, 3: 128}
-    AT_ONCE = 2048
+    AT_ONCE = 1024
     """Rows of a matrix product: its sums are truncated, and those of all products added in float64."""
+    TILE = 8, 128
+    """Rows and features of a tile of products."""
     WARPS: ClassVar[dict[int, int]] = {1: 4, 3: 8}
 
     def __init__(self, rows: Rows, code: int, n_components: int) -> None:
@@ -55,7 +57,7 @@ class WhiteRows(FastRows):
         self._row, self._column = torch.tril_indices(d, d, device=rows.y.device)
         self._products, self._is_dense = 1, False
         one = self._row.new_full((1,), -1)
-        ones, columns = one.expand(-(1 + d + len(self._row)) % 64), torch.arange(d, device=one.device)
+        ones, columns = one.expand(-(1 + d + len(self._row)) % 128), torch.arange(d, device=one.device)
         self._left = torch.cat([one, columns, self._row, ones]).int()
         self._right = torch.cat([one, one.expand(d), self._column, ones]).int()
         #: The largest error of screening, and the number of candidates.
@@ -162,9 +164,10 @@ class WhiteRows(FastRows):
             n = min(self.AT_ONCE, here - start)
             features = torch.empty((3 * n, width), dtype=torch.float16, device=sums.device)
             rows = torch.empty((count, 3 * n), dtype=torch.float16, device=sums.device)
-            kernels.all_features[(triton.cdiv(n, 16), width // 64)](
+            rows_at_once, features_at_once = self.TILE
+            kernels.all_features[(triton.cdiv(n, rows_at_once), width // features_at_once)](
                 self._hi, self._lo, self._left, self._right, features, first + start, n, D=self._columns,
-                B=16, C=64,
+                B=rows_at_once, C=features_at_once,
             )  # fmt: skip
             kernels.all_rows[(triton.cdiv(n, 64), triton.cdiv(count, 16))](
                 lists.logits, largest, log, self._weight, rows, first, start, n, lists.size, count, B=64,
