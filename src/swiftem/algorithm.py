@@ -145,7 +145,7 @@ def run(
     callback : callable, optional
         Gets each :class:`Iterate` after it was recorded; the run stops if it returns True.
     kernels, device : {"auto", "reference"} and {"auto", "cpu", "cuda"}
-        The fastest implementation, or plain NumPy; where full passes are computed, see ``docs/gpu.md``.
+        The fastest implementation, or plain NumPy; where passes and iterations are computed: ``docs/gpu.md``.
     client : distributed.Client, optional
         Dask client that computes full passes of units: a Dask collection, ``open_units``, or files. By
         default the current client for collections, see ``docs/many_machines.md``.

@@ -66,7 +66,7 @@ class Problem:
         The model for these data, if it is already bound, for example with a known centre.
     kernels : {"auto", "reference", "numpy"} or str
         As in :func:`swiftem.run`; "numpy": passes of mixtures, which must be small, compile nothing;
-        "torch:cuda:0": passes on that device.
+        "torch:cuda:0": passes and iterations on that device.
     budget : Budget
         Memory budget of the runs.
 

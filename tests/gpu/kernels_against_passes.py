@@ -65,7 +65,7 @@ def case(
         if wanted[:, part].size
     ]
     errors.append(abs(log_likelihood / float(expected.log_likelihood) - 1.0))
-    return type(made).__name__, errors
+    return type(made).__name__ + ", dense" * getattr(made, "_is_dense", False), errors
 
 
 SMALL = [
@@ -84,6 +84,7 @@ SMALL = [
     ("full", 400, 20, 5, {"weighted": True, "offset": 1e3}),
     ("full", 400, 40, 3, {"products": 3}),
     ("full", 400, 20, 40, {"pairs": True, "spread": 4.0}),
+    ("full", 400, 70, 3, {"weighted": True, "offset": 1e3}),
 ]
 
 if __name__ == "__main__":

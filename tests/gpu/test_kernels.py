@@ -14,7 +14,15 @@ SCRIPT = Path(__file__).with_name("kernels_against_passes.py")
 
 def check(found):
     for kind, _, d, n_components, options, name, errors in found:
-        assert max(errors) < 1e-6, (kind, d, n_components, options, name, errors)
+        # Matrix products truncate their sums.
+        assert max(errors) < (2e-5 if name == "WhiteRows, dense" else 1e-6), (
+            kind,
+            d,
+            n_components,
+            options,
+            name,
+            errors,
+        )
 
 
 def test_one_kernel_of_each_kind():
@@ -26,7 +34,7 @@ def test_one_kernel_of_each_kind():
 @pytest.mark.slow
 def test_all_kinds():
     found = lines_of(SCRIPT)
-    assert len(found) == 15
+    assert len(found) == 16
     check(found)
 
 

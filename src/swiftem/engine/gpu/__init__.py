@@ -1,1 +1,1 @@
-"""E-steps on a GPU: PyTorch defines them (``passes.py``), Triton makes them fast (``kernels.py``)."""
+"""Passes and iterations on a GPU: PyTorch defines them (``passes.py``, ``iterations.py``), Triton is fast."""

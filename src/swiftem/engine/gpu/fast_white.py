@@ -24,13 +24,16 @@ ALLOWED = NEGLIGIBLE / 4.0
 MANY = 0.1
 """Share of all pairs above which candidates are many."""
 
+WIDE = 128
+"""Columns, padded, from which on sums of many candidates are faster by a matrix product than by lists."""
+
 
 class WhiteRows(FastRows):
     """Rows as hi + lo, as many bytes as float32.
 
     Logits are screened by one product, and those of candidates computed again. If screening was not accurate
     enough, or if many pairs are candidates, all are computed with three products from then on. Sums are those
-    of lists, or if there are many candidates those of a matrix product.
+    of lists, or if there are many candidates and columns those of a matrix product.
     """
 
     NEEDS = ("plain", "means", "whiten")
@@ -85,9 +88,10 @@ class WhiteRows(FastRows):
         if self._products == 3:
             return False
         error, candidates = self._noted.tolist()
-        self._is_dense = candidates > MANY * len(self._rows) * self._n_components
-        if error <= ALLOWED and not self._is_dense:
+        are_many = candidates > MANY * len(self._rows) * self._n_components
+        if error <= ALLOWED and not are_many:
             return False
+        self._is_dense = are_many and self._columns >= WIDE
         self._products, self._graph = 3, None
         return True
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
+from weakref import WeakMethod
 
 import numpy as np
 
@@ -90,8 +91,8 @@ class Graphs:
 
     Parameters
     ----------
-    iteration : callable
-        Does one iteration, without waiting for it.
+    iteration : bound method
+        Does one iteration, without waiting for it. Its object is not kept alive: it frees its memory at once.
     at_once : int
         Iterations of a graph.
     is_cuda : bool
@@ -99,28 +100,31 @@ class Graphs:
     """
 
     def __init__(self, iteration: Callable[[], None], at_once: int, is_cuda: bool) -> None:
-        self._iteration, self._at_once, self._is_cuda = iteration, at_once, is_cuda
+        self._method, self._at_once, self._is_cuda = WeakMethod(iteration), at_once, is_cuda
         self._made: dict[int, Any] = {}
 
     def run(self, count: int) -> None:
         """Begin as many iterations."""
+        iteration = self._method()
+        assert iteration is not None, "whoever runs it has its object"
         if not self._is_cuda:
             for _ in range(count):
-                self._iteration()
+                iteration()
             return
         if not self._made:
-            self._iteration()  # kernels are compiled, and libraries allocate what they need
+            iteration()  # kernels are compiled, and libraries allocate what they need
             count -= 1
-            self._made = {size: self._captured(size) for size in (1, self._at_once)}
+            self._made = {size: self._captured(iteration, size) for size in (1, self._at_once)}
         for size in (self._at_once, 1):
             while count >= size:
                 self._made[size].replay()
                 count -= size
 
-    def _captured(self, size: int) -> Any:
+    @staticmethod
+    def _captured(iteration: Callable[[], None], size: int) -> Any:
         def iterations() -> None:
             for _ in range(size):
-                self._iteration()
+                iteration()
 
         return graph_of(iterations)[0]
 

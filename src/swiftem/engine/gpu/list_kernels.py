@@ -129,6 +129,16 @@ def logarithms(LOGITS, LARGEST, LOG, n, width, M, B: tl.constexpr, C: tl.constex
 
 
 @triton.jit
+def responsibilities(LOGIT, LARGEST, LOG, W, is_some, WEIGHTED: tl.constexpr):
+    """Return the weighted responsibilities of candidates, from pointers to what they need."""
+    away = tl.load(LOGIT, mask=is_some, other=-3e38) - tl.load(LARGEST, mask=is_some, other=0.0)
+    rows = tl.where(is_some, exp2(away - tl.load(LOG, mask=is_some, other=0.0)), 0.0)
+    if WEIGHTED:
+        rows *= tl.load(W, mask=is_some, other=0.0)
+    return rows
+
+
+@triton.jit
 def list_sums(
     Y, W, MEANS, ENDS, LIST, LOGITS, LARGEST, LOG, SUMS, first, width, segments, M,
     D: tl.constexpr, COLUMNS: tl.constexpr, B: tl.constexpr, WEIGHTED: tl.constexpr,
@@ -142,12 +152,8 @@ def list_sums(
     for start in range(begin + split * B, end, tl.num_programs(1) * B):
         entry = start + tl.arange(0, B)
         row, is_some, away = differences(Y, first, LIST, entry, end, mean, rest, D, COLUMNS)
-        logit = tl.load(LOGITS + m * width + row, mask=is_some, other=-3e38)
-        largest = tl.load(LARGEST + row, mask=is_some, other=0.0)
-        rows = exp2((logit - largest) - tl.load(LOG + row, mask=is_some, other=0.0))
-        rows = tl.where(is_some, rows, 0.0)
-        if WEIGHTED:
-            rows *= tl.load(W + first + row, mask=is_some, other=0.0)
+        logit = LOGITS + m * width + row
+        rows = responsibilities(logit, LARGEST + row, LOG + row, W + first + row, is_some, WEIGHTED)
         counts += rows
         weighted = away * rows[:, None]
         sums += tl.sum(weighted, 0)

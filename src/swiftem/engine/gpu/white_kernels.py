@@ -10,7 +10,7 @@ import triton
 import triton.language as tl
 
 from swiftem.engine.gpu.kernels import exp2, halves, product
-from swiftem.engine.gpu.list_kernels import differences
+from swiftem.engine.gpu.list_kernels import differences, responsibilities
 
 __all__ = ["all_features", "all_rows", "white_again", "white_logits", "white_sums"]
 
@@ -100,12 +100,8 @@ def white_sums(
         entry = start + tl.arange(0, B)
         row, is_some, away = differences(Y, first, LIST, entry, end, mean, rest, D, COLUMNS)
         away *= unit[None, :]
-        logit = tl.load(LOGITS + m * width + row, mask=is_some, other=-3e38)
-        largest = tl.load(LARGEST + row, mask=is_some, other=0.0)
-        rows = exp2((logit - largest) - tl.load(LOG + row, mask=is_some, other=0.0))
-        rows = tl.where(is_some, rows, 0.0)
-        if WEIGHTED:
-            rows *= tl.load(W + first + row, mask=is_some, other=0.0)
+        logit = LOGITS + m * width + row
+        rows = responsibilities(logit, LARGEST + row, LOG + row, W + first + row, is_some, WEIGHTED)
         counts += rows
         weighted = away * rows[:, None]
         linear += tl.sum(weighted, 0)
