@@ -18,6 +18,7 @@ ORDER = [
     "answers",
     "mixed_columns",
     "survey",
+    "missing_values",
     "outliers",
     "own_family",
     "topics",

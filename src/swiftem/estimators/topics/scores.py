@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.base import TransformerMixin  # wraps transform where it is defined: set_output
 from sklearn.utils.validation import check_is_fitted
 
 from swiftem._typing import Array, Index
@@ -22,7 +23,7 @@ __all__ = ["TopicScores"]
 FOLD_IN_PASSES, FOLD_IN_TOLERANCE = 200, 1e-4
 
 
-class TopicScores:
+class TopicScores(TransformerMixin):  # type: ignore[misc]
     """``transform``, ``score`` and ``perplexity`` of :class:`swiftem.PLSA`."""
 
     if TYPE_CHECKING:
