@@ -271,7 +271,7 @@ def topics(
             metavar="X",
             min=0.0,
             help="How strongly topics repel each other: more makes them more distinct, 0 predicts best.",
-            show_default="100 with a background",
+            show_default="30 with a background",
         ),
     ] = None,
     memory_limit: Annotated[

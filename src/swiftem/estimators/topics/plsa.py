@@ -78,7 +78,7 @@ class PLSA(
         topics, and no seed words.
     decorrelation : float or "auto"
         How strongly topics other than the background repel each other: larger values make topics more
-        distinct, and predictions a little worse; see :mod:`swiftem.estimators.topics.contrast`. "auto" is 100
+        distinct, and predictions a little worse; see :mod:`swiftem.estimators.topics.contrast`. "auto" is 30
         with the same conditions as ``background``, else 0. Both are for em's passes.
     method : {"auto", "em", "sem", "iem", "sem-vr", "fiem"}
         How to fit. "auto" reads each document once by sem and continues with leave-one-out em; see
