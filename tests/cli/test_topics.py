@@ -429,6 +429,10 @@ def test_a_range_of_numbers_is_compared(run, tmp_path):
     html = (tmp_path / "out" / "topics.html").read_text(encoding="utf-8")
     assert "--topics 2,3,4" in html
     assert "numbers_of_topics" in html
+    texts.write_text("\n".join([FRUIT, TOOLS] * 10))
+    code, output = run(texts, "--topics", "2:4", "--out", tmp_path / "out")
+    assert code == 2
+    assert "at least 50 documents, but texts.txt has 20 documents: give one number." in output
     code, output = run(texts, "--topics", "4:2", "--out", tmp_path / "out")
     assert code == 2
     assert "is not a number of topics, a range such as 1:20" in output

@@ -185,7 +185,10 @@ class TopicsRequest:
         """Return the arguments of :func:`swiftem.data.read_corpus` that choose words of texts."""
         given: Any = None if self.stop_words == "none" else self.stop_words
         if given and Path(given).is_file():
-            given = Path(given).read_text(encoding="utf-8").split()
+            try:
+                given = Path(given).read_text(encoding="utf-8").split()
+            except UnicodeDecodeError:
+                raise ValueError(f"{given} must be a text file of stop words in UTF-8.") from None
         return {
             "stop_words": given, "phrases": self.phrases, "drop_common": self.drop_common,
             "drop_headers": self.drop_headers,

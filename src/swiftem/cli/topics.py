@@ -41,6 +41,8 @@ from swiftem.report.topics import topics_page
 
 __all__ = ["TopicsRequest", "apply_topics", "topics"]
 
+LEAST_DOCUMENTS = 50
+"""As in ``select_topics``."""
 MODEL, PAGE = "model.swiftem", "topics.html"
 
 
@@ -100,6 +102,12 @@ def topics(request: TopicsRequest, console: Console | None = None) -> int:
         else:
             if blocks is not None:
                 raise ValueError("topics must be one number if the counts are read in blocks.")
+            if size < LEAST_DOCUMENTS:
+                raise typer.BadParameter(
+                    f"several numbers are compared on at least {LEAST_DOCUMENTS} documents, but "
+                    f"{request.title} has {_documents(size)}: give one number.",
+                    param_hint="'--topics'",
+                )
             selection, seconds = compare_topics(request, request.topics, corpus.counts, console)
             model, interrupted = selection.best, selection.interrupted
             say(repr(selection))
