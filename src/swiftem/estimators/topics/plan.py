@@ -96,7 +96,7 @@ def contrast_for(
     --------
     >>> plan = plan_topics("auto", "auto", "auto", "auto", n_documents=10_000)
     >>> contrast_for("auto", "auto", "auto", plan, n_components=50, seeds=False, accelerated=False)
-    (True, 100.0)
+    (True, 30.0)
     """
     is_em = plan.by_documents is None and plan.by_tokens is None and not accelerated
     for argument, value in (("background", background), ("decorrelation", decorrelation)):
