@@ -157,7 +157,10 @@ def test_what_is_refused(options, words, gaps, invoke):
 def test_a_missing_value_names_the_option(gaps, call):
     code, _, stderr = call("fit", gaps[0], "-m", 2)
     assert code == 1
-    assert "line 7: fill in such lines, or take --skip-missing.\n" in stderr
+    assert (
+        "line 7: fill in such lines, or take --skip-missing (fit and select also have --ignore-missing).\n"
+        in stderr
+    )
 
 
 @pytest.mark.parametrize("option", ["--label", "--drop", "--weights"])

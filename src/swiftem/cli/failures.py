@@ -50,7 +50,9 @@ IN_OPTIONS = {
     "memory_limit must": "--memory-limit must",
     "device must be 'cpu'": "--device must be cpu",
     "device='": "--device '",
-    "skip them (read_table has skip_missing=True)": "take --skip-missing",
+    "skip them (read_table has skip_missing=True)": (
+        "take --skip-missing (fit and select also have --ignore-missing)"
+    ),
     "text_column (--text-column on the command line)": "--text-column",
     "text_column is": "--text-column is",
     "vocabulary is": "--vocabulary is",

@@ -92,7 +92,7 @@ def corpus_in_blocks(
     kind = recognise(path) if format == "auto" else format
     if kind not in NAMES:
         raise ValueError(
-            f"memory_limit must be at least {in_words(size)} for {path}, got {in_words(limit)}: only counts "
+            f"memory_limit must be at least {in_words(size)} for {path}, got {memory_limit}: only counts "
             "in the formats uci and lda-c are read in blocks."
         )
     source: Any = open_documents(path, vocabulary, kind)

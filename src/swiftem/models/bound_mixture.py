@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from swiftem._typing import Array, Index
 from swiftem.data.source import Batch, Source
-from swiftem.models.components import BoundComponents, Coefficients
+from swiftem.models.components import BoundComponents, Coefficients, share_largest
 from swiftem.models.families import Family, Params
 from swiftem.models.rows import different_rows, drawn_labels, two_dimensional
 
@@ -292,10 +292,7 @@ class BoundMixture(BoundComponents):
         """Return parameters of a start: components without rows share the largest one's weight."""
         filled = s.copy()
         parts = self.unpack(filled)
-        empty, largest = np.flatnonzero(parts.weights <= 0.0), int(parts.weights.argmax())
-        sharing = np.append(empty, largest)
-        for part in parts:
-            part[sharing] = part[largest] / len(sharing)
+        empty = share_largest(parts.weights, parts)
         parts.sums[empty] = self._around(rows) * parts.weights[empty, None]
         other = self.collapsed(filled)
         parts.sums[other] = self.mean * parts.weights[other, None]

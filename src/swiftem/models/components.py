@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 from swiftem._typing import Array, Index, Theta
 from swiftem.data.source import Batch, Source
 
-__all__ = ["BoundComponents", "Coefficients"]
+__all__ = ["BoundComponents", "Coefficients", "share_largest"]
 
 
 class Coefficients(NamedTuple):
@@ -41,6 +42,28 @@ class Coefficients(NamedTuple):
     plain: Array
     whiten: Array
     scales: Array
+
+
+def share_largest(weights: Array, parts: Sequence[Array]) -> Index:
+    """Give components without weight an equal share of the largest one's statistics, in place.
+
+    Parameters
+    ----------
+    weights : ndarray, shape (M,)
+        Weights of the components; they may be one of the parts.
+    parts : sequence of ndarray, shapes (M, ...)
+        Statistics by component.
+
+    Returns
+    -------
+    ndarray of int
+        The components that had none.
+    """
+    empty, largest = np.flatnonzero(weights <= 0.0), int(weights.argmax())
+    sharing = np.append(empty, largest)
+    for part in parts:
+        part[sharing] = part[largest] / len(sharing)
+    return empty
 
 
 class BoundComponents(ABC):

@@ -20,7 +20,7 @@ from swiftem._checks import as_floats
 from swiftem._typing import Array, Index
 from swiftem.data.source import Batch, Source
 from swiftem.engine.reference import gaussian_components as kernel
-from swiftem.models.components import BoundComponents, Coefficients
+from swiftem.models.components import BoundComponents, Coefficients, share_largest
 from swiftem.models.covariance import Covariance
 from swiftem.models.gaussian_theta import GaussianStatistics, GaussianTheta
 from swiftem.models.normal_inverse_wishart import BoundPrior
@@ -290,10 +290,7 @@ class BoundGaussians(BoundComponents):
         """
         filled = s.copy()
         parts = self.unpack(filled)
-        empty, largest = np.flatnonzero(parts.weights <= 0.0), int(parts.weights.argmax())
-        sharing = np.append(empty, largest)
-        for part in parts[:2] if self.kind.name == "tied" else parts:
-            part[sharing] = part[largest] / len(sharing)
+        empty = share_largest(parts.weights, parts[:2] if self.kind.name == "tied" else parts)
         if self.in_domain(filled):
             theta = self.m_step(filled)
         else:

@@ -27,7 +27,7 @@ from swiftem._typing import Array, Index
 from swiftem.data.source import Batch
 from swiftem.engine.reference import missing_cells as kernel
 from swiftem.models.bound_mixture import LINEAR
-from swiftem.models.components import Coefficients
+from swiftem.models.components import Coefficients, share_largest
 from swiftem.models.covariance.kind import ROUNDING
 from swiftem.models.gaussian_components import LEAST_VARIANCE, BoundGaussians
 from swiftem.models.gaussian_theta import GaussianTheta
@@ -224,10 +224,7 @@ class ObservedGaussians(GaussiansWithHoles):
         """
         filled = s.copy()
         parts = self.unpack(filled)
-        empty, largest = np.flatnonzero(parts.weights <= 0.0), int(parts.weights.argmax())
-        sharing = np.append(empty, largest)
-        for part in parts:
-            part[sharing] = part[largest] / len(sharing)
+        empty = share_largest(parts.weights, parts)
         theta, gone = self.initial_theta(rng), self.collapsed(filled)
         with np.errstate(divide="ignore", invalid="ignore"):
             means, covariances, _ = self._moments(parts)
