@@ -147,7 +147,7 @@ MUTANTS = [
     (
         "mixture: what a family has learnt is not in its file",
         "estimators/mixture/file.py",
-        'header["family_"] = _family_header(estimator.family_)',
+        'header["family_"] = family_header(estimator.family_)',
         "pass",
         f"{MIXED}::test_files_of_models",
     ),
