@@ -19,8 +19,8 @@ __all__ = ["MOST_TOPICS", "FastPasses"]
 
 MOST_TOPICS = 4096
 """Largest number of topics that a program has registers for."""
-TILE = 512
-"""Numbers of a program's tile: entries times topics."""
+TILE, LEFT_OUT_TILE = 512, 256
+"""Numbers of a program's tile, entries times topics: of passes, and of those that leave tokens out."""
 LOG_2 = log(2.0)
 
 
@@ -86,9 +86,11 @@ class FastPasses(PlainPasses):
             inverse, floor = self._row(left_out.inverse), self._row(left_out.floor)
         given = (self._single_own, self._weight, self._prior, inverse, floor)
         flags = {
-            "LEAVE_OUT": left_out is not None, "FLOORS": floor.ndim == 2 and len(floor) > 1,
+            **self._sizes, "LEAVE_OUT": left_out is not None, "FLOORS": floor.ndim == 2 and len(floor) > 1,
             "WEIGHTED": not self.counts.is_plain,
         }  # fmt: skip
+        if left_out is not None:
+            flags["B"] = max(1, LEFT_OUT_TILE // flags["P"])
         after, by_word = self._spare, self._by_word_sums
         for fast, own, other, result, is_first in (
             (self._by_document, doc_topic, self._table, after, True),
@@ -97,7 +99,7 @@ class FastPasses(PlainPasses):
             side = fast.side
             kernels.segment_sums[(len(side.row),)](
                 side.row, side.begin, fast.slot, side.other, side.count, own, other, fast.parts, result,
-                self._log, *given, DOCUMENTS=is_first, **flags, **self._sizes,
+                self._log, *given, DOCUMENTS=is_first, **flags,
             )  # fmt: skip
         if len(self._by_document.row):
             kernels.finish_documents[(len(self._by_document.row),)](
