@@ -13,7 +13,7 @@ from swiftem import __version__
 from swiftem.cli.choices import CorpusFormat, Experiments, Method, TopicsRequest, read_counts, thinned
 from swiftem.cli.failures import FAILED, INTERRUPTED, Group, tell
 from swiftem.cli.fit_commands import fit, select
-from swiftem.cli.fit_options import AccelerationOption, check_acceleration, check_limit
+from swiftem.cli.fit_options import AccelerationOption, DeviceOption, check_acceleration, check_limit
 from swiftem.cli.out_file import not_the_same, table_file, writable_folder
 from swiftem.cli.table_options import (
     ColumnsOption,
@@ -286,6 +286,7 @@ def topics(
         Path | None,
         typer.Option(metavar="DIR", help="Where topics of documents go that do not fit into --memory-limit."),
     ] = None,
+    device: DeviceOption = "cpu",
 ) -> None:
     """Find the topics of a collection of texts.
 
@@ -304,7 +305,7 @@ def topics(
             vocabulary, as_text, None if acceleration is None else acceleration.value, by, names,
             stop_words, phrases, drop_common, drop_headers,
             "auto" if background is None else background, "auto" if decorrelation is None else decorrelation,
-            memory_limit, scratch,
+            memory_limit, scratch, device,
         )  # fmt: skip
         raise typer.Exit(run_topics(request))
     if corpus is None:
@@ -318,7 +319,7 @@ def topics(
 
     apply_topics(
         apply, corpus, out, format=format.value, text_column=text_column, vocabulary=vocabulary,
-        as_text=as_text, drop_headers=drop_headers, names=names,
+        as_text=as_text, drop_headers=drop_headers, names=names, device=device,
     )  # fmt: skip
 
 

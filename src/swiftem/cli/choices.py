@@ -139,6 +139,7 @@ class TopicsRequest:
     decorrelation: float | str = "auto"
     memory_limit: str | None = None
     scratch: Path | None = None
+    device: str = "cpu"
 
     @property
     def command(self) -> str:
@@ -162,6 +163,7 @@ class TopicsRequest:
         words += [] if self.decorrelation == "auto" else ["--decorrelation", f"{self.decorrelation:g}"]
         words += ["--memory-limit", self.memory_limit] if self.memory_limit else []
         words += ["--scratch", str(self.scratch)] if self.scratch else []
+        words += ["--device", self.device] if self.device != "cpu" else []
         return shlex.join([*words, "--out", str(self.out)])
 
     @property
@@ -178,7 +180,7 @@ class TopicsRequest:
         """Return the arguments of :class:`swiftem.PLSA`, without the number of topics and the seed."""
         return {
             "method": self.method, "acceleration": self.acceleration, "max_iter": self.max_passes,
-            "background": self.background, "decorrelation": self.decorrelation,
+            "background": self.background, "decorrelation": self.decorrelation, "device": self.device,
         }  # fmt: skip
 
     def word_options(self) -> dict[str, Any]:
