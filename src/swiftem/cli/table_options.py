@@ -29,13 +29,13 @@ FORMATS = "CSV (.csv, .tsv, .txt), .parquet or .npy"
 
 TableArgument = Annotated[
     Path,
-    typer.Argument(metavar="TABLE", help=f"{FORMATS}; columns that are not numeric are left out."),
+    typer.Argument(metavar="TABLE", help=f"{FORMATS}; text is left out, unless it is categories."),
 ]
 TablesArgument = Annotated[
     list[Path],
     typer.Argument(
         metavar="TABLE",
-        help=f"{FORMATS}: one file, several, or a folder; columns that are not numeric are left out.",
+        help=f"{FORMATS}: one file, several, or a folder; text is left out, unless it is categories.",
     ),
 ]
 ModelArgument = Annotated[Path, typer.Argument(metavar="MODEL", help="A model file, written by swiftem fit.")]
