@@ -10,14 +10,24 @@ from typing import Annotated
 import typer
 
 from swiftem import __version__
-from swiftem.cli.choices import CorpusFormat, Experiments, Method, TopicsRequest, read_counts, thinned
+from swiftem.cli.choices import (
+    AlphaOption,
+    BackgroundOption,
+    BetaOption,
+    CorpusFormat,
+    DecorrelationOption,
+    Experiments,
+    Method,
+    TopicsRequest,
+    read_alpha,
+    read_counts,
+    thinned,
+)
 from swiftem.cli.failures import FAILED, INTERRUPTED, Group, tell
 from swiftem.cli.fit_commands import fit, impute, info, predict, score, select
-from swiftem.cli.fit_options import AccelerationOption, check_acceleration, check_limit
+from swiftem.cli.fit_options import AccelerationOption, DeviceOption, check_acceleration, check_limit
 from swiftem.cli.out_file import writable_folder
-from swiftem.cli.table_options import (
-    SeedOption,
-)
+from swiftem.cli.table_options import SeedOption
 
 __all__ = ["app", "run_command"]
 
@@ -187,23 +197,10 @@ def topics(
             metavar="MODEL", help="Find the topics of this model in CORPUS, instead of fitting new ones."
         ),
     ] = None,
-    background: Annotated[
-        bool | None,
-        typer.Option(
-            "--background/--no-background",
-            help="Whether topic 0 is a background, which takes the words that are common to all topics.",
-            show_default="with 8 topics or more",
-        ),
-    ] = None,
-    decorrelation: Annotated[
-        float | None,
-        typer.Option(
-            metavar="X",
-            min=0.0,
-            help="How strongly topics repel each other: more makes them more distinct, 0 predicts best.",
-            show_default="30 with a background",
-        ),
-    ] = None,
+    background: BackgroundOption = None,
+    decorrelation: DecorrelationOption = None,
+    alpha: AlphaOption = None,
+    beta: BetaOption = 0.05,
     memory_limit: Annotated[
         str | None,
         typer.Option(
@@ -216,6 +213,7 @@ def topics(
         Path | None,
         typer.Option(metavar="DIR", help="Where topics of documents go that do not fit into --memory-limit."),
     ] = None,
+    device: DeviceOption = "cpu",
 ) -> None:
     """Find the topics of a collection of texts.
 
@@ -234,7 +232,7 @@ def topics(
             vocabulary, as_text, None if acceleration is None else acceleration.value, by, names,
             stop_words, phrases, drop_common, drop_headers,
             "auto" if background is None else background, "auto" if decorrelation is None else decorrelation,
-            memory_limit, scratch,
+            read_alpha(alpha), beta, memory_limit, scratch, device,
         )  # fmt: skip
         raise typer.Exit(run_topics(request))
     if corpus is None:
@@ -248,7 +246,7 @@ def topics(
 
     apply_topics(
         apply, corpus, out, format=format.value, text_column=text_column, vocabulary=vocabulary,
-        as_text=as_text, drop_headers=drop_headers, names=names,
+        as_text=as_text, drop_headers=drop_headers, names=names, device=device,
     )  # fmt: skip
 
 

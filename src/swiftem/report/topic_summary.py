@@ -37,6 +37,8 @@ class Topic:
         topic's most likely word.
     given : str
         The name that somebody gave to the topic, or nothing.
+    is_background : bool
+        Whether it is the background, of words that are common to many topics.
     """
 
     number: int
@@ -45,6 +47,7 @@ class Topic:
     words: tuple[str, ...]
     own_words: tuple[str, ...] = ()
     given: str = ""
+    is_background: bool = False
 
     def label(self, n: int = 3) -> str:
         """Return the topic's most likely words."""
@@ -117,7 +120,8 @@ def summarise_topics(
             for values in (components, specific)
         )
         name = given[k] if given else ""
-        topics.append(Topic(k, float(prevalence[k]), float(coherence[k]), words, own, name))
+        is_background = k == model.background_
+        topics.append(Topic(k, float(prevalence[k]), float(coherence[k]), words, own, name, is_background))
     try:
         perplexity = float(model.perplexity(corpus.counts))
     except ValueError:  # no document has two tokens

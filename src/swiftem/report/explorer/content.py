@@ -88,6 +88,7 @@ def explorer_content(
                 "r": round(float(place.radius[k]), 4),
                 "colour": int(place.colour[k]),
                 "documents": inverse[typical[k]].tolist(),
+                **({"background": True} if topic.is_background else {}),
             }
             for k, topic in enumerate(by_number)
         ],
