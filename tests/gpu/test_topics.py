@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from gpu_problems import DEVICE, lines_of, torch
+from typer.testing import CliRunner
 
 import swiftem
+from swiftem.cli.app import app
 from swiftem.engine.gpu.topics import counts, passes
 from swiftem.engine.gpu.topics import topics as on_device
 from swiftem.engine.gpu.topics.documents import DeviceDocuments
@@ -244,6 +246,31 @@ def test_a_saved_model_does_not_store_the_device(there, tmp_path):
     fitted = swiftem.PLSA(2, method="em", random_state=0, device="cuda").fit(corpus())
     fitted.save(tmp_path / "model")
     assert swiftem.PLSA.load(tmp_path / "model").device == "auto"
+
+
+def test_the_command_takes_a_device(there, tmp_path):
+    rng = np.random.default_rng(0)
+    words = np.array([f"{first}{second}ord" for first in "abcdef" for second in "klmnop"])
+    texts = [" ".join(rng.choice(np.roll(words, 12 * (number % 3))[:12], size=30)) for number in range(60)]
+    (tmp_path / "texts.txt").write_text("\n".join(texts))
+    given = ["topics", str(tmp_path / "texts.txt"), "--topics", "3", "--stop-words", "none"]
+    out = tmp_path / "out"
+    found = CliRunner().invoke(app, [*given, "--out", str(out), "--device", "cuda"])
+    assert found.exit_code == 0, found.output
+    assert "--device cuda" in (out / "topics.html").read_text()
+    given = ["topics", str(tmp_path / "texts.txt"), "--apply", str(out / "model.swiftem")]
+    found = CliRunner().invoke(app, [*given, "--out", str(tmp_path / "again"), "--device", "cuda"])
+    assert found.exit_code == 0, found.output
+
+
+def test_the_command_without_a_gpu(tmp_path):
+    if torch.cuda.is_available():
+        pytest.skip("there is a GPU")
+    (tmp_path / "texts.txt").write_text("\n".join(["one word and another word of some text"] * 60))
+    given = ["topics", str(tmp_path / "texts.txt"), "--topics", "2", "--device", "cuda"]
+    found = CliRunner().invoke(app, [*given, "--out", str(tmp_path / "out")])
+    assert found.exit_code == 1
+    assert "--device must be cpu here, got 'cuda': PyTorch finds no CUDA device." in found.output
 
 
 def check(found):
