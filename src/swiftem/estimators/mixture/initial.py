@@ -23,6 +23,7 @@ from swiftem.models.components import BoundComponents
 from swiftem.problem import Problem
 
 __all__ = [
+    "DEAD",
     "DegenerateComponentWarning",
     "Start",
     "check_start",
