@@ -92,7 +92,7 @@ def _show_components(console: Console, mixture: Any, full: bool) -> None:
 
 
 def _show_topics(console: Console, model: Any, full: bool) -> None:
-    """Print the most probable words of the topics, the most prevalent topic first."""
+    """Print the most relevant words of the topics, the most prevalent topic first."""
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
     for head in ("topic", "share", "words"):
         table.add_column(head, justify="left" if head == "words" else "right")
