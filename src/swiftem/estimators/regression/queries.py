@@ -43,7 +43,7 @@ class RegressionQueries(BaseEstimator):  # type: ignore[misc]
     feature_names_in_: NDArray[Any]
 
     def _read(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> tuple[Array, Array, Array]:
-        """Return rows, responses, NaN if missing, and weights."""
+        """Return rows, responses, NaN for missing ones, and weights."""
         check_is_fitted(self)
         rows, values, seen = read_responses(self, X, y, reset=False)
         weight = read_weights(sample_weight, rows)
