@@ -246,7 +246,7 @@ AccelerationOption = Annotated[
 
 def refuse_options_of_one_machine(context: typer.Context) -> None:
     """Raise BadParameter for options of local files if workers read the rows."""
-    for name in ("drop", "label", "skip_missing", "ignore_missing", "memory_limit", "scratch"):
+    for name in ("drop", "label", "skip_missing", "memory_limit", "scratch"):
         source = context.get_parameter_source(name)
         if source is not None and source.name == "COMMANDLINE":
             raise typer.BadParameter(

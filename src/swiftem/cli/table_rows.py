@@ -115,7 +115,10 @@ def on_cluster(address: str | None) -> Iterator[Any]:
 
 def read_units(tables: Sequence[Path], choice: TableChoice, client: Any) -> Rows:
     """Return rows that the workers of a cluster read; file names may be patterns."""
-    source = open_units([str(table) for table in tables], choice.columns, choice.weights, client=client)
+    source = open_units(
+        [str(table) for table in tables], choice.columns, choice.weights, client=client,
+        allow_missing=choice.ignore_missing,
+    )  # fmt: skip
     return Rows(source, None, source.names, (), source.rows, source.tail[0])
 
 

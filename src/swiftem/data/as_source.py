@@ -60,7 +60,7 @@ def as_source(
     4
     """
     if client is not None:
-        return _units_on(client, data, sample_weight)
+        return _units_on(client, data, sample_weight, allow_missing)
     if type(data) is np.ndarray:
         return ArraySource(data, sample_weight, allow_missing=allow_missing)
     if is_tensor(data):
@@ -68,7 +68,7 @@ def as_source(
             return TensorSource(data, sample_weight)
         return ArraySource(in_numpy(data), sample_weight, allow_missing=allow_missing)
     if is_planned(data):
-        return units_of(data, sample_weight)
+        return units_of(data, sample_weight, allow_missing=allow_missing)
     check_not_lazy("data", data)
     if isinstance(data, Source):
         if sample_weight is not None:
@@ -94,12 +94,12 @@ def as_source(
     return ArraySource(data, sample_weight, allow_missing=allow_missing)
 
 
-def _units_on(client: Any, data: Any, sample_weight: Any) -> Source:
+def _units_on(client: Any, data: Any, sample_weight: Any, allow_missing: bool) -> Source:
     """Return data as units that a client computes."""
     if not hasattr(client, "scheduler_info"):
         raise TypeError(f"client must be a distributed.Client or None, got {shown(client)}.")
     if is_planned(data):
-        return units_of(data, sample_weight, client=client)
+        return units_of(data, sample_weight, client=client, allow_missing=allow_missing)
     if sample_weight is not None:
         raise ValueError("sample_weight must be chunked like the rows of a Dask collection, or be a column.")
     if isinstance(data, UnitSource):
@@ -107,7 +107,7 @@ def _units_on(client: Any, data: Any, sample_weight: Any) -> Source:
             raise ValueError("client must be that of the units: give it to open_units.")
         return data
     if are_paths(data):
-        return open_units(data, client=client)
+        return open_units(data, client=client, allow_missing=allow_missing)
     raise ValueError(
         f"client must be None unless data are a Dask collection, units or files, got {type(data).__name__}."
     )

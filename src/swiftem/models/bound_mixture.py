@@ -326,7 +326,7 @@ class BoundMixture(BoundComponents):
         """Return rows with conditional means or likely levels, or draws, in missing cells."""
         if rng is None:
             return self.kind.imputed(y, rows, theta.params) if np.isnan(y).any() else y
-        return np.where(np.isnan(y), self.draw(theta, drawn_labels(rows, rng), rng), y)
+        return self.kind.drawn(y, theta.params, drawn_labels(rows, rng), rng)
 
     def without_unit(self, s: Array) -> Array:
         """Return factors that scale the features to a mean square of one."""

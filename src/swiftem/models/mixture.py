@@ -165,8 +165,8 @@ class MixtureModel:
         return np.concatenate([counts, widened(self.kind, counts, sums).ravel()]), mean
 
     def middle(self, source: Source) -> Array:
-        """Return the mean of the features of all rows, (p,): the argument ``centre`` of :meth:`bind`."""
-        return moments_of(self.kind, source)[0]
+        """Return the mean of the features of some rows, (p,); that of all is ``centre`` of :meth:`bind`."""
+        return moments_of(self.kind, source, is_part=True)[0]
 
     def bind(self, source: Source, *, centre: ArrayLike | None = None) -> BoundMixture:
         """Return the model for these data; a pass checks them, and computes the mean of their features.

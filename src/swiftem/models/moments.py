@@ -11,7 +11,7 @@ from swiftem._typing import Array
 from swiftem.data.rows.array_source import ArraySource
 from swiftem.data.rows.stored_source import StoredSource
 from swiftem.data.source import Source
-from swiftem.data.units.unit import read_unit
+from swiftem.data.units.unit import Place, read_unit
 from swiftem.data.units.unit_source import UnitSource
 from swiftem.models.families import Columns, Family
 from swiftem.models.rows import BLOCK, check_seen, check_size, has_missing, two_dimensional
@@ -28,12 +28,18 @@ def columns_of(source: Source) -> Columns:
     (array([3., 6.]), array([2., 4.]), array([1., 4.]))
     """
     if isinstance(source, UnitSource):
-        parts: list[Columns] = source.pool.map(_columns_of_unit, None, source.work, name="columns-of")
-        return _together(parts, source.weight)
+        parts: list[Any] = source.pool.map(_columns_of_unit, None, source.work, name="columns-of")
+        masses = source.weight
+        if source.masses is not None:
+            check_seen(source.masses > 0.0)
+            masses = np.array([mass for _, mass in parts])
+        return _together([columns for columns, _ in parts], masses)
     found = _found(source)
     if "columns" not in found:
         if has_missing(source):
-            seen = found["columns"] = _of_observed(source)
+            seen, mass = _of_observed(source)
+            check_seen(mass > 0.0)
+            found["columns"] = seen
             return seen
         origin: Array | None = None
         lowest, highest, total, squares = (np.zeros(1) for _ in range(4))
@@ -55,8 +61,8 @@ def columns_of(source: Source) -> Columns:
     return columns
 
 
-def _of_observed(source: Source) -> Columns:
-    """Return the summary of the observed cells of the columns."""
+def _of_observed(source: Source) -> tuple[Columns, Array]:
+    """Return the summary of the observed cells of the columns, and their weights (d,), which may be zero."""
     d = width_of(source)
     origin, seen = np.zeros(d), np.zeros(d, dtype=bool)
     lowest, highest = np.full(d, np.inf), np.full(d, -np.inf)
@@ -74,28 +80,35 @@ def _of_observed(source: Source) -> Columns:
         highest = np.maximum(highest, np.where(known, y, -np.inf).max(axis=0))
         mass, total = mass + batch.weight @ known, total + batch.weight @ away
         squares = squares + batch.weight @ (away * away)
-    check_seen(seen)
-    mean = total / mass
-    return Columns(lowest, highest, origin + mean, np.maximum(squares / mass - mean * mean, 0.0))
+    below = np.where(mass > 0.0, mass, 1.0)
+    mean = total / below
+    return Columns(lowest, highest, origin + mean, np.maximum(squares / below - mean * mean, 0.0)), mass
 
 
-def _columns_of_unit(common: None, unit: Any, weight: Any, where: str) -> Columns:
+def _columns_of_unit(common: None, unit: Any, weight: Any, where: Place) -> tuple[Columns, Array]:
     source = read_unit(unit, weight, where)
     assert source is not None, "units without rows were left out"
-    return columns_of(source)
+    if has_missing(source):
+        return _of_observed(source)
+    found = columns_of(source)
+    return found, np.full(len(found.mean), source.total_weight)
 
 
 def _together(parts: list[Columns], weight: Array) -> Columns:
-    """Return the summary of all rows, from those of parts with a weight each.
+    """Return the summary of all rows, from those of parts with a weight each, (k,), or by column, (k, d).
 
     >>> one = Columns(*(np.array([value]) for value in (0.0, 2.0, 1.0, 1.0)))
     >>> [float(part[0]) for part in _together([one, one._replace(mean=one.mean + 2.0)], np.ones(2))]
     [0.0, 2.0, 2.0, 2.0]
     """
-    share = weight / weight.sum()
-    means = np.array([part.mean for part in parts])
-    mean = share @ means
-    variance = share @ (np.array([part.variance for part in parts]) + (means - mean) ** 2)
+    share = weight / weight.sum(axis=0)
+    means, own = (np.array([part[place] for part in parts]) for place in (2, 3))
+    if share.ndim == 1:
+        mean = share @ means
+        variance = share @ (own + (means - mean) ** 2)
+    else:
+        mean = (share * means).sum(axis=0)
+        variance = (share * (own + (means - mean) ** 2)).sum(axis=0)
     lowest = np.min([part.lowest for part in parts], axis=0)
     return Columns(lowest, np.max([part.highest for part in parts], axis=0), mean, variance)
 
@@ -107,10 +120,11 @@ def width_of(source: Source) -> int:
     return int(two_dimensional(next(source.blocks(1)).y).shape[1])
 
 
-def moments_of(family: Family, source: Source) -> tuple[Array, Array]:
+def moments_of(family: Family, source: Source, *, is_part: bool = False) -> tuple[Array, Array]:
     """Return mean and root mean square of the features, (p,) each; a stored source caches them.
 
-    Rows are checked. Features of further channels are multiplied by the factors of the prior's rows.
+    Rows are checked, and that each column has an observed cell, unless they are a part of the rows. Features
+    of further channels are multiplied by the factors of the prior's rows.
     """
     found, key = _found(source), f"features of {_key(family)}"
     if key not in found:
@@ -129,7 +143,7 @@ def moments_of(family: Family, source: Source) -> tuple[Array, Array]:
                 weight = np.repeat(batch.weight, codes.shape[1])
                 levels += np.bincount(codes.ravel(), weight, minlength=len(levels))
         d = y.shape[1]
-        if allow_missing:
+        if allow_missing and not is_part:
             check_seen(seen)
         factors = np.repeat([1.0, *family.channels], family.widths(d))
         sums = np.concatenate([total * factors, levels]), np.concatenate([squares, levels])

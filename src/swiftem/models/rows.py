@@ -13,6 +13,7 @@ from swiftem.data.rows.array_source import ArraySource
 from swiftem.data.rows.stored_source import StoredSource
 from swiftem.data.rows.tensor_source import TensorSource
 from swiftem.data.source import Source
+from swiftem.data.units.unit_source import UnitSource
 
 __all__ = [
     "check_extent",
@@ -97,6 +98,8 @@ def has_missing(source: Source) -> bool:
     >>> has_missing(ArraySource([[1.0, np.nan], [3.0, 6.0]], allow_missing=True))
     True
     """
+    if isinstance(source, UnitSource):
+        return source.masses is not None
     if not getattr(source, "allow_missing", False):
         return False
     if isinstance(source, ArraySource):
@@ -108,8 +111,10 @@ def has_missing(source: Source) -> bool:
 
 
 def may_have_missing(source: Source) -> bool:
-    """Tell whether cells may be missing: for an array whether some are, for a stored source if it may be."""
-    return has_missing(source) if isinstance(source, ArraySource) else getattr(source, "allow_missing", False)
+    """Tell whether cells may be missing: for arrays and units if some are, for a stored source if allowed."""
+    if isinstance(source, ArraySource | UnitSource):
+        return has_missing(source)
+    return bool(getattr(source, "allow_missing", False))
 
 
 def _any_missing(y: NDArray[Any]) -> bool:

@@ -25,7 +25,9 @@ UNIT_BYTES = 16 * 2**20
 NEEDS_DASK = "Clusters need Dask: install it with pip install 'swiftem[dask]'."
 
 
-def units_of(data: Any, sample_weight: Any = None, *, client: Any = None) -> UnitSource:
+def units_of(
+    data: Any, sample_weight: Any = None, *, client: Any = None, allow_missing: bool = False
+) -> UnitSource:
     """Return a Dask collection as units: one for each chunk or partition.
 
     Parameters
@@ -36,6 +38,8 @@ def units_of(data: Any, sample_weight: Any = None, *, client: Any = None) -> Uni
         Chunked like the rows.
     client : distributed.Client, optional
         The client that computes; by default the current client, or this process if there is none.
+    allow_missing : bool
+        Whether NaN is a missing cell, instead of an error.
     """
     pool = current_pool(client)
     names = tuple(map(str, getattr(data, "columns", ())))
@@ -45,6 +49,7 @@ def units_of(data: Any, sample_weight: Any = None, *, client: Any = None) -> Uni
     return UnitSource(
         units, weights, pool=pool, token=token_of(data, sample_weight), names=names,
         size=size if size is not None and isfinite(size) else None,
+        allow_missing=allow_missing,
     )  # fmt: skip
 
 
@@ -92,8 +97,9 @@ def current_pool(client: Any = None) -> Pool:
 
 
 def open_units(
-    path: Any, columns: Sequence[Column] | None = None, weight: Column | None = None, *, client: Any = None
-) -> UnitSource:
+    path: Any, columns: Sequence[Column] | None = None, weight: Column | None = None, *, client: Any = None,
+    allow_missing: bool = False,
+) -> UnitSource:  # fmt: skip
     """Return the rows of files as units, which workers read: only file names are sent.
 
     Parameters
@@ -105,6 +111,8 @@ def open_units(
         As in :func:`swiftem.data.open_source`.
     client : distributed.Client, optional
         The client that reads; by default the current client, or this process if there is none.
+    allow_missing : bool
+        Whether missing values are NaN in the rows, for models that ignore them; by default they are errors.
 
     Examples
     --------
@@ -127,7 +135,7 @@ def open_units(
         files += found
     names = tuple(str(Path(file).resolve()) for file in files)
     chosen = None if columns is None else tuple(columns)
-    source = open_source(list(names), chosen, weight)
+    source = open_source(list(names), chosen, weight, allow_missing=allow_missing)
     if source.access != "random":
         raise ValueError("path must name Parquet or .npy files for units, got text: convert it to Parquet.")
     spans: list[tuple[int, int] | None] = [None] * (len(source.layout.edges) - 1)
@@ -139,4 +147,5 @@ def open_units(
         f"block {number} of {names[0] if len(names) == 1 else 'the files'}" for number in range(len(units))
     ]
     return UnitSource(units, pool=current_pool(client), token=repr((names, chosen, weight)),
-                      where=where, names=source.names, size=source.n * source.row_bytes)  # fmt: skip
+                      where=where, names=source.names, size=source.n * source.row_bytes,
+                      allow_missing=allow_missing)  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -14,9 +15,27 @@ from swiftem.data.rows.array_source import ArraySource
 from swiftem.data.rows.open_source import open_source
 from swiftem.data.sample_weight import check_weights
 
-__all__ = ["FileBlock", "Looked", "Prepared", "aligned", "look", "prepare", "read_unit", "sample"]
+__all__ = ["FileBlock", "Looked", "Place", "Prepared", "aligned", "look", "prepare", "read_unit", "sample"]
 
 BLOCK = 4096
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where rows are, for errors, and whether cells may be missing there.
+
+    >>> str(Place("unit 3 of data"))
+    'unit 3 of data'
+    """
+
+    name: str
+    allow_missing: bool = False
+
+    def __str__(self) -> str:
+        return self.name
+
+
+DATA = Place("data")
 
 
 class FileBlock(NamedTuple):
@@ -67,13 +86,15 @@ class Looked(NamedTuple):
     rows, weight : int and float
         Number of rows with positive weight, and the sum of their weights.
     mean : ndarray, shape (d,), or None
-        Weighted mean of the rows; None if there is no row.
+        Weighted mean of the rows, zero for a column without an observed cell; None if there is no row.
     largest : float
         Largest absolute value.
     names : tuple of str
         Names of the columns, if there are any.
     dtype : str
         Type of the rows.
+    masses : ndarray, shape (d,), or None
+        Weight of the observed cells of each column; None if no cell is missing.
     """
 
     rows: int
@@ -82,15 +103,16 @@ class Looked(NamedTuple):
     largest: float
     names: tuple[str, ...]
     dtype: str
+    masses: Array | None = None
 
 
 @lru_cache(maxsize=8)
-def _opened(files: tuple[str, ...], columns: tuple[Any, ...] | None, weight: Any) -> Any:
+def _opened(files: tuple[str, ...], columns: tuple[Any, ...] | None, weight: Any, allow_missing: bool) -> Any:
     """Return the source of files; a process opens it once."""
-    return open_source(list(files), columns, weight)
+    return open_source(list(files), columns, weight, allow_missing=allow_missing)
 
 
-def prepare(unit: Any, weight: Any, where: str) -> Prepared:
+def prepare(unit: Any, weight: Any, where: Place) -> Prepared:
     """Return the rows of a unit in aligned arrays; invalid rows raise ValueError.
 
     Parameters
@@ -99,20 +121,20 @@ def prepare(unit: Any, weight: Any, where: str) -> Prepared:
         The rows.
     weight : ndarray (b,), column of a data frame, or None
         Their weights.
-    where : str
-        Name of the unit in errors.
+    where : Place
+        Name of the unit in errors, and whether cells may be missing.
     """
     if isinstance(unit, Prepared):
         return Prepared(aligned(unit.y), aligned(unit.weight), unit.names)
     names: tuple[str, ...] = ()
     if isinstance(unit, FileBlock):
-        source = _opened(*unit[:3])
+        source = _opened(*unit[:3], where.allow_missing)
         if unit.rows is None:
             rows, of_rows = source.block(unit.number)
         else:
             batch = source.take(np.arange(*unit.rows))
             rows, of_rows = batch.y, batch.weight if source.is_weighted else None
-        check_finite(where, rows)
+        check_finite(where.name, rows, where.allow_missing)
     else:
         names = tuple(map(str, getattr(unit, "columns", ())))
         rows = _numbers(unit, where)
@@ -136,30 +158,35 @@ def aligned(array: Any) -> Any:
     return None if array is None else np.require(array, requirements=["C", "A", "W"])
 
 
-def read_unit(unit: Any, weight: Any = None, where: str = "data") -> ArraySource | None:
+def read_unit(unit: Any, weight: Any = None, where: Place = DATA) -> ArraySource | None:
     """Return the rows of a unit, or None if no row has weight; arguments as of :func:`prepare`."""
     rows, of_rows, _ = prepare(unit, weight, where)
-    return ArraySource.checked(rows, of_rows) if len(rows) else None
+    return ArraySource.checked(rows, of_rows, where.allow_missing) if len(rows) else None
 
 
-def _numbers(table: Any, where: str) -> NDArray[Any]:
+def _numbers(table: Any, where: Place) -> NDArray[Any]:
     """Return a block as floating-point numbers; errors name the row."""
     values = table.to_numpy() if hasattr(table, "to_numpy") else table
-    found = as_numbers(where, values)
+    if where.allow_missing and values.dtype.kind == "O":  # pandas' NA
+        values = table.to_numpy(dtype=np.float64, na_value=np.nan)
+    found = as_numbers(where.name, values, where.allow_missing)
     rows = found if found.dtype in (np.float32, np.float64) else found.astype(np.float64)
-    bad = ~np.isfinite(rows).all(axis=tuple(range(1, rows.ndim)))
+    good = ~np.isinf(rows) if where.allow_missing else np.isfinite(rows)
+    bad = ~good.all(axis=tuple(range(1, rows.ndim)))
     if bad.any():
-        raise ValueError(f"{where} must have finite numbers, got NaN or infinity in its row "
-                         f"{int(np.argmax(bad))}.")  # fmt: skip
+        what = "infinity" if where.allow_missing else "NaN or infinity"
+        raise ValueError(f"{where} must have finite numbers, got {what} in its row {int(np.argmax(bad))}.")
     return np.asarray(rows)
 
 
-def look(common: None, unit: Any, weight: Any, where: str) -> Looked:
+def look(common: None, unit: Any, weight: Any, where: Place) -> Looked:
     """Return the summary of a unit; invalid rows raise ValueError."""
     unit = prepare(unit, weight, where)
-    names, source = unit.names, read_unit(unit)
+    names, source = unit.names, read_unit(unit, None, where)
     if source is None:
         return Looked(0, 0.0, None, 0.0, names, "")
+    if where.allow_missing and np.isnan(source.y).any():
+        return _look_at_observed(source, names)
     origin = source.y[0].astype(np.float64)  # sums of differences do not lose digits to an offset
     total = np.zeros(len(origin))
     for batch in source.blocks(BLOCK):
@@ -168,7 +195,22 @@ def look(common: None, unit: Any, weight: Any, where: str) -> Looked:
     return Looked(source.n, source.total_weight, mean, largest, names, source.y.dtype.str)
 
 
-def sample(seed: tuple[int, ...], unit: Any, weight: Any, where: str, count: int) -> tuple[Any, Any]:
+def _look_at_observed(source: ArraySource, names: tuple[str, ...]) -> Looked:
+    """Return the summary of a unit with missing cells."""
+    seen: NDArray[np.bool_] = ~np.isnan(source.y)
+    first = source.y[np.argmax(seen, axis=0), np.arange(seen.shape[1])]
+    origin = np.where(seen.any(axis=0), first, 0.0).astype(np.float64)
+    total, masses = np.zeros(len(origin)), np.zeros(len(origin))
+    for batch in source.blocks(BLOCK):
+        known = ~np.isnan(batch.y)
+        total += batch.weight @ np.where(known, np.subtract(batch.y, origin, order="C"), 0.0)
+        masses += batch.weight @ known
+    mean = origin + total / np.where(masses > 0.0, masses, 1.0)
+    largest = float(np.abs(source.y[seen]).max(initial=0.0))
+    return Looked(source.n, source.total_weight, mean, largest, names, source.y.dtype.str, masses)
+
+
+def sample(seed: tuple[int, ...], unit: Any, weight: Any, where: Place, count: int) -> tuple[Any, Any]:
     """Return ``count`` distinct rows of a unit, drawn at random, and their weights or None."""
     source = read_unit(unit, weight, where)
     assert source is not None, "units without rows are not sampled"

@@ -20,7 +20,7 @@ from swiftem._typing import Array, Index
 from swiftem.data.rows.array_source import ArraySource
 from swiftem.data.source import Access, Batch
 from swiftem.data.units.pool import LocalPool, Pool
-from swiftem.data.units.unit import Looked, look, prepare, sample
+from swiftem.data.units.unit import Looked, Place, look, prepare, sample
 
 __all__ = ["UnitSamples", "UnitSource"]
 
@@ -59,6 +59,8 @@ class UnitSource(UnitSamples):
         Identifies the data: it changes if they change.
     size : float, optional
         Bytes of all rows, if known before they are read.
+    allow_missing : bool
+        Whether NaN is a missing cell, instead of an error.
 
     Attributes
     ----------
@@ -68,6 +70,8 @@ class UnitSource(UnitSamples):
         Number of such rows.
     total_weight : float
         Sum of their weights.
+    masses : ndarray, shape (d,), or None
+        Weight of the observed cells of each column; None if no cell is missing.
 
     Examples
     --------
@@ -83,18 +87,20 @@ class UnitSource(UnitSamples):
     def __init__(
         self, units: Sequence[Any], weights: Sequence[Any] | None = None, *, pool: Pool | None = None,
         token: str = "", where: Sequence[str] | None = None, names: Sequence[str] = (),
-        size: float | None = None,
+        size: float | None = None, allow_missing: bool = False,
     ) -> None:  # fmt: skip
+        self.allow_missing = allow_missing
         self.pool: Pool = pool or LocalPool()
         self._token = token
-        places = where or [f"unit {number} of data" for number in range(len(units))]
+        said = where or [f"unit {number} of data" for number in range(len(units))]
+        places = [Place(name, allow_missing) for name in said]
         all_weights = [None] * len(units) if weights is None else list(weights)
         if len(all_weights) != len(units):
             raise ValueError(
                 f"sample_weight must be chunked like the rows, in {len(units)} units, got {len(all_weights)}."
             )
         self.is_weighted = weights is not None
-        #: Arguments of a task for each unit: the unit, its weights, and its name in errors.
+        #: Arguments of a task for each unit: the unit, its weights, and its place.
         self.work = list(zip(units, all_weights, places, strict=True))
         if size is not None:
             self.work = self.pool.hold(prepare, self.work, size)
@@ -120,7 +126,14 @@ class UnitSource(UnitSamples):
         self.lengths = np.array([one.rows for one in self.looks])
         self.weight: Array = np.array([one.weight for one in self.looks])
         self.total_weight = float(self.weight.sum())
-        self.mean: Array = self.weight @ np.array([one.mean for one in self.looks]) / self.total_weight
+        means = np.array([one.mean for one in self.looks])
+        self.mean: Array = self.weight @ means / self.total_weight
+        self.masses: Array | None = None
+        if any(one.masses is not None for one in self.looks):
+            all_seen = np.ones(means.shape[1])
+            of_units = [one.weight * all_seen if one.masses is None else one.masses for one in self.looks]
+            self.masses = np.sum(of_units, axis=0)
+            self.mean = (np.array(of_units) * means).sum(axis=0) / np.where(self.masses > 0, self.masses, 1.0)
         self.largest = max(one.largest for one in self.looks)
         self.tail = self.mean.shape
         self.names = tuple(names) or self.looks[0].names
@@ -129,7 +142,8 @@ class UnitSource(UnitSamples):
     def fingerprint(self) -> str:
         """Return a text that changes if the division, lengths, weights or means of the units change."""
         digest = blake2b(self._token.encode(), digest_size=16)
-        for part in (self.lengths, self.weight, np.array([one.mean for one in self.looks])):
+        masses = [one.masses for one in self.looks if one.masses is not None]
+        for part in (self.lengths, self.weight, np.array([one.mean for one in self.looks]), *masses):
             digest.update(np.ascontiguousarray(part).data)
         return digest.hexdigest()
 
@@ -144,7 +158,8 @@ class UnitSource(UnitSamples):
         weights: NDArray[Any] | None = None
         if found[0][1] is not None:
             weights = np.concatenate([weight for _, weight in found])
-        return ArraySource(np.concatenate([y for y, _ in found]), weights)
+        rows = np.concatenate([y for y, _ in found])
+        return ArraySource(rows, weights, allow_missing=self.masses is not None)
 
     @cached_property
     def some(self) -> ArraySource:
@@ -156,7 +171,7 @@ SAMPLE = 50_000
 """Approximate maximum number of rows kept at the client."""
 
 
-def _sample(common: None, seed: int, number: int, unit: Any, weight: Any, where: str, count: int) -> Any:
+def _sample(common: None, seed: int, number: int, unit: Any, weight: Any, where: Place, count: int) -> Any:
     return sample((seed, number), unit, weight, where, count)
 
 

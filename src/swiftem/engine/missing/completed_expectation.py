@@ -42,7 +42,6 @@ class CompletedExpectation(CompletedRows):
     def __init__(self, model: CompletedGaussians, source: Source, between_blocks: Any) -> None:
         super().__init__(model, source, between_blocks)
         self._kept: Grouped | None = None
-        self._last: tuple[Theta, float] | None = None
 
     @classmethod
     def of(cls, model: Any, source: Source, between_blocks: Any) -> CompletedExpectation | None:
@@ -71,9 +70,8 @@ class CompletedExpectation(CompletedRows):
                     total += s
                     log_likelihood += value
         self.evaluations += self.n
-        weight = self._source.total_weight
-        self._last = theta, log_likelihood / weight
-        return total / weight, None
+        self._passed = theta, -log_likelihood
+        return total / self._source.total_weight, None
 
     def _sums(self, theta: Theta, rows: Grouped, piece: Piece) -> tuple[Array, float]:
         """Return the completed statistics of a piece, and its log-likelihood."""
@@ -110,14 +108,12 @@ class CompletedExpectation(CompletedRows):
         sums = (first + sums1[..., None] * away).sum(axis=0)
         return np.concatenate([sums1.sum(axis=0), sums.ravel(), squares.ravel()])
 
-    def objective(self, theta: Theta) -> float:
-        r"""Return :math:`\overline{\mathcal{L}}(\theta)`: free if the last full pass was at this θ."""
-        if self._last is None or self._last[0] is not theta:
-            before = self.evaluations
-            self._pass(theta, remember=False)
-            self.evaluations = before
-        assert self._last is not None
-        return self._model.penalty(theta) - self._last[1]
+    def _loss(self, theta: Theta) -> float:
+        before = self.evaluations
+        self._pass(theta, remember=False)
+        self.evaluations = before
+        assert self._passed is not None
+        return self._passed[1]
 
     def evaluate(self, theta: Theta, *, responsibilities: bool = False, labels: bool = False) -> Evaluation:
         """Return the log-likelihood of every sample; optionally responsibilities or likely components."""

@@ -55,9 +55,12 @@ class CompletedRows(Expectation):
     def objective(self, theta: Theta) -> float:
         r"""Return :math:`\overline{\mathcal{L}}(\theta)`: free if the last full pass was at this θ."""
         if self._passed is None or self._passed[0] is not theta:
-            loss = -sum(float(batch.weight @ values) for batch, _, values in self._blocks(theta))
-            self._passed = theta, loss
+            self._passed = theta, self._loss(theta)
         return self._model.penalty(theta) + self._passed[1] / self._source.total_weight
+
+    def _loss(self, theta: Theta) -> float:
+        """Return minus the log-likelihood of all samples."""
+        return -sum(float(batch.weight @ values) for batch, _, values in self._blocks(theta))
 
     def evaluate(self, theta: Theta, *, responsibilities: bool = False, labels: bool = False) -> Evaluation:
         """Return the log-likelihood of every sample; optionally responsibilities or likely components."""

@@ -16,13 +16,13 @@ import numpy as np
 from swiftem._typing import Array, Theta
 from swiftem.data.rows.array_source import ArraySource
 from swiftem.data.source import Batch, Source
-from swiftem.data.units.unit import read_unit
+from swiftem.data.units.unit import DATA, Place, read_unit
 from swiftem.data.units.unit_source import UnitSource
 from swiftem.engine.expectation import Evaluation, Expectation, choose_expectation
 from swiftem.models.gaussian_mixture import GaussianMixtureModel
 from swiftem.models.mixture import MixtureModel
 from swiftem.models.model import BoundModel, Model
-from swiftem.models.rows import check_extent
+from swiftem.models.rows import check_extent, check_seen
 
 __all__ = [
     "UnitExpectation",
@@ -74,7 +74,7 @@ class UnitSums(NamedTuple):
     known: tuple[Array, float] | None
 
 
-def unit_statistics(given: UnitTask, unit: Any, weight: Any, where: str, base: float | None) -> UnitSums:
+def unit_statistics(given: UnitTask, unit: Any, weight: Any, where: Place, base: float | None) -> UnitSums:
     """Return the mean statistics of a unit at θ, and its mean log-likelihood.
 
     ``base`` is the mean of log h(y), if it is known.
@@ -96,10 +96,10 @@ def compile_passes() -> None:
     source = ArraySource(np.arange(12.0).reshape(6, 2) % 5.0)
     bound = GaussianMixtureModel(2, covariance="full").bind(source)
     theta = bound.initial_theta(np.random.default_rng(0))
-    unit_statistics(UnitTask(bound, theta, "auto"), source.y, None, "rows", None)
+    unit_statistics(UnitTask(bound, theta, "auto"), source.y, None, DATA, None)
 
 
-def _features_mean(model: MixtureModel, unit: Any, weight: Any, where: str) -> Array:
+def _features_mean(model: MixtureModel, unit: Any, weight: Any, where: Place) -> Array:
     """Return the mean features of a unit."""
     source = read_unit(unit, weight, where)
     assert source is not None, "units without rows were left out"
@@ -114,14 +114,21 @@ def bind_units(model: Model, source: UnitSource) -> BoundModel:
     check_extent(source.largest, source.dtype)
     if hasattr(source, "n_words") or not hasattr(model, "n_components"):
         raise TypeError(f"model must be a mixture for data in units, got {type(model).__name__}.")
+    if source.masses is not None:
+        if getattr(model, "missing", "error") == "error":
+            raise ValueError("missing must be 'ignore' for rows with allow_missing=True, got 'error'.")
+        check_seen(source.masses > 0.0)
     some = source.some
     weight = np.ones(some.n) if some.weight is None else some.weight
-    rows = ArraySource(some.y, weight * (source.total_weight / weight.sum()))
+    weight = weight * (source.total_weight / weight.sum())
+    rows = ArraySource(some.y, weight, allow_missing=source.masses is not None)
     centre = source.mean
     if isinstance(model, MixtureModel):
         model = model.learnt(source)
         means = source.pool.map(_features_mean, model, source.work, name="features-of")
         centre = source.weight @ np.array(means) / source.total_weight
+    elif isinstance(model, GaussianMixtureModel) and source.masses is not None:
+        model = model.with_holes()
     bound: BoundModel = model.bind(rows, centre=centre)  # type: ignore[call-arg]
     return bound
 

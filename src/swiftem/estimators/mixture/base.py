@@ -294,11 +294,12 @@ class MixtureBase(BaseEstimator, ABC):  # type: ignore[misc]
         if isinstance(X, UnitSource):
             no_weights_beside(sample_weight)
             source = X
+            self._check_allowed(source)
         elif is_tensor(X):
             source = TensorSource(X, sample_weight)
         else:
             source = (
-                units_of(X, sample_weight)
+                units_of(X, sample_weight, allow_missing=allows_missing(self))
                 if is_planned(X)
                 else open_rows(X, sample_weight, allow_missing=allows_missing(self))
             )

@@ -65,7 +65,8 @@ class MixtureScores(MixtureBase):
             return tensor
         X = in_numpy(X)
         if is_planned(X) or isinstance(X, UnitSource):
-            units = X if isinstance(X, UnitSource) else units_of(X)
+            units = X if isinstance(X, UnitSource) else units_of(X, allow_missing=allows_missing(self))
+            self._check_allowed(units)
             check_columns(self, units, reset=False)
             return units
         check_not_lazy("X", X)
@@ -85,7 +86,11 @@ class MixtureScores(MixtureBase):
         if not isinstance(X, StoredSource | UnitSource | TensorSource):
             source = ArraySource(X, allow_missing=allows_missing(self))
         given = source.tensor if isinstance(source, TensorSource) else None
-        bound = self._bind(ArraySource(np.zeros((1, *X.tail))) if isinstance(X, UnitSource) else source)
+        rows = source
+        if isinstance(X, UnitSource):
+            has_holes = X.masses is not None
+            rows = ArraySource(np.full((1, *X.tail), np.nan if has_holes else 0.0), allow_missing=has_holes)
+        bound = self._bind(rows)
         kernels = kernels_of(self.device, given) or kernels_for(rows_of(source), bound.size)
         return source, bound, Problem(bound.model, source, bound=bound, kernels=kernels).e_step
 

@@ -270,6 +270,15 @@ class Blocks(Family):
             rows[:, here] = family.draw(params[family.name], labels, rng)
         return rows
 
+    def drawn(
+        self, y: NDArray[Any], params: Params, labels: NDArray[Any], rng: np.random.Generator
+    ) -> NDArray[Any]:
+        """Return rows with random values in missing cells, block by block."""
+        rows = np.empty((len(labels), self.d))
+        for family, here in self._parts:
+            rows[:, here] = family.drawn(y[:, here], params[family.name], labels, rng)
+        return rows
+
     def imputed(self, y: NDArray[Any], rows: Array, params: Params) -> Array:
         """Return rows with missing cells replaced, block by block."""
         found = np.array(y, dtype=np.float64)

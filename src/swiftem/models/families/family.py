@@ -103,6 +103,9 @@ class Family(ABC):
     filler: ClassVar[float] = 1.0
     """A value that every column may have: it replaces missing cells, which then count for nothing."""
 
+    remedy: ClassVar[str] = "leave out such rows, or choose another family"
+    """Advice if cells are missing, and the family needs complete rows."""
+
     channels: ClassVar[tuple[float, ...]] = ()
     """Further channels: the values of their factors g_c in rows of the prior and of a start."""
 
@@ -161,6 +164,12 @@ class Family(ABC):
     def imputed(self, y: NDArray[Any], rows: Array, params: Params) -> Array:
         """Return rows (b, d) with conditional means in missing cells, given responsibilities (b, M)."""
         return np.where(np.isnan(y), rows @ self.expected(params), y)
+
+    def drawn(
+        self, y: NDArray[Any], params: Params, labels: NDArray[Any], rng: np.random.Generator
+    ) -> NDArray[Any]:
+        """Return rows (b, d) with random values in missing cells, given components ``labels`` (b,)."""
+        return np.where(np.isnan(y), self.draw(params, labels, rng), y)
 
     @abstractmethod
     def draw(self, params: Params, labels: NDArray[Any], rng: np.random.Generator) -> Array:
@@ -245,7 +254,7 @@ class Family(ABC):
             row = first + int(np.argmax(np.isnan(y).any(axis=1)))
             raise ValueError(
                 f"data must not be missing in columns of family {self.name!r}, got a missing value in row "
-                f"{row}: leave out such rows, or choose another family."
+                f"{row}: {self.remedy}."
             )
         return self.features(self.valid(y, first))
 

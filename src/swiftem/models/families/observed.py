@@ -15,6 +15,9 @@ that of the complete family for the means over observed cells,
 
 Statistics do not depend on θ otherwise, so that every method works. A missing cell of codes has a code of its
 own, the last one, with φ = 0. Rows of the prior have missing cells like the mean of all rows.
+
+Student-t with diagonal scales has columns that are independent given u, the second latent variable of a row:
+the same holds for the complete log-density of (y, u). See :class:`ObservedT`.
 """
 
 from __future__ import annotations
@@ -29,8 +32,9 @@ from swiftem._typing import Array
 from swiftem.models.families.blocks import Blocks
 from swiftem.models.families.categorical import projected
 from swiftem.models.families.family import Columns, Family, Params
+from swiftem.models.families.student_t import StudentT
 
-__all__ = ["Observed", "complete", "observed", "widened"]
+__all__ = ["Observed", "ObservedT", "complete", "observed", "widened"]
 
 
 @dataclass(frozen=True)
@@ -94,6 +98,12 @@ class Observed(Family):
     def imputed(self, y: NDArray[Any], rows: Array, params: Params) -> Array:
         """Return rows with the family's values in missing cells."""
         return self.family.imputed(y, rows, params)
+
+    def drawn(
+        self, y: NDArray[Any], params: Params, labels: NDArray[Any], rng: np.random.Generator
+    ) -> NDArray[Any]:
+        """Return rows with the family's random values in missing cells."""
+        return self.family.drawn(y, params, labels, rng)
 
     def _filled(self, y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.bool_]]:
         """Return rows with a valid value in missing cells, and which cells are observed."""
@@ -185,6 +195,87 @@ class Observed(Family):
         return self.family.m_step(counts[:, None] * mass, np.hstack([part / mass for part in parts]))
 
 
+@dataclass(frozen=True)
+class ObservedT(Observed):
+    r"""Student-t with diagonal scales, for rows in which NaN is a missing cell.
+
+    A row's observed cells are a multivariate t with the same degrees of freedom: with :math:`d_o` of them
+    and δ the square over them, :math:`E[u] = (\nu + d_o) / (\nu + \delta)` and :math:`E[\log u] = \psi((\nu +
+    d_o) / 2) - \log((\nu + \delta) / 2)`. Features are o of the channel r, (o, o·z, o·z²) of r·u, and 1 of
+    r·(log u − u). M-step: m is the mean of z by the weights r·u·o, the scales are
+    :math:`\sum r u o (z - m)^2 / \sum r o`.
+    """
+
+    family: StudentT
+
+    @property
+    def channels(self) -> tuple[float, ...]:  # type: ignore[override]
+        """Factors of the two further channels."""
+        return self.family.channels
+
+    def widths(self, d: int) -> tuple[int, ...]:
+        """Return the numbers of features of the three channels."""
+        return d, 3 * d, 1
+
+    def features(self, y: NDArray[Any]) -> NDArray[Any]:
+        """Return o; o, o·z and o·z²; and 1."""
+        filled, seen = self._filled(y)
+        z = np.where(seen, self.family.for_start(filled), 0.0)
+        return np.concatenate([seen, seen, z, z * z, np.ones((len(z), 1))], axis=1)
+
+    def natural(self, params: Params) -> tuple[Array, Array]:
+        """Return φ of the features, and c."""
+        phi, constant = self.family.natural(params)
+        (m, a), d = self.family.matrices(params), params["means"].shape[1]
+        own = -0.5 * np.log(2.0 * np.pi * params["scales"])
+        wide = np.concatenate([own, -0.5 * m * m / a, phi[:, 1:]], axis=1)
+        assert wide.shape[1] == 4 * d + 1
+        return wide, constant - own.sum(axis=1)
+
+    def e_step(self, y: NDArray[Any], params: Params) -> tuple[Array, list[Array]]:
+        """Return log f of the observed cells, E[u | y, m] and E[log u − u | y, m]."""
+        from scipy.special import gammaln, psi
+
+        filled, seen = self._filled(y)
+        (m, a), nu = self.family.matrices(params), params["degrees_of_freedom"]
+        z, square = self.family.for_start(filled), np.empty((len(y), len(m)))
+        for k in range(len(m)):
+            away = np.where(seen, (z - m[k]) / np.sqrt(a[k]), 0.0)
+            square[:, k] = (away * away).sum(axis=1)
+        sizes, count = np.arange(y.shape[1] + 1.0)[:, None], seen.sum(axis=1)
+        half = 0.5 * (nu + sizes)  # of each number of observed cells
+        constant = gammaln(half) - gammaln(0.5 * nu) - 0.5 * sizes * np.log(nu * np.pi)
+        logits = constant[count] - 0.5 * (seen @ np.log(params["scales"]).T)
+        logits -= half[count] * np.log1p(square / nu)
+        u = 2.0 * half[count] / (nu + square)
+        return logits, [u, psi(half)[count] - np.log(0.5 * (nu + square)) - u]
+
+    def clipped(self, counts: Array, sums: Array) -> Array:
+        """Return sums with masses of observed cells from 0 to ``counts``."""
+        d = (sums.shape[1] - 1) // 4
+        return np.hstack([np.clip(sums[:, :d], 0.0, counts), sums[:, d:]])
+
+    def m_step(self, counts: Array, means: Array) -> Params | None:
+        """Return means, scales and degrees of freedom; None if a component has no cell in a column."""
+        d = (means.shape[1] - 1) // 4
+        mass, size, total, squares, last = np.split(means, [d, 2 * d, 3 * d, 4 * d], axis=1)
+        if not ((mass > 0.0).all() and (size > 0.0).all()):
+            return None
+        m = total / size
+        return self.family.of_diagonal(m, (squares - total * m) / mass, last[:, 0])
+
+    def drawn(
+        self, y: NDArray[Any], params: Params, labels: NDArray[Any], rng: np.random.Generator
+    ) -> NDArray[Any]:
+        """Return rows with random values in missing cells, which share u with the observed ones."""
+        seen, nu = ~np.isnan(y), params["degrees_of_freedom"][labels]
+        means, scales = params["means"][labels], params["scales"][labels]
+        square = np.where(seen, (y - means) ** 2 / scales, 0.0).sum(axis=1)
+        u = rng.gamma(0.5 * (nu + seen.sum(axis=1)), 2.0 / (nu + square))
+        values = means + rng.normal(size=y.shape) * np.sqrt(scales / u[:, None])
+        return np.where(seen, y, values)
+
+
 def observed(family: Family) -> Family:
     """Return a family for rows with missing cells, block by block.
 
@@ -196,7 +287,9 @@ def observed(family: Family) -> Family:
     """
     if isinstance(family, Blocks):
         return replace(family, families=tuple(map(observed, family.families)))
-    return Observed(family) if family.takes_missing else family
+    if not family.takes_missing:
+        return family
+    return ObservedT(family) if isinstance(family, StudentT) else Observed(family)
 
 
 def complete(family: Family) -> Family:
@@ -227,6 +320,10 @@ def widened(family: Family, counts: Array, sums: Array) -> Array:
         return found
     if not isinstance(family, Observed):
         return sums
+    if isinstance(family, ObservedT):
+        d = sums.shape[1] // 2 - 1
+        masses = np.repeat(np.column_stack([counts, sums[:, 0]]), d, axis=1)
+        return np.hstack([masses, sums[:, 1:]])
     if family.is_coded:
         return np.column_stack([sums, np.zeros(len(sums))])
     return np.hstack([sums, np.repeat(counts[:, None], sums.shape[1] // family.family.kinds, axis=1)])

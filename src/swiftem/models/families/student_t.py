@@ -65,6 +65,7 @@ class StudentT(Standardised):
 
     name = "student-t"
     channels = (1.0, START)
+    remedy = "leave out such rows, or give student-t(covariance='diag')"
 
     covariance: str = "full"
     degrees_of_freedom: float | None = None
@@ -90,6 +91,15 @@ class StudentT(Standardised):
         i, j = self._products(z.shape[1])
         return np.concatenate([one, z, z[:, i] * z[:, j], one], axis=1)
 
+    @property
+    def takes_missing(self) -> bool:
+        """Whether columns are independent given u."""
+        return self.covariance == "diag"
+
+    def expected(self, params: Params) -> Array:
+        """Return the means."""
+        return np.asarray(params["means"])
+
     def widths(self, d: int) -> tuple[int, ...]:
         """Return zero features for r, and the numbers for the two other channels."""
         return 0, 1 + d + len(self._products(d)[0]), 1
@@ -98,7 +108,7 @@ class StudentT(Standardised):
         """Return the indices of the products of columns that are features."""
         return np.tril_indices(d) if self.covariance == "full" else (np.arange(d), np.arange(d))
 
-    def _matrices(self, params: Params) -> tuple[Array, Array]:
+    def matrices(self, params: Params) -> tuple[Array, Array]:
         """Return m (M, d) and A, (M, d, d) or (M, d)."""
         centre, scale = self.unit(params["means"].shape[1])
         unit = np.outer(scale, scale) if self.covariance == "full" else scale * scale
@@ -114,7 +124,7 @@ class StudentT(Standardised):
         """Return φ and c of the complete log-density."""
         from scipy.special import gammaln
 
-        (m, a), (size, d) = self._matrices(params), self._constant(params)
+        (m, a), (size, d) = self.matrices(params), self._constant(params)
         half = 0.5 * params["degrees_of_freedom"]
         if self.covariance == "full":
             precision = np.linalg.inv(a)
@@ -130,7 +140,7 @@ class StudentT(Standardised):
         """Return log f, E[u | y, m] and E[log u − u | y, m]."""
         from scipy.special import gammaln, psi
 
-        (m, a), (size, d), nu = self._matrices(params), self._constant(params), params["degrees_of_freedom"]
+        (m, a), (size, d), nu = self.matrices(params), self._constant(params), params["degrees_of_freedom"]
         z, square = self.for_start(y), np.empty((len(y), len(m)))
         for k in range(len(m)):  # of differences, which keep the digits of rows far away
             away = z - m[k]
@@ -151,21 +161,30 @@ class StudentT(Standardised):
         size, total, products, last = np.split(means, [1, 1 + d, means.shape[1] - 1], axis=1)
         if not (size > 0.0).all():
             return None
-        m, found = total / size, np.empty((len(means), *((d, d) if self.covariance == "full" else (d,))))
+        m, found = total / size, np.empty((len(means), d, d))
         i, j = self._products(d)
         products = products - total[:, i] * m[:, j]
-        if self.covariance == "full":
-            found[:, i, j] = found[:, j, i] = products
-            found = _above(found, self.floor) * np.outer(scale, scale)
-            positive = bool((np.linalg.eigvalsh(found) > 0.0).all())
-        else:
-            found = np.maximum(products, self.floor) * (scale * scale)
-            positive = bool((found > 0.0).all())
-        nu = np.full(len(m), self.degrees_of_freedom or 0.0)
-        if self.degrees_of_freedom is None:
-            nu = _degrees(last[:, 0])
-        given = {"means": centre + scale * m, "scales": found, "degrees_of_freedom": nu}
+        if self.covariance == "diag":
+            return self.of_diagonal(m, products, last[:, 0])
+        found[:, i, j] = found[:, j, i] = products
+        found = _above(found, self.floor) * np.outer(scale, scale)
+        positive = bool((np.linalg.eigvalsh(found) > 0.0).all())
+        given = {"means": centre + scale * m, "scales": found, "degrees_of_freedom": self._nu(last[:, 0])}
         return given if positive else None
+
+    def _nu(self, last: Array) -> Array:
+        """Return the degrees of freedom (M,), given or for means of log u − u."""
+        if self.degrees_of_freedom is None:
+            return _degrees(last)
+        return np.full(len(last), self.degrees_of_freedom)
+
+    def of_diagonal(self, m: Array, variances: Array, last: Array) -> Params | None:
+        """Return parameters for m and variances of z, (M, d); None if a scale is not positive."""
+        centre, scale = self.unit(m.shape[1])
+        found = np.maximum(variances, self.floor) * (scale * scale)
+        if not (found > 0.0).all():
+            return None
+        return {"means": centre + scale * m, "scales": found, "degrees_of_freedom": self._nu(last)}
 
     def _width(self, p: int) -> int:
         """Return d from the number of features."""

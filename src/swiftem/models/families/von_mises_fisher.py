@@ -50,6 +50,7 @@ class VonMisesFisher(Family):
 
     name = "von-mises-fisher"
     bounds = (-1.0, 1.0)
+    remedy = "a direction with a missing coordinate has no unit vector, leave out such rows"
 
     floor: float = 1e-6
 
