@@ -103,7 +103,7 @@ def _pass(
     e_step: Any = problem.e_step
     e_step.full(theta)
     at = problem.bound.coefficients(theta)
-    fast = None if e_step._fast is None else e_step._fast.chosen(at)
+    fast = None if e_step.fast is None else e_step.fast.chosen(e_step.fast.extents(at))
     if fast is None:
         raise AssertionError(f"{kind}: passes in float64 would be measured")
     found, _ = fast.whole(at)

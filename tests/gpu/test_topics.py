@@ -144,6 +144,7 @@ def test_documents_that_do_not_fit_are_refused(monkeypatch):
         {"method": "em", "leave_one_out": False},
         {"method": "em", "leave_one_out": True, "background": True, "decorrelation": 10.0},
         {"method": "em", "acceleration": "squarem"},
+        {"method": "em", "alpha": "learn", "max_iter": 300},
         {},
     ],
 )

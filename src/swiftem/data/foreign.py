@@ -7,7 +7,6 @@ import sys
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from swiftem._checks import shown
 
@@ -85,8 +84,8 @@ def counts_of_tensor(data: Any) -> Any:
     ).tocsr()
 
 
-def like(data: Any, found: NDArray[Any]) -> Any:
-    """Return an array in the library and on the device of ``data``, if these are a tensor.
+def like(data: Any, found: Any) -> Any:
+    """Return an array, or a tensor on that device, in the library and on the device of a tensor ``data``.
 
     >>> like([[1.0]], np.zeros(2))
     array([0., 0.])
@@ -94,10 +93,11 @@ def like(data: Any, found: NDArray[Any]) -> Any:
     if not is_tensor(data):
         return found
     if hasattr(data, "detach"):
-        return torch_of("a tensor").from_numpy(found).to(data.device)
+        tensor = found if is_tensor(found) else torch_of("a tensor").from_numpy(found)
+        return tensor.to(data.device)
     library = sys.modules[type(data).__module__.partition(".")[0]]  # CuPy's arrays do not name theirs
     namespace = getattr(data, "__array_namespace__", lambda: library)
-    return namespace().asarray(found)
+    return namespace().from_dlpack(found) if is_tensor(found) else namespace().asarray(found)
 
 
 def kernels_of(device: str, data: Any = None) -> str | None:

@@ -21,6 +21,7 @@ from swiftem.estimators.fit_checkpoint import NoStart
 from swiftem.estimators.topics.contrast import SHARE, decorrelated, with_background
 from swiftem.estimators.topics.first_topics import best_start
 from swiftem.estimators.topics.leaps import TopicLeaps
+from swiftem.estimators.topics.learned_alpha import next_alpha
 from swiftem.estimators.topics.look import TopicLook
 from swiftem.estimators.topics.plan import TopicPlan
 from swiftem.estimators.watch import Moment
@@ -50,6 +51,8 @@ class TopicFit:
         Words of topics.
     doc_topic : ndarray, shape (D, K)
         Topics of documents.
+    alpha : ndarray, shape (K,)
+        α of the next pass; None if it is not learned.
     counts : ndarray, shape (K, V)
         The expected counts that ``topics`` are the M-step of; None before the first pass.
     passes, tried : float
@@ -67,6 +70,7 @@ class TopicFit:
     topics: Array
     doc_topic: Array
     counts: Array | None = None
+    alpha: Array | None = None
     moments: list[Moment] = field(default_factory=list)
     passes: float = 0.0
     tried: float = 0.0
@@ -130,6 +134,10 @@ class TopicFitting:
     background, decorrelation : bool and float
         Of em: whether topic 0 is a background, and how strongly topics repel each other; see
         :mod:`swiftem.estimators.topics.contrast`.
+    learns_alpha : bool
+        Of em: whether α is learned; see :mod:`swiftem.estimators.topics.learned_alpha`.
+    adds_background : bool
+        Whether the background takes the place of another topic, and not that of topic 0 of a given start.
     """
 
     documents: Documents | StreamedDocuments | UnitDocuments
@@ -142,6 +150,8 @@ class TopicFitting:
     acceleration: str | None = None
     background: bool = False
     decorrelation: float = 0.0
+    learns_alpha: bool = False
+    adds_background: bool = True
 
     @property
     def _here(self) -> Documents | StreamedDocuments:
@@ -177,13 +187,15 @@ class TopicFitting:
         shares = self.documents.allocate((self.documents.n, len(self.alpha)))
         shares[:] = 1.0 / len(self.alpha)
         if kept is None:
-            return TopicFit(starts[0], shares)
+            return TopicFit(starts[0], shares, has_background=self.background and not self.adds_background)
         with keeper.reading():
             fit = TopicFit(**kept)
             fit.doc_topic = shares if fit.doc_topic is None else fit.doc_topic
             check_form("doc_topic", fit.doc_topic, shares)
             for part in (fit.topics, *(() if fit.counts is None else (fit.counts,))):
                 check_form("topics", part, starts[0])
+            if fit.alpha is not None:
+                check_form("alpha", fit.alpha, self.alpha)
             if fit.phase not in range(OVER + 1):
                 raise ValueError("its phase is unknown")
             shares[:] = fit.doc_topic
@@ -221,12 +233,11 @@ class TopicFitting:
 
         Before there are counts, no token has added anything to them.
         """
+        alpha = self.alpha if fit.alpha is None else fit.alpha
         if self.leave_one_out and fit.counts is not None:
             totals = totals_of(fit.counts, self.beta)
-            return self.documents.leave_one_out_pass(
-                doc_topic, fit.topics, totals, self.alpha, self.beta, between
-            )
-        return self.documents.em_pass(doc_topic, fit.topics, self.alpha, between)
+            return self.documents.leave_one_out_pass(doc_topic, fit.topics, totals, alpha, self.beta, between)
+        return self.documents.em_pass(doc_topic, fit.topics, alpha, between)
 
     def contrasted(self, counts: Array) -> Array:
         """Return the counts (K, V) that the M-step of a pass is made of."""
@@ -244,7 +255,7 @@ class TopicFitting:
             steps = TopicLeaps(self, fit)
             with keeper.reading():
                 steps.restore(kept)
-        elif isinstance(self.documents, DeviceDocuments):
+        elif isinstance(self.documents, DeviceDocuments) and not self.learns_alpha:
             fit.there = self.documents.topics(
                 TopicArrays(fit.topics, fit.doc_topic, fit.counts), self.alpha, self.beta,
                 leave_one_out=self.leave_one_out, contrast=(self.background, SHARE, self.decorrelation),
@@ -260,6 +271,9 @@ class TopicFitting:
                 counts, value = self.e_step(fit, fit.doc_topic, between)
                 if self.background and not fit.has_background:
                     counts, fit.has_background = with_background(counts, fit.doc_topic), True
+                elif self.learns_alpha:
+                    before = self.alpha if fit.alpha is None else fit.alpha
+                    fit.alpha = next_alpha(before, fit.doc_topic, self.documents)
                 fit.counts, is_back = self.contrasted(counts), False
                 fit.topics = m_step(fit.counts, self.beta)
             else:

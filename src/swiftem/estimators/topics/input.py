@@ -23,6 +23,7 @@ from swiftem.engine.gpu.topics.documents import DeviceDocuments
 from swiftem.engine.streamed_documents import StreamedDocuments
 from swiftem.engine.units.documents import UnitDocuments
 from swiftem.estimators.topics.first_topics import CLUSTERED, FEW, clustered_topics, random_topics
+from swiftem.estimators.topics.learned_alpha import FIRST
 from swiftem.estimators.topics.plan import SMALL, TopicPlan, documents_for, is_small, starts_for, table_type
 from swiftem.estimators.topics.queries import as_strength
 from swiftem.estimators.validated import read_weights, validated
@@ -53,7 +54,7 @@ class TopicInput:
         precision: str
         tol: float
         sampling: str
-        alpha: ArrayLike
+        alpha: ArrayLike | str
         beta: ArrayLike
         init: Any
         n_init: int | str
@@ -126,6 +127,11 @@ class TopicInput:
             raise ValueError(
                 "method must be 'auto', 'em' or 'sem', by documents, for a Dask collection, "
                 f"got method={self.method!r} with sampling={self.sampling!r}."
+            )
+        if reset and self._learns_alpha:
+            raise ValueError(
+                f"alpha must be numbers for a Dask collection, got {self.alpha!r}: the topics of documents, "
+                "which it is learned from, stay with the workers."
             )
         if self.acceleration is not None:
             raise ValueError(
@@ -229,8 +235,18 @@ class TopicInput:
         return read_weights(sample_weight, X)
 
     def _alpha(self) -> Array:
+        """Return α (K,): as given or, of a fitted model, as learned."""
+        learned = getattr(self, "_learned_alpha", None)
+        return self._first_alpha() if learned is None or not self._learns_alpha else learned
+
+    @property
+    def _learns_alpha(self) -> bool:
+        return isinstance(self.alpha, str)
+
+    def _first_alpha(self) -> Array:
+        """Return α (K,) at the beginning of a fit."""
         n_components = check_int("n_components", self.n_components, minimum=1, maximum=MOST_TOPICS)
-        given = as_strength("alpha", self.alpha, [(n_components,)])
+        given = as_strength("alpha", FIRST if self._learns_alpha else self.alpha, [(n_components,)])
         return np.ascontiguousarray(np.broadcast_to(given, (n_components,)))
 
     def _beta(self, n_words: int) -> Array:
