@@ -278,12 +278,12 @@ def check(found):
         *close, other_rounds = errors
         assert max(close) < 2e-5, (sizes, options, errors)
         assert max(close[:3]) < 2e-7, (sizes, options, errors)
-        assert other_rounds < 0.05, (sizes, options, errors)
+        assert other_rounds < 0.06, (sizes, options, errors)
 
 
 def test_the_kernels():
     pytest.importorskip("triton", reason="Triton is not installed: make gpu-test-parts")
-    check(lines_of(SCRIPT, 0, 3))
+    check(lines_of(SCRIPT, 1, 3))
 
 
 @pytest.mark.slow

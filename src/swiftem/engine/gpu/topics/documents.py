@@ -58,9 +58,12 @@ class DeviceDocuments(Documents):
         """Return the passes over the documents, which are copied to the device once."""
         dtype = self.dtype if dtype is None else dtype
         found = self._passes.get(dtype)
-        if found is None or not np.array_equal(found.alpha, alpha):
+        if found is None or len(found.alpha) != len(alpha):
             self._passes.pop(dtype, None)
-            found = self._passes[dtype] = passes_for(self, alpha, dtype)
+            found = passes_for(self, alpha, dtype)
+        elif not np.array_equal(found.alpha, alpha):
+            found = type(found)(found.counts, alpha)
+        self._passes[dtype] = found
         return found
 
     def topics(self, state: TopicArrays, alpha: Array, beta: Array, **options: Any) -> DeviceTopics:
