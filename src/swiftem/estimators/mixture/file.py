@@ -23,7 +23,7 @@ from swiftem.schedules import constant, inverse, power, sample_size
 
 __all__ = ["mixture_from_file", "mixture_to_file"]
 
-LEFT_OUT = (*KEEPING, "device")
+LEFT_OUT = (*KEEPING, "device", "device_memory_limit")
 """Parameters that belong to the fit, not to the model."""
 PLAIN = (int, float, str, bool, type(None))
 SCHEDULES = {schedule.__name__: schedule for schedule in (constant, inverse, power, sample_size)}

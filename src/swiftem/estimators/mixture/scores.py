@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from swiftem._checks import check_not_lazy
 from swiftem._typing import Array
+from swiftem.budget import Budget, read_memory_limit
 from swiftem.data.foreign import in_numpy, is_planned, is_tensor, kernels_of, like
 from swiftem.data.rows.array_source import ArraySource
 from swiftem.data.rows.stored_source import StoredSource
@@ -87,7 +88,9 @@ class MixtureScores(MixtureBase):
         given = source.tensor if isinstance(source, TensorSource) else None
         bound = self._bind(ArraySource(np.zeros((1, *X.tail))) if isinstance(X, UnitSource) else source)
         kernels = kernels_of(self.device, given) or kernels_for(rows_of(source), bound.size)
-        return source, bound, Problem(bound.model, source, bound=bound, kernels=kernels).e_step
+        budget = Budget(on_device=read_memory_limit(self.device_memory_limit, "device_memory_limit"))
+        problem = Problem(bound.model, source, bound=bound, kernels=kernels, budget=budget)
+        return source, bound, problem.e_step
 
     def _evaluate(self, X: Any, **wanted: bool) -> Evaluation:
         """Return the E-step of all rows: in tensors on their device if they are there."""
