@@ -16,6 +16,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 import swiftem
+from benchmarks.gpu_topics import topic_rows
 from benchmarks.row import Row
 from swiftem import methods, models
 
@@ -59,6 +60,7 @@ def rows(quick: bool, repeats: int) -> Iterator[Row]:
         (methods.FastIncrementalEM(1e-3, BATCH), 20e3),
     ):
         yield _iterations(method, MILLION // (2 * share), 8, 16, repeats, goal)
+    yield from topic_rows(10 * MILLION // share, repeats, queued)
 
 
 def clusters(n: int, d: int, n_components: int, spread: float) -> tuple[Any, Any]:

@@ -2,6 +2,7 @@
 
 import json
 import re
+from copy import copy
 from time import monotonic, sleep
 
 import numpy as np
@@ -323,6 +324,21 @@ def test_keys(opened, browser):
     assert opened("document.activeElement.id") == "tab-list"
     assert not opened("document.querySelector('#view-list').hidden")
     assert before
+
+
+def test_the_background_is_marked_and_last_among_neighbours(browser, made, tmp_path):
+    model, corpus, shares = made
+    marked = copy(model)
+    largest, second = (topic.number for topic in summarise_topics(model, corpus).topics[:2])
+    marked.background_ = largest
+    browser.open(write_page(tmp_path / "topics.html", marked, corpus, shares).as_uri())
+    assert browser.evaluate("state.topic") == second
+    assert browser.evaluate("document.querySelectorAll('.map circle.background').length") == 1
+    label = browser.evaluate("document.querySelector('circle.background').getAttribute('aria-label')")
+    assert label.startswith(f"topic {largest}, background: ")
+    assert browser.evaluate("topicOf[state.topic].near.at(-1).topic.background")
+    assert browser.evaluate("topics.filter(topic => topic.background).map(topic => topic.id)") == [largest]
+    assert browser.errors == []
 
 
 def test_everything_that_can_be_used_has_a_name(opened):

@@ -82,7 +82,7 @@ def test_the_tables_are_those_of_the_model(run, folder, tmp_path):
     rows = read(tmp_path / "out" / "topic_words.csv")
     assert list(rows[0]) == ["topic", "word", "probability"]
     assert len(rows) == 2 * 8
-    for k, words in enumerate(model.top_words(n=8)):
+    for k, words in enumerate(model.top_words(n=8, relevance=1.0)):
         mine = [row for row in rows if row["topic"] == str(k)]
         assert [row["word"] for row in mine] == words
         np.testing.assert_allclose(

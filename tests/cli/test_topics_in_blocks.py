@@ -97,9 +97,36 @@ def test_limits_that_are_none(run, uci, options, words):
 
 @pytest.mark.usefixtures("tables")
 def test_contrast_is_an_option(run, uci, tmp_path):
-    code, _ = run(uci, "--topics", 3, "--background", "--decorrelation", 4, "--out", tmp_path / "out")
+    out = tmp_path / "out"
+    code, output = run(uci, "--topics", 3, "--background", "--decorrelation", 4, "--out", out)
+    assert code == 0
+    assert output.count("background: ") == 1
+    model = swiftem.PLSA.load(out / "model.swiftem")
+    assert (model.background, model.decorrelation, model.background_) == (True, 4.0, 0)
+    html = (out / "topics.html").read_text(encoding="utf-8")
+    assert "--background --decorrelation 4" in html
+    assert html.count('"background":true') == 1
+    code, output = run("--apply", out / "model.swiftem", uci, "--out", tmp_path / "applied")
+    assert code == 0
+    assert output.count("background: ") == 1
+
+
+@pytest.mark.usefixtures("tables")
+def test_priors_are_options(run, uci, tmp_path):
+    code, _ = run(uci, "--topics", 3, "--alpha", "learn", "--beta", "0.01", "--out", tmp_path / "out")
     assert code == 0
     model = swiftem.PLSA.load(tmp_path / "out" / "model.swiftem")
-    assert (model.background, model.decorrelation) == (True, 4.0)
+    assert (model.alpha, model.beta) == ("learn", 0.01)
+    assert (model.alpha_ != 0.1).all()
     html = (tmp_path / "out" / "topics.html").read_text(encoding="utf-8")
-    assert "--background --decorrelation 4" in html
+    assert "--alpha learn --beta 0.01" in html
+    assert f"learned, {model.alpha_.min():.2g} to {model.alpha_.max():.2g}, 0.01" in html
+    code, _ = run(uci, "--topics", 3, "--alpha", "0.5", "--out", tmp_path / "out")
+    assert (code, swiftem.PLSA.load(tmp_path / "out" / "model.swiftem").alpha) == (0, 0.5)
+
+
+@pytest.mark.parametrize("given", ["much", "-1", "nan", ""])
+def test_an_alpha_that_is_none(run, uci, given):
+    code, output = run(uci, "--alpha", given)
+    assert code == 2
+    assert f"'{given}' is neither a number nor learn." in output

@@ -134,6 +134,42 @@ def test_a_model_remembers_them(counts, tmp_path):
     model.save(tmp_path / "model")
     loaded = swiftem.PLSA.load(tmp_path / "model")
     assert (loaded.background, loaded.decorrelation, loaded.precision) == (True, 3.5, "float64")
+    assert loaded.background_ == model.background_ == 0
+
+
+def test_a_model_says_which_topic_is_the_background(counts, default):
+    assert default.background_ == 0
+    assert fit(counts, max_iter=2, background=False).background_ is None
+    assert default.merge_topics([[2, 3]]).background_ == 0
+    assert swiftem.PLSA.from_counts(default.components_).background_ is None
+    assert swiftem.PLSA(3, random_state=0).partial_fit(counts).background_ is None
+
+
+def test_groups_without_the_background(counts, default):
+    labels = np.arange(counts.shape[0]) % 3
+    every, own = (default.topics_over(labels, counts, background=given) for given in (True, False))
+    assert (every.shares[:, 0] > 0.3).all()
+    assert (own.shares[:, 0] == 0.0).all()
+    np.testing.assert_allclose(own.shares[:, 1:], every.shares[:, 1:] / (1.0 - every.shares[:, :1]))
+    np.testing.assert_array_equal(own.tokens, every.tokens)
+
+
+def test_given_topics_keep_their_places_and_the_first_is_a_background_if_that_is_said(counts, default):
+    given = fit(counts, init=default.components_, max_iter=8)
+    assert given.background_ is None
+    plain = fit(counts, init=default.components_, max_iter=8, background=False, decorrelation=0)
+    np.testing.assert_array_equal(given.components_, plain.components_)
+    again = fit(counts, init=default.components_, max_iter=8, background=True, decorrelation=30.0)
+    assert again.background_ == 0
+    assert again.topic_similarity(default).argmax(axis=1).tolist() == list(range(K))
+
+
+def test_a_path_does_not_split_the_background(counts):
+    found = swiftem.select_topics(counts, [K - 3, K - 1, K], random_state=0)
+    assert found.n_components == K
+    assert found.best.background_ == 0
+    assert set(np.argsort(-found.best.components_[0])[:COMMON]) == set(range(COMMON))
+    assert found.best.components_[1:, :COMMON].sum(axis=1).max() < 0.2
 
 
 # Precision

@@ -96,6 +96,22 @@ def test_specific_words_make_the_name(fitted):
     assert [topic.name(1) for topic in named] == ["Fruit", "saw"]
 
 
+def test_the_background_is_marked(fitted):
+    model, corpus = fitted
+    content, pages = [], []
+    for background in (None, 1):
+        marked = model.merge_topics([])
+        marked.background_ = background
+        summary = summarise_topics(marked, corpus)
+        assert [topic.number for topic in summary.topics if topic.is_background] == [1] * (background == 1)
+        shares = marked.transform(corpus.counts)
+        content.append(explorer_content(marked, corpus, shares, summary, title="toys")["topics"])
+        pages.append(words_of(make_page(summary)))
+    assert [topic.get("background") for topic in content[0]] == [None, None]
+    assert [topic.get("background") for topic in content[1]] == [None, True]
+    assert ["1 (background)" in page for page in pages] == [False, True]
+
+
 def test_a_corpus_without_words_or_texts():
     corpus = CorpusCounts(sp.csr_array([[1, 0], [0, 1]]), None, ("row 0", "row 1"))
     model = swiftem.PLSA(2, random_state=0).fit(corpus.counts)

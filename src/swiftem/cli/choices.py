@@ -7,13 +7,14 @@ import shlex
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 
 __all__ = [
-    "BUILT_IN", "Acceleration", "CorpusFormat", "Covariance", "Criterion", "Experiments", "Method",
-    "TopicsRequest", "read_counts", "thinned",
+    "BUILT_IN", "Acceleration", "AlphaOption", "BackgroundOption", "BetaOption", "CorpusFormat", "Covariance",
+    "Criterion", "DecorrelationOption", "Experiments", "Method", "TopicsRequest", "read_alpha", "read_counts",
+    "thinned",
 ]  # fmt: skip
 
 BUILT_IN = "the docstrings of Python packages"
@@ -51,6 +52,52 @@ def thinned(counts: list[int], most: int = 8) -> list[int]:
     ratio = counts[-1] / counts[0]
     wanted = [counts[0] * ratio ** (place / (most - 1)) for place in range(most)]
     return sorted({min(counts, key=lambda count: abs(count - one)) for one in wanted})
+
+
+def read_alpha(text: str | None) -> float | str:
+    """Return the value of ``--alpha``: a number, or ``learn``.
+
+    >>> read_alpha("0.05"), read_alpha("learn"), read_alpha(None)
+    (0.05, 'learn', 0.1)
+    """
+    if text is None or text == "learn":
+        return text or 0.1
+    found = re.fullmatch(r"[0-9]+(\.[0-9]*)?([eE][-+]?[0-9]+)?|\.[0-9]+", text)
+    if not found:
+        raise typer.BadParameter(f"{text!r} is neither a number nor learn.", param_hint="'--alpha'")
+    return float(text)
+
+
+AlphaOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="X|learn",
+        help="Counts added to each document's topics: fewer make documents of few topics. learn finds the "
+        "number of each topic from the documents.",
+        show_default="0.1",
+    ),
+]
+BetaOption = Annotated[
+    float,
+    typer.Option(metavar="X", min=0.0, help="Counts added to each topic's words: fewer make sparse topics."),
+]
+BackgroundOption = Annotated[
+    bool | None,
+    typer.Option(
+        "--background/--no-background",
+        help="Whether topic 0 is a background, which takes the words that are common to all topics.",
+        show_default="with 8 topics or more",
+    ),
+]
+DecorrelationOption = Annotated[
+    float | None,
+    typer.Option(
+        metavar="X",
+        min=0.0,
+        help="How strongly topics repel each other: more makes them more distinct, 0 predicts best.",
+        show_default="30 with a background",
+    ),
+]
 
 
 class Covariance(StrEnum):
@@ -137,8 +184,11 @@ class TopicsRequest:
     drop_headers: bool = False
     background: bool | str = "auto"
     decorrelation: float | str = "auto"
+    alpha: float | str = 0.1
+    beta: float = 0.05
     memory_limit: str | None = None
     scratch: Path | None = None
+    device: str = "cpu"
 
     @property
     def command(self) -> str:
@@ -160,8 +210,11 @@ class TopicsRequest:
         if self.background != "auto":
             words += ["--background" if self.background else "--no-background"]
         words += [] if self.decorrelation == "auto" else ["--decorrelation", f"{self.decorrelation:g}"]
+        words += [] if self.alpha == 0.1 else ["--alpha", str(self.alpha)]
+        words += [] if self.beta == 0.05 else ["--beta", str(self.beta)]
         words += ["--memory-limit", self.memory_limit] if self.memory_limit else []
         words += ["--scratch", str(self.scratch)] if self.scratch else []
+        words += ["--device", self.device] if self.device != "cpu" else []
         return shlex.join([*words, "--out", str(self.out)])
 
     @property
@@ -178,7 +231,8 @@ class TopicsRequest:
         """Return the arguments of :class:`swiftem.PLSA`, without the number of topics and the seed."""
         return {
             "method": self.method, "acceleration": self.acceleration, "max_iter": self.max_passes,
-            "background": self.background, "decorrelation": self.decorrelation,
+            "background": self.background, "decorrelation": self.decorrelation, "alpha": self.alpha,
+            "beta": self.beta, "device": self.device,
         }  # fmt: skip
 
     def word_options(self) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import csv
 import io
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, BinaryIO, TextIO
 
@@ -21,6 +22,7 @@ __all__ = [
     "model_file",
     "not_the_same",
     "picture_file",
+    "table_ending",
     "table_file",
     "writable_folder",
     "write_csv",
@@ -28,6 +30,11 @@ __all__ = [
 ]
 
 PICTURES = (".png", ".svg", ".pdf")
+
+
+def table_ending() -> str:
+    """Return the extension of tables: .csv if pyarrow is not installed."""
+    return ".parquet" if find_spec("pyarrow") else ".csv"
 
 
 def model_file(path: Path) -> Path:

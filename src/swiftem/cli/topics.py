@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
-from importlib.util import find_spec
 from math import isfinite
 from pathlib import Path
 from typing import Any
@@ -25,7 +24,7 @@ from swiftem.checkpoints.tree import environment
 from swiftem.cli.choices import BUILT_IN, TopicsRequest
 from swiftem.cli.components import mean_text, passes_text
 from swiftem.cli.failures import FAILED, INTERRUPTED, in_options, is_interrupt, one_sentence, tell
-from swiftem.cli.out_file import write_table
+from swiftem.cli.out_file import table_ending, write_table
 from swiftem.cli.select import compare_topics, write_comparison
 from swiftem.cli.topics_in_blocks import CorpusInBlocks, corpus_in_blocks
 from swiftem.data.documents.corpus_counts import CorpusCounts, Texts
@@ -223,7 +222,8 @@ def _table(summary: TopicSummary, width: int) -> Table:
     table.add_column("coherence", justify="right")
     for topic in summary.topics:
         coherence = f"{topic.coherence:.2f}".replace("-", "−") if isfinite(topic.coherence) else ""
-        words = _words(topic.given, topic.label(10 if width >= 100 else 7))
+        name = topic.given or ("background" if topic.is_background else "")
+        words = _words(name, topic.label(10 if width >= 100 else 7))
         table.add_row(str(topic.number), share_text(topic.prevalence), words, coherence)
     return table
 
@@ -236,17 +236,19 @@ def _shares_table(model: Any, prevalence: Array, given: Sequence[str], width: in
     table.add_column("words")
     words = model.top_words(n=10 if width >= 100 else 7)
     for k in np.argsort(-prevalence, kind="stable").tolist():
-        table.add_row(str(k), share_text(prevalence[k]), _words(given[k], ", ".join(words[k])))
+        name = given[k] or ("background" if k == model.background_ else "")
+        table.add_row(str(k), share_text(prevalence[k]), _words(name, ", ".join(words[k])))
     return table
+
+
+def _alpha(model: Any) -> str:
+    if model.alpha != "learn":
+        return str(model.alpha)
+    return f"learned, {model.alpha_.min():.2g} to {model.alpha_.max():.2g}"
 
 
 def _words(given: str, words: str) -> Text:
     return Text.assemble((given, "bold"), ": ", words) if given else Text(words)
-
-
-def table_ending() -> str:
-    """Return the extension of tables: .csv if pyarrow is not installed."""
-    return ".parquet" if find_spec("pyarrow") else ".csv"
 
 
 def write_documents(folder: Path, corpus: CorpusCounts, shares: Array) -> Path:
@@ -296,7 +298,7 @@ def _write(request: TopicsRequest, found: Found, summary: TopicSummary, written:
         "method": f"{request.method} ({model.method_})" if request.method == "auto" else request.method,
         "topics": f"{len(fitted.components_)}"
         + ("" if isinstance(request.topics, int) else f" of {request.numbers}"),
-        "alpha, beta": f"{fitted.alpha}, {fitted.beta}",
+        "alpha, beta": f"{_alpha(fitted)}, {fitted.beta}",
         "background, decorrelation": f"{request.background}, {request.decorrelation}",
         "seed": str(request.seed),
         "most passes": str(request.max_passes),
@@ -340,6 +342,7 @@ def apply_topics(
     as_text: bool = False,
     drop_headers: bool = False,
     names: Path | None = None,
+    device: str = "cpu",
     console: Console | None = None,
 ) -> None:
     """Find a model's topics in documents, show their shares, and write those of each to ``out``."""
@@ -348,7 +351,7 @@ def apply_topics(
     from swiftem import PLSA
 
     with one_sentence():
-        model = PLSA.load(model_file)
+        model = PLSA.load(model_file).set_params(device=device)
         given: tuple[str, ...] = ("",) * len(model.components_)
         if names is not None:
             words = getattr(model, "feature_names_in_", [f"word {v}" for v in range(model.n_features_in_)])

@@ -10,7 +10,10 @@ import numpy as np
 
 from swiftem._checks import shown
 
-__all__ = ["DEVICE_KERNELS", "in_numpy", "is_planned", "is_tensor", "kernels_of", "like", "torch_of"]
+__all__ = [
+    "DEVICE_KERNELS", "counts_of_tensor", "in_numpy", "is_planned", "is_tensor", "kernels_of", "like",
+    "torch_of",
+]  # fmt: skip
 
 CPU, CUDA = 1, 2
 """DLPack's numbers of devices."""
@@ -63,6 +66,22 @@ def in_numpy(data: Any) -> Any:
     if int(data.__dlpack_device__()[0]) == CPU:
         return np.from_dlpack(data)
     return torch_of("an array on a device").from_dlpack(data).cpu().numpy()
+
+
+def counts_of_tensor(data: Any) -> Any:
+    """Return a tensor as an array of NumPy, or of SciPy if it is sparse (CSR, CSC or COO of PyTorch).
+
+    >>> counts_of_tensor([[1.0]])
+    [[1.0]]
+    """
+    if not str(getattr(data, "layout", "")).startswith("torch.sparse_"):
+        return in_numpy(data)
+    from scipy.sparse import coo_array
+
+    entries = data.detach().to_sparse_coo().coalesce().cpu()
+    return coo_array(
+        (entries.values().numpy(), entries.indices().numpy()), shape=tuple(entries.shape)
+    ).tocsr()
 
 
 def like(data: Any, found: Any) -> Any:

@@ -8,13 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from swiftem._typing import Array
 from swiftem.data.documents.corpus_counts import CorpusCounts
 
-__all__ = ["Topic", "TopicSummary", "relevance", "summarise_topics"]
-
-LAMBDA = 0.6
-"""λ of the relevance by which topics are named."""
+__all__ = ["Topic", "TopicSummary", "summarise_topics"]
 
 
 @dataclass(frozen=True)
@@ -37,6 +33,8 @@ class Topic:
         topic's most likely word.
     given : str
         The name that somebody gave to the topic, or nothing.
+    is_background : bool
+        Whether it is the background, of words that are common to many topics.
     """
 
     number: int
@@ -45,14 +43,15 @@ class Topic:
     words: tuple[str, ...]
     own_words: tuple[str, ...] = ()
     given: str = ""
+    is_background: bool = False
 
     def label(self, n: int = 3) -> str:
-        """Return the topic's most likely words."""
-        return ", ".join(self.words[:n])
+        """Return the topic's most relevant words."""
+        return ", ".join((self.own_words or self.words)[:n])
 
     def name(self, n: int = 3) -> str:
         """Return the given name, or words that are frequent in the topic and rare elsewhere."""
-        return self.given or ", ".join(self.own_words[:n]) or self.label(n)
+        return self.given or self.label(n)
 
 
 @dataclass(frozen=True)
@@ -105,11 +104,13 @@ def summarise_topics(
     >>> sorted(topic.label() for topic in summary.topics)
     ['fish', 'rice']
     """
+    from swiftem.estimators.topics.queries import relevance_of
+
     components = np.asarray(model.components_)
     prevalence = np.asarray(model.topic_prevalence())
     coherence = np.asarray(model.coherence(corpus.counts, measure="npmi"))
     names = corpus.word_names()
-    specific = relevance(components, prevalence @ components)
+    specific = relevance_of(components, prevalence @ components)
     topics = []
     for k in np.argsort(-prevalence, kind="stable").tolist():
         words, own = (
@@ -117,31 +118,10 @@ def summarise_topics(
             for values in (components, specific)
         )
         name = given[k] if given else ""
-        topics.append(Topic(k, float(prevalence[k]), float(coherence[k]), words, own, name))
+        is_background = k == model.background_
+        topics.append(Topic(k, float(prevalence[k]), float(coherence[k]), words, own, name, is_background))
     try:
         perplexity = float(model.perplexity(corpus.counts))
     except ValueError:  # no document has two tokens
         perplexity = float("nan")
     return TopicSummary(tuple(topics), len(corpus), corpus.counts.shape[1], corpus.n_tokens, perplexity)
-
-
-def relevance(components: Array, marginal: Array, weight: float = LAMBDA) -> Array:
-    """Return the relevance of words as defined by Sievert and Shirley (2014), shape (K, V).
-
-    Parameters
-    ----------
-    components : ndarray, shape (K, V)
-        Probabilities of words in topics.
-    marginal : ndarray, shape (V,)
-        Probabilities of words in the corpus.
-    weight : float
-        Their λ: 1 orders words by probability, 0 by lift.
-
-    Examples
-    --------
-    >>> relevance(np.array([[0.5, 0.5]]), np.array([0.5, 0.25]), 0.0).round(2)
-    array([[0.  , 0.69]])
-    """
-    with np.errstate(divide="ignore", invalid="ignore"):
-        found = np.log(components) - (1 - weight) * np.log(marginal)
-    return np.asarray(np.nan_to_num(found, nan=-np.inf, neginf=-np.inf))

@@ -29,9 +29,11 @@ POLICY = (
 HOW_TO_READ = (
     "<p>A topic is a group of words that are used together. Topics were found from the texts alone, "
     "without labels; each document is a mixture of several. Numbers of topics are those of the model, from "
-    "0.</p><p><b>Map.</b> Near topics use the same words; distances are measured along chains of similar "
-    "topics. The area of a circle is the topic's share of all words. Colours are neighbourhoods on the map."
-    "</p><p><b>Words.</b> The bar is the word's <i>share of the topic</i>. Its shade and the last column are "
+    "0. A background, if there is one, has the words that are common to many topics.</p>"
+    "<p><b>Map.</b> Near topics use the same words; distances are measured along chains of similar "
+    "topics. The area of a circle is the topic's share of all words. Colours are neighbourhoods on the map; "
+    "a dashed circle is the background.</p>"
+    "<p><b>Words.</b> The bar is the word's <i>share of the topic</i>. Its shade and the last column are "
     "the share of all <i>uses</i> of the word that belong to the topic: a pale bar is a word that is used "
     "everywhere. The slider is the λ of Sievert and Shirley (2014): words are in the order of λ log p + "
     "(1 − λ) log lift, where lift is the word's probability in the topic relative to the corpus.</p>"
@@ -134,7 +136,8 @@ def _facts(summary: TopicSummary) -> str:
 def _without_scripts(summary: TopicSummary) -> str:
     """Return the topics as a table, for readers whose browser runs no scripts."""
     rows = "".join(
-        f'<tr><th scope="row">{topic.number}</th><td>{escape(topic.name())}</td>'
+        f'<tr><th scope="row">{topic.number}{" (background)" if topic.is_background else ""}</th>'
+        f"<td>{escape(topic.name())}</td>"
         f"<td>{share_text(topic.prevalence)}</td>"
         f"<td>{signed(topic.coherence, 2) if isfinite(topic.coherence) else ''}</td>"
         f"<td>{escape(topic.label(10))}</td></tr>\n"

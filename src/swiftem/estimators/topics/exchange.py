@@ -26,6 +26,7 @@ class TopicExchange:
         n_iter_: int
         method_: str
         n_features_in_: int
+        background_: int | None
         feature_names_in_: NDArray[Any]
         history_: History
         _word_counts: Array
@@ -87,6 +88,7 @@ class TopicExchange:
         made.topic_counts_ = table.sum(axis=1) if table.any() else np.ones(len(table))
         made.n_features_in_, made.n_iter_ = table.shape[1], 0
         made.method_, made.converged_, made.history_ = "given", True, History()
+        made.background_ = None
         if names is not None:
             made.feature_names_in_ = np.array([str(name) for name in made._words(names)], dtype=object)
         return made

@@ -11,6 +11,7 @@ from swiftem._checks import check_simplex
 from swiftem._typing import Array
 from swiftem.estimators.model_content import LARGEST, ModelContent, check_parameters
 from swiftem.estimators.persistence import plain
+from swiftem.estimators.topics.learned_alpha import LEARN
 from swiftem.estimators.watch import History
 
 __all__ = ["TopicFile"]
@@ -37,14 +38,18 @@ class TopicFile:
     if TYPE_CHECKING:
         n_components: int
         random_state: Any
-        alpha: ArrayLike
+        alpha: ArrayLike | str
         beta: ArrayLike
         components_: Array
         topic_counts_: Array
         feature_names_in_: NDArray[Any]
         history_: History
+        background_: int | None
+        _learned_alpha: Array | None
         _word_counts: Array
 
+        @property
+        def _learns_alpha(self) -> bool: ...
         def __init__(self, **parameters: Any) -> None: ...
         def _validate_params(self) -> None: ...
         def _alpha(self) -> Array: ...
@@ -65,9 +70,10 @@ class TopicFile:
             header[name] = plain(getattr(self, name, None))
         if hasattr(self, "feature_names_in_"):
             header["feature_names_in_"] = [str(name) for name in self.feature_names_in_]
+        header |= {"learns_alpha": self._learns_alpha, "background_": self.background_}
         header["history"] = [list(moment) for moment in getattr(self, "history_", [])]
         arrays = {
-            "alpha": np.asarray(self.alpha, dtype=np.float64),
+            "alpha": np.asarray(self._alpha() if self._learns_alpha else self.alpha, dtype=np.float64),
             "beta": np.asarray(self.beta, dtype=np.float64),
             "components_": self.components_,
             "topic_counts_": self.topic_counts_,
@@ -89,6 +95,11 @@ class TopicFile:
         check_simplex("components_", made.components_)
         made.alpha, made.beta = (_strength(content, name) for name in ("alpha", "beta"))
         alpha, beta = made._alpha(), np.broadcast_to(made._beta(V), (K, V))
+        if "learns_alpha" in content.header and content.result("learns_alpha", bool):
+            made.alpha, made._learned_alpha = LEARN, alpha
+        made.background_ = content.result("background_", int) if "background_" in content.header else None
+        if made.background_ is not None and made.background_ >= K:
+            raise ValueError(f"background_ must be one of the {K} topics, got {made.background_}")
         if not (alpha.sum() <= LARGEST and beta.sum() <= LARGEST):
             raise ValueError(f"alpha and beta must sum to at most {LARGEST:g}")
         made.topic_counts_ = content.array("topic_counts_", (K,))

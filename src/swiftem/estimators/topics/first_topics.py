@@ -14,6 +14,8 @@ import numpy as np
 
 from swiftem._typing import Array
 from swiftem.engine.documents import Documents
+from swiftem.engine.gpu.topics.documents import DeviceDocuments
+from swiftem.engine.gpu.topics.topics import TopicArrays
 from swiftem.engine.streamed_documents import StreamedDocuments
 from swiftem.engine.threads import one_thread_blas, one_thread_openmp
 from swiftem.models.documents import m_step, totals_of
@@ -105,14 +107,25 @@ def best_start(
     tried = documents.some(few)
     best, chosen = -inf, starts[0]
     for start in starts:
-        shares, topics, value = np.full((tried.n, len(alpha)), 1.0 / len(alpha)), start, -inf
-        counts, _ = tried.em_pass(shares, topics, alpha, between)
-        for _ in range(TRIED_FOR - 1):
-            topics = m_step(counts, beta)
-            counts, value = tried.leave_one_out_pass(
-                shares, topics, totals_of(counts, beta), alpha, beta, between
-            )
+        value = _tried(start, tried, alpha, beta, between)
         if value > best:
             best, chosen = value, start
     spent = len(starts) * TRIED_FOR * tried.n_entries / max(1, documents.n_entries)
     return chosen, spent
+
+
+def _tried(
+    start: Array, documents: Documents, alpha: Array, beta: Array, between: Callable[[], None]
+) -> float:
+    """Return the log-likelihood of documents after a few passes from a start."""
+    shares, topics, value = np.full((documents.n, len(alpha)), 1.0 / len(alpha)), start, -inf
+    if isinstance(documents, DeviceDocuments):
+        there = documents.topics(TopicArrays(start, shares, None), alpha, beta, leave_one_out=True)
+        return [there.step(between) for _ in range(TRIED_FOR)][-1]
+    counts, _ = documents.em_pass(shares, topics, alpha, between)
+    for _ in range(TRIED_FOR - 1):
+        topics = m_step(counts, beta)
+        counts, value = documents.leave_one_out_pass(
+            shares, topics, totals_of(counts, beta), alpha, beta, between
+        )
+    return value

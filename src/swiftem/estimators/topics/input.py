@@ -15,13 +15,15 @@ from swiftem.budget import BASE, MemoryLimitError, read_memory_limit
 from swiftem.data.documents.document_source import DocumentSource
 from swiftem.data.documents.open_documents import open_documents
 from swiftem.data.documents.sparse_structure import checked_sparse, is_sparse
-from swiftem.data.foreign import is_planned
+from swiftem.data.foreign import DEVICE_KERNELS, counts_of_tensor, is_planned, is_tensor, kernels_of
 from swiftem.data.sample_weight import check_weights, extent_of
 from swiftem.data.units.collections import current_pool, parts_of, token_of
 from swiftem.engine.documents import PIECES, Documents
+from swiftem.engine.gpu.topics.documents import DeviceDocuments
 from swiftem.engine.streamed_documents import StreamedDocuments
 from swiftem.engine.units.documents import UnitDocuments
 from swiftem.estimators.topics.first_topics import CLUSTERED, FEW, clustered_topics, random_topics
+from swiftem.estimators.topics.learned_alpha import FIRST
 from swiftem.estimators.topics.plan import SMALL, TopicPlan, documents_for, is_small, starts_for, table_type
 from swiftem.estimators.topics.queries import as_strength
 from swiftem.estimators.validated import read_weights, validated
@@ -52,12 +54,13 @@ class TopicInput:
         precision: str
         tol: float
         sampling: str
-        alpha: ArrayLike
+        alpha: ArrayLike | str
         beta: ArrayLike
         init: Any
         n_init: int | str
         memory_limit: int | str | None
         scratch: Any
+        device: str
         n_features_in_: int
 
     def _documents(
@@ -69,9 +72,15 @@ class TopicInput:
         """
         there: Index | None = None
         documents: Documents | StreamedDocuments | UnitDocuments
+        is_read = isinstance(X, str | os.PathLike | DocumentSource)
+        if (is_planned(X) or is_read) and kernels_of(self.device) is not None:
+            raise ValueError(
+                f"device must be 'cpu' for {'documents read in blocks' if is_read else 'a Dask collection'}, "
+                f"got {self.device!r}: on a GPU counts must be in memory (read_corpus loads them)."
+            )
         if is_planned(X):
             documents = self._units(X, sample_weight, reset=reset)
-        elif isinstance(X, str | os.PathLike | DocumentSource):
+        elif is_read:
             source = open_documents(X)
             if not reset and source.n_words != self.n_features_in_:
                 raise ValueError(
@@ -85,7 +94,7 @@ class TopicInput:
         else:
             counts = self._counts(X, reset=reset)
             weight = self._weights(sample_weight, counts)
-            documents = documents_for(counts, weight, self.n_components)
+            documents = self._in_memory(counts, weight, X)
             if reset and weight is not None and not (weight > 0).all():
                 there = np.flatnonzero(weight > 0)
                 documents = documents.some(there)
@@ -94,6 +103,13 @@ class TopicInput:
         if not isinstance(documents, UnitDocuments):
             documents.dtype = self._table_type(documents)
         return documents, there
+
+    def _in_memory(self, counts: Any, weight: Array | None, X: Any) -> Documents:
+        """Return counts as documents, on the device that is given or that X is on."""
+        kernels = kernels_of(self.device, X)
+        if kernels is None:
+            return documents_for(counts, weight, self.n_components)
+        return DeviceDocuments(counts, weight, device=kernels.removeprefix(DEVICE_KERNELS))
 
     def _table_type(self, documents: Documents | StreamedDocuments) -> type:
         """Return what loops over these documents compute in."""
@@ -111,6 +127,11 @@ class TopicInput:
             raise ValueError(
                 "method must be 'auto', 'em' or 'sem', by documents, for a Dask collection, "
                 f"got method={self.method!r} with sampling={self.sampling!r}."
+            )
+        if reset and self._learns_alpha:
+            raise ValueError(
+                f"alpha must be numbers for a Dask collection, got {self.alpha!r}: the topics of documents, "
+                "which it is learned from, stay with the workers."
             )
         if self.acceleration is not None:
             raise ValueError(
@@ -140,6 +161,11 @@ class TopicInput:
     def _check_memory(self, documents: Any, plan: TopicPlan) -> None:
         """Put the documents' topics into a scratch file if they do not fit; raise an error if that fails."""
         limit = read_memory_limit(self.memory_limit)
+        if isinstance(documents, DeviceDocuments) and (plan.by_documents or plan.by_tokens) is not None:
+            raise ValueError(
+                f"method must be 'auto' or 'em' for device={self.device!r}, got {self.method!r}: its batches "
+                "are computed on the CPU, with device='cpu'."
+            )
         if not isinstance(documents, StreamedDocuments):
             return
         if self.acceleration is not None:
@@ -189,6 +215,7 @@ class TopicInput:
         if not hasattr(X, "dtype") and isinstance(X, Sequence) and len(X) and isinstance(X[0], str):
             raise ValueError("X must be counts of words, got texts: count them with CountVectorizer first.")
         check_not_lazy("X", X)
+        X = counts_of_tensor(X) if is_tensor(X) else X
         if is_sparse(X) and len(X.shape) == 2:
             X = checked_sparse("X", X)  # scikit-learn's conversion of an invalid matrix may crash
             if X.shape[1] > MOST_WORDS:
@@ -208,8 +235,18 @@ class TopicInput:
         return read_weights(sample_weight, X)
 
     def _alpha(self) -> Array:
+        """Return α (K,): as given or, of a fitted model, as learned."""
+        learned = getattr(self, "_learned_alpha", None)
+        return self._first_alpha() if learned is None or not self._learns_alpha else learned
+
+    @property
+    def _learns_alpha(self) -> bool:
+        return isinstance(self.alpha, str)
+
+    def _first_alpha(self) -> Array:
+        """Return α (K,) at the beginning of a fit."""
         n_components = check_int("n_components", self.n_components, minimum=1, maximum=MOST_TOPICS)
-        given = as_strength("alpha", self.alpha, [(n_components,)])
+        given = as_strength("alpha", FIRST if self._learns_alpha else self.alpha, [(n_components,)])
         return np.ascontiguousarray(np.broadcast_to(given, (n_components,)))
 
     def _beta(self, n_words: int) -> Array:

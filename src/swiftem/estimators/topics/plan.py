@@ -36,6 +36,7 @@ from swiftem._checks import shown
 from swiftem._typing import Array
 from swiftem.engine.documents import Documents
 from swiftem.engine.small_documents import SmallDocuments
+from swiftem.estimators.topics.learned_alpha import LEARN
 from swiftem.methods import FastIncrementalEM, IncrementalEM, Method, OnlineEM, VarianceReducedEM
 from swiftem.schedules import power, sample_size
 
@@ -74,10 +75,12 @@ BY_DOCUMENTS = power(1.0, 0.7, 10.0)
 
 
 def contrast_for(
-    background: Any, decorrelation: Any, name: str, plan: TopicPlan, *, n_components: int, seeds: bool,
-    accelerated: bool,
+    background: Any, decorrelation: Any, name: str, plan: TopicPlan, *, n_components: int, given: bool,
+    accelerated: bool, learns_alpha: bool = False,
 ) -> tuple[bool, float]:  # fmt: skip
     """Return whether there is a background topic, and how strongly topics repel each other.
+
+    These, and an α that is learned, raise ValueError for anything but em.
 
     Parameters
     ----------
@@ -87,26 +90,32 @@ def contrast_for(
         The method as given, and what it means here.
     n_components : int
         Number of topics.
-    seeds : bool
-        Whether β has seed words.
+    given : bool
+        Whether the user says what the topics are, by seed words in β or by initial topics.
     accelerated : bool
         Whether em takes larger steps.
+    learns_alpha : bool
+        Whether α is learned.
 
     Examples
     --------
     >>> plan = plan_topics("auto", "auto", "auto", "auto", n_documents=10_000)
-    >>> contrast_for("auto", "auto", "auto", plan, n_components=50, seeds=False, accelerated=False)
+    >>> contrast_for("auto", "auto", "auto", plan, n_components=50, given=False, accelerated=False)
     (True, 30.0)
     """
     is_em = plan.by_documents is None and plan.by_tokens is None and not accelerated
-    for argument, value in (("background", background), ("decorrelation", decorrelation)):
-        if not is_em and not isinstance(value, str) and value:
+    wanted = (
+        ("background", background != "auto" and background, "'auto' or False"),
+        ("decorrelation", decorrelation != "auto" and decorrelation, "'auto' or 0"),
+        ("alpha", learns_alpha and LEARN, "numbers"),
+    )
+    for argument, value, allowed in wanted:
+        if value and not is_em:
             how = f"acceleration={plan.name!r}" if accelerated else f"method={name!r}"
             raise ValueError(
-                f"{argument} must be 'auto' or {'False' if argument == 'background' else '0'} for {how}, got "
-                f"{value!r}: it is for em without acceleration."
+                f"{argument} must be {allowed} for {how}, got {value!r}: it is for em without acceleration."
             )
-    usual = name == "auto" and plan.first is not None and n_components >= LEAST_TOPICS and not seeds
+    usual = name == "auto" and plan.first is not None and n_components >= LEAST_TOPICS and not given
     auto = usual and is_em
     strength = DECORRELATION if auto else 0.0
     return (

@@ -35,7 +35,8 @@ from swiftem.estimators.topics.file import TopicFile
 from swiftem.estimators.topics.first_topics import INITS
 from swiftem.estimators.topics.fit import TopicFit, TopicFitting
 from swiftem.estimators.topics.input import TopicInput
-from swiftem.estimators.topics.plan import METHODS, SAMPLING, contrast_for, documents_for, plan_topics
+from swiftem.estimators.topics.learned_alpha import LEARN
+from swiftem.estimators.topics.plan import METHODS, SAMPLING, contrast_for, plan_topics
 from swiftem.estimators.topics.queries import TopicQueries
 from swiftem.estimators.topics.scores import TopicScores
 from swiftem.estimators.topics.stream import TopicStream
@@ -67,15 +68,16 @@ class PLSA(
     ----------
     n_components : int
         Number of topics, K.
-    alpha : float or array-like of shape (K,)
-        Counts added to each document's topics.
+    alpha : float, array-like of shape (K,) or "learn"
+        Counts added to each document's topics. "learn" learns one for each topic from the documents, after
+        each of em's passes; see :mod:`swiftem.estimators.topics.learned_alpha`.
     beta : float or array-like of shape (V,) or (K, V)
         Counts added to each topic's words. One row per topic makes seed words: a large number draws a word
         into a topic.
     background : bool or "auto"
-        Whether topic 0 is a background: it starts at the corpus' word frequencies, and words that are common
-        to many topics move to it. "auto" is True for method="auto" if there are at least 500 documents, 8
-        topics, and no seed words.
+        Whether topic 0 is a background: it starts at the corpus' word frequencies, or at the first of given
+        topics, and words that are common to many topics move to it. "auto" is True for method="auto" if there
+        are at least 500 documents, 8 topics, and neither seed words nor given topics.
     decorrelation : float or "auto"
         How strongly topics other than the background repel each other: larger values make topics more
         distinct, and predictions a little worse; see :mod:`swiftem.estimators.topics.contrast`. "auto" is 30
@@ -116,6 +118,9 @@ class PLSA(
         stays below it. Topics of documents that do not fit are in a scratch file.
     scratch : path or None
         Folder for that file; by default the system's folder for temporary files.
+    device : str
+        What computes em's passes and :meth:`transform`: "cpu", "cuda", "cuda:1", ..., or "auto": the GPU if X
+        is there, else the CPU. See ``docs/gpu.md``.
     checkpoint : str or Path, optional
         Folder for checkpoints of ``fit``: a killed fit resumes from there, and its model is the same, bit by
         bit, as without the interruption. See ``docs/checkpoints.md``.
@@ -134,6 +139,10 @@ class PLSA(
     ----------
     components_ : ndarray, shape (K, V)
         Probabilities of words in topics; rows sum to 1.
+    background_ : int or None
+        The topic that is a background, or None.
+    alpha_ : ndarray, shape (K,)
+        ``alpha`` of each topic, as given or learned.
     doc_topic_ : ndarray, shape (D, K)
         Topics of the training documents; rows sum to 1. Those of :meth:`transform` may differ: it folds
         documents in until convergence. A fit to a Dask collection does not set it.
@@ -164,7 +173,7 @@ class PLSA(
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "n_components": [Interval(Integral, 1, None, closed="left")],
-        "alpha": [Interval(Real, 0.0, None, closed="left"), "array-like"],
+        "alpha": [Interval(Real, 0.0, None, closed="left"), "array-like", StrOptions({LEARN})],
         "beta": [Interval(Real, 0.0, None, closed="left"), "array-like"],
         "background": [StrOptions({"auto"}), "boolean"],
         "decorrelation": [StrOptions({"auto"}), Interval(Real, 0.0, None, closed="left")],
@@ -186,6 +195,7 @@ class PLSA(
         "tol": [Interval(Real, 0.0, None, closed="left")],
         "memory_limit": [None, str, Interval(Integral, 1, None, closed="left")],
         "scratch": [None, str, os.PathLike],
+        "device": [str],
         "checkpoint": [None, str, os.PathLike],
         "checkpoint_every": [None, Interval(Integral, 1, None, closed="left")],
         "resume": ["boolean", StrOptions({"auto"})],
@@ -198,7 +208,7 @@ class PLSA(
         self,
         n_components: int = 10,
         *,
-        alpha: ArrayLike = 0.1,
+        alpha: ArrayLike | str = 0.1,
         beta: ArrayLike = 0.05,
         background: bool | str = "auto",
         decorrelation: float | str = "auto",
@@ -215,6 +225,7 @@ class PLSA(
         tol: float = 1e-4,
         memory_limit: int | str | None = None,
         scratch: Any = None,
+        device: str = "auto",
         checkpoint: str | os.PathLike[str] | None = None,
         checkpoint_every: int | None = None,
         resume: bool | Literal["auto"] = False,
@@ -240,6 +251,7 @@ class PLSA(
         self.tol = tol
         self.memory_limit = memory_limit
         self.scratch = scratch
+        self.device = device
         self.checkpoint = checkpoint
         self.checkpoint_every = checkpoint_every
         self.resume = resume
@@ -252,6 +264,13 @@ class PLSA(
         tags.input_tags.sparse = True
         tags.input_tags.positive_only = True
         return tags
+
+    @property
+    def alpha_(self) -> Array:
+        """α of each topic, shape (K,), as given or learned."""
+        if not hasattr(self, "components_"):
+            raise AttributeError("alpha_ is known after a fit.")
+        return self._alpha()
 
     @property
     def _n_features_out(self) -> int:
@@ -280,7 +299,7 @@ class PLSA(
             Ctrl-C leaves a fitted model, with a warning.
         """
         documents, there = self._documents(X, sample_weight, reset=True)
-        alpha, beta = self._alpha(), self._beta(documents.n_words)
+        alpha, beta = self._first_alpha(), self._beta(documents.n_words)
         plan = plan_topics(
             self.method, self.sampling, self.batch_size, self.step_size, n_documents=documents.n,
             acceleration=self.acceleration,
@@ -294,11 +313,12 @@ class PLSA(
         tol = check_real("tol", self.tol, minimum=0.0)
         background, decorrelation = contrast_for(
             self.background, self.decorrelation, self.method, plan, n_components=len(alpha),
-            seeds=len(beta) > 1, accelerated=self.acceleration is not None,
+            given=len(beta) > 1 or not isinstance(self.init, str), learns_alpha=self._learns_alpha,
+            accelerated=self.acceleration is not None,
         )  # fmt: skip
         fitting = TopicFitting(
             documents, alpha, beta, plan, passes, tol, leave_one_out, self.acceleration, background,
-            decorrelation,
+            decorrelation, self._learns_alpha, isinstance(self.init, str),
         )  # fmt: skip
 
         def make() -> tuple[list[Array], int]:
@@ -324,9 +344,9 @@ class PLSA(
             if there is not None:
                 assert isinstance(documents, Documents)
                 counts = self._counts(X, reset=False)
-                every = documents_for(counts, None, len(alpha))
+                every = self._in_memory(counts, None, X)
                 every.dtype = documents.dtype
-                found = every.fold_in(self.components_, alpha)[0]
+                found = every.fold_in(self.components_, self._alpha())[0]
                 found[there] = self.doc_topic_
                 self.doc_topic_ = found
             watcher.is_fitted = True
@@ -339,6 +359,7 @@ class PLSA(
         self.method_, self.history_ = fitting.plan.name, History(fit.moments)
         self.converged_, self.n_iter_ = fit.converged, int(np.ceil(fit.passes - fit.tried - 1e-9))
         self.components_ = np.ascontiguousarray(fit.topics)
+        self._learned_alpha, self.background_ = fit.alpha, 0 if fit.has_background else None
         ahead = documents.allocate(fit.doc_topic.shape)
         ahead[:] = fit.doc_topic
         after, value = fitting.e_step(fit, ahead)
@@ -362,6 +383,7 @@ class PLSA(
 
     def attributes_of(self, fit: TopicFit) -> dict[str, Any]:
         """Return the attributes of a fit that would stop now, for callbacks."""
+        fit.fetch()
         return {"components_": fit.topics, "doc_topic_": fit.doc_topic}
 
     def _print_verbose_msg_init_beg(self, number: int) -> None:

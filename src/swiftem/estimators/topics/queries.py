@@ -8,13 +8,38 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from swiftem._checks import STRONGEST, as_numbers, check_choice, check_int, shown
+from swiftem._checks import STRONGEST, as_numbers, check_choice, check_int, check_real, shown
 from swiftem._typing import Array
 from swiftem.engine.units.documents import UnitDocuments
 from swiftem.estimators.topics.exchange import TopicExchange
 from swiftem.estimators.topics.relations import TopicRelations
 
-__all__ = ["TopicQueries", "coherence_of", "mean_likelihood", "split_counts"]
+__all__ = ["LAMBDA", "TopicQueries", "coherence_of", "mean_likelihood", "relevance_of", "split_counts"]
+
+LAMBDA = 0.6
+"""λ of the relevance by which words are shown: that of Sievert and Shirley (2014)."""
+
+
+def relevance_of(components: Array, marginal: Array, weight: float = LAMBDA) -> Array:
+    """Return the relevance of words as defined by Sievert and Shirley (2014), shape (K, V).
+
+    Parameters
+    ----------
+    components : ndarray, shape (K, V)
+        Probabilities of words in topics.
+    marginal : ndarray, shape (V,)
+        Probabilities of words in the corpus.
+    weight : float
+        Their λ: 1 orders words by probability, 0 by lift.
+
+    Examples
+    --------
+    >>> relevance_of(np.array([[0.5, 0.5]]), np.array([0.5, 0.25]), 0.0).round(2)
+    array([[0.  , 0.69]])
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found = np.log(components) - (1 - weight) * np.log(marginal)
+    return np.asarray(np.nan_to_num(found, nan=-np.inf, neginf=-np.inf))
 
 
 def split_counts(X: Any, random_state: int = 0) -> tuple[Any, Any]:
@@ -104,8 +129,8 @@ class TopicQueries(TopicRelations, TopicExchange):
         def _counts(self, X: Any, *, reset: bool) -> Any: ...
         def _alpha(self) -> Array: ...
 
-    def top_words(self, names: Any = None, n: int = 10) -> list[list[str]]:
-        """Return the most likely words of each topic.
+    def top_words(self, names: Any = None, n: int = 10, *, relevance: float = LAMBDA) -> list[list[str]]:
+        """Return the most relevant words of each topic.
 
         Parameters
         ----------
@@ -113,6 +138,10 @@ class TopicQueries(TopicRelations, TopicExchange):
             The words of the columns; by default the columns' names, if X had them, or their numbers.
         n : int
             Number of words.
+        relevance : float
+            λ of Sievert and Shirley (2014), from 0 to 1: words are in the order of λ log p + (1 − λ) log
+            lift, where lift is the word's probability in the topic divided by that in all topics. 1 orders by
+            probability; less puts words first that distinguish the topic.
 
         Examples
         --------
@@ -124,7 +153,7 @@ class TopicQueries(TopicRelations, TopicExchange):
         _check_fitted(self)
         names = self._words(names)
         count = check_int("n", n, minimum=0)
-        order = np.argsort(-self.components_, axis=1, kind="stable")[:, :count]
+        order = np.argsort(-self._relevance(relevance), axis=1, kind="stable")[:, :count]
         return [[str(names[v]) for v in row] for row in order]
 
     def to_pyldavis(self, X: Any, names: Any = None) -> dict[str, Any]:
@@ -165,7 +194,14 @@ class TopicQueries(TopicRelations, TopicExchange):
         found: Sequence[str] = names
         return found
 
-    def coherence(self, X: Any, *, measure: str = "npmi", n: int = 10) -> Array:
+    def _relevance(self, weight: float) -> Array:
+        """Return what words are ordered by, shape (K, V): their probabilities for a weight of 1."""
+        weight = check_real("relevance", weight, minimum=0.0, maximum=1.0)
+        if weight == 1.0:
+            return self.components_
+        return relevance_of(self.components_, self.topic_prevalence() @ self.components_, weight)
+
+    def coherence(self, X: Any, *, measure: str = "npmi", n: int = 10, relevance: float = 1.0) -> Array:
         """Return how often each topic's top words occur together in documents, shape (K,).
 
         Parameters
@@ -176,11 +212,13 @@ class TopicQueries(TopicRelations, TopicExchange):
             Normalised pointwise mutual information, from −1 to 1, or that of Mimno et al. (2011).
         n : int
             Number of words per topic.
+        relevance : float
+            Which words these are, as in :meth:`top_words`: by default the most likely ones.
         """
         _check_fitted(self)
         check_choice("measure", measure, ("npmi", "umass"))
         check_int("n", n, minimum=1)
-        return coherence_of(self._counts(X, reset=False), self.components_, measure, n)
+        return coherence_of(self._counts(X, reset=False), self._relevance(relevance), measure, n)
 
     def topic_prevalence(self) -> Array:
         """Return each topic's share of the training tokens, shape (K,)."""

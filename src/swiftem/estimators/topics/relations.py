@@ -57,7 +57,8 @@ class TopicRelations:
         components_: Array
         doc_topic_: Array
         topic_counts_: Array
-        alpha: ArrayLike
+        alpha: ArrayLike | str
+        background_: int | None
         beta: ArrayLike
         init: Any
         _word_counts: Array
@@ -111,6 +112,8 @@ class TopicRelations:
     def representative_documents(self, X: Any = None, n: int = 5) -> Index:
         """Return the documents that have the largest shares of each topic.
 
+        Those of a background are the documents of which the other topics explain least.
+
         Parameters
         ----------
         X : array-like or sparse, shape (D, V), optional
@@ -134,7 +137,7 @@ class TopicRelations:
         shares, lengths = self._shares_of(X)
         return representative(shares, lengths, check_int("n", n, minimum=1))
 
-    def topics_over(self, labels: ArrayLike, X: Any = None) -> TopicsOver:
+    def topics_over(self, labels: ArrayLike, X: Any = None, *, background: bool = True) -> TopicsOver:
         """Return the shares of topics in groups of documents: by author, by year.
 
         Parameters
@@ -144,6 +147,8 @@ class TopicRelations:
         X : array-like or sparse, shape (D, V), optional
             Counts: each document then counts as many times as it has tokens. By default the documents of the
             fit, each of which counts once.
+        background : bool
+            Whether the background counts. If not, its share is 0, and shares are those of the other topics.
 
         Returns
         -------
@@ -173,15 +178,18 @@ class TopicRelations:
         totals: Array = np.bincount(group, weights=tokens, minlength=len(found)).astype(np.float64)
         sums = np.zeros((len(found), shares.shape[1]))
         np.add.at(sums, group, shares * tokens[:, None])
+        if not background and self.background_ is not None:
+            sums[:, self.background_] = 0.0
         with np.errstate(invalid="ignore"):
-            return TopicsOver(found, sums / totals[:, None], np.bincount(group), totals)
+            of_all = sums / sums.sum(axis=1, keepdims=True)
+        return TopicsOver(found, of_all, np.bincount(group), totals)
 
     def merge_topics(self, groups: Sequence[Sequence[int]]) -> Self:
         """Return a copy of the model in which each group of topics is one topic.
 
         The words of a merged topic are the mean of its members', weighted by their tokens; ``doc_topic_``,
-        ``topic_counts_`` and ``alpha`` are sums. The copy has no ``history_``, ``log_likelihood_`` and
-        ``stationarity_``, which are those of another model.
+        ``topic_counts_`` and ``alpha`` are sums. A group that has the background in it is the background. The
+        copy has no ``history_``, ``log_likelihood_`` and ``stationarity_``, which are those of another model.
 
         Parameters
         ----------
@@ -220,6 +228,8 @@ class TopicRelations:
         made.topic_counts_ = total
         made._word_counts = np.array([self._word_counts[group].sum(axis=0) for group in members])
         made.alpha = np.array([self._alpha()[group].sum() for group in members])
+        if self.background_ is not None:
+            made.background_ = next(k for k, group in enumerate(members) if self.background_ in group)
         beta = np.asarray(self.beta)
         if beta.ndim == 2:
             made.beta = np.array([beta[group].sum(axis=0) for group in members])
@@ -227,7 +237,7 @@ class TopicRelations:
             made.doc_topic_ = np.stack([self.doc_topic_[:, group].sum(axis=1) for group in members], axis=1)
         if not isinstance(self.init, str):
             made.init = "auto"
-        for name in ("history_", "stationarity_", "log_likelihood_"):
+        for name in ("history_", "stationarity_", "log_likelihood_", "_learned_alpha"):
             made.__dict__.pop(name, None)
         return made
 

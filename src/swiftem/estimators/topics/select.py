@@ -15,6 +15,7 @@ from sklearn.utils import check_random_state
 from swiftem._checks import check_int, check_real, shown
 from swiftem._clock import clock
 from swiftem._typing import Array
+from swiftem.estimators.topics.plan import contrast_for, plan_topics
 from swiftem.estimators.topics.plsa import PLSA
 
 __all__ = ["NumberOfTopics", "TopicSelection", "select_topics", "split_topics"]
@@ -212,7 +213,7 @@ def select_topics(
     chosen = next(place for place, value in enumerate(worse) if value <= 1.0)
     model = models[chosen]
     if not interrupted:
-        model = _Path(counts, rng, parameters, models[chosen].components_).fit(rows[chosen].n_components)
+        model = _Path(counts, rng, parameters, models[chosen]).fit(rows[chosen].n_components)
     return TopicSelection(table, rows[chosen].n_components, _reason(table, chosen, best), model, interrupted)
 
 
@@ -251,16 +252,15 @@ class _Path:
     """Fits with more and more topics to some documents."""
 
     def __init__(
-        self, counts: Any, rng: np.random.Generator, parameters: dict[str, Any], topics: Array | None = None
+        self, counts: Any, rng: np.random.Generator, parameters: dict[str, Any], last: PLSA | None = None
     ) -> None:
-        self._counts, self._rng, self._parameters = counts, rng, parameters
-        self._topics, self._shares = topics, np.ones(0 if topics is None else len(topics))
+        self._counts, self._rng, self._parameters, self._last = counts, rng, parameters, last
 
     def fit(self, number: int) -> PLSA:
         """Fit a number of topics; raise KeyboardInterrupt if Ctrl-C ended the fit."""
         given = dict(self._parameters)
-        if self._topics is not None:
-            given["init"] = split_topics(self._topics, self._shares, number, self._rng)
+        if self._last is not None:
+            given |= self._from(self._last, number)
         given.setdefault("random_state", int(self._rng.integers(2**31 - 1)))
         model = PLSA(number, **given)
         with warnings.catch_warnings(record=True) as caught:
@@ -271,8 +271,32 @@ class _Path:
                 raise KeyboardInterrupt
             if not issubclass(warning.category, ConvergenceWarning):  # the table says it
                 warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
-        self._topics, self._shares = model.components_, model.topic_counts_
+        self._last = model
         return model
+
+    def _from(self, last: PLSA, number: int) -> dict[str, Any]:
+        """Return the start of a fit: the last one's topics, of which the largest are split.
+
+        A background is not split. If the last fit had none, the new one is the frequencies of words; if there
+        is no room for it, the smallest topic is left out.
+        """
+        usual = PLSA(number, **self._parameters)
+        plan = plan_topics(
+            usual.method, usual.sampling, usual.batch_size, usual.step_size, acceleration=usual.acceleration,
+            n_documents=self._counts.shape[0],
+        )  # fmt: skip
+        background, decorrelation = contrast_for(
+            usual.background, usual.decorrelation, usual.method, plan, n_components=number,
+            given=np.ndim(usual.beta) == 2, accelerated=usual.acceleration is not None,
+        )  # fmt: skip
+        by_size = [k for k in last.sorted_topics() if k != last.background_]
+        own = sorted(by_size[: number - background])
+        topics = split_topics(last.components_[own], last.topic_counts_[own], number - background, self._rng)
+        if background:
+            words = np.asarray(self._counts.sum(axis=0), dtype=np.float64).ravel()
+            first = words / words.sum() if last.background_ is None else last.components_[last.background_]
+            topics = np.concatenate([first[None], topics])
+        return {"init": topics, "background": background, "decorrelation": decorrelation}
 
 
 def _sequence(numbers: Any) -> list[Any]:

@@ -35,9 +35,13 @@ class TopicStream:
         topic_counts_: Array
         n_iter_: int
         n_features_in_: int
+        alpha: ArrayLike | str
         beta: ArrayLike
+        background_: int | None
         _word_counts: Array
 
+        @property
+        def _learns_alpha(self) -> bool: ...
         def _counts(self, X: Any, *, reset: bool) -> Any: ...
         def _weights(self, sample_weight: ArrayLike | None, X: Any) -> Array | None: ...
         def _table_type(self, documents: Documents) -> type: ...
@@ -60,8 +64,13 @@ class TopicStream:
             )
         documents = documents_for(X, self._weights(sample_weight, X), self.n_components)
         documents.dtype = self._table_type(documents)
+        if first and self._learns_alpha:
+            raise ValueError(
+                f"alpha must be numbers for partial_fit of a new model, got {self.alpha!r}: fit learns it."
+            )
         alpha, beta = self._alpha(), self._beta(X.shape[1])
         if first:
+            self.background_ = None
             (topics,) = self._starts(documents, beta, check_random_state(self.random_state))[:1]
             self._word_counts, self.n_iter_ = topics * (STREAM_START / len(topics)), 0
         seen = first_seen = float(self._word_counts.sum())

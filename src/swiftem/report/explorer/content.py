@@ -17,7 +17,7 @@ from swiftem.data.documents.corpus_counts import CorpusCounts
 from swiftem.report.explorer.groups import DocumentGroups, tokens_by_group
 from swiftem.report.explorer.layout import HEIGHT, topic_map
 from swiftem.report.explorer.passages import passage
-from swiftem.report.topic_summary import LAMBDA, TopicSummary, relevance
+from swiftem.report.topic_summary import TopicSummary
 
 __all__ = ["as_json", "explorer_content"]
 
@@ -66,6 +66,8 @@ def explorer_content(
     by : tuple of str and DocumentGroups, optional
         Name of a column, and the groups of documents by its values.
     """
+    from swiftem.estimators.topics.queries import LAMBDA
+
     components, prevalence = np.asarray(model.components_), np.asarray(model.topic_prevalence())
     similarity = model.topic_similarity(measure="hellinger")
     place = topic_map(similarity, prevalence)
@@ -88,6 +90,7 @@ def explorer_content(
                 "r": round(float(place.radius[k]), 4),
                 "colour": int(place.colour[k]),
                 "documents": inverse[typical[k]].tolist(),
+                **({"background": True} if topic.is_background else {}),
             }
             for k, topic in enumerate(by_number)
         ],
@@ -180,6 +183,8 @@ def _documents(
     typical: Sequence[Index],
 ) -> dict[str, Any]:
     """Return names, lengths, topics and texts of documents."""
+    from swiftem.estimators.topics.queries import relevance_of
+
     names = corpus.word_names()
     topics_of: dict[int, int] = {}
     for k, documents in enumerate(typical):
@@ -187,7 +192,7 @@ def _documents(
             if shares[document, k] >= shares[document, topics_of.get(document, k)]:
                 topics_of[document] = k
     weights: list[dict[str, float]] = []
-    for k, row in enumerate(relevance(components, prevalence @ components)):
+    for k, row in enumerate(relevance_of(components, prevalence @ components)):
         likeliest = np.argsort(-row, kind="stable")[:200].tolist()
         weights.append({part: float(components[k, v]) for v in likeliest for part in names[v].split()})
     beginnings = corpus.texts or ()

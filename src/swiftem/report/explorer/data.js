@@ -101,6 +101,7 @@ function makeTopic(members) {
   const topic = {
     id: members[0],
     members,
+    background: parts.some((part) => part.background),
     share,
     colour: largest.colour,
     coherence: members.length === 1 ? parts[0].coherence : null,
@@ -113,6 +114,7 @@ function makeTopic(members) {
   topic.given = changes.names[topic.id] ?? (members.length === 1 ? parts[0].name : "");
   topic.name = topic.given || topic.words.slice(0, 3).join(", ");
   topic.number = members.length === 1 ? "topic " + members[0] : "topics " + members.join(" + ");
+  if (topic.background) topic.number += ", background";
   return topic;
 }
 
@@ -190,7 +192,10 @@ function neighbours(topic) {
       }
       return { topic: other, similarity: sum / (255 * topic.share * other.share || 1) };
     });
-  return found.sort((a, b) => b.similarity - a.similarity);
+  // Every topic is near to the background: it is the last.
+  return found.sort(
+    (a, b) => a.topic.background - b.topic.background || b.similarity - a.similarity,
+  );
 }
 
 // The topics of a document, the largest first.

@@ -48,12 +48,14 @@ function fromAddress() {
   }
   if (kind === "document" && DOCUMENTS.names[Number(value)] !== undefined && /^\d+$/.test(value))
     return show({ document: Number(value) });
-  return show({ topic: kind === "topic" && topicOf[Number(value)] ? Number(value) : topics[0].id });
+  return show({ topic: kind === "topic" && topicOf[Number(value)] ? Number(value) : firstTopic().id });
 }
+
+const firstTopic = () => topics.find((topic) => !topic.background) || topics[0];
 
 // After names or groups have changed.
 function refresh() {
-  if (!topicOf[state.topic]) state.topic = topics[0].id;
+  if (!topicOf[state.topic]) state.topic = firstTopic().id;
   drawMap();
   if (!byId("view-list").hidden) drawList();
   if (!byId("view-by").hidden) drawBy();

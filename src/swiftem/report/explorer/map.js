@@ -29,7 +29,7 @@ function drawMap() {
       cx,
       cy,
       r,
-      class: "node",
+      class: topic.background ? "node background" : "node",
       role: "button",
       tabindex: -1,
       "aria-label": `${topic.number}: ${topic.name}, ${percent(topic.share)} of all words`,

@@ -53,7 +53,8 @@ class TopicNames:
             Its words.
         """
         n_topics = len(model.components_)
-        found = [set(top) for top in model.top_words(list(words), n=max(map(len, self.words), default=0))]
+        most = max(map(len, self.words), default=0)
+        found = [set(top) for top in model.top_words(list(words), n=most, relevance=1.0)]
         if n_topics == len(self.words):
             place, alike = _matched([set(top) for top in self.words], found)
             groups = [tuple(sorted(int(place[k]) for k in group)) for group in self.groups]
