@@ -51,6 +51,8 @@ def rows(quick: bool, repeats: int) -> Iterator[Row]:
         yield _pass("full", MILLION // (10 * share), 128, 1024, spread, name, repeats, goal)
     yield _iterations(methods.EM(), MILLION // 2, 8, 16, repeats, goal=0.13e6)
     yield _fit(10 * MILLION // share, 16, 64, repeats)
+    for kind, n, d, n_components in (("diag", 10, 16, 64), ("spherical", 1, 128, 1024)):
+        yield _memory(kind, n * MILLION // share, d, n_components)
     yield _stream(40 * MILLION // share, 16, 64, repeats)
     for method, goal in (
         (methods.OnlineEM(1e-3, BATCH), 14e3),
@@ -107,6 +109,7 @@ def _pass(
     if fast is None:
         raise AssertionError(f"{kind}: passes in float64 would be measured")
     found, _ = fast.whole(at)
+    fast.whole(at)  # the second one makes the graph
     rows_ = e_step.blocks.kept
     given = e_step.blocks.given(at)
     exact = sums(rows_, given).sums.cpu().numpy()
@@ -203,6 +206,29 @@ def _fit(n: int, d: int, n_components: int, repeats: int) -> Row:
         figure="gpu", model="fit, 50 iterations", method="em", setting="diag, start given", n=n, d=str(d),
         components=n_components, b=n, iterations=1, repeats=repeats, value=min(seconds[1:]), unit="s",
         compared="value", goal=0.1,
+    )  # fmt: skip
+
+
+def _memory(kind: str, n: int, d: int, n_components: int) -> Row:
+    """Largest memory of a fit on the device in addition to the data there."""
+    import torch
+
+    y, means = clusters(n, d, n_components, 1.0)
+    torch.cuda.empty_cache()
+    torch.cuda.reset_peak_memory_stats()
+    before = torch.cuda.memory_allocated()
+    shape = (n_components, d) if kind == "diag" else (n_components,)
+    with catch_warnings(action="ignore", category=ConvergenceWarning):
+        mixture = swiftem.GaussianMixture(
+            n_components, covariance_type=kind, max_iter=4, tol=0.0, means_init=means,
+            weights_init=np.full(n_components, 1.0 / n_components), precisions_init=np.ones(shape),
+        ).fit(y)  # fmt: skip
+    mixture.predict(y)
+    used, data = torch.cuda.max_memory_allocated() - before, y.numel() * y.element_size()
+    return Row(
+        figure="gpu", model=f"{kind}, d = {d}", method="em", setting=f"memory beyond {data / 1e6:.0f} MB",
+        n=n, d=str(d), components=n_components, b=n, iterations=4, repeats=1, value=float(used), unit="bytes",
+        compared="value", goal=1.1 * data + 200e6,
     )  # fmt: skip
 
 

@@ -20,8 +20,8 @@ MUTANTS = [
     (
         "problem: other rows are bound anew",
         "problem.py",
-        "return Problem(self.model, rows, bound=self.bound, kernels=self.kernels)",
-        "return Problem(self.model, rows, kernels=self.kernels)",
+        "return Problem(self.model, rows, bound=self.bound, kernels=self.kernels, budget=budget)",
+        "return Problem(self.model, rows, kernels=self.kernels, budget=budget)",
         f"{PROBLEM}::test_rows_that_are_looked_at_have_e_steps_of_their_own[sem-vr]",
     ),
     (

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from swiftem._typing import Array
 
 __all__ = [
+    "MemoryLimitError",
     "as_floats",
     "as_integers",
     "as_numbers",
@@ -31,6 +32,10 @@ STRONGEST = 1e100
 """Largest penalty or prior: divided by the sum of small weights, it must be finite."""
 SHOWN = 80
 """Maximum number of characters of a value in a sentence."""
+
+
+class MemoryLimitError(ValueError):
+    """The run does not fit into the memory limit."""
 
 
 def shown(value: Any) -> str:

@@ -98,6 +98,7 @@ def run(
     callback: Callable[[Iterate], bool | None] | None = None,
     kernels: str = "auto",
     device: str = "auto",
+    device_memory_limit: int | str | None = None,
     client: Any = None,
     memory_limit: int | str | None = None,
     scratch: str | PathLike[str] | None = None,
@@ -146,6 +147,10 @@ def run(
         Gets each :class:`Iterate` after it was recorded; the run stops if it returns True.
     kernels, device : {"auto", "reference"} and {"auto", "cpu", "cuda"}
         The fastest implementation, or plain NumPy; where passes and iterations are computed: ``docs/gpu.md``.
+    device_memory_limit : int, str or None
+        Memory limit on a GPU, in bytes or as a text such as "4GB", without data that are given there. Rows
+        that do not fit are copied in every pass, a memory of iem or fiem stays on the CPU's side. Raises
+        MemoryLimitError if not even blocks of rows fit.
     client : distributed.Client, optional
         Dask client that computes full passes of units: a Dask collection, ``open_units``, or files. By
         default the current client for collections, see ``docs/many_machines.md``.
@@ -198,7 +203,8 @@ def run(
         data, sample_weight, on_device=on_device is not None, allow_missing=allow_missing, client=client
     )
     check_access(method, source)
-    budget = Budget(read_memory_limit(memory_limit), scratch)
+    there = read_memory_limit(device_memory_limit, "device_memory_limit")
+    budget = Budget(read_memory_limit(memory_limit), scratch, on_device=there)
     budget.reserve(source, method)  # before the data are read to bind the model
     return run_problem(
         Problem(model, source, kernels=on_device or kernels, budget=budget), method, n_iter=n_iter,

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from swiftem._checks import shown
+from swiftem._checks import MemoryLimitError, shown
 from swiftem._typing import Array
 from swiftem.data.rows.array_source import ArraySource
 from swiftem.data.rows.stored_source import StoredSource
@@ -42,17 +42,15 @@ INDICES = 8 * 65_536 * 8
 """Memory of sample indices that are drawn ahead, and of arrays derived from them."""
 
 
-class MemoryLimitError(ValueError):
-    """The run does not fit into the memory limit."""
-
-
-def read_memory_limit(limit: Any) -> int | None:
+def read_memory_limit(limit: Any, name: str = "memory_limit") -> int | None:
     """Return a limit in bytes, or None if there is none.
 
     Parameters
     ----------
     limit : int, str or None
         Bytes, or a text such as "500MB" or "1.5 GiB".
+    name : str
+        Name of the argument, for errors.
 
     Examples
     --------
@@ -61,7 +59,7 @@ def read_memory_limit(limit: Any) -> int | None:
     """
     if limit is None:
         return None
-    wrong = f'memory_limit must be a number of bytes, a text such as "500MB" or None, got {shown(limit)}.'
+    wrong = f'{name} must be a number of bytes, a text such as "500MB" or None, got {shown(limit)}.'
     if isinstance(limit, str):
         found = TEXT.fullmatch(limit)
         unit = None if found is None else UNITS.get(found[2].lower())
@@ -91,11 +89,14 @@ class Budget(NamedTuple):
         Folder for a method's memory if it does not fit.
     reserved : int
         Memory of the run without the method's memory.
+    on_device : int or None
+        Limit of a device's memory in bytes, without data given there; None for no limit.
     """
 
     limit: int | None = None
     scratch: Any = None
     reserved: int = 0
+    on_device: int | None = None
 
     def reserve(self, source: Source, method: Method, *, statistics: int = 0, starts: bool = False) -> Budget:
         """Return the budget with the needs of a run reserved; raise MemoryLimitError if they do not fit.

@@ -110,14 +110,17 @@ class Problem:
         """Return the problem of the same bound model on other rows, for example a sample."""
         if rows is self.source:
             return self
-        return Problem(self.model, rows, bound=self.bound, kernels=self.kernels)
+        budget = Budget(on_device=self.budget.on_device)
+        return Problem(self.model, rows, bound=self.bound, kernels=self.kernels, budget=budget)
 
     @property
     def e_step(self) -> Expectation:
         """The E-steps, which cache results about the data; every thread has its own."""
         found: Expectation | None = getattr(self._of_thread, "e_step", None)
         if found is None:
-            found = self._of_thread.e_step = choose_expectation(self.kernels, self.bound, self.source)
+            found = self._of_thread.e_step = choose_expectation(
+                self.kernels, self.bound, self.source, device_limit=self.budget.on_device
+            )
         return found
 
     def reserve(self, method: Method) -> Budget:

@@ -81,13 +81,20 @@ def test_rejected_steps_are_counted():
     same(found, expected)
 
 
-def test_a_memory_that_does_not_fit_leaves_batches_to_the_cpu(monkeypatch, lanes):
+@pytest.mark.parametrize("kind", ["full", "diag"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_memory_that_does_not_fit_is_on_the_host(monkeypatch, lanes, caplog, kind, dtype):
     from swiftem.engine.gpu import blocks
 
+    y = clusters(600, dtype=dtype)
+    whole = both(y, kind, METHODS["fiem"])[0]
     monkeypatch.setattr(blocks.DeviceBlocks, "fits", lambda self, needed: needed != 8 * 601 * 4)
-    found, expected = both(clusters(600), "full", METHODS["fiem"])
-    assert lanes[0] is None
-    same(found, expected)
+    with caplog.at_level("INFO", logger="swiftem"):
+        found = both(y, kind, METHODS["fiem"])[0]
+    assert "the memory of fiem stays in pinned memory of the CPU" in caplog.text
+    assert isinstance(lanes[-2], DeviceLane)
+    np.testing.assert_array_equal(found.s, whole.s)
+    np.testing.assert_array_equal(found.state.method.memory, whole.state.method.memory)
 
 
 def test_many_differences_are_computed_from_expanded_squares(monkeypatch):

@@ -1,5 +1,9 @@
 """Passes on a device compared with the reference in NumPy."""
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from gpu_problems import DEVICE, KINDS, clusters, problem, torch
@@ -7,6 +11,7 @@ from gpu_problems import DEVICE, KINDS, clusters, problem, torch
 import swiftem
 from swiftem import methods, models
 from swiftem.algorithm import run_problem
+from swiftem.budget import Budget, MemoryLimitError
 from swiftem.data import ArraySource
 from swiftem.data.foreign import in_numpy, is_tensor, kernels_of, like
 from swiftem.data.rows.tensor_source import TensorSource
@@ -194,6 +199,139 @@ def test_a_component_without_rows_is_reinitialised_on_a_device(on_device, monkey
         expected = swiftem.GaussianMixture(4, **options).fit(y)
     np.testing.assert_allclose(fitted.means_, expected.means_, rtol=1e-6, atol=1e-8)
     np.testing.assert_allclose(fitted.lower_bounds_, expected.lower_bounds_, rtol=1e-9)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_k_means_plus_plus_chooses_the_rows_of_scikit_learn(weighted):
+    from sklearn.cluster import kmeans_plusplus
+
+    y = clusters(2000)
+    weight = np.random.default_rng(2).uniform(0.1, 3.0, size=len(y)) if weighted else None
+    here, _ = problem(y, n_components=6, weight=weight)
+    found = here.e_step.plus_plus(np.random.RandomState(5))
+    _, expected = kmeans_plusplus(y, 6, sample_weight=weight, random_state=np.random.RandomState(5))
+    np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_random_rows_are_drawn_on_the_device(monkeypatch, kind):
+    y = clusters(4000, dtype=np.float32)
+    fitted = swiftem.GaussianMixture(3, covariance_type=kind, random_state=0, init_params="k-means++").fit(y)
+    monkeypatch.setattr("swiftem.estimators.mixture.gaussian_queries.kernels_of", lambda device: DEVICE)
+    rows, labels = fitted.sample(100_000)
+    again, _ = fitted.sample(100_000)
+    assert torch.equal(rows, again)
+    assert rows.dtype == torch.float32
+    assert rows.device.type == labels.device.type == DEVICE.split(":")[1]
+    y, labels = rows.cpu().double().numpy(), labels.cpu().numpy()
+    np.testing.assert_allclose(np.bincount(labels) / 1e5, fitted.weights_, atol=0.01)
+    full = {
+        "full": lambda m: fitted.covariances_[m], "tied": lambda m: fitted.covariances_,
+        "diag": lambda m: np.diag(fitted.covariances_[m]),
+        "spherical": lambda m: fitted.covariances_[m] * np.eye(3),
+    }[kind]  # fmt: skip
+    for m in range(3):
+        np.testing.assert_allclose(y[labels == m].mean(axis=0), fitted.means_[m], atol=0.1)
+        np.testing.assert_allclose(np.cov(y[labels == m].T), full(m), atol=0.3)
+
+
+def test_a_model_moves_between_devices_and_files(on_device, monkeypatch, tmp_path):
+    y = clusters(3000, dtype=np.float32)
+    fitted = swiftem.GaussianMixture(
+        4, random_state=0, init_params="k-means++", device_memory_limit="3GB"
+    ).fit(torch.from_numpy(y).to(DEVICE.removeprefix("torch:")))  # fmt: skip
+    fitted.device = "cuda"  # as if the fit had asked for it
+    fitted.save(tmp_path / "model.swiftem")
+    monkeypatch.undo()
+    loaded = swiftem.GaussianMixture.load(tmp_path / "model.swiftem")
+    assert loaded.device == "auto"
+    np.testing.assert_array_equal(loaded.means_, fitted.means_)
+    np.testing.assert_array_equal(loaded.predict(y), fitted.to("cpu").predict(y))
+    if not torch.cuda.is_available():
+        with pytest.raises(ValueError, match="PyTorch finds no CUDA device"):
+            loaded.to("cuda")
+
+
+class OnlyDLPack:
+    """An array of a library that is not PyTorch: DLPack, and a namespace."""
+
+    def __init__(self, tensor):
+        self.tensor = tensor
+
+    def __dlpack__(self, **options):
+        return self.tensor.__dlpack__(**options)
+
+    def __dlpack_device__(self):
+        return self.tensor.__dlpack_device__()
+
+    def __array_namespace__(self):
+        return OnlyDLPack
+
+    @classmethod
+    def from_dlpack(cls, found):
+        return cls(torch.from_dlpack(found))
+
+    @classmethod
+    def asarray(cls, found):
+        return cls(torch.from_numpy(found))
+
+
+@pytest.mark.parametrize("there", [False, True])
+def test_arrays_with_dlpack_come_in_and_go_out(monkeypatch, there):
+    if there:
+        for module in ("mixture.base", "mixture.scores"):
+            monkeypatch.setattr(f"swiftem.estimators.{module}.kernels_of", lambda device, data=None: DEVICE)
+    y = clusters(3000)
+    rows = OnlyDLPack(torch.from_numpy(y).to(DEVICE.removeprefix("torch:") if there else "cpu"))
+    fitted = swiftem.GaussianMixture(4, random_state=0, init_params="k-means++", method="em").fit(rows)
+    found = fitted.predict(rows), fitted.predict_proba(rows), fitted.score_samples(rows)
+    assert all(isinstance(each, OnlyDLPack) for each in found)
+    monkeypatch.undo()
+    expected = swiftem.GaussianMixture(4, random_state=0, init_params="k-means++", method="em").fit(y)
+    np.testing.assert_allclose(fitted.means_, expected.means_, rtol=1e-6, atol=1e-8)
+    np.testing.assert_array_equal(found[0].tensor.cpu().numpy(), expected.predict(y))
+
+
+DISPATCH = """
+import numpy as np, torch, swiftem
+from sklearn import config_context
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MinMaxScaler
+
+y = torch.from_numpy(np.random.default_rng(0).normal(size=(2000, 3)))
+mixture = swiftem.GaussianMixture(2, random_state=0, tol=0.1)
+with config_context(array_api_dispatch=True):
+    pipeline = make_pipeline(MinMaxScaler(), mixture).fit(y)
+    found = pipeline.predict(y), pipeline.predict_proba(y), pipeline.score_samples(y)
+assert all(isinstance(each, torch.Tensor) and len(each) == len(y) for each in found), found
+"""
+
+
+def test_array_api_dispatch_gives_the_namespace_of_the_input():
+    """In a process of its own: SciPy reads the variable when it is imported."""
+    environment = dict(os.environ, SCIPY_ARRAY_API="1")
+    done = subprocess.run([sys.executable, "-c", DISPATCH], env=environment, capture_output=True, text=True)
+    assert not done.returncode, done.stderr
+
+
+def test_a_limit_of_the_devices_memory(caplog):
+    y = clusters(400_000, dtype=np.float32)
+    model = models.GaussianMixtureModel(4, covariance="full", reg_covar=1e-6)
+    options = {"method": methods.EM(), "n_iter": 3, "seed": 0}
+    made = [
+        Problem(model, ArraySource(y), kernels=DEVICE, budget=Budget(on_device=limit))
+        for limit in (None, 180_000_000)
+    ]
+    with caplog.at_level("INFO", logger="swiftem"):
+        ends = [run_problem(each, **options) for each in made]
+    assert [each.e_step.blocks.kept is None for each in made] == [False, True]
+    assert "rows do not fit into device_memory_limit" in caplog.text
+    np.testing.assert_allclose(ends[0].s, ends[1].s, rtol=1e-5, atol=1e-6)
+    small = Problem(model, ArraySource(y), kernels=DEVICE, budget=Budget(on_device=10_000_000))
+    with pytest.raises(MemoryLimitError, match="device_memory_limit must be at least"):
+        run_problem(small, **options)
+    with pytest.raises(ValueError, match="device_memory_limit must be a number of bytes"):
+        swiftem.run(model, y, methods.EM(), n_iter=1, device_memory_limit="much")
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

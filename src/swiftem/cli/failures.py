@@ -48,6 +48,7 @@ IN_OPTIONS = {
     ": take resume='auto' to begin one": ": leave --resume out to begin one",
     "resume=True": "--resume",
     "memory_limit must": "--memory-limit must",
+    "device_memory_limit must": "--device-memory-limit must",
     "device must be 'cpu'": "--device must be cpu",
     "device='": "--device '",
     "skip them (read_table has skip_missing=True)": (

@@ -13,6 +13,7 @@ from swiftem.cli.fit_options import (
     AccelerationOption,
     CheckpointEveryOption,
     CheckpointOption,
+    DeviceMemoryLimitOption,
     DeviceOption,
     FamilyOption,
     MaxPassesOption,
@@ -26,6 +27,7 @@ from swiftem.cli.fit_options import (
     UpdateOption,
     check_fit,
     check_limit,
+    check_size,
     missing_components,
     model_file_if_any,
     read_family_option,
@@ -131,6 +133,7 @@ def fit(
     update: UpdateOption = None,
     scheduler: SchedulerOption = None,
     device: DeviceOption = "cpu",
+    device_memory_limit: DeviceMemoryLimitOption = None,
 ) -> None:
     """Fit a mixture to a table, show it, and write it to a file.
 
@@ -147,6 +150,7 @@ def fit(
     if components is None:
         raise missing_components()
     check_limit(memory_limit, scratch, choice)
+    check_size(device_memory_limit, "--device-memory-limit")
     if scheduler is not None:
         refuse_options_of_one_machine(context)
     if response is not None:
@@ -163,6 +167,7 @@ def fit(
         "step_size": "auto" if step_size is None else step_size, "memory_limit": memory_limit,
         "scratch": None if scratch is None else str(scratch), "checkpoint": checkpoint,
         "checkpoint_every": checkpoint_every, "resume": resume, "device": device,
+        "device_memory_limit": device_memory_limit,
         "missing": "ignore" if ignore_missing else "error",
     }  # fmt: skip
     if response is not None:

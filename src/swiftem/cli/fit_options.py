@@ -17,6 +17,7 @@ __all__ = [
     "GAUSSIAN",
     "CheckpointEveryOption",
     "CheckpointOption",
+    "DeviceMemoryLimitOption",
     "DeviceOption",
     "FamilyOption",
     "MaxPassesOption",
@@ -30,6 +31,7 @@ __all__ = [
     "UpdateOption",
     "check_fit",
     "check_limit",
+    "check_size",
     "missing_components",
     "model_file_if_any",
     "read_family_option",
@@ -234,6 +236,15 @@ DeviceOption = Annotated[
     ),
 ]
 
+DeviceMemoryLimitOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="SIZE",
+        help="Memory limit on the GPU, such as 4GB; rows that do not fit are copied in every pass.",
+        show_default="all of it",
+    ),
+]
+
 AccelerationOption = Annotated[
     Acceleration | None,
     typer.Option(
@@ -307,15 +318,20 @@ def check_acceleration(method: str, acceleration: Acceleration | None) -> None:
         )
 
 
-def check_limit(memory_limit: str | None, scratch: Path | None, choice: TableChoice | None = None) -> None:
-    """Raise BadParameter for an invalid size, an unsupported limit, or a folder that cannot be used."""
+def check_size(size: str | None, option: str) -> None:
+    """Raise BadParameter for a text that is not a size."""
     from swiftem.budget import read_memory_limit
 
     try:
-        read_memory_limit(memory_limit)
+        read_memory_limit(size)
     except ValueError:
-        said = f"{memory_limit!r} is not a size such as 500MB or 2GiB."
-        raise typer.BadParameter(said, param_hint="'--memory-limit'") from None
+        said = f"{size!r} is not a size such as 500MB or 2GiB."
+        raise typer.BadParameter(said, param_hint=f"'{option}'") from None
+
+
+def check_limit(memory_limit: str | None, scratch: Path | None, choice: TableChoice | None = None) -> None:
+    """Raise BadParameter for an invalid size, an unsupported limit, or a folder that cannot be used."""
+    check_size(memory_limit, "--memory-limit")
     if memory_limit is not None and choice is not None and (choice.skip_missing or choice.label is not None):
         raise typer.BadParameter(
             "it needs the whole table in memory: leave --memory-limit out"

@@ -226,11 +226,13 @@ class Expectation:
 
 
 def choose_expectation(
-    kernels: str, model: BoundModel, source: Source, between_blocks: Callable[[], None] = lambda: None
-) -> Expectation:
+    kernels: str, model: BoundModel, source: Source, between_blocks: Callable[[], None] = lambda: None,
+    device_limit: int | None = None,
+) -> Expectation:  # fmt: skip
     """Return E-steps with the fastest full passes available for this model and source.
 
-    ``kernels`` are as in :class:`swiftem.problem.Problem`.
+    ``kernels`` are as in :class:`swiftem.problem.Problem`; ``device_limit``, in bytes, limits the memory of a
+    device.
     """
     compiled: Expectation | None = None
     if isinstance(source, UnitSource):
@@ -252,7 +254,7 @@ def choose_expectation(
     if kernels.startswith("torch:"):
         from swiftem.engine.gpu.expectation import DeviceExpectation
 
-        return DeviceExpectation(model, source, between_blocks, kernels)
+        return DeviceExpectation(model, source, between_blocks, kernels, device_limit)
     if type(model) is BoundDocuments:
         from swiftem.engine.units.documents import DocumentUnitExpectation, UnitDocuments
 

@@ -34,7 +34,7 @@ E = TypeVar("E")
 
 KEEPING = ("checkpoint", "checkpoint_every", "resume")
 """Parameters of an estimator that control checkpoints, not the fit."""
-ASIDE = ("verbose", "verbose_interval", "random_state", "memory_limit", "scratch")
+ASIDE = ("verbose", "verbose_interval", "random_state", "memory_limit", "scratch", "device_memory_limit")
 """Parameters that do not change the result, and one that is compared separately."""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import weakref
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -10,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from swiftem._checks import MemoryLimitError
 from swiftem._typing import Array
 from swiftem.data.rows.array_source import ArraySource
 from swiftem.data.rows.stored_source import StoredSource
@@ -17,15 +19,20 @@ from swiftem.data.rows.tensor_source import TensorSource
 from swiftem.data.source import Source
 from swiftem.engine.gpu.passes import Extents, Given, Rows, extents, there
 from swiftem.engine.small_expectation import TIED
+from swiftem.files.scratch import in_words
 from swiftem.models.components import BoundComponents, Coefficients
 from swiftem.models.gaussian_components import BoundGaussians
 
 __all__ = ["DeviceBlocks"]
 
-NUMBERS = 1 << 21
+log = logging.getLogger("swiftem")
+
+NUMBERS = 1 << 22
 """Numbers converted to float64 at a time, on the device."""
 BYTES, LEAST_ROWS = 1 << 28, 1 << 16
 """Size of a block that is copied, and its minimum number of rows."""
+WORK, COPIES = 160 << 20, 6
+"""Memory of temporary arrays, and vectors of statistics in memory at a time."""
 SLOTS = 3
 """Blocks under way: one is read, one is copied, one is computed."""
 
@@ -81,11 +88,14 @@ class DeviceBlocks:
         Name of the device.
     between : callable
         Called between blocks that are read; it may raise.
+    limit : int, optional
+        Limit of the device's memory in bytes, without data given there.
     """
 
     def __init__(
-        self, torch: Any, bound: BoundComponents, source: Source, device: str, between: Callable[[], None]
-    ) -> None:
+        self, torch: Any, bound: BoundComponents, source: Source, device: str, between: Callable[[], None],
+        limit: int | None = None,
+    ) -> None:  # fmt: skip
         self._torch, self._bound, self._source, self._between = torch, bound, source, between
         self._device = torch.device(device)
         self._centre = torch.from_numpy(bound.origin).to(self._device)
@@ -93,11 +103,18 @@ class DeviceBlocks:
         self._is_weighted = getattr(source, "weight", None) is not None
         if isinstance(source, StoredSource):
             self._is_weighted = source.is_weighted
-        self._size = max(LEAST_ROWS, BYTES // (8 * len(bound.origin)))
+        self._limit, width = limit, len(bound.origin)
+        #: Memory of parameters, sums and temporary arrays.
+        self._work = WORK + COPIES * 8 * bound.size
+        self._size = max(LEAST_ROWS, BYTES // (8 * width))
         #: log h(y) of all rows, or None if it is zero.
         self.base: Array | None = None
         self._totals: dict[int, float] = {}
         self._kept = self._resident()
+        if self._kept is None and limit is not None:
+            self._size = self._limited(limit)
+        elif self._kept is None:
+            log.info("rows are copied to %s in every pass", device)
         known = self._read()
         self.products, self._known = known.products, known
         self._reach = torch.from_numpy(known.reach).to(self._device)
@@ -140,8 +157,12 @@ class DeviceBlocks:
         """Return all rows, without what is known of them, or None if they do not fit with a copy."""
         source, torch, device, width = self._source, self._torch, self._device, len(self._bound.origin)
         given = isinstance(source, TensorSource) and isinstance(self._bound, BoundGaussians)
-        if not self.fits(8 * source.n * width * (1 if given else 2)):
+        # Their size there and in the form of kernels, which may have twice as many columns.
+        needed = 8 * source.n * width * (1 if given else 2)
+        self._taken = 0
+        if not self.fits(needed):
             return None
+        self._taken = needed
         unknown = np.empty(0), 0.0
         if isinstance(source, TensorSource) and given:
             weight = None if source.weight is None else torch.from_numpy(source.weight).to(device)
@@ -158,8 +179,24 @@ class DeviceBlocks:
         return Rows(y, self._centre, weight, *unknown)
 
     def fits(self, needed: int) -> bool:
-        """Tell whether as many bytes are free on the device."""
+        """Tell whether as many bytes are free on the device, and within the limit."""
+        if self._limit is not None and self._taken + needed + self._work > self._limit:
+            return False
         return self._device.type != "cuda" or needed <= int(self._torch.cuda.mem_get_info(self._device)[0])
+
+    def _limited(self, limit: int) -> int:
+        """Return the rows of a block within the limit; raise MemoryLimitError if there are too few."""
+        of_row = 8 * len(self._bound.origin) * (SLOTS + 2)  # in slots, prepared, and as float64
+        size = (limit - self._work) // of_row
+        least = min(LEAST_ROWS, self._source.n)
+        if size < least:
+            needed = self._work + least * of_row
+            raise MemoryLimitError(
+                f"device_memory_limit must be at least {in_words(needed)} for these data and this model, "
+                f"got {in_words(limit)}."
+            )
+        log.info("rows do not fit into device_memory_limit: they are copied in every pass")
+        return min(self._size, int(size))
 
     def _read_blocks(self) -> Iterator[tuple[slice, NDArray[Any], Array | None]]:
         """Yield slices, features, float32 or float64, and weights, if there are any; note log h(y)."""
@@ -245,7 +282,7 @@ class DeviceBlocks:
         reach, norm = torch.zeros_like(centre), torch.zeros((), dtype=torch.float64, device=centre.device)
         products = torch.zeros((len(centre), len(centre)), dtype=torch.float64, device=centre.device)
         for y, weight in self._parts():
-            x = y.double() - centre
+            x = y - centre
             reach = torch.maximum(reach, x.abs().amax(dim=0))
             norm = torch.maximum(norm, x.square().sum(dim=1).max())
             if self._bound.code == TIED:

@@ -50,7 +50,7 @@ class Passes(Protocol):
     def products(self) -> Any: ...
     def _mean_base(self) -> float: ...
     def total(self, theta: Coefficients, at: Extents) -> Sums: ...
-    def fast_total(self, rows: Any, theta: Coefficients, *, checked: bool = True) -> Sums: ...
+    def completed(self, found: Sums, theta: Coefficients) -> Sums: ...
 
 
 class DeviceEM:
@@ -126,7 +126,7 @@ class DeviceEM:
         """Do a pass by kernels: as it is the first time, then as a graph."""
 
         def iteration() -> None:
-            self._finish(self._e_step.fast_total(rows, self._now, checked=False))
+            self._finish(self._e_step.completed(rows.sums(self._now), self._now))
 
         if rows in self._graphs:
             graph = self._graphs[rows]

@@ -8,13 +8,14 @@ from typing import Any, cast
 
 import numpy as np
 
-from swiftem._typing import Array, Theta
+from swiftem._typing import Array, Index, Theta
 from swiftem.data.foreign import DEVICE_KERNELS, torch_of
 from swiftem.data.source import Source
 from swiftem.engine.expectation import Evaluation
 from swiftem.engine.gpu.blocks import DeviceBlocks
 from swiftem.engine.gpu.em import DeviceEM
 from swiftem.engine.gpu.passes import Extents, Given, Rows, Sums, e_steps, sums, there
+from swiftem.engine.gpu.start import plus_plus
 from swiftem.engine.small_expectation import TIED, KeptExpectation
 from swiftem.models.components import BoundComponents, Coefficients
 from swiftem.models.gaussian_components import BoundGaussians
@@ -39,16 +40,19 @@ class DeviceExpectation(KeptExpectation):
         Called before a pass; it may raise.
     kernels : str
         As given by :func:`swiftem.data.foreign.kernels_of`.
+    limit : int, optional
+        Limit of the device's memory in bytes, without data given there.
     """
 
     def __init__(
-        self, model: Any, source: Source, between_blocks: Callable[[], None], kernels: str
+        self, model: Any, source: Source, between_blocks: Callable[[], None], kernels: str,
+        limit: int | None = None,
     ) -> None:  # fmt: skip
         if not self.serves(model):
             what = getattr(getattr(model, "kind", None), "name", "this model")
             raise ValueError(f"device must be 'cpu' for {what}: there are no passes on a GPU for it.")
         super().__init__(model, source, between_blocks)
-        self._device = kernels.removeprefix(DEVICE_KERNELS)
+        self._device, self._limit = kernels.removeprefix(DEVICE_KERNELS), limit
         self._on_device: DeviceBlocks | None = None
         self._fast: Any = None
 
@@ -58,7 +62,7 @@ class DeviceExpectation(KeptExpectation):
         if self._on_device is None:
             torch = torch_of(f"device={self._device!r}")
             self._on_device = DeviceBlocks(
-                torch, self.bound, self._source, self._device, self._between_blocks
+                torch, self.bound, self._source, self._device, self._between_blocks, self._limit
             )
         return self._on_device
 
@@ -111,24 +115,29 @@ class DeviceExpectation(KeptExpectation):
         for _, rows in blocks:
             fast = fast_rows_of(rows, self.bound) if blocks.kept is None else self.fast
             chosen = None if fast is None else fast.chosen(at)
-            part = sums(rows, given) if chosen is None else self.fast_total(chosen, theta)
+            part = sums(rows, given) if chosen is None else _repeated(chosen, theta)
             total = added(total, part)
-        return cast(Sums, total)
+        return cast(Sums, total) if chosen is None else self.completed(total, theta)
 
-    def fast_total(self, rows: Any, theta: Coefficients, *, checked: bool = True) -> Sums:
-        """Return the sums of kernels at θ, tensors; unless ``checked``, ``must_repeat`` has to be asked."""
-        found: Sums = rows.sums(theta)
-        if checked and rows.must_repeat():
-            found = rows.sums(theta)
-        if self.bound.code == TIED:  # kernels leave out −½ yᵀPy, common to all components
-            common = ((theta.whiten[0] @ self.products) * theta.whiten[0]).sum()
-            found = found._replace(log_likelihood=found.log_likelihood - 0.5 * common)
-        return found
+    def completed(self, found: Sums, theta: Coefficients) -> Sums:
+        """Return the sums of kernels over all rows with −½ yᵀPy of "tied", common to all components."""
+        if self.bound.code != TIED:
+            return found
+        common = ((theta.whiten[0] @ self.products) * theta.whiten[0]).sum()
+        return found._replace(log_likelihood=found.log_likelihood - 0.5 * common)
 
     @cached_property
     def products(self) -> Any:
         """Σ w yyᵀ (d, d) on the device; zero unless the kind is "tied"."""
         return torch_of("a device").from_numpy(self.blocks.products).to(self.blocks.device)
+
+    def plus_plus(self, random_state: np.random.RandomState) -> Index | None:
+        """Return the rows (M,) that k-means++ chooses, on the device; None if the rows do not stay there.
+
+        The draws are those of scikit-learn's: so are the rows, but for rounding of distances.
+        """
+        rows = self.blocks.kept if isinstance(self.bound, BoundGaussians) else None
+        return None if rows is None else plus_plus(rows, self.bound.n_components, random_state)
 
     def em(self) -> DeviceEM | None:
         """Return iterations of em on the device, or None if the M-step or the penalty is the CPU's."""
@@ -198,6 +207,12 @@ class DeviceExpectation(KeptExpectation):
 def added(total: Sums | None, part: Sums) -> Sums:
     """Return the sums of two blocks of rows; of one, if there is only one so far."""
     return part if total is None else Sums(total.sums + part.sums, total.log_likelihood + part.log_likelihood)
+
+
+def _repeated(rows: Any, theta: Coefficients) -> Sums:
+    """Return the sums of kernels, repeated if they were not accurate."""
+    found: Sums = rows.sums(theta)
+    return rows.sums(theta) if rows.must_repeat() else found
 
 
 def fast_rows_of(rows: Rows, bound: BoundComponents) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 import numpy as np
@@ -21,13 +22,14 @@ from swiftem.models.gaussian_components import BoundGaussians
 
 __all__ = ["DeviceLane", "device_lane"]
 
+log = logging.getLogger("swiftem")
 NONE = np.empty(0)
 ROWS = 1 << 20
 """Rows of the memory copied at a time."""
 
 
 def device_lane(task: Task) -> Lane | None:
-    """Return the lane of em or a declared method on a device, or None if rows or memory do not fit there."""
+    """Return the lane of em or a declared method on a device, or None if the rows do not fit there."""
     update, e_step = declared(task.method), task.e_step
     if type(task.method) is EM:
         update = Update()  # the mean of a batch of all rows
@@ -35,9 +37,7 @@ def device_lane(task: Task) -> Lane | None:
         return None
     if not isinstance(task.model, BoundGaussians):
         return None
-    size = np.dtype(getattr(task.method, "memory_dtype", np.float64)).itemsize
-    needed = size * (e_step.n + 1) * task.model.n_components if task.method.remembers else 0
-    if e_step.blocks.kept is None or not e_step.blocks.fits(needed):
+    if e_step.blocks.kept is None:
         return None
     lane = DeviceLane(task, update)
     # Otherwise the passes of Algorithm 1 are the fastest for em.
@@ -191,7 +191,12 @@ class DeviceLane(CompiledLane):
         rows = self._setting.rows.y
         if self._memory is None:
             shape, dtype = (len(memory) + 1, memory.shape[1]), getattr(torch, memory.dtype.name)
-            self._memory = torch.zeros(shape, dtype=dtype, device=rows.device)
+            e_step: Any = self.task.e_step
+            if e_step.blocks.fits(memory.itemsize * shape[0] * shape[1]):
+                self._memory = torch.zeros(shape, dtype=dtype, device=rows.device)
+            else:
+                log.info("the memory of %s stays in pinned memory of the CPU", self.task.method.name)
+                self._memory = _on_host(torch, shape, dtype, rows.device)
             self._iterations = self._made()
         for start in range(0, len(memory), ROWS):
             part = torch.from_numpy(np.ascontiguousarray(memory[start : start + ROWS]))
@@ -206,6 +211,25 @@ class DeviceLane(CompiledLane):
                 part = self._memory[start : min(start + ROWS, self.task.source.n)]
                 self._memory_of[start : start + len(part)] = part.cpu().numpy()
             self._is_changed = False
+
+
+class _Pinned:
+    """Pinned memory of the CPU as an array of CUDA: kernels read and write it over the bus."""
+
+    def __init__(self, host: Any) -> None:
+        self._host = host
+        kinds = {4: "<f4", 8: "<f8"}
+        self.__cuda_array_interface__ = {
+            "shape": tuple(host.shape), "typestr": kinds[host.element_size()],
+            "data": (host.data_ptr(), False), "version": 2,
+        }  # fmt: skip
+
+
+def _on_host(torch: Any, shape: tuple[int, int], dtype: Any, device: Any) -> Any:
+    """Return zeros in pinned memory, a tensor of the device."""
+    if device.type != "cuda":
+        return torch.zeros(shape, dtype=dtype)
+    return torch.as_tensor(_Pinned(torch.zeros(shape, dtype=dtype, pin_memory=True)), device=device)
 
 
 def fast_iterations(setting: Setting, drawn: DrawnRows, memory: Any) -> Any:

@@ -6,7 +6,7 @@ import os
 from abc import ABC, abstractmethod
 from math import inf
 from numbers import Integral, Real
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -118,6 +118,7 @@ class MixtureBase(BaseEstimator, ABC):  # type: ignore[misc]
         "memory_limit": [None, str, Interval(Integral, 1, None, closed="left")],
         "scratch": [None, str],
         "device": [str],
+        "device_memory_limit": [None, str, Interval(Integral, 1, None, closed="left")],
         "missing": [StrOptions({"error", "ignore"})],
         "checkpoint": [None, str, os.PathLike],
         "checkpoint_every": [None, Interval(Integral, 1, None, closed="left")],
@@ -139,6 +140,7 @@ class MixtureBase(BaseEstimator, ABC):  # type: ignore[misc]
     memory_limit: int | str | None
     scratch: str | None
     device: str
+    device_memory_limit: int | str | None
     missing: str
     checkpoint: str | os.PathLike[str] | None
     checkpoint_every: int | None
@@ -213,6 +215,24 @@ class MixtureBase(BaseEstimator, ABC):  # type: ignore[misc]
         """Return the model for rows outside a fit."""
         bound: BoundComponents = self._fitted_model().bind(source, centre=self._middle())
         return bound
+
+    def to(self, device: str) -> Self:
+        """Set the device of later calls, and return the model: its parameters are arrays of the CPU.
+
+        Parameters
+        ----------
+        device : str
+            "auto", "cpu", "cuda" or "cuda:1".
+
+        Examples
+        --------
+        >>> import swiftem
+        >>> swiftem.GaussianMixture(2, device="cuda").to("cpu").device
+        'cpu'
+        """
+        kernels_of(device)
+        self.device = device
+        return self
 
     def _goes_on(self) -> bool:
         return bool(self.warm_start and hasattr(self, "converged_"))

@@ -103,7 +103,8 @@ class MixtureEstimator(CheckpointedClones, MixtureScores, Persistent, CallbackSu
         if model is None:
             model = self._fitted_model() if self._goes_on() else self._model()
         model = self._learnt(model, source)
-        budget = Budget(read_memory_limit(self.memory_limit), self.scratch)
+        there = read_memory_limit(self.device_memory_limit, "device_memory_limit")
+        budget = Budget(read_memory_limit(self.memory_limit), self.scratch, on_device=there)
         size = model.size(read.X.shape[1])
         plan = make_plan(
             "em" if read.kernels and self.method == "auto" else self.method,

@@ -30,7 +30,7 @@ __all__ = [
     "state_to_file",
 ]
 
-LEFT_OUT = (*KEEPING, "device")
+LEFT_OUT = (*KEEPING, "device", "device_memory_limit")
 """Parameters that belong to the fit, not to the model."""
 PLAIN = (int, float, str, bool, type(None))
 SCHEDULES = {schedule.__name__: schedule for schedule in (constant, inverse, power, sample_size)}

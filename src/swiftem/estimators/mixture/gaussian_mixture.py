@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn import mixture
+from sklearn import config_context, mixture
 
 from swiftem._checks import check_real
 from swiftem._typing import Array, Theta
@@ -109,6 +109,8 @@ class GaussianMixture(GaussianQueries, mixture.GaussianMixture):  # type: ignore
     device : str
         Where passes are computed: "cpu", "cuda" or "cuda:1"; "auto" is the GPU if X is an array there, else
         the CPU. float32 rows are fastest on a GPU. See ``docs/gpu.md``.
+    device_memory_limit : int, str or None
+        Memory limit on a GPU, in bytes or as a text such as "4GB": see :func:`swiftem.run`.
     checkpoint : str or Path, optional
         Folder for checkpoints of ``fit``: a killed fit resumes from there, and its model is the same, bit by
         bit, as without the interruption. See ``docs/checkpoints.md``.
@@ -190,6 +192,7 @@ lower_bounds_, n_features_in_, feature_names_in_
         memory_limit: int | str | None = None,
         scratch: str | None = None,
         device: str = "auto",
+        device_memory_limit: int | str | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
         checkpoint_every: int | None = None,
         resume: bool | Literal["auto"] = False,
@@ -212,6 +215,7 @@ lower_bounds_, n_features_in_, feature_names_in_
         self.memory_limit = memory_limit
         self.scratch = scratch
         self.device = device
+        self.device_memory_limit = device_memory_limit
         self.checkpoint = checkpoint
         self.checkpoint_every = checkpoint_every
         self.resume = resume
@@ -222,8 +226,11 @@ lower_bounds_, n_features_in_, feature_names_in_
         tags.input_tags.allow_nan = allows_missing(self)
         return tags
 
-    _check_parameters = mixture.GaussianMixture._check_parameters
     _set_parameters = mixture.GaussianMixture._set_parameters
+
+    def _check_parameters(self, X: Any, xp: Any = np) -> None:
+        with config_context(array_api_dispatch=False):  # which allows for two starts only
+            mixture.GaussianMixture._check_parameters(self, X, xp=xp)
 
     def _model(self) -> GaussianMixtureModel:
         return GaussianMixtureModel(

@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from swiftem._checks import as_floats, check_int, shown
 from swiftem._typing import Array, Index, Theta
+from swiftem.data.foreign import kernels_of
 from swiftem.estimators.mixture.content import FITTED
+from swiftem.estimators.mixture.device import sample_on_device
 from swiftem.estimators.mixture.estimator import MixtureEstimator
 from swiftem.models import GaussianMixtureModel
 from swiftem.models.covariance import COVARIANCES
@@ -149,6 +152,8 @@ class GaussianQueries(MixtureEstimator):
     def sample(self, n_samples: int = 1) -> tuple[NDArray[Any], NDArray[Any]]:
         """Return random rows (n_samples, d) and the components (n_samples,) that they come from.
 
+        If ``device`` is a GPU both are tensors there, drawn there: other rows than those of the CPU.
+
         Parameters
         ----------
         n_samples : int
@@ -156,6 +161,12 @@ class GaussianQueries(MixtureEstimator):
         """
         check_is_fitted(self)
         check_int("n_samples", n_samples, minimum=-1)  # scikit-learn raises an error below 1
+        kernels = kernels_of(self.device)
+        if kernels is not None and n_samples > 0:
+            seed = check_random_state(self.random_state).randint(2**31 - 1)
+            return sample_on_device(  # type: ignore[no-any-return]
+                self._theta(), self.covariance_type, n_samples, kernels, seed, self.means_.dtype
+            )
         rows, labels = super().sample(n_samples)
         return rows, labels
 

@@ -139,6 +139,13 @@ def start_statistics(
         Used as in scikit-learn, so that the same seed gives the same start.
     """
     bound, source, e_step = problem.bound, cast("ArraySource | StoredSource", problem.source), problem.e_step
+    if isinstance(init_params, str) and init_params == "k-means++" and hasattr(e_step, "plus_plus"):
+        index = e_step.plus_plus(random_state)
+        if index is not None:  # on a device: no other row is needed
+            count = len(index)
+            batch = source.take(index)._replace(weight=np.ones(count), index=np.arange(count))
+            found = e_step.share(batch, np.eye(count))
+            return found / float(bound.unpack(found).weights.sum())
     rows = _responsibilities(init_params, source, bound, random_state)
     s: Array | None = None
     for batch in source.blocks(BLOCK):

@@ -83,7 +83,7 @@ class Mixture(TabularMixture, DensityMixin):  # type: ignore[misc]
         Missing cells (NaN, None, masked, pandas' NA). "ignore": they are missing at random and count for
         nothing; all methods of this class take them. Columns of student-t and von Mises-Fisher must have
         none. "error": they raise ValueError.
-    memory_limit, scratch, device, checkpoint, checkpoint_every, resume
+    memory_limit, scratch, device, device_memory_limit, checkpoint, checkpoint_every, resume
         As in :class:`swiftem.GaussianMixture`.
 
     Attributes
@@ -165,6 +165,7 @@ n_features_in_, feature_names_in_
         memory_limit: int | str | None = None,
         scratch: str | None = None,
         device: str = "auto",
+        device_memory_limit: int | str | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
         checkpoint_every: int | None = None,
         resume: bool | Literal["auto"] = False,
@@ -191,6 +192,7 @@ n_features_in_, feature_names_in_
         self.memory_limit = memory_limit
         self.scratch = scratch
         self.device = device
+        self.device_memory_limit = device_memory_limit
         self.checkpoint = checkpoint
         self.checkpoint_every = checkpoint_every
         self.resume = resume

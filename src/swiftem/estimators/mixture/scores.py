@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from swiftem._checks import check_not_lazy
 from swiftem._typing import Array
+from swiftem.budget import Budget, read_memory_limit
 from swiftem.data.foreign import in_numpy, is_planned, is_tensor, kernels_of, like
 from swiftem.data.rows.array_source import ArraySource
 from swiftem.data.rows.stored_source import StoredSource
@@ -92,7 +93,9 @@ class MixtureScores(MixtureBase):
             rows = ArraySource(np.full((1, *X.tail), np.nan if has_holes else 0.0), allow_missing=has_holes)
         bound = self._bind(rows)
         kernels = kernels_of(self.device, given) or kernels_for(rows_of(source), bound.size)
-        return source, bound, Problem(bound.model, source, bound=bound, kernels=kernels).e_step
+        budget = Budget(on_device=read_memory_limit(self.device_memory_limit, "device_memory_limit"))
+        problem = Problem(bound.model, source, bound=bound, kernels=kernels, budget=budget)
+        return source, bound, problem.e_step
 
     def _evaluate(self, X: Any, **wanted: bool) -> Evaluation:
         """Return the E-step of all rows: in tensors on their device if they are there."""

@@ -31,7 +31,7 @@ LOG2_E = 1.4426950408889634
 PER_PASS = 2.0**-14
 """Responsibilities in kernels are 2^14 times as large."""
 PADDING = -1e30
-NUMBERS = 1 << 21
+NUMBERS = 1 << 23
 """Numbers prepared at a time."""
 LARGEST_LOGIT, FARTHEST = 512.0, 512.0
 """Beyond these passes in float64 are used: logits that are sums of larger numbers lose digits, and variances
@@ -58,7 +58,7 @@ def power(number: int, least: int) -> int:
 def halves_of(values: Any) -> tuple[Any, Any]:
     """Return float64 numbers as hi + lo of float16."""
     hi = values.to(torch.float16)
-    return hi, (values - hi.double()).to(torch.float16)
+    return hi, (values - hi).to(torch.float16)
 
 
 class FastRows(ABC):
@@ -133,7 +133,7 @@ class FastRows(ABC):
         size = max(1, NUMBERS // len(self._unit))
         for start in range(0, len(self._rows), size):
             here = slice(start, min(start + size, len(self._rows)))
-            yield here, self._rows.centred(here) / self._units
+            yield here, self._rows.centred(here).div_(self._units)
 
     def _padded(self, columns: int, dtype: Any = torch.float32, rows: int | None = None) -> Any:
         return torch.zeros(
@@ -143,7 +143,7 @@ class FastRows(ABC):
     def whole(self, theta: Coefficients) -> tuple[Array, float]:
         """Return the sums of a full pass as an array, and the log-likelihood: see :meth:`sums`.
 
-        On a GPU the second pass and later ones replay a graph: starting its kernels one by one would take
+        On a GPU the second pass and later ones are a graph: starting its kernels one by one would take
         longer than a small pass. θ goes there in one piece, and the sums come back in one.
         """
         given = [getattr(theta, name) for name in self.NEEDS]
@@ -153,10 +153,10 @@ class FastRows(ABC):
         self._on_device.copy_(self._host[0], non_blocking=True)
         if self._graph is not None:
             self._graph.replay()
+        elif self._result is not None and self._result.is_cuda:
+            self._result = self._captured()
         else:
             self._result = self._packed()
-            if self._result.is_cuda:
-                self._result = self._captured()
         if self._host[1] is None:
             self._host[1] = torch.empty(
                 self._result.shape, dtype=torch.float64, pin_memory=self._result.is_cuda

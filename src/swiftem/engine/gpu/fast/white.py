@@ -95,7 +95,7 @@ class WhiteRows(FastRows):
         if error <= ALLOWED and not are_many:
             return False
         self._is_dense = are_many and self._columns >= WIDE
-        self._products, self._graph = 3, None
+        self._products, self._graph, self._result = 3, None, None
         return True
 
     def sums(self, theta: Coefficients) -> Sums:
