@@ -94,8 +94,8 @@ def best_start(
 ) -> tuple[Array, float]:  # fmt: skip
     """Return the best start after ten passes over a few documents, and the number of passes used.
 
-    The passes use leave-one-out, so that a start does not win by overfitting. They are counted in entries of
-    all documents.
+    The passes use leave-one-out, so that a start does not win by overfitting; the first two are a reading as
+    sem's, whose code a fit needs anyway. They are counted in entries of all documents.
     """
     if len(starts) == 1:
         return starts[0], 0.0
@@ -106,8 +106,9 @@ def best_start(
     best, chosen = -inf, starts[0]
     for start in starts:
         shares, topics, value = np.full((tried.n, len(alpha)), 1.0 / len(alpha)), start, -inf
-        counts, _ = tried.em_pass(shares, topics, alpha, between)
-        for _ in range(TRIED_FOR - 1):
+        by_word, _ = tried.sums(shares, np.ascontiguousarray(start.T), alpha, 1, 0.0, between)
+        counts = by_word.T
+        for _ in range(TRIED_FOR - 2):
             topics = m_step(counts, beta)
             counts, value = tried.leave_one_out_pass(
                 shares, topics, totals_of(counts, beta), alpha, beta, between
