@@ -16,6 +16,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 import swiftem
+from benchmarks.gpu_topics import topic_rows
 from benchmarks.row import Row
 from swiftem import methods, models
 
@@ -57,6 +58,7 @@ def rows(quick: bool, repeats: int) -> Iterator[Row]:
         (methods.FastIncrementalEM(1e-3, BATCH), 20e3),
     ):
         yield _iterations(method, MILLION // (2 * share), 8, 16, repeats, goal)
+    yield from topic_rows(10 * MILLION // share, repeats, queued)
 
 
 def clusters(n: int, d: int, n_components: int, spread: float) -> tuple[Any, Any]:
@@ -101,7 +103,7 @@ def _pass(
     e_step: Any = problem.e_step
     e_step.full(theta)
     at = problem.bound.coefficients(theta)
-    fast = None if e_step._fast is None else e_step._fast.chosen(at)
+    fast = None if e_step.fast is None else e_step.fast.chosen(e_step.fast.extents(at))
     if fast is None:
         raise AssertionError(f"{kind}: passes in float64 would be measured")
     found, _ = fast.whole(at)

@@ -19,6 +19,7 @@ ORDER = [
     "mixed_columns",
     "survey",
     "missing_values",
+    "regressions",
     "outliers",
     "own_family",
     "topics",

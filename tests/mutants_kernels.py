@@ -211,8 +211,8 @@ MUTANTS = [
     (
         "batches: i renews the memory, too",
         "engine/numba/gaussian_batches.py",
-        "anchor, memory, renew, tools,\n            )",
-        "anchor, memory, renews, tools,\n            )",
+        "anchor, memory, renew, tools, on,\n            )",
+        "anchor, memory, renews, tools, on,\n            )",
         f"{DOMAIN}::test_a_prior_with_a_mean_and_correlations[6-fiem-full]",
     ),
     (

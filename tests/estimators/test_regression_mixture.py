@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
+from regression_data import counts, lines
 from scipy import optimize, stats
 from sklearn.base import clone
 from sklearn.linear_model import LinearRegression
@@ -13,22 +14,6 @@ from swiftem import RegressionMixture, methods, models
 from swiftem.estimators.regression.gaussian_regression import GaussianRegression
 from swiftem.estimators.regression.newton_em import Regressions, one_pass
 from swiftem.testing import check_model
-
-
-def lines(n=2000, seed=0, offset=0.0):
-    rng = np.random.default_rng(seed)
-    kind = (rng.random(n) < 0.3).astype(int)
-    X = rng.uniform(0, 10, size=(n, 2)) + offset
-    beta = np.array([[1.0, -2.0], [3.0, 0.5]])
-    y = np.array([20.0, 2.0])[kind] + np.einsum("ij,ij->i", X - offset, beta[kind])
-    return X, y + rng.normal(size=n) * np.array([0.5, 1.5])[kind], kind
-
-
-def counts(n=2000, seed=0):
-    rng = np.random.default_rng(seed)
-    kind = (rng.random(n) < 0.4).astype(int)
-    x = rng.uniform(-1, 1, size=(n, 1))
-    return x, rng.poisson(np.exp(np.array([0.5, 3.0])[kind] + np.array([1.5, -0.5])[kind] * x[:, 0])), kind
 
 
 @pytest.mark.parametrize("method", ["auto", *methods.METHODS])

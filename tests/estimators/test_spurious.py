@@ -8,8 +8,10 @@ import pytest
 from mixture_data import blobs
 
 import swiftem
-from swiftem.estimators.mixture.optima.sample import dithered, units
+from swiftem.data.rows.noisy_source import NoisySource, with_noise
+from swiftem.estimators.mixture.optima.sample import units
 from swiftem.estimators.mixture.optima.spurious import SpuriousComponentWarning
+from swiftem.testing import check_source
 
 
 def counts(n=3000, seed=0):
@@ -80,16 +82,58 @@ def test_units(dtype):
     )  # fmt: skip
     found = units(X.astype(dtype))
     np.testing.assert_allclose(found, [1.0, 0.1, 0.0, 0.0, 0.0], rtol=1e-4)
-    noisy = dithered(X.astype(dtype), found, rng)
+    noisy = with_noise(X.astype(dtype), found, np.arange(len(X)))
     assert noisy.dtype == dtype
     np.testing.assert_array_equal(noisy[:, 2:], X[:, 2:].astype(dtype))
     assert np.abs(noisy[:, 0] - X[:, 0]).max() <= 0.5 + 1e-5
 
 
-def test_dither_says_what_it_is_not_for(tmp_path):
-    np.save(tmp_path / "rows.npy", counts())
-    with pytest.raises(ValueError, match="dither must be None for rows that are stored"):
-        swiftem.GaussianMixture(2, dither="auto").fit(tmp_path / "rows.npy")
+def test_the_noise_is_uniform_and_that_of_a_row():
+    rows, unit = np.zeros((20_000, 3)), np.array([1.0, 0.0, 0.5])
+    noisy = with_noise(rows, unit, np.arange(len(rows)))
+    assert (noisy[:, 1] == 0.0).all()
+    for column, width in ((0, 1.0), (2, 0.5)):
+        share, _ = np.histogram(noisy[:, column], bins=10, range=(-width / 2, width / 2))
+        assert share.sum() == len(rows)
+        assert ((share - 2000) ** 2 / 2000).sum() < 30.0  # chi-squared with 9 degrees of freedom
+        assert abs(np.corrcoef(noisy[1:, column], noisy[:-1, column])[0, 1]) < 0.03
+    assert abs(np.corrcoef(noisy[:, 0], noisy[:, 2])[0, 1]) < 0.03
+    some = np.array([7, 3, 19_999])
+    np.testing.assert_array_equal(with_noise(rows[some], unit, some), noisy[some])
+
+
+@pytest.mark.parametrize("method", ["em", "sem-vr", "fiem"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_rows_in_a_file_get_the_noise_of_rows_in_memory(tmp_path, method, weighted):
+    X = counts()
+    weight = np.random.default_rng(1).integers(0, 3, size=len(X)).astype(float) if weighted else None
+    np.save(tmp_path / "rows.npy", X if weight is None else np.column_stack([X, weight]))
+    source = swiftem.data.open_source(tmp_path / "rows.npy", weight=3 if weighted else None)
+    options = {"dither": "auto", "random_state": 0, "method": method, "max_iter": 300, "tol": 1e-5}
+    stored = swiftem.GaussianMixture(2, **options).fit(source)
+    rows = swiftem.GaussianMixture(2, **options).fit(X, sample_weight=weight)
+    np.testing.assert_allclose(np.sort(stored.weights_), np.sort(rows.weights_), rtol=1e-2)
+    if method == "em":
+        np.testing.assert_allclose(stored.means_, rows.means_, rtol=1e-6)
+
+
+def test_a_noisy_source_is_a_source(tmp_path):
+    np.save(tmp_path / "rows.npy", counts(500))
+    with (tmp_path / "rows.csv").open("w") as stream:
+        np.savetxt(stream, counts(500), delimiter=",")
+    unit = np.array([0.0, 1.0, 0.0])
+    for file in ("rows.npy", "rows.csv"):
+        given = swiftem.data.open_source(tmp_path / file)
+        check_source(NoisySource(given, unit))
+        assert NoisySource(given, unit).fingerprint() != NoisySource(given, 2.0 * unit).fingerprint()
+        noisy = NoisySource(given, unit).take(np.array([4, 4, 2])).y
+        np.testing.assert_array_equal(noisy, with_noise(counts(500)[[4, 4, 2]], unit, np.array([4, 4, 2])))
+
+
+def test_dither_says_what_it_is_not_for():
+    dask = pytest.importorskip("dask.array")
+    with pytest.raises(ValueError, match="dither must be None for a Dask collection"):
+        swiftem.GaussianMixture(2, dither="auto").fit(dask.from_array(counts(), chunks=(1000, 3)))
     with pytest.raises(ValueError, match="dither must be None for partial_fit"):
         swiftem.GaussianMixture(2, dither="auto").partial_fit(counts())
     with pytest.raises(ValueError, match="'dither' parameter of GaussianMixture"):

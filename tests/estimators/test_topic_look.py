@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 from swiftem.engine.documents import Documents
-from swiftem.estimators.topics.fit import TopicLook
+from swiftem.estimators.topics.look import TopicLook
 
 ALPHA = np.full(3, 0.1)
 

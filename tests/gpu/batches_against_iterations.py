@@ -13,8 +13,8 @@ from swiftem import methods, models
 from swiftem.algorithm import run_problem
 from swiftem.data import ArraySource
 from swiftem.engine.gpu import lane
-from swiftem.engine.gpu.fast_iterations import FastIterations
-from swiftem.engine.gpu.prepare import full_rows
+from swiftem.engine.gpu.fast.iterations import FastIterations
+from swiftem.engine.gpu.fast.prepare import full_rows
 from swiftem.problem import Problem
 
 DEVICE = "torch:cuda:0" if torch.cuda.is_available() else "torch:cpu"

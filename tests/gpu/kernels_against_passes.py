@@ -11,8 +11,8 @@ import torch
 
 from swiftem import models
 from swiftem.data import ArraySource
-from swiftem.engine.gpu import prepare
 from swiftem.engine.gpu.expectation import DeviceExpectation
+from swiftem.engine.gpu.fast import prepare
 from swiftem.engine.gpu.passes import sums
 
 DEVICE = "torch:cuda:0" if torch.cuda.is_available() else "torch:cpu"
@@ -45,7 +45,7 @@ def case(
     at = bound.coefficients(theta)
     made = prepare.fast_rows(rows, bound.code, n_components)
     assert made is not None, f"no kernel for {kind}, {d}, {n_components}"
-    made = made.chosen(at)
+    made = made.chosen(made.extents(at))
     assert made is not None, f"float32 is not enough for {kind}, {d}, {n_components}"
     if products is not None:
         made._products = products

@@ -45,4 +45,4 @@ def test_without_a_gpu_the_passes_are_those_of_pytorch():
         pytest.skip("there is a GPU")
     here, theta = problem(clusters(300))
     here.e_step.full(theta)
-    assert here.e_step._fast is None
+    assert here.e_step.fast is None

@@ -11,6 +11,8 @@ from swiftem.data import ArraySource
 from swiftem.data.foreign import in_numpy, is_tensor, kernels_of, like
 from swiftem.data.rows.tensor_source import TensorSource
 from swiftem.engine.expectation import choose_expectation
+from swiftem.estimators.mixture.initial import DegenerateComponentWarning
+from swiftem.models.gaussian_components import BoundGaussians
 from swiftem.problem import Problem
 
 
@@ -156,6 +158,62 @@ def test_a_fit_on_a_device(monkeypatch, kind, as_tensor):
     assert fitted.log_likelihood_ == pytest.approx(expected.log_likelihood_, rel=1e-9)
 
 
+@pytest.fixture
+def on_device(monkeypatch):
+    """Compute on a device: PyTorch's CPU if there is no GPU."""
+    for module in ("mixture.base", "mixture.scores"):
+        monkeypatch.setattr(f"swiftem.estimators.{module}.kernels_of", lambda device, data=None: DEVICE)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_iterations_of_em_do_not_leave_the_device(on_device, monkeypatch, kind):
+    y = clusters(6000)
+    options = {"covariance_type": kind, "random_state": 0, "init_params": "random_from_data", "method": "em"}
+    real, calls = BoundGaussians._solve, []
+
+    def solve(self, s):
+        calls.append(s)
+        return real(self, s)
+
+    monkeypatch.setattr(BoundGaussians, "_solve", solve)
+    fitted = swiftem.GaussianMixture(4, **options).fit(y)
+    assert fitted.n_iter_ > 10
+    assert len(calls) <= 4  # of the start, and of the end
+
+
+def test_a_component_without_rows_is_reinitialised_on_a_device(on_device, monkeypatch):
+    y = clusters(3000)
+    options = {
+        "means_init": [[0.0, 0, 0], [1.0, 1, 1], [2.0, 0, 1], [1e4, 1e4, 1e4]], "random_state": 0,
+        "method": "em", "max_iter": 500,
+    }  # fmt: skip
+    with pytest.warns(DegenerateComponentWarning):
+        fitted = swiftem.GaussianMixture(4, **options).fit(y)
+    monkeypatch.undo()
+    with pytest.warns(DegenerateComponentWarning):
+        expected = swiftem.GaussianMixture(4, **options).fit(y)
+    np.testing.assert_allclose(fitted.means_, expected.means_, rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(fitted.lower_bounds_, expected.lower_bounds_, rtol=1e-9)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_results_of_tensors_stay_on_the_device(on_device, monkeypatch, dtype):
+    y = clusters(3000, dtype=dtype)
+    fitted = swiftem.GaussianMixture(4, random_state=0, init_params="k-means++").fit(y)
+    tensor, asked = torch.from_numpy(y).to(DEVICE.removeprefix("torch:")), []
+    with monkeypatch.context() as patched:
+        patched.setattr(torch.Tensor, "cpu", lambda self: asked.append(self.numel()) or self.to("cpu"))
+        found = [fitted.predict(tensor), fitted.predict_proba(tensor), fitted.score_samples(tensor)]
+    assert max(asked, default=0) < 100, "results were copied to the CPU"
+    assert all(each.device == tensor.device for each in found)
+    monkeypatch.undo()
+    expected = fitted.predict(y), fitted.predict_proba(y), fitted.score_samples(y)
+    for one, other in zip(found, expected, strict=True):
+        assert one.cpu().numpy().dtype == other.dtype
+        np.testing.assert_allclose(one.cpu().numpy(), other, rtol=1e-5, atol=1e-6)
+    assert fitted.score(tensor) == pytest.approx(fitted.score(y), rel=1e-6)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("weighted", [False, True])
 def test_rows_that_do_not_fit_are_copied_in_every_pass(monkeypatch, kind, weighted):
@@ -165,12 +223,12 @@ def test_rows_that_do_not_fit_are_copied_in_every_pass(monkeypatch, kind, weight
     weight = np.random.default_rng(2).uniform(0.1, 3.0, size=len(y)) if weighted else None
     whole, theta = problem(y, kind, weight=weight)
     expected, value = whole.e_step.full(theta), whole.e_step.objective(theta)
-    monkeypatch.setattr(blocks, "ROWS", 300)
+    monkeypatch.setattr(blocks, "NUMBERS", 900)
     monkeypatch.setattr(blocks, "BYTES", 700 * 8 * y.shape[1])
     monkeypatch.setattr(blocks, "LEAST_ROWS", 1)
     monkeypatch.setattr(blocks.DeviceBlocks, "fits", lambda self, needed: False)
     if torch.cuda.is_available():
-        monkeypatch.setattr("swiftem.engine.gpu.prepare.LEAST_ROWS", 0)
+        monkeypatch.setattr("swiftem.engine.gpu.fast.prepare.LEAST_ROWS", 0)
     streamed, _ = problem(y, kind, weight=weight)
     np.testing.assert_allclose(streamed.e_step.full(theta), expected, rtol=1e-5, atol=1e-6)
     assert streamed.e_step.objective(theta) == pytest.approx(value, rel=1e-6)

@@ -24,20 +24,10 @@ from swiftem.cli.choices import (
     thinned,
 )
 from swiftem.cli.failures import FAILED, INTERRUPTED, Group, tell
-from swiftem.cli.fit_commands import fit, select
-from swiftem.cli.fit_options import AccelerationOption, check_acceleration, check_limit
-from swiftem.cli.out_file import not_the_same, table_file, writable_folder
-from swiftem.cli.table_options import (
-    ColumnsOption,
-    DropOption,
-    LabelOption,
-    ModelArgument,
-    SeedOption,
-    SkipMissingOption,
-    TableArgument,
-    TableChoice,
-    WeightsOption,
-)
+from swiftem.cli.fit_commands import fit, impute, info, predict, score, select
+from swiftem.cli.fit_options import AccelerationOption, DeviceOption, check_acceleration, check_limit
+from swiftem.cli.out_file import writable_folder
+from swiftem.cli.table_options import SeedOption
 
 __all__ = ["app", "run_command"]
 
@@ -90,72 +80,10 @@ def _options_of_all_commands(
 
 app.command(epilog="Example: swiftem fit flowers.csv --components 3 --out flowers.model")(fit)
 app.command(epilog="Example: swiftem select flowers.csv --components 1:20")(select)
-
-
-@app.command(epilog="Example: swiftem predict flowers.model more.csv --proba --out labels.csv")
-def predict(
-    model: ModelArgument,
-    table: TableArgument,
-    proba: Annotated[bool, typer.Option("--proba", help="Add the probability of each component.")] = False,
-    log_likelihood: Annotated[
-        bool, typer.Option("--log-likelihood", help="Add the log-likelihood of each row.")
-    ] = False,
-    columns: ColumnsOption = None,
-    drop: DropOption = None,
-    skip_missing: SkipMissingOption = False,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out",
-            "-o",
-            metavar="FILE",
-            callback=table_file,
-            help="File for the result: .csv, .tsv, .parquet or .npy.",
-            show_default="CSV to standard output",
-        ),
-    ] = None,
-) -> None:
-    """Assign each row of a table to a component.
-
-    Columns are matched by name if model and table have names, otherwise by position.
-    """
-    not_the_same(out, model, table)
-    from swiftem.cli.apply_model import predict as run_predict
-
-    choice = TableChoice.of(columns, drop=drop, skip_missing=skip_missing)
-    run_predict(model, table, choice, proba=proba, log_likelihood=log_likelihood, out=out)
-
-
-@app.command(epilog="Example: swiftem score flowers.model more.csv")
-def score(
-    model: ModelArgument,
-    table: TableArgument,
-    columns: ColumnsOption = None,
-    drop: DropOption = None,
-    label: LabelOption = None,
-    weights: WeightsOption = None,
-    skip_missing: SkipMissingOption = False,
-) -> None:
-    """Measure how well a model fits a table: mean log-likelihood, BIC, AIC and ICL.
-
-    Lower values of BIC, AIC and ICL are better.
-    """
-    from swiftem.cli.apply_model import score as run_score
-
-    run_score(model, table, TableChoice.of(columns, weights, drop, label, skip_missing))
-
-
-@app.command(epilog="Example: swiftem info flowers.model")
-def info(
-    model: ModelArgument,
-    full: Annotated[
-        bool, typer.Option("--all", help="Show all columns and components, whatever the width.")
-    ] = False,
-) -> None:
-    """Show the content of a model file."""
-    from swiftem.cli.info import info as run_info
-
-    run_info(model, full)
+app.command(epilog="Example: swiftem predict flowers.model more.csv --proba --out labels.csv")(predict)
+app.command(epilog="Example: swiftem score flowers.model more.csv")(score)
+app.command(epilog="Example: swiftem impute holes.csv --model flowers.model --out filled.csv")(impute)
+app.command(epilog="Example: swiftem info flowers.model")(info)
 
 
 @app.command(epilog="Example: swiftem topics my-texts --topics 10 --out my-topics")
@@ -285,6 +213,7 @@ def topics(
         Path | None,
         typer.Option(metavar="DIR", help="Where topics of documents go that do not fit into --memory-limit."),
     ] = None,
+    device: DeviceOption = "cpu",
 ) -> None:
     """Find the topics of a collection of texts.
 
@@ -303,7 +232,7 @@ def topics(
             vocabulary, as_text, None if acceleration is None else acceleration.value, by, names,
             stop_words, phrases, drop_common, drop_headers,
             "auto" if background is None else background, "auto" if decorrelation is None else decorrelation,
-            read_alpha(alpha), beta, memory_limit, scratch,
+            read_alpha(alpha), beta, memory_limit, scratch, device,
         )  # fmt: skip
         raise typer.Exit(run_topics(request))
     if corpus is None:
@@ -317,7 +246,7 @@ def topics(
 
     apply_topics(
         apply, corpus, out, format=format.value, text_column=text_column, vocabulary=vocabulary,
-        as_text=as_text, drop_headers=drop_headers, names=names,
+        as_text=as_text, drop_headers=drop_headers, names=names, device=device,
     )  # fmt: skip
 
 

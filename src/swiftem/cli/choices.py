@@ -188,6 +188,7 @@ class TopicsRequest:
     beta: float = 0.05
     memory_limit: str | None = None
     scratch: Path | None = None
+    device: str = "cpu"
 
     @property
     def command(self) -> str:
@@ -213,6 +214,7 @@ class TopicsRequest:
         words += [] if self.beta == 0.05 else ["--beta", str(self.beta)]
         words += ["--memory-limit", self.memory_limit] if self.memory_limit else []
         words += ["--scratch", str(self.scratch)] if self.scratch else []
+        words += ["--device", self.device] if self.device != "cpu" else []
         return shlex.join([*words, "--out", str(self.out)])
 
     @property
@@ -230,7 +232,7 @@ class TopicsRequest:
         return {
             "method": self.method, "acceleration": self.acceleration, "max_iter": self.max_passes,
             "background": self.background, "decorrelation": self.decorrelation, "alpha": self.alpha,
-            "beta": self.beta,
+            "beta": self.beta, "device": self.device,
         }  # fmt: skip
 
     def word_options(self) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import floor, isfinite, log10
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,7 @@ from swiftem._typing import Array
 from swiftem.models.families import Blocks, Family
 
 if TYPE_CHECKING:
-    from swiftem.estimators import GaussianMixture, Mixture
+    from swiftem.estimators import GaussianMixture
 
 __all__ = [
     "criterion_text", "deviations", "mean_text", "numbers", "passes_text", "screen",
@@ -101,18 +101,18 @@ def passes_text(model: Any) -> str:
     return "1 pass" if model.n_iter_ == 1 else f"{model.n_iter_} passes"
 
 
-def show_components(
-    console: Console, mixture: GaussianMixture | Mixture, names: Sequence[str], full: bool = False
-) -> None:
-    """Print the weights, and means with standard deviations, or the parameters of another family.
+def show_components(console: Console, mixture: Any, names: Sequence[str], full: bool = False) -> None:
+    """Print the weights, and means with standard deviations, coefficients, or parameters of other families.
 
     There is one row per component if that fits, otherwise one row per column if that fits; otherwise columns
     are cut, with a count of those, unless ``full``.
     """
     sign = "±" if console.encoding.startswith("utf") else "+-"
-    columns = _cells(mixture, sign)
+    columns = _cells(mixture, sign, names)
     heads = list(names) if len(names) else [f"column {j}" for j in range(len(columns))]
     heads = heads[: len(columns)]
+    if hasattr(mixture, "coef_"):
+        (heads, columns) = _coefficients(mixture, names)
     weights = [f"{weight:.4f}" if weight >= 5e-5 else f"{weight:.1e}" for weight in mixture.weights_]
     labels = [str(m) for m in range(len(weights))]
     across = [("component", labels), ("weight", weights), *zip(heads, columns, strict=True)]
@@ -170,30 +170,55 @@ def _short(cell: str) -> str:
     return cell if len(cell) <= LONGEST_CELL else cell[: LONGEST_CELL - 1] + "…"
 
 
-def _cells(mixture: GaussianMixture | Mixture, sign: str) -> list[list[str]]:
+def _coefficients(mixture: Any, names: Sequence[str]) -> tuple[list[str], list[list[str]]]:
+    """Return names and cells of the coefficients, and of the standard deviation of the noise."""
+    found = {}
+    for name, parts in mixture.profile_.items():
+        ((what, values),) = parts.items()
+        head = f"{name} ±" if what == "variance" else name
+        found[head] = [f"{value:.4g}" for value in (np.sqrt(values) if what == "variance" else values)]
+    heads = list(found)
+    first = int(mixture.fit_intercept)
+    heads[first : first + len(names)] = names
+    return heads, list(found.values())
+
+
+def _cells(mixture: Any, sign: str, names: Sequence[str]) -> list[list[str]]:
     """Return the cells of each column and component."""
+    if hasattr(mixture, "coef_"):
+        return []
     if hasattr(mixture, "means_"):
         means, spreads = np.asarray(mixture.means_, dtype=np.float64), deviations(mixture)
         return [numbers(means[:, j], spreads[:, j], sign) for j in range(means.shape[1])]
     family = mixture.family_
+    places = {name: place for place, name in enumerate(names)}
+    levels = {places.get(name, name): parts for name, parts in getattr(mixture, "categories_", {}).items()}
     if not isinstance(family, Blocks):
-        return _of_family(family, mixture.params_, mixture.n_components, mixture.n_features_in_)
+        d = mixture.n_features_in_
+        return _of_family(family, mixture.params_, mixture.n_components, range(d), levels)
     found: list[list[str]] = [[""] * mixture.n_components for _ in range(mixture.n_features_in_)]
     for part, columns in zip(family.families, family.columns, strict=True):
-        cells = _of_family(part, mixture.params_[part.name], mixture.n_components, len(columns))
+        cells = _of_family(part, mixture.params_[part.name], mixture.n_components, columns, levels)
         for column, cell in zip(columns, cells, strict=False):
             found[int(column)] = cell
     return found
 
 
-def _of_family(family: Family, params: Any, n_components: int, d: int) -> list[list[str]]:
+def _of_family(
+    family: Family, params: Any, n_components: int, columns: Sequence[Any], levels: Mapping[Any, Any]
+) -> list[list[str]]:
     """Return the parameters of each column and component, if they are given by column.
 
     For categories it is the most probable one, with its probability.
     """
+    d = len(columns)
     if family.is_coded:
         (chances,) = params.values()
-        return [[f"{part.argmax()}: {part.max():.2f}" for part in chances[:, j]] for j in range(d)]
+        found = []
+        for j, column in enumerate(columns):
+            names = levels.get(int(column), range(chances.shape[2]))
+            found.append([f"{names[int(part.argmax())]}: {part.max():.2f}" for part in chances[:, j]])
+        return found
     by_column = [part for part in params.values() if part.shape[:2] == (n_components, d) and part.ndim == 2]
     return [
         [", ".join(f"{part[m, j]:.4g}" for part in by_column) for m in range(n_components)]

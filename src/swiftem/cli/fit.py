@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rich.console import Console
 
@@ -20,6 +20,7 @@ from swiftem.cli.table_options import TableChoice
 from swiftem.cli.table_rows import (
     Rows,
     check_rows,
+    check_text,
     chosen_family,
     name_of,
     numbered,
@@ -30,9 +31,6 @@ from swiftem.cli.table_rows import (
     save_mixture,
 )
 from swiftem.data.rows.table_columns import shortened
-
-if TYPE_CHECKING:
-    from swiftem.estimators import GaussianMixture, Mixture
 
 __all__ = ["FitRequest", "fit"]
 
@@ -56,15 +54,16 @@ def fit(request: FitRequest) -> int:
         console = screen()
         with console.status(f"Reading {name_of(request.tables)}") if console.is_terminal else nullcontext():
             family = request.parameters.get("family")
-            limit = request.parameters["memory_limit"]
+            limit = request.parameters.get("memory_limit")
             if client is None:
-                table = read_rows(request.tables, request.choice, limit, family)
+                by_text = None if request.choice.response is not None else family
+                table = read_rows(request.tables, request.choice, limit, by_text)
             else:
                 table = read_units(request.tables, request.choice, client)
         for note in table.notes:
             tell(note)
         check_rows(request.tables, request.choice, table, request.parameters["n_components"])
-        if family is not None:
+        if family is not None and table.y is None:
             chosen = request.parameters | {"family": chosen_family(family, table)}
             request = replace(request, parameters=chosen)
         console.print(_task(request, table), soft_wrap=True)
@@ -80,6 +79,8 @@ def fit(request: FitRequest) -> int:
             measured = None if interrupted else _measured(mixture, table)
         except KeyboardInterrupt:
             measured, interrupted = None, True
+        if table.y is not None:
+            mixture.response_name_ = table.response
         if request.out is not None:
             save_mixture(mixture, table.names, request.out)
         try:
@@ -100,23 +101,28 @@ def _task(request: FitRequest, table: Rows) -> str:
     given = request.parameters
     family = given.get("family")
     kind = f"family {family}" if family else f"{KINDS[given.get('covariance_type', 'full')]} covariance"
+    if table.y is not None:
+        kind = f"regressions of {table.response or 'the last column'}, family {family}"
     if isinstance(family, dict):
         kind = "; ".join(f"{name} for {shortened(columns)}" for name, columns in family.items())
     what = "1 component" if given["n_components"] == 1 else f"{given['n_components']} components"
     return f"{said_of(request.tables, table)}; {what}, {kind}."
 
 
-def _mixture(request: FitRequest, table: Rows, verbose: bool) -> GaussianMixture | Mixture:
-    from swiftem.estimators import GaussianMixture, Mixture
+def _mixture(request: FitRequest, table: Rows, verbose: bool) -> Any:
+    from swiftem.estimators import GaussianMixture, Mixture, RegressionMixture
 
     parameters = request.parameters
+    if table.y is not None:
+        return RegressionMixture(**parameters, verbose=int(verbose))
     if isinstance(parameters.get("family"), dict):
         parameters = parameters | {"family": numbered(parameters["family"], table.names)}
+        check_text(parameters["family"], table, table.names)
     made = Mixture if "family" in parameters else GaussianMixture
     return made(**parameters, verbose=int(verbose))
 
 
-def _fit(mixture: GaussianMixture | Mixture, table: Rows) -> bool:
+def _fit(mixture: Any, table: Rows) -> bool:
     """Fit, print the warnings of the estimator, and return whether Ctrl-C ended the fit."""
     from sklearn.exceptions import ConvergenceWarning
 
@@ -124,7 +130,7 @@ def _fit(mixture: GaussianMixture | Mixture, table: Rows) -> bool:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            mixture.fit(table.X, sample_weight=table.weights)
+            mixture.fit(*table.data, sample_weight=table.weights)
         except KeyboardInterrupt:  # outside of the passes, which end in order
             interrupted = True
         except OSError as error:
@@ -143,24 +149,24 @@ def _fit(mixture: GaussianMixture | Mixture, table: Rows) -> bool:
     return interrupted
 
 
-def _measured(mixture: GaussianMixture | Mixture, table: Rows) -> tuple[float, float]:
+def _measured(mixture: Any, table: Rows) -> tuple[float, float]:
     """Return the mean log-likelihood, which is also saved in the model file, and BIC."""
-    mixture.log_likelihood_ = mean = float(mixture.score(table.X, sample_weight=table.weights))
-    return mean, float(mixture.bic(table.X, sample_weight=table.weights))
+    mixture.log_likelihood_ = mean = float(mixture.score(*table.data, sample_weight=table.weights))
+    return mean, float(mixture.bic(*table.data, sample_weight=table.weights))
 
 
-def _compare(console: Console, request: FitRequest, mixture: GaussianMixture | Mixture, table: Rows) -> None:
+def _compare(console: Console, request: FitRequest, mixture: Any, table: Rows) -> None:
     """Show the cross table of components and labels."""
     assert table.labels is not None
     assert request.choice.label is not None
-    found = mixture.predict(table.X)
+    found = mixture.predict(table.X) if table.y is None else mixture.labels(*table.data)
     show_cross_table(console, found, table.labels, mixture.n_components, request.choice.label, table.weights)
     console.print()
 
 
 def _summary(
     request: FitRequest,
-    mixture: GaussianMixture | Mixture,
+    mixture: Any,
     measured: tuple[float, float] | None,
     seconds: float,
 ) -> list[str]:
@@ -173,7 +179,10 @@ def _summary(
         ended = f"Converged {after}"
     else:
         ended = f"Not converged {after}: raise --max-passes or --tol"
-    lines = [f"{ended}; distance from a stationary point {mixture.stationarity_:.1e}."]
+    distance = mixture.stationarity_
+    lines = [
+        f"{ended}." if distance != distance else f"{ended}; distance from a stationary point {distance:.1e}."
+    ]
     mean, bic = measured
     lines.append(f"Mean log-likelihood {mean_text(mean)}, BIC {criterion_text(bic)}.")
     lines.append(f"Model: {request.out}" if request.out else f"Model: {NOT_KEPT}.")

@@ -1,4 +1,4 @@
-"""Options of ``swiftem fit`` and ``swiftem select``, which ``fit.py`` and ``select.py`` implement."""
+"""Options of the commands of tables: fit, select, predict, score, impute and info."""
 
 from __future__ import annotations
 
@@ -32,21 +32,37 @@ from swiftem.cli.fit_options import (
     refuse_options_of_a_fit,
     refuse_options_of_gaussians,
     refuse_options_of_one_machine,
+    refuse_options_of_rows,
 )
-from swiftem.cli.out_file import not_the_same, picture_file
+from swiftem.cli.out_file import not_the_same, picture_file, table_file
 from swiftem.cli.table_options import (
     ColumnsOption,
     DropOption,
     IgnoreMissingOption,
     LabelOption,
+    ModelArgument,
+    ResponseOption,
     SeedOption,
     SkipMissingOption,
+    TableArgument,
     TableChoice,
     TablesArgument,
     WeightsOption,
 )
 
-__all__ = ["fit", "select"]
+__all__ = ["fit", "impute", "info", "predict", "score", "select"]
+
+ResultOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--out",
+        "-o",
+        metavar="FILE",
+        callback=table_file,
+        help="File for the result: .csv, .tsv, .parquet or .npy.",
+        show_default="CSV to standard output",
+    ),
+]
 
 
 def fit(
@@ -76,6 +92,7 @@ def fit(
         ),
     ] = Covariance.full,
     family: FamilyOption = GAUSSIAN,
+    response: ResponseOption = None,
     method: MethodOption = "auto",
     acceleration: AccelerationOption = None,
     columns: ColumnsOption = None,
@@ -120,7 +137,7 @@ def fit(
     Ctrl-C ends the fit and keeps the current model.
     """
     not_the_same(out, *tables)
-    choice = TableChoice.of(columns, weights, drop, label, skip_missing, ignore_missing)
+    choice = TableChoice.of(columns, weights, drop, label, skip_missing, ignore_missing, response)
     if update is not None:
         from swiftem.cli.apply_model import update as run_update
 
@@ -132,6 +149,8 @@ def fit(
     check_limit(memory_limit, scratch, choice)
     if scheduler is not None:
         refuse_options_of_one_machine(context)
+    if response is not None:
+        refuse_options_of_rows(context, family)
     refuse_options_of_gaussians(context, family)
     check_fit(method, acceleration, batch_size, step_size, checkpoint, checkpoint_every, resume)
     from swiftem.cli.fit import FitRequest
@@ -146,7 +165,11 @@ def fit(
         "checkpoint_every": checkpoint_every, "resume": resume, "device": device,
         "missing": "ignore" if ignore_missing else "error",
     }  # fmt: skip
-    if family == GAUSSIAN:
+    if response is not None:
+        for name in ("memory_limit", "scratch", "device", "missing"):
+            del parameters[name]
+        parameters["family"] = family
+    elif family == GAUSSIAN:
         parameters |= {"covariance_type": covariance.value, "reg_covar": reg_covar}
     else:
         parameters["family"] = read_family_option(family)
@@ -174,6 +197,7 @@ def select(
         ),
     ] = None,
     family: FamilyOption = GAUSSIAN,
+    response: ResponseOption = None,
     criterion: Annotated[
         Criterion, typer.Option(metavar="NAME", help="Criterion: bic, aic or icl. Lower is better.")
     ] = Criterion.bic,
@@ -215,6 +239,8 @@ def select(
     not_the_same(out, *tables)
     not_the_same(picture, *tables, option="--picture")
     counts = read_counts(components)
+    if response is not None:
+        refuse_options_of_rows(context, family)
     refuse_options_of_gaussians(context, family)
     from swiftem.cli.select import SelectRequest
     from swiftem.cli.select import select as run_select
@@ -227,9 +253,89 @@ def select(
         "family": read_family_option(family),
         "missing": "ignore" if ignore_missing else "error",
     }
-    if family == GAUSSIAN and covariance:
+    if response is not None:
+        del parameters["missing"]
+    elif family == GAUSSIAN and covariance:
         parameters["covariance_types"] = [kind.value for kind in covariance]
-    choice = TableChoice.of(columns, weights, drop, label, skip_missing, ignore_missing)
+    choice = TableChoice.of(columns, weights, drop, label, skip_missing, ignore_missing, response)
     raise typer.Exit(
         run_select(SelectRequest(tables, choice, counts, criterion.value, parameters, picture, out))
     )
+
+
+def predict(
+    model: ModelArgument,
+    table: TableArgument,
+    proba: Annotated[bool, typer.Option("--proba", help="Add the probability of each component.")] = False,
+    log_likelihood: Annotated[
+        bool, typer.Option("--log-likelihood", help="Add the log-likelihood of each row.")
+    ] = False,
+    columns: ColumnsOption = None,
+    drop: DropOption = None,
+    skip_missing: SkipMissingOption = False,
+    out: ResultOption = None,
+) -> None:
+    """Assign each row of a table to a component.
+
+    Columns are matched by name if model and table have names, otherwise by position.
+    """
+    not_the_same(out, model, table)
+    from swiftem.cli.apply_model import predict as run_predict
+
+    choice = TableChoice.of(columns, drop=drop, skip_missing=skip_missing)
+    run_predict(model, table, choice, proba=proba, log_likelihood=log_likelihood, out=out)
+
+
+def score(
+    model: ModelArgument,
+    table: TableArgument,
+    columns: ColumnsOption = None,
+    drop: DropOption = None,
+    label: LabelOption = None,
+    weights: WeightsOption = None,
+    skip_missing: SkipMissingOption = False,
+) -> None:
+    """Measure how well a model fits a table: mean log-likelihood, BIC, AIC and ICL.
+
+    Lower values of BIC, AIC and ICL are better.
+    """
+    from swiftem.cli.apply_model import score as run_score
+
+    run_score(model, table, TableChoice.of(columns, weights, drop, label, skip_missing))
+
+
+def info(
+    model: ModelArgument,
+    full: Annotated[
+        bool, typer.Option("--all", help="Show all columns and components, whatever the width.")
+    ] = False,
+) -> None:
+    """Show the content of a model file."""
+    from swiftem.cli.info import info as run_info
+
+    run_info(model, full)
+
+
+def impute(
+    table: TableArgument,
+    model: Annotated[
+        Path, typer.Option("--model", "-m", metavar="MODEL", help="A model file, written by swiftem fit.")
+    ],
+    draw: Annotated[
+        bool, typer.Option("--draw", help="Fill in random draws, given the observed cells, instead of means.")
+    ] = False,
+    seed: SeedOption = 0,
+    columns: ColumnsOption = None,
+    drop: DropOption = None,
+    out: ResultOption = None,
+) -> None:
+    """Fill in the missing values of a table, by a model of its columns.
+
+    Numbers have their mean given the observed cells, categories their most likely level; the other
+    columns of the table are copied. Models of regressions fill in the response.
+    """
+    not_the_same(out, model, table)
+    from swiftem.cli.apply_model import impute as run_impute
+
+    choice = TableChoice.of(columns, drop=drop)
+    run_impute(model, table, choice, random_state=seed if draw else None, out=out)

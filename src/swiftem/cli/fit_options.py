@@ -36,6 +36,7 @@ __all__ = [
     "refuse_options_of_a_fit",
     "refuse_options_of_gaussians",
     "refuse_options_of_one_machine",
+    "refuse_options_of_rows",
 ]
 
 CheckpointOption = Annotated[
@@ -250,6 +251,19 @@ def refuse_options_of_one_machine(context: typer.Context) -> None:
         if source is not None and source.name == "COMMANDLINE":
             raise typer.BadParameter(
                 "workers read the rows: leave it out.", param_hint=f"'--{name.replace('_', '-')}'"
+            )
+
+
+def refuse_options_of_rows(context: typer.Context, family: str) -> None:
+    """Raise BadParameter for options that regressions do not have, and for other families of responses."""
+    if family not in ("gaussian", "poisson"):
+        raise typer.BadParameter(f"responses are gaussian or poisson, got {family}.", param_hint="'--family'")
+    for name in ("covariance", "reg_covar", "memory_limit", "scratch", "scheduler", "device"):
+        source = context.get_parameter_source(name)
+        if source is not None and source.name == "COMMANDLINE":
+            raise typer.BadParameter(
+                "regressions (--response) do not have it: leave it out.",
+                param_hint=f"'--{name.replace('_', '-')}'",
             )
 
 

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from swiftem.cli.components import mean_text, screen, show_components
 from swiftem.cli.failures import one_sentence
-from swiftem.cli.model_file import KINDS, MIXTURES, names_of, open_model, read_header
+from swiftem.cli.model_file import KINDS, MIXTURES, is_regression, names_of, open_model, read_header
 from swiftem.data.rows.table_columns import shortened
 from swiftem.report.numbers import share_text
 
@@ -59,6 +59,8 @@ def _of_mixture(mixture: Any) -> dict[str, str]:
             {"covariance": KINDS[mixture.covariance_type]}
             if is_gaussian
             else {"family": mixture.family_.name}
+            if not is_regression(mixture)
+            else {"family": mixture.family, "response": mixture.response_name_ or "without a name"}
         ),
         "columns": f"{d}: {shortened(names)}" if names else f"{d}, without names",
     }

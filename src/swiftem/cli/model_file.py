@@ -5,24 +5,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import numpy as np
 import typer
 
 from swiftem.cli.failures import tell
 from swiftem.cli.table_options import TableChoice
-from swiftem.data.rows.table_columns import UnknownColumnError, shortened
+from swiftem.data.rows.table_columns import UnknownColumnError, as_label, shortened
 from swiftem.data.rows.tables import Table, is_table, read_names, read_table
 
-if TYPE_CHECKING:
-    from swiftem.estimators import GaussianMixture, Mixture
-
-__all__ = ["KINDS", "MIXTURES", "names_of", "open_model", "read", "read_header", "rows_for"]
+__all__ = [
+    "KINDS", "MIXTURES", "is_regression", "names_of", "open_model", "read", "read_header", "responses_of",
+    "rows_for",
+]  # fmt: skip
 
 KINDS = {"full": "full", "tied": "tied", "diag": "diagonal", "spherical": "spherical"}
 """How covariances are called in sentences."""
 MODEL_FIRST = "the model comes first, then the table"
-MIXTURES = ("GaussianMixture", "Mixture")
+MIXTURES = ("GaussianMixture", "Mixture", "RegressionMixture")
 """Estimators that rows have components of."""
 
 
@@ -62,32 +63,90 @@ def names_of(model: Any) -> tuple[str, ...]:
     return tuple(str(name) for name in getattr(model, "feature_names_in_", ()))
 
 
-def rows_for(mixture: GaussianMixture | Mixture, path: Path, choice: TableChoice) -> Table:
+def rows_for(mixture: Any, path: Path, choice: TableChoice, *, needs_response: bool = True) -> Table:
     """Return the model's columns of a table: by name if both have names, else by position.
 
-    Values may be missing if the model takes them.
+    Values may be missing if the model takes them. The response of a regression is the last column; it may be
+    absent unless it is needed.
     """
-    choice = replace(choice, ignore_missing=mixture.missing == "ignore" and not choice.skip_missing)
+    allowed = getattr(mixture, "missing", "ignore") == "ignore"
+    choice = replace(choice, ignore_missing=allowed and not choice.skip_missing)
     names, width = names_of(mixture), int(mixture.n_features_in_)
+    found = read_names(path) if names and choice.columns is None else ()
+    response = getattr(mixture, "response_name_", None)
+    if is_regression(mixture):
+        if found and (needs_response or response in found):
+            choice = replace(choice, response=response)
+    else:
+        _number_categories(mixture, names)
+        places = getattr(mixture, "categories_", {})
+        chosen = names if found else choice.columns or [str(j) for j in range(width)]
+        text = [chosen[place] for place in places if place < len(chosen)]
+        choice = replace(choice, text=text if hasattr(mixture, "family_") else None)
     # They are matched here; scikit-learn would warn of arrays, which have none.
     mixture.__dict__.pop("feature_names_in_", None)
-    found = read_names(path) if names and choice.columns is None else ()
-    table = _by_name(path, choice, names, found) if found else _by_position(path, choice, names, width)
+    if found:
+        table = _by_name(path, choice, names, found)
+    else:
+        more = {0, 1} if not needs_response else {1}
+        widths = {width + one for one in more} if is_regression(mixture) else {width}
+        table = _by_position(path, choice, names, widths)
     for note in table.notes:
         tell(note)
-    return table
+    return _with_categories(mixture, path, table, names)
+
+
+def is_regression(model: Any) -> bool:
+    """Tell whether a model is a mixture of regressions."""
+    return hasattr(model, "coef_")
+
+
+def responses_of(model: Any, table: Table) -> tuple[Any, ...]:
+    """Return what the model's methods take of a table: X, or X and y; X alone if there is no response."""
+    if not is_regression(model):
+        return (table.cells,)
+    d = int(model.n_features_in_)
+    if table.values.shape[1] == d:
+        return (table.values,)
+    return table.values[:, :d], table.values[:, d]
+
+
+def _number_categories(mixture: Any, names: Sequence[str]) -> None:
+    """Give categories the number of their column in place of its name: rows are read without names."""
+    if hasattr(mixture, "categories_"):
+        places = {name: place for place, name in enumerate(names)}
+        mixture.categories_ = {places.get(name, name): parts for name, parts in mixture.categories_.items()}
+
+
+def _with_categories(mixture: Any, path: Path, table: Table, names: Sequence[str]) -> Table:
+    """Return a table with the model's categories in place of their text."""
+    texts = dict(table.texts)
+    for place, levels in getattr(mixture, "categories_", {}).items():
+        known: dict[str | None, Any] = {as_label(level): level for level in levels} | {None: None}
+        unseen = list(dict.fromkeys(cell for cell in texts[place].tolist() if cell not in known))
+        if unseen:
+            column = names[place] if names else f"column {place}"
+            raise ValueError(
+                f"{path} must have the categories of the model in column {column!r} "
+                f"({shortened([as_label(level) for level in levels])}), got {shortened(unseen)}: correct "
+                "them, or leave out such rows."
+            )
+        texts[place] = np.array([known[cell] for cell in texts[place].tolist()], dtype=object)
+    return replace(table, texts=texts)
 
 
 def read(path: Path, choice: TableChoice) -> Table:
     """Return the chosen columns of a table."""
     return read_table(
         path, choice.columns, choice.weights, drop=choice.drop, label=choice.label,
-        skip_missing=choice.skip_missing, allow_missing=choice.ignore_missing,
+        skip_missing=choice.skip_missing, allow_missing=choice.ignore_missing, response=choice.response,
+        text=choice.text,
     )  # fmt: skip
 
 
 def _by_name(path: Path, choice: TableChoice, names: Sequence[str], found: Sequence[str]) -> Table:
-    missing = [name for name in names if name not in found]
+    wanted = [*names, *([] if choice.response is None else [choice.response])]
+    missing = [name for name in wanted if name not in found]
     if missing:
         what = f"column {missing[0]!r} is" if len(missing) == 1 else f"columns {shortened(missing)} are"
         raise ValueError(
@@ -108,10 +167,10 @@ def _by_name(path: Path, choice: TableChoice, names: Sequence[str], found: Seque
         raise ValueError(str(error)) from None  # the model asked for columns, not an option
 
 
-def _by_position(path: Path, choice: TableChoice, names: Sequence[str], width: int) -> Table:
+def _by_position(path: Path, choice: TableChoice, names: Sequence[str], widths: set[int]) -> Table:
     table = read(path, choice)
-    got = table.values.shape[1]
-    if got != width:
+    got, width = table.values.shape[1], max(widths)
+    if got not in widths:
         wanted = f"{width} ({shortened(names)})" if names else str(width)
         if choice.columns is not None:
             raise typer.BadParameter(f"the model has {wanted} columns, got {got}.", param_hint="'--columns'")

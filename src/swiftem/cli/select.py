@@ -21,7 +21,16 @@ from swiftem.cli.cross_table import show_cross_table
 from swiftem.cli.failures import INTERRUPTED, one_sentence, tell, writing
 from swiftem.cli.out_file import write_table
 from swiftem.cli.table_options import TableChoice
-from swiftem.cli.table_rows import Rows, check_rows, chosen_family, numbered, read_rows, said_of, save_mixture
+from swiftem.cli.table_rows import (
+    Rows,
+    check_rows,
+    check_text,
+    chosen_family,
+    numbered,
+    read_rows,
+    said_of,
+    save_mixture,
+)
 
 if TYPE_CHECKING:
     from swiftem.estimators.mixture.selection import Selection
@@ -51,7 +60,8 @@ def select(request: SelectRequest) -> int:
     with one_sentence():
         console = screen()
         family = request.parameters["family"]
-        rows = read_rows(request.tables, request.choice, family=family, at_once=True)
+        is_response = request.choice.response is not None
+        rows = read_rows(request.tables, request.choice, family=None if is_response else family, at_once=True)
         for note in rows.notes:
             tell(note)
         check_rows(request.tables, request.choice, rows, max(request.counts))
@@ -62,6 +72,8 @@ def select(request: SelectRequest) -> int:
         found = _select(request, rows, console)
         mixture = found.best
         mixture.log_likelihood_ = found.ranking[0].log_likelihood
+        if is_response:
+            mixture.response_name_ = rows.response
         if request.out is not None:
             save_mixture(mixture, rows.names, request.out)
         mixture.__dict__.pop("feature_names_in_", None)
@@ -69,8 +81,8 @@ def select(request: SelectRequest) -> int:
         show_components(console, mixture, rows.names)
         if rows.labels is not None and request.choice.label is not None:
             show_cross_table(
-                console, mixture.predict(rows.X), rows.labels, mixture.n_components, request.choice.label,
-                rows.weights,
+                console, mixture.labels(*rows.data) if is_response else mixture.predict(rows.X), rows.labels,
+                mixture.n_components, request.choice.label, rows.weights,
             )  # fmt: skip
             console.print()
         for line in _summary(request, found):
@@ -88,14 +100,17 @@ def _select(request: SelectRequest, rows: Rows, console: Console) -> Selection:
 
     from swiftem import select as run_select
 
-    parameters = request.parameters | {"family": chosen_family(request.parameters["family"], rows)}
+    parameters = request.parameters
+    if rows.y is None:
+        parameters = parameters | {"family": chosen_family(parameters["family"], rows)}
     if isinstance(parameters["family"], dict):
         parameters = parameters | {"family": numbered(parameters["family"], rows.names)}
+        check_text(parameters["family"], rows, rows.names)
     status = console.status("Fitting") if console.is_terminal else None
     with warnings.catch_warnings(), status or nullcontext():
         warnings.simplefilter("ignore", ConvergenceWarning)  # the table and the summary say it
         return run_select(
-            rows.X, request.counts, criterion=request.criterion, sample_weight=rows.weights,
+            rows.X, request.counts, criterion=request.criterion, sample_weight=rows.weights, y=rows.y,
             verbose=False if status is None else lambda line: status.update(f"Fitted {line}"),
             **parameters,
         )  # fmt: skip

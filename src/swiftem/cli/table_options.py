@@ -16,6 +16,7 @@ __all__ = [
     "IgnoreMissingOption",
     "LabelOption",
     "ModelArgument",
+    "ResponseOption",
     "SeedOption",
     "SkipMissingOption",
     "TableArgument",
@@ -28,13 +29,13 @@ FORMATS = "CSV (.csv, .tsv, .txt), .parquet or .npy"
 
 TableArgument = Annotated[
     Path,
-    typer.Argument(metavar="TABLE", help=f"{FORMATS}; columns that are not numeric are left out."),
+    typer.Argument(metavar="TABLE", help=f"{FORMATS}; text is left out, unless it is categories."),
 ]
 TablesArgument = Annotated[
     list[Path],
     typer.Argument(
         metavar="TABLE",
-        help=f"{FORMATS}: one file, several, or a folder; columns that are not numeric are left out.",
+        help=f"{FORMATS}: one file, several, or a folder; text is left out, unless it is categories.",
     ),
 ]
 ModelArgument = Annotated[Path, typer.Argument(metavar="MODEL", help="A model file, written by swiftem fit.")]
@@ -86,6 +87,16 @@ IgnoreMissingOption = Annotated[
         help="Fit rows with missing values by their other cells, as missing at random, instead of an error.",
     ),
 ]
+ResponseOption = Annotated[
+    str | None,
+    typer.Option(
+        "--response",
+        "-r",
+        metavar="COLUMN",
+        help="Fit regressions of this column on the others, with coefficients by component: --family "
+        "gaussian for numbers, poisson for counts.",
+    ),
+]
 SeedOption = Annotated[
     int,
     typer.Option("--seed", "-s", metavar="N", min=0, max=2**32 - 1, help="Seed of starts and draws."),
@@ -102,6 +113,8 @@ class TableChoice:
     label: str | None = None
     skip_missing: bool = False
     ignore_missing: bool = False
+    response: str | None = None
+    text: Sequence[str] | None = None
 
     @classmethod
     def of(
@@ -112,6 +125,7 @@ class TableChoice:
         label: str | None = None,
         skip_missing: bool = False,
         ignore_missing: bool = False,
+        response: str | None = None,
     ) -> TableChoice:
         """Return the choice given by the options.
 
@@ -124,7 +138,7 @@ class TableChoice:
                 "it leaves no missing values: take one of the two.", param_hint="'--skip-missing'"
             )
         chosen = None if columns is None else _split(columns)
-        return cls(chosen, weights, dropped, label, skip_missing, ignore_missing)
+        return cls(chosen, weights, dropped, label, skip_missing, ignore_missing, response)
 
 
 def _split(names: str) -> list[str]:

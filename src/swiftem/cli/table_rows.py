@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import typer
@@ -22,12 +22,10 @@ from swiftem.data.rows.table_columns import UnknownColumnError, check_same_colum
 from swiftem.data.rows.tables import Table
 from swiftem.data.units.collections import NEEDS_DASK, open_units
 
-if TYPE_CHECKING:
-    from swiftem.estimators import GaussianMixture, Mixture
-
 __all__ = [
     "Rows",
     "check_rows",
+    "check_text",
     "chosen_family",
     "name_of",
     "numbered",
@@ -38,6 +36,8 @@ __all__ = [
     "save_mixture",
 ]
 
+FEW_LEVELS, ALMOST = 10, 0.8
+"""Columns of text with more levels than these, and than this share of the rows, are ids."""
 CONNECT = "5s"
 """How long to wait for a scheduler."""
 
@@ -53,6 +53,14 @@ class Rows:
     n: int
     d: int
     labels: NDArray[Any] | None = None
+    y: Array | None = None
+    response: str | None = None
+    texts: dict[int, NDArray[Any]] = field(default_factory=dict)
+
+    @property
+    def data(self) -> tuple[Any, ...]:
+        """What the methods of the estimator take: X, or X and y."""
+        return (self.X,) if self.y is None else (self.X, self.y)
 
 
 def read_rows(
@@ -64,16 +72,20 @@ def read_rows(
     Skipping rows and comparing labels needs all rows in memory, as with ``at_once``. If ``family`` is a dict
     of blocks, their columns are read by default.
     """
+    if takes_text(family) and memory_limit is None:
+        choice = replace(choice, text=())
     if isinstance(family, dict) and choice.columns is None:
         wanted = replace(choice, columns=[column for columns in family.values() for column in columns])
         try:
             return read_rows(tables, wanted, memory_limit, at_once=at_once)
         except UnknownColumnError as error:
             raise UnknownColumnError(str(error), "family") from None
-    at_once = at_once or family == "auto"
+    at_once = at_once or family == "auto" or choice.response is not None or choice.text is not None
     is_one = len(tables) == 1 and not tables[0].is_dir()
     if memory_limit is None and (at_once or is_one or choice.skip_missing or choice.label is not None):
-        return _in_memory(tables, choice)
+        rows = _in_memory(tables, choice)
+        is_free = family is not None and not isinstance(family, dict) and choice.columns is None
+        return _without_ids(tables, rows) if is_free else rows
     source = open_source(
         list(tables), choice.columns, choice.weights, drop=choice.drop, allow_missing=choice.ignore_missing
     )
@@ -107,6 +119,64 @@ def read_units(tables: Sequence[Path], choice: TableChoice, client: Any) -> Rows
     return Rows(source, None, source.names, (), source.rows, source.tail[0])
 
 
+def takes_text(family: Any) -> bool:
+    """Tell whether columns of text may be data: of categories.
+
+    >>> takes_text("auto"), takes_text({"poisson": ["a"]}), takes_text({"categorical": ["a"]})
+    (True, False, True)
+    """
+    given = family if isinstance(family, dict) else [family]
+    return any(isinstance(name, str) and (name == "auto" or is_categorical(name)) for name in given)
+
+
+def is_categorical(name: str) -> bool:
+    """Tell whether a family, with or without options, is that of categories."""
+    return name.partition("(")[0].strip() == "categorical"
+
+
+def _without_ids(tables: Sequence[Path], rows: Rows) -> Rows:
+    """Return rows without columns of text that are different in almost all rows, with a note."""
+    heads = rows.names or [f"column {j}" for j in range(rows.d)]
+    gone, said = set(), []
+    for place, cells in rows.texts.items():
+        known = [cell for cell in cells.tolist() if cell is not None]
+        levels = len(set(known))
+        if levels > FEW_LEVELS and levels > ALMOST * len(known):
+            gone.add(place)
+            said.append(f"{heads[place]} ({levels:,} different texts in {len(known):,} rows)")
+    if not gone:
+        return rows
+    keep = [place for place in range(rows.d) if place not in gone]
+    if not keep:
+        raise ValueError(
+            f"{name_of(tables)} must have a column that is not an id, got {shortened(said)}: take one with "
+            "--columns."
+        )
+    note = f"Left out of {name_of(tables)}, like an id: {shortened(said)}; --columns takes it if it is named."
+    return replace(
+        rows, X=_narrow(rows.X[:, keep], bool(set(rows.texts) - gone)), d=len(keep),
+        names=tuple(rows.names[place] for place in keep) if rows.names else (),
+        texts={keep.index(place): part for place, part in rows.texts.items() if place not in gone},
+        notes=(*rows.notes, note),
+    )  # fmt: skip
+
+
+def _narrow(X: NDArray[Any], has_text: bool) -> NDArray[Any]:
+    """Return rows as numbers if no column has text."""
+    return X if has_text else X.astype(np.float64)
+
+
+def check_text(family: Any, rows: Rows, names: Sequence[str]) -> None:
+    """Raise ValueError for text in columns of a family of numbers."""
+    coded = {place for name, places in family.items() if is_categorical(str(name)) for place in places}
+    for place in rows.texts:
+        if place not in coded:
+            column = names[place] if names else f"column {place}"
+            raise ValueError(
+                f"--family must give column {column!r}, which has text, to categorical: it has no numbers."
+            )
+
+
 def numbered(family: dict[str, list[str]], names: Sequence[str]) -> dict[str, list[int]]:
     """Return the columns of each family by number, as rows are read without names.
 
@@ -131,7 +201,7 @@ def chosen_family(family: Any, rows: Rows) -> Any:
     Formats differ in their types, so a column of whole numbers counts as integers.
     """
     from swiftem.estimators.mixture.table.auto import auto_family, whole_as_integers
-    from swiftem.estimators.mixture.table.columns import table_columns
+    from swiftem.estimators.mixture.table.columns import FLOAT, TEXT, TableColumn
     from swiftem.estimators.mixture.table.tabular import AUTO
 
     if family != AUTO:
@@ -139,7 +209,13 @@ def chosen_family(family: Any, rows: Rows) -> Any:
     if not isinstance(rows.X, np.ndarray):
         raise ValueError("--family auto must read all rows: leave out --memory-limit and --scheduler.")
     heads = rows.names or [str(j) for j in range(rows.d)]
-    chosen = auto_family(whole_as_integers(table_columns(rows.X) or []))
+    columns = [
+        TableColumn(place, TEXT, rows.texts[place])
+        if place in rows.texts
+        else TableColumn(place, FLOAT, rows.X[:, place].astype(np.float64))
+        for place in range(rows.d)
+    ]
+    chosen = auto_family(whole_as_integers(columns))
     return {name: [heads[column] for column in columns] for name, columns in chosen.items()}
 
 
@@ -156,10 +232,30 @@ def _in_memory(paths: Sequence[Path], choice: TableChoice) -> Rows:
         else np.concatenate([getattr(table, name) for table in tables])
         for name in ("values", "weights", "labels")
     )
+    texts: dict[int, NDArray[Any]] = {}
+    if any(table.texts for table in tables):
+        for file, table in zip(files, tables, strict=True):
+            if set(table.texts) != set(first.texts):
+                raise ValueError(f"{file} must have text in the same columns as {files[0]}.")
+        texts = {place: np.concatenate([table.texts[place] for table in tables]) for place in first.texts}
+        values = Table(values, texts=texts).cells
     check_labels(labels, choice.label)
     n = len(values) if weights is None else int(np.count_nonzero(weights))
     notes = tuple(note for table in tables for note in table.notes)
-    return Rows(values, weights, first.names, notes, n, values.shape[1], labels)
+    if choice.response is None:
+        return Rows(values, weights, first.names, notes, n, values.shape[1], labels, texts=texts)
+    X, y = np.ascontiguousarray(values[:, :-1]), np.asarray(values[:, -1], dtype=np.float64)
+    return Rows(
+        X,
+        weights,
+        first.names[:-1],
+        notes,
+        n,
+        X.shape[1],
+        labels,
+        y,
+        first.names[-1] if first.names else None,
+    )
 
 
 def _heads(table: Table) -> Sequence[str]:
@@ -197,7 +293,7 @@ def check_rows(tables: Sequence[Path], choice: TableChoice, rows: Rows, componen
     )
 
 
-def save_mixture(mixture: GaussianMixture | Mixture, names: Sequence[str], out: Path) -> None:
+def save_mixture(mixture: Any, names: Sequence[str], out: Path) -> None:
     """Write a model with the names of its columns."""
     if names:
         mixture.feature_names_in_ = np.array(names, dtype=object)

@@ -342,6 +342,7 @@ def apply_topics(
     as_text: bool = False,
     drop_headers: bool = False,
     names: Path | None = None,
+    device: str = "cpu",
     console: Console | None = None,
 ) -> None:
     """Find a model's topics in documents, show their shares, and write those of each to ``out``."""
@@ -350,7 +351,7 @@ def apply_topics(
     from swiftem import PLSA
 
     with one_sentence():
-        model = PLSA.load(model_file)
+        model = PLSA.load(model_file).set_params(device=device)
         given: tuple[str, ...] = ("",) * len(model.components_)
         if names is not None:
             words = getattr(model, "feature_names_in_", [f"word {v}" for v in range(model.n_features_in_)])

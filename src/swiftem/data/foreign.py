@@ -7,11 +7,13 @@ import sys
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from swiftem._checks import shown
 
-__all__ = ["DEVICE_KERNELS", "in_numpy", "is_planned", "is_tensor", "kernels_of", "like", "torch_of"]
+__all__ = [
+    "DEVICE_KERNELS", "counts_of_tensor", "in_numpy", "is_planned", "is_tensor", "kernels_of", "like",
+    "torch_of",
+]  # fmt: skip
 
 CPU, CUDA = 1, 2
 """DLPack's numbers of devices."""
@@ -66,8 +68,24 @@ def in_numpy(data: Any) -> Any:
     return torch_of("an array on a device").from_dlpack(data).cpu().numpy()
 
 
-def like(data: Any, found: NDArray[Any]) -> Any:
-    """Return an array in the library and on the device of ``data``, if these are a tensor.
+def counts_of_tensor(data: Any) -> Any:
+    """Return a tensor as an array of NumPy, or of SciPy if it is sparse (CSR, CSC or COO of PyTorch).
+
+    >>> counts_of_tensor([[1.0]])
+    [[1.0]]
+    """
+    if not str(getattr(data, "layout", "")).startswith("torch.sparse_"):
+        return in_numpy(data)
+    from scipy.sparse import coo_array
+
+    entries = data.detach().to_sparse_coo().coalesce().cpu()
+    return coo_array(
+        (entries.values().numpy(), entries.indices().numpy()), shape=tuple(entries.shape)
+    ).tocsr()
+
+
+def like(data: Any, found: Any) -> Any:
+    """Return an array, or a tensor on that device, in the library and on the device of a tensor ``data``.
 
     >>> like([[1.0]], np.zeros(2))
     array([0., 0.])
@@ -75,10 +93,11 @@ def like(data: Any, found: NDArray[Any]) -> Any:
     if not is_tensor(data):
         return found
     if hasattr(data, "detach"):
-        return torch_of("a tensor").from_numpy(found).to(data.device)
+        tensor = found if is_tensor(found) else torch_of("a tensor").from_numpy(found)
+        return tensor.to(data.device)
     library = sys.modules[type(data).__module__.partition(".")[0]]  # CuPy's arrays do not name theirs
     namespace = getattr(data, "__array_namespace__", lambda: library)
-    return namespace().asarray(found)
+    return namespace().from_dlpack(found) if is_tensor(found) else namespace().asarray(found)
 
 
 def kernels_of(device: str, data: Any = None) -> str | None:

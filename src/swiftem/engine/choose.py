@@ -49,7 +49,7 @@ def gaussian_components_lane(task: Task) -> Lane | None:
     """Return the lane of a mixture: compiled stretches for Gaussians, single iterations for others."""
     if not isinstance(task.model, BoundComponents) or not is_served(task.source):
         return None
-    if not isinstance(task.model, BoundGaussians) or task.model.model.has_holes:
+    if not isinstance(task.model, BoundGaussians):
         return OneThreadLane(task)
     y = task.source.y if isinstance(task.source, ArraySource) else None
     if y is not None and (not y.flags.c_contiguous or y.dtype not in (np.float32, np.float64)):

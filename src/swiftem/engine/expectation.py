@@ -198,6 +198,10 @@ class Expectation:
         """Tell whether the M-step exists at ``s``."""
         return self._model.in_domain(s)
 
+    def em(self) -> Any:
+        """Return iterations of em that stay on a device, or None if passes and M-steps are the CPU's."""
+        return None
+
     def scale(self, s: Array) -> Array:
         """Return factors (q,) that make statistics free of units; ones if the model does not say."""
         return self._model.without_unit(s) if isinstance(self._model, BoundComponents) else np.ones_like(s)

@@ -17,13 +17,16 @@ from swiftem.engine.block_expectation import BlockExpectation
 from swiftem.engine.compiled_lane import CompiledLane
 from swiftem.engine.lane import Current, Task
 from swiftem.engine.numba.gaussian_batches import ANCHOR, MEMORY, NOTHING, Tools, loop_for
-from swiftem.engine.numba.gaussian_blocks import make_work, twin
+from swiftem.engine.numba.gaussian_blocks import LINEAR, make_work, twin
 from swiftem.engine.numba.gaussian_m_step import Hyper, make_scratch
+from swiftem.engine.numba.missing.completed_rows import BLOCK, make_completion
 from swiftem.engine.parts import Drawn
 from swiftem.engine.threads import one_thread_blas
 from swiftem.methods.update import Update
+from swiftem.models.completed_gaussians import CompletedGaussians
 from swiftem.models.components import Coefficients
 from swiftem.models.gaussian_components import BoundGaussians
+from swiftem.models.observed_gaussians import ObservedGaussians
 
 __all__ = ["GaussianLane"]
 
@@ -41,16 +44,22 @@ class GaussianLane(CompiledLane):
         self.bound = task.model
         model, prior, d = self.bound.model, self.bound.prior, self.bound.d
         sizes = self.bound.kind.code, model.n_components, d
-        q = self.bound.kind.size(model.n_components, d)
+        q, p = self.bound.size, len(self.bound.origin)
+        has_masses = isinstance(self.bound, ObservedGaussians)
         hyper = Hyper(
             *prior,
             float(model.reg_covar),
             float(self.bound.epsilon),
             np.array(model.known_weights or (), float),
+            has_masses,
         )
-        work = make_work(*sizes)
+        scratch, self._on = make_scratch(*sizes), None
+        work = make_work(LINEAR if has_masses else sizes[0], model.n_components, p)
+        if isinstance(self.bound, CompletedGaussians):
+            self._on = make_completion(len(scratch.matrices), model.n_components, d)
+            work = work._replace(rows=np.empty(BLOCK * q), largest=np.empty(BLOCK))
         self._tools = Tools(
-            sizes[0], self.bound.centre, np.full(d, np.inf), hyper, make_scratch(*sizes), work,
+            sizes[0], self.bound.centre, np.full(p, np.inf), hyper, scratch, work,
             np.empty_like(work.rows), np.empty(q), np.empty(q),
         )  # fmt: skip
         self._no_memory = np.empty((0, model.n_components))
@@ -82,7 +91,7 @@ class GaussianLane(CompiledLane):
         memory = self._no_memory if drawn.memory is None else drawn.memory
         anchor = self._theta if self.anchor is None else self.anchor
         if self._run is None:
-            self._run = loop_for(self._theta, self._tools)
+            self._run = loop_for(self._theta, self._tools, self._on)
         restate, self._restate = self._restate, False
         restates_anchor, self.restates_anchor = self.restates_anchor, False
         with one_thread_blas():
@@ -91,5 +100,5 @@ class GaussianLane(CompiledLane):
                 REFERENCES[update.reference], update.fixed, self.moments, update.renewed_by != "drawn",
                 update.renewed_by != "none",
                 update.centre == "proxy", restate, restates_anchor, steps, index[0], index[-1], twin(memory),
-                self.centre, self.before, self.s, self._theta, anchor, self._tools,
+                self.centre, self.before, self.s, self._theta, anchor, self._tools, self._on,
             )  # fmt: skip

@@ -135,6 +135,9 @@ class Watcher:
 class StartWatch:
     """Observes one start, without output; ``check`` raises KeyboardInterrupt after Ctrl-C."""
 
+    wants_theta = False
+    """Whether θ of each moment is used."""
+
     def __init__(self, check: Callable[[], None] = lambda: None) -> None:
         self.check = check
 
@@ -159,6 +162,7 @@ class TellingWatch(StartWatch):
         if watcher.context is not None:
             self._context = watcher.context.subcontext(task_name="start", max_subtasks=watcher.most_looks)
             self._context.call_on_fit_task_begin(**self._told)
+            self.wants_theta = True
         if self._bar is not None:
             self._task = self._bar.add_task(self._name, total=self._estimator.max_iter)
         elif self._estimator.verbose:

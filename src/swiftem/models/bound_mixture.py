@@ -312,6 +312,14 @@ class BoundMixture(BoundComponents):
         """Return random rows of components."""
         return self.kind.draw(theta.params, labels, rng)
 
+    def redraw(
+        self, theta: MixtureTheta, s: Array, labels: NDArray[Any], rng: np.random.Generator
+    ) -> Array:  # fmt: skip
+        """Return random rows of components, with what the family takes from the statistics."""
+        with np.errstate(divide="ignore", invalid="ignore"):  # components without rows have no labels
+            _, means = self._means(self.unpack(s))
+        return self.kind.redraw(theta.params, means, labels, rng)
+
     def imputed(
         self, y: NDArray[Any], rows: Array, theta: MixtureTheta, rng: np.random.Generator | None
     ) -> NDArray[Any]:

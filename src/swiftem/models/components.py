@@ -214,6 +214,10 @@ class BoundComponents(ABC):
     def draw(self, theta: Any, labels: NDArray[Any], rng: np.random.Generator) -> Array:
         """Return random rows (count, d) of the components ``labels`` (count,)."""
 
+    def redraw(self, theta: Any, s: Array, labels: NDArray[Any], rng: np.random.Generator) -> Array:
+        """Return random rows (count, d) like those of the statistics ``s``; by default those of θ."""
+        return self.draw(theta, labels, rng)
+
     @abstractmethod
     def imputed(
         self, y: NDArray[Any], rows: Array, theta: Any, rng: np.random.Generator | None

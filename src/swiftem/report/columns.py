@@ -1,10 +1,10 @@
-"""Plots of the columns of a mixture: bars of probabilities, curves of densities."""
+"""Plots of the columns of a mixture: bars of probabilities, curves of densities, lines of regressions."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from math import ceil
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from swiftem.report.drawing import plain_axes
 from swiftem.report.mixture import COLOURS
 
-__all__ = ["draw_columns"]
+__all__ = ["Curves", "draw_columns", "draw_curves"]
 
 WIDE = 3
 """Panels in a row of a new figure."""
@@ -42,11 +42,7 @@ def draw_columns(
     ndarray of matplotlib axes, shape (len(panels),)
         ``[0].figure`` has ``savefig``.
     """
-    from matplotlib.patches import Patch
-
-    found = _new_axes(len(panels)) if axes is None else np.atleast_1d(np.asarray(axes, dtype=object)).ravel()
-    if len(found) != len(panels):
-        raise ValueError(f"axes must be one per column, {len(panels)}, got {len(found)}.")
+    found = _axes_for(len(panels), axes)
     n_components = len(weights)
     for panel, values, ax in zip(panels, rows, found, strict=True):
         plain_axes(ax, x="", y=panel.what)
@@ -55,9 +51,75 @@ def draw_columns(
             _bars(ax, panel, n_components)
         else:
             _curves(ax, panel, values)
+    drawn = zip(panels, rows, strict=True)
+    has_data = any(panel.x is not None and values is not None for panel, values in drawn)
+    _legend(found, weights, axes, has_data=has_data)
+    return found
+
+
+class Curves(NamedTuple):
+    """What to draw of a column of regressors: means of y (M, k) over ``x`` (k,), and the data.
+
+    ``rows`` (n,) is the column, ``values`` (n,) has the responses and ``labels`` (n,) their components, or
+    both are None.
+    """
+
+    name: str
+    x: NDArray[Any]
+    heights: NDArray[Any]
+    rows: NDArray[Any]
+    values: NDArray[Any] | None
+    labels: NDArray[Any] | None
+
+
+def draw_curves(panels: Sequence[Curves], weights: Any, response: str, axes: Any = None) -> NDArray[Any]:
+    """Draw one panel per column of regressors: a curve for each component, and the rows as points.
+
+    Parameters
+    ----------
+    panels : sequence of Curves
+        The columns.
+    weights : array-like, shape (M,)
+        Mixing weights, in the legend.
+    response : str
+        Name of the response.
+    axes : array of matplotlib axes, optional
+        One for each panel; by default those of a new figure.
+
+    Returns
+    -------
+    ndarray of matplotlib axes, shape (len(panels),)
+        ``[0].figure`` has ``savefig``.
+    """
+    found = _axes_for(len(panels), axes)
+    for panel, ax in zip(panels, found, strict=True):
+        plain_axes(ax, x="", y=response)
+        ax.set_title(panel.name, fontsize=10)
+        for m, heights in enumerate(panel.heights):
+            colour = COLOURS[m % len(COLOURS)]
+            if panel.values is not None:
+                here = panel.labels == m
+                ax.scatter(panel.rows[here], panel.values[here], s=6, color=colour, alpha=0.35, linewidths=0)
+            ax.plot(panel.x, heights, color=colour, linewidth=1.8, zorder=3)
+    _legend(found, weights, axes, has_data=False)
+    return found
+
+
+def _axes_for(count: int, axes: Any) -> NDArray[Any]:
+    """Return the axes as given, or those of a new figure."""
+    found = _new_axes(count) if axes is None else np.atleast_1d(np.asarray(axes, dtype=object)).ravel()
+    if len(found) != count:
+        raise ValueError(f"axes must be one per column, {count}, got {len(found)}.")
+    return found
+
+
+def _legend(found: NDArray[Any], weights: Any, axes: Any, *, has_data: bool) -> None:
+    """Draw the legend: outside the panels of a new figure, else in the first panel."""
+    from matplotlib.patches import Patch
+
     labels = [f"component {m}: {100 * float(weight):.0f} %" for m, weight in enumerate(weights)]
-    handles = [Patch(color=COLOURS[m % len(COLOURS)]) for m in range(n_components)]
-    if any(panel.x is not None and values is not None for panel, values in zip(panels, rows, strict=True)):
+    handles = [Patch(color=COLOURS[m % len(COLOURS)]) for m in range(len(weights))]
+    if has_data:
         handles, labels = [*handles, Patch(color=GREY)], [*labels, "data"]
     if axes is None:
         found[0].figure.legend(
@@ -65,7 +127,6 @@ def draw_columns(
         )
     else:
         found[0].legend(handles, labels, frameon=False, fontsize=8)
-    return found
 
 
 def _new_axes(count: int) -> NDArray[Any]:

@@ -143,20 +143,53 @@ class CsvSource(FileSource):
 
 def read_csv(
     file: Path, wanted: Wanted, allow_missing: bool = False
-) -> tuple[NDArray[Any], NDArray[Any] | None, Columns, list[str] | None, CsvLayout]:
-    """Return rows (n, d) in float64, weights (n,), the choice of columns, labels and the layout.
+) -> tuple[NDArray[Any], NDArray[Any] | None, Columns, list[str] | None, CsvLayout, list[list[str | None]]]:
+    """Return rows (n, d) in float64, weights (n,), the choice of columns, labels, the layout, and text.
 
     A cell marked as missing is NaN with ``allow_missing``, otherwise an error.
     """
     layout = layout_of(file)
     chosen = choose_columns(file, layout.names, layout.unfit, wanted)
     try:
-        pieces = list(by_pyarrow(file, layout, chosen, at_once=True))
+        pieces = list(by_pyarrow(file, layout, chosen, at_once=True)) if chosen.all else []
     except StumbledError:
         pieces = list(by_python(file, layout, chosen, allow_missing))
     found = np.concatenate([*pieces, np.empty((0, len(chosen.all)))])
     labels = None if chosen.label is None else _labels(file, layout, chosen.label)
-    return *_chunk(found, chosen.weights is not None), chosen, labels, layout
+    texts = _text(file, layout, list(chosen.text.values()), allow_missing) if chosen.text else []
+    if not chosen.all:
+        found = np.empty((len(texts[0]), 0))
+    return *_chunk(found, chosen.weights is not None), chosen, labels, layout, texts
+
+
+def _text(
+    file: Path, layout: CsvLayout, numbers: Sequence[int], allow_missing: bool
+) -> list[list[str | None]]:
+    """Return the cells of columns of text, None if they are missing."""
+    found: list[list[str | None]] = [[] for _ in numbers]
+    for line, cells in records(file, layout.delimiter):
+        if line <= layout.header_lines:
+            continue
+        _check_width(file, layout, cells, line)
+        for cells_of, number in zip(found, numbers, strict=True):
+            if is_missing(cells[number]):
+                if not allow_missing:
+                    said = _complaint(file, cells[number], None, label(layout.names, number), line)
+                    raise ValueError(said.replace("a number in", "a value in"))
+                cells_of.append(None)
+            else:
+                cells_of.append(cells[number].strip())
+    return found
+
+
+def _check_width(file: Path, layout: CsvLayout, cells: Sequence[str], line: int) -> None:
+    """Raise ValueError for a line with more or fewer cells than the first one."""
+    width = len(layout.unfit)
+    if len(cells) != width:
+        raise ValueError(
+            f"{file} must have {_cells(width)} in every line, as in its first, "
+            f"got {_cells(len(cells))} in line {line}."
+        )
 
 
 def _labels(file: Path, layout: CsvLayout, number: int) -> list[str]:
@@ -236,16 +269,12 @@ def by_python(file: Path, layout: CsvLayout, chosen: Columns, allow_missing: boo
 
     With ``allow_missing``, cells without a value are NaN.
     """
-    width, wanted, decimal = len(layout.unfit), chosen.all, layout.decimal
+    wanted, decimal = chosen.all, layout.decimal
     flat = array("d")
     for line, cells in records(file, layout.delimiter):
         if line <= layout.header_lines:
             continue
-        if len(cells) != width:
-            raise ValueError(
-                f"{file} must have {_cells(width)} in every line, as in its first, "
-                f"got {_cells(len(cells))} in line {line}."
-            )
+        _check_width(file, layout, cells, line)
         for number in wanted:
             if allow_missing and is_missing(cells[number]):
                 flat.append(nan)

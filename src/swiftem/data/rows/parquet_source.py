@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from swiftem.data.rows.stored_source import Chunk, FileSource, weighted
 from swiftem.data.rows.table_columns import (
+    BOOLEAN,
     Columns,
     Wanted,
     as_label,
@@ -206,19 +207,19 @@ def _rows(
 
 def read_parquet(
     file: Path, wanted: Wanted, allow_missing: bool = False
-) -> tuple[NDArray[Any], NDArray[Any] | None, Columns, list[str] | None]:
-    """Return rows (n, d), weights (n,), the choice of columns and labels; float32 if that holds all columns.
+) -> tuple[NDArray[Any], NDArray[Any] | None, Columns, list[str] | None, list[list[str | None]]]:
+    """Return rows (n, d), weights (n,), the choice of columns, labels and text; float32 if that holds all.
 
     Index columns of pandas are left out. A missing value is NaN with ``allow_missing``, else an error.
     """
     with opened(file) as stored:
         names, chosen, kind = chosen_of(file, stored, wanted)
         n = stored.metadata.num_rows
-        check_rows(file, n, len(chosen.all), "read it in pieces with open_source")
+        check_rows(file, n, max(len(chosen.all) + len(chosen.text), 1), "read it in pieces with open_source")
         values = np.empty((n, len(chosen.data)), dtype=kind)
         weight = None if chosen.weights is None else np.empty(n)
-        read = stored.iter_batches(columns=[names[number] for number in chosen.all])
-        for start, batch in _numbered(file, read, 0, n):
+        read = stored.iter_batches(columns=[names[number] for number in chosen.all]) if chosen.all else ()
+        for start, batch in _numbered(file, read, 0, n if chosen.all else 0):
             y, of_batch = _rows(file, batch, names, chosen, kind, start, allow_missing)
             values[start : start + len(y)] = y
             if weight is not None:
@@ -227,7 +228,19 @@ def read_parquet(
         if chosen.label is not None:
             cells = stored.read(columns=[names[chosen.label]]).column(0).to_pylist()
             labels = ["" if cell is None else as_label(cell) for cell in cells]
-    return values, weight, chosen, labels
+        texts = [_text(file, stored, names[number], allow_missing) for number in chosen.text.values()]
+    return values, weight, chosen, labels, texts
+
+
+def _text(file: Path, stored: Any, name: str, allow_missing: bool) -> list[str | None]:
+    """Return a column as text, None if a cell is missing."""
+    cells = stored.read(columns=[name]).column(0).to_pylist()
+    if None in cells and not allow_missing:
+        raise ValueError(
+            f"{file} must have a value in every cell, got a missing value in column {name!r}, row "
+            f"{cells.index(None)} (from 0): {what_helps(None)}"
+        )
+    return [None if cell is None else as_label(cell) for cell in cells]
 
 
 def chosen_of(file: Path, stored: Any, wanted: Wanted) -> tuple[list[str], Columns, np.dtype[Any]]:
@@ -244,7 +257,7 @@ def chosen_of(file: Path, stored: Any, wanted: Wanted) -> tuple[list[str], Colum
     chosen = choose_columns(file, names, unfit, wanted)
     for number in chosen.all:
         why = _unfit(schema.types[number])
-        if why:
+        if why and not (why == BOOLEAN and wanted.text is not None):
             raise ValueError(f"{file} must have numbers in column {names[number]!r}, got {why}.")
     return names, chosen, _kind(schema, chosen)
 
@@ -292,7 +305,7 @@ def _unfit(kind: Any) -> str:
     if types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind):
         return ""
     if types.is_boolean(kind):
-        return "true or false"
+        return BOOLEAN
     if types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind):
         return "text"
     if types.is_null(kind):
@@ -332,6 +345,8 @@ def numbers_of(file: Path, column: Any, name: str, start: int, allow_missing: bo
     else:
         if types.is_decimal(column.type):
             column = column.cast(pa.float64())
+        elif types.is_boolean(column.type):
+            column = column.cast(pa.uint8())
         found = column.to_numpy(zero_copy_only=False)
         if allow_missing:
             found = np.asarray(found, dtype=np.float32 if found.dtype == np.float32 else np.float64)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,10 @@ LISTED = 10
 """Maximum number of columns listed in a message."""
 CELLS = 1 << 20
 """Numbers checked at a time, so that a memory-mapped file of any size needs little memory."""
+
+
+TEXTS, BOOLEAN = ("text", "categories"), "true or false"
+"""Why columns are not numeric, if they may still be data."""
 
 
 class UnknownColumnError(ValueError):
@@ -49,15 +53,22 @@ class Wanted:
         The columns of weights and of labels, which are not data.
     drop : sequence of names or numbers
         Columns that are not data.
+    response : name or number, or None
+        A numeric column that becomes the last one of the data.
+    text : sequence of names or numbers, or None
+        None: columns of text are no data. Otherwise those in ``columns``, or all of them, are; these columns
+        are read as text whatever they hold, and true and false are numbers.
     """
 
     columns: Sequence[Column] | None = None
     weights: Column | None = None
     drop: Sequence[Column] = ()
     label: Column | None = None
+    response: Column | None = None
+    text: Sequence[Column] | None = None
 
     def __post_init__(self) -> None:
-        for name in ("columns", "drop"):
+        for name in ("columns", "drop", "text"):
             given = getattr(self, name)
             if isinstance(given, str):
                 raise TypeError(f"{name} must be a sequence of names or numbers, got the string {given!r}.")
@@ -79,6 +90,8 @@ class Columns:
         Columns that were not requested by name and cannot be data, with the reason.
     label : int or None
         Index of the column of labels.
+    text : dict of int to int
+        Columns of text among the data: their places in ``names``, and their indices.
     """
 
     data: tuple[int, ...]
@@ -86,6 +99,7 @@ class Columns:
     weights: int | None
     left_out: dict[str, str]
     label: int | None = None
+    text: dict[int, int] = field(default_factory=dict)
 
     @property
     def all(self) -> tuple[int, ...]:
@@ -170,19 +184,28 @@ def choose_columns(file: Path, names: Sequence[str], unfit: Sequence[str], wante
     weight = None if wanted.weights is None else find(wanted.weights, "weights")
     labels = None if wanted.label is None else find(wanted.label, "label")
     dropped = [find(column, "drop") for column in wanted.drop]
+    response = None if wanted.response is None else find(wanted.response, "response")
+    as_text = {find(column, "columns") for column in wanted.text or ()}
+    allowed = () if wanted.text is None else (*TEXTS, BOOLEAN)
     left_out: dict[str, str] = {}
+    if response is not None and response in (weight, labels, *dropped):
+        raise UnknownColumnError(
+            f"response must not be a column of weights or labels, or a dropped one, got "
+            f"{label(names, response)!r}.",
+            "response",
+        )
     if weight is not None and labels == weight:
         raise UnknownColumnError(
             f"label must not be the column of the weights, got {label(names, weight)!r}.", "label"
         )
     if columns is None:
-        rest = [number for number in range(len(unfit)) if number not in (weight, labels, *dropped)]
-        data = [number for number in rest if not unfit[number]]
-        left_out = {label(names, number): unfit[number] for number in rest if unfit[number]}
+        rest = [number for number in range(len(unfit)) if number not in (weight, labels, response, *dropped)]
+        data = [number for number in rest if not unfit[number] or unfit[number] in allowed]
+        left_out = {label(names, number): unfit[number] for number in rest if number not in data}
         if not data:
             found = shortened([f"{name} ({why})" for name, why in left_out.items()])
             others = ["the weights"] * (weight is not None) + ["the labels"] * (labels is not None)
-            others += ["dropped columns"] * bool(dropped)
+            others += ["dropped columns"] * bool(dropped) + ["the response"] * (response is not None)
             got = f"got {found}" if left_out else f"got none except {' and '.join(others)}"
             raise ValueError(f"{file} must have a numeric column, {got}.")
     else:
@@ -194,19 +217,35 @@ def choose_columns(file: Path, names: Sequence[str], unfit: Sequence[str], wante
             raise UnknownColumnError(
                 f"columns must be distinct, got {label(names, twice)!r} twice.", "columns"
             )
-        taken = {weight: "the weights", labels: "the labels"} | dict.fromkeys(dropped, "dropped columns")
+        taken = {weight: "the weights", labels: "the labels", response: "the response"} | dict.fromkeys(
+            dropped, "dropped columns"
+        )
         for number, what in taken.items():
             if number is not None and number in data:
                 raise UnknownColumnError(
                     f"columns must not include {what}, got {label(names, number)!r}.", "columns"
                 )
+    if response is not None:
+        if not names and columns is None and max(data) > response:
+            raise UnknownColumnError(
+                f"response must be the last column of {file}, which has no names, got {response}: choose the "
+                "columns before it with columns.",
+                "response",
+            )
+        data.append(response)
     labelled = tuple(label(names, number) for number in data)
     if len(set(labelled)) < len(labelled):
         twice_named = next(name for name in labelled if labelled.count(name) > 1)
         raise ValueError(
             f"{file} must have distinct names for its columns, got {twice_named!r} twice: rename one."
         )
-    return Columns(tuple(data), labelled if names else (), weight, left_out, labels)
+    text = {
+        place: number
+        for place, number in enumerate(data)
+        if wanted.text is not None and (number in as_text or unfit[number] in TEXTS)
+    }
+    numeric = tuple(number for number in data if number not in text.values())
+    return Columns(numeric, labelled if names else (), weight, left_out, labels, text)
 
 
 def _find(file: Path, names: Sequence[str], width: int, column: Column, argument: str) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -15,14 +15,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from swiftem._typing import Array
-from swiftem.data.rows.csv_layout import layout_of, number_in
+from swiftem.data.rows.csv_layout import layout_of, number_in, records
 from swiftem.data.rows.csv_source import read_csv
 from swiftem.data.rows.npy_source import read_npy
-from swiftem.data.rows.parquet_source import parquet_names, read_parquet
+from swiftem.data.rows.parquet_source import opened, parquet_names, read_parquet
 from swiftem.data.rows.table_columns import Column, Wanted, left_out_of, shortened
 from swiftem.data.sample_weight import checked_weights
 
-__all__ = ["ENDINGS", "TEXT", "Table", "find_table", "is_table", "read_names", "read_table", "said_whose"]
+__all__ = [
+    "ENDINGS",
+    "TEXT",
+    "Table",
+    "find_table",
+    "is_table",
+    "read_cells",
+    "read_names",
+    "read_table",
+    "said_whose",
+]
 
 TEXT = (".csv", ".tsv", ".txt")
 ENDINGS = (".csv", ".tsv", ".txt", ".parquet", ".npy")
@@ -50,6 +60,9 @@ class Table:
         The column of labels, if one was requested; an empty text is a missing label.
     rows : ndarray of int, shape (n,), or None
         Indices of the rows in the file, from 0, if some were skipped.
+    texts : dict of int to ndarray of object, shape (n,)
+        Columns of text by place, if they were requested; None is a missing cell. In ``values`` they are zero,
+        or NaN.
     """
 
     values: NDArray[Any]
@@ -59,6 +72,17 @@ class Table:
     notes: tuple[str, ...] = ()
     labels: NDArray[Any] | None = None
     rows: NDArray[np.intp] | None = None
+    texts: dict[int, NDArray[Any]] = field(default_factory=dict)
+
+    @property
+    def cells(self) -> NDArray[Any]:
+        """Numbers and text, (n, d): the values if there is no text, else an array of objects."""
+        if not self.texts:
+            return self.values
+        found = self.values.astype(object)
+        for place, cells in self.texts.items():
+            found[:, place] = cells
+        return found
 
 
 def is_table(path: str | os.PathLike[str]) -> bool:
@@ -77,6 +101,8 @@ def read_table(
     *,
     drop: Sequence[Column] = (),
     label: Column | None = None,
+    response: Column | None = None,
+    text: Sequence[Column] | None = None,
     skip_missing: bool = False,
     allow_missing: bool = False,
 ) -> Table:
@@ -97,6 +123,11 @@ def read_table(
         Columns that are not data.
     label : name or number, optional
         A column of labels, of text or of numbers, which is then not part of the data.
+    response : name or number, optional
+        A numeric column that becomes the last one of the data.
+    text : sequence of names or numbers, optional
+        If given, columns of text are data, too, in ``texts``; those listed are read as text whatever they
+        hold, and true and false are numbers.
     skip_missing : bool
         Whether to leave out rows with a missing value in the data or the weights. An infinity is still an
         error.
@@ -135,20 +166,29 @@ def read_table(
     >>> table.names, table.left_out
     (('length', 'width'), {'kind': 'text'})
     """
-    wanted = Wanted(columns, weights, drop, label)
+    wanted = Wanted(columns, weights, drop, label, response, text)
     file, ending = find_table(path)
     notes: list[str] = []
     with said_whose(file):
         if ending in TEXT:
-            values, weight, chosen, cells, layout = read_csv(file, wanted, skip_missing or allow_missing)
+            values, weight, chosen, cells, layout, found = read_csv(
+                file, wanted, skip_missing or allow_missing
+            )
             notes += _about_header(file, layout.names)
+        elif ending == ".npy":
+            values, weight, chosen, cells = read_npy(file, wanted, skip_missing or allow_missing)
+            if chosen.text:
+                raise ValueError(f"{file} must have columns of text, got an array of numbers.")
         else:
-            read = read_npy if ending == ".npy" else read_parquet
-            values, weight, chosen, cells = read(file, wanted, skip_missing or allow_missing)
+            values, weight, chosen, cells, found = read_parquet(file, wanted, skip_missing or allow_missing)
+    texts: dict[int, NDArray[Any]] = {}
+    if chosen.text:
+        values, texts = _with_text(values, chosen.text, found)
     notes += left_out_of([file], [chosen])
     labels = None if cells is None else np.array(cells, dtype=object)
     kept = _complete(file, values, weight) if skip_missing else None
     if kept is not None:
+        texts = {place: part[kept] for place, part in texts.items()}
         notes.append(
             f"Skipped {len(values) - len(kept):,} of {len(values):,} rows of {file}: missing values."
         )
@@ -160,7 +200,44 @@ def read_table(
             raise ValueError(f"{file} must have a positive weight, got only zeros.")
     for note in notes:
         log.info(note)
-    return Table(values, chosen.names, weight, chosen.left_out, tuple(notes), labels, kept)
+    return Table(values, chosen.names, weight, chosen.left_out, tuple(notes), labels, kept, texts)
+
+
+def _with_text(
+    numbers: NDArray[Any], text: Mapping[int, int], found: Sequence[Sequence[str | None]]
+) -> tuple[NDArray[Any], dict[int, NDArray[Any]]]:
+    """Return values with zeros and NaN at the places of text, and the text by place."""
+    n = len(found[0])
+    values = np.zeros((n, numbers.shape[1] + len(text)))
+    values[:, [place for place in range(values.shape[1]) if place not in text]] = numbers
+    texts = {place: np.array(cells, dtype=object) for place, cells in zip(text, found, strict=True)}
+    for place, cells in texts.items():
+        values[[cell is None for cell in cells.tolist()], place] = np.nan
+    return values, texts
+
+
+def read_cells(path: str | os.PathLike[str]) -> dict[str, NDArray[Any]]:
+    """Return all columns of a table with names, unchanged: text of CSV files, values of Parquet files.
+
+    Missing cells are an empty text, or None. It is empty for tables without names.
+    """
+    file, ending = find_table(path)
+    with said_whose(file):
+        if ending == ".npy":
+            return {}
+        if ending not in TEXT:
+            with opened(file) as stored:
+                found = stored.read()
+            return {
+                str(name): np.array(column.to_pylist(), dtype=object)
+                for name, column in zip(found.column_names, found.columns, strict=True)
+            }
+        layout = layout_of(file)
+        rows = [cells for line, cells in records(file, layout.delimiter) if line > layout.header_lines]
+    return {
+        name: np.array([cells[j].strip() for cells in rows], dtype=object)
+        for j, name in enumerate(layout.names)
+    }
 
 
 def _complete(file: Path, values: NDArray[Any], weight: Array | None) -> NDArray[np.intp] | None:

@@ -17,8 +17,8 @@ from swiftem.data.source import Batch
 
 __all__ = ["TensorSource"]
 
-ROWS = 1 << 20
-"""Rows converted to float64 at a time."""
+NUMBERS = 1 << 21
+"""Numbers converted to float64 at a time."""
 
 
 class TensorSource(ArraySource):
@@ -100,11 +100,12 @@ class TensorSource(ArraySource):
         torch, tensor = torch_of("a tensor"), self.tensor
         origin = tensor[0].double()
         total = torch.zeros_like(origin)
-        for start in range(0, self.n, ROWS):
-            away = tensor[start : start + ROWS].double() - origin
+        rows = max(1, NUMBERS // len(origin))
+        for start in range(0, self.n, rows):
+            away = tensor[start : start + rows].double() - origin
             if self._weight is None:
                 total += away.sum(dim=0)
             else:
-                total += torch.from_numpy(self._weight[start : start + ROWS]).to(tensor.device) @ away
+                total += torch.from_numpy(self._weight[start : start + rows]).to(tensor.device) @ away
         found: Array = (origin + total / self.total_weight).cpu().numpy()
         return found

@@ -15,15 +15,15 @@ from swiftem.data.rows.array_source import ArraySource
 from swiftem.data.rows.stored_source import StoredSource
 from swiftem.data.rows.tensor_source import TensorSource
 from swiftem.data.source import Source
-from swiftem.engine.gpu.passes import Given, Rows
+from swiftem.engine.gpu.passes import Extents, Given, Rows, extents, there
 from swiftem.engine.small_expectation import TIED
 from swiftem.models.components import BoundComponents, Coefficients
 from swiftem.models.gaussian_components import BoundGaussians
 
 __all__ = ["DeviceBlocks"]
 
-ROWS = 1 << 18
-"""Rows converted at a time, on the device."""
+NUMBERS = 1 << 21
+"""Numbers converted to float64 at a time, on the device."""
 BYTES, LEAST_ROWS = 1 << 28, 1 << 16
 """Size of a block that is copied, and its minimum number of rows."""
 SLOTS = 3
@@ -100,12 +100,23 @@ class DeviceBlocks:
         self._kept = self._resident()
         known = self._read()
         self.products, self._known = known.products, known
+        self._reach = torch.from_numpy(known.reach).to(self._device)
         if self._kept is not None:
             self._kept = replace(self._kept, reach=known.reach, norm=known.norm)
 
+    @property
+    def device(self) -> Any:
+        """The device."""
+        return self._device
+
     def given(self, theta: Coefficients) -> Given:
-        """Return θ on the device."""
-        return Given.of(self._bound.code, theta, self._known.reach, self._device)
+        """Return θ, arrays, on the device."""
+        at = there(theta, self._device)
+        return Given(self._bound.code, at, Extents(*self.extents(at).tolist()).is_near)
+
+    def extents(self, theta: Coefficients) -> Any:
+        """Return how far rows are at θ, tensors, as a tensor: see :class:`Extents`."""
+        return extents(theta, self._bound.code, self._reach, self._known.norm)
 
     @property
     def total_base(self) -> float:
@@ -246,5 +257,6 @@ class DeviceBlocks:
             yield from ((y, weight) for _, y, weight in self._copies())
             return
         y, weight = self._kept.y, self._kept.weight
-        for start in range(0, len(y), ROWS):
-            yield y[start : start + ROWS], None if weight is None else weight[start : start + ROWS]
+        size = max(1, NUMBERS // y.shape[1])
+        for start in range(0, len(y), size):
+            yield y[start : start + size], None if weight is None else weight[start : start + size]

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import cached_property
 from typing import Any, cast
+
+import numpy as np
 
 from swiftem._typing import Array, Theta
 from swiftem.data.foreign import DEVICE_KERNELS, torch_of
 from swiftem.data.source import Source
 from swiftem.engine.expectation import Evaluation
 from swiftem.engine.gpu.blocks import DeviceBlocks
-from swiftem.engine.gpu.passes import Rows, Sums, e_steps, sums
+from swiftem.engine.gpu.em import DeviceEM
+from swiftem.engine.gpu.passes import Extents, Given, Rows, Sums, e_steps, sums, there
 from swiftem.engine.small_expectation import TIED, KeptExpectation
 from swiftem.models.components import BoundComponents, Coefficients
+from swiftem.models.gaussian_components import BoundGaussians
 
 __all__ = ["DeviceExpectation"]
 
@@ -52,11 +57,18 @@ class DeviceExpectation(KeptExpectation):
         """The rows on the device; the first call copies them there."""
         if self._on_device is None:
             torch = torch_of(f"device={self._device!r}")
-            found = DeviceBlocks(torch, self.bound, self._source, self._device, self._between_blocks)
-            if found.kept is not None:
-                self._fast = fast_rows_of(found.kept, self.bound)
-            self._on_device = found
+            self._on_device = DeviceBlocks(
+                torch, self.bound, self._source, self._device, self._between_blocks
+            )
         return self._on_device
+
+    @property
+    def fast(self) -> Any:
+        """The rows that stay on the device in the form of the kernels; None without them."""
+        if self._fast is None:
+            kept = self.blocks.kept
+            self._fast = (None if kept is None else fast_rows_of(kept, self.bound),)
+        return self._fast[0]
 
     def _pass(self, theta: Theta, remember: bool) -> tuple[Array, Array | None]:
         if not remember:
@@ -81,27 +93,50 @@ class DeviceExpectation(KeptExpectation):
         return found / self._source.total_weight, memory
 
     def _sums(self, theta: Theta) -> tuple[Array, float]:
-        at, blocks = self.bound.coefficients(theta), self.blocks
-        chosen = None if self._fast is None else self._fast.chosen(at)
+        at = self.bound.coefficients(theta)
+        chosen = None if self.fast is None else self.fast.chosen(self.fast.extents(at))
         if chosen is not None:
             found, value = chosen.whole(at)
-            return found, value + self._common(at)
-        total: Any = None
-        is_fast, given = False, blocks.given(at)
-        for _, rows in blocks:
-            fast = fast_rows_of(rows, self.bound) if blocks.kept is None else None
-            chosen = None if fast is None else fast.chosen(at)
-            is_fast = chosen is not None
-            part = sums(rows, given) if chosen is None else chosen.sums(given.theta)
-            total = added(total, part)
-        value = float(total.log_likelihood) + (self._common(at) if is_fast else 0.0)
-        return total.sums.cpu().numpy(), value
+            if self.bound.code == TIED:
+                value -= 0.5 * float(((at.whiten[0] @ self.blocks.products) * at.whiten[0]).sum())
+            return found, value
+        there_at = there(at, self.blocks.device)
+        total = self.total(there_at, Extents(*self.blocks.extents(there_at).tolist()))
+        return total.sums.cpu().numpy(), float(total.log_likelihood)
 
-    def _common(self, at: Coefficients) -> float:
-        """Return −½ Σ w yᵀPy, common to all components, which logits of "tied" lack in kernels."""
-        if self.bound.code != TIED:
-            return 0.0
-        return -0.5 * float(((at.whiten[0] @ self.blocks.products) * at.whiten[0]).sum())
+    def total(self, theta: Coefficients, at: Extents) -> Sums:
+        """Return the sums of a full pass at θ, tensors; its extents decide how they are computed."""
+        blocks, total = self.blocks, cast(Any, None)
+        given = Given(self.bound.code, theta, at.is_near)
+        for _, rows in blocks:
+            fast = fast_rows_of(rows, self.bound) if blocks.kept is None else self.fast
+            chosen = None if fast is None else fast.chosen(at)
+            part = sums(rows, given) if chosen is None else self.fast_total(chosen, theta)
+            total = added(total, part)
+        return cast(Sums, total)
+
+    def fast_total(self, rows: Any, theta: Coefficients, *, checked: bool = True) -> Sums:
+        """Return the sums of kernels at θ, tensors; unless ``checked``, ``must_repeat`` has to be asked."""
+        found: Sums = rows.sums(theta)
+        if checked and rows.must_repeat():
+            found = rows.sums(theta)
+        if self.bound.code == TIED:  # kernels leave out −½ yᵀPy, common to all components
+            common = ((theta.whiten[0] @ self.products) * theta.whiten[0]).sum()
+            found = found._replace(log_likelihood=found.log_likelihood - 0.5 * common)
+        return found
+
+    @cached_property
+    def products(self) -> Any:
+        """Σ w yyᵀ (d, d) on the device; zero unless the kind is "tied"."""
+        return torch_of("a device").from_numpy(self.blocks.products).to(self.blocks.device)
+
+    def em(self) -> DeviceEM | None:
+        """Return iterations of em on the device, or None if the M-step or the penalty is the CPU's."""
+        bound = self.bound
+        if not isinstance(bound, BoundGaussians) or bound.model.prior is not None:
+            return None
+        has_penalty = bound.model.known_weights is None and bound.epsilon > 0
+        return None if has_penalty else DeviceEM(self)
 
     def _tied_products(self) -> Array | None:
         return self.blocks.products if self.bound.code == TIED else None
@@ -111,20 +146,53 @@ class DeviceExpectation(KeptExpectation):
 
     def evaluate(self, theta: Theta, *, responsibilities: bool = False, labels: bool = False) -> Evaluation:
         """Return the log-likelihood of every sample; optionally responsibilities or likely components."""
-        self._between_blocks()
         found = self._room(responsibilities=responsibilities, labels=labels)
-        given = self.blocks.given(self.bound.coefficients(theta))
-        for of_block, rows in self.blocks:
+        for here, part in self._evaluations(theta, responsibilities=responsibilities, labels=labels):
+            for into, values in zip(found, part, strict=True):
+                if into is not None:
+                    into[here] = values.cpu().numpy()
+        return found
+
+    def evaluate_there(
+        self, theta: Theta, *, responsibilities: bool = False, labels: bool = False
+    ) -> Evaluation:  # fmt: skip
+        """As :meth:`evaluate`, in tensors on the device; float32 for rows of float32."""
+        torch, found = torch_of("a device"), cast(Any, None)
+        for here, part in self._evaluations(theta, responsibilities=responsibilities, labels=labels):
+            if found is None:
+                dtype = getattr(torch, np.dtype(cast(Any, self._source).dtype).name)
+                found = Evaluation(*cast(Any, (
+                    None if values is None else torch.empty(
+                        (self.n, *values.shape[1:]), device=values.device,
+                        dtype=dtype if values.is_floating_point() else values.dtype,
+                    )
+                    for values in part
+                )))  # fmt: skip
+            for into, values in zip(found, part, strict=True):
+                if into is not None:
+                    into[here] = values.to(into.dtype)
+        return cast(Evaluation, found)
+
+    def _evaluations(
+        self, theta: Theta, *, responsibilities: bool, labels: bool
+    ) -> Iterator[tuple[slice, Any]]:  # fmt: skip
+        """Yield places of rows, and their evaluation in tensors."""
+        self._between_blocks()
+        torch, blocks = torch_of("a device"), self.blocks
+        given = blocks.given(self.bound.coefficients(theta))
+        for of_block, rows in blocks:
             for within, _, of_components, log_likelihood in e_steps(rows, given):
                 here = slice(of_block.start + within.start, of_block.start + within.stop)
-                found.log_likelihood[here] = log_likelihood.cpu().numpy()
-                if found.responsibilities is not None:
-                    found.responsibilities[here] = of_components.cpu().numpy()
-                if found.labels is not None:
-                    found.labels[here] = of_components.argmax(dim=1).cpu().numpy()
-        if self.blocks.base is not None:
-            found.log_likelihood[:] += self.blocks.base
-        return found
+                if blocks.base is not None:
+                    log_likelihood += torch.from_numpy(blocks.base[here]).to(log_likelihood.device)
+                yield (
+                    here,
+                    Evaluation(
+                        log_likelihood,
+                        of_components if responsibilities else None,
+                        of_components.argmax(dim=1) if labels else None,
+                    ),
+                )
 
 
 def added(total: Sums | None, part: Sums) -> Sums:
@@ -137,7 +205,7 @@ def fast_rows_of(rows: Rows, bound: BoundComponents) -> Any:
     if rows.y.device.type != "cuda":
         return None
     try:
-        from swiftem.engine.gpu.prepare import fast_rows
+        from swiftem.engine.gpu.fast.prepare import fast_rows
     except ImportError:  # Triton is for Linux
         return None
     return fast_rows(rows, bound.code, bound.n_components)

@@ -1,6 +1,6 @@
 """Iterations of declared methods on a device: batches of rows that are there, in PyTorch and float64.
 
-They define what :mod:`swiftem.engine.gpu.fast_iterations` computes faster. Nothing is copied to the CPU
+They define what :mod:`swiftem.engine.gpu.fast.iterations` computes faster. Nothing is copied to the CPU
 between iterations, so that a CUDA graph replays them.
 """
 
@@ -15,13 +15,13 @@ import numpy as np
 from swiftem._typing import Array, Index
 from swiftem.engine.gpu.graphs import graph_of
 from swiftem.engine.gpu.m_step import DeviceMStep
-from swiftem.engine.gpu.passes import Rows, features
+from swiftem.engine.gpu.passes import Rows, features, there
 from swiftem.engine.small_expectation import FULL, TIED
 from swiftem.methods.update import LARGEST, RATE, Update
 from swiftem.models.components import Coefficients
 from swiftem.models.gaussian_components import BoundGaussians
 
-__all__ = ["Done", "DrawnRows", "Graphs", "Iterations", "Read", "Setting", "there"]
+__all__ = ["Done", "DrawnRows", "Graphs", "Iterations", "Read", "Setting"]
 
 NUMBERS = 1 << 27
 """Most whitened differences of a batch; with more, logits are those of expanded squares."""
@@ -77,13 +77,6 @@ class Read(NamedTuple):
     centre: Array
     before: Array
     moments: Array
-
-
-def there(theta: Coefficients, device: Any) -> Coefficients:
-    """Return coefficients as tensors on a device."""
-    import torch
-
-    return Coefficients(*(torch.from_numpy(np.ascontiguousarray(part)).to(device) for part in theta))
 
 
 class Graphs:
@@ -167,8 +160,8 @@ class DrawnRows:
         import torch
 
         count = len(steps)
-        for there, drawn in zip(self.index, index, strict=True):
-            there[:count].copy_(torch.from_numpy(drawn), non_blocking=True)
+        for into, drawn in zip(self.index, index, strict=True):
+            into[:count].copy_(torch.from_numpy(drawn), non_blocking=True)
         self.steps[:count].copy_(torch.from_numpy(steps))
         if self.first is not None:
             values, order = torch.sort(self.index[-1][:count], dim=1, stable=True)

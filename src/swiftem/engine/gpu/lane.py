@@ -213,8 +213,8 @@ def fast_iterations(setting: Setting, drawn: DrawnRows, memory: Any) -> Any:
     if setting.rows.y.device.type != "cuda" or setting.bound.code != FULL or setting.update.is_optimal:
         return None
     try:
-        from swiftem.engine.gpu.fast_iterations import FastIterations
-        from swiftem.engine.gpu.prepare import full_rows
+        from swiftem.engine.gpu.fast.iterations import FastIterations
+        from swiftem.engine.gpu.fast.prepare import full_rows
     except ImportError:  # Triton is for Linux
         return None
     full = full_rows(setting.rows, setting.bound.n_components)

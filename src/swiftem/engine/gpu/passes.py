@@ -14,12 +14,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from swiftem._typing import Array
-from swiftem.engine.small_expectation import DIAG, FULL, SPHERICAL, TIED, is_near
+from swiftem.engine.small_expectation import DIAG, FARTHEST, FULL, SPHERICAL, TIED
 from swiftem.models.components import Coefficients
 
-__all__ = ["Given", "Rows", "Sums", "e_steps", "features", "sums"]
+__all__ = ["Extents", "Given", "Rows", "Sums", "e_steps", "extents", "features", "sums", "there"]
 
-NUMBERS = 1 << 25
+NUMBERS = 3 << 21
 """Numbers computed at a time: features and logits of a block of rows."""
 
 
@@ -62,6 +62,55 @@ class Sums(NamedTuple):
     log_likelihood: Any
 
 
+class Extents(NamedTuple):
+    """How far rows are at some θ, which decides how a pass is computed.
+
+    Attributes
+    ----------
+    squared_reach : float
+        The largest squared distance of rows and means from the centre, in standard deviations; 0 if only φ
+        is used.
+    logit : float
+        A bound on the largest term of expanded squares.
+    """
+
+    squared_reach: float
+    logit: float
+
+    @property
+    def is_near(self) -> bool:
+        """Whether expanded squares keep enough digits in float64."""
+        return self.squared_reach <= FARTHEST
+
+
+def there(theta: Coefficients, device: Any) -> Coefficients:
+    """Return coefficients as tensors on a device."""
+    import torch
+
+    return Coefficients(*(torch.from_numpy(np.ascontiguousarray(part)).to(device) for part in theta))
+
+
+def extents(theta: Any, code: int, reach: Any, norm: float) -> Any:
+    """Return :class:`Extents` at θ as a tensor (2,): nothing is copied to the CPU.
+
+    ``theta`` has tensors, and ``reach`` is one; they and ``norm`` are those of :class:`Rows`.
+    """
+    import torch
+
+    d, phi = len(reach), theta.phi
+    squared = torch.zeros((), dtype=torch.float64, device=reach.device)
+    if len(theta.whiten) or len(theta.scales):
+        extent = torch.maximum(reach, theta.means.abs().amax(dim=0))
+        far = theta.whiten.abs() @ extent if len(theta.whiten) else theta.scales * extent
+        squared = far.square().sum(dim=1).max()
+    logit = norm * torch.linalg.vector_norm(phi[:d], dim=0)
+    if code == DIAG:
+        logit = logit + norm**2 * phi[d:].abs().amax(dim=0)
+    elif code == SPHERICAL:
+        logit = logit + norm**2 * (phi[d] - phi[d].mean()).abs()
+    return torch.stack([squared, logit.max()])
+
+
 class Given(NamedTuple):
     """θ on a device, float64, and the kind of features.
 
@@ -78,14 +127,6 @@ class Given(NamedTuple):
     code: int
     theta: Coefficients
     near: bool
-
-    @classmethod
-    def of(cls, code: int, theta: Coefficients, reach: Array, device: Any) -> Given:
-        """Return θ on a device, for rows within ``reach`` (d,) of the centre."""
-        import torch
-
-        parts = (torch.from_numpy(np.ascontiguousarray(part)).to(device) for part in theta)
-        return cls(code, Coefficients(*parts), is_near(theta, reach))
 
 
 def features(x: Any, code: int) -> Any:

@@ -61,7 +61,7 @@ REORDERED = {"reassoc", "nsz", "contract"}
 
 def _digest_of_sources() -> str:
     digest = hashlib.blake2b(numba.__version__.encode(), digest_size=8)
-    for path in sorted(Path(__file__).parent.glob("*.py")):
+    for path in sorted(Path(__file__).parent.rglob("*.py")):
         digest.update(path.read_bytes())
     return digest.hexdigest()
 

@@ -6,6 +6,7 @@ are passed as two arrays each, float64 and float32, of which one is empty.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -26,6 +27,7 @@ from swiftem.engine.numba.gaussian_blocks import (
     spread,
 )
 from swiftem.engine.numba.gaussian_m_step import m_step
+from swiftem.engine.numba.missing.completed_rows import complete_rows
 from swiftem.engine.numba.pointer import types
 from swiftem.engine.numba.softmax import add, copy, weigh
 
@@ -65,11 +67,23 @@ class Tools(NamedTuple):
 
 @helper
 def _take(y: Any, index: Any, offset: Any, samples: Any) -> None:
-    """Write samples ``index`` (b,) of ``y`` (n, d), minus the offset, as columns into ``samples`` (d, b)."""
-    for t in range(len(index)):
+    """Write samples ``index`` (b,) of ``y`` (n, d), minus the offset, as columns into ``samples`` (d, b).
+
+    If these are (3d, b), cells may be missing: they get o·z, o·z² and o, with o = 1 for observed cells.
+    """
+    d, b = y.shape[1], len(index)
+    for t in range(b):
         i = np.uintp(index[t])
-        for c in range(y.shape[1]):
+        for c in range(d):
             samples[c, t] = y[i, c] - offset[c]
+    if len(samples) > d:
+        for c in range(d):
+            for t in range(b):
+                is_seen = not math.isnan(samples[c, t])
+                value = samples[c, t] if is_seen else 0.0
+                samples[c, t] = value
+                samples[d + c, t] = value * value
+                samples[2 * d + c, t] = 1.0 if is_seen else 0.0
 
 
 @helper
@@ -167,41 +181,66 @@ def _learn(samples: Any, row: Any, old: Any, weight: Any, centre: Any, moments: 
 
 
 @helper
+def _learn_row(row: Any, old: Any, weight: Any, centre: Any, moments: Any) -> None:
+    """Learn λ from a sample whose rows are its statistics, (q,)."""
+    covariance = variance = 0.0
+    for place in range(len(row)):
+        deviation = weight * np.float64(old[place]) - centre[place]
+        covariance += (weight * row[place] - centre[place]) * deviation
+        variance += deviation * deviation
+    learn(moments, covariance, variance)
+
+
+@helper
 def _statistics(
     y: Any, sample_weight: Any, factor: Any, index: Any, theta: Any, reference: Any, correction: Any,
-    moments: Any, centre: Any, anchor: Any, memory: Any, renew: Any, tools: Any,
+    moments: Any, centre: Any, anchor: Any, memory: Any, renew: Any, tools: Any, on: Any,
 ) -> None:  # fmt: skip
     """Write the statistics of samples ``index`` (b,), times ``factor``, into ``tools.change``.
 
     They are those at ``theta`` minus ``correction`` times those of the reference; if ``renew``, the change of
     the memory, which is written to.
     """
-    d, n_components = len(tools.offset), len(theta.constant)
+    p, width = len(tools.work.extent), len(theta.constant)
+    if on is not None:
+        width = len(tools.change)
     parts = -(-len(index) // len(tools.work.largest))
     block = -(-len(index) // parts)  # blocks of equal size: a small one at the end would be inefficient
-    is_known = _is_known_near(theta, tools)
-    is_known_there = reference == ANCHOR and _is_known_near(anchor, tools)
+    is_known = is_known_there = near = True
+    if on is None:
+        is_known = _is_known_near(theta, tools)
+        is_known_there = reference == ANCHOR and _is_known_near(anchor, tools)
     tools.change[:] = 0.0
     for first in range(0, len(index), block):
         here = index[first : first + block]
         b = len(here)
-        samples = tools.work.samples[: d * b].reshape(d, b)
-        rows = tools.work.rows[: b * n_components].reshape(b, n_components)
+        samples = tools.work.samples[: p * b].reshape(p, b)
+        rows = tools.work.rows[: b * width].reshape(b, width)
         if len(y.double):
             _take(y.double, here, tools.offset, samples)
         else:
             _take(y.single, here, tools.offset, samples)
-        spare = tools.spare[: b * n_components].reshape(b, n_components)
-        if reference == ANCHOR:
-            _responsibilities(samples, anchor, is_known_there, tools, spare)
-        near = _responsibilities(samples, theta, is_known, tools, rows)
+        spare = tools.spare[: b * width].reshape(b, width)
+        if on is None:
+            if reference == ANCHOR:
+                _responsibilities(samples, anchor, is_known_there, tools, spare)
+            near = _responsibilities(samples, theta, is_known, tools, rows)
+        else:
+            if reference == ANCHOR:
+                complete_rows(samples, anchor, on, spare)
+            complete_rows(samples, theta, on, rows)
         if reference == ANCHOR:
             for t in range(b):
-                for m in range(n_components):
+                for m in range(width):
                     rows[t, m] -= correction * spare[t, m]
         if len(moments) and not renew and first == 0:
             weight = factor * len(index) * (sample_weight[here[0]] if len(sample_weight) else 1.0)
-            if len(memory.double):
+            if on is not None:
+                if len(memory.double):
+                    _learn_row(rows[0], memory.double[here[0]], weight, centre, moments)
+                else:
+                    _learn_row(rows[0], memory.single[here[0]], weight, centre, moments)
+            elif len(memory.double):
                 _learn(samples, rows[0], memory.double[here[0]], weight, centre, moments, tools)
             else:
                 _learn(samples, rows[0], memory.single[here[0]], weight, centre, moments, tools)
@@ -214,7 +253,11 @@ def _statistics(
         elif reference == MEMORY:
             _take_off(rows, here, memory.single, correction)
         weigh(rows, sample_weight, here, factor)
-        _add_sums(samples, rows, near, tools)
+        if on is None:
+            _add_sums(samples, rows, near, tools)
+        else:
+            for t in range(b):
+                add(rows[t], tools.change)
 
 
 @helper
@@ -234,7 +277,7 @@ def batches(
     reference: Any, correction: Any, moments: Any, reads: Any, renews: Any, follows: Any, restate: Any,
     restate_anchor: Any,
     steps: Any, index: Any, other: Any, memory: Any, centre: Any, before: Any, s: Any, theta: Any,
-    anchor: Any, tools: Any,
+    anchor: Any, tools: Any, on: Any,
 ) -> Any:  # fmt: skip
     """Do iterations of S = λC + mean_I(s_i(θ) − λ·ref_i), ŝ ← ŝ + γ(S − ŝ), θ ← θ̄(ŝ).
 
@@ -262,7 +305,7 @@ def batches(
         γ.
     index, other : ndarray, shape (iterations, b)
         Samples.
-    memory : Twin, shape (n, M) or (0, M)
+    memory : Twin, shape (n, R) or (0, M)
     centre, s : ndarray, shape (q,)
         Flat statistics, changed in place.
     before : ndarray, shape (q,)
@@ -270,6 +313,8 @@ def batches(
     theta, anchor : Coefficients
         Changed in place.
     tools : Tools
+    on : Completion or None
+        For full and tied covariances of rows with missing cells: posterior rows are then their statistics.
 
     Returns
     -------
@@ -292,7 +337,7 @@ def batches(
             _statistics(
                 y, sample_weight if renew else own_weight, share if renew else scale / index.shape[1],
                 other[k] if renew else index[k], theta, NOTHING if renew else reference, correction,
-                moments, centre, anchor, memory, renew, tools,
+                moments, centre, anchor, memory, renew, tools, on,
             )  # fmt: skip
             if renew:
                 add(tools.change, centre)
@@ -315,8 +360,8 @@ def batches(
     return rejected, moved
 
 
-def loop_for(theta: Any, tools: Tools) -> Callable[..., tuple[int, int]]:
-    """Return :func:`batches`, compiled for ``theta`` and ``tools`` like these.
+def loop_for(theta: Any, tools: Tools, on: Any) -> Callable[..., tuple[int, int]]:
+    """Return :func:`batches`, compiled for ``theta``, ``tools`` and ``on`` like these.
 
     It trusts the types of its arguments: all arrays are in C order, and may be read-only if they are not
     changed.
@@ -324,11 +369,11 @@ def loop_for(theta: Any, tools: Tools) -> Callable[..., tuple[int, int]]:
     if not hasattr(batches, "compile"):  # NUMBA_DISABLE_JIT
         return batches  # type: ignore[no-any-return]
     of: Any = numba.typeof
-    return _compiled_loop(of(theta), of(tools))
+    return _compiled_loop(of(theta), of(tools), of(on))
 
 
 @lru_cache(maxsize=32)
-def _compiled_loop(theta: Any, tools: Any) -> Callable[..., tuple[int, int]]:
+def _compiled_loop(theta: Any, tools: Any, on: Any) -> Callable[..., tuple[int, int]]:
     number, flag, vector = types.float64, types.boolean, types.Array(types.float64, 1, "C")
     read = types.Array(types.float64, 1, "C", readonly=True)
     drawn = types.Array(types.intp, 2, "C", readonly=True)
@@ -338,6 +383,6 @@ def _compiled_loop(theta: Any, tools: Any) -> Callable[..., tuple[int, int]]:
     ]
     found: Callable[..., tuple[int, int]] = batches.compile((
         pairs[0], read, flag, number, number, types.int64, number, vector, flag, flag, flag, flag, flag,
-        read, drawn, drawn, pairs[1], vector, vector, vector, theta, theta, tools,
+        read, drawn, drawn, pairs[1], vector, vector, vector, theta, theta, tools, on,
     ))  # fmt: skip
     return found

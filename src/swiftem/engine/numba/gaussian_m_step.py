@@ -15,7 +15,7 @@ from swiftem.engine.numba.compile import helper
 from swiftem.engine.numba.gaussian_blocks import DIAG, FULL, SPHERICAL, TIED
 from swiftem.engine.numba.softmax import copy
 
-__all__ = ["Hyper", "Scratch", "m_step", "make_scratch"]
+__all__ = ["Hyper", "Scratch", "cholesky", "gram", "invert", "m_step", "make_scratch"]
 
 ROUNDING = 8.0 * float(np.finfo(np.float64).eps)
 """Twice what the reference allows, and in :func:`_scatter` more for each column that is eliminated, as
@@ -27,7 +27,7 @@ class Hyper(NamedTuple):
 
     ``mean`` (d,), ``mean_precision``, ``degrees`` and ``scale`` (d, d) as in
     :class:`swiftem.models.normal_inverse_wishart.BoundPrior`; ``known`` weights are (M,), or (0,) if they are
-    unknown.
+    unknown. If cells are missing, statistics of "diag" and "spherical" have masses: ``has_masses``.
     """
 
     mean: Any
@@ -37,6 +37,7 @@ class Hyper(NamedTuple):
     reg_covar: Any
     epsilon: Any
     known: Any
+    has_masses: Any
 
 
 class Scratch(NamedTuple):
@@ -61,7 +62,7 @@ def make_scratch(kind: int, n_components: int, d: int) -> Scratch:
 
 
 @helper
-def _cholesky(a: Any, floor: Any) -> Any:
+def cholesky(a: Any, floor: Any) -> Any:
     """Replace the upper triangle of ``a`` (d, d) by R, RᵀR = a; False if a pivot is not above ``floor``."""
     d = len(a)
     for j in range(d):
@@ -79,7 +80,7 @@ def _cholesky(a: Any, floor: Any) -> Any:
 
 
 @helper
-def _invert(r: Any, inverse: Any) -> None:
+def invert(r: Any, inverse: Any) -> None:
     """Write the inverse of Rᵀ, lower triangular, into ``inverse`` (d, d); the rest is set to zero."""
     d = len(r)
     inverse[:] = 0.0
@@ -95,7 +96,7 @@ def _invert(r: Any, inverse: Any) -> None:
 
 
 @helper
-def _square(lower: Any, precision: Any) -> None:
+def gram(lower: Any, precision: Any) -> None:
     """Write the upper triangle of lowerᵀ·lower into ``precision`` (d, d)."""
     precision[:] = 0.0
     for i in range(len(lower)):
@@ -138,7 +139,7 @@ def _scatter(kind: Any, m: Any, s1: Any, s3: Any, hyper: Any, scratch: Any) -> A
     for i in range(d):
         floor[i] = (1 + 4 * i) * ROUNDING * abs(products[i * (i + 1) // 2 + i]) * inverse
         matrix[i, i] += hyper.reg_covar
-    return _cholesky(matrix, floor)
+    return cholesky(matrix, floor)
 
 
 @helper
@@ -169,12 +170,61 @@ def _variances(kind: Any, s1: Any, s3: Any, hyper: Any, scratch: Any) -> Any:
 
 
 @helper
+def _of_observed(kind: Any, s: Any, hyper: Any, scratch: Any) -> Any:
+    """Write means and variances of "diag" and "spherical" from sums of observed cells; tell if they exist.
+
+    ``s`` (q,) has r (M,), and r·(o·z, o·z², o) (M, 3, d), as in :mod:`swiftem.models.observed_gaussians`.
+    """
+    n_components, d = scratch.means.shape
+    kappa = hyper.mean_precision
+    sums = s[n_components:].reshape(n_components, 3, d)
+    for m in range(n_components):
+        if not s[m] + hyper.epsilon > 0.0:
+            return False
+        total = below = raw = 0.0
+        for c in range(d):
+            mass = sums[m, 2, c]
+            if not (mass + kappa > 0.0 and mass + hyper.degrees > 0.0):
+                return False
+            mean = (sums[m, 0, c] + kappa * hyper.mean[c]) / (mass + kappa)
+            scratch.means[m, c] = mean
+            if kind == DIAG:
+                total = below = raw = 0.0
+            total += sums[m, 1, c] - (mass + kappa) * mean * mean
+            total += hyper.scale[c, c] + kappa * hyper.mean[c] * hyper.mean[c]
+            below += mass + hyper.degrees
+            raw += abs(sums[m, 1, c])
+            if kind == DIAG or c == d - 1:
+                value = total / below + hyper.reg_covar
+                if not (value > ROUNDING * raw / below and value > 0.0 and value < math.inf):
+                    return False
+                scratch.variances[m, c] = value
+        if kind == SPHERICAL:
+            scratch.variances[m, :] = scratch.variances[m, d - 1]
+    return True
+
+
+@helper
+def _write_observed(scratch: Any, theta: Any) -> None:
+    """Write the coefficients of o·z, o·z² and o, (3d, M), from means and variances."""
+    n_components, d = scratch.means.shape
+    for m in range(n_components):
+        theta.constant[m] = theta.plain[m] = 0.0
+        for c in range(d):
+            precision, mean = 1.0 / scratch.variances[m, c], scratch.means[m, c]
+            theta.phi[c, m] = precision * mean
+            theta.phi[d + c, m] = -0.5 * precision
+            own = math.log(scratch.variances[m, c]) + precision * mean * mean + math.log(2.0 * math.pi)
+            theta.phi[2 * d + c, m] = -0.5 * own
+
+
+@helper
 def _write_matrix(kind: Any, m: Any, matrix: Any, scratch: Any, theta: Any) -> Any:
     """Write the coefficients from the factor of component m; return log|U|."""
     n_components, d = scratch.means.shape
     whiten, precision = theta.whiten[m], scratch.precision
-    _invert(matrix, whiten)
-    _square(whiten, precision)
+    invert(matrix, whiten)
+    gram(whiten, precision)
     if kind == FULL:
         k = d
         for i in range(d):
@@ -206,6 +256,19 @@ def _write_matrix(kind: Any, m: Any, matrix: Any, scratch: Any, theta: Any) -> A
 
 
 @helper
+def _add_weights(s1: Any, hyper: Any, volume: Any, theta: Any) -> None:
+    """Add log ω − ``volume`` to the constants."""
+    total = 0.0
+    for m in range(len(s1)):
+        total += s1[m] + hyper.epsilon
+    for m in range(len(s1)):
+        weight = hyper.known[m] if len(hyper.known) else (s1[m] + hyper.epsilon) / total
+        addend = (math.log(weight) if weight > 0.0 else -math.inf) - volume
+        theta.plain[m] += addend
+        theta.constant[m] += addend
+
+
+@helper
 def m_step(kind: Any, s: Any, hyper: Any, scratch: Any, theta: Any) -> Any:
     """Write θ̄(s), of flat statistics ``s`` (q,), into the arrays of ``theta``.
 
@@ -214,6 +277,12 @@ def m_step(kind: Any, s: Any, hyper: Any, scratch: Any, theta: Any) -> Any:
     """
     n_components, d = scratch.means.shape
     s1 = s[:n_components]
+    if hyper.has_masses:
+        if not _of_observed(kind, s, hyper, scratch):
+            return False
+        _write_observed(scratch, theta)
+        _add_weights(s1, hyper, 0.0, theta)
+        return True
     s2 = s[n_components : n_components * (1 + d)].reshape(n_components, d)
     s3 = s[n_components * (1 + d) :]
     kappa = hyper.mean_precision
@@ -242,12 +311,5 @@ def m_step(kind: Any, s: Any, hyper: Any, scratch: Any, theta: Any) -> Any:
                 theta.plain[m] -= 0.5 * math.log(scratch.variances[m, c])
                 theta.constant[m] -= 0.5 * precision * mean * mean
             theta.constant[m] += theta.plain[m]
-    total = 0.0
-    for m in range(n_components):
-        total += s1[m] + hyper.epsilon
-    for m in range(n_components):
-        weight = hyper.known[m] if len(hyper.known) else (s1[m] + hyper.epsilon) / total
-        addend = (math.log(weight) if weight > 0.0 else -math.inf) - 0.5 * d * math.log(2.0 * math.pi)
-        theta.plain[m] += addend
-        theta.constant[m] += addend
+    _add_weights(s1, hyper, 0.5 * d * math.log(2.0 * math.pi), theta)
     return True

@@ -40,7 +40,7 @@ GAUSSIAN = "gaussian"
 """The family of :class:`swiftem.GaussianMixture`."""
 
 AnyMixture = GaussianMixture | Mixture
-Criterion = str | Callable[[AnyMixture, Any, Any], float]
+Criterion = str | Callable[..., float]
 
 
 class Fitted(NamedTuple):
@@ -63,7 +63,7 @@ class CandidateFits:
     learnt : Family or None
         The family after :meth:`swiftem.models.families.Family.learn`.
     given : tuple
-        X and sample_weight as given, for a user-defined criterion.
+        X and sample_weight as given, with y between them if there is one, for a user-defined criterion.
     source : ArraySource
         The rows with positive weight, and their weights: one for all fits, so that their mean is found once.
     names : ndarray of str, or None
@@ -85,7 +85,7 @@ class CandidateFits:
     family: Any
     label: str | None
     learnt: Family | None
-    given: tuple[Any, Any]
+    given: tuple[Any, ...]
     source: ArraySource
     names: Any
     categories: dict[Any, Any]
@@ -152,7 +152,7 @@ class CandidateFits:
         for start in ("fresh", "split") if before is not None and self._splits else ("fresh",):
             try:
                 mixture = kept_apart(self._begin(kind, count, seed, before if start == "split" else None))
-                mixture.fit(self.source)
+                self._fit(mixture)
             except ValueError as error:  # an ill-defined covariance, or fewer rows than components
                 failed = failed or " ".join(str(error).split())
             else:
@@ -174,6 +174,15 @@ class CandidateFits:
         mixture, log_likelihood = found[best]
         mixture.set_params(warm_start=False, n_init=self.n_init)
         return self._measured(mixture, log_likelihood, n_parameters, best, began)
+
+    def _fit(self, mixture: Any) -> None:
+        """Fit to the rows."""
+        mixture.fit(self.source)
+
+    def _entropy(self, mixture: Any) -> tuple[float, float]:
+        """Return Σ w, and the entropy of the responsibilities."""
+        _, total, entropy = mixture._entropy(self.source.y, self.source.weight)
+        return total, entropy
 
     def _n_parameters(self, kind: str, count: int) -> int:
         """Return how many parameters are free."""
@@ -240,7 +249,7 @@ class CandidateFits:
     def _measured(
         self, mixture: AnyMixture, log_likelihood: float, n_parameters: int, start: str, began: float
     ) -> Fitted:
-        _, total, entropy = mixture._entropy(self.source.y, self.source.weight)
+        total, entropy = self._entropy(mixture)
         values = criteria(total * log_likelihood, total, n_parameters, entropy)
         if self.names is not None:
             mixture.feature_names_in_ = self.names

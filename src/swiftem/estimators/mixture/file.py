@@ -21,7 +21,14 @@ from swiftem.models import NormalInverseWishart
 from swiftem.models.families import Blocks, Family, Given, find_family, read_family
 from swiftem.schedules import constant, inverse, power, sample_size
 
-__all__ = ["mixture_from_file", "mixture_to_file"]
+__all__ = [
+    "family_from_header",
+    "family_header",
+    "mixture_from_file",
+    "mixture_to_file",
+    "read_state",
+    "state_to_file",
+]
 
 LEFT_OUT = (*KEEPING, "device")
 """Parameters that belong to the fit, not to the model."""
@@ -47,7 +54,7 @@ def mixture_to_file(estimator: MixtureBase) -> tuple[dict[str, Any], dict[str, N
     history = getattr(estimator, "history_", History())
     header["history"], header["moves"] = [list(moment) for moment in history], history.moves
     if hasattr(estimator, "family_"):
-        header["family_"] = _family_header(estimator.family_)
+        header["family_"] = family_header(estimator.family_)
     if hasattr(estimator, "categories_"):
         header["categories_"] = [
             [name, [part if isinstance(part, PLAIN) else str(part) for part in parts]]
@@ -55,6 +62,14 @@ def mixture_to_file(estimator: MixtureBase) -> tuple[dict[str, Any], dict[str, N
         ]
     arrays |= estimator._fitted_arrays()
     arrays["lower_bounds_"] = np.asarray(getattr(estimator, "lower_bounds_", []), dtype=np.float64)
+    of_state = state_to_file(estimator)
+    return header | of_state[0], arrays | of_state[1]
+
+
+def state_to_file(estimator: MixtureBase) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """Return the state of ``partial_fit``, or what it needs after a fit: header and arrays."""
+    header: dict[str, Any] = {}
+    arrays: dict[str, NDArray[Any]] = {}
     past: Past | None = estimator.__dict__.get("_past")
     if past is not None and past.s is not None:
         header["past_weight"] = past.weight
@@ -88,11 +103,16 @@ def mixture_from_file(cls: type[Any], content: ModelContent) -> Any:
         made.categories_ = _categories(content.header["categories_"])
     made.lower_bounds_ = content.array("lower_bounds_", (None,), finite=False).tolist()
     made.history_ = content.history()
+    read_state(made, content, model, d)
+    return made
+
+
+def read_state(made: Any, content: ModelContent, model: Any, d: int) -> None:
+    """Set the state of ``partial_fit`` from a file, if it has one."""
     if "past_weight" in content.header:
         made._past = read_past(content, model, d)
     if "online" in content.header:
         made._online = read_online(content, model, d)
-    return made
 
 
 def _categories(header: Any) -> dict[Any, tuple[Any, ...]]:
@@ -123,7 +143,7 @@ def _parameters_of(content: ModelContent) -> dict[str, Any]:
     return parameters
 
 
-def _family_header(family: Given) -> Any:
+def family_header(family: Given) -> Any:
     """Return a family as JSON can hold it: its name and fields, or the blocks that it is made of."""
     if isinstance(family, str):
         return family
@@ -131,10 +151,10 @@ def _family_header(family: Given) -> Any:
         blocks = read_family(family)
         assert isinstance(blocks, Blocks)
         pairs = zip(family, blocks.columns, strict=True)
-        return {"dict": [[_family_header(key), list(columns)] for key, columns in pairs]}
+        return {"dict": [[family_header(key), list(columns)] for key, columns in pairs]}
     if isinstance(family, Blocks):
         pairs = zip(family.families, family.columns, strict=True)
-        return {"blocks": [[_family_header(part), list(columns)] for part, columns in pairs]}
+        return {"blocks": [[family_header(part), list(columns)] for part, columns in pairs]}
     return [family.name, {part.name: getattr(family, part.name) for part in fields(family)}]  # type: ignore[arg-type]
 
 
@@ -163,7 +183,7 @@ def _parameters(parameters: dict[str, Any]) -> tuple[dict[str, Any], dict[str, N
         if isinstance(value, PLAIN):
             header["parameters"][name] = value
         elif isinstance(value, Family | Mapping):
-            header["family"] = _family_header(value)
+            header["family"] = family_header(value)
         elif isinstance(value, NormalInverseWishart):
             header["prior"] = [getattr(value, field.name) for field in fields(value)]
         elif type(value) in SCHEDULES.values():

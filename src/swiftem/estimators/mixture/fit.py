@@ -15,13 +15,8 @@ from swiftem.certificate import certify
 from swiftem.data.draws import Seed
 from swiftem.estimators.fit_checkpoint import NoStart
 from swiftem.estimators.mixture.base import rows_of
-from swiftem.estimators.mixture.initial import (
-    DegenerateComponentWarning,
-    Start,
-    check_start,
-    dead,
-    reseed,
-)
+from swiftem.estimators.mixture.device import em_on_device
+from swiftem.estimators.mixture.initial import DegenerateComponentWarning, Start, check_start, dead, reseed
 from swiftem.estimators.mixture.look import Look
 from swiftem.estimators.mixture.optima.accelerated import Leaps
 from swiftem.estimators.mixture.optima.remaining import Remaining
@@ -44,7 +39,9 @@ method continues; after sem, whose noise does not vanish, em does."""
 
 
 class Watch(Protocol):
-    """Observer of a fit."""
+    """Observer of a fit; ``wants_theta``: it uses the θ of each moment."""
+
+    wants_theta: bool
 
     def __call__(self, moment: Moment, theta: Theta) -> bool:
         """Record a moment and its θ; return whether the fit must stop."""
@@ -189,8 +186,8 @@ class _OneFit:
     """A fit from one start, in one thread."""
 
     def __init__(self, shared: Fitting, fit: Fit, seed: int, watch: Watch, keeper: NoStart) -> None:
-        self._problem, self._bound = shared.problem, cast(BoundComponents, shared.problem.bound)
-        self._shared, self._source, self._watch, self._keeper = shared, shared.problem.source, watch, keeper
+        self.problem, self._bound = shared.problem, cast(BoundComponents, shared.problem.bound)
+        self._shared, self._source, self.watch, self._keeper = shared, shared.problem.source, watch, keeper
         self._rng, self._seed = np.random.default_rng(seed), seed
         self._began = clock()
         self._runs = 0
@@ -242,7 +239,10 @@ class _OneFit:
         if self._remaining is None:
             self._remaining = Remaining(self._shared.tol, rows_of(self._source), *last)
         passes = self._shared.max_passes - round(self.fit.passes)
-        self.em(passes, self._remaining, keeps=True, steps=self._steps)
+        # An acceleration, a callback or a checkpoint uses each θ: M-steps are then the CPU's.
+        is_plain = self._steps is None and not self.watch.wants_theta and type(self._keeper) is NoStart
+        if not (is_plain and passes > 0 and em_on_device(self, passes, self._remaining)):
+            self.em(passes, self._remaining, keeps=True, steps=self._steps)
 
     def em(
         self, passes: int, remaining: Remaining | None = None, *, is_last: bool = True, keeps: bool = False,
@@ -259,13 +259,13 @@ class _OneFit:
 
             def check() -> None:
                 interrupt.check()
-                self._watch.check()
+                self.watch.check()
 
             for left in range(passes - 1, -1, -1):
                 check()
                 before = fit.theta
                 at = before if steps is None or steps.point is None else bound.m_step(steps.point)
-                with self._problem.e_step.checked_by(check) as e_step:
+                with self.problem.e_step.checked_by(check) as e_step:
                     s = taken = e_step.full(at)
                     objective = e_step.objective(at)
                 fit.passes += 1.0
@@ -308,7 +308,7 @@ class _OneFit:
     def stochastic(self, method: Method, start: Method | None) -> None:
         """Another method, evaluated once per epoch; before it ``start`` for a pass, if it is given."""
         fit, shared = self.fit, self._shared
-        look = Look(self._problem, shared.tol, 2 if shared.plan.name == "sem" else 1)
+        look = Look(self.problem, shared.tol, 2 if shared.plan.name == "sem" else 1)
         if self._kept_look is None:
             look.at(fit.theta, 0.0)
         else:
@@ -361,7 +361,7 @@ class _OneFit:
             ended, last = self._run_now.ended, self._run_now.last
             if iterate.k == last[0]:
                 return False
-            self._watch.check()
+            self.watch.check()
             at_rest = look.at(iterate.theta, spent + iterate.passes)
             fit.rejected = rejected + iterate.rejected
             step = float(gamma(iterate.k))
@@ -378,7 +378,7 @@ class _OneFit:
 
         seed: Seed = np.random.SeedSequence(self._seed, spawn_key=(self._runs,))
         result = run_problem(
-            self._problem, method, theta0=fit.theta, s0=fit.s, seed=seed, n_iter=now.n_iter,
+            self.problem, method, theta0=fit.theta, s0=fit.s, seed=seed, n_iter=now.n_iter,
             record_every=epoch, record=lambda iterate: None, callback=look_at,
             checkpoint=self._keeper.of_run(method, n, lambda: self._place(look)),
         )  # fmt: skip
@@ -395,4 +395,4 @@ class _OneFit:
         moment = Moment(passes, clock() - self._began, objective, step, fit.rejected, method)
         fit.moments.append(moment)
         fit.bounds.append(-objective)
-        return self._watch(moment, theta)
+        return self.watch(moment, theta)

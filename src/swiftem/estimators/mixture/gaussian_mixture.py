@@ -85,12 +85,12 @@ class GaussianMixture(GaussianQueries, mixture.GaussianMixture):  # type: ignore
         "auto" is em.
     moves : int or "auto"
         Maximum number of split-and-merge moves at the end of a race, on the sample
-        (:mod:`swiftem.estimators.mixture.optima.moves`): by default 8; 0 for none. They are counted in
+        (:mod:`swiftem.estimators.mixture.optima.moves`): by default 20; 0 for none. They are counted in
         ``history_.moves``.
     dither : {"auto"} or None
         "auto" adds uniform noise of one unit to the columns of X that are multiples of a unit, such as
         integers: a component that sits on one value of such a column gains any likelihood. The noise is the
-        same in every fit. For arrays alone.
+        same in every fit, and that of a file is that of the same rows in an array.
     concentration : float, optional
         α ≥ 1 of a symmetric Dirichlet prior on the weights.
     prior : NormalInverseWishart, optional

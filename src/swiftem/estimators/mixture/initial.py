@@ -23,6 +23,7 @@ from swiftem.models.components import BoundComponents
 from swiftem.problem import Problem
 
 __all__ = [
+    "DEAD",
     "DegenerateComponentWarning",
     "Start",
     "check_start",
@@ -95,6 +96,9 @@ def make_start(
     given: dict[str, Any] = estimator._given_start(bound.model, bound.d)
     if len(given) == len(bound.like()):
         return Start(type(bound.like())(**given), None, 0)
+    own = estimator._own_start(source, random_state)
+    if own is not None:
+        return Start(own, None, 0)
     init_params = estimator.init_params
     if kept is not None and not (isinstance(init_params, str) or callable(init_params)):
         given_rows = np.asarray(init_params)

@@ -176,7 +176,7 @@ class OnlineMixture:
         if s is None or not seen > 0.0:
             return cls(model, centre, np.empty(0), 0.0, sample, rng, 0.0)
         labels = rng.choice(bound.n_components, size=size, p=theta.weights / theta.weights.sum())
-        rows = bound.draw(theta, labels, rng)
+        rows = bound.redraw(theta, s, labels, rng)
         sample = sample.add(rows, np.full(size, seen / size), rng)
         return cls(model, centre, s, seen, sample, rng, 2.0 * seen)
 

@@ -90,7 +90,11 @@ class MixtureScores(MixtureBase):
         return source, bound, Problem(bound.model, source, bound=bound, kernels=kernels).e_step
 
     def _evaluate(self, X: Any, **wanted: bool) -> Evaluation:
-        return self._e_step(X)[2].evaluate(self._theta(), **wanted)
+        """Return the E-step of all rows: in tensors on their device if they are there."""
+        e_step: Any = self._e_step(X)[2]
+        on_device = isinstance(X, TensorSource) and hasattr(e_step, "evaluate_there")
+        found: Evaluation = (e_step.evaluate_there if on_device else e_step.evaluate)(self._theta(), **wanted)
+        return found
 
     def _with_responsibilities(
         self, X: Any, weight: Array | None = None
@@ -125,7 +129,8 @@ class MixtureScores(MixtureBase):
         if is_planned(X):
             return chunk_by_chunk(self, "score_samples", X)
         rows = self._rows(X)
-        return like(X, self._evaluate(rows).log_likelihood.astype(rows.dtype, copy=False))  # type: ignore[no-any-return]
+        found: Any = self._evaluate(rows).log_likelihood
+        return like(X, found if is_tensor(found) else found.astype(rows.dtype, copy=False))  # type: ignore[no-any-return]
 
     def score(self, X: ArrayLike, y: Any = None, sample_weight: ArrayLike | None = None) -> float:
         """Return the mean log-likelihood of the rows, weighted if weights are given.
@@ -151,7 +156,7 @@ class MixtureScores(MixtureBase):
             source, bound, e_step = self._e_step(X)
             theta, total = self._theta(), source.total_weight
             return -total * (e_step.objective(theta) - bound.penalty(theta)), total
-        found = self._evaluate(X).log_likelihood
+        found = in_numpy(self._evaluate(X).log_likelihood)
         weight = read_weights(sample_weight, found)
         if weight is None:
             return float(found.sum()), float(len(found))
@@ -192,7 +197,9 @@ class MixtureScores(MixtureBase):
         if is_planned(X):
             return chunk_by_chunk(self, "predict_proba", X, columns=self.n_components)
         rows = self._rows(X)
-        n = rows.n if isinstance(rows, StoredSource | TensorSource) else len(rows)
+        if isinstance(rows, TensorSource):
+            return like(X, self._evaluate(rows, responsibilities=True).responsibilities)  # type: ignore[no-any-return]
+        n = rows.n if isinstance(rows, StoredSource) else len(rows)
         found = np.empty((n, self.n_components), dtype=rows.dtype)
         for here, _, evaluation in self._with_responsibilities(rows):
             assert evaluation.responsibilities is not None

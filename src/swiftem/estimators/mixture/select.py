@@ -20,7 +20,6 @@ from swiftem.engine.threads import get_threads, one_thread_blas, one_thread_open
 from swiftem.estimators.mixture.candidate_fits import (
     GAUSSIAN,
     KINDS,
-    AnyMixture,
     CandidateFits,
     Criterion,
     Fitted,
@@ -31,11 +30,15 @@ from swiftem.estimators.mixture.mixture import Mixture
 from swiftem.estimators.mixture.optima.spurious import SpuriousComponentWarning
 from swiftem.estimators.mixture.selection import Candidate, Selection, components
 from swiftem.estimators.mixture.table.tabular import AUTO
+from swiftem.estimators.regression.candidate_fits import RegressionFits
+from swiftem.estimators.regression.regression_mixture import RegressionMixture
 from swiftem.models.families import Given, read_family
 
 __all__ = ["select"]
 
 CRITERIA = ("bic", "aic", "icl")
+RESPONSES = ("gaussian", "poisson")
+"""Families of responses."""
 NOT_YOURS = {
     "covariance_type": "give covariance_types instead",
     "weights_init": "it would fix the number of components",
@@ -55,6 +58,7 @@ def select(
     criterion: Criterion = "bic",
     *,
     family: Given | Sequence[Given] = GAUSSIAN,
+    y: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
     n_init: int = 1,
     n_jobs: int | None = None,
@@ -85,6 +89,9 @@ def select(
         :class:`swiftem.Mixture`; ``covariance_types`` must then be left out, and ``covariance_type`` in the
         table is the family's name. All families of a list are tried; "gaussian" is then the family of
         independent columns. Criteria of densities and of probabilities of counts are not comparable.
+    y : array-like, shape (n,), optional
+        Responses: mixtures of regressions of y on X are compared (:class:`swiftem.RegressionMixture`).
+        ``family`` is then "gaussian" or "poisson", and a criterion gets (mixture, X, y, sample_weight).
     sample_weight : array-like, shape (n,), optional
         Non-negative weights, for fits and criteria.
     n_init : int
@@ -96,8 +103,8 @@ def select(
     verbose : bool or callable
         Whether to print a line for each fit, or a function that is called with it, in the thread of the fit.
     **parameters
-        Further parameters of :class:`swiftem.GaussianMixture` or :class:`swiftem.Mixture`, such as
-        ``method``, ``tol`` or ``reg_covar``.
+        Further parameters of :class:`swiftem.GaussianMixture`, :class:`swiftem.Mixture` or
+        :class:`swiftem.RegressionMixture`, such as ``method``, ``tol`` or ``reg_covar``.
 
     Returns
     -------
@@ -122,8 +129,10 @@ def select(
     BIC is lowest for spherical covariances, 3 components
     """
     counts = _counts(n_components)
-    is_gaussian = isinstance(family, str) and family == GAUSSIAN
+    is_gaussian = isinstance(family, str) and family == GAUSSIAN and y is None
     families: dict[str, Any] = {} if is_gaussian else _families(family)
+    if y is not None:
+        families = {f"{check_choice('family', family, RESPONSES)} regression": family}
     kinds = _kinds(covariance_types) if is_gaussian else list(families)
     if not is_gaussian and covariance_types is not KINDS:
         raise ValueError(f"covariance_types must be left out for family={kinds[0]!r}, which has none.")
@@ -133,9 +142,14 @@ def select(
     threads = _threads(n_jobs)
     if not (isinstance(verbose, bool | np.bool_ | Integral) or callable(verbose)):
         raise TypeError(f"verbose must be True, False or a function, got {shown(verbose)}.")
-    _check_parameters(parameters, GaussianMixture if is_gaussian else Mixture)
+    kind_of_fit: Any = GaussianMixture if is_gaussian else Mixture if y is None else RegressionMixture
+    _check_parameters(parameters, kind_of_fit)
     shared = X, sample_weight, criterion, n_init, _one_seed(random_state, families), parameters
-    if is_gaussian:
+    fits_of: dict[str, CandidateFits]
+    if y is not None:
+        responses = RegressionFits.prepare_responses(X, y, *shared[1:], str(family), kinds[0])
+        fits_of = {kinds[0]: responses}
+    elif is_gaussian:
         fits_of = dict.fromkeys(kinds, CandidateFits.prepare(*shared))
     else:
         fits_of = {label: CandidateFits.prepare(*shared, given, label) for label, given in families.items()}
@@ -267,7 +281,7 @@ def _threads(n_jobs: int | None) -> int:
     return get_threads() if count == -1 else count
 
 
-def _check_parameters(parameters: dict[str, Any], kind: type[AnyMixture]) -> None:
+def _check_parameters(parameters: dict[str, Any], kind: Any) -> None:
     for name in parameters:
         if name in NOT_YOURS:
             raise TypeError(f"select cannot take {name}: {NOT_YOURS[name]}.")

@@ -89,13 +89,9 @@ class GaussianRegression(Standardised):
 
     def m_step(self, counts: Array, means: Array) -> Params | None:
         """Return coefficients and variances; None if the moments are not those of any rows."""
-        d = int((np.sqrt(9 + 8 * means.shape[1]) - 3) / 2 + 0.5)
+        moments = _moments(means)
+        d = moments.shape[1] - 1
         centre, scale = self.unit(d)
-        i, j = np.tril_indices(d)
-        moments = np.empty((len(means), d + 1, d + 1))
-        moments[:, 0, 0] = 1.0
-        moments[:, 0, 1:] = moments[:, 1:, 0] = means[:, :d]
-        moments[:, 1 + i, 1 + j] = moments[:, 1 + j, 1 + i] = means[:, d:]
         first = 0 if self.intercept else 1
         gram, cross = moments[:, first:-1, first:-1], moments[:, first:-1, -1]
         values, vectors = np.linalg.eigh(gram)
@@ -117,7 +113,41 @@ class GaussianRegression(Standardised):
         """Raise TypeError: the density of x is not part of the model."""
         raise TypeError("a mixture of regressions has no distribution of x: draw y with sample(X).")
 
+    def redraw(
+        self, params: Params, means: Array, labels: NDArray[Any], rng: np.random.Generator
+    ) -> Array:  # fmt: skip
+        """Return rows with normal x of the means and covariances in the statistics, and y given x."""
+        moments = _moments(means)
+        d = moments.shape[1] - 1
+        centre, scale = self.unit(d)
+        v = np.empty((len(labels), d - 1))
+        for m in np.unique(labels):
+            here, mean = labels == m, moments[m, 0, 1:-1]
+            values, vectors = np.linalg.eigh(moments[m, 1:-1, 1:-1] - np.outer(mean, mean))
+            spread = vectors * np.sqrt(np.maximum(values, 0.0))
+            v[here] = mean + rng.normal(size=(int(here.sum()), d - 1)) @ spread.T
+        x, beta = centre[:-1] + scale[:-1] * v, params["coefficients"][labels]
+        y = beta[:, 0] + np.einsum("ij,ij->i", beta[:, 1:], x)
+        return np.column_stack([x, rng.normal(y, np.sqrt(params["variances"])[labels])])
+
     def check_params(self, params: Params) -> None:
         """Raise ValueError for variances that are not positive."""
         if not (params["variances"] > 0).all():
             raise ValueError("variances must be positive.")
+
+
+def _moments(means: Array) -> Array:
+    """Return the means of the products of (1, v, u), (M, d + 1, d + 1), from those of the features.
+
+    >>> _moments(np.array([[1.0, 2.0, 3.0, 4.0, 5.0]]))[0]
+    array([[1., 1., 2.],
+           [1., 3., 4.],
+           [2., 4., 5.]])
+    """
+    d = int((np.sqrt(9 + 8 * means.shape[1]) - 3) / 2 + 0.5)
+    i, j = np.tril_indices(d)
+    moments = np.empty((len(means), d + 1, d + 1))
+    moments[:, 0, 0] = 1.0
+    moments[:, 0, 1:] = moments[:, 1:, 0] = means[:, :d]
+    moments[:, 1 + i, 1 + j] = moments[:, 1 + j, 1 + i] = means[:, d:]
+    return moments

@@ -7,27 +7,82 @@ the expected log-likelihood gains: this is a generalised EM, whose objective nev
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+from math import inf
 from typing import NamedTuple
 
 import numpy as np
 
+from swiftem._clock import clock
 from swiftem._typing import Array
+from swiftem.checkpoints.run_checkpoint import check_form
+from swiftem.estimators.fit_checkpoint import NoStart
+from swiftem.estimators.mixture.fit import Watch
+from swiftem.estimators.watch import Moment
+from swiftem.interrupt import DeferredInterrupt
 
-__all__ = ["Regressions", "best_start", "log_densities", "one_pass", "poisson_fit"]
+__all__ = ["NewtonFit", "Regressions", "Units", "best_start", "log_densities", "newton_fit", "one_pass"]
 
 CANDIDATES, SHORT, ROWS = 10, 8, 2000
-"""Candidates of a start for each ``n_init``, their passes, and the rows that they are compared on."""
+"""Candidates of a start, their passes, and the rows that they are compared on."""
+FLOOR = 1e-6
+"""Smallest variance of the noise in a start, relative to the variance of y."""
 HALVINGS = 20
 LARGEST = 300.0
 """Largest logarithm of a mean."""
 
 
 class Regressions(NamedTuple):
-    """Weights (M,), coefficients (M, k) and variances (M,) of standardised rows."""
+    """Weights (M,), coefficients (M, k) and variances (M,)."""
 
     weights: Array
     beta: Array
     variances: Array
+
+
+class Units(NamedTuple):
+    """Centre and scale of the columns, (d,) each, and of the response; counts have none.
+
+    Without an ``intercept`` the centres are zero.
+    """
+
+    intercept: bool
+    centre: Array
+    scale: Array
+    shift: float
+    unit: float
+
+    @classmethod
+    def of(cls, family: str, rows: Array, values: Array, weight: Array, intercept: bool) -> Units:
+        """Return means and standard deviations, or one for constant columns."""
+        centre = np.average(rows, axis=0, weights=weight) if intercept else np.zeros(rows.shape[1])
+        scale = np.sqrt(np.average(np.square(rows - centre), axis=0, weights=weight))
+        shift, unit = 0.0, 1.0
+        if family == "gaussian":
+            shift = float(np.average(values, weights=weight)) if intercept else 0.0
+            unit = float(np.sqrt(np.average((values - shift) ** 2, weights=weight))) or 1.0
+        return cls(intercept, centre, np.where(scale > 0.0, scale, 1.0), shift, unit)
+
+    def design(self, rows: Array) -> Array:
+        """Return standardised rows, after a column of ones if there is an intercept."""
+        standard = (rows - self.centre) / self.scale
+        return np.column_stack([np.ones(len(rows)), standard]) if self.intercept else standard
+
+    def outside(self, now: Regressions) -> Regressions:
+        """Return parameters in the units of the data, intercepts first, zero if there is none."""
+        slopes = self.unit * (now.beta[:, 1:] if self.intercept else now.beta) / self.scale
+        constant = now.beta[:, 0] if self.intercept else np.zeros(len(slopes))
+        first = self.shift + self.unit * constant - slopes @ self.centre
+        variances = now.variances * self.unit**2
+        return Regressions(now.weights / now.weights.sum(), np.column_stack([first, slopes]), variances)
+
+    def inside(self, now: Regressions) -> Regressions:
+        """Return parameters, intercepts first, in standardised units: the inverse of :meth:`outside`."""
+        first, slopes = now.beta[:, 0], now.beta[:, 1:]
+        beta = slopes * self.scale / self.unit
+        if self.intercept:
+            beta = np.column_stack([(first + slopes @ self.centre - self.shift) / self.unit, beta])
+        return Regressions(now.weights, beta, now.variances / self.unit**2)
 
 
 def log_densities(family: str, X: Array, y: Array, now: Regressions) -> Array:
@@ -85,8 +140,8 @@ def _newton(X: Array, y: Array, r: Array, beta: Array, ridge: float) -> Array:
 
 
 def best_start(
-    family: str, X: Array, y: Array, weight: Array, n_components: int, n_init: int, ridge: float,
-    floor: float, rng: np.random.Generator,
+    family: str, X: Array, y: Array, weight: Array, n_components: int, ridge: float,
+    rng: np.random.Generator,
 ) -> Regressions:  # fmt: skip
     """Return the best of several starts: regressions of a few random rows, and short fits to a sample."""
     if len(y) > ROWS:
@@ -94,9 +149,9 @@ def best_start(
         X, y, weight = X[index], y[index], weight[index]
     best, best_value = None, -np.inf
     target = np.log(y + 0.5) if family == "poisson" else y
-    spread = max(float(np.average((y - np.average(y, weights=weight)) ** 2, weights=weight)), floor)
+    spread = max(float(np.average((y - np.average(y, weights=weight)) ** 2, weights=weight)), FLOOR)
     few = min(X.shape[1] + 1, len(y))
-    for _ in range(CANDIDATES * n_init if n_components > 1 else 1):
+    for _ in range(CANDIDATES if n_components > 1 else 1):
         beta = np.empty((n_components, X.shape[1]))
         for m in range(n_components):
             rows = rng.choice(len(y), few, replace=False)
@@ -107,21 +162,62 @@ def best_start(
         )
         value = -np.inf
         for _ in range(SHORT):
-            now, value = one_pass(family, X, y, weight, now, ridge, floor)
+            now, value = one_pass(family, X, y, weight, now, ridge, FLOOR)
         if np.isfinite(value) and value > best_value:
             best, best_value = now, value
     assert best is not None, "a start has a finite likelihood"
     return best
 
 
-def poisson_fit(
-    X: Array, y: Array, weight: Array, start: Regressions, tol: float, max_iter: int, ridge: float
-) -> tuple[Regressions, int, bool]:
-    """Return the parameters, the number of passes, and whether the gain per pass fell below ``tol``."""
-    now, before = start, -np.inf
-    for number in range(1, max_iter + 1):
-        later, value = one_pass("poisson", X, y, weight, now, ridge, 0.0)
-        if value - before < tol:
-            return now, number, True
-        now, before = later, value
-    return now, max_iter, False
+@dataclass
+class NewtonFit:
+    """State of a fit of counts: parameters of standardised rows, passes, objectives, and how it ended."""
+
+    now: Regressions
+    passes: int = 0
+    bound: float = -inf
+    moments: list[Moment] = field(default_factory=list)
+    converged: bool = False
+    interrupted: bool = False
+
+
+def newton_fit(
+    X: Array, y: Array, weight: Array, start: Regressions, *, tol: float, max_iter: int, ridge: float,
+    watch: Watch, keeper: NoStart | None = None,
+) -> NewtonFit:  # fmt: skip
+    """Return the fit from a start; it has converged if a pass gains less than ``tol``.
+
+    ``bound`` is that of the parameters returned. ``keeper`` has the checkpoints.
+    """
+    with keeper or NoStart() as kept, DeferredInterrupt() as interrupt:
+        fit, began = NewtonFit(start), clock()
+        saved = kept.load()
+        if saved is not None:
+            with kept.reading():
+                fit = NewtonFit(**saved["fit"])
+                check_form("now", fit.now, start)
+                began -= saved["seconds"]
+
+        def place() -> dict[str, object]:
+            return {"fit": vars(fit).copy(), "seconds": clock() - began}
+
+        try:
+            while fit.passes < max_iter and not fit.converged:
+                interrupt.check()
+                watch.check()
+                later, value = one_pass("poisson", X, y, weight, fit.now, ridge, 0.0)
+                fit.passes += 1
+                fit.converged = value - fit.bound < tol
+                moment = Moment(float(fit.passes), clock() - began, -value, 1.0, 0, "em")
+                fit.moments = [*fit.moments, moment]
+                stop = watch(moment, fit.now)
+                fit.bound = max(value, fit.bound)
+                if fit.converged or stop:
+                    break
+                fit.now = later
+                kept.save(place)
+        except KeyboardInterrupt:
+            fit.interrupted = True
+        else:
+            kept.save(place, is_end=True)
+    return fit

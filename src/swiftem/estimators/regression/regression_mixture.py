@@ -2,48 +2,51 @@
 
 from __future__ import annotations
 
+import os
 from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
 
-from swiftem._checks import check_simplex
-from swiftem._typing import Array
-from swiftem._warn import warn
-from swiftem.estimators.mixture.mixture import Mixture
+from swiftem._checks import as_floats, check_simplex
+from swiftem.estimators.fit_checkpoint import CheckpointedClones, kept_apart
+from swiftem.estimators.mixture.base import MixtureBase
 from swiftem.estimators.mixture.plan import METHOD_NAMES
-from swiftem.estimators.mixture.scores import criteria
 from swiftem.estimators.model_content import ModelContent
-from swiftem.estimators.persistence import Persistent, plain
+from swiftem.estimators.persistence import Persistent
+from swiftem.estimators.regression.counts_fit import fit_counts
+from swiftem.estimators.regression.file import regressions_from_file, regressions_to_file
 from swiftem.estimators.regression.gaussian_regression import GaussianRegression
-from swiftem.estimators.regression.newton_em import Regressions, best_start, log_densities, poisson_fit
+from swiftem.estimators.regression.joint_mixture import JointMixture
+from swiftem.estimators.regression.newton_em import Regressions
+from swiftem.estimators.regression.queries import RegressionQueries
+from swiftem.estimators.regression.responses import Observed, name_of, read_responses
 from swiftem.estimators.sklearn_parts import Interval, StrOptions, _fit_context
-from swiftem.estimators.validated import read_weights, validated
+from swiftem.estimators.validated import read_weights
+from swiftem.estimators.watch import History
 
 __all__ = ["RegressionMixture"]
 
-NOT_CONVERGED = "The fit did not converge: increase max_iter or tol."
-FLOOR = 1e-6
-RESULTS = {
-    "converged_": bool,
-    "n_iter_": int,
-    "method_": str,
-    "log_likelihood_": float,
-    "n_features_in_": int,
-}
-ARRAYS = ("weights_", "intercept_", "variances_")
+OF_FIT = (
+    "converged_", "n_iter_", "method_", "lower_bound_", "lower_bounds_", "history_", "stationarity_",
+)  # fmt: skip
+"""Attributes of the mixture of rows (x, y) that are those of the regressions."""
+OF_MIXTURE = (
+    "n_components", "tol", "smoothing", "max_iter", "n_init", "random_state", "warm_start", "verbose",
+    "verbose_interval", "method", "batch_size", "step_size", "acceleration", "checkpoint",
+    "checkpoint_every", "resume",
+)  # fmt: skip
+"""Parameters of the regressions that are those of this mixture."""
 
 
-class RegressionMixture(Persistent, BaseEstimator):  # type: ignore[misc]
+class RegressionMixture(CheckpointedClones, RegressionQueries, Persistent):
     r"""Mixture of linear or Poisson regressions of y on X, fitted by EM.
 
     A row is of class m with probability :math:`\omega_m`; given the class, y is normal with mean
     :math:`a_m + b_m^T x` and variance :math:`\sigma_m^2`, or Poisson with mean :math:`\exp(a_m + b_m^T x)`.
+    The distribution of x is not modelled: X must have no missing values. A response may be missing (NaN,
+    None): it adds nothing to the likelihood, and the responsibilities of its row are the weights.
 
     Parameters
     ----------
@@ -62,13 +65,20 @@ class RegressionMixture(Persistent, BaseEstimator):  # type: ignore[misc]
     max_iter : int
         Maximum number of passes over the data.
     n_init : int
-        Ten starts for each are compared on a sample of 2,000 rows.
+        Number of fits, of which the best is kept. Each starts from the best of ten candidates, which are
+        compared on a sample of 2,000 rows.
     random_state : int, RandomState or None
         For starts and draws.
-    method : {"auto", "em", "sem", "iem", "sem-vr", "fiem", "spider"}
+    warm_start : bool
+        Whether ``fit`` starts from the last result; ``partial_fit`` always does.
+    verbose, verbose_interval : int
+        Whether to show progress: a bar in a terminal, lines otherwise.
+    method : {"auto", "em", "sem", "iem", "sem-vr", "fiem", "opt-fiem", "spider"}
         How to fit normal responses, as in :class:`swiftem.Mixture`; Poisson responses need em.
-    batch_size, step_size
+    batch_size, step_size, acceleration
         As in :class:`swiftem.Mixture`, for normal responses.
+    checkpoint, checkpoint_every, resume
+        As in :class:`swiftem.GaussianMixture`.
 
     Attributes
     ----------
@@ -80,8 +90,11 @@ class RegressionMixture(Persistent, BaseEstimator):  # type: ignore[misc]
         Intercepts.
     variances_ : ndarray, shape (M,)
         Variances of the noise; NaN for Poisson responses.
-    converged_, n_iter_, method_, log_likelihood_, n_features_in_, feature_names_in_
-        As in :class:`swiftem.Mixture`.
+    response_name_ : str or None
+        Name of y, if it is a series of pandas or polars.
+    converged_, n_iter_, lower_bound_, lower_bounds_, method_, history_, stationarity_, log_likelihood_, \
+n_features_in_, feature_names_in_
+        As in :class:`swiftem.Mixture`; ``stationarity_`` is NaN for Poisson responses.
 
     Examples
     --------
@@ -96,12 +109,19 @@ class RegressionMixture(Persistent, BaseEstimator):  # type: ignore[misc]
            [ 3.]]), array([0.7, 0.3]))
     """
 
-    weights_: NDArray[Any]
-    coef_: NDArray[Any]
-    intercept_: NDArray[Any]
-    variances_: NDArray[Any]
+    converged_: bool
+    n_iter_: int
+    method_: str
+    lower_bound_: float
+    lower_bounds_: list[float]
+    history_: History
+    stationarity_: float
+    log_likelihood_: float
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **{name: MixtureBase._shared_constraints[name] for name in (
+            "batch_size", "step_size", "acceleration", "checkpoint", "checkpoint_every", "resume",
+        )},
         "n_components": [Interval(Integral, 1, None, closed="left")],
         "family": [StrOptions({"gaussian", "poisson"})],
         "fit_intercept": ["boolean"],
@@ -110,10 +130,11 @@ class RegressionMixture(Persistent, BaseEstimator):  # type: ignore[misc]
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "n_init": [Interval(Integral, 1, None, closed="left")],
         "random_state": ["random_state"],
+        "warm_start": ["boolean"],
+        "verbose": ["verbose"],
+        "verbose_interval": [Interval(Integral, 1, None, closed="left")],
         "method": [StrOptions(set(METHOD_NAMES))],
-        "batch_size": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
-        "step_size": [StrOptions({"auto"}), Interval(Real, 0.0, 1.0, closed="right")],
-    }
+    }  # fmt: skip
 
     def __init__(
         self,
@@ -126,9 +147,16 @@ class RegressionMixture(Persistent, BaseEstimator):  # type: ignore[misc]
         max_iter: int = 200,
         n_init: int = 1,
         random_state: Any = None,
+        warm_start: bool = False,
+        verbose: int = 0,
+        verbose_interval: int = 10,
         method: str = "auto",
         batch_size: int | str = "auto",
-        step_size: float | str = "auto",
+        step_size: Any = "auto",
+        acceleration: str | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        checkpoint_every: int | None = None,
+        resume: bool | Literal["auto"] = False,
     ) -> None:
         self.n_components = n_components
         self.family = family
@@ -138,9 +166,77 @@ class RegressionMixture(Persistent, BaseEstimator):  # type: ignore[misc]
         self.max_iter = max_iter
         self.n_init = n_init
         self.random_state = random_state
+        self.warm_start = warm_start
+        self.verbose = verbose
+        self.verbose_interval = verbose_interval
         self.method = method
         self.batch_size = batch_size
         self.step_size = step_size
+        self.acceleration = acceleration
+        self.checkpoint = checkpoint
+        self.checkpoint_every = checkpoint_every
+        self.resume = resume
+
+    @classmethod
+    def from_parameters(
+        cls,
+        weights: ArrayLike,
+        coef: ArrayLike,
+        intercept: ArrayLike | None = None,
+        variances: ArrayLike | None = None,
+        *,
+        family: str = "gaussian",
+        **parameters: Any,
+    ) -> Self:
+        """Return a fitted mixture with these parameters.
+
+        Parameters
+        ----------
+        weights : array-like, shape (M,)
+            Mixing weights, summing to 1.
+        coef : array-like, shape (M, d)
+            Coefficients.
+        intercept : array-like, shape (M,), optional
+            Intercepts; by default there are none.
+        variances : array-like, shape (M,), optional
+            Variances of the noise; required for normal responses, and for these only.
+        family : {"gaussian", "poisson"}
+            Distribution of y given x.
+        **parameters
+            Other parameters of the estimator.
+
+        Examples
+        --------
+        >>> import swiftem
+        >>> share, slopes = [0.5, 0.5], [[2.0], [-2.0]]
+        >>> lines = swiftem.RegressionMixture.from_parameters(share, slopes, [0.0, 1.0], [1.0, 1.0])
+        >>> lines.predict_components([[3.0]])
+        array([[ 6., -5.]])
+        """
+        share = as_floats("weights", weights, shape=(None,))
+        check_simplex("weights", share)
+        made = cls(len(share), family=family, fit_intercept=intercept is not None, **parameters)
+        made._validate_params()
+        if (variances is None) == (family == "gaussian"):
+            what = "must be given" if variances is None else "must be left out"
+            raise ValueError(f"variances {what} for family={family!r}.")
+        noise = np.full(len(share), np.nan)
+        if variances is not None:
+            noise = as_floats("variances", variances, shape=(len(share),))
+            if not (noise > 0.0).all():
+                raise ValueError(f"variances must be positive, got {noise.min():g}.")
+        slopes = as_floats("coef", coef, shape=(len(share), None))
+        first = (
+            np.zeros(len(share))
+            if intercept is None
+            else as_floats("intercept", intercept, shape=(len(share),))
+        )
+        made._set(Regressions(share.copy(), np.column_stack([first, slopes]), noise.copy()))
+        made.n_features_in_, made.response_name_ = slopes.shape[1], None
+        made.converged_, made.n_iter_, made.method_ = True, 0, "given"
+        made.lower_bound_, made.lower_bounds_, made.history_ = -np.inf, [], History()
+        made.stationarity_ = made.log_likelihood_ = np.nan
+        return made
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
@@ -151,192 +247,137 @@ class RegressionMixture(Persistent, BaseEstimator):  # type: ignore[misc]
         X : array-like, shape (n, d)
             The regressors.
         y : array-like, shape (n,)
-            The responses; counts for Poisson responses.
+            The responses; counts for Poisson responses. Rows with a missing one (NaN) add nothing.
         sample_weight : array-like, shape (n,), optional
             Non-negative weights; rows of weight zero are ignored.
+
+        Returns
+        -------
+        self
+            Ctrl-C leaves a fitted model, with a warning.
         """
-        if self.family == "poisson" and self.method not in ("auto", "em"):
+        self._check_method("fit")
+        goes_on = self.warm_start and hasattr(self, "weights_")
+        read = self._read_for_fit(X, y, sample_weight, reset=True, least=self.n_components)
+        if goes_on and len(self.coef_[0]) != read.rows.shape[1]:
+            raise ValueError(
+                f"X must have the {len(self.coef_[0])} columns of the fitted parameters, got "
+                f"{read.rows.shape[1]}: fit again, without warm_start."
+            )
+        self.response_name_ = name_of(y)
+        if self.family == "gaussian":
+            mixture = self._joint() if goes_on else self._new_joint()
+            mixture.fit(read.source.y, sample_weight=read.weight)
+            self._take(mixture)
+        else:
+            fit_counts(self, read, goes_on)
+        weight = np.ones(len(read.rows)) if read.weight is None else read.weight
+        total, of_all, _ = self._totals(read.rows, read.values, weight)
+        self.log_likelihood_ = total / of_all
+        return self
+
+    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    def partial_fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Update the model with more rows, by online EM, as :meth:`swiftem.Mixture.partial_fit`.
+
+        For normal responses: Poisson responses have no statistics to be updated.
+
+        Parameters
+        ----------
+        X : array-like, shape (n, d)
+            New rows; after the first call fewer than ``n_components`` are enough.
+        y : array-like, shape (n,)
+            Their responses; rows with a missing one add nothing.
+        sample_weight : array-like, shape (n,), optional
+            Non-negative weights.
+        """
+        self._check_method("partial_fit")
+        is_first = not hasattr(self, "weights_")
+        read = self._read_for_fit(
+            X, y, sample_weight, reset=is_first, least=self.n_components if is_first else 0
+        )
+        if is_first:
+            self.response_name_ = name_of(y)
+        if len(read.rows):
+            mixture = self._new_joint() if is_first else self._joint()
+            self._take(mixture.partial_fit(read.source.y, sample_weight=read.weight))
+            self.log_likelihood_ = np.nan
+        return self
+
+    def _check_method(self, name: str) -> None:
+        """Raise ValueError for what Poisson responses cannot have."""
+        if self.family != "poisson":
+            return
+        if name == "partial_fit":
+            raise ValueError(
+                "family must be 'gaussian' for partial_fit, got 'poisson', which has no finite statistics: "
+                "fit all rows, with warm_start=True to continue from the last result."
+            )
+        if self.method not in ("auto", "em"):
             raise ValueError(
                 f"method must be 'em' or 'auto' for family='poisson', which has no finite statistics, "
                 f"got {self.method!r}."
             )
-        rows, values, weight = self._read(X, y, sample_weight, reset=True)
-        if len(rows) < self.n_components:
+        if self.acceleration is not None:
             raise ValueError(
-                f"X must have at least as many rows as components, {self.n_components}, got {len(rows)}."
+                f"acceleration must be None for family='poisson', whose passes are Newton steps, "
+                f"got {self.acceleration!r}."
             )
-        rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
-        centre, scale = self._unit(rows, weight)
-        design = self._design((rows - centre) / scale)
-        shift, unit = 0.0, 1.0
-        if self.family == "gaussian":
-            shift = float(np.average(values, weights=weight)) if self.fit_intercept else 0.0
-            unit = float(np.sqrt(np.average((values - shift) ** 2, weights=weight))) or 1.0
-        start = best_start(
-            self.family, design, (values - shift) / unit, weight, self.n_components, self.n_init,
-            self.smoothing, FLOOR, rng,
-        )  # fmt: skip
-        if self.family == "poisson":
-            found, self.n_iter_, self.converged_ = poisson_fit(
-                design, values, weight, start, self.tol, self.max_iter, self.smoothing
-            )
-            self.method_ = "em"
-            self._set(found, centre, scale, shift, unit)
-            if not self.converged_:
-                warn(NOT_CONVERGED, ConvergenceWarning)
-        else:
-            self._set(start, centre, scale, shift, unit)
-            self._fit_gaussian(rows, values, weight, int(rng.integers(2**31 - 1)))
-        self.log_likelihood_ = self._mean(rows, values, weight)
-        return self
 
-    def _fit_gaussian(self, rows: Array, values: Array, weight: Array, seed: int) -> None:
-        """Fit by any method: the rows (x, y) of a family with closed-form statistics."""
-        mixture = Mixture(
-            self.n_components, family=GaussianRegression(intercept=self.fit_intercept), tol=self.tol,
-            smoothing=self.smoothing, max_iter=self.max_iter, method=self.method,
-            batch_size=self.batch_size, step_size=self.step_size, random_state=seed,
-            weights_init=self.weights_,
-            params_init={
-                "coefficients": np.column_stack([self.intercept_, self.coef_]), "variances": self.variances_,
-            },
-        )  # fmt: skip
-        mixture.fit(np.column_stack([rows, values]), sample_weight=weight)
-        coefficients = mixture.params_["coefficients"]
-        self.weights_, self.variances_ = mixture.weights_, mixture.params_["variances"]
-        self.intercept_, self.coef_ = coefficients[:, 0].copy(), coefficients[:, 1:].copy()
-        self.converged_, self.n_iter_, self.method_ = mixture.converged_, mixture.n_iter_, mixture.method_
-
-    def _unit(self, rows: Array, weight: Array) -> tuple[Array, Array]:
-        """Return centre and scale of the columns; without an intercept the centre is zero."""
-        centre = np.average(rows, axis=0, weights=weight) if self.fit_intercept else np.zeros(rows.shape[1])
-        scale = np.sqrt(np.average(np.square(rows - centre), axis=0, weights=weight))
-        return centre, np.where(scale > 0.0, scale, 1.0)
-
-    def _design(self, rows: Array) -> Array:
-        return np.column_stack([np.ones(len(rows)), rows]) if self.fit_intercept else rows
-
-    def _set(self, now: Regressions, centre: Array, scale: Array, shift: float, unit: float) -> None:
-        """Set the attributes from parameters of standardised rows."""
-        slopes = now.beta[:, 1:] if self.fit_intercept else now.beta
-        constant = now.beta[:, 0] if self.fit_intercept else np.zeros(len(slopes))
-        self.weights_, self.coef_ = now.weights / now.weights.sum(), unit * slopes / scale
-        self.intercept_ = shift + unit * constant - self.coef_ @ centre
-        self.variances_ = (
-            now.variances * unit**2 if self.family == "gaussian" else np.full(len(slopes), np.nan)
-        )
-
-    def _read(
-        self, X: Any, y: Any, sample_weight: ArrayLike | None, *, reset: bool
-    ) -> tuple[Array, Array, Array]:
-        """Return rows, responses and weights, those of weight zero left out after checks."""
-        rows, values = validated(self, X, y=y, dtype=np.float64, y_numeric=True, reset=reset)
-        values = np.asarray(values, dtype=np.float64)
-        if self.family == "poisson":
-            bad = (values < 0) | (values != np.floor(values))
-            if bad.any():
-                raise ValueError(
-                    f"y must be counts (0, 1, 2, ...) for family='poisson', got {values[bad][0]:g}."
-                )
+    def _read_for_fit(
+        self, X: Any, y: Any, sample_weight: ArrayLike | None, *, reset: bool, least: int
+    ) -> Observed:  # fmt: skip
+        rows, values, seen = read_responses(self, X, y, reset=reset)
         weight = read_weights(sample_weight, rows)
-        weight = np.ones(len(rows)) if weight is None else weight
-        if not reset or (weight > 0.0).all():
-            return rows, values, weight
-        kept = weight > 0.0
-        return rows[kept], values[kept], weight[kept]
+        kept = seen if weight is None else seen & (weight > 0.0)
+        if kept.sum() < least:
+            having = "" if kept.all() else " with a positive weight and an observed y"
+            raise ValueError(
+                f"X must have at least as many rows{having} as components, {least}, got {kept.sum()}."
+            )
+        if kept.all():
+            return Observed(rows, values, weight)
+        return Observed(rows[kept], values[kept], None if weight is None else weight[kept])
 
-    def _now(self) -> Regressions:
-        return Regressions(self.weights_, np.column_stack([self.intercept_, self.coef_]), self.variances_)
+    def _new_joint(self) -> JointMixture:
+        """Return an unfitted mixture of rows (x, y)."""
+        return self._like(JointMixture(family=GaussianRegression(intercept=bool(self.fit_intercept))))
 
-    def _logs(self, rows: Array, values: Array) -> Array:
-        """Return log ω_m + log f(y | x; θ_m), (n, M)."""
-        from scipy.special import gammaln
+    def _joint(self) -> JointMixture:
+        """Return the fitted mixture of rows (x, y), with the parameters of today."""
+        known: JointMixture | None = self.__dict__.get("_mixture")
+        if known is None or known.n_components != self.n_components:
+            now = self._now()
+            known = JointMixture.from_parameters(
+                now.weights, {"coefficients": now.beta, "variances": now.variances},
+                family=GaussianRegression(intercept=bool(self.fit_intercept)),
+            )  # fmt: skip
+        return self._like(known)
 
-        logs = log_densities(self.family, np.column_stack([np.ones(len(rows)), rows]), values, self._now())
-        return logs - gammaln(values + 1.0)[:, None] if self.family == "poisson" else logs
+    def _like(self, mixture: JointMixture) -> JointMixture:
+        """Give a mixture the parameters of this estimator."""
+        mixture.set_params(
+            **{name: getattr(self, name) for name in OF_MIXTURE}, init_params="random_from_data",
+        )  # fmt: skip
+        return kept_apart(mixture) if getattr(self, "_is_clone", False) else mixture
 
-    def _mean(self, rows: Array, values: Array, weight: Array) -> float:
-        return float(np.average(np.logaddexp.reduce(self._logs(rows, values), axis=1), weights=weight))
+    def _take(self, mixture: JointMixture) -> None:
+        """Set the attributes from the mixture of rows (x, y)."""
+        params = mixture.params_
+        self._set(Regressions(mixture.weights_, params["coefficients"], params["variances"]))
+        for name in OF_FIT:
+            setattr(self, name, getattr(mixture, name))
+        self._mixture = mixture
 
-    def predict_components(self, X: ArrayLike) -> Array:
-        """Return the mean of y for each row and component, shape (n, M)."""
-        check_is_fitted(self)
-        found = validated(self, X, dtype=np.float64, reset=False) @ self.coef_.T + self.intercept_
-        return np.asarray(np.exp(found) if self.family == "poisson" else found)
-
-    def predict(self, X: ArrayLike) -> Array:
-        """Return the mean of y for each row, shape (n,): over the components, with their weights."""
-        return np.asarray(self.predict_components(X) @ self.weights_)
-
-    def responsibilities(self, X: ArrayLike, y: ArrayLike) -> Array:
-        """Return the probability of each component given x and y, shape (n, M)."""
-        check_is_fitted(self)
-        rows, values, _ = self._read(X, y, None, reset=False)
-        logs = self._logs(rows, values)
-        return np.asarray(np.exp(logs - np.logaddexp.reduce(logs, axis=1, keepdims=True)))
-
-    def labels(self, X: ArrayLike, y: ArrayLike) -> NDArray[np.intp]:
-        """Return the most likely component given x and y, shape (n,)."""
-        return np.asarray(self.responsibilities(X, y).argmax(axis=1))
-
-    def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
-        """Return the mean log-likelihood of y given X, weighted if weights are given."""
-        check_is_fitted(self)
-        return self._mean(*self._read(X, y, sample_weight, reset=False))
-
-    def bic(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
-        """Return the Bayesian information criterion; lower is better."""
-        return self._criteria(X, y, sample_weight)["bic"]
-
-    def aic(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
-        """Return Akaike's information criterion; lower is better."""
-        return self._criteria(X, y, sample_weight)["aic"]
-
-    def _criteria(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> dict[str, float]:
-        check_is_fitted(self)
-        rows, values, weight = self._read(X, y, sample_weight, reset=False)
-        per_component = self.n_features_in_ + bool(self.fit_intercept) + (self.family == "gaussian")
-        free = self.n_components * per_component + self.n_components - 1
-        total = float(weight.sum())
-        return criteria(total * self._mean(rows, values, weight), total, free)
-
-    def sample(self, X: ArrayLike) -> tuple[Array, NDArray[np.intp]]:
-        """Return random responses (n,) of rows (n, d), and the components that they come from."""
-        means = self.predict_components(X)
-        rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
-        labels = rng.choice(self.n_components, size=len(means), p=self.weights_ / self.weights_.sum())
-        chosen = means[np.arange(len(means)), labels]
-        if self.family == "poisson":
-            return rng.poisson(chosen).astype(np.float64), labels
-        return rng.normal(chosen, np.sqrt(self.variances_)[labels]), labels
+    def _set(self, now: Regressions) -> None:
+        """Set the parameters."""
+        self.weights_, self.variances_ = now.weights, now.variances
+        self.intercept_, self.coef_ = now.beta[:, 0].copy(), now.beta[:, 1:].copy()
 
     def _to_file(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        check_is_fitted(self)
-        given = {name: plain(value) for name, value in self.get_params(deep=False).items()}
-        if not isinstance(given["random_state"], int | None):
-            given["random_state"] = None
-        header: dict[str, Any] = {"parameters": given} | {
-            name: plain(getattr(self, name)) for name in RESULTS
-        }
-        if hasattr(self, "feature_names_in_"):
-            header["feature_names_in_"] = [str(name) for name in self.feature_names_in_]
-        return header, {name: getattr(self, name) for name in (*ARRAYS, "coef_")}
+        return regressions_to_file(self)
 
     @classmethod
     def _from_file(cls, content: ModelContent) -> Self:
-        made = cls(**content.parameters())
-        made._validate_params()
-        d = content.integer("n_features_in_", 1)
-        for name in ARRAYS:
-            is_free = name == "variances_" and made.family == "poisson"
-            setattr(made, name, content.array(name, (made.n_components,), finite=not is_free))
-        made.coef_ = content.array("coef_", (made.n_components, d))
-        check_simplex("weights_", made.weights_)
-        if made.family == "gaussian" and not (made.variances_ > 0.0).all():
-            raise ValueError("variances_ must be positive")
-        for name, kind in RESULTS.items():
-            setattr(made, name, content.result(name, kind))
-        names = content.names(d)
-        if names is not None:
-            made.feature_names_in_ = names
+        made: Self = regressions_from_file(cls, content)
         return made

@@ -14,6 +14,8 @@ import numpy as np
 
 from swiftem._typing import Array
 from swiftem.engine.documents import Documents
+from swiftem.engine.gpu.topics.documents import DeviceDocuments
+from swiftem.engine.gpu.topics.topics import TopicArrays
 from swiftem.engine.streamed_documents import StreamedDocuments
 from swiftem.engine.threads import one_thread_blas, one_thread_openmp
 from swiftem.models.documents import m_step, totals_of
@@ -94,8 +96,8 @@ def best_start(
 ) -> tuple[Array, float]:  # fmt: skip
     """Return the best start after ten passes over a few documents, and the number of passes used.
 
-    The passes use leave-one-out, so that a start does not win by overfitting; the first two are a reading as
-    sem's, whose code a fit needs anyway. They are counted in entries of all documents.
+    The passes use leave-one-out, so that a start does not win by overfitting. They are counted in entries of
+    all documents.
     """
     if len(starts) == 1:
         return starts[0], 0.0
@@ -105,15 +107,29 @@ def best_start(
     tried = documents.some(few)
     best, chosen = -inf, starts[0]
     for start in starts:
-        shares, topics, value = np.full((tried.n, len(alpha)), 1.0 / len(alpha)), start, -inf
-        by_word, _ = tried.sums(shares, np.ascontiguousarray(start.T), alpha, 1, 0.0, between)
-        counts = by_word.T
-        for _ in range(TRIED_FOR - 2):
-            topics = m_step(counts, beta)
-            counts, value = tried.leave_one_out_pass(
-                shares, topics, totals_of(counts, beta), alpha, beta, between
-            )
+        value = _tried(start, tried, alpha, beta, between)
         if value > best:
             best, chosen = value, start
     spent = len(starts) * TRIED_FOR * tried.n_entries / max(1, documents.n_entries)
     return chosen, spent
+
+
+def _tried(
+    start: Array, documents: Documents, alpha: Array, beta: Array, between: Callable[[], None]
+) -> float:
+    """Return the log-likelihood of documents after a few passes from a start.
+
+    In memory, the first two are a reading as sem's, whose code a fit needs anyway.
+    """
+    shares, topics, value = np.full((documents.n, len(alpha)), 1.0 / len(alpha)), start, -inf
+    if isinstance(documents, DeviceDocuments):
+        there = documents.topics(TopicArrays(start, shares, None), alpha, beta, leave_one_out=True)
+        return [there.step(between) for _ in range(TRIED_FOR)][-1]
+    by_word, _ = documents.sums(shares, np.ascontiguousarray(topics.T), alpha, 1, 0.0, between)
+    counts = by_word.T
+    for _ in range(TRIED_FOR - 2):
+        topics = m_step(counts, beta)
+        counts, value = documents.leave_one_out_pass(
+            shares, topics, totals_of(counts, beta), alpha, beta, between
+        )
+    return value

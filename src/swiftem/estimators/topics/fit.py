@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from math import inf, sqrt
+from math import inf
 from typing import Any
-
-import numpy as np
 
 from swiftem._clock import clock
 from swiftem._typing import Array, Theta
@@ -15,13 +13,16 @@ from swiftem.algorithm import run_problem
 from swiftem.checkpoints.run_checkpoint import check_form
 from swiftem.data.documents.count_source import CountSource
 from swiftem.engine.documents import Documents
+from swiftem.engine.gpu.topics.documents import DeviceDocuments
+from swiftem.engine.gpu.topics.topics import TopicArrays
 from swiftem.engine.streamed_documents import StreamedDocuments
 from swiftem.engine.units.documents import UnitDocuments
 from swiftem.estimators.fit_checkpoint import NoStart
-from swiftem.estimators.topics.contrast import decorrelated, with_background
+from swiftem.estimators.topics.contrast import SHARE, decorrelated, with_background
 from swiftem.estimators.topics.first_topics import best_start
 from swiftem.estimators.topics.leaps import TopicLeaps
 from swiftem.estimators.topics.learned_alpha import next_alpha
+from swiftem.estimators.topics.look import TopicLook
 from swiftem.estimators.topics.plan import TopicPlan
 from swiftem.estimators.watch import Moment
 from swiftem.interrupt import DeferredInterrupt
@@ -32,13 +33,10 @@ from swiftem.problem import Problem
 from swiftem.result import Iterate
 from swiftem.schedules import resolve
 
-__all__ = ["TopicFit", "TopicFitting", "TopicLook"]
+__all__ = ["TopicFit", "TopicFitting"]
 
 CHOICE, READING, METHOD, OVER = range(4)
 """Phases of a fit."""
-LOOKED_AT = 500
-"""Documents on which the likelihood of a stochastic method is evaluated: always the same."""
-ROUNDS, TOLERANCE = 20, 1e-2
 
 Watch = Callable[[Moment, Any], bool]
 
@@ -65,6 +63,8 @@ class TopicFit:
         Current phase: the choice of a start, the first reading, the method itself, or the end.
     within : nested tuple or None
         State of a phase that has begun, for checkpoints.
+    there : DeviceTopics or None
+        em on a device, where topics, doc_topic and counts then are; see :meth:`fetch`.
     """
 
     topics: Array
@@ -79,52 +79,22 @@ class TopicFit:
     interrupted: bool = False
     phase: int = CHOICE
     within: Any = None
+    there: Any = field(default=None, repr=False)
+
+    def fetch(self) -> None:
+        """Copy topics, doc_topic and counts from the device, if they are there."""
+        if self.there is not None:
+            self.topics, self.doc_topic[:], self.counts = self.there.read()
+
+    def kept(self) -> dict[str, Any]:
+        """Return the state for a checkpoint."""
+        self.fetch()
+        return {name: value for name, value in vars(self).items() if name != "there"}
 
     @property
     def bound(self) -> float:
         """The mean log-likelihood per token at its last evaluation."""
         return -self.moments[-1].objective if self.moments else -inf
-
-
-class TopicLook:
-    """Evaluates the mean log-likelihood per token on a fixed set of documents, folded in."""
-
-    def __init__(self, documents: Documents | StreamedDocuments, alpha: Array, tol: float) -> None:
-        index = np.arange(documents.n)
-        if documents.n > LOOKED_AT:
-            index = np.sort(np.random.default_rng(0).choice(documents.n, LOOKED_AT, replace=False))
-        self._documents: Documents = documents.some(index)
-        self._alpha, self._tol = alpha, tol
-        self._all = len(index) == documents.n
-        self._last: Array | None = None
-        self._last_passes = 0.0
-        self.objective = inf
-
-    def at(self, topics: Array, passes: float) -> bool:
-        """Evaluate; return whether the gain per pass is below ``tol`` or indistinguishable from zero."""
-        chosen = self._documents
-        _, found = chosen.fold_in(topics, self._alpha, max_iter=ROUNDS, tol=TOLERANCE)
-        weighed = chosen.weight * found / max(chosen.total, 1e-300)
-        objective = -float(weighed.sum())
-        calm = False
-        if self._last is not None:
-            change = weighed - self._last
-            noise = 0.0 if self._all else sqrt(float(((change - change.mean()) ** 2).sum()))
-            calm = abs(self.objective - objective) < max(
-                self._tol * (passes - self._last_passes), 2.0 * noise if self._tol else 0.0
-            )
-        self._last, self._last_passes, self.objective = weighed, passes, objective
-        return calm
-
-    def snapshot(self) -> tuple[Array | None, float, float]:
-        """Return the state that the next evaluation depends on."""
-        return self._last, self._last_passes, self.objective
-
-    def restore(self, snapshot: tuple[Array | None, float, float]) -> None:
-        """Restore the state of an earlier evaluation."""
-        if snapshot[0] is not None and np.shape(snapshot[0]) != self._documents.weight.shape:
-            raise ValueError("the objective was evaluated on other documents")
-        self._last, self._last_passes, self.objective = snapshot
 
 
 class Clock:
@@ -204,9 +174,11 @@ class TopicFitting:
                 self._by_phases(fit, starts, seed, clock, kept)
             except KeyboardInterrupt:
                 fit.interrupted = True
+            fit.fetch()
+            fit.there = None
             if not fit.interrupted:
                 fit.phase, fit.within = OVER, None
-                kept.save(lambda: vars(fit), is_end=True)
+                kept.save(fit.kept, is_end=True)
         return fit
 
     def _begin(self, starts: Sequence[Array], keeper: NoStart) -> TopicFit:
@@ -283,10 +255,19 @@ class TopicFitting:
             steps = TopicLeaps(self, fit)
             with keeper.reading():
                 steps.restore(kept)
+        elif isinstance(self.documents, DeviceDocuments) and not self.learns_alpha:
+            fit.there = self.documents.topics(
+                TopicArrays(fit.topics, fit.doc_topic, fit.counts), self.alpha, self.beta,
+                leave_one_out=self.leave_one_out, contrast=(self.background, SHARE, self.decorrelation),
+            )  # fmt: skip
         while not fit.converged:
             between()
             # An aborted pass has changed documents: checkpoints have their values before the pass.
-            if steps is None:
+            if fit.there is not None:
+                is_first = self.background and not fit.has_background
+                value, is_back = fit.there.step(between, add_background=is_first), False
+                fit.has_background = fit.has_background or is_first
+            elif steps is None:
                 counts, value = self.e_step(fit, fit.doc_topic, between)
                 if self.background and not fit.has_background:
                     counts, fit.has_background = with_background(counts, fit.doc_topic), True
@@ -310,7 +291,7 @@ class TopicFitting:
             fit.within = (last, last_gain, calm, None if steps is None else steps.state)
             if fit.converged or stop or fit.passes + 1 > fit.tried + self.max_passes + 1e-9:
                 return
-            keeper.save(lambda: vars(fit))
+            keeper.save(fit.kept)
 
     def _by_documents(
         self, fit: TopicFit, method: Method, most: int | None, seed: int, clock: Clock, keeper: NoStart
@@ -384,7 +365,7 @@ class TopicFitting:
         result = run_problem(
             Problem(model, source), method, **options, record_every=epoch, record=lambda iterate: None,
             callback=at_epoch,
-            checkpoint=keeper.of_run(method, source.n, lambda: vars(fit) | {"doc_topic": None}),
+            checkpoint=keeper.of_run(method, source.n, lambda: fit.kept() | {"doc_topic": None}),
         )  # fmt: skip
         if result.s is not None and result.n_iter != looked_at:
             take(result.theta, result.s)

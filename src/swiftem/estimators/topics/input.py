@@ -15,10 +15,11 @@ from swiftem.budget import BASE, MemoryLimitError, read_memory_limit
 from swiftem.data.documents.document_source import DocumentSource
 from swiftem.data.documents.open_documents import open_documents
 from swiftem.data.documents.sparse_structure import checked_sparse, is_sparse
-from swiftem.data.foreign import is_planned
+from swiftem.data.foreign import DEVICE_KERNELS, counts_of_tensor, is_planned, is_tensor, kernels_of
 from swiftem.data.sample_weight import check_weights, extent_of
 from swiftem.data.units.collections import current_pool, parts_of, token_of
 from swiftem.engine.documents import PIECES, Documents
+from swiftem.engine.gpu.topics.documents import DeviceDocuments
 from swiftem.engine.streamed_documents import StreamedDocuments
 from swiftem.engine.units.documents import UnitDocuments
 from swiftem.estimators.topics.first_topics import CLUSTERED, FEW, clustered_topics, random_topics
@@ -59,6 +60,7 @@ class TopicInput:
         n_init: int | str
         memory_limit: int | str | None
         scratch: Any
+        device: str
         n_features_in_: int
 
     def _documents(
@@ -70,9 +72,15 @@ class TopicInput:
         """
         there: Index | None = None
         documents: Documents | StreamedDocuments | UnitDocuments
+        is_read = isinstance(X, str | os.PathLike | DocumentSource)
+        if (is_planned(X) or is_read) and kernels_of(self.device) is not None:
+            raise ValueError(
+                f"device must be 'cpu' for {'documents read in blocks' if is_read else 'a Dask collection'}, "
+                f"got {self.device!r}: on a GPU counts must be in memory (read_corpus loads them)."
+            )
         if is_planned(X):
             documents = self._units(X, sample_weight, reset=reset)
-        elif isinstance(X, str | os.PathLike | DocumentSource):
+        elif is_read:
             source = open_documents(X)
             if not reset and source.n_words != self.n_features_in_:
                 raise ValueError(
@@ -86,7 +94,7 @@ class TopicInput:
         else:
             counts = self._counts(X, reset=reset)
             weight = self._weights(sample_weight, counts)
-            documents = documents_for(counts, weight, self.n_components)
+            documents = self._in_memory(counts, weight, X)
             if reset and weight is not None and not (weight > 0).all():
                 there = np.flatnonzero(weight > 0)
                 documents = documents.some(there)
@@ -95,6 +103,13 @@ class TopicInput:
         if not isinstance(documents, UnitDocuments):
             documents.dtype = self._table_type(documents)
         return documents, there
+
+    def _in_memory(self, counts: Any, weight: Array | None, X: Any) -> Documents:
+        """Return counts as documents, on the device that is given or that X is on."""
+        kernels = kernels_of(self.device, X)
+        if kernels is None:
+            return documents_for(counts, weight, self.n_components)
+        return DeviceDocuments(counts, weight, device=kernels.removeprefix(DEVICE_KERNELS))
 
     def _table_type(self, documents: Documents | StreamedDocuments) -> type:
         """Return what loops over these documents compute in."""
@@ -146,6 +161,11 @@ class TopicInput:
     def _check_memory(self, documents: Any, plan: TopicPlan) -> None:
         """Put the documents' topics into a scratch file if they do not fit; raise an error if that fails."""
         limit = read_memory_limit(self.memory_limit)
+        if isinstance(documents, DeviceDocuments) and (plan.by_documents or plan.by_tokens) is not None:
+            raise ValueError(
+                f"method must be 'auto' or 'em' for device={self.device!r}, got {self.method!r}: its batches "
+                "are computed on the CPU, with device='cpu'."
+            )
         if not isinstance(documents, StreamedDocuments):
             return
         if self.acceleration is not None:
@@ -195,6 +215,7 @@ class TopicInput:
         if not hasattr(X, "dtype") and isinstance(X, Sequence) and len(X) and isinstance(X[0], str):
             raise ValueError("X must be counts of words, got texts: count them with CountVectorizer first.")
         check_not_lazy("X", X)
+        X = counts_of_tensor(X) if is_tensor(X) else X
         if is_sparse(X) and len(X.shape) == 2:
             X = checked_sparse("X", X)  # scikit-learn's conversion of an invalid matrix may crash
             if X.shape[1] > MOST_WORDS:

@@ -36,7 +36,7 @@ from swiftem.estimators.topics.first_topics import INITS
 from swiftem.estimators.topics.fit import TopicFit, TopicFitting
 from swiftem.estimators.topics.input import TopicInput
 from swiftem.estimators.topics.learned_alpha import LEARN
-from swiftem.estimators.topics.plan import METHODS, SAMPLING, contrast_for, documents_for, plan_topics
+from swiftem.estimators.topics.plan import METHODS, SAMPLING, contrast_for, plan_topics
 from swiftem.estimators.topics.queries import TopicQueries
 from swiftem.estimators.topics.scores import TopicScores
 from swiftem.estimators.topics.stream import TopicStream
@@ -118,6 +118,9 @@ class PLSA(
         stays below it. Topics of documents that do not fit are in a scratch file.
     scratch : path or None
         Folder for that file; by default the system's folder for temporary files.
+    device : str
+        What computes em's passes and :meth:`transform`: "cpu", "cuda", "cuda:1", ..., or "auto": the GPU if X
+        is there, else the CPU. See ``docs/gpu.md``.
     checkpoint : str or Path, optional
         Folder for checkpoints of ``fit``: a killed fit resumes from there, and its model is the same, bit by
         bit, as without the interruption. See ``docs/checkpoints.md``.
@@ -192,6 +195,7 @@ class PLSA(
         "tol": [Interval(Real, 0.0, None, closed="left")],
         "memory_limit": [None, str, Interval(Integral, 1, None, closed="left")],
         "scratch": [None, str, os.PathLike],
+        "device": [str],
         "checkpoint": [None, str, os.PathLike],
         "checkpoint_every": [None, Interval(Integral, 1, None, closed="left")],
         "resume": ["boolean", StrOptions({"auto"})],
@@ -221,6 +225,7 @@ class PLSA(
         tol: float = 1e-4,
         memory_limit: int | str | None = None,
         scratch: Any = None,
+        device: str = "auto",
         checkpoint: str | os.PathLike[str] | None = None,
         checkpoint_every: int | None = None,
         resume: bool | Literal["auto"] = False,
@@ -246,6 +251,7 @@ class PLSA(
         self.tol = tol
         self.memory_limit = memory_limit
         self.scratch = scratch
+        self.device = device
         self.checkpoint = checkpoint
         self.checkpoint_every = checkpoint_every
         self.resume = resume
@@ -338,7 +344,7 @@ class PLSA(
             if there is not None:
                 assert isinstance(documents, Documents)
                 counts = self._counts(X, reset=False)
-                every = documents_for(counts, None, len(alpha))
+                every = self._in_memory(counts, None, X)
                 every.dtype = documents.dtype
                 found = every.fold_in(self.components_, self._alpha())[0]
                 found[there] = self.doc_topic_
@@ -377,6 +383,7 @@ class PLSA(
 
     def attributes_of(self, fit: TopicFit) -> dict[str, Any]:
         """Return the attributes of a fit that would stop now, for callbacks."""
+        fit.fetch()
         return {"components_": fit.topics, "doc_topic_": fit.doc_topic}
 
     def _print_verbose_msg_init_beg(self, number: int) -> None:

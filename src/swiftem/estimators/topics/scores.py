@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import exp
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,9 +12,8 @@ from sklearn.base import TransformerMixin  # wraps transform where it is defined
 from sklearn.utils.validation import check_is_fitted
 
 from swiftem._typing import Array, Index
-from swiftem.data.foreign import is_planned
+from swiftem.data.foreign import is_planned, is_tensor, like
 from swiftem.engine.units.documents import UnitDocuments
-from swiftem.estimators.topics.plan import documents_for
 from swiftem.estimators.topics.queries import mean_likelihood, split_counts
 from swiftem.estimators.validated import chunk_by_chunk
 
@@ -34,13 +33,15 @@ class TopicScores(TransformerMixin):  # type: ignore[misc]
         def _documents(self, X: Any, sample_weight: Any, *, reset: bool) -> tuple[Any, Index | None]: ...
         def _table_type(self, documents: Any) -> type: ...
         def _counts(self, X: Any, *, reset: bool) -> Any: ...
+        def _in_memory(self, counts: Any, weight: Array | None, X: Any) -> Any: ...
         def _alpha(self) -> Array: ...
 
     def fit_transform(
         self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None
     ) -> NDArray[np.float64]:
         """Fit, and return the documents' topics as :meth:`transform` finds them, shape (D, K)."""
-        return np.asarray(self.fit(X, y, sample_weight).transform(X))
+        found = self.fit(X, y, sample_weight).transform(X)
+        return cast("NDArray[np.float64]", found if is_tensor(found) else np.asarray(found))
 
     def transform(self, X: Any) -> NDArray[np.float64]:
         """Return the topics of documents, shape (D, K), by folding them in: the topics' words are fixed.
@@ -56,7 +57,7 @@ class TopicScores(TransformerMixin):  # type: ignore[misc]
         found: Array = documents.fold_in(
             self.components_, self._alpha(), max_iter=FOLD_IN_PASSES, tol=FOLD_IN_TOLERANCE, likelihood=False
         )[0]
-        return found
+        return cast("NDArray[np.float64]", like(X, found))
 
     def score(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> float:
         """Return the mean log-likelihood per token of documents, which are folded in."""
@@ -78,7 +79,7 @@ class TopicScores(TransformerMixin):  # type: ignore[misc]
         seen, hidden = split_counts(self._counts(X, reset=False), random_state)
         if not hidden.nnz:
             raise ValueError("X must have at least one token, got none.")
-        documents = documents_for(seen, None, len(self.components_))
+        documents = self._in_memory(seen, None, X)
         documents.dtype = self._table_type(documents)
         topics, _ = documents.fold_in(
             self.components_, self._alpha(), max_iter=FOLD_IN_PASSES, tol=FOLD_IN_TOLERANCE, likelihood=False

@@ -166,6 +166,15 @@ class Family(ABC):
     def draw(self, params: Params, labels: NDArray[Any], rng: np.random.Generator) -> Array:
         """Return random rows, shape (count, d), of the components ``labels`` (count,)."""
 
+    def redraw(
+        self, params: Params, means: Array, labels: NDArray[Any], rng: np.random.Generator
+    ) -> Array:  # fmt: skip
+        """Return random rows like those whose features have ``means`` (M, p); by default :meth:`draw`.
+
+        A conditional family, which has no distribution of some columns, takes these from the means.
+        """
+        return self.draw(params, labels, rng)
+
     def features(self, y: NDArray[Any]) -> NDArray[Any]:
         """Return T(y), shape (b, p), of rows (b, d); by default the rows themselves, nothing for codes."""
         return y[:, :0] if self.is_coded else y

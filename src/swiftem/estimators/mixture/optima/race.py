@@ -8,7 +8,7 @@ of a sample. After each round they are compared by
 where H are rows of the sample that none of them was fitted to. The better half continues with twice as many
 rows. The last one is fitted to the sample, improved by :mod:`swiftem.estimators.mixture.optima.moves`, and
 starts the fit. All E-steps are those of the fit, on a bounded number of rows: :data:`MOST_WORK` evaluations,
-as many as a fit of 50,000 rows has in 40 passes, or :data:`WORK` passes if there are fewer rows.
+as many as a fit of 50,000 rows has in its 100 passes, or :data:`WORK` passes if there are fewer rows.
 
 Candidates are independent of each other and their sums keep their order, so that the same seed gives the same
 start at any number of threads.
@@ -44,24 +44,26 @@ __all__ = ["Raced", "is_race", "race", "raced_start"]
 CANDIDATES = 8
 MORE = 1
 """Number of candidates, and how many each further ``n_init`` adds."""
-MOST_WORK, WORK = 2_000_000, 80
+MOST_WORK, WORK = 5_000_000, 250
 """Maximum number of E-step evaluations of a race, in total and per row."""
-FEW_WORK, FEW, MANY_NUMBERS = 40, 5000, 1000
-"""Maximum per row for fewer than ``FEW`` rows and more estimated numbers: each evaluation takes long."""
-PASSES, LAST, WHOLE = 6, 15, 40
-"""Passes of em per round, after the last round, and on the whole sample; fewer if em has converged."""
+FEW, FEW_WORK, MANY_NUMBERS, LEAST_WORK = 5000, 80, 1000, 40
+"""Maximum per row for fewer than ``FEW`` rows, and for these with more estimated numbers than
+``MANY_NUMBERS``: each evaluation takes long."""
+PASSES, FEW_PASSES, LAST, WHOLE = 12, 6, 15, 40
+"""Passes of em per round, also for fewer than ``FEW`` rows, after the last round, and on the whole sample;
+fewer if em has converged. After 6 passes the order of candidates says little about that after 100."""
 PER_NUMBER, LEAST_ROWS = 3, 1000
 """Rows in the first round per estimated number, and their minimum."""
-MOVE_ROWS = 4000
-"""Minimum number of rows on which moves are tried."""
+MOVE_PER_NUMBER, MOVE_ROWS = 6, 4000
+"""Rows on which moves are tried per estimated number, and their minimum."""
 TOL = 1e-4
 """Gain per pass below which em has converged."""
 TOO_FEW, LEAST = 10, 1000
 """Minimum number of rows per component, and in total, to hold some of them out."""
 MOVES = 20
 """Default for the maximum number of accepted moves; the budget of evaluations usually ends them earlier."""
-TRIES = 4
-"""Number of moves tried at a time, whatever the number of threads."""
+TRIES, MOST_TRIED = 4, 12
+"""Number of moves tried at a time, whatever the number of threads, and in all from the same parameters."""
 MOVE, MOVE_ON = 4, 8
 """Passes of em after a move, and of the better half of the moves after them."""
 SPURIOUS = 1.0
@@ -171,29 +173,35 @@ class _Race:
     def _heat(self, count: int) -> _Candidate:
         """Return the best of ``count`` candidates."""
         n, seen, q = rows_of(self._problem.source), self._sample.seen.n, int(self._problem.bound.size)
-        self._left = min(MOST_WORK, n * (FEW_WORK if n < FEW and q > MANY_NUMBERS else WORK))
+        per_row, passes = WORK, PASSES
+        if n < FEW:
+            per_row, passes = LEAST_WORK if q > MANY_NUMBERS else FEW_WORK, FEW_PASSES
+        self._left = min(MOST_WORK, n * per_row)
         rows = min(seen, max(LEAST_ROWS, PER_NUMBER * q))
-        left = self._begin(count, rows)
+        left = self._begin(count, rows, passes)
         while len(left) > 1:
             left = sorted(left, key=lambda one: -one.value)[: -(-len(left) // 2)]
             rows = min(2 * rows, seen)
-            left = self._improved(left, on_rows(self._problem, self._sample.first(rows)), PASSES)
+            left = self._improved(left, on_rows(self._problem, self._sample.first(rows)), passes)
         return self._improved(left, self._on_many(), LAST)[0]
 
     def _on_many(self) -> Problem:
         """Return the problem on the rows that moves are tried on."""
-        rows = max(MOVE_ROWS, 2 * PER_NUMBER * int(self._problem.bound.size))
+        rows = max(MOVE_ROWS, MOVE_PER_NUMBER * int(self._problem.bound.size))
         return on_rows(self._problem, self._sample.first(rows))
 
     def _moved(self, best: _Candidate, moves: int) -> _Candidate:
         """Return a candidate after the moves that raise the likelihood of the held-out rows."""
+        if not (moves and self._is_gaussian):
+            return best
         on = self._on_many()
         cost = on.source.n * (TRIES * MOVE + TRIES // 2 * MOVE_ON)
-        while best.moves < moves and self._is_gaussian and self._left >= cost:
-            better = self._move(best, on)
-            if better is None:
-                break
-            best = better
+        waiting = proposals(on, best.theta, MOST_TRIED)
+        while best.moves < moves and waiting and self._left >= cost:
+            better = self._move(best, on, waiting[:TRIES])
+            waiting = waiting[TRIES:]
+            if better is not None:
+                best, waiting = better, proposals(on, better.theta, MOST_TRIED)
         return best
 
     def _whole(self, best: _Candidate, tol: float) -> _Candidate:
@@ -202,7 +210,7 @@ class _Race:
         best = (self._map(lambda one: self._em(one, on, WHOLE, tol), [best])[0] or [best])[0]
         return best._replace(value=-on.e_step.objective(best.theta))
 
-    def _begin(self, count: int, rows: int) -> list[_Candidate]:
+    def _begin(self, count: int, rows: int, passes: int) -> list[_Candidate]:
         """Return candidates after the first round."""
         on, kinds = (
             on_rows(self._problem, self._sample.first(rows)),
@@ -213,7 +221,7 @@ class _Race:
         def one(number: int) -> _Candidate:
             kind = kinds[number % len(kinds)]
             theta = start(kind, on, np.random.default_rng(seeds[number]))
-            return self._em(_Candidate(theta, " ".join(kind), -inf), on, PASSES)
+            return self._em(_Candidate(theta, " ".join(kind), -inf), on, passes)
 
         found, failures = self._map(one, range(count))
         if not found:
@@ -224,13 +232,13 @@ class _Race:
         """Return candidates after some passes; without an M-step for all, they are returned unchanged."""
         return self._map(lambda one: self._em(one, on, passes), candidates)[0] or candidates
 
-    def _move(self, best: _Candidate, on: Problem) -> _Candidate | None:
+    def _move(self, best: _Candidate, on: Problem, tries: list[Proposal]) -> _Candidate | None:
         """Return the best of a few moves, or None if none raises the likelihood of the held-out rows."""
 
         def one(proposal: Proposal) -> _Candidate:
             return self._em(best._replace(theta=moved(on, best.theta, proposal)), on, MOVE)
 
-        tried, _ = self._map(one, proposals(on, best.theta, TRIES))
+        tried, _ = self._map(one, tries)
         tried = sorted(tried, key=lambda one: -one.value)[: TRIES // 2]
         tried, _ = self._map(lambda one: self._em(one, on, MOVE_ON), tried)
         better = [one for one in tried if one.value > best.value + GAIN]

@@ -11,13 +11,14 @@ from numpy.typing import NDArray
 from swiftem._typing import Array
 from swiftem.data.draws import spread_rows
 from swiftem.data.rows.array_source import ArraySource
+from swiftem.data.rows.noisy_source import NoisySource, with_noise
 from swiftem.data.rows.stored_source import StoredSource
 from swiftem.data.source import Source
 from swiftem.data.units.unit_source import UnitSource
 from swiftem.estimators.mixture.stored_rows import SAMPLE_BYTES, in_memory
 from swiftem.problem import Problem
 
-__all__ = ["Sample", "dithered", "dithered_source", "draw_sample", "on_rows", "units"]
+__all__ = ["Sample", "dithered_source", "draw_sample", "on_rows", "units"]
 
 MOST = 26_000
 """Rows of the sample."""
@@ -25,8 +26,8 @@ HELD, MOST_HELD = 0.25, 6000
 """Share of the sample that candidates are compared on, and how many rows at most; they see the others."""
 REPEATS = 2.0
 """A column is treated as multiples of a unit only if its values occur this many times on average."""
-LEAST = 50
-"""Minimum number of rows to detect units."""
+LEAST, LOOKED_AT = 50, 50_000
+"""Minimum number of rows to detect units, and their maximum."""
 
 
 class Sample(NamedTuple):
@@ -72,7 +73,7 @@ def draw_sample(source: Source, rng: np.random.Generator, *, dither: bool) -> Sa
     y, weight = taken.take(order).y, taken.weight
     y = y.reshape(len(y), -1)
     if dither:
-        y = dithered(y, units(y), rng)
+        y = with_noise(y, units(y), order)
     seen = len(y) - min(MOST_HELD, round(HELD * len(y)))
     parts = slice(0, seen), slice(seen, None)
     given = None if weight is None or (weight == weight[0]).all() else weight[order]
@@ -111,22 +112,18 @@ def units(y: NDArray[Any]) -> Array:
     return found
 
 
-def dithered(y: NDArray[Any], unit: Array, rng: np.random.Generator) -> NDArray[Any]:
-    """Return rows (n, d) plus uniform noise as wide as the ``unit`` (d,) of each column; 0 adds nothing."""
-    columns = np.flatnonzero(unit)
-    if not len(columns):
-        return y
-    found = y.astype(y.dtype if y.dtype.kind == "f" else np.float64)
-    found[:, columns] += unit[columns] * rng.uniform(-0.5, 0.5, size=(len(y), len(columns)))
-    return found
-
-
-def dithered_source(source: Source) -> ArraySource:
-    """Return all rows with noise of the unit of each column, the same noise every time."""
-    if not isinstance(source, ArraySource):
-        raise ValueError("dither must be None for rows that are stored: add the noise to the rows yourself.")
+def dithered_source(source: Source) -> ArraySource | StoredSource:
+    """Return all rows with noise of the unit of each column, the same noise every time, stored or not."""
+    if not isinstance(source, ArraySource | StoredSource):
+        raise ValueError("dither must be None for a Dask collection: add the noise to the rows yourself.")
+    width = 8 * int(np.prod(source.tail if isinstance(source, StoredSource) else source.y.shape[1:]))
+    most = max(1000, min(LOOKED_AT, SAMPLE_BYTES // width))
+    some = source.take(spread_rows(source.n, most, np.random.default_rng(0)))
+    unit = units(some.y.reshape(len(some.y), -1))
+    if isinstance(source, StoredSource):
+        return NoisySource(source, unit)
     rows = source.y.reshape(source.n, -1)
-    return source.like(dithered(rows, units(rows), np.random.default_rng(0)), source.weight)
+    return source.like(with_noise(rows, unit, np.arange(source.n)), source.weight)
 
 
 def on_rows(problem: Problem, rows: Source) -> Problem:

@@ -14,7 +14,10 @@ from numpy.typing import NDArray
 from swiftem._typing import Array
 from swiftem.models.families import Blocks, Family, Params
 
-__all__ = ["ColumnOf", "Panel", "Summary", "columns_of", "panel_of", "profile_of", "summary_of"]
+__all__ = [
+    "ColumnOf", "Panel", "Summary", "columns_of", "number_text", "panel_of", "percent_text", "profile_of",
+    "summary_of",
+]  # fmt: skip
 
 WIDTH = 110
 """Characters per line of a summary; more components are in further tables below."""
@@ -124,33 +127,35 @@ def _cell(profile: Mapping[str, NDArray[Any]], levels: int, m: int) -> str:
     if levels:
         best = sorted(values, key=lambda level: -values[level])[:levels]
         more = ", ..." if len(values) > levels else ""
-        return ", ".join(f"{level}: {_percent(values[level])}" for level in best) + more
+        return ", ".join(f"{level}: {percent_text(values[level])}" for level in best) + more
     if "probability" in values:
-        return _percent(values["probability"])
+        return percent_text(values["probability"])
     if "mean" in values and ("variance" in values or "scale" in values):
         spread = sqrt(values["variance"] if "variance" in values else values["scale"])
         freedom = values.get("degrees_of_freedom")
-        tail = "" if freedom is None else f" ({_number(freedom, 2)} degrees of freedom)"
-        return f"{_number(values['mean'])} ± {_number(spread, 2)}{tail}"
+        tail = "" if freedom is None else f" ({number_text(freedom, 2)} degrees of freedom)"
+        return f"{number_text(values['mean'])} ± {number_text(spread, 2)}{tail}"
     if "shape" in values and "rate" in values:
-        return f"mean {_number(values['shape'] / values['rate'])}, shape {_number(values['shape'], 3)}"
-    return ", ".join(f"{name.replace('_', ' ')} {_number(value)}" for name, value in values.items())
+        return (
+            f"mean {number_text(values['shape'] / values['rate'])}, shape {number_text(values['shape'], 3)}"
+        )
+    return ", ".join(f"{name.replace('_', ' ')} {number_text(value)}" for name, value in values.items())
 
 
-def _number(value: float, digits: int = 4) -> str:
+def number_text(value: float, digits: int = 4) -> str:
     """Return a number in few digits.
 
-    >>> _number(57061.3), _number(0.012345), _number(-123.456, 2), _number(1e12)
+    >>> number_text(57061.3), number_text(0.012345), number_text(-123.456, 2), number_text(1e12)
     ('57,061', '0.01234', '-123', '1e+12')
     """
     is_long = 10.0**digits <= abs(value) < 1e7
     return f"{value:,.0f}" if is_long else f"{value:.{digits}g}"
 
 
-def _percent(share: float) -> str:
+def percent_text(share: float) -> str:
     """Return a share in percent.
 
-    >>> _percent(0.254), _percent(0.004), _percent(0.0)
+    >>> percent_text(0.254), percent_text(0.004), percent_text(0.0)
     ('25 %', '0.4 %', '0 %')
     """
     return f"{100 * share:.1f} %" if 0.0005 <= share < 0.01 else f"{100 * share:.0f} %"
@@ -199,7 +204,7 @@ def summary_of(weights: NDArray[Any], columns: Sequence[ColumnOf], title: str) -
     head = ("column", "family", *(f"component {m}" for m in range(n_components)))
     profiles = [profile_of(column) for column in columns]
     for most in range(LEVELS, 0, -1):
-        rows = [("weight", "", *(_percent(float(weight)) for weight in weights))]
+        rows = [("weight", "", *(percent_text(float(weight)) for weight in weights))]
         for column, profile in zip(columns, profiles, strict=True):
             levels = 0 if column.levels is None else most
             cells = (_cell(profile, levels, m) for m in range(n_components))

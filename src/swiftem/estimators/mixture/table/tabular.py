@@ -29,7 +29,7 @@ from swiftem.estimators.mixture.table.profile import (
 from swiftem.estimators.validated import allows_missing
 from swiftem.models.families import Blocks, Family, Given, Params, read_family
 
-__all__ = ["AUTO", "TabularMixture"]
+__all__ = ["AUTO", "TabularMixture", "place_of"]
 
 AUTO = "auto"
 """The value of ``family`` that lets the types of columns decide."""
@@ -281,7 +281,7 @@ class TabularMixture(MixtureEstimator):
         chosen = (
             range(min(len(found), MOST_PANELS))
             if columns is None
-            else [_place(part, names) for part in columns]
+            else [place_of(part, names) for part in columns]
         )
         rows = None if X is None else self._rows(X)
         if rows is not None and not isinstance(rows, np.ndarray):
@@ -289,8 +289,17 @@ class TabularMixture(MixtureEstimator):
         data = [None if rows is None else rows[~np.isnan(rows[:, place]), place] for place in chosen]
         return draw_columns([panel_of(found[place]) for place in chosen], self.weights_, data, axes)
 
+    def _print_verbose_msg_init_beg(self, number: int) -> None:
+        print(f"Start {number}")
 
-def _place(column: Any, names: list[str]) -> int:
+    def _print_verbose_msg_iter_end(self, passes: int, gain: float) -> None:
+        print(f"  Pass {passes}\t gain of the mean log-likelihood {gain:.5f}")
+
+    def _print_verbose_msg_init_end(self, bound: float, converged: bool) -> None:
+        print(f"{'Converged' if converged else 'Not converged'}, mean log-likelihood {bound:.5f}")
+
+
+def place_of(column: Any, names: list[str]) -> int:
     """Return the number of a column given by number or name."""
     if isinstance(column, str) and column in names:
         return names.index(column)

@@ -8,8 +8,8 @@ import torch
 import triton
 
 from swiftem._typing import Array
-from swiftem.engine.gpu import kernels
-from swiftem.engine.gpu.fast import LOG2_E, ROWS, FastRows, halves_of, power
+from swiftem.engine.gpu.fast import kernels
+from swiftem.engine.gpu.fast.rows import LOG2_E, FastRows, halves_of, power
 from swiftem.engine.gpu.passes import Rows, Sums
 from swiftem.models.components import Coefficients
 
@@ -17,7 +17,7 @@ __all__ = ["FullRows"]
 
 
 class FullRows(FastRows):
-    """For :func:`swiftem.engine.gpu.kernels.full_pass`."""
+    """For :func:`swiftem.engine.gpu.fast.kernels.full_pass`."""
 
     NEEDS = ("plain", "means", "whiten")
     BLOCK, PROGRAMS, WARPS = 16, 8, 1
@@ -28,8 +28,8 @@ class FullRows(FastRows):
         self._columns = power(d, 2)
         #: The rows, scaled, then 1, then zeros, (n, P).
         self.z = self._padded(power(self._columns + 1, 16))
-        for start in range(0, len(rows), ROWS):
-            self.z[start : start + ROWS, :d] = self._scaled(start).float()
+        for here, x in self._scaled():
+            self.z[here, :d] = x.float()
         self.z[:, self._columns] = 1.0
         self._row, self._column = torch.tril_indices(d, d, device=rows.y.device)
         self._units_of_products = self._units[self._row] * self._units[self._column]

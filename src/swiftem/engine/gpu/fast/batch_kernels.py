@@ -3,7 +3,7 @@
 Statistics, coefficients and decisions stay on the device. θ is in slots: 0 to 2 are θ, θ of the previous
 iteration and the next θ, in turn; 3 is an anchor. An M-step writes the next θ, and for each component whether
 it is in the domain: the batch after it accepts all of them or none. Products are those of
-:mod:`swiftem.engine.gpu.kernels`; the M-step is float64.
+:mod:`swiftem.engine.gpu.fast.kernels`; the M-step is float64.
 
 ``NOW`` and ``THEN`` are [iteration, slot of θ, of the previous θ, of the next θ, rejected steps, go on]:
 batches read ``NOW`` and write ``THEN``, M-steps read ``THEN`` and write ``NOW``, so that no kernel reads what
@@ -13,7 +13,7 @@ it writes. Flags of components are 0: outside the domain; 1: inside; 3: inside, 
 import triton
 import triton.language as tl
 
-from swiftem.engine.gpu.kernels import halves, product, softmax
+from swiftem.engine.gpu.fast.kernels import halves, product, softmax
 
 __all__ = ["ANCHOR", "MEMORY", "NOTHING", "add_parts", "batch_m_step", "batch_pass"]
 
@@ -47,7 +47,7 @@ def batch_pass(
     """Sums of a batch, or of ALL rows.
 
     The first ``readers`` programs read samples INDEX, the others renew those of OTHER. Z (n, P), the rows as
-    in :func:`swiftem.engine.gpu.kernels.full_pass`; INDEX and OTHER (iterations, b); PARTS
+    in :func:`swiftem.engine.gpu.fast.kernels.full_pass`; INDEX and OTHER (iterations, b); PARTS
     (programs, D·D + P, M): sums of products, then of Z. The rows of OTHER go to STAGE (b, M).
     """
     program = tl.program_id(0)

@@ -8,12 +8,12 @@ from typing import Any
 import torch
 import triton
 
-from swiftem.engine.gpu import list_kernels as kernels
+from swiftem.engine.gpu.fast import list_kernels as kernels
 
-__all__ = ["NEGLIGIBLE", "Lists", "in_two"]
+__all__ = ["NEGLIGIBLE", "Lists", "chunk_of", "in_two"]
 
-NUMBERS = 1 << 25
-"""Logits of a chunk of rows."""
+NUMBERS = 3 << 23
+"""Most logits of a chunk of rows."""
 NEGLIGIBLE = 40.0
 """Logits that are less than the largest one by this, to base 2, count for nothing."""
 SEGMENT = 1024
@@ -24,6 +24,12 @@ def in_two(values: Any) -> Any:
     """Return float64 numbers (M, D) as sums of two float32 numbers, (M, 2, D)."""
     first = values.float()
     return torch.stack([first, (values - first.double()).float()], dim=1)
+
+
+def chunk_of(n: int, padded: int, tile: int) -> int:
+    """Return the rows of each of a few equal chunks, a multiple of ``tile``."""
+    chunks = triton.cdiv(n, max(tile, NUMBERS // padded // tile * tile))
+    return int(triton.cdiv(n, chunks * tile)) * tile
 
 
 class Lists:
@@ -37,8 +43,8 @@ class Lists:
         Components of the logits, some of which may only pad.
     parts : int
         Groups of components whose largest logits are known.
-    tile : int
-        A chunk has a multiple of as many rows.
+    size : int
+        Rows of a chunk, from :func:`chunk_of`.
     device : device
         The GPU.
 
@@ -61,9 +67,8 @@ class Lists:
     TILE = 32, 128
     """Rows and components of a tile of logits."""
 
-    def __init__(self, n: int, count: int, padded: int, parts: int, tile: int, device: Any) -> None:
-        self._n, self._count = n, count
-        self.size = max(tile, NUMBERS // padded // tile * tile)
+    def __init__(self, n: int, count: int, padded: int, parts: int, size: int, device: Any) -> None:
+        self._n, self._count, self.size = n, count, size
         segments = triton.cdiv(self.size, SEGMENT)
         self.logits, self.maxima = (
             torch.empty((rows, self.size), dtype=torch.float32, device=device) for rows in (padded, parts)

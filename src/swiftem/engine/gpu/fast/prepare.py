@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import torch
 
-from swiftem.engine.gpu.fast import DenseRows, FastRows, TwoPasses, dense_columns, power, wide_columns
-from swiftem.engine.gpu.fast_far import FarRows
-from swiftem.engine.gpu.fast_full import FullRows
-from swiftem.engine.gpu.fast_white import WhiteRows
+from swiftem.engine.gpu.fast.far import FarRows
+from swiftem.engine.gpu.fast.full import FullRows
+from swiftem.engine.gpu.fast.rows import DenseRows, FastRows, TwoPasses, dense_columns, power, wide_columns
+from swiftem.engine.gpu.fast.white import WhiteRows
 from swiftem.engine.gpu.passes import Rows
 from swiftem.engine.small_expectation import DIAG, FULL
 

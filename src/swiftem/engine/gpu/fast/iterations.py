@@ -9,10 +9,11 @@ import torch
 import triton
 
 from swiftem._typing import Array
-from swiftem.engine.gpu import batch_kernels as kernels
-from swiftem.engine.gpu.fast import FARTHEST, LOG2_E, PADDING, PER_PASS, halves_of
-from swiftem.engine.gpu.fast_full import FullRows
-from swiftem.engine.gpu.iterations import Done, DrawnRows, Graphs, Read, Setting, there
+from swiftem.engine.gpu.fast import batch_kernels as kernels
+from swiftem.engine.gpu.fast.full import FullRows
+from swiftem.engine.gpu.fast.rows import FARTHEST, LOG2_E, PADDING, PER_PASS, halves_of
+from swiftem.engine.gpu.iterations import Done, DrawnRows, Graphs, Read, Setting
+from swiftem.engine.gpu.passes import there
 from swiftem.models.components import Coefficients
 
 __all__ = ["FastIterations"]
@@ -181,7 +182,7 @@ class FastIterations:
             self._restate(slot)
         else:
             self._set(slot, theta)
-            self._flags.fill_(1 if self._full.serves(theta) else 3)
+            self._flags.fill_(1 if self._full.serves(self._full.extents(theta)) else 3)
 
     def load_anchor(self, anchor: Coefficients | None, before: Array) -> None:
         """Set the anchor; None is θ̄(before)."""

@@ -7,6 +7,7 @@ float16 then has room for squares on one side, and digits of small numbers on th
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -15,14 +16,14 @@ import triton
 from triton.tools.tensor_descriptor import TensorDescriptor
 
 from swiftem._typing import Array
-from swiftem.engine.gpu import kernels
+from swiftem.engine.gpu.fast import kernels
 from swiftem.engine.gpu.graphs import graph_of
-from swiftem.engine.gpu.passes import Rows, Sums
-from swiftem.engine.small_expectation import DIAG, FULL, SPHERICAL, squared_reach
+from swiftem.engine.gpu.passes import Extents, Rows, Sums, extents, there
+from swiftem.engine.small_expectation import DIAG, FULL, SPHERICAL
 from swiftem.models.components import Coefficients
 
 __all__ = [
-    "FARTHEST", "LOG2_E", "PADDING", "PER_PASS", "ROWS", "DenseRows", "FastRows", "TwoPasses",
+    "FARTHEST", "LOG2_E", "PADDING", "PER_PASS", "DenseRows", "FastRows", "TwoPasses",
     "dense_columns", "halves_of", "power", "wide_columns",
 ]  # fmt: skip
 
@@ -30,8 +31,8 @@ LOG2_E = 1.4426950408889634
 PER_PASS = 2.0**-14
 """Responsibilities in kernels are 2^14 times as large."""
 PADDING = -1e30
-ROWS = 1 << 20
-"""Rows prepared at a time."""
+NUMBERS = 1 << 21
+"""Numbers prepared at a time."""
 LARGEST_LOGIT, FARTHEST = 512.0, 512.0
 """Beyond these passes in float64 are used: logits that are sums of larger numbers lose digits, and variances
 that are differences of squares so many times as large. For pairs of components one standard deviation apart,
@@ -88,10 +89,14 @@ class FastRows(ABC):
         self._on_device: Any = None
         self._result: Any = None
         self._host: Any = None
+        #: Memory that the graphs of these rows share: one of them runs at a time.
+        self.pool: Any = None
         self._total_norm = 0.0
         #: Factors of the columns.
         self._unit: Array = np.exp2(exponents)
         device = rows.y.device
+        if device.type == "cuda":
+            self.pool = torch.cuda.graph_pool_handle()
         self._units = torch.from_numpy(self._unit).to(device)
         self._processors = (
             torch.cuda.get_device_properties(device).multi_processor_count if device.type == "cuda" else 4
@@ -103,27 +108,32 @@ class FastRows(ABC):
             self._weight = (rows.weight / self._largest_weight).float()
             self._total_weight = float(rows.weight.sum())
 
-    def chosen(self, theta: Coefficients) -> FastRows | None:
-        """Return the rows for a pass at θ, an array, or None if float32 is not enough."""
-        return next((rows for rows in (self, self.far) if rows is not None and rows.serves(theta)), None)
+    def extents(self, theta: Coefficients) -> Extents:
+        """Return how far rows are at θ, arrays."""
+        reach = torch.from_numpy(self._rows.reach)
+        return Extents(*extents(there(theta, "cpu"), self._code, reach, self._rows.norm).tolist())
 
-    def serves(self, theta: Coefficients) -> bool:
-        """Tell whether float32 is enough at θ, an array: see :data:`LARGEST_LOGIT`."""
-        if squared_reach(theta, self._rows.reach) > FARTHEST * len(self._unit):
+    def chosen(self, at: Extents) -> FastRows | None:
+        """Return the rows for a pass at a θ with these extents, or None if float32 is not enough."""
+        return next((rows for rows in (self, self.far) if rows is not None and rows.serves(at)), None)
+
+    def serves(self, at: Extents) -> bool:
+        """Tell whether float32 is enough: see :data:`LARGEST_LOGIT`."""
+        if at.squared_reach > FARTHEST * len(self._unit):
             return False
-        if self._code == FULL:  # squares of whitened differences do not cancel
-            return True
-        d, norm = len(self._unit), self._rows.norm
-        logit = norm * np.linalg.norm(theta.phi[:d], axis=0)
-        if self._code == DIAG:
-            logit += norm**2 * np.abs(theta.phi[d:]).max(axis=0)
-        elif self._code == SPHERICAL:
-            logit += norm**2 * np.abs(theta.phi[d] - theta.phi[d].mean())
-        return bool(logit.max() <= LARGEST_LOGIT)
+        # For "full", squares of whitened differences do not cancel.
+        return self._code == FULL or at.logit <= LARGEST_LOGIT
 
-    def _scaled(self, start: int) -> Any:
-        """Return centred and scaled rows from ``start`` on, float64."""
-        return self._rows.centred(slice(start, start + ROWS)) / self._units
+    def must_repeat(self) -> bool:
+        """Tell whether the last pass was not accurate, which is known only afterwards."""
+        return False
+
+    def _scaled(self) -> Iterator[tuple[slice, Any]]:
+        """Yield all rows, centred and scaled, float64, and their places."""
+        size = max(1, NUMBERS // len(self._unit))
+        for start in range(0, len(self._rows), size):
+            here = slice(start, min(start + size, len(self._rows)))
+            yield here, self._rows.centred(here) / self._units
 
     def _padded(self, columns: int, dtype: Any = torch.float32, rows: int | None = None) -> Any:
         return torch.zeros(
@@ -168,7 +178,7 @@ class FastRows(ABC):
 
     def _captured(self) -> Any:
         """Return the result of a graph, which is replayed for the first time."""
-        self._graph, result = graph_of(self._packed)
+        self._graph, result = graph_of(self._packed, self.pool)
         self._graph.replay()
         return result
 
@@ -206,11 +216,11 @@ class FastRows(ABC):
         """Return |x|² of the scaled rows, float32, and their weighted sum."""
         norm = torch.empty(len(self._rows), dtype=torch.float32, device=self._rows.y.device)
         total = 0.0
-        for start in range(0, len(norm), ROWS):
-            found = self._scaled(start).square().sum(dim=1)
-            norm[start : start + ROWS] = found.float()
+        for here, x in self._scaled():
+            found = x.square().sum(dim=1)
+            norm[here] = found.float()
             if self._rows.weight is not None:
-                found *= self._rows.weight[start : start + ROWS]
+                found *= self._rows.weight[here]
             total += float(found.sum())
         return norm, total
 
@@ -220,23 +230,26 @@ class FastRows(ABC):
 
     def _log_of(self, largest: Any, log: Any, constant: Any, common: Any = 0.0) -> Any:
         """Return Σ w log g, from the largest logits (n,), and log2 of the sums of 2^(logit − largest)."""
-        of_rows = largest.double() + log
-        if self._rows.weight is not None:
-            of_rows *= self._rows.weight / self._largest_weight
+        if self._rows.weight is None:  # without numbers of float64 in memory
+            of_rows = largest.sum(dtype=torch.float64) + log.sum(dtype=torch.float64)
+        else:
+            of_rows = (largest.double() + log) * (self._rows.weight / self._largest_weight)
         return self._log_likelihood(of_rows, constant, common)
 
 
 class DenseRows(FastRows):
-    """For :func:`swiftem.engine.gpu.kernels.dense_pass`: |x|² of "spherical" is one more column."""
+    """For :func:`swiftem.engine.gpu.fast.kernels.dense_pass`: |x|² of "spherical" is one more column."""
 
-    BLOCK, PROGRAMS, WARPS = 64, 3, 4
+    SMALL = 96
+    """Most components and features for which blocks of 128 rows stay in registers."""
+    WARPS = 4
 
     def __init__(self, rows: Rows, code: int, n_components: int) -> None:
         super().__init__(rows, code, n_components)
         d = rows.y.shape[1]
         self._x = self._padded(dense_columns(d, code))
-        for start in range(0, len(rows), ROWS):
-            self._x[start : start + ROWS, :d] = self._scaled(start).float()
+        for here, x in self._scaled():
+            self._x[here, :d] = x.float()
         if code == SPHERICAL:
             self._x[:, d], self._total_norm = self._norms()
 
@@ -255,12 +268,13 @@ class DenseRows(FastRows):
         if self._code == SPHERICAL:
             phi[d, :count], common = self._squares(theta)
         constant, largest = self._constants(theta.constant, padded)
-        programs = min(self.PROGRAMS * self._processors, triton.cdiv(n, self.BLOCK))
+        block, per_processor = (128, 2) if padded + p <= self.SMALL else (64, 3)
+        programs = min(per_processor * self._processors, triton.cdiv(n, block))
         counts, sums = self._padded(padded, rows=programs), self._padded(padded * p, rows=programs)
         log = counts.new_empty(programs)
         kernels.dense_pass[(programs,)](
             self._x, self._weight, *halves_of(phi), constant, counts, sums, log, n,
-            triton.cdiv(n, self.BLOCK), D=columns, M=padded, B=self.BLOCK, SQUARES=squares,
+            triton.cdiv(n, block), D=columns, M=padded, B=block, SQUARES=squares,
             WEIGHTED=self._weighted, num_warps=self.WARPS, num_stages=1,
         )  # fmt: skip
         found = self._added(sums).reshape(padded, p)[:count]
@@ -291,14 +305,14 @@ class Wide(NamedTuple):
 
 
 class TwoPasses(FastRows):
-    """For :func:`~swiftem.engine.gpu.kernels.normalisers`, :func:`~swiftem.engine.gpu.kernels.accumulate`.
+    """For ``normalisers`` and ``accumulate`` of :mod:`swiftem.engine.gpu.fast.kernels`.
 
     Rows are kept as hi + lo, as many bytes as float32; those of "diag" with their squares, twice as many.
     """
 
     FIRST: ClassVar[dict[str, int]] = {"B": 128, "C": 64}
     SECOND: ClassVar[dict[str, int]] = {"B": 64, "C": 64}
-    SPLITS = 66
+    SPLITS = 33
 
     def __init__(self, rows: Rows, code: int, n_components: int) -> None:
         super().__init__(rows, code, n_components)
@@ -308,9 +322,7 @@ class TwoPasses(FastRows):
         padded = triton.cdiv(len(rows), 128) * 128
         self.hi = self._padded(self._columns, torch.float16, padded)
         self._lo = torch.zeros_like(self.hi)
-        for start in range(0, len(rows), ROWS):
-            x = self._scaled(start)
-            here = slice(start, start + len(x))
+        for here, x in self._scaled():
             self.hi[here, :d], self._lo[here, :d] = halves_of(x)
             if code == DIAG:
                 self.hi[here, d : 2 * d], self._lo[here, d : 2 * d] = halves_of(x * x)

@@ -2,15 +2,16 @@
 
 Logits are PLAIN_m − SCALES_m·|W_m x − t_m|², of rows x and matrices W in units of powers of two. Screening
 takes one product of float16 numbers, then candidates are computed again, from differences; or all have
-three products, see :mod:`swiftem.engine.gpu.kernels`. Lists are those of ``list_kernels.py``. If many pairs
-are candidates, sums are a matrix product of responsibilities and features, the halves one after another.
+three products, see :mod:`swiftem.engine.gpu.fast.kernels`. Lists are those of ``list_kernels.py``. If many
+pairs are candidates, sums are a matrix product of responsibilities and features, the halves one after
+another.
 """
 
 import triton
 import triton.language as tl
 
-from swiftem.engine.gpu.kernels import exp2, halves, product
-from swiftem.engine.gpu.list_kernels import differences, responsibilities
+from swiftem.engine.gpu.fast.kernels import exp2, halves, product
+from swiftem.engine.gpu.fast.list_kernels import differences, responsibilities
 
 __all__ = ["all_features", "all_rows", "white_again", "white_logits", "white_sums"]
 
@@ -121,7 +122,7 @@ def white_sums(
 def all_features(
     X_HI, X_LO, LEFT, RIGHT, FEATURES, first, n, D: tl.constexpr, B: tl.constexpr, C: tl.constexpr
 ):
-    """Write products of the columns LEFT and RIGHT (P,) of n rows, (3·n, P): hi, lo, and hi again.
+    """Write products of the columns LEFT and RIGHT (P,) of n rows, (2·n, P): hi, then lo.
 
     A column of −1 is 1.
     """
@@ -139,7 +140,6 @@ def all_features(
     step = tl.cast(n, tl.int64) * width
     tl.store(into, hi, mask=is_row)
     tl.store(into + step, lo, mask=is_row)
-    tl.store(into + 2 * step, hi, mask=is_row)
 
 
 @triton.jit

@@ -9,7 +9,7 @@ whatever the offset and the spread, and replace the screened ones; all others ar
 import triton
 import triton.language as tl
 
-from swiftem.engine.gpu.kernels import exp2
+from swiftem.engine.gpu.fast.kernels import exp2
 
 __all__ = ["count", "exact_logits", "list_rows", "list_sums", "logarithms", "row_maxima", "screen"]
 

@@ -8,11 +8,11 @@ import torch
 import triton
 from triton.tools.tensor_descriptor import TensorDescriptor
 
-from swiftem.engine.gpu import list_kernels as kernels
-from swiftem.engine.gpu.fast import LOG2_E, PADDING, FastRows, TwoPasses
-from swiftem.engine.gpu.fast_lists import NEGLIGIBLE, Lists, in_two
-from swiftem.engine.gpu.passes import Sums
-from swiftem.engine.small_expectation import DIAG, SPHERICAL, squared_reach
+from swiftem.engine.gpu.fast import list_kernels as kernels
+from swiftem.engine.gpu.fast.lists import NEGLIGIBLE, Lists, chunk_of, in_two
+from swiftem.engine.gpu.fast.rows import LOG2_E, PADDING, FastRows, TwoPasses
+from swiftem.engine.gpu.passes import Extents, Sums
+from swiftem.engine.small_expectation import DIAG, SPHERICAL
 from swiftem.models.components import Coefficients
 
 __all__ = ["FarRows"]
@@ -33,16 +33,15 @@ class FarRows(FastRows):
         super().__init__(*rows.made_of)
         self._two = rows
 
-    def serves(self, theta: Coefficients) -> bool:
+    def serves(self, at: Extents) -> bool:
         """Tell whether sums have enough digits."""
-        has_scales = self._code in (DIAG, SPHERICAL)
-        return has_scales and squared_reach(theta, self._rows.reach) <= FARTHEST
+        return self._code in (DIAG, SPHERICAL) and at.squared_reach <= FARTHEST
 
     def sums(self, theta: Coefficients) -> Sums:
         """Return the sums of a full pass."""
         count, n, d, given = self._n_components, len(self._rows), len(self._unit), self._two.given(theta)
         padded, columns, device = len(given.scale), given.phi_hi.shape[1], given.scale.device
-        lists = Lists(n, count, padded, padded // 64, 128, device)
+        lists = Lists(n, count, padded, padded // 64, chunk_of(n, padded, 128), device)
         sums = torch.zeros((self.SPLITS, count, 3, columns), dtype=torch.float64, device=device)
         means, whiten = sums.new_zeros((count, columns)), sums.new_zeros((count, columns))
         means[:, :d] = theta.means + self._rows.centre

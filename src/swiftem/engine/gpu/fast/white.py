@@ -9,9 +9,9 @@ import triton
 from triton.tools.tensor_descriptor import TensorDescriptor
 
 from swiftem._typing import Array
-from swiftem.engine.gpu import white_kernels as kernels
-from swiftem.engine.gpu.fast import LOG2_E, PADDING, PER_PASS, ROWS, FastRows, halves_of, power
-from swiftem.engine.gpu.fast_lists import NEGLIGIBLE, Lists, in_two
+from swiftem.engine.gpu.fast import white_kernels as kernels
+from swiftem.engine.gpu.fast.lists import NEGLIGIBLE, Lists, chunk_of, in_two
+from swiftem.engine.gpu.fast.rows import LOG2_E, PADDING, PER_PASS, FastRows, halves_of, power
 from swiftem.engine.gpu.passes import Rows, Sums
 from swiftem.models.components import Coefficients
 
@@ -37,9 +37,9 @@ class WhiteRows(FastRows):
     """
 
     NEEDS = ("plain", "means", "whiten")
-    BLOCK: ClassVar[dict[int, int]] = {1: 64, 3: 128}
+    BLOCK = 128
     AT_ONCE = 1024
-    """Rows of a matrix product: its sums are truncated, and those of all products added in float64."""
+    """Rows of a matrix product: its sums are truncated, those of all products are added in float32."""
     TILE = 8, 128
     """Rows and features of a tile of products."""
     WARPS: ClassVar[dict[int, int]] = {1: 4, 3: 8}
@@ -50,10 +50,10 @@ class WhiteRows(FastRows):
         self._columns = power(d, 32)
         self._hi = self._padded(self._columns, torch.float16, triton.cdiv(len(rows), 128) * 128)
         self._lo = torch.zeros_like(self._hi)
-        for start in range(0, len(rows), ROWS):
-            x = self._scaled(start)
-            here = slice(start, start + len(x))
+        for here, x in self._scaled():
             self._hi[here, :d], self._lo[here, :d] = halves_of(x)
+        self._size = chunk_of(len(rows), n_components, self.BLOCK)
+        self._parts = self._best_parts(triton.cdiv(self._size, self.BLOCK))
         self._splits = min(64, max(1, 2 * self._processors // n_components))
         self._inverse_units = torch.zeros(self._columns, dtype=torch.float32, device=rows.y.device)
         self._inverse_units[:d] = 1.0 / self._units
@@ -66,24 +66,27 @@ class WhiteRows(FastRows):
         #: The largest error of screening, and the number of candidates.
         self._noted = torch.zeros(2, dtype=torch.float64, device=rows.y.device)
 
+    def _best_parts(self, blocks: int) -> int:
+        """Return the groups of components, each by its own programs, that leave few processors idle.
+
+        A processor has two programs at a time; a group more costs about 1 %, as rows are loaded again.
+        """
+        most, at_once = min(self._n_components, 16), 2 * self._processors
+
+        def efficiency(parts: int) -> float:
+            programs = blocks * parts
+            return float(programs / (triton.cdiv(programs, at_once) * at_once)) * (1.0 - 0.01 * parts)
+
+        return max(range(1, most + 1), key=efficiency)
+
     def whole(self, theta: Coefficients) -> tuple[Array, float]:
         """Return the sums of a full pass as an array, and the log-likelihood."""
         found = super().whole(theta)
-        if self._must_repeat():
+        if self.must_repeat():
             found = super().whole(theta)
         return found
 
-    def sums(self, theta: Coefficients) -> Sums:
-        """Return the sums of a full pass."""
-        found = self._once(theta)
-        return self._once(theta) if self._must_repeat() else found
-
-    def _packed(self) -> Any:
-        assert self._theta is not None
-        found = self._once(self._theta)
-        return torch.cat([found.sums.reshape(-1), found.log_likelihood.reshape(1)])
-
-    def _must_repeat(self) -> bool:
+    def must_repeat(self) -> bool:
         """Tell whether the last pass was not accurate, or not fast; the next ones are then exact."""
         if self._products == 3:
             return False
@@ -95,11 +98,11 @@ class WhiteRows(FastRows):
         self._products, self._graph = 3, None
         return True
 
-    def _once(self, theta: Coefficients) -> Sums:
+    def sums(self, theta: Coefficients) -> Sums:
+        """Return the sums of a full pass, which :meth:`must_repeat` may then reject."""
         count, n, d, columns = self._n_components, len(self._rows), len(self._unit), self._columns
-        device, splits, block = self._hi.device, self._splits, self.BLOCK[self._products]
-        parts = max(1, min(count, triton.cdiv(self._processors * block, n), 16))
-        lists = Lists(n, count, count, parts, block, device)
+        device, splits, block = self._hi.device, self._splits, self.BLOCK
+        parts, lists = self._parts, Lists(n, count, count, self._parts, self._size, device)
         whiten = torch.zeros((count, columns, columns), dtype=torch.float64, device=device)
         whiten[:, :d, :d] = theta.whiten * self._units
         scale = torch.exp2(torch.floor(torch.log2(whiten.abs().amax(dim=(1, 2)))))
@@ -152,13 +155,13 @@ class WhiteRows(FastRows):
         return Sums(self._about_centre(linear.sum(dim=0), products.sum(dim=0), theta.means), value)
 
     def _rooms(self, device: Any) -> tuple[Any, Any]:
-        """Return zeros for the sums, float64: of lists, or (M, P) of a matrix product."""
+        """Return zeros for the sums: of lists, float64, or (M, P) of a matrix product, float32."""
         count, columns, splits = self._n_components, self._columns, self._splits
-        shapes = (splits, count, 2, columns), (splits, count, columns, columns)
         if self._is_dense:
-            shapes = (1, 1, 1, 1), (1, 1, count, len(self._left))
+            return None, torch.zeros((count, len(self._left)), dtype=torch.float32, device=device)
+        shapes = (splits, count, 2, columns), (splits, count, columns, columns)
         linear, products = (torch.zeros(shape, dtype=torch.float64, device=device) for shape in shapes)
-        return linear, products[0, 0] if self._is_dense else products
+        return linear, products
 
     def _add_all(self, lists: Lists, first: int, here: int, sums: Any) -> None:
         """Add the sums of all pairs of a chunk to ``sums`` (M, P)."""
@@ -166,7 +169,7 @@ class WhiteRows(FastRows):
         largest, log = lists.logarithms(first, here)
         for start in range(0, here, self.AT_ONCE):
             n = min(self.AT_ONCE, here - start)
-            features = torch.empty((3 * n, width), dtype=torch.float16, device=sums.device)
+            features = torch.empty((2 * n, width), dtype=torch.float16, device=sums.device)
             rows = torch.empty((count, 3 * n), dtype=torch.float16, device=sums.device)
             rows_at_once, features_at_once = self.TILE
             kernels.all_features[(triton.cdiv(n, rows_at_once), width // features_at_once)](
@@ -177,16 +180,17 @@ class WhiteRows(FastRows):
                 lists.logits, largest, log, self._weight, rows, first, start, n, lists.size, count, B=64,
                 C=16, WEIGHTED=self._weighted,
             )  # fmt: skip
-            if rows.is_cuda:
-                sums += torch.mm(rows, features, out_dtype=torch.float32)
-            else:
-                sums += rows.float() @ features.float()
+            for left, right in ((rows[:, : 2 * n], features), (rows[:, 2 * n :], features[:n])):
+                if rows.is_cuda:
+                    torch.addmm(sums, left, right, out_dtype=torch.float32, out=sums)
+                else:
+                    sums += left.float() @ right.float()
 
     def _in_units(self, sums: Any) -> Any:
         """Return sums (M, 1 + p) of the features of a matrix product."""
         units = self._units[self._row] * self._units[self._column]
         units = torch.cat([torch.ones_like(units[:1]), self._units, units])
-        return sums[:, : len(units)] * (units * (PER_PASS * self._largest_weight))
+        return sums[:, : len(units)].double() * (units * (PER_PASS * self._largest_weight))
 
     def _about_centre(self, linear: Any, products: Any, means: Any) -> Any:
         """Return sums (M, 1 + p) about the centre of the data, from scaled ones about the means."""

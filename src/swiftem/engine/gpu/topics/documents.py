@@ -1,0 +1,144 @@
+"""Documents on a device: passes and folding in are computed there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, cast
+
+import numpy as np
+
+from swiftem._typing import Array, Index
+from swiftem.data.foreign import torch_of
+from swiftem.engine.documents import LEAST_CHANGE, Documents
+from swiftem.engine.gpu.topics.counts import DeviceCounts
+from swiftem.engine.gpu.topics.passes import LeftOut, PlainPasses
+from swiftem.engine.gpu.topics.topics import DeviceTopics, TopicArrays
+
+__all__ = ["DeviceDocuments", "passes_for"]
+
+BYTES_PER_ENTRY = 48
+"""Of both sides and of the sort that makes them."""
+
+
+class DeviceDocuments(Documents):
+    """As :class:`swiftem.engine.documents.Documents`, with em's passes and folding in on a device.
+
+    In float32 they are computed by kernels in Triton, in float64 by PyTorch. Batches of documents are
+    computed on the CPU.
+
+    Parameters
+    ----------
+    X, weight
+        As in :class:`swiftem.engine.documents.Documents`.
+    device : str
+        PyTorch's name of the device.
+
+    Examples
+    --------
+    >>> import pytest, scipy.sparse as sp
+    >>> _ = pytest.importorskip("torch")
+    >>> documents = DeviceDocuments(sp.csr_array([[2, 1, 0], [0, 1, 1]]), device="cpu")
+    >>> topics = np.array([[0.6, 0.3, 0.1], [0.1, 0.3, 0.6]])
+    >>> documents.fold_in(topics, np.full(2, 0.1))[0].argmax(axis=1)
+    array([0, 1])
+    """
+
+    def __init__(
+        self, X: Any, weight: Array | None = None, dtype: type = np.float64, *, device: str
+    ) -> None:  # fmt: skip
+        super().__init__(X, weight, dtype)
+        self.device = device
+        self._passes: dict[type, PlainPasses] = {}
+
+    def some(self, numbers: Index) -> Documents:
+        """Return some of the documents, with all words."""
+        return DeviceDocuments(self.matrix()[numbers], self.weight[numbers], self.dtype, device=self.device)
+
+    def passes(self, alpha: Array, dtype: type | None = None) -> PlainPasses:
+        """Return the passes over the documents, which are copied to the device once."""
+        dtype = self.dtype if dtype is None else dtype
+        found = self._passes.get(dtype)
+        if found is None or not np.array_equal(found.alpha, alpha):
+            self._passes.pop(dtype, None)
+            found = self._passes[dtype] = passes_for(self, alpha, dtype)
+        return found
+
+    def topics(self, state: TopicArrays, alpha: Array, beta: Array, **options: Any) -> DeviceTopics:
+        """Return em's steps from a state on; options as in :class:`DeviceTopics`."""
+        return DeviceTopics(self.passes(alpha), beta, state, **options)
+
+    def em_pass(
+        self, doc_topic: Array, topics: Array, alpha: Array, between: Callable[[], None] = lambda: None
+    ) -> tuple[Array, float]:
+        """As :meth:`Documents.em_pass`."""
+        return self._pass(doc_topic, topics, alpha, None, between)
+
+    def leave_one_out_pass(
+        self, doc_topic: Array, topics: Array, totals: Array, alpha: Array, beta: Array,
+        between: Callable[[], None] = lambda: None,
+    ) -> tuple[Array, float]:  # fmt: skip
+        """As :meth:`Documents.leave_one_out_pass`."""
+        inverse = np.divide(1.0, totals, out=np.zeros_like(totals), where=totals > 0.0)
+        floor = np.broadcast_to(beta.T, (beta.shape[1], len(alpha))) * inverse
+        return self._pass(doc_topic, topics, alpha, LeftOut(*map(self._there, (inverse, floor))), between)
+
+    def _pass(
+        self, doc_topic: Array, topics: Array, alpha: Array, left_out: LeftOut | None,
+        between: Callable[[], None],
+    ) -> tuple[Array, float]:  # fmt: skip
+        """One pass; ``doc_topic`` (D, K) is replaced."""
+        between()
+        passes = self.passes(alpha)
+        found = passes.em(passes.shares(doc_topic), self._there(topics.T), left_out)
+        doc_topic[:] = passes.array(found.doc_topic)
+        return found.by_word.cpu().numpy().T, float(found.log_likelihood)
+
+    def fold_in(
+        self, topics: Array, alpha: Array, *, max_iter: int = 100, tol: float = 1e-3, likelihood: bool = True
+    ) -> tuple[Array, Array]:
+        """As :meth:`Documents.fold_in`."""
+        passes = self.passes(alpha, self.dtype if tol >= LEAST_CHANGE else np.float64)
+        start = passes.shares(np.full((self.n, len(topics)), 1.0 / len(topics)))
+        found = passes.fold(self._there(topics.T), start, max_iter, tol, leaps=True)
+        return passes.array(found.doc_topic), found.log_likelihood.cpu().numpy()
+
+    def _there(self, array: Array) -> Any:
+        """Return a copy of an array on the device."""
+        return torch_of("a device").from_numpy(np.ascontiguousarray(array)).to(self.device)
+
+
+def passes_for(documents: DeviceDocuments, alpha: Array, dtype: type) -> PlainPasses:
+    """Return the passes over documents in a precision: by kernels if there are some for it.
+
+    Raises
+    ------
+    ValueError
+        If the documents do not fit into the device's memory.
+    """
+    torch = torch_of(f"device={documents.device!r}")
+    n_topics = len(alpha)
+    if documents.device.startswith("cuda"):
+        free = torch.cuda.mem_get_info(documents.device)[0] + torch.cuda.memory_reserved(documents.device)
+        free -= torch.cuda.memory_allocated(documents.device)
+        numbers = (3 * documents.n + 10 * documents.n_words) * n_topics
+        needed = BYTES_PER_ENTRY * documents.n_entries + np.dtype(dtype).itemsize * numbers
+        if needed > free:
+            raise ValueError(
+                f"device must be 'cpu' for {documents.n_entries:,} counts and {n_topics} topics: they need "
+                f"{needed / 2**30:.1f} GiB of the device's memory, and {free / 2**30:.1f} GiB are free."
+            )
+    if dtype is np.float32:
+        fast = fast_passes()
+        if fast is not None and n_topics <= fast.MOST_TOPICS and documents.device.startswith("cuda"):
+            single = DeviceCounts(documents, n_topics, documents.device, torch.float32)
+            return cast(PlainPasses, fast.FastPasses(single, alpha))
+    return PlainPasses(DeviceCounts(documents, n_topics, documents.device, torch.float64), alpha)
+
+
+def fast_passes() -> Any:
+    """Return the module of the kernels' passes, or None without Triton."""
+    try:
+        from swiftem.engine.gpu.topics import fast
+    except ImportError:  # Triton is for Linux
+        return None
+    return fast

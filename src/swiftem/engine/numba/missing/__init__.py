@@ -1,0 +1,1 @@
+"""Compiled E-steps of rows with missing cells."""

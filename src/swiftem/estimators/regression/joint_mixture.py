@@ -1,0 +1,37 @@
+"""The mixture of rows (x, y) behind a mixture of linear regressions."""
+
+from __future__ import annotations
+
+from typing import cast
+
+import numpy as np
+
+from swiftem.data.rows.array_source import ArraySource
+from swiftem.data.rows.stored_source import StoredSource
+from swiftem.data.source import Source
+from swiftem.estimators.mixture.mixture import Mixture
+from swiftem.estimators.mixture.stored_rows import some_rows
+from swiftem.estimators.regression.gaussian_regression import GaussianRegression
+from swiftem.estimators.regression.newton_em import Units, best_start
+from swiftem.models.mixture import MixtureTheta
+
+__all__ = ["JointMixture"]
+
+
+class JointMixture(Mixture):
+    """A mixture whose family is :class:`GaussianRegression`; it starts from regressions of a few rows."""
+
+    def _own_start(self, source: Source, random_state: np.random.RandomState) -> MixtureTheta:
+        rng = np.random.default_rng(random_state.randint(2**31 - 1))
+        given = cast("ArraySource | StoredSource", source)
+        rows = given if isinstance(given, ArraySource) else some_rows(given, self.n_components, random_state)
+        X, y = rows.y[:, :-1].astype(np.float64), rows.y[:, -1].astype(np.float64)
+        weight = np.ones(rows.n) if rows.weight is None else rows.weight
+        assert isinstance(self.family, GaussianRegression)
+        units = Units.of("gaussian", X, y, weight, self.family.intercept)
+        start = best_start(
+            "gaussian", units.design(X), (y - units.shift) / units.unit, weight, self.n_components,
+            self.smoothing, rng,
+        )  # fmt: skip
+        found = units.outside(start)
+        return MixtureTheta(found.weights, {"coefficients": found.beta, "variances": found.variances})

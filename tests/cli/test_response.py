@@ -1,0 +1,171 @@
+"""``swiftem fit --response`` and what the other commands make of such a model."""
+
+import numpy as np
+import pytest
+from regression_data import counts, lines
+
+from swiftem import RegressionMixture
+
+
+@pytest.fixture
+def prices(tmp_path):
+    """Return a table of sizes, ages, text and prices, and its numbers."""
+    X, y, kind = lines(600)
+    rows = np.column_stack([X, y]).round(6)
+    file = tmp_path / "prices.csv"
+    text = [
+        f"{a!r},h{i},{c!r},{b!r},{k}"
+        for i, ((a, b, c), k) in enumerate(zip(rows.tolist(), kind, strict=True))
+    ]
+    file.write_text("\n".join(["size,house,price,age,kind", *text]))
+    return file, rows[:, :2], rows[:, 2]
+
+
+@pytest.mark.parametrize("response", ["price", "2"])
+def test_a_model_through_all_commands(prices, tmp_path, invoke, response):
+    file, X, y = prices
+    out = tmp_path / "a.model"
+    code, output = invoke(
+        "fit", file, "-m", 2, "--response", response, "--label", "kind", "--tol", 1e-6, "-o", out
+    )
+    assert code == 0, output
+    assert "600 rows of size, age; 2 components, regressions of price, family gaussian." in output
+    assert "Rows by component and kind" in output
+    model = RegressionMixture.load(out)
+    assert model.response_name_ == "price"
+    assert list(model.feature_names_in_) == ["size", "age"]
+    expected = RegressionMixture(2, random_state=0, max_iter=100).fit(X, y)
+    assert np.array_equal(model.coef_, expected.coef_)
+    assert f"{model.coef_[0, 0]:.4g}" in output
+    assert f"{expected.bic(X, y):.2f}" in output
+    code, output = invoke("info", out)
+    assert code == 0
+    assert "kind RegressionMixture" in output
+    assert "response price" in output
+    assert f"{model.intercept_[1]:.4g}" in output
+    code, output = invoke("score", out, file)
+    assert code == 0
+    assert f"{expected.icl(X, y):.2f}" in output
+    code, output = invoke("predict", out, file, "--proba", "--log-likelihood", "-o", tmp_path / "labels.csv")
+    assert code == 0
+    found = np.loadtxt(tmp_path / "labels.csv", delimiter=",", skiprows=1)
+    assert np.allclose(found[:, 0], expected.predict(X))
+    assert np.array_equal(found[:, 1], expected.labels(X, y))
+    assert np.allclose(found[:, 2], expected.log_likelihoods(X, y))
+    assert np.allclose(found[:, 3:], expected.responsibilities(X, y))
+    code, output = invoke("fit", "--update", out, file)
+    assert code == 0, output
+    assert "Updated with 600 rows" in output
+    assert RegressionMixture.load(out).response_name_ == "price"
+
+
+def test_new_rows_without_a_response(prices, tmp_path, invoke):
+    file, _, _ = prices
+    out = tmp_path / "a.model"
+    assert invoke("fit", file, "-m", 2, "--response", "price", "--drop", "kind", "-o", out)[0] == 0
+    (tmp_path / "new.csv").write_text("age,size\n1,2\n3,4\n")
+    code, output = invoke("predict", out, tmp_path / "new.csv", "-o", tmp_path / "found.csv")
+    assert code == 0, output
+    assert "without their response: predictions alone" in output
+    found = np.loadtxt(tmp_path / "found.csv", skiprows=1)
+    model = RegressionMixture.load(out)
+    del model.feature_names_in_
+    assert np.allclose(found, model.predict([[2.0, 1.0], [4.0, 3.0]]))
+    for command in (["score"], ["predict", "--proba"]):
+        code, output = invoke(command[0], out, tmp_path / "new.csv", *command[1:])
+        assert code == 1
+        assert "column 'price' is missing" in output
+
+
+def test_counts_by_name(tmp_path, invoke):
+    x, y, _ = counts(800)
+    file, out = tmp_path / "visits.csv", tmp_path / "a.model"
+    np.savetxt(
+        file, np.column_stack([x, y]), delimiter=",", header="age,visits", comments="", fmt=["%.6f", "%d"]
+    )
+    code, output = invoke("fit", file, "-m", 2, "--response", "visits", "--family", "poisson", "-o", out)
+    assert code == 0, output
+    assert "Converged after" in output
+    assert RegressionMixture.load(out).family == "poisson"
+    code, output = invoke("fit", "--update", out, file)
+    assert code == 1
+    assert "family must be 'gaussian' for partial_fit" in output
+    code, output = invoke(
+        "select", file, "-m", "1:3", "--response", "visits", "--family", "poisson", "-o", out
+    )
+    assert code == 0, output
+    assert "BIC is lowest for 2 components" in output
+    assert RegressionMixture.load(out).response_name_ == "visits"
+
+
+def test_missing_responses(prices, tmp_path, invoke):
+    file, X, y = prices
+    lines_of = file.read_text().split("\n")
+    for number in (5, 9):
+        cells = lines_of[number].split(",")
+        cells[2] = ""
+        lines_of[number] = ",".join(cells)
+    file.write_text("\n".join(lines_of))
+    out = tmp_path / "a.model"
+    options = ["-m", 2, "--response", "price", "--drop", "kind", "-o", out]
+    code, output = invoke("fit", file, *options)
+    assert code == 1
+    assert "got a missing value in column 'price', line 6" in output
+    assert invoke("fit", file, *options, "--ignore-missing")[0] == 0
+    gone = np.zeros(600, dtype=bool)
+    gone[[4, 8]] = True
+    expected = RegressionMixture(2, random_state=0, tol=1e-3).fit(X[~gone], y[~gone])
+    assert np.array_equal(RegressionMixture.load(out).coef_, expected.coef_)
+    code, output = invoke("impute", file, "--model", out, "-o", tmp_path / "filled.csv")
+    assert code == 0, output
+    assert "600 rows, 2 missing cells filled in" in output
+    rows = [line.split(",") for line in (tmp_path / "filled.csv").read_text().split("\n")]
+    assert rows[0] == ["size", "house", "price", "age", "kind"]
+    assert rows[5][1] == "h4"
+    assert float(rows[5][2]) == pytest.approx(expected.predict(X[4:5])[0], rel=1e-9)
+    assert float(rows[1][2]) == y[0]
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "sentence"),
+    [
+        (["--response", "prize"], 2, "has no column 'prize': did you mean 'price'?"),
+        (["--response", "house"], 1, "must have a number in every cell, got 'h0' in column 'house'"),
+        (["--response", "price", "--weights", "price"], 2, "response must not be a column of weights"),
+        (["--response", "price", "--columns", "size,price"], 2, "columns must not include the response"),
+        (["--response", "price", "--family", "gamma"], 2, "responses are gaussian or poisson, got gamma"),
+        (["--response", "price", "--covariance", "diag"], 2, "regressions (--response) do not have it"),
+        (["--response", "price", "--memory-limit", "1GB"], 2, "regressions (--response) do not have it"),
+        (["--response", "price", "--family", "poisson"], 1, "y must be counts"),
+        (
+            ["--response", "kind", "--family", "poisson", "--method", "sem"],
+            1,
+            "method must be 'em' or 'auto'",
+        ),
+        (["--response", "price", "--columns", "house"], 1, "got 'h0' in column 'house'"),
+    ],
+)
+def test_what_cannot_be(prices, tmp_path, invoke, options, code, sentence):
+    found, output = invoke("fit", prices[0], "-m", 2, *options, "-o", tmp_path / "a.model")
+    assert found == code
+    assert sentence in output
+    assert not (tmp_path / "a.model").exists()
+
+
+def test_arrays_have_no_names(prices, tmp_path, invoke):
+    _, X, y = prices
+    np.save(tmp_path / "a.npy", np.column_stack([X, y]))
+    out = tmp_path / "a.model"
+    code, output = invoke("fit", tmp_path / "a.npy", "-m", 2, "--response", 2, "-o", out)
+    assert code == 0, output
+    assert "regressions of the last column" in output
+    expected = RegressionMixture(2, random_state=0, tol=1e-3).fit(X, y)
+    assert f"{expected.bic(X, y):.2f}" in invoke("score", out, tmp_path / "a.npy")[1]
+    np.save(tmp_path / "b.npy", X)
+    assert invoke("predict", out, tmp_path / "b.npy")[0] == 0
+    code, output = invoke("score", out, tmp_path / "b.npy")
+    assert code == 1
+    assert "must have as many numeric columns as the model, 3, got 2" in output
+    code, output = invoke("fit", tmp_path / "a.npy", "-m", 2, "--response", 0)
+    assert code == 2
+    assert "response must be the last column of" in output

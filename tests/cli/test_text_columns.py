@@ -1,0 +1,199 @@
+"""Columns of text: ``--family auto`` and ``categorical``, and what models of them take."""
+
+import numpy as np
+import pytest
+
+from swiftem import Mixture
+
+JOBS = np.array(["clerk", "baker", "nurse"], dtype=object)
+
+
+@pytest.fixture
+def people():
+    """Return columns of a table: an id, an age, a job, a count and whether members."""
+    rng = np.random.default_rng(0)
+    kind = rng.random(300) < 0.4
+    chances = np.where(kind[:, None], [0.7, 0.2, 0.1], [0.1, 0.1, 0.8])
+    jobs = JOBS[[rng.choice(3, p=row) for row in chances]]
+    return {
+        "name": np.array([f"p{i}" for i in range(300)], dtype=object),
+        "age": rng.normal(np.where(kind, 30, 60), 4.0).round(2),
+        "job": jobs,
+        "visits": rng.poisson(np.where(kind, 2, 30)),
+        "member": kind,
+    }
+
+
+@pytest.fixture(params=["csv", "parquet", "dictionary"])
+def table(request, tmp_path, people):
+    """Return the file."""
+    if request.param == "csv":
+        file = tmp_path / "people.csv"
+        lines = [",".join(str(value) for value in row) for row in zip(*people.values(), strict=True)]
+        file.write_text("\n".join([",".join(people), *lines]))
+        return file
+    pa = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    made = pa.table(people)
+    if request.param == "dictionary":
+        made = made.set_column(2, "job", made.column("job").dictionary_encode())
+    parquet.write_table(made, tmp_path / "people.parquet")
+    return tmp_path / "people.parquet"
+
+
+def test_auto_takes_text_and_leaves_out_ids(table, people, tmp_path, invoke):
+    out = tmp_path / "a.model"
+    code, output = invoke("fit", table, "-m", 2, "--family", "auto", "-o", out)
+    assert code == 0, output
+    member = "bernoulli for member" if table.suffix == ".parquet" else "categorical for job, member"
+    assert "gaussian for age" in output
+    assert "categorical for job" in output
+    assert "poisson for visits" in output
+    assert member in output
+    assert "like an id: name (300 different texts in 300 rows); --columns takes it if it is named." in output
+    model = Mixture.load(out)
+    assert list(model.feature_names_in_) == ["age", "job", "visits", "member"]
+    assert model.profile_["job"].keys() == {"baker", "clerk", "nurse"}
+    assert "nurse: 0." in output
+    code, output = invoke("info", out)
+    assert code == 0
+    assert "nurse: 0." in output
+    code, output = invoke("predict", out, table, "-o", tmp_path / "labels.csv")
+    assert code == 0, output
+    labels = np.loadtxt(tmp_path / "labels.csv", skiprows=1)
+    agree = np.mean(labels == people["member"])
+    assert max(agree, 1 - agree) > 0.95
+    code, output = invoke("score", out, table)
+    assert code == 0, output
+    assert f"{model.log_likelihood_:.6f}" in output
+    assert invoke("fit", "--update", out, table)[0] == 0
+    assert Mixture.load(out).profile_["job"].keys() == {"baker", "clerk", "nurse"}
+
+
+def test_categories_that_the_model_does_not_know(table, tmp_path, invoke):
+    out = tmp_path / "a.model"
+    family = "categorical=job;gaussian=age"
+    assert invoke("fit", table, "-m", 2, "--family", family, "-o", out)[0] == 0
+    (tmp_path / "new.csv").write_text("job,age\nnurse,60\npilot,40\nking,50\n")
+    for command in ("predict", "score"):
+        code, output = invoke(command, out, tmp_path / "new.csv")
+        assert code == 1
+        assert (
+            "must have the categories of the model in column 'job' (baker, clerk, nurse), got pilot, king"
+            in output
+        )
+    (tmp_path / "new.csv").write_text("job,age\nnurse,60\n")
+    assert invoke("predict", out, tmp_path / "new.csv")[0] == 0
+    np.save(tmp_path / "new.npy", np.zeros((3, 2)))
+    code, output = invoke("predict", out, tmp_path / "new.npy")
+    assert code == 1
+    assert "must have columns of text, got an array of numbers" in output
+
+
+def test_text_by_name(table, tmp_path, invoke):
+    code, output = invoke("fit", table, "-m", 2, "--family", "auto", "--columns", "name,age")
+    assert code == 0, output
+    assert "categorical for name" in output
+    code, output = invoke("fit", table, "-m", 2, "--family", "categorical", "--columns", "job")
+    assert code == 0, output
+    code, output = invoke("fit", table, "-m", 2, "--family", "categorical=job;poisson=name")
+    assert code == 1
+    assert "--family must give column 'name', which has text, to categorical" in output
+    code, output = invoke(
+        "fit", table, "-m", 2, "--family", "auto", "--columns", "job,age", "--memory-limit", "1GB"
+    )
+    assert code == 1
+    code, output = invoke("select", table, "-m", "1:2", "--family", "auto", "--drop", "name")
+    assert code == 0, output
+
+
+def test_only_ids(tmp_path, invoke):
+    (tmp_path / "a.csv").write_text("\n".join(["name", *(f"p{i}" for i in range(50))]))
+    code, output = invoke("fit", tmp_path / "a.csv", "-m", 2, "--family", "auto")
+    assert code == 1
+    assert "must have a column that is not an id, got name (50 different texts in 50 rows)" in output
+
+
+def test_missing_text_and_impute(table, people, tmp_path, invoke):
+    out = tmp_path / "a.model"
+    assert invoke("fit", table, "-m", 2, "--family", "auto", "-o", out)[0] == 0
+    lines = [",".join(str(value) for value in row) for row in zip(*people.values(), strict=True)]
+    name, _, job, visits, _ = lines[7].split(",")
+    if table.suffix == ".parquet":
+        people = people | {"member": people["member"].astype(int)}
+        lines = [",".join(str(value) for value in row) for row in zip(*people.values(), strict=True)]
+    lines[7] = f"{name},NA,{job},{visits},{people['member'][7]}"
+    lines[9] = f"p9,{people['age'][9]},,{people['visits'][9]},{people['member'][9]}"
+    holes = tmp_path / "holes.csv"
+    holes.write_text("\n".join([",".join(people), *lines]))
+    code, output = invoke("fit", holes, "-m", 2, "--family", "auto", "--columns", "job,visits")
+    assert code == 1
+    assert "must have a value in every cell, got a missing value in column 'job', line 11" in output
+    code, output = invoke("fit", holes, "-m", 2, "--family", "auto", "--skip-missing")
+    assert code == 0
+    assert "Skipped 2 of 300 rows" in output
+    assert invoke("fit", holes, "-m", 2, "--family", "auto", "--ignore-missing")[0] == 0
+    filled = tmp_path / "filled.csv"
+    code, output = invoke("impute", holes, "--model", out, "--out", filled)
+    assert code == 0, output
+    assert "300 rows, 2 missing cells filled in." in output
+    rows = [line.split(",") for line in filled.read_text().split("\n")]
+    assert rows[0] == list(people)
+    assert rows[8][0] == "p7"
+    assert rows[8][3] == visits
+    assert float(rows[8][1]) == pytest.approx(30 if people["member"][7] else 60, abs=3)
+    assert rows[10][2] in JOBS
+    assert [row[2] for row in rows[1:8]] == people["job"][:7].tolist()
+    texts = []
+    for seed in (1, 1, 2):
+        assert invoke("impute", holes, "--model", out, "--draw", "--seed", seed, "--out", filled)[0] == 0
+        texts.append(filled.read_text())
+    assert texts[0] == texts[1] != texts[2]
+    pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    assert invoke("impute", holes, "--model", out, "--out", tmp_path / "filled.parquet")[0] == 0
+    assert parquet.read_table(tmp_path / "filled.parquet").column("job").null_count == 0
+
+
+def test_impute_of_numbers(tmp_path, clusters, model, call):
+    file, mixture = model
+    X = clusters[0].copy()
+    X[3, 0] = X[5, 1] = np.nan
+    np.save(tmp_path / "holes.npy", X)
+    code, _, stderr = call(
+        "impute", tmp_path / "holes.npy", "--model", file, "--out", tmp_path / "filled.npy"
+    )
+    assert (code, stderr) == (0, f"{tmp_path / 'filled.npy'}: 120 rows, 2 missing cells filled in.\n")
+    np.testing.assert_array_equal(
+        np.load(tmp_path / "filled.npy"), mixture.set_params(missing="ignore").impute(X)
+    )
+    code, stdout, _ = call("impute", tmp_path / "holes.npy", "--model", file)
+    assert code == 0
+    assert stdout.startswith("height,width\n")
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "sentence"),
+    [
+        (["holes.csv"], 2, "Missing option '--model'"),
+        (["holes.csv", "--model", "none.model"], 1, "none.model must be a model's file, but does not exist"),
+        (
+            ["holes.csv", "--model", "holes.csv"],
+            1,
+            "is a table, not a model: the table comes first, then --model",
+        ),
+        (["none.csv", "--model", "flowers.model"], 1, "does not exist"),
+        (["holes.csv", "--model", "flowers.model", "--out", "holes.csv"], 2, "is what is read"),
+        (["holes.csv", "--model", "flowers.model", "--out", "a.txt"], 2, "must end in .csv"),
+        (["other.csv", "--model", "flowers.model"], 1, "columns height, width are missing"),
+    ],
+)
+def test_impute_that_cannot_be(tmp_path, model, invoke, monkeypatch, options, code, sentence):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "holes.csv").write_text("height,width\n1,\n2,3\n")
+    (tmp_path / "other.csv").write_text("a,b\n1,2\n")
+    found, output = invoke("impute", *options)
+    assert found == code
+    assert sentence in output

@@ -1,0 +1,314 @@
+"""pLSA on a device: passes compared with the reference in NumPy, fits with those on the CPU."""
+
+from pathlib import Path
+from time import perf_counter
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from gpu_problems import DEVICE, lines_of, torch
+from typer.testing import CliRunner
+
+import swiftem
+from swiftem.cli.app import app
+from swiftem.engine.gpu.topics import counts, passes
+from swiftem.engine.gpu.topics import topics as on_device
+from swiftem.engine.gpu.topics.documents import DeviceDocuments
+from swiftem.engine.gpu.topics.topics import TopicArrays
+from swiftem.engine.small_documents import SmallDocuments
+from swiftem.estimators.topics.contrast import SHARE, decorrelated, with_background
+from swiftem.estimators.topics.fit import TopicFit
+from swiftem.models.documents import m_step, totals_of
+
+SCRIPT = Path(__file__).with_name("topics_against_passes.py")
+NAME = DEVICE.removeprefix("torch:")
+
+
+def corpus(n=300, n_words=60, n_topics=4, seed=0, length=40):
+    """Return counts of documents with topics that differ; the first document is empty."""
+    rng = np.random.default_rng(seed)
+    topics = rng.dirichlet(np.full(n_words, 0.1), size=n_topics)
+    shares = rng.dirichlet(np.full(n_topics, 0.3), size=n) @ topics
+    found = np.array(
+        [rng.multinomial(m, p) for m, p in zip(rng.poisson(length, size=n), shares, strict=True)]
+    )
+    found[0] = 0
+    return sp.csr_array(found.astype(float))
+
+
+@pytest.fixture
+def there(monkeypatch):
+    """Fits are on a GPU if there is one, else on PyTorch's CPU."""
+    monkeypatch.setattr(
+        "swiftem.estimators.topics.input.kernels_of",
+        lambda device, data=None: DEVICE if device == "cuda" else None,
+    )
+
+
+def start(documents, n_topics, seed=1):
+    rng = np.random.default_rng(seed)
+    return rng.dirichlet(np.ones(n_topics), size=documents.n), rng.dirichlet(
+        np.ones(documents.n_words), size=n_topics
+    )
+
+
+@pytest.mark.parametrize("kind", ["plain", "leave one out"])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("rows", [0, 1, 2])
+def test_a_pass_equals_the_reference(monkeypatch, kind, weighted, rows):
+    monkeypatch.setattr(counts, "SEGMENT", 8)
+    monkeypatch.setattr(counts, "BLOCK", 4 * 4 * 100)
+    monkeypatch.setattr(passes, "NUMBERS", 1000)
+    X, rng = corpus(), np.random.default_rng(2)
+    X.data[::3] *= 0.3
+    weight = rng.uniform(0.0, 3.0, size=X.shape[0]) if weighted else None
+    alpha = np.linspace(0.1, 0.4, 4)
+    beta = rng.uniform(0.01, 0.1, size=((1, 1), (1, 60), (4, 60))[rows])
+    here, wanted = DeviceDocuments(X, weight, device=NAME), SmallDocuments(X, weight)
+    shares, topics = start(here, 4)
+    for _ in range(3):
+        found, expected = shares.copy(), shares.copy()
+        if kind == "plain":
+            one, value = here.em_pass(found, topics, alpha)
+            other, expected_value = wanted.em_pass(expected, topics, alpha)
+        else:
+            totals = totals_of(100.0 * topics, beta)
+            one, value = here.leave_one_out_pass(found, topics, totals, alpha, beta)
+            other, expected_value = wanted.leave_one_out_pass(expected, topics, totals, alpha, beta)
+        np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-15)
+        np.testing.assert_allclose(one, other, rtol=1e-11, atol=1e-14)
+        assert value == pytest.approx(expected_value, rel=1e-13)
+        shares, topics = found, m_step(one, beta)
+
+
+@pytest.mark.parametrize("tol", [1e-2, 1e-6])
+def test_folding_in_equals_the_reference(monkeypatch, tol):
+    monkeypatch.setattr(counts, "SEGMENT", 8)
+    X = corpus()
+    here, wanted = DeviceDocuments(X, device=NAME), SmallDocuments(X)
+    _, topics = start(here, 4)
+    topics[:, :5] = 0.0  # impossible words
+    found = here.fold_in(topics, np.full(4, 0.1), max_iter=30, tol=tol)
+    expected = wanted.fold_in(topics, np.full(4, 0.1), max_iter=30, tol=tol)
+    np.testing.assert_allclose(found[0], expected[0], atol=1e-12)
+    np.testing.assert_allclose(found[1], expected[1], rtol=1e-12)
+
+
+@pytest.mark.parametrize("background", [False, True])
+@pytest.mark.parametrize("strength", [0.0, 30.0])
+def test_steps_equal_those_in_numpy(background, strength):
+    X, alpha, beta = corpus(), np.full(5, 0.1), np.full((1, 1), 0.05)
+    wanted = SmallDocuments(X)
+    shares, topics = start(wanted, 5)
+    steps = DeviceDocuments(X, device=NAME).topics(
+        TopicArrays(topics, shares, None), alpha, beta, leave_one_out=True,
+        contrast=(background, SHARE, strength),
+    )  # fmt: skip
+    expected, found = None, shares.copy()
+    for number in range(4):
+        is_first = background and number == 0
+        value = steps.step(add_background=is_first)
+        if expected is None:
+            counts_of, wanted_value = wanted.em_pass(found, topics, alpha)
+        else:
+            totals = totals_of(expected, beta)
+            counts_of, wanted_value = wanted.leave_one_out_pass(found, topics, totals, alpha, beta)
+        if is_first:
+            counts_of = with_background(counts_of, found)
+        expected = decorrelated(counts_of, beta, strength, background)
+        topics = m_step(expected, beta)
+        assert value == pytest.approx(wanted_value, rel=1e-12)
+    state = steps.read()
+    np.testing.assert_allclose(state.topics, topics, rtol=1e-10, atol=1e-15)
+    np.testing.assert_allclose(state.counts, expected, rtol=1e-10, atol=1e-13)
+    np.testing.assert_allclose(state.doc_topic, found, rtol=1e-10, atol=1e-13)
+
+
+def test_a_topic_without_counts_is_uniform():
+    given = torch.tensor([[3.0, 0.0], [1.0, 0.0]], dtype=torch.float64, device=NAME)
+    found = on_device.m_step(given, given.new_zeros((1, 2))).cpu().numpy()
+    np.testing.assert_array_equal(found, [[0.75, 0.5], [0.25, 0.5]])
+
+
+def test_documents_that_do_not_fit_are_refused(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (1000, 1000))
+    monkeypatch.setattr(torch.cuda, "memory_reserved", lambda device: 0)
+    monkeypatch.setattr(torch.cuda, "memory_allocated", lambda device: 0)
+    with pytest.raises(ValueError, match=r"device must be 'cpu' for .* counts and 4 topics: they need"):
+        DeviceDocuments(corpus(), device="cuda:0").passes(np.ones(4))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"method": "em", "leave_one_out": False},
+        {"method": "em", "leave_one_out": True, "background": True, "decorrelation": 10.0},
+        {"method": "em", "acceleration": "squarem"},
+        {"method": "em", "alpha": "learn", "max_iter": 300},
+        {},
+    ],
+)
+def test_a_fit_is_that_of_the_cpu(there, options):
+    X = corpus(700, 120, 9)
+    options = {"n_components": 9, "random_state": 0, "max_iter": 60, **options}
+    fitted = swiftem.PLSA(**options, device="cuda").fit(X)
+    expected = swiftem.PLSA(**options, device="cpu").fit(X)
+    assert abs(fitted.n_iter_ - expected.n_iter_) <= 1
+    np.testing.assert_allclose(fitted.components_, expected.components_, atol=1e-4)
+    np.testing.assert_allclose(fitted.doc_topic_, expected.doc_topic_, atol=2e-3)
+    assert fitted.log_likelihood_ == pytest.approx(expected.log_likelihood_, rel=1e-5)
+    assert fitted.perplexity(X) == pytest.approx(expected.perplexity(X), rel=1e-3)
+    assert fitted.score(X) == pytest.approx(expected.score(X), rel=1e-5)
+    np.testing.assert_allclose(fitted.transform(X), expected.transform(X), atol=2e-3)
+    np.testing.assert_array_equal(
+        fitted.components_, swiftem.PLSA(**options, device="cuda").fit(X).components_
+    )
+
+
+def test_documents_of_weight_zero_are_folded_in(there):
+    X, weight = corpus(), np.arange(300.0) % 3
+    found = [
+        swiftem.PLSA(4, method="em", random_state=0, device=device).fit(X, sample_weight=weight)
+        for device in ("cuda", "cpu")
+    ]
+    np.testing.assert_allclose(found[0].components_, found[1].components_, atol=1e-4)
+    np.testing.assert_allclose(found[0].doc_topic_, found[1].doc_topic_, atol=2e-3)
+
+
+@pytest.mark.filterwarnings("ignore:The fit did not converge")
+def test_a_fit_resumes_with_the_same_bits(there, tmp_path, monkeypatch):
+    X = corpus()
+    options = {"n_components": 4, "method": "em", "random_state": 0, "device": "cuda", "tol": 0.0}
+    options["max_iter"] = 12
+    whole = swiftem.PLSA(**options).fit(X)
+    options |= {"checkpoint": tmp_path / "fit", "checkpoint_every": 1}
+    saved, passes_saved = TopicFit.kept, []
+
+    def kept(fit):
+        passes_saved.append(fit.passes)
+        if len(passes_saved) == 6:
+            raise OSError("killed")
+        return saved(fit)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(TopicFit, "kept", kept)
+        with pytest.raises(OSError, match="killed"):
+            swiftem.PLSA(**options).fit(X)
+    resumed = swiftem.PLSA(**options, resume=True).fit(X)
+    np.testing.assert_array_equal(resumed.components_, whole.components_)
+    np.testing.assert_array_equal(resumed.doc_topic_, whole.doc_topic_)
+
+
+@pytest.mark.filterwarnings("ignore:Sparse CSR tensor support")
+@pytest.mark.parametrize("layout", ["dense", "csr", "coo"])
+def test_tensors_come_in_and_go_out(layout):
+    X = corpus()
+    tensor = torch.from_numpy(X.toarray()).to(NAME)
+    tensor = {"csr": tensor.to_sparse_csr, "coo": tensor.to_sparse, "dense": lambda: tensor}[layout]()
+    fitted = swiftem.PLSA(3, method="em", random_state=0).fit(tensor)
+    found = fitted.transform(tensor)
+    assert isinstance(found, torch.Tensor)
+    assert found.device == tensor.device
+    np.testing.assert_allclose(found.cpu().numpy(), fitted.transform(X), atol=2e-3)
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"method": "sem"}, "method must be 'auto' or 'em' for device='cuda', got 'sem'"),
+        ({"method": "fiem"}, "method must be 'auto' or 'em' for device='cuda', got 'fiem'"),
+    ],
+)
+def test_methods_of_batches_are_refused(there, options, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        swiftem.PLSA(3, device="cuda", **options).fit(corpus())
+
+
+def test_documents_in_files_are_refused(there, tmp_path):
+    file = tmp_path / "corpus.lda-c"
+    file.write_text("2 0:1 1:2\n1 2:1\n")
+    with pytest.raises(ValueError, match="device must be 'cpu' for documents read in blocks, got 'cuda'"):
+        swiftem.PLSA(2, device="cuda").fit(file)
+
+
+def test_without_a_gpu_the_sentence_says_so():
+    if torch.cuda.is_available():
+        pytest.skip("there is a GPU")
+    with pytest.raises(
+        ValueError, match="device must be 'cpu' here, got 'cuda': PyTorch finds no CUDA device"
+    ):
+        swiftem.PLSA(2, device="cuda").fit(corpus())
+    with pytest.raises(ValueError, match="device must be 'auto', 'cpu', 'cuda' or 'cuda:0', got 'gpu'"):
+        swiftem.PLSA(2, device="gpu").fit(corpus())
+
+
+def test_a_saved_model_does_not_store_the_device(there, tmp_path):
+    fitted = swiftem.PLSA(2, method="em", random_state=0, device="cuda").fit(corpus())
+    fitted.save(tmp_path / "model")
+    assert swiftem.PLSA.load(tmp_path / "model").device == "auto"
+
+
+def test_the_command_takes_a_device(there, tmp_path):
+    rng = np.random.default_rng(0)
+    words = np.array([f"{first}{second}ord" for first in "abcdef" for second in "klmnop"])
+    texts = [" ".join(rng.choice(np.roll(words, 12 * (number % 3))[:12], size=30)) for number in range(60)]
+    (tmp_path / "texts.txt").write_text("\n".join(texts))
+    given = ["topics", str(tmp_path / "texts.txt"), "--topics", "3", "--stop-words", "none"]
+    out = tmp_path / "out"
+    found = CliRunner().invoke(app, [*given, "--out", str(out), "--device", "cuda"])
+    assert found.exit_code == 0, found.output
+    assert "--device cuda" in (out / "topics.html").read_text()
+    given = ["topics", str(tmp_path / "texts.txt"), "--apply", str(out / "model.swiftem")]
+    found = CliRunner().invoke(app, [*given, "--out", str(tmp_path / "again"), "--device", "cuda"])
+    assert found.exit_code == 0, found.output
+
+
+def test_the_command_without_a_gpu(tmp_path):
+    if torch.cuda.is_available():
+        pytest.skip("there is a GPU")
+    (tmp_path / "texts.txt").write_text("\n".join(["one word and another word of some text"] * 60))
+    given = ["topics", str(tmp_path / "texts.txt"), "--topics", "2", "--device", "cuda"]
+    found = CliRunner().invoke(app, [*given, "--out", str(tmp_path / "out")])
+    assert found.exit_code == 1
+    assert "--device must be cpu here, got 'cuda': PyTorch finds no CUDA device." in found.output
+
+
+def check(found):
+    for sizes, options, errors in found:
+        *close, other_rounds = errors
+        assert max(close) < 2e-5, (sizes, options, errors)
+        assert max(close[:3]) < 2e-7, (sizes, options, errors)
+        assert other_rounds < 0.05, (sizes, options, errors)
+
+
+def test_the_kernels():
+    pytest.importorskip("triton", reason="Triton is not installed: make gpu-test-parts")
+    check(lines_of(SCRIPT, 0, 3))
+
+
+@pytest.mark.slow
+def test_all_kernels():
+    pytest.importorskip("triton", reason="Triton is not installed: make gpu-test-parts")
+    found = lines_of(SCRIPT)
+    assert len(found) == 7
+    check(found)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="a GPU is needed")
+def test_a_large_fit_on_a_gpu(capsys):
+    """Compiled loops and kernels, both in float32; the line is a figure of ``make test-gpu``."""
+    X, options = corpus(20_000, 5_000, 20, length=100), {"n_components": 20, "random_state": 0}
+    seconds = []
+    for device in ("cuda", "cuda", "cpu"):
+        began = perf_counter()
+        found = swiftem.PLSA(**options, device=device).fit(X)
+        seconds.append(perf_counter() - began)
+        if device == "cuda":
+            fitted = found
+    np.testing.assert_allclose(fitted.components_, found.components_, atol=1e-4)
+    assert fitted.perplexity(X) == pytest.approx(found.perplexity(X), rel=1e-3)
+    with capsys.disabled():
+        print(
+            f"\npLSA, {X.shape[0]:,} documents, {X.nnz:,} counts, K = 20, default fit of {found.n_iter_} "
+            f"passes: {seconds[1]:.2f} s on the GPU, {seconds[2]:.2f} s on the CPU"
+        )

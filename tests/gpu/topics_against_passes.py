@@ -1,0 +1,96 @@
+"""Compare the kernels of pLSA in Triton with the passes in PyTorch; prints the largest errors as JSON.
+
+``python tests/gpu/topics_against_passes.py``: on a GPU, or with ``TRITON_INTERPRET=1`` on the CPU.
+"""
+
+import json
+import sys
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+
+from swiftem.engine.gpu.topics import counts
+from swiftem.engine.gpu.topics.counts import DeviceCounts
+from swiftem.engine.gpu.topics.documents import DeviceDocuments
+from swiftem.engine.gpu.topics.fast import FastPasses
+from swiftem.engine.gpu.topics.passes import PlainPasses
+from swiftem.engine.gpu.topics.topics import left_out_of, m_step
+
+DEVICE = "cuda:0" if torch.cuda.is_available() else "cpu"
+
+
+def corpus(n, n_words, n_topics, weighted, seed=0):
+    """Return documents of very different lengths, some of them empty, and some words that never occur."""
+    rng = np.random.default_rng(seed)
+    topics = rng.dirichlet(np.full(n_words, 0.1), size=n_topics)
+    length = np.minimum(rng.lognormal(np.log(20.0), 1.0, size=n), 2000).astype(int) * (np.arange(n) % 7 > 0)
+    rows = [rng.multinomial(m, rng.dirichlet(np.full(n_topics, 0.3)) @ topics) for m in length]
+    dense = np.array(rows, dtype=float)
+    dense[:, :2] = 0.0
+    dense[dense > 0] *= rng.choice([1.0, 1.0, 0.4], size=int((dense > 0).sum()))
+    weight = rng.uniform(0.2, 3.0, size=n) if weighted else None
+    return DeviceDocuments(sp.csr_array(dense), weight, device=DEVICE)
+
+
+def relative(found, wanted):
+    """Return the relative error of an array or tensor."""
+    return float(torch.linalg.norm(found.double() - wanted) / torch.linalg.norm(wanted))
+
+
+def case(
+    n, n_words, n_topics, *, leave_out=False, weighted=False, floors=False, segment=256, block=1 << 25,
+    tol=1e-4, leaps=True,
+):  # fmt: skip
+    """Return errors of a pass (topics of documents, counts, log-likelihood) and of folding in."""
+    counts.SEGMENT, counts.BLOCK = segment, block
+    documents = corpus(n, n_words, n_topics, weighted)
+    alpha = np.linspace(0.05, 0.2, n_topics)
+    rng = np.random.default_rng(1)
+    before = torch.from_numpy(rng.gamma(0.3, size=(n_words, n_topics)) * 10.0).to(DEVICE)
+    beta = torch.from_numpy(rng.uniform(0.01, 0.1, size=(n_words if floors else 1, n_topics))).to(DEVICE)
+    topics = m_step(before, beta)
+    left_out = left_out_of(before, beta) if leave_out else None
+    start = rng.dirichlet(np.full(n_topics, 0.5), size=n)
+    exact = PlainPasses(DeviceCounts(documents, n_topics, DEVICE, torch.float64), alpha)
+    fast = FastPasses(DeviceCounts(documents, n_topics, DEVICE, torch.float32), alpha)
+    wanted = exact.em(exact.shares(start), topics, left_out)
+    results = []
+    for _ in range(3):
+        found = fast.em(fast.shares(start), topics, left_out)
+        results.append((fast.array(found.doc_topic), found.by_word.cpu().numpy().copy()))
+    for again in results[1:]:
+        assert all(map(np.array_equal, again, results[0])), "bits differ from run to run"
+    errors = [
+        relative(found.doc_topic[:, :n_topics], wanted.doc_topic),
+        relative(found.by_word, wanted.by_word),
+        abs(float(found.log_likelihood / wanted.log_likelihood) - 1.0),
+    ]
+    assert not found.doc_topic[:, n_topics:].any()
+    uniform = np.full((n, n_topics), 1.0 / n_topics)
+    one = exact.fold(topics, exact.shares(uniform), 40, tol, leaps=leaps)
+    other = fast.fold(topics, fast.shares(uniform), 40, tol, leaps=leaps)
+    same = one.rounds == other.rounds  # a change may be just below ``tol``, or just above
+    errors += [
+        float((other.doc_topic[same, :n_topics] - one.doc_topic[same]).abs().max()),
+        relative(other.log_likelihood[same], one.log_likelihood[same]),
+        float((~same).double().mean()),
+    ]
+    return errors
+
+
+CASES = [
+    ((60, 40, 3), {"segment": 8}),
+    ((60, 40, 10), {"leave_out": True, "segment": 8}),
+    ((50, 70, 20), {"leave_out": True, "weighted": True, "floors": True, "segment": 16}),
+    ((50, 30, 5), {"weighted": True, "segment": 4, "block": 4 * 5 * 16, "leaps": False, "tol": 1e-2}),
+    ((40, 60, 50), {"leave_out": True, "floors": True, "leaps": False, "tol": 1e-2}),
+    ((30, 40, 300), {"leave_out": True}),
+    ((40, 50, 1), {}),
+]
+
+if __name__ == "__main__":
+    for number in map(int, sys.argv[1:] or range(len(CASES))):
+        sizes, options = CASES[number]
+        print(json.dumps([sizes, options, case(*sizes, **options)]))
+        sys.stdout.flush()
