@@ -351,11 +351,8 @@ class Documents:
         found = np.full((self.n, len(topics)), 1.0 / len(topics))
         log_likelihood = np.empty(self.n if likelihood else 0)
         table = self._table(topics.T, self.dtype if tol >= LEAST_CHANGE else np.float64)
-        entries = (self.begin, self.word, self.count)
-        work = [
-            (*entries, table, alpha, max_iter, tol, found, log_likelihood, *piece)
-            for piece in self.pieces(64, LEAST_ENTRIES // 8)
-        ]
+        given = (*self._entries, table, alpha, max_iter, tol, found, log_likelihood, table[:0])
+        work = [(*given, *piece) for piece in self.pieces(64, LEAST_ENTRIES // 8)]
         for _ in in_order(fold_in, work):
             pass
         return found, log_likelihood
@@ -384,12 +381,12 @@ class Documents:
         evaluations : int
             E-steps of entries.
         """
-        from swiftem.engine.numba.plsa_documents import sums_of
+        from swiftem.engine.numba.plsa_documents import fold_in
 
         table = self._table(word_topic)
-        given = (*self._entries, table, alpha, max_iter, tol)
+        given = (*self._entries, table, alpha, max_iter, tol, doc_topic, np.empty(0))
         by_word, evaluations = self._over(
-            lambda sums, *piece: sums_of(*given, sums, doc_topic, *piece), len(alpha), between, INNER
+            lambda sums, *piece: fold_in(*given, sums, *piece), len(alpha), between, INNER
         )
         if self.shared is None:
             by_word *= word_topic

@@ -29,7 +29,7 @@ class Topic:
         The most likely words, in order.
     own_words : tuple of str
         Words that distinguish the topic: the most relevant ones as defined by Sievert and Shirley (2014), λ
-        log p(w | k) + (1 − λ) log lift with their λ = 0.6. In a corpus about forests "forest" is every
+        log p(w | k) + (1 − λ) log lift with λ = 0.5. In a corpus about forests "forest" is every
         topic's most likely word.
     given : str
         The name that somebody gave to the topic, or nothing.

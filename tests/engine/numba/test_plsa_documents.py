@@ -209,9 +209,11 @@ def test_folding_in_is_that_of_the_reference(case, max_iter, tol):
         *entries(X), word_topic, alpha, max_iter, tol, documents, leaps=True
     )
     found, log_likelihood = documents.copy(), np.empty(len(documents))
+    table = table_of(word_topic)
     got = compiled.fold_in(
-        *entries(X), table_of(word_topic), alpha, max_iter, tol, found, log_likelihood, 0, len(found)
-    )
+        *entries(X), np.ones(len(found)), table, alpha, max_iter, tol, found, log_likelihood, table[:0], 0,
+        len(found),
+    )  # fmt: skip
     assert_close(found, expected)
     assert_close(log_likelihood, value)
     assert got == evaluations

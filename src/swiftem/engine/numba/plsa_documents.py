@@ -13,7 +13,7 @@ from swiftem.engine.numba.compile import inlined, kernel
 from swiftem.engine.numba.memory import LINE, above, across, fma, larger, load, plus, spread, store, times
 from swiftem.engine.numba.plsa_document_passes import SMALLEST, dots, limits, read_row, write_row
 
-__all__ = ["add_at", "fold_in", "gather", "m_step_of", "sums_of", "topics_at"]
+__all__ = ["add_at", "fold_in", "gather", "m_step_of", "topics_at"]
 
 LEAST_LEAP = 1e-6
 """Topics that change by less in total are not extrapolated: the direction would be rounding errors."""
@@ -109,7 +109,9 @@ def _leap(n_topics, work):
 
 
 @kernel
-def fold_in(begin, word, count, table, alpha, max_iter, tol, doc_topic, log_likelihood, first, last):
+def fold_in(
+    begin, word, count, weight, table, alpha, max_iter, tol, doc_topic, log_likelihood, sums, first, last
+):
     """Find the topics of documents for given words of topics, each until they change by less than ``tol``.
 
     Parameters
@@ -118,6 +120,9 @@ def fold_in(begin, word, count, table, alpha, max_iter, tol, doc_topic, log_like
         Initial topics, and the result.
     log_likelihood : ndarray, shape (D,) or (0,)
         Σ n log p of each document, written.
+    sums : padded ndarray, V rows or none
+        Σ n·a_k / Σ ab of the words is added to it: times b it is their counts. With sums, iterations are
+        plain ones: the E-step of a batch.
 
     Returns
     -------
@@ -125,7 +130,8 @@ def fold_in(begin, word, count, table, alpha, max_iter, tol, doc_topic, log_like
         E-steps of entries.
     """
     n_topics, lines = doc_topic.shape[1], table.shape[1] * table.itemsize // LINE
-    _, tiny = limits(table)
+    smallest, tiny = limits(table)
+    is_summed = sums.shape[0] > 0
     work = np.zeros((ROWS, table.shape[1]), table.dtype)
     for k in range(n_topics):
         work[ALPHA, k] = alpha[k]
@@ -142,57 +148,23 @@ def fold_in(begin, word, count, table, alpha, max_iter, tol, doc_topic, log_like
                     store(copied, e - start, j, load(table, word[e], j))
         rounds, change = 0, np.inf
         while rounds < max_iter and change >= tol:
-            before, after = (ONE, TWO) if rounds % 2 else (A, ONE)
+            before, after = (A, A) if is_summed else (ONE, TWO) if rounds % 2 else (A, ONE)
             change = _round(rows, place, count, start, stop, n_topics, work, before, after)
             rounds += 1
             if after == TWO and change >= tol and change > LEAST_LEAP and rounds < max_iter:
                 _leap(n_topics, work)
-            elif after == TWO or change < tol or rounds == max_iter:
+            elif after != A and (after == TWO or change < tol or rounds == max_iter):
                 for j in range(lines):
                     store(work, A, j, load(work, after, j))
-        if log_likelihood.shape[0] > 0:
-            log_likelihood[d] = _log_likelihood(rows, place, count, start, stop, work)
-        write_row(work, A, tiny, doc_topic, d)
-        evaluations += (rounds + 1) * (stop - start)
-    return evaluations
-
-
-@kernel
-def sums_of(begin, word, count, weight, table, alpha, max_iter, tol, sums, doc_topic, first, last):
-    """Fold documents in, from ``doc_topic``, and sum their words: the E-step of a batch.
-
-    Parameters
-    ----------
-    sums : padded ndarray, V rows
-        Σ n·a_k / Σ ab of the words is added to it: times b it is their counts.
-    doc_topic : ndarray, shape (D, K)
-        The initial topics, and the result.
-
-    Returns
-    -------
-    int
-        E-steps of entries.
-    """
-    n_topics, lines = doc_topic.shape[1], table.shape[1] * table.itemsize // LINE
-    smallest, tiny = limits(table)
-    work = np.zeros((ROWS, table.shape[1]), table.dtype)
-    for k in range(n_topics):
-        work[ALPHA, k] = alpha[k]
-    evaluations = 0
-    for d in range(first, last):
-        start, stop = begin[d], begin[d + 1]
-        read_row(doc_topic, d, tiny, work, A)
-        rounds, change = 0, np.inf
-        while rounds < max_iter and change >= tol:
-            change = _round(table, word, count, start, stop, n_topics, work, A, A)
-            rounds += 1
-        for e in range(start, stop):
+        for e in range(start, stop if is_summed else start):
             v, total = word[e], spread(table, 0.0)
             for j in range(lines):
                 total = fma(load(work, A, j), load(table, v, j), total)
             ratio = spread(table, weight[d] * count[e] / max(np.float64(across(total)), smallest))
             for j in range(lines):
                 store(sums, v, j, fma(ratio, load(work, A, j), load(sums, v, j)))
+        if log_likelihood.shape[0] > 0:
+            log_likelihood[d] = _log_likelihood(rows, place, count, start, stop, work)
         write_row(work, A, tiny, doc_topic, d)
         evaluations += (rounds + 1) * (stop - start)
     return evaluations

@@ -117,13 +117,17 @@ def best_start(
 def _tried(
     start: Array, documents: Documents, alpha: Array, beta: Array, between: Callable[[], None]
 ) -> float:
-    """Return the log-likelihood of documents after a few passes from a start."""
+    """Return the log-likelihood of documents after a few passes from a start.
+
+    In memory, the first two are a reading as sem's, whose code a fit needs anyway.
+    """
     shares, topics, value = np.full((documents.n, len(alpha)), 1.0 / len(alpha)), start, -inf
     if isinstance(documents, DeviceDocuments):
         there = documents.topics(TopicArrays(start, shares, None), alpha, beta, leave_one_out=True)
         return [there.step(between) for _ in range(TRIED_FOR)][-1]
-    counts, _ = documents.em_pass(shares, topics, alpha, between)
-    for _ in range(TRIED_FOR - 1):
+    by_word, _ = documents.sums(shares, np.ascontiguousarray(topics.T), alpha, 1, 0.0, between)
+    counts = by_word.T
+    for _ in range(TRIED_FOR - 2):
         topics = m_step(counts, beta)
         counts, value = documents.leave_one_out_pass(
             shares, topics, totals_of(counts, beta), alpha, beta, between
