@@ -11,6 +11,8 @@ TOPICS = "estimators/topics/first_topics.py"
 RELATIONS = "estimators/topics/relations.py"
 INPUT = "estimators/mixture/base.py"
 MIXTURE = "estimators/mixture/gaussian_mixture.py"
+RACE = "estimators/mixture/optima/race.py"
+NOISE = "data/rows/noisy_source.py"
 
 STREAM_TESTS = "tests/estimators/test_partial_fit.py"
 LOOK_TESTS = "tests/estimators/test_look.py"
@@ -237,5 +239,19 @@ MUTANTS = [
         "self._past = Past(fit.s, fitting.problem.bound.about, read.total_weight)",
         "self._past = Past(fit.s, fitting.problem.bound.about, fitting.problem.source.total_weight)",
         f"{STREAM_TESTS}::test_the_weight_of_a_batch_counts",
+    ),
+    (
+        "race: no further moves after the first that fail",
+        RACE,
+        "            waiting = waiting[TRIES:]\n",
+        "            waiting = []\n",
+        "tests/estimators/test_race.py::test_moves_after_those_that_fail_are_tried",
+    ),
+    (
+        "dither: the noise of a block is that of the first rows",
+        NOISE,
+        "self._noisy(self._source.block(number), int(self.layout.edges[number]))",
+        "self._noisy(self._source.block(number), 0)",
+        "tests/estimators/test_spurious.py::test_a_noisy_source_is_a_source",
     ),
 ]

@@ -210,6 +210,21 @@ def test_the_best_move_is_the_one_that_is_needed():
     assert sorted(moved(problem, theta, first).means[:, 0].round()) == pytest.approx([0.0, 20.0, 40.0], abs=1)
 
 
+def test_moves_after_those_that_fail_are_tried(monkeypatch):
+    """The first four are poor: they merge the two components that are furthest apart."""
+
+    def poor_first(on, theta, most):
+        costs = merge_costs(gaussians(on.bound, theta))
+        pair = tuple(int(k) for k in np.unravel_index(costs.argmax(), costs.shape))
+        good = proposals(on, theta, most)
+        poor = next(one for one in good if one.split.k not in pair)._replace(pair=pair)
+        return [poor] * racing.TRIES + good
+
+    monkeypatch.setattr(racing, "proposals", poor_first)
+    X = clusters(6000)
+    assert sum(fit(X, random_state=seed).history_.moves for seed in range(4)) > 0
+
+
 def test_a_start_that_is_given_does_not_race(monkeypatch):
     monkeypatch.setattr(racing, "race", None)  # a call would fail
     fit(means_init=BEST.means_init, max_iter=2)

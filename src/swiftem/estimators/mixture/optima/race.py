@@ -64,6 +64,9 @@ MOVES = 20
 """Default for the maximum number of accepted moves; the budget of evaluations usually ends them earlier."""
 TRIES, MOST_TRIED = 4, 12
 """Number of moves tried at a time, whatever the number of threads, and in all from the same parameters."""
+AGREE = 1e-3
+"""If the values of the last two candidates differ by less, they have most likely found the same optimum, and
+only the first moves are tried."""
 MOVE, MOVE_ON = 4, 8
 """Passes of em after a move, and of the better half of the moves after them."""
 SPURIOUS = 1.0
@@ -155,7 +158,7 @@ class _Race:
         self._sample = draw_sample(problem.source, rng, dither=self._is_gaussian)
         self._held = on_rows(problem, self._sample.held)
         self._spread = np.nanvar(self._sample.seen.y, axis=0, dtype=np.float64)
-        self._left = 0
+        self._left, self._tried = 0, MOST_TRIED
 
     def run(self, n_init: int, moves: int, tol: float) -> Raced:
         """Run it: a heat, another one for further ``n_init``, and the better one on the whole sample."""
@@ -180,7 +183,9 @@ class _Race:
         rows = min(seen, max(LEAST_ROWS, PER_NUMBER * q))
         left = self._begin(count, rows, passes)
         while len(left) > 1:
-            left = sorted(left, key=lambda one: -one.value)[: -(-len(left) // 2)]
+            left = sorted(left, key=lambda one: -one.value)
+            self._tried = TRIES if left[0].value - left[1].value < AGREE else MOST_TRIED
+            left = left[: -(-len(left) // 2)]
             rows = min(2 * rows, seen)
             left = self._improved(left, on_rows(self._problem, self._sample.first(rows)), passes)
         return self._improved(left, self._on_many(), LAST)[0]
@@ -196,12 +201,12 @@ class _Race:
             return best
         on = self._on_many()
         cost = on.source.n * (TRIES * MOVE + TRIES // 2 * MOVE_ON)
-        waiting = proposals(on, best.theta, MOST_TRIED)
+        waiting = proposals(on, best.theta, self._tried)
         while best.moves < moves and waiting and self._left >= cost:
             better = self._move(best, on, waiting[:TRIES])
             waiting = waiting[TRIES:]
             if better is not None:
-                best, waiting = better, proposals(on, better.theta, MOST_TRIED)
+                best, waiting = better, proposals(on, better.theta, self._tried)
         return best
 
     def _whole(self, best: _Candidate, tol: float) -> _Candidate:
