@@ -40,8 +40,10 @@ def test_a_fit_that_died_is_resumed_to_the_bit(tmp_path, deadly, family, method,
     deadly(2)
     with pytest.raises(Death):
         RegressionMixture(2, **options, **kept).fit(X, y)
-    deadly(np.inf)
+    # One look fewer would not do: a fit that begins again would die.
+    deadly(len(whole.history_) - 2 if (family, n_init) == ("poisson", 1) else np.inf)
     again = RegressionMixture(2, **options, **kept, resume=True).fit(X, y)
+    deadly(np.inf)
     assert_same(again, whole)
     assert_same(RegressionMixture(2, **options, **kept, resume=True).fit(X, y), whole)
     with pytest.raises(ValueError, match="resume"):
