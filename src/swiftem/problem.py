@@ -31,6 +31,7 @@ from swiftem.files.scratch import is_scratch, scratch_array
 from swiftem.methods.method import Method
 from swiftem.models.documents import BoundDocuments
 from swiftem.models.model import BoundModel, Model
+from swiftem.models.rows import has_missing
 from swiftem.result import State
 from swiftem.schedules import Schedule
 from swiftem.termination import RandomTermination
@@ -159,6 +160,8 @@ class Problem:
 
 def _bind(model: Model, source: Source) -> BoundModel:
     """Return the model for the data."""
+    if getattr(model, "missing", None) == "error" and has_missing(source):
+        raise ValueError("missing must be 'ignore' for rows with allow_missing=True, got 'error'.")
     if isinstance(source, UnitSource):
         from swiftem.engine.units.rows import bind_units
 

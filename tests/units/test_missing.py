@@ -7,7 +7,7 @@ from helpers import leaves
 
 import swiftem
 from swiftem import methods, models
-from swiftem.data import UnitSource, open_units
+from swiftem.data import ArraySource, UnitSource, open_units
 
 RNG = np.random.default_rng(0)
 Z = RNG.random(900) < 0.4
@@ -77,6 +77,9 @@ def test_estimators_of_units(tmp_path):
         swiftem.GaussianMixture(2).fit(units(X))
     with pytest.raises(ValueError, match="missing must be 'ignore' for rows with allow_missing=True"):
         swiftem.run(models.GaussianMixtureModel(2, covariance="full"), units(X), methods.EM(), n_iter=1)
+    source = ArraySource(X, allow_missing=True)
+    with pytest.raises(ValueError, match="missing must be 'ignore' for rows with allow_missing=True"):
+        swiftem.run(models.GaussianMixtureModel(2, covariance="full"), source, methods.EM(), n_iter=1)
 
 
 def test_complete_units_have_the_same_bits_with_the_option():

@@ -115,8 +115,6 @@ def bind_units(model: Model, source: UnitSource) -> BoundModel:
     if hasattr(source, "n_words") or not hasattr(model, "n_components"):
         raise TypeError(f"model must be a mixture for data in units, got {type(model).__name__}.")
     if source.masses is not None:
-        if getattr(model, "missing", "error") == "error":
-            raise ValueError("missing must be 'ignore' for rows with allow_missing=True, got 'error'.")
         check_seen(source.masses > 0.0)
     some = source.some
     weight = np.ones(some.n) if some.weight is None else some.weight
