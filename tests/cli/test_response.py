@@ -116,7 +116,7 @@ def test_missing_responses(prices, tmp_path, invoke):
     gone[[4, 8]] = True
     expected = RegressionMixture(2, random_state=0, tol=1e-3).fit(X[~gone], y[~gone])
     assert np.array_equal(RegressionMixture.load(out).coef_, expected.coef_)
-    code, output = invoke("impute", file, "--model", out, "-o", tmp_path / "filled.csv")
+    code, output = invoke("impute", out, file, "-o", tmp_path / "filled.csv")
     assert code == 0, output
     assert "600 rows, 2 missing cells filled in" in output
     rows = [line.split(",") for line in (tmp_path / "filled.csv").read_text().split("\n")]

@@ -135,7 +135,7 @@ def test_missing_text_and_impute(table, people, tmp_path, invoke):
     assert "Skipped 2 of 300 rows" in output
     assert invoke("fit", holes, "-m", 2, "--family", "auto", "--ignore-missing")[0] == 0
     filled = tmp_path / "filled.csv"
-    code, output = invoke("impute", holes, "--model", out, "--out", filled)
+    code, output = invoke("impute", out, holes, "--out", filled)
     assert code == 0, output
     assert "300 rows, 2 missing cells filled in." in output
     rows = [line.split(",") for line in filled.read_text().split("\n")]
@@ -147,13 +147,13 @@ def test_missing_text_and_impute(table, people, tmp_path, invoke):
     assert [row[2] for row in rows[1:8]] == people["job"][:7].tolist()
     texts = []
     for seed in (1, 1, 2):
-        assert invoke("impute", holes, "--model", out, "--draw", "--seed", seed, "--out", filled)[0] == 0
+        assert invoke("impute", out, holes, "--draw", "--seed", seed, "--out", filled)[0] == 0
         texts.append(filled.read_text())
     assert texts[0] == texts[1] != texts[2]
     pytest.importorskip("pyarrow")
     from pyarrow import parquet
 
-    assert invoke("impute", holes, "--model", out, "--out", tmp_path / "filled.parquet")[0] == 0
+    assert invoke("impute", out, holes, "--out", tmp_path / "filled.parquet")[0] == 0
     assert parquet.read_table(tmp_path / "filled.parquet").column("job").null_count == 0
 
 
@@ -162,14 +162,12 @@ def test_impute_of_numbers(tmp_path, clusters, model, call):
     X = clusters[0].copy()
     X[3, 0] = X[5, 1] = np.nan
     np.save(tmp_path / "holes.npy", X)
-    code, _, stderr = call(
-        "impute", tmp_path / "holes.npy", "--model", file, "--out", tmp_path / "filled.npy"
-    )
+    code, _, stderr = call("impute", file, tmp_path / "holes.npy", "--out", tmp_path / "filled.npy")
     assert (code, stderr) == (0, f"{tmp_path / 'filled.npy'}: 120 rows, 2 missing cells filled in.\n")
     np.testing.assert_array_equal(
         np.load(tmp_path / "filled.npy"), mixture.set_params(missing="ignore").impute(X)
     )
-    code, stdout, _ = call("impute", tmp_path / "holes.npy", "--model", file)
+    code, stdout, _ = call("impute", file, tmp_path / "holes.npy")
     assert code == 0
     assert stdout.startswith("height,width\n")
 
@@ -177,17 +175,17 @@ def test_impute_of_numbers(tmp_path, clusters, model, call):
 @pytest.mark.parametrize(
     ("options", "code", "sentence"),
     [
-        (["holes.csv"], 2, "Missing option '--model'"),
-        (["holes.csv", "--model", "none.model"], 1, "none.model must be a model's file, but does not exist"),
+        (["holes.csv"], 2, "Missing argument 'TABLE'"),
+        (["none.model", "holes.csv"], 1, "none.model must be a model's file, but does not exist"),
         (
-            ["holes.csv", "--model", "holes.csv"],
+            ["holes.csv", "holes.csv"],
             1,
-            "is a table, not a model: the table comes first, then --model",
+            "is a table, not a model",
         ),
-        (["none.csv", "--model", "flowers.model"], 1, "does not exist"),
-        (["holes.csv", "--model", "flowers.model", "--out", "holes.csv"], 2, "is what is read"),
-        (["holes.csv", "--model", "flowers.model", "--out", "a.txt"], 2, "must end in .csv"),
-        (["other.csv", "--model", "flowers.model"], 1, "columns height, width are missing"),
+        (["flowers.model", "none.csv"], 1, "does not exist"),
+        (["flowers.model", "holes.csv", "--out", "holes.csv"], 2, "is what is read"),
+        (["flowers.model", "holes.csv", "--out", "a.txt"], 2, "must end in .csv"),
+        (["flowers.model", "other.csv"], 1, "columns height, width are missing"),
     ],
 )
 def test_impute_that_cannot_be(tmp_path, model, invoke, monkeypatch, options, code, sentence):

@@ -82,7 +82,7 @@ app.command(epilog="Example: swiftem fit flowers.csv --components 3 --out flower
 app.command(epilog="Example: swiftem select flowers.csv --components 1:20")(select)
 app.command(epilog="Example: swiftem predict flowers.model more.csv --proba --out labels.csv")(predict)
 app.command(epilog="Example: swiftem score flowers.model more.csv")(score)
-app.command(epilog="Example: swiftem impute holes.csv --model flowers.model --out filled.csv")(impute)
+app.command(epilog="Example: swiftem impute flowers.model holes.csv --out filled.csv")(impute)
 app.command(epilog="Example: swiftem info flowers.model")(info)
 
 

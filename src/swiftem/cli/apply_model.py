@@ -66,7 +66,7 @@ def impute(
 ) -> None:
     """Write the table with missing cells of the model's columns filled in: by means, or by draws."""
     with one_sentence():
-        mixture = open_model(model, instead="the table comes first, then --model")
+        mixture = open_model(model)
         if not is_regression(mixture):
             mixture.set_params(missing="ignore")
         names = names_of(mixture)

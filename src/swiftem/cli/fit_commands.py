@@ -171,7 +171,7 @@ def fit(
         "missing": "ignore" if ignore_missing else "error",
     }  # fmt: skip
     if response is not None:
-        for name in ("memory_limit", "scratch", "device", "missing"):
+        for name in ("memory_limit", "scratch", "device", "device_memory_limit", "missing"):
             del parameters[name]
         parameters["family"] = family
     elif family == GAUSSIAN:
@@ -322,10 +322,8 @@ def info(
 
 
 def impute(
+    model: ModelArgument,
     table: TableArgument,
-    model: Annotated[
-        Path, typer.Option("--model", "-m", metavar="MODEL", help="A model file, written by swiftem fit.")
-    ],
     draw: Annotated[
         bool, typer.Option("--draw", help="Fill in random draws, given the observed cells, instead of means.")
     ] = False,

@@ -269,7 +269,8 @@ def refuse_options_of_rows(context: typer.Context, family: str) -> None:
     """Raise BadParameter for options that regressions do not have, and for other families of responses."""
     if family not in ("gaussian", "poisson"):
         raise typer.BadParameter(f"responses are gaussian or poisson, got {family}.", param_hint="'--family'")
-    for name in ("covariance", "reg_covar", "memory_limit", "scratch", "scheduler", "device"):
+    on_device = "device", "device_memory_limit"
+    for name in ("covariance", "reg_covar", "memory_limit", "scratch", "scheduler", *on_device):
         source = context.get_parameter_source(name)
         if source is not None and source.name == "COMMANDLINE":
             raise typer.BadParameter(
