@@ -31,7 +31,7 @@ def taken(monkeypatch):
             seen.append(lane)
         return lane
 
-    def expectation(kernels, model, source, between_blocks=lambda: None):
+    def expectation(kernels, model, source, between_blocks=lambda: None, device_limit=None):
         kind = Expectation if kernels == "reference" else PLSAExpectation
         return kind(model, source, between_blocks)
 

@@ -51,7 +51,8 @@ def _topics() -> None:
     from swiftem import PLSA
 
     counts = np.random.default_rng(0).poisson(0.12, size=(600, 1300))
-    PLSA(60, random_state=0, max_iter=2).fit(counts)
+    for method in ("auto", "em"):
+        PLSA(60, method=method, random_state=0, max_iter=2).fit(counts)
 
 
 def _unit() -> None:
