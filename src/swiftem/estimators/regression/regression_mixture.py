@@ -92,9 +92,12 @@ class RegressionMixture(CheckpointedClones, RegressionQueries, Persistent):
         Variances of the noise; NaN for Poisson responses.
     response_name_ : str or None
         Name of y, if it is a series of pandas or polars.
-    converged_, n_iter_, lower_bound_, lower_bounds_, method_, history_, stationarity_, log_likelihood_, \
-n_features_in_, feature_names_in_
-        As in :class:`swiftem.Mixture`; ``stationarity_`` is NaN for Poisson responses.
+    converged_, n_iter_, lower_bound_, lower_bounds_, method_, history_, log_likelihood_
+        As in :class:`swiftem.Mixture`.
+    stationarity_ : float
+        As in :class:`swiftem.Mixture`; NaN for Poisson responses.
+    n_features_in_, feature_names_in_
+        As in :class:`swiftem.Mixture`.
 
     Examples
     --------
