@@ -184,29 +184,33 @@ def test_a_lost_scheduler_is_a_sentence_and_the_run_resumes_on_another_cluster(c
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:No worker is left")
 @pytest.mark.filterwarnings("ignore:The cluster has no worker")
-def test_campaign_of_killed_workers(cluster):
+def test_campaign_of_killed_workers():
     here = {name: run(name, planned()) for name in METHODS}
     chance, killed = random.Random(0), 0
     over = threading.Event()
+    with ExitStack() as stack:
+        _, address = stack.enter_context(process(SCHEDULER, 0))
+        workers = [stack.enter_context(process(WORKER, address))[0] for _ in range(2)]
 
-    def kill():
-        nonlocal killed
-        while killed < KILLS and not over.wait(chance.uniform(0.1, 2.0)):
-            victim = chance.choice(list(cluster.workers.values())).pid
-            if victim:
-                os.kill(victim, signal.SIGKILL)
+        def kill():
+            # Workers without nannies, which give up if a worker dies while it starts.
+            nonlocal killed
+            while killed < KILLS and not over.wait(chance.uniform(0.1, 2.0)):
+                number = chance.randrange(2)
+                workers[number].kill()
                 killed += 1
+                workers[number] = stack.enter_context(process(WORKER, address))[0]
 
-    killer = threading.Thread(target=kill)
-    with distributed.Client(cluster):
-        killer.start()
-        try:
-            while killer.is_alive():
-                name = chance.choice(list(METHODS))
-                assert_same(run(name, planned()), here[name])
-        finally:
-            over.set()
-            killer.join()
+        killer = threading.Thread(target=kill)
+        with distributed.Client(address):
+            killer.start()
+            try:
+                while killer.is_alive():
+                    name = chance.choice(list(METHODS))
+                    assert_same(run(name, planned()), here[name])
+            finally:
+                over.set()
+                killer.join()
     assert killed == KILLS
 
 
