@@ -116,7 +116,8 @@ class PLSA(
         stochastic method, when two epochs do, or when their gain cannot be distinguished from noise.
     memory_limit : int, str or None
         Bytes, or a text such as "500MB": for files, the anonymous memory in addition to that after import
-        stays below it. Topics of documents that do not fit are in a scratch file.
+        stays below it. Topics of documents that do not fit are in a scratch file, of which few pages are
+        resident at a time.
     scratch : path or None
         Folder for that file; by default the system's folder for temporary files.
     device : str
