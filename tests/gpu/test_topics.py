@@ -212,18 +212,6 @@ def test_tensors_come_in_and_go_out(layout):
     np.testing.assert_allclose(found.cpu().numpy(), fitted.transform(X), atol=2e-3)
 
 
-@pytest.mark.parametrize(
-    ("options", "sentence"),
-    [
-        ({"method": "sem"}, "method must be 'auto' or 'em' for device='cuda', got 'sem'"),
-        ({"method": "fiem"}, "method must be 'auto' or 'em' for device='cuda', got 'fiem'"),
-    ],
-)
-def test_methods_of_batches_are_refused(there, options, sentence):
-    with pytest.raises(ValueError, match=sentence):
-        swiftem.PLSA(3, device="cuda", **options).fit(corpus())
-
-
 def test_documents_in_files_are_refused(there, tmp_path):
     file = tmp_path / "corpus.lda-c"
     file.write_text("2 0:1 1:2\n1 2:1\n")

@@ -121,8 +121,8 @@ class PLSA(
     scratch : path or None
         Folder for that file; by default the system's folder for temporary files.
     device : str
-        What computes em's passes and :meth:`transform`: "cpu", "cuda", "cuda:1", ..., or "auto": the GPU if X
-        is there, else the CPU. See ``docs/gpu.md``.
+        What computes em, sem and sem-vr by documents, and :meth:`transform`: "cpu", "cuda", "cuda:1", ..., or
+        "auto": the GPU if X is there, else the CPU. See ``docs/gpu.md``.
     checkpoint : str or Path, optional
         Folder for checkpoints of ``fit``: a killed fit resumes from there, and its model is the same, bit by
         bit, as without the interruption. See ``docs/checkpoints.md``.

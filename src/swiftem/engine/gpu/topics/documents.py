@@ -21,10 +21,10 @@ BYTES_PER_ENTRY = 48
 
 
 class DeviceDocuments(Documents):
-    """As :class:`swiftem.engine.documents.Documents`, with em's passes and folding in on a device.
+    """As :class:`swiftem.engine.documents.Documents`, with passes and folding in on a device.
 
-    In float32 they are computed by kernels in Triton, in float64 by PyTorch. Batches of documents are
-    computed on the CPU.
+    In float32 they are computed by kernels in Triton, in float64 by PyTorch. Batches of documents are those
+    of :class:`swiftem.engine.gpu.topics.lane.DeviceDocumentLane`.
 
     Parameters
     ----------
@@ -104,6 +104,18 @@ class DeviceDocuments(Documents):
         start = passes.shares(np.full((self.n, len(topics)), 1.0 / len(topics)))
         found = passes.fold(self._there(topics.T), start, max_iter, tol, leaps=True)
         return passes.array(found.doc_topic), found.log_likelihood.cpu().numpy()
+
+    def sums(
+        self, doc_topic: Array, word_topic: Array, alpha: Array, max_iter: int, tol: float,
+        between: Callable[[], None] = lambda: None,
+    ) -> tuple[Array, int]:  # fmt: skip
+        """As :meth:`Documents.sums`."""
+        between()
+        passes = self.passes(alpha)
+        found, by_word = passes.sums(self._there(word_topic), passes.shares(doc_topic), max_iter, tol)
+        doc_topic[:] = passes.array(found.doc_topic)
+        evaluations = ((found.rounds.cpu().numpy() + 1) * np.diff(self.begin)).sum()
+        return by_word.cpu().numpy(), int(evaluations)
 
     def _there(self, array: Array) -> Any:
         """Return a copy of an array on the device."""
