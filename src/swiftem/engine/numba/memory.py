@@ -23,7 +23,7 @@ from numba.core import cgutils, types
 from numba.extending import lower_builtin, models, register_model, type_callable
 from numpy.typing import DTypeLike
 
-from swiftem.engine.numba.compile import inlined
+from swiftem.engine.numba.compile import KNOWN, inlined
 
 __all__ = [
     "LINE", "Line", "Shared", "Spare", "above", "across", "fma", "larger", "load", "matrix", "multiply",
@@ -161,6 +161,12 @@ def _lower_piece(context, builder, signature, arguments):
 @lower_builtin(multiply, types.Array, types.Array, types.Array)
 def _lower_multiply(context, builder, signature, arguments):
     """Call BLAS as ``np.dot`` does: for matrices, for a matrix and a vector, or for two vectors."""
+    if numba.version_info.short != KNOWN:  # its inner parts are not known
+
+        def product(x, y, out):
+            np.dot(x, y, out)
+
+        return context.compile_internal(builder, product, signature, arguments)
     from numba.np.linalg import call_xxdot, call_xxgemm, call_xxgemv, ensure_blas
 
     ensure_blas()
