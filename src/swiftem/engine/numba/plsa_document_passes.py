@@ -114,15 +114,6 @@ def entries_in_work(table):
 
 
 @inlined
-def memory_of(table, rows, alpha):
-    """Return rows of a document with α in them, lines of entries, and where their rows begin."""
-    work = np.zeros((rows, table.shape[1]), table.dtype)
-    for k in range(alpha.shape[0]):
-        work[ALPHA, k] = alpha[k]
-    return work, np.ones((PARTS, LINE // table.itemsize), table.dtype), np.zeros((2, MOST), np.int64)
-
-
-@inlined
 def explain(word, count, table, sums, e, end, work, places, part, smallest):
     """Write counts and probabilities of the entries e to ``end`` − 1; prefetch the rows of later ones.
 
@@ -166,7 +157,10 @@ def pass_over(begin, word, count, weight, doc_topic, table, alpha, sums, first, 
         Σ n log p of the entries, weighted.
     """
     smallest, tiny = limits(table)
-    work, part, places = memory_of(table, EM_ROWS, alpha)
+    work = np.zeros((EM_ROWS, table.shape[1]), table.dtype)
+    part, places = np.ones((PARTS, LINE // table.itemsize), table.dtype), np.zeros((2, MOST), np.int64)
+    for k in range(alpha.shape[0]):
+        work[ALPHA, k] = alpha[k]
     step, value = entries_in_work(table), 0.0
     for d in range(first, last):
         read_topics(table, doc_topic, d, tiny, work, A)
@@ -215,8 +209,10 @@ def leave_one_out_pass(
         Σ n log p of the entries, weighted.
     """
     smallest, tiny = limits(table)
-    work, part, places = memory_of(table, R + MOST, alpha)
+    work = np.zeros((R + MOST, table.shape[1]), table.dtype)
+    part, places = np.ones((PARTS, LINE // table.itemsize), table.dtype), np.zeros((2, MOST), np.int64)
     for k in range(alpha.shape[0]):
+        work[ALPHA, k] = alpha[k]
         work[INVERSE, k] = 1.0 / totals[k] if totals[k] > 0.0 else 0.0
         work[ONES, k] = 1.0
     prior, step, value = alpha.sum(), entries_in_work(table), 0.0
