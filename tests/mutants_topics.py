@@ -219,6 +219,13 @@ MUTANTS = [
         f"{DOCUMENTS}::test_blocks_of_entries_and_lines_of_topics",
     ),
     (
+        "topics: momentum although the last point was worse",
+        "estimators/topics/momentum.py",
+        "if self.state is None or is_worse:",
+        "if self.state is None:",
+        "tests/estimators/test_topic_momentum.py",
+    ),
+    (
         "documents: float32 although the tolerance is below its rounding errors",
         "engine/documents.py",
         "self.dtype if tol >= LEAST_CHANGE else np.float64",

@@ -23,6 +23,7 @@ from swiftem.estimators.topics.first_topics import best_start
 from swiftem.estimators.topics.leaps import TopicLeaps
 from swiftem.estimators.topics.learned_alpha import next_alpha
 from swiftem.estimators.topics.look import TopicLook
+from swiftem.estimators.topics.momentum import Momentum
 from swiftem.estimators.topics.plan import TopicPlan
 from swiftem.estimators.watch import Moment
 from swiftem.files.scratch import row_blocks
@@ -253,7 +254,7 @@ class TopicFitting:
         of the last accepted pass.
         """
         last, last_gain, calm, kept = (inf, inf, 0, None) if fit.within is None else fit.within
-        steps = None
+        steps, momentum = None, Momentum(0.0, self.documents)
         if self.acceleration is not None:
             steps = TopicLeaps(self, fit)
             with keeper.reading():
@@ -263,6 +264,10 @@ class TopicFitting:
                 TopicArrays(fit.topics, fit.doc_topic, fit.counts), self.alpha, self.beta,
                 leave_one_out=self.leave_one_out, contrast=(self.background, SHARE, self.decorrelation),
             )  # fmt: skip
+        elif isinstance(self.documents, Documents | StreamedDocuments):
+            momentum = Momentum(self.plan.momentum, self.documents)
+            with keeper.reading():
+                momentum.restore(kept, fit.counts, fit.doc_topic)
         while not fit.converged:
             between()
             # An aborted pass has changed documents: checkpoints have their values before the pass.
@@ -277,7 +282,8 @@ class TopicFitting:
                 elif self.learns_alpha:
                     before = self.alpha if fit.alpha is None else fit.alpha
                     fit.alpha = next_alpha(before, fit.doc_topic, self.documents)
-                fit.counts, is_back = self.contrasted(counts), False
+                is_worse = last + value / self.documents.total < -self.tol
+                fit.counts, is_back = momentum.go(self.contrasted(counts), fit.doc_topic, is_worse), False
                 fit.topics = m_step(fit.counts, self.beta)
             else:
                 value, is_back = steps.go(last, between)
@@ -291,7 +297,7 @@ class TopicFitting:
                 grows = gain > last_gain + 1e-3 * self.tol and steps is None
                 calm = calm + 1 if abs(gain) < self.tol and not grows else 0
                 last, last_gain, fit.converged = objective, gain, calm >= 2
-            fit.within = (last, last_gain, calm, None if steps is None else steps.state)
+            fit.within = (last, last_gain, calm, (momentum if steps is None else steps).state)
             if fit.converged or stop or fit.passes + 1 > fit.tried + self.max_passes + 1e-9:
                 return
             keeper.save(fit.kept)
