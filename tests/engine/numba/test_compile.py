@@ -147,6 +147,16 @@ def test_a_helper_creates_and_returns_no_arrays():
         with pytest.raises(Exception, match=words):
             outer(np.ones(2))
 
+    @compile.counted
+    def half(x):
+        return 0.5 * x
+
+    @compile.kernel
+    def of_a_half(x):
+        return half(x)[1]
+
+    assert of_a_half(np.arange(3.0)) == 0.5
+
 
 def test_what_compiles_quickly_says_nothing(tmp_path):
     assert python(SAYS, "1000", cache=tmp_path)[1] == []

@@ -24,6 +24,7 @@ from swiftem._clock import compile_clock
 
 __all__ = [
     "cache_folder",
+    "counted",
     "fused",
     "helper",
     "inlined",
@@ -39,7 +40,7 @@ AT_LEAST = 1.0
 """Seconds that something is compiled for before a line says so."""
 
 ABOUT: dict[str, tuple[str, int]] = {
-    "gaussian_batches.batches": ("steps of Gaussian mixtures", 8),
+    "gaussian_batches.batches": ("steps of Gaussian mixtures", 10),
     "gaussian_passes.blocks": ("passes over mixtures", 5),
 }
 """What kernels that take longer are for, and about how many seconds they take."""
@@ -99,8 +100,9 @@ def helper(function: Callable[..., Any], **more: Any) -> Any:
     """Compile a helper that kernels call: for rare cases that would only slow down the caller if inlined.
 
     Helpers that work on blocks are called, too: with plain arrays as arguments their loops vectorise.
-    Unsigned indices (``np.uintp``) help there. A helper neither creates nor returns arrays: references to
-    them are not counted, a third of the code. From Python, call ``kernel(helper.py_func)`` instead.
+    Unsigned indices (``np.uintp``) help there. A helper neither creates nor returns arrays, unless it is
+    :func:`counted`: references to them are not counted, a third of the code. From Python, call
+    ``kernel(helper.py_func)`` instead.
     """
 
     def refuse(*arguments: Any, **keywords: Any) -> NoReturn:
@@ -149,7 +151,8 @@ def _helper_compiler() -> Any:
         def run_pass(self, state: Any) -> bool:
             state.library = Unfinished(state.targetctx.codegen(), state.func_id.func_qualname)
             state.flags.no_compile = True
-            if state.targetctx.data_model_manager[state.return_type].contains_nrt_meminfo():
+            returned = state.targetctx.data_model_manager[state.return_type]
+            if not state.flags.nrt and returned.contains_nrt_meminfo():
                 raise TypeError(f"{state.func_id.func_name} is a helper and returns an array, uncounted.")
             super().run_pass(state)
             lowered, key = state["cr"], object()  # by the key kernels find the code
@@ -173,6 +176,11 @@ def _helper_compiler() -> Any:
 def inlined(function: Callable[..., Any]) -> Any:
     """Compile a helper into every kernel that calls it; a call would cost more than most helpers."""
     return helper(function, forceinline=True)
+
+
+def counted(function: Callable[..., Any]) -> Any:
+    """As :func:`inlined`, for a helper that creates or returns arrays: references to them are counted."""
+    return helper(function, forceinline=True, _nrt=True)
 
 
 def fused(function: Callable[..., Any]) -> Any:

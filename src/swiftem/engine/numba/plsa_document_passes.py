@@ -33,7 +33,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from swiftem.engine.numba.compile import inlined, kernel
+from swiftem.engine.numba.compile import counted, inlined, kernel
 from swiftem.engine.numba.lines.entries import (
     MOST,
     add_four,
@@ -113,7 +113,7 @@ def entries_in_work(table):
     return min(LINE // table.itemsize, 16 if lines <= SHORT_ROWS else 8 if lines <= LONG_ROWS else 4)
 
 
-@inlined
+@counted
 def memory_of(table, rows, alpha):
     """Return rows of a document with α in them, lines of entries, and where their rows begin."""
     work = np.zeros((rows, table.shape[1]), table.dtype)
