@@ -86,8 +86,8 @@ def _run(
 
 
 USUAL = (
-    Part("passes over mixtures", _passes, 7),
-    Part("steps of Gaussian mixtures", _steps, 8),
+    Part("passes over mixtures", _passes, 6),
+    Part("steps of Gaussian mixtures", _steps, 10),
     Part("topics", _topics, 6),
 )
 """What estimators and the command line use unless another method is named."""

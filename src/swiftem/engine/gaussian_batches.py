@@ -1,6 +1,6 @@
 """The lane of Gaussian mixtures with covariances: batches of all sizes, in compiled stretches.
 
-One loop for all methods and both precisions takes 20 s to compile; 18 loops, one for each case, take 160 s.
+One loop for all methods and both precisions takes 10 s to compile; one for each case would be 18 loops.
 E-steps and M-steps are compiled into it: calls by address would compile faster still, but cost 40 % at one
 sample per iteration. θ is reported as θ̄(s) by the model's own M-step in NumPy, not by the loop's, so that
 the end of a stretch leaves no trace in it.

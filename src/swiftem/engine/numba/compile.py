@@ -39,7 +39,7 @@ AT_LEAST = 1.0
 """Seconds that something is compiled for before a line says so."""
 
 ABOUT: dict[str, tuple[str, int]] = {
-    "gaussian_batches.batches": ("steps of Gaussian mixtures", 8),
+    "gaussian_batches.batches": ("steps of Gaussian mixtures", 10),
     "gaussian_passes.blocks": ("passes over mixtures", 5),
 }
 """What kernels that take longer are for, and about how many seconds they take."""

@@ -129,10 +129,7 @@ def _view(context, builder, signature, array, data, shape):
     for length in shape[:0:-1]:
         strides.insert(0, builder.mul(strides[0], length))
     made = context.make_array(kind)(context, builder)
-    populate_array(
-        made, data=data, shape=shape, strides=strides, itemsize=size, meminfo=array.meminfo,
-        parent=array.parent,
-    )  # fmt: skip
+    populate_array(made, data, shape, strides, size, array.meminfo, array.parent)
     return impl_ret_borrowed(context, builder, kind, made._getvalue())
 
 
