@@ -133,6 +133,15 @@ def test_words_that_are_shown_are_distinct_and_coherence_can_be_theirs(model, co
         return len(set(words)) / len(words)
 
     assert different(0.3) >= different(0.5) >= different(1.0)
+    assert different(0.3) > different(1.0)
+    assert model.diversity(n=6) == different(0.5)
+    assert [model.diversity(n=6, relevance=weight) for weight in (0.3, 1.0)] == [
+        different(0.3),
+        different(1.0),
+    ]
+    for options, match in (({"n": 0}, "n must be"), ({"relevance": 2.0}, "relevance must be")):
+        with pytest.raises(ValueError, match=match):
+            model.diversity(**options)
     words = [[int(word) for word in row] for row in model.top_words(n=6, relevance=0.3)]
     found = model.coherence(counts, n=6, relevance=0.3)
     np.testing.assert_allclose(found, [brute_coherence(counts, row, "npmi") for row in words])

@@ -224,6 +224,28 @@ class TopicQueries(TopicRelations, TopicExchange):
         check_int("n", n, minimum=1)
         return coherence_of(self._counts(X, reset=False), self._relevance(relevance), measure, n)
 
+    def diversity(self, n: int = 25, *, relevance: float = LAMBDA) -> float:
+        """Return the share of different words among the first ``n`` words of all topics, from 1/K to 1.
+
+        Parameters
+        ----------
+        n : int
+            Number of words per topic.
+        relevance : float
+            Which words these are, as in :meth:`top_words`: by default those that are shown.
+
+        Examples
+        --------
+        >>> import numpy as np, swiftem
+        >>> model = swiftem.PLSA(2, random_state=0).fit(np.array([[4, 3, 0, 0], [0, 0, 2, 5]]))
+        >>> model.diversity(n=2), model.diversity(n=4)
+        (1.0, 0.5)
+        """
+        _check_fitted(self)
+        count = check_int("n", n, minimum=1)
+        words = np.argsort(-self._relevance(relevance), axis=1, kind="stable")[:, :count]
+        return len(np.unique(words)) / words.size
+
     def topic_prevalence(self) -> Array:
         """Return each topic's share of the training tokens, shape (K,)."""
         _check_fitted(self)
