@@ -121,9 +121,10 @@ class PLSA(
     device : str
         What computes em, sem and sem-vr by documents, and :meth:`transform`: "cpu", "cuda", "cuda:1", ..., or
         "auto": the GPU if X is there, else the CPU. See ``docs/gpu.md``.
+    device_memory_limit : int, str or None
+        Limit of the GPU's memory: counts that do not fit are copied there in every pass.
     checkpoint : str or Path, optional
-        Folder for checkpoints of ``fit``: a killed fit resumes from there, and its model is the same, bit by
-        bit, as without the interruption. See ``docs/checkpoints.md``.
+        Folder for checkpoints: a killed ``fit`` resumes from there, bit by bit. See ``docs/checkpoints.md``.
     checkpoint_every : int, optional
         Evaluations of the objective (passes of em, epochs of other methods) between checkpoints. By default
         every one, unless that takes too much time.
@@ -196,6 +197,7 @@ class PLSA(
         "memory_limit": [None, str, Interval(Integral, 1, None, closed="left")],
         "scratch": [None, str, os.PathLike],
         "device": [str],
+        "device_memory_limit": [None, str, Interval(Integral, 1, None, closed="left")],
         "checkpoint": [None, str, os.PathLike],
         "checkpoint_every": [None, Interval(Integral, 1, None, closed="left")],
         "resume": ["boolean", StrOptions({"auto"})],
@@ -226,6 +228,7 @@ class PLSA(
         memory_limit: int | str | None = None,
         scratch: Any = None,
         device: str = "auto",
+        device_memory_limit: int | str | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
         checkpoint_every: int | None = None,
         resume: bool | Literal["auto"] = False,
@@ -252,6 +255,7 @@ class PLSA(
         self.memory_limit = memory_limit
         self.scratch = scratch
         self.device = device
+        self.device_memory_limit = device_memory_limit
         self.checkpoint = checkpoint
         self.checkpoint_every = checkpoint_every
         self.resume = resume
