@@ -19,13 +19,13 @@ sys.stdin.readline()
 """What a program imports before its memory is looked at."""
 
 
-def anonymous(pid):
-    """Return RssAnon in bytes, 0 when the process is gone."""
+def resident(pid, field="RssAnon"):
+    """Return a field of a process's status in bytes, 0 when the process is gone."""
     try:
         status = Path(f"/proc/{pid}/status").read_text()
     except OSError:
         return 0
-    line = next((line for line in status.splitlines() if line.startswith("RssAnon")), "RssAnon: 0 kB")
+    line = next((line for line in status.splitlines() if line.startswith(field)), "none: 0 kB")
     return int(line.split()[1]) * 1024
 
 
@@ -34,11 +34,11 @@ def peak(code, *arguments):
     command = [sys.executable, "-W", "ignore", "-c", IMPORTS + code, *map(str, arguments)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout.readline() == "ready\n"
-        before = largest = anonymous(process.pid)
+        before = largest = resident(process.pid)
         process.stdin.write("\n")
         process.stdin.flush()
         while process.poll() is None:
-            largest = max(largest, anonymous(process.pid))
+            largest = max(largest, resident(process.pid))
             time.sleep(0.001)
         output = process.stdout.read()
     assert process.returncode == 0, output

@@ -9,6 +9,9 @@ DRAWS_TESTS = "tests/data/test_block_draws.py"
 EVERY_ROW = "tests/data/test_array_source.py::test_a_fingerprint_has_every_row"
 PARQUET_TESTS = "tests/data/test_hostile_parquet.py"
 RIGHT_ROW = f"{PARQUET_TESTS}::TestTheRightRow::test_row_90000"
+FEW_PAGES = (
+    "tests/estimators/test_streamed_documents.py::test_a_pass_has_few_pages_of_the_scratch_file_in_memory"
+)
 CLOSED = "tests/data/test_read_ahead.py::test_what_is_read_is_closed_at_return"
 
 MUTANTS = [
@@ -111,5 +114,40 @@ MUTANTS = [
         "            if close is not None:\n",
         "            if close is not None and not unwanted.is_set():\n",
         CLOSED,
+    ),
+    (
+        "scratch: released rows stay in memory",
+        "files/scratch.py",
+        "mapped.madvise(mmap.MADV_DONTNEED,",
+        "mapped.madvise(mmap.MADV_NORMAL,",
+        "tests/data/test_scratch.py::test_released_rows_are_in_the_file_alone",
+    ),
+    (
+        "scratch: blocks of rows are not released",
+        "files/scratch.py",
+        "            release(array[rows])\n",
+        "            pass\n",
+        "tests/data/test_scratch.py::test_blocks_of_rows_are_all_rows_and_few_at_a_time",
+    ),
+    (
+        "streamed documents: places of a block stay in memory",
+        "engine/streamed_documents.py",
+        "            release(doc_topic[part])\n",
+        "",
+        FEW_PAGES,
+    ),
+    (
+        "streamed documents: places of a batch stay in memory",
+        "engine/streamed_documents.py",
+        "            release(self.doc_topic[number * BLOCK : (number + 1) * BLOCK])\n",
+        "            pass\n",
+        FEW_PAGES,
+    ),
+    (
+        "uci: a number is its last digit",
+        "data/documents/formats/entry_lines.py",
+        "10.0 * found[here] + ",
+        "",
+        "tests/data/test_document_sources.py::test_many_digits_are_read_as_numbers",
     ),
 ]

@@ -483,7 +483,7 @@ MUTANTS = [
     (
         "missing: compiled steps divide by all rows",
         "engine/numba/gaussian_m_step.py",
-        "mass = sums[m, 2, c]",
+        "mass = sums[m, 2 * d + c]",
         "mass = s[m]",
         "'tests/engine/test_missing_batches.py::test_the_dense_trajectory[sem-diag-20]'",
     ),
@@ -497,8 +497,8 @@ MUTANTS = [
     (
         "missing: the coefficient is learned without weights",
         "engine/numba/gaussian_batches.py",
-        "deviation = weight * np.float64(old[place]) - centre[place]",
-        "deviation = np.float64(old[place]) - centre[place]",
+        "deviation = weight * old[place] - centre[place]",
+        "deviation = old[place] - centre[place]",
         "'tests/engine/test_missing_batches.py::test_the_dense_trajectory[opt-fiem-full-20]'",
     ),
     (

@@ -44,8 +44,8 @@ MUTANTS = [
     (
         "batches: nearness of the anchor is that of theta",
         "engine/numba/gaussian_batches.py",
-        "samples, anchor, is_known_there, tools, spare)",
-        "samples, anchor, is_known, tools, spare)",
+        "samples, anchor, is_known_there, work, spare)",
+        "samples, anchor, is_known, work, spare)",
         f"{FAR}::test_an_anchor_that_is_far_and_parameters_that_are_near[1-full]",
     ),
     (
@@ -170,21 +170,15 @@ MUTANTS = [
     (
         "passes: a single row at the end is left out",
         "engine/numba/gaussian_passes.py",
-        "remembers = len(memory.double) + len(memory.single) > 0\n"
-        "    copy(reach, work.extent)\n"
-        "    is_known = is_near(theta, work.extent)\n"
-        "    for first in range(0, n, block):",
-        "remembers = len(memory.double) + len(memory.single) > 0\n"
-        "    copy(reach, work.extent)\n"
-        "    is_known = is_near(theta, work.extent)\n"
-        "    for first in range(0, n - 1, block):",
+        "for first in range(0, n, block):",
+        "for first in range(0, n - 1, block):",
         f"'{PIECES}::test_statistics_memory_and_likelihood[one more row-full]'",
     ),
     (
-        "passes: rows given with the first block's weights",
+        "passes: rows given are the first block's",
         "engine/numba/gaussian_passes.py",
-        "given[first + t, m] * weight[first + t]",
-        "given[first + t, m] * weight[t]",
+        "rows[t, m] = given[first + t, m]",
+        "rows[t, m] = given[t, m]",
         f"{GAUSS}::test_a_start_by_responsibilities[full]",
     ),
     (

@@ -8,6 +8,8 @@ import scipy.sparse as sp
 
 import swiftem
 from swiftem.cli import topics_in_blocks as module
+from swiftem.data import UciDocuments
+from swiftem.data.documents.spool import Spool
 
 LIMIT = "300MB"
 
@@ -67,6 +69,31 @@ def test_every_document_has_its_topics(run, uci, tmp_path):
     np.testing.assert_array_equal(model.components_, same.components_)
     assert list(model.feature_names_in_[:2]) == ["word0", "word1"]
     assert "are those of 113 of the 899 documents." in (out / "topics.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.usefixtures("tables")
+def test_a_text_is_parsed_once(run, uci, tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "LOADED", 10**9)
+    read, blocks = [], UciDocuments.blocks
+    monkeypatch.setattr(UciDocuments, "blocks", lambda self, rows: read.append(rows) or blocks(self, rows))
+    code, output = run(
+        uci, "--topics", 3, "--memory-limit", LIMIT, "--scratch", tmp_path, "--out", tmp_path / "out"
+    )
+    assert code == 0, output
+    assert len(read) == 1
+    same = swiftem.PLSA(3, random_state=0, memory_limit=LIMIT).fit(uci)
+    np.testing.assert_array_equal(
+        swiftem.PLSA.load(tmp_path / "out/model.swiftem").components_, same.components_
+    )
+    assert len((tmp_path / "out/document_topics.csv").read_text().splitlines()) == 1 + 899
+
+    def full(self, first, counts):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Spool, "add", full)
+    code, output = run(uci, "--topics", 3, "--memory-limit", LIMIT, "--out", tmp_path / "again")
+    assert code == 0, output
+    assert len((tmp_path / "again/document_topics.csv").read_text().splitlines()) == 1 + 899
 
 
 @pytest.mark.usefixtures("tables")

@@ -14,8 +14,8 @@ def known():
     """Return how many signatures each kernel of the process has."""
     from swiftem.engine.numba import gaussian_batches, gaussian_passes, plsa_document_passes, plsa_documents
 
-    kernels = [gaussian_batches.batches]
-    for module in (gaussian_passes, plsa_document_passes, plsa_documents):
+    kernels = [gaussian_batches.batches, gaussian_passes.blocks]
+    for module in (plsa_document_passes, plsa_documents):
         kernels += [getattr(module, name) for name in module.__all__]
     return [len(kernel.signatures) for kernel in kernels]
 

@@ -20,6 +20,7 @@ from swiftem.data import (
     read_lda_c,
 )
 from swiftem.data.documents.formats import uci_documents as module
+from swiftem.data.documents.formats.entry_lines import whole_numbers
 
 rng = np.random.default_rng(0)
 COUNTS = sp.csr_array(rng.poisson(0.4, size=(57, 11)) * (rng.random((57, 1)) > 0.1))
@@ -201,3 +202,17 @@ def test_memory_does_not_grow_with_the_file(tmp_path):
         grown.append(found)
     # 770,000 entries more are 18 MB as numbers; what a process takes differs by several from time to time.
     assert grown[1] < grown[0] + 1e7
+
+
+@pytest.mark.parametrize(
+    "text",
+    [b"", b"\n\n", b"7", b" 1 2 3\r\n\t10  020 1\n", b"9007199254740992 1", b"1 " + b"9" * 400 + b" 2"],
+)
+def test_digits_are_read_as_numbers(text):
+    np.testing.assert_array_equal(whole_numbers(text), np.array(text.split(), dtype=np.float64))
+
+
+def test_many_digits_are_read_as_numbers():
+    numbers = rng.integers(0, 10 ** rng.integers(1, 16, 2_000))
+    text = b"\n".join(b"%d" % number for number in numbers)
+    np.testing.assert_array_equal(whole_numbers(text), numbers)

@@ -1,11 +1,13 @@
 import gc
 import os
+import sys
 
 import numpy as np
 import pytest
+from anonymous_memory import resident
 
 from swiftem.files import scratch
-from swiftem.files.scratch import is_scratch, scratch_array
+from swiftem.files.scratch import is_scratch, release, row_blocks, scratch_array
 
 
 def test_it_holds_what_is_written_and_leaves_nothing(tmp_path):
@@ -33,3 +35,29 @@ def test_a_full_disk_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(scratch.shutil, "disk_usage", lambda folder: usage)
     with pytest.raises(OSError, match=r"must have 8 MB of free space .* got 1 MB: use another folder"):
         scratch_array((1000, 1000), float, tmp_path)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="RssFile is Linux's")
+def test_released_rows_are_in_the_file_alone(tmp_path):
+    array = scratch_array((8_000, 1_000), np.float64, tmp_path)
+    before = resident(os.getpid(), "RssFile")
+    array[:] = np.arange(8_000)[:, None]
+    assert resident(os.getpid(), "RssFile") - before > 60e6
+    release(array[11:7_900])
+    assert resident(os.getpid(), "RssFile") - before < 4e6
+    np.testing.assert_array_equal(array[:, 7], np.arange(8_000))
+    release(np.zeros((3, 3)))  # another array
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="RssFile is Linux's")
+def test_blocks_of_rows_are_all_rows_and_few_at_a_time(tmp_path):
+    array = scratch_array((8_000, 1_000), np.float64, tmp_path)
+    before, most, seen = resident(os.getpid(), "RssFile"), 0, 0
+    for rows in row_blocks(array, np.zeros(8_000)):
+        assert rows.start == seen
+        array[rows] = 1.0
+        most, seen = max(most, resident(os.getpid(), "RssFile") - before), rows.stop
+    assert seen == 8_000
+    assert most < 24e6
+    assert array.sum() == 8e6
+    assert list(row_blocks(np.zeros((0, 3)))) == []

@@ -52,8 +52,13 @@ def deadly(rows, folder, deaths):
 
 @pytest.fixture
 def cluster():
-    """Two workers of one thread, with nannies; one death is enough for a KilledWorker."""
-    with dask.config.set({"distributed.scheduler.allowed-failures": 0}):
+    """Two workers of one thread, with nannies; one death is enough for a KilledWorker.
+
+    A LocalCluster removes a worker that is missing some seconds after a loss, even if it is just starting
+    again after another one.
+    """
+    settings = {"distributed.scheduler.allowed-failures": 0, "distributed.deploy.lost-worker-timeout": "1h"}
+    with dask.config.set(settings):
         made = distributed.LocalCluster(
             n_workers=2, threads_per_worker=1, dashboard_address=":0", host="127.0.0.1"
         )
@@ -150,8 +155,11 @@ def _first(unit, weight, where):
     return unit
 
 
-def lose_scheduler(folder, at):
-    """Kill the scheduler of a checkpointed run at an iteration; return the seconds until it says so."""
+def lose_scheduler(folder, at, pause=0.0):
+    """Kill the scheduler of a checkpointed run at an iteration; return the seconds until it says so.
+
+    After a pause the client knows that its connection is lost, and tries to open another.
+    """
     with ExitStack() as stack:
         scheduler, address = stack.enter_context(process(SCHEDULER, 0))
         stack.enter_context(process(WORKER, address))
@@ -161,6 +169,7 @@ def lose_scheduler(folder, at):
             if now.k == at:
                 scheduler.kill()
                 began.append(time.monotonic())
+                time.sleep(pause)
 
         client = distributed.Client(address)
         try:
@@ -184,33 +193,29 @@ def test_a_lost_scheduler_is_a_sentence_and_the_run_resumes_on_another_cluster(c
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:No worker is left")
 @pytest.mark.filterwarnings("ignore:The cluster has no worker")
-def test_campaign_of_killed_workers():
+def test_campaign_of_killed_workers(cluster):
     here = {name: run(name, planned()) for name in METHODS}
     chance, killed = random.Random(0), 0
     over = threading.Event()
-    with ExitStack() as stack:
-        _, address = stack.enter_context(process(SCHEDULER, 0))
-        workers = [stack.enter_context(process(WORKER, address))[0] for _ in range(2)]
 
-        def kill():
-            # Workers without nannies, which give up if a worker dies while it starts.
-            nonlocal killed
-            while killed < KILLS and not over.wait(chance.uniform(0.1, 2.0)):
-                number = chance.randrange(2)
-                workers[number].kill()
+    def kill():
+        nonlocal killed
+        while killed < KILLS and not over.wait(chance.uniform(0.1, 2.0)):
+            victim = chance.choice(list(cluster.workers.values())).pid
+            if victim:
+                os.kill(victim, signal.SIGKILL)
                 killed += 1
-                workers[number] = stack.enter_context(process(WORKER, address))[0]
 
-        killer = threading.Thread(target=kill)
-        with distributed.Client(address):
-            killer.start()
-            try:
-                while killer.is_alive():
-                    name = chance.choice(list(METHODS))
-                    assert_same(run(name, planned()), here[name])
-            finally:
-                over.set()
-                killer.join()
+    killer = threading.Thread(target=kill)
+    with distributed.Client(cluster):
+        killer.start()
+        try:
+            while killer.is_alive():
+                name = chance.choice(list(METHODS))
+                assert_same(run(name, planned()), here[name])
+        finally:
+            over.set()
+            killer.join()
     assert killed == KILLS
 
 
@@ -251,9 +256,10 @@ def test_campaign_of_killed_clients(cluster, tmp_path):
 
 
 @pytest.mark.slow
-def test_campaign_of_killed_schedulers(cluster, tmp_path):
+def test_campaign_of_killed_schedulers(cluster, tmp_path, monkeypatch):
+    monkeypatch.setattr(dask_pool, "FRESH", 0.0)  # so that each pass asks the scheduler
     here = run("em", planned())
     for number in range(max(1, KILLS // 20)):
         folder = tmp_path / f"run-{number}"
-        assert lose_scheduler(folder, 1 + number % 10) < 30
+        assert lose_scheduler(folder, 1 + number % 10, pause=number % 2) < 30
         assert_same(resumed(folder, cluster), here)

@@ -211,7 +211,10 @@ def topics(
     ] = None,
     scratch: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Where topics of documents go that do not fit into --memory-limit."),
+        typer.Option(
+            metavar="DIR",
+            help="Where numbers of texts, and topics of documents that do not fit into --memory-limit, go.",
+        ),
     ] = None,
     device: DeviceOption = "cpu",
 ) -> None:

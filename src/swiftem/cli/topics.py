@@ -145,7 +145,8 @@ def _read(request: TopicsRequest) -> tuple[CorpusCounts, CorpusInBlocks | None]:
         texts = Texts(list(found.documents), list(found.names), [])
         return count_texts(texts, request.words, format="docstrings", **request.word_options()), None
     if request.memory_limit is not None and request.corpus.exists():
-        blocks = corpus_in_blocks(request.corpus, request.memory_limit, request.format, request.vocabulary)
+        given = (request.corpus, request.memory_limit, request.format, request.vocabulary, request.scratch)
+        blocks = corpus_in_blocks(*given)
         if blocks is not None:
             return blocks.sample, blocks
     return read_corpus(

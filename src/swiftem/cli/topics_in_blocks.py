@@ -17,13 +17,14 @@ from swiftem.data.documents.corpus_counts import CorpusCounts
 from swiftem.data.documents.document_source import DocumentSource
 from swiftem.data.documents.formats.corpus_format import recognise
 from swiftem.data.documents.open_documents import open_documents
+from swiftem.data.documents.spool import Spool, SpooledDocuments
+from swiftem.engine.streamed_documents import BLOCK
 from swiftem.files.scratch import in_words
 
 __all__ = ["CorpusInBlocks", "corpus_in_blocks"]
 
 SAMPLE = 5_000
 """At least half as many documents are shown, if there are so many."""
-BLOCK = 4096
 LOADED, UNPACKED = 4, 5
 """Bytes in memory per byte of a file while it is loaded, and bytes of a file per byte compressed."""
 NAMES = {"uci": "document {}", "lda-c": "line {}"}
@@ -72,9 +73,13 @@ def _name(format: str, number: int) -> str:
 
 
 def corpus_in_blocks(
-    path: Path, memory_limit: str, format: str = "auto", vocabulary: Path | None = None
-) -> CorpusInBlocks | None:
+    path: Path, memory_limit: str, format: str = "auto", vocabulary: Path | None = None,
+    scratch: Path | None = None,
+) -> CorpusInBlocks | None:  # fmt: skip
     """Return a corpus that is too large to be loaded, or None if it can be loaded.
+
+    Its text is parsed once: the numbers are then in a temporary file, in ``scratch`` if that is given, unless
+    the disk is full.
 
     Raises
     ------
@@ -96,8 +101,14 @@ def corpus_in_blocks(
             "in the formats uci and lda-c are read in blocks."
         )
     source: Any = open_documents(path, vocabulary, kind)
+    spool: Spool | None = Spool(source.n_words, scratch)
     stride, kept, numbers, n_documents, n_tokens = 1, [], [], 0, 0.0
     for first, counts in source.blocks(BLOCK):
+        if spool is not None:
+            try:
+                spool.add(first, counts)
+            except OSError:  # the disk is full
+                spool = None
         lengths = np.asarray(counts.sum(axis=1), dtype=np.float64).ravel()
         n_tokens += float(lengths.sum())
         for row in np.flatnonzero(lengths).tolist():
@@ -120,4 +131,6 @@ def corpus_in_blocks(
         csr_array(vstack(kept, format="csr")), None if words is None else tuple(words),
         tuple(_name(kind, number) for number in numbers), None, kind, (note,),
     )  # fmt: skip
+    if spool is not None:
+        source = SpooledDocuments(source, spool, BLOCK)
     return CorpusInBlocks(source, sample, n_documents, n_tokens)

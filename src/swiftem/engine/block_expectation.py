@@ -24,7 +24,7 @@ from swiftem.engine.numba.gaussian_blocks import twin
 from swiftem.engine.parts import Part, chunks, is_served, parts, plain, read_only
 from swiftem.engine.threads import in_order, one_thread_blas
 from swiftem.models.bound_mixture import CHANNELS, CODES
-from swiftem.models.components import BoundComponents
+from swiftem.models.components import BoundComponents, Coefficients
 
 __all__ = ["BlockExpectation", "Pass", "Sums", "sums"]
 
@@ -33,6 +33,9 @@ WORK = 1 << 21
 PLAIN = 64
 """Samples per block of E-steps in NumPy; a chunk has as many blocks."""
 
+
+NO_THETA = Coefficients(*(np.empty((0,) * ndim) for ndim in (2, 1, 2, 1, 3, 2)))
+"""For kernels that take θ where it is not read."""
 
 _local = threading.local()
 
@@ -266,8 +269,9 @@ class BlockExpectation(Expectation):
             coded.statistics(*_with_codes(bound, batch.y, 0), rows, weight, _work(bound), *found.totals)
         else:
             kernels.statistics(
-                _features(bound, batch.y), bound.origin, bound.code, rows, weight, _work(bound), *found.totals
-            )
+                _features(bound, batch.y), read_only(weight), bound.origin, bound.code, NO_THETA,
+                read_only(rows), _work(bound), *found.totals,
+            )  # fmt: skip
         return found.statistics()
 
     def _pass(self, theta: Theta, remember: bool) -> tuple[Array, Array | None]:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import cached_property
 from itertools import pairwise
-from math import log
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -15,7 +13,6 @@ from swiftem._typing import Array, Index
 from swiftem.data.rows.stored_source import Layout
 from swiftem.data.sample_weight import extent_of
 from swiftem.data.source import Access, Batch
-from swiftem.engine.reference.plsa_documents import SMALLEST
 from swiftem.engine.threads import in_order
 from swiftem.files.durable import fingerprint
 from swiftem.models.documents import by_rows
@@ -35,8 +32,6 @@ MOST_ENTRIES = 1 << 22
 """Maximum number of entries of such a piece, as sums in float32 would lose what is added to them."""
 LEAST_SINGLE = 1e-25
 """Smaller probabilities are zero in float32: products must not be subnormal."""
-LOG_SMALLEST_SINGLE = log(2e-30)
-"""Logarithm of what loops in float32 replace smaller probabilities by, and a little more."""
 LEAST_CHANGE = 1e-5
 """Smaller tolerances of topics that are folded in need float64."""
 
@@ -250,21 +245,6 @@ class Documents:
             self._spare.keep(sums)
         return found, total
 
-    def _likelihood(self, p: Any, first: int, last: int) -> float:
-        """Return Σ n log p of the entries of some documents, weighted."""
-        entries = slice(self.begin[first], self.begin[last])
-        counts = self.count[entries]
-        if not self._is_plain:
-            counts = counts * np.repeat(self.weight[first:last], np.diff(self.begin[first : last + 1]))
-        logs = np.log(p[entries])
-        if self.dtype is np.float32 and logs.size and logs.min() < LOG_SMALLEST_SINGLE:
-            logs[logs < LOG_SMALLEST_SINGLE] = log(SMALLEST)  # impossible words, as in float64
-        return float((counts * logs).sum())  # not by BLAS, which would start threads
-
-    @cached_property
-    def _is_plain(self) -> bool:
-        return bool((self.weight == 1.0).all())
-
     def em_pass(
         self, doc_topic: Array, topics: Array, alpha: Array, between: Callable[[], None] = lambda: None
     ) -> tuple[Array, float]:
@@ -291,11 +271,9 @@ class Documents:
         from swiftem.engine.numba.plsa_document_passes import pass_over
 
         table = self._table(topics.T)
-        p: Any = np.empty(self.n_entries, self.dtype)
 
         def work(sums: Any, first: int, last: int) -> float:
-            pass_over(*self._entries, doc_topic, table, alpha, sums, p, first, last)
-            return self._likelihood(p, first, last)
+            return float(pass_over(*self._entries, doc_topic, table, alpha, sums, first, last))
 
         by_word, value = self._over(work, len(alpha), between)
         if self.shared is None:
@@ -319,13 +297,11 @@ class Documents:
         from swiftem.engine.numba.plsa_document_passes import leave_one_out_pass
 
         table = self._table(topics.T)
-        p: Any = np.empty(self.n_entries, self.dtype)
         floor = self._table(by_rows(beta, len(alpha)) / np.where(totals > 0.0, totals, np.inf), name="floor")
         given = (*self._entries, self.length, doc_topic, table, totals, alpha, floor)
 
         def work(sums: Any, first: int, last: int) -> float:
-            leave_one_out_pass(*given, sums, p, first, last)
-            return self._likelihood(p, first, last)
+            return float(leave_one_out_pass(*given, sums, first, last))
 
         by_word, value = self._over(work, len(alpha), between)
         if self.shared is None:

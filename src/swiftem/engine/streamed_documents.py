@@ -16,8 +16,9 @@ from swiftem.data.rows.row_reader import read_ahead
 from swiftem.data.rows.stored_source import Layout
 from swiftem.data.sample_weight import check_weights, extent_of, read_sample_weight
 from swiftem.data.source import Access, Batch
-from swiftem.engine.documents import MOST_ENTRIES, MOST_SUMS, Documents
+from swiftem.engine.documents import LEAST_ENTRIES, MOST_ENTRIES, MOST_SUMS, Documents
 from swiftem.files.durable import fingerprint
+from swiftem.files.scratch import release
 
 __all__ = ["BLOCK", "StreamedDocuments"]
 
@@ -156,6 +157,9 @@ class StreamedDocuments:
         of = index // BLOCK
         order = np.argsort(of, kind="stable")
         self._hold(set(of.tolist()))
+        if len(self._held) == 1:
+            (block,) = self._held.values()
+            return block.take(index % BLOCK)._replace(index=index)
         rows = [self._held[b].matrix()[index[of == b] % BLOCK] for b in sorted(self._held)]
         counts = sp.csr_array(sp.vstack(rows, format="csr"))[np.argsort(order, kind="stable")]
         found = self._in_memory(counts, self.weight[index]).take(np.arange(len(index)))
@@ -169,7 +173,8 @@ class StreamedDocuments:
 
     def _hold(self, wanted: set[int]) -> None:
         """Keep these blocks, and no others, in memory; at the end of the source, reading starts again."""
-        self._held = {number: block for number, block in self._held.items() if number in wanted}
+        for number in set(self._held) - wanted:
+            self._drop(number)
         while wanted - set(self._held):
             if self._coming is None:
                 self._coming = self._read()
@@ -177,7 +182,14 @@ class StreamedDocuments:
             if following is None:
                 self.close()
             elif following[0] // BLOCK in wanted:
-                self._held[following[0] // BLOCK] = self._in_memory(following[1])
+                weight = self.weight[following[0] : following[0] + following[1].shape[0]]
+                self._held[following[0] // BLOCK] = self._in_memory(following[1], weight)
+
+    def _drop(self, number: int) -> None:
+        """Forget a block, and release the places of its documents."""
+        del self._held[number]
+        if self.doc_topic is not None:
+            release(self.doc_topic[number * BLOCK : (number + 1) * BLOCK])
 
     def close(self) -> None:
         """Stop reading."""
@@ -214,7 +226,10 @@ class StreamedDocuments:
         for part, block in self._blocks():
             block.shared = shared
             value += work(block, doc_topic[part], *given)[1]
-            shared.add(block.n_entries, MOST_ENTRIES)
+            release(doc_topic[part])
+            begin = block.begin
+            pieces = block.pieces(parts, LEAST_ENTRIES)
+            shared.add(max(int(begin[last] - begin[first]) for first, last in pieces), MOST_ENTRIES)
         return shared.total(), value
 
     def fold_in(

@@ -7,12 +7,16 @@ import mmap
 import os
 import shutil
 import tempfile
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["in_words", "is_scratch", "scratch_array"]
+__all__ = ["in_words", "is_scratch", "release", "row_blocks", "scratch_array"]
+
+BLOCK_BYTES = 1 << 24
+"""Bytes of a scratch array that :func:`row_blocks` has in memory."""
 
 
 def scratch_array(
@@ -68,9 +72,63 @@ def scratch_array(
 
 def is_scratch(array: Any) -> bool:
     """Tell whether an array, or its base, is from :func:`scratch_array`."""
+    return _mapped(array) is not None
+
+
+def release(array: NDArray[Any]) -> None:
+    """Remove consecutive rows of a scratch array from the process's memory: the file keeps their values.
+
+    Pages of a mapped file are resident memory of a process after their first use, until the system needs
+    the room. Other arrays are left alone.
+
+    >>> array = scratch_array((1000, 4), np.float64)
+    >>> array[:] = 3.0
+    >>> release(array[100:900])
+    >>> array.sum()
+    np.float64(12000.0)
+    """
+    found = _mapped(array)
+    if found is None or not array.size or not hasattr(mmap, "MADV_DONTNEED"):
+        return
+    mapped, address = found
+    start = array.ctypes.data - address
+    first = start - start % mmap.PAGESIZE
+    mapped.madvise(mmap.MADV_DONTNEED, first, min(start + array.nbytes, len(mapped)) - first)
+
+
+def row_blocks(*arrays: NDArray[Any]) -> Iterator[slice]:
+    """Yield ranges of rows: all rows at once or, of scratch arrays, blocks that are released afterwards.
+
+    Parameters
+    ----------
+    arrays : ndarrays, shape (n, ...)
+        With the same number of rows.
+
+    Examples
+    --------
+    >>> array = scratch_array((3, 2), np.float64)
+    >>> for rows in row_blocks(array):
+    ...     array[rows] = 1.0
+    >>> array.sum(), list(row_blocks(np.zeros((3, 2))))
+    (np.float64(6.0), [slice(0, 3, None)])
+    """
+    n, step = len(arrays[0]), max(1, len(arrays[0]))
+    if any(is_scratch(array) for array in arrays):
+        step = max(1, BLOCK_BYTES * n // max(1, *(array.nbytes for array in arrays)))
+    for first in range(0, n, step):
+        rows = slice(first, min(first + step, n))
+        yield rows
+        for array in arrays:
+            release(array[rows])
+
+
+def _mapped(array: Any) -> tuple[mmap.mmap, int] | None:
+    """Return the mapped file of a scratch array and its address, or None for another array."""
+    root = array
     while isinstance(array, np.ndarray):
-        array = array.base
-    return isinstance(getattr(array, "obj", array), mmap.mmap)
+        root, array = array, array.base
+    mapped = getattr(array, "obj", array)
+    return (mapped, root.ctypes.data) if isinstance(mapped, mmap.mmap) else None
 
 
 def in_words(size: float) -> str:

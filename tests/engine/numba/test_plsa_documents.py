@@ -127,6 +127,43 @@ def test_a_pass_that_leaves_one_out_is_that_of_the_reference(case, by_word):
     assert sums.sum() == pytest.approx(weight @ np.asarray(X.sum(axis=1)).ravel(), rel=1e-9)
 
 
+@pytest.mark.parametrize(("n_topics", "dtype"), [(16, np.float32), (64, np.float64), (65, np.float64), (129, np.float64), (130, np.float32), (260, np.float32)])  # fmt: skip # noqa: E501
+def test_blocks_of_entries_and_lines_of_topics(n_topics, dtype):
+    """Documents of one entry to three more than two blocks, with 16, 8 or 4 entries in work."""
+    rng = np.random.default_rng(0)
+    X = (np.arange(40) <= np.arange(35)[:, None]) * rng.integers(1, 4, size=(35, 40))
+    documents, topics = rng.dirichlet(np.ones(n_topics), size=35), rng.dirichlet(np.ones(40), size=n_topics)
+    given = sp.csr_array(X.astype(float)), documents, topics, rng.random(n_topics), rng.random(35) * 2
+    word_topic, close = np.ascontiguousarray(topics.T), 1e-12 if dtype is np.float64 else 3e-6
+    found = documents.copy()
+    counts, value = Documents(given[0], given[4], dtype).em_pass(found, topics, given[3])
+    expected = plain.pass_over(*entries(given[0]), given[4], documents, word_topic, given[3])
+    for one, two in ((expected, (found, counts.T, value)), leave_one_out(*given, dtype=dtype)):
+        for exact, got in zip(one, two, strict=True):
+            scale = np.abs(exact).max()
+            np.testing.assert_allclose(got / scale, exact / scale, rtol=0, atol=close)
+
+
+def test_logarithms_in_float32():
+    """Within two units of the last place, or of the last place of 1; impossible words as in float64."""
+    from swiftem.engine.numba.compile import kernel
+    from swiftem.engine.numba.lines.numbers import log_of
+    from swiftem.engine.numba.memory import load, spread, store
+
+    def logs(table, smallest):
+        for j in range(table.shape[1] // 16):
+            store(table, 0, j, log_of(load(table, 0, j), spread(table, smallest)))
+
+    p = np.exp(-np.linspace(0.0, 69.0, 1600)).astype(np.float32)
+    table = padded(1, 1600, np.float32)
+    table[0] = p
+    table[0, -1] = 1e-30
+    kernel(logs)(table, 1e-30)
+    exact = np.log(p.astype(float))
+    np.testing.assert_allclose(table[0, :-1], exact[:-1], rtol=2.5e-7, atol=2.5e-7)
+    assert table[0, -1] == np.float32(np.log(1e-150))
+
+
 SINGLE = [name for name in CASES if name != "small numbers"]
 
 

@@ -10,7 +10,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["Spool"]
+from swiftem.data.documents.document_source import DocumentSource
+
+__all__ = ["Spool", "SpooledDocuments"]
 
 SMALL = np.iinfo(np.uint16).max
 
@@ -83,3 +85,48 @@ def _read(file: int, length: int, place: int) -> bytes:
             raise OSError("the temporary file of counts has become shorter.")
         found = more if not found else found + more
     return found
+
+
+class SpooledDocuments:
+    """A source whose blocks were added to a spool while it was read: a text is not parsed again.
+
+    Parameters
+    ----------
+    source : DocumentSource
+        The documents, which blocks of another size are read from.
+    spool : Spool
+        Their blocks.
+    rows : int
+        Documents per block of the spool.
+
+    Examples
+    --------
+    >>> import scipy.sparse as sp
+    >>> from swiftem.data import CsrDocuments
+    >>> source, spool = CsrDocuments(sp.csr_array([[0, 2, 0], [1, 0, 1]])), Spool(3)
+    >>> for first, block in source.blocks(1):
+    ...     spool.add(first, block)
+    >>> [first for first, _ in SpooledDocuments(source, spool, 1).blocks(1)]
+    [0, 1]
+    """
+
+    def __init__(self, source: DocumentSource, spool: Spool, rows: int) -> None:
+        self._source, self._spool, self._rows = source, spool, rows
+
+    @property
+    def n_documents(self) -> int | None:
+        """Number of documents."""
+        return self._source.n_documents
+
+    @property
+    def n_words(self) -> int:
+        """Size of the vocabulary."""
+        return self._source.n_words
+
+    def blocks(self, rows: int) -> Iterator[tuple[int, Any]]:
+        """Yield the index of the first document and the counts of ``rows`` documents."""
+        return self._spool.blocks() if rows == self._rows else self._source.blocks(rows)
+
+    def fingerprint(self) -> str:
+        """Return the fingerprint of the source."""
+        return self._source.fingerprint()

@@ -25,7 +25,7 @@ __all__ = ["ClusterError", "DaskMap", "HeldUnit", "lost"]
 
 log = logging.getLogger(__name__)
 
-NO_WORKER, NO_SCHEDULER = 10.0, 15.0
+NO_WORKER, NO_SCHEDULER = 10.0, 10.0
 """Seconds without workers before a warning; seconds without the scheduler before a run ends."""
 SLOW = 2.0
 """A task that takes this multiple of the median is started again elsewhere."""
@@ -131,7 +131,9 @@ class DaskMap:
                 lost_at = None if self._client.status == "running" else lost_at or now
                 if lost_at is not None and now - lost_at > NO_SCHEDULER:
                     raise lost(self._client)
-                if now - last > NO_WORKER and not said and lost_at is None and not self._pool.threads():
+                if lost_at is not None:
+                    continue
+                if now - last > NO_WORKER and not said and not self._pool.threads():
                     said = True
                     warn("No worker is left: the run waits until one joins.", UserWarning)
                 usual = median(self._took) if self._took else self._pool.usual.get(self._name, np.inf)
@@ -204,7 +206,7 @@ class DaskMap:
 
     def _slow(self) -> list[Any]:
         """Start slow tasks again, and those that wait for them, if workers are idle: these get them."""
-        if all(self._client.processing().values()):
+        if all(self._pool.ask(self._client.scheduler.processing, workers=None).values()):
             return []
         numbers = sorted(self._left)
         self._rounds += 1

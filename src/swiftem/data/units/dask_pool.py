@@ -93,10 +93,14 @@ class DaskPool:
                     raise lost(self.client) from error
         return call()
 
+    def ask(self, call: Callable[..., Any], **given: Any) -> Any:
+        """Return the answer of the scheduler; Dask itself waits half a minute for one that is lost."""
+        return self._patiently(lambda: self.client.sync(call, callback_timeout=NO_SCHEDULER, **given))
+
     def threads(self) -> dict[str, int]:
         """Return the threads of each worker, as of the last two seconds."""
         if perf_counter() - self._threads[0] > FRESH:
-            self._threads = perf_counter(), dict(self.client.nthreads())
+            self._threads = perf_counter(), dict(self.ask(self.client.scheduler.ncores, workers=None))
         return self._threads[1]
 
     def by_host(self) -> dict[str, int]:

@@ -15,7 +15,8 @@ import numpy as np
 
 from swiftem.engine.numba.compile import helper, kernel
 from swiftem.engine.numba.gaussian_blocks import remember
-from swiftem.engine.numba.softmax import add, add_rows, copy, exponentiate, normalise, shift
+from swiftem.engine.numba.memory import multiply, vector
+from swiftem.engine.numba.softmax import add, add_rows, copy, exponentiate, fill, normalise, shift
 
 __all__ = ["Work", "evaluate", "full_pass", "make_work", "statistics"]
 
@@ -90,12 +91,12 @@ def scatter(rows: Any, codes: Any, first: Any, table: Any) -> None:
 def _e_step(y: Any, codes: Any, first: Any, theta: Any, work: Any, rows: Any) -> None:
     """Write the responsibilities of samples from ``first`` on into ``rows`` (b, M)."""
     if y.shape[1]:
-        np.dot(y[first : first + len(rows)], theta.phi, rows)
+        multiply(y[first : first + len(rows)], theta.phi, rows)
     else:
-        rows[:] = 0.0
+        fill(vector(rows), 0.0)
     gather(theta.table, codes, first, rows)
     shift(rows, theta.constant, work.largest)
-    exponentiate(rows.reshape(rows.size))
+    exponentiate(vector(rows))
     normalise(rows, work.totals)
 
 
@@ -107,8 +108,8 @@ def _add_statistics(
     add_rows(rows, work.sums1)
     add(work.sums1, total1)
     if y.shape[1]:
-        np.dot(y[first : first + len(rows)].T, rows, work.sums2)
-        add(work.sums2.reshape(work.sums2.size), total2.reshape(total2.size))
+        multiply(y[first : first + len(rows)].T, rows, work.sums2)
+        add(vector(work.sums2), vector(total2))
     scatter(rows, codes, first, total3)
 
 

@@ -29,6 +29,7 @@ __all__ = [
     "inlined",
     "is_kept",
     "kernel",
+    "lean",
     "summed",
 ]
 
@@ -39,9 +40,7 @@ AT_LEAST = 1.0
 
 ABOUT: dict[str, tuple[str, int]] = {
     "gaussian_batches.batches": ("steps of Gaussian mixtures", 8),
-    "gaussian_passes.full_pass": ("full passes over mixtures", 4),
-    "gaussian_passes.evaluate": ("scores of mixtures", 2),
-    "gaussian_passes.statistics": ("statistics of mixtures", 2),
+    "gaussian_passes.blocks": ("passes over mixtures", 5),
 }
 """What kernels that take longer are for, and about how many seconds they take."""
 PARTS = {
@@ -91,11 +90,17 @@ def kernel(function: Callable[..., Any], **more: Any) -> Any:
         settings.CACHE_DIR = before
 
 
+def lean(function: Callable[..., Any]) -> Any:
+    """As :func:`kernel`, for those that create no arrays: without counts of references to them."""
+    return kernel(function, _nrt=False)
+
+
 def helper(function: Callable[..., Any], **more: Any) -> Any:
     """Compile a helper that kernels call: for rare cases that would only slow down the caller if inlined.
 
     Helpers that work on blocks are called, too: with plain arrays as arguments their loops vectorise.
-    Unsigned indices (``np.uintp``) help there. From Python, call ``kernel(helper.py_func)`` instead.
+    Unsigned indices (``np.uintp``) help there. A helper neither creates nor returns arrays: references to
+    them are not counted, a third of the code. From Python, call ``kernel(helper.py_func)`` instead.
     """
 
     def refuse(*arguments: Any, **keywords: Any) -> NoReturn:
@@ -103,8 +108,8 @@ def helper(function: Callable[..., Any], **more: Any) -> Any:
 
     if _HELPERS is None:
         return numba.njit(**OPTIONS, **more)(function)
-    options: dict[str, Any] = {"pipeline_class": _HELPERS, "no_cpython_wrapper": True}
-    found: Any = numba.njit(**options, **OPTIONS, **more)(function)
+    options: dict[str, Any] = {"pipeline_class": _HELPERS, "no_cpython_wrapper": True, "_nrt": False}
+    found: Any = numba.njit(**(options | OPTIONS | more))(function)
     if hasattr(found, "overloads"):  # not with NUMBA_DISABLE_JIT
         found.add_overload = lambda made: found.overloads.update({tuple(made.signature.args): made})
         found._compile_for_args = refuse
@@ -144,6 +149,8 @@ def _helper_compiler() -> Any:
         def run_pass(self, state: Any) -> bool:
             state.library = Unfinished(state.targetctx.codegen(), state.func_id.func_qualname)
             state.flags.no_compile = True
+            if state.targetctx.data_model_manager[state.return_type].contains_nrt_meminfo():
+                raise TypeError(f"{state.func_id.func_name} is a helper and returns an array, uncounted.")
             super().run_pass(state)
             lowered, key = state["cr"], object()  # by the key kernels find the code
             state.targetctx.insert_user_function(key, lowered.fndesc, [state.library])

@@ -15,21 +15,23 @@ import numba
 import numpy as np
 
 from swiftem.engine.numba.coefficient import learn
-from swiftem.engine.numba.compile import helper, kernel
+from swiftem.engine.numba.compile import helper, lean
 from swiftem.engine.numba.gaussian_blocks import (
+    DIAG,
+    SPHERICAL,
     TIED,
     Twin,
     add_statistics,
     add_up,
     e_step,
     is_near,
-    raise_powers,
     spread,
 )
 from swiftem.engine.numba.gaussian_m_step import m_step
+from swiftem.engine.numba.memory import matrix, vector
 from swiftem.engine.numba.missing.completed_rows import complete_rows
 from swiftem.engine.numba.pointer import types
-from swiftem.engine.numba.softmax import add, copy, weigh
+from swiftem.engine.numba.softmax import add, copy, fill, weigh
 
 __all__ = ["ANCHOR", "MEMORY", "NOTHING", "Tools", "loop_for"]
 
@@ -87,27 +89,26 @@ def _take(y: Any, index: Any, offset: Any, samples: Any) -> None:
 
 
 @helper
-def _is_known_near(theta: Any, tools: Any) -> Any:
+def _is_known_near(theta: Any, reach: Any, extent: Any) -> Any:
     """Tell whether expanded squares keep enough digits for all samples."""
-    copy(tools.reach, tools.work.extent)
-    return is_near(theta, tools.work.extent)
+    copy(reach, extent)
+    return is_near(theta, extent)
 
 
 @helper
-def _responsibilities(samples: Any, theta: Any, is_known: Any, tools: Any, rows: Any) -> Any:
+def _responsibilities(kind: Any, samples: Any, theta: Any, is_known: Any, work: Any, rows: Any) -> Any:
     """Write the responsibilities of ``samples`` (d, b) into ``rows`` (b, M); return whether they are near."""
     near = is_known
     if not is_known:
-        spread(samples, tools.work.extent)
-        near = is_near(theta, tools.work.extent)
-    e_step(tools.kind, samples, theta, near, tools.work, rows)
+        spread(samples, work.extent)
+        near = is_near(theta, work.extent)
+    e_step(kind, samples, theta, near, work, rows)
     return near
 
 
 @helper
-def _add_sums(samples: Any, rows: Any, near: Any, tools: Any) -> None:
-    """Add the statistics of ``rows`` (b, M), weighted, to ``tools.change``."""
-    kind, work, change = tools.kind, tools.work, tools.change
+def _add_sums(kind: Any, samples: Any, rows: Any, near: Any, work: Any, change: Any) -> None:
+    """Add the statistics of ``rows`` (b, M), weighted, to ``change`` (q,)."""
     if kind == TIED:
         add_up(rows, work.totals)
     add_statistics(kind, samples, rows, near, kind == TIED, work)
@@ -148,31 +149,41 @@ def _take_off(rows: Any, index: Any, memory: Any, correction: Any) -> None:
 
 
 @helper
-def _learn(samples: Any, row: Any, old: Any, weight: Any, centre: Any, moments: Any, tools: Any) -> None:
+def _learn(
+    kind: Any, p: Any, samples: Any, row: Any, old: Any, weight: Any, centre: Any, moments: Any
+) -> None:
     """Learn λ from the first of ``samples`` (d, b): from its row and its memory, (M,), times ``weight``."""
-    p, d, n_components = len(tools.work.sums2), len(samples), len(row)
-    sample, powers = np.empty((d, 1)), np.empty((p, 1))
+    d, n_components = len(samples), len(row)
+    square = 0.0
     for c in range(d):
-        sample[c, 0] = samples[c, 0]
-    raise_powers(tools.kind, sample, 0, powers)
+        square += samples[c, 0] * samples[c, 0]
     covariance = variance = total = total_old = 0.0
     end = n_components * (1 + d)
     for m in range(n_components):
-        new, kept = weight * row[m], weight * np.float64(old[m])
+        new, kept = weight * row[m], weight * old[m]
         total += new
         total_old += kept
-        for c in range(-1, p):
+        i = j = 0
+        for c in range(-1, p):  # as raise_powers
             power, place = 1.0, m
-            if c >= 0:
-                power = powers[c, 0]
-                place = n_components + m * d + c if c < d else end + m * (p - d) + c - d
+            if c >= d:
+                power, place = square, end + m * (p - d) + c - d
+                if kind == DIAG:
+                    i = j = c - d
+                if kind != SPHERICAL:
+                    power = samples[i, 0] * samples[j, 0]
+                j += 1
+                if j > i:
+                    i, j = i + 1, 0
+            elif c >= 0:
+                power, place = samples[c, 0], n_components + m * d + c
             deviation = kept * power - centre[place]
             covariance += (new * power - centre[place]) * deviation
             variance += deviation * deviation
-    if tools.kind == TIED:
+    if kind == TIED:
         for i in range(d):
             for j in range(i + 1):
-                power = sample[i, 0] * sample[j, 0]
+                power = samples[i, 0] * samples[j, 0]
                 deviation = total_old * power - centre[end]
                 covariance += (total * power - centre[end]) * deviation
                 variance += deviation * deviation
@@ -185,7 +196,7 @@ def _learn_row(row: Any, old: Any, weight: Any, centre: Any, moments: Any) -> No
     """Learn λ from a sample whose rows are its statistics, (q,)."""
     covariance = variance = 0.0
     for place in range(len(row)):
-        deviation = weight * np.float64(old[place]) - centre[place]
+        deviation = weight * old[place] - centre[place]
         covariance += (weight * row[place] - centre[place]) * deviation
         variance += deviation * deviation
     learn(moments, covariance, variance)
@@ -201,30 +212,30 @@ def _statistics(
     They are those at ``theta`` minus ``correction`` times those of the reference; if ``renew``, the change of
     the memory, which is written to.
     """
-    p, width = len(tools.work.extent), len(theta.constant)
+    kind, work = tools.kind, tools.work
+    p, width = len(work.extent), len(theta.constant)
     if on is not None:
         width = len(tools.change)
-    parts = -(-len(index) // len(tools.work.largest))
+    parts = -(-len(index) // len(work.largest))
     block = -(-len(index) // parts)  # blocks of equal size: a small one at the end would be inefficient
     is_known = is_known_there = near = True
     if on is None:
-        is_known = _is_known_near(theta, tools)
-        is_known_there = reference == ANCHOR and _is_known_near(anchor, tools)
-    tools.change[:] = 0.0
+        is_known = _is_known_near(theta, tools.reach, work.extent)
+        is_known_there = reference == ANCHOR and _is_known_near(anchor, tools.reach, work.extent)
+    fill(tools.change, 0.0)
     for first in range(0, len(index), block):
         here = index[first : first + block]
         b = len(here)
-        samples = tools.work.samples[: p * b].reshape(p, b)
-        rows = tools.work.rows[: b * width].reshape(b, width)
+        samples, rows = matrix(work.samples, p, b), matrix(work.rows, b, width)
         if len(y.double):
             _take(y.double, here, tools.offset, samples)
         else:
             _take(y.single, here, tools.offset, samples)
-        spare = tools.spare[: b * width].reshape(b, width)
+        spare = matrix(tools.spare, b, width)
         if on is None:
             if reference == ANCHOR:
-                _responsibilities(samples, anchor, is_known_there, tools, spare)
-            near = _responsibilities(samples, theta, is_known, tools, rows)
+                _responsibilities(kind, samples, anchor, is_known_there, work, spare)
+            near = _responsibilities(kind, samples, theta, is_known, work, rows)
         else:
             if reference == ANCHOR:
                 complete_rows(samples, anchor, on, spare)
@@ -235,15 +246,15 @@ def _statistics(
                     rows[t, m] -= correction * spare[t, m]
         if len(moments) and not renew and first == 0:
             weight = factor * len(index) * (sample_weight[here[0]] if len(sample_weight) else 1.0)
-            if on is not None:
-                if len(memory.double):
-                    _learn_row(rows[0], memory.double[here[0]], weight, centre, moments)
-                else:
-                    _learn_row(rows[0], memory.single[here[0]], weight, centre, moments)
-            elif len(memory.double):
-                _learn(samples, rows[0], memory.double[here[0]], weight, centre, moments, tools)
+            old = tools.candidate[:width]  # not yet in use
+            if len(memory.double):
+                copy(memory.double[here[0]], old)
             else:
-                _learn(samples, rows[0], memory.single[here[0]], weight, centre, moments, tools)
+                copy(memory.single[here[0]], old)
+            if on is not None:
+                _learn_row(rows[0], old, weight, centre, moments)
+            else:
+                _learn(kind, len(work.sums2), samples, rows[0], old, weight, centre, moments)
         if renew and len(memory.double):
             _swap(rows, here, memory.double)
         elif renew:
@@ -254,7 +265,7 @@ def _statistics(
             _take_off(rows, here, memory.single, correction)
         weigh(rows, sample_weight, here, factor)
         if on is None:
-            _add_sums(samples, rows, near, tools)
+            _add_sums(kind, samples, rows, near, work, tools.change)
         else:
             for t in range(b):
                 add(rows[t], tools.change)
@@ -263,15 +274,15 @@ def _statistics(
 @helper
 def _copy(theta: Any, into: Any) -> None:
     """Copy all arrays of one set of coefficients into another."""
-    copy(theta.phi.reshape(theta.phi.size), into.phi.reshape(into.phi.size))
+    copy(vector(theta.phi), vector(into.phi))
     copy(theta.constant, into.constant)
-    copy(theta.means.reshape(theta.means.size), into.means.reshape(into.means.size))
+    copy(vector(theta.means), vector(into.means))
     copy(theta.plain, into.plain)
-    copy(theta.whiten.reshape(theta.whiten.size), into.whiten.reshape(into.whiten.size))
-    copy(theta.scales.reshape(theta.scales.size), into.scales.reshape(into.scales.size))
+    copy(vector(theta.whiten), vector(into.whiten))
+    copy(vector(theta.scales), vector(into.scales))
 
 
-@kernel
+@lean
 def batches(
     y: Any, sample_weight: Any, divided: Any, scale: Any, share: Any,
     reference: Any, correction: Any, moments: Any, reads: Any, renews: Any, follows: Any, restate: Any,

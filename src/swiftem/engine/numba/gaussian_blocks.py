@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from swiftem.engine.numba.compile import helper
-from swiftem.engine.numba.softmax import LOWEST, NEGLIGIBLE, add, add_rows, copy, exponentiate
+from swiftem.engine.numba.memory import matrix, multiply, vector
+from swiftem.engine.numba.softmax import LOWEST, NEGLIGIBLE, add, add_rows, copy, exponentiate, fill
 
 __all__ = [
     "Work",
@@ -167,7 +168,7 @@ def raise_powers(kind: Any, samples: Any, first: Any, powers: Any) -> None:
         if entry < d:
             copy(samples[entry], line)
         elif kind == SPHERICAL:
-            line[:] = 0.0
+            fill(line, 0.0)
             for c in range(d):
                 one = samples[c]
                 for t in range(b):
@@ -230,33 +231,33 @@ def add_squares(lines: Any, sums: Any) -> None:
 
 
 @helper
-def _differences(samples: Any, theta: Any, logits: Any, work: Any) -> None:
-    """Write minus half the squares of the whitened differences y − μ_m into ``logits`` (M, b)."""
+def _differences(samples: Any, theta: Any, differences: Any, whitened: Any, logits: Any) -> None:
+    """Write minus half the squares of the whitened differences y − μ_m into ``logits`` (M, b).
+
+    ``differences`` and ``whitened`` are buffers (d, b).
+    """
     d, b = samples.shape
-    differences = work.differences[: d * b].reshape(d, b)
-    whitened = work.whitened[: d * b].reshape(d, b)
-    logits[:] = 0.0
+    fill(vector(logits), 0.0)
     for m in range(len(logits)):
         for c in range(d):
             scale = theta.scales[m, c] if len(theta.scales) else 1.0
             for t in range(b):
                 differences[c, t] = (samples[c, t] - theta.means[m, c]) * scale
         if len(theta.whiten):
-            np.dot(theta.whiten[min(m, len(theta.whiten) - 1)], differences, whitened)
+            multiply(theta.whiten[min(m, len(theta.whiten) - 1)], differences, whitened)
             add_squares(whitened, logits[m])
         else:
             add_squares(differences, logits[m])
 
 
 @helper
-def _softmax(logits: Any, constant: Any, work: Any, rows: Any) -> None:
+def _softmax(logits: Any, constant: Any, largest: Any, totals: Any, rows: Any) -> None:
     """Write the softmax over m of ``logits`` (M, b) + ``constant`` (M,) into ``rows`` (b, M).
 
-    The largest logits and the sums of exponentials are written to ``work``.
+    The largest logits and the sums of exponentials go to ``largest`` and ``totals``, (b,).
     """
     n_components, b = logits.shape
-    largest, totals = work.largest[:b], work.totals[:b]
-    largest[:] = -math.inf
+    fill(largest, -math.inf)
     for m in range(n_components):
         line, shift = logits[m], constant[m]
         for t in range(b):
@@ -268,8 +269,8 @@ def _softmax(logits: Any, constant: Any, work: Any, rows: Any) -> None:
         for t in range(b):
             value = line[t] - largest[t]
             line[t] = value if value > LOWEST else LOWEST
-    exponentiate(logits.reshape(logits.size))
-    totals[:] = 0.0
+    exponentiate(vector(logits))
+    fill(totals, 0.0)
     for m in range(n_components):
         line = logits[m]
         for t in range(b):
@@ -289,21 +290,23 @@ def e_step(kind: Any, samples: Any, theta: Any, near: Any, work: Any, rows: Any)
     has T(y) if it has room for all of it.
     """
     (p, n_components), b = theta.phi.shape, samples.shape[1]
-    logits = work.logits[: n_components * b].reshape(n_components, b)
-    if not near:
-        _differences(samples, theta, logits, work)
-        _softmax(logits, theta.plain, work, rows)
-        return
-    size = len(work.powers) // len(work.largest)
-    addends = work.addends[: n_components * b].reshape(n_components, b)
-    for first in range(0, p, size):
-        k = min(size, p - first)
-        powers = work.powers[: k * b].reshape(k, b)
-        raise_powers(kind, samples, first, powers)
-        np.dot(theta.phi[first : first + k].T, powers, addends if first else logits)
-        if first:
-            add(addends.reshape(addends.size), logits.reshape(logits.size))
-    _softmax(logits, theta.constant, work, rows)
+    logits = matrix(work.logits, n_components, b)
+    constant = theta.constant
+    if near:
+        size = len(work.powers) // len(work.largest)
+        addends = matrix(work.addends, n_components, b)
+        for first in range(0, p, size):
+            k = min(size, p - first)
+            powers = matrix(work.powers, k, b)
+            raise_powers(kind, samples, first, powers)
+            multiply(theta.phi[first : first + k].T, powers, addends if first else logits)
+            if first:
+                add(vector(addends), vector(logits))
+    else:
+        d = len(samples)
+        _differences(samples, theta, matrix(work.differences, d, b), matrix(work.whitened, d, b), logits)
+        constant = theta.plain
+    _softmax(logits, constant, work.largest[:b], work.totals[:b], rows)
 
 
 @helper
@@ -324,16 +327,16 @@ def add_statistics(kind: Any, samples: Any, rows: Any, is_raised: Any, with_prod
     size = len(work.powers) // len(work.largest)
     for first in range(0, p, size):
         k = min(size, p - first)
-        powers = work.powers[: k * b].reshape(k, b)
+        powers = matrix(work.powers, k, b)
         if not (is_raised and size >= p):
             raise_powers(kind, samples, first, powers)
-        np.dot(powers, rows, work.sums2[first : first + k])
+        multiply(powers, rows, work.sums2[first : first + k])
     if kind == TIED and with_products:
-        weighted = work.differences[: d * b].reshape(d, b)
+        weighted = matrix(work.differences, d, b)
         for c in range(d):
             for t in range(b):
                 weighted[c, t] = samples[c, t] * work.totals[t]
-        np.dot(weighted, samples.T, work.sums3)
+        multiply(weighted, samples.T, work.sums3)
 
 
 @helper

@@ -13,7 +13,8 @@ import numpy as np
 
 from swiftem.engine.numba.compile import helper
 from swiftem.engine.numba.gaussian_blocks import DIAG, FULL, SPHERICAL, TIED
-from swiftem.engine.numba.softmax import copy
+from swiftem.engine.numba.memory import matrix, piece, vector
+from swiftem.engine.numba.softmax import copy, fill
 
 __all__ = ["Hyper", "Scratch", "cholesky", "gram", "invert", "m_step", "make_scratch"]
 
@@ -73,7 +74,7 @@ def cholesky(a: Any, floor: Any) -> Any:
         for c in range(j, d):
             a[j, c] *= inverse
         for i in range(j + 1, d):
-            factor, line, top = a[j, i], a[i, i:], a[j, i:]
+            factor, line, top = a[j, i], piece(a, i, i, d), piece(a, j, i, d)
             for c in range(len(line)):
                 line[c] -= factor * top[c]
     return True
@@ -83,11 +84,11 @@ def cholesky(a: Any, floor: Any) -> Any:
 def invert(r: Any, inverse: Any) -> None:
     """Write the inverse of Rᵀ, lower triangular, into ``inverse`` (d, d); the rest is set to zero."""
     d = len(r)
-    inverse[:] = 0.0
+    fill(vector(inverse), 0.0)
     for i in range(d):
         inverse[i, i] = 1.0
         for k in range(i):
-            factor, line, other = r[k, i], inverse[i, : k + 1], inverse[k, : k + 1]
+            factor, line, other = r[k, i], piece(inverse, i, 0, k + 1), piece(inverse, k, 0, k + 1)
             for c in range(len(line)):
                 line[c] -= factor * other[c]
         scale = 1.0 / r[i, i]
@@ -98,10 +99,10 @@ def invert(r: Any, inverse: Any) -> None:
 @helper
 def gram(lower: Any, precision: Any) -> None:
     """Write the upper triangle of lowerᵀ·lower into ``precision`` (d, d)."""
-    precision[:] = 0.0
+    fill(vector(precision), 0.0)
     for i in range(len(lower)):
         for a in range(i + 1):
-            factor, line, row = lower[i, a], precision[a, a : i + 1], lower[i, a : i + 1]
+            factor, line, row = lower[i, a], piece(precision, a, a, i + 1), piece(lower, i, a, i + 1)
             for c in range(len(line)):
                 line[c] += factor * row[c]
 
@@ -133,7 +134,7 @@ def _scatter(kind: Any, m: Any, s1: Any, s3: Any, hyper: Any, scratch: Any) -> A
     for one in range(first + 1, last):
         weight, mean = (s1[one] + kappa) * inverse, scratch.means[one]
         for i in range(d):
-            factor, line, rest = weight * mean[i], matrix[i, i:], mean[i:]
+            factor, line, rest = weight * mean[i], piece(matrix, i, i, d), piece(scratch.means, one, i, d)
             for c in range(len(line)):
                 line[c] -= factor * rest[c]
     for i in range(d):
@@ -165,7 +166,7 @@ def _variances(kind: Any, s1: Any, s3: Any, hyper: Any, scratch: Any) -> Any:
             value = (total + raw) * inverse / d + hyper.reg_covar
             if not (value > ROUNDING * abs(raw) * inverse / d and value > 0.0 and value < math.inf):
                 return False
-            scratch.variances[m, :] = value
+            fill(scratch.variances[m], value)
     return True
 
 
@@ -177,30 +178,30 @@ def _of_observed(kind: Any, s: Any, hyper: Any, scratch: Any) -> Any:
     """
     n_components, d = scratch.means.shape
     kappa = hyper.mean_precision
-    sums = s[n_components:].reshape(n_components, 3, d)
+    sums = matrix(s[n_components:], n_components, 3 * d)
     for m in range(n_components):
         if not s[m] + hyper.epsilon > 0.0:
             return False
         total = below = raw = 0.0
         for c in range(d):
-            mass = sums[m, 2, c]
+            mass = sums[m, 2 * d + c]
             if not (mass + kappa > 0.0 and mass + hyper.degrees > 0.0):
                 return False
-            mean = (sums[m, 0, c] + kappa * hyper.mean[c]) / (mass + kappa)
+            mean = (sums[m, c] + kappa * hyper.mean[c]) / (mass + kappa)
             scratch.means[m, c] = mean
             if kind == DIAG:
                 total = below = raw = 0.0
-            total += sums[m, 1, c] - (mass + kappa) * mean * mean
+            total += sums[m, d + c] - (mass + kappa) * mean * mean
             total += hyper.scale[c, c] + kappa * hyper.mean[c] * hyper.mean[c]
             below += mass + hyper.degrees
-            raw += abs(sums[m, 1, c])
+            raw += abs(sums[m, d + c])
             if kind == DIAG or c == d - 1:
                 value = total / below + hyper.reg_covar
                 if not (value > ROUNDING * raw / below and value > 0.0 and value < math.inf):
                     return False
                 scratch.variances[m, c] = value
         if kind == SPHERICAL:
-            scratch.variances[m, :] = scratch.variances[m, d - 1]
+            fill(scratch.variances[m], scratch.variances[m, d - 1])
     return True
 
 
@@ -240,9 +241,9 @@ def _write_matrix(kind: Any, m: Any, matrix: Any, scratch: Any, theta: Any) -> A
     for one in range(first, last):
         mean, linear = scratch.means[one], scratch.variances[0]
         square = 0.0
-        linear[:] = 0.0
+        fill(linear, 0.0)
         for i in range(d):
-            value, row = 0.0, whiten[i, : i + 1]
+            value, row = 0.0, piece(whiten, i, 0, i + 1)
             for j in range(len(row)):
                 value += row[j] * mean[j]
             square += value * value
@@ -283,7 +284,7 @@ def m_step(kind: Any, s: Any, hyper: Any, scratch: Any, theta: Any) -> Any:
         _write_observed(scratch, theta)
         _add_weights(s1, hyper, 0.0, theta)
         return True
-    s2 = s[n_components : n_components * (1 + d)].reshape(n_components, d)
+    s2 = matrix(s[n_components:], n_components, d)
     s3 = s[n_components * (1 + d) :]
     kappa = hyper.mean_precision
     for m in range(n_components):
@@ -297,7 +298,7 @@ def m_step(kind: Any, s: Any, hyper: Any, scratch: Any, theta: Any) -> Any:
     if not len(scratch.matrices) and not _variances(kind, s1, s3, hyper, scratch):
         return False
 
-    copy(scratch.means.reshape(n_components * d), theta.means.reshape(n_components * d))
+    copy(vector(scratch.means), vector(theta.means))
     for m in range(len(scratch.matrices)):
         _write_matrix(kind, m, scratch.matrices[m], scratch, theta)
     if not len(scratch.matrices):

@@ -1,6 +1,9 @@
-"""Memory of kernels: prefetching, and cache lines as vectors.
+"""Memory of kernels: prefetching, views and products of buffers, and cache lines as vectors.
 
 With randomly drawn samples, waiting for memory takes most of the time: it is prefetched.
+
+:func:`matrix`, :func:`vector` and :func:`multiply` do what ``reshape`` and ``np.dot`` do, without
+their checks, which take long to compile.
 
 A :class:`Line` is a vector of 64 bytes, 16 numbers of float32 or 8 of float64: a cache line. Loops over the
 lines of padded rows (:func:`padded`) need no comparison of addresses and no scalar remainder, compile faster
@@ -17,14 +20,14 @@ import numba.extending
 import numpy as np
 from llvmlite import ir  # type: ignore[import-untyped]
 from numba.core import cgutils, types
-from numba.extending import models, register_model
+from numba.extending import lower_builtin, models, register_model, type_callable
 from numpy.typing import DTypeLike
 
-from swiftem.engine.numba.compile import inlined
+from swiftem.engine.numba.compile import KNOWN, inlined
 
 __all__ = [
-    "LINE", "Line", "Shared", "Spare", "above", "across", "fma", "larger", "load", "padded", "plus",
-    "prefetch", "prefetch_row", "spread", "store", "times", "width",
+    "LINE", "Line", "Shared", "Spare", "above", "across", "fma", "larger", "load", "matrix", "multiply",
+    "padded", "piece", "plus", "prefetch", "prefetch_row", "spread", "store", "times", "vector", "width",
 ]  # fmt: skip
 
 intrinsic: Any = numba.extending.intrinsic  # called without its first argument
@@ -33,16 +36,18 @@ LINE = 64
 """Bytes of a cache line."""
 
 
+def _sizes(context, builder, kinds, values):
+    """Return integers of these kinds as sizes."""
+    return [context.cast(builder, value, kind, types.intp) for value, kind in zip(values, kinds, strict=True)]
+
+
 @intrinsic
 def prefetch(context, table, row, offset):
     """Prefetch the cache line ``offset`` bytes into ``table[row]``, without waiting."""
 
     def emit(context, builder, signature, arguments):
         array = context.make_array(signature.args[0])(context, builder, arguments[0])
-        row, offset = (
-            context.cast(builder, value, kind, types.intp)
-            for value, kind in zip(arguments[1:], signature.args[1:], strict=True)
-        )
+        row, offset = _sizes(context, builder, signature.args[1:], arguments[1:])
         stride = builder.extract_value(array.strides, 0)
         start = builder.ptrtoint(array.data, row.type)
         address = builder.add(start, builder.add(builder.mul(row, stride), offset))
@@ -64,6 +69,136 @@ def prefetch_row(table: Any, row: int) -> None:
     for offset in range(0, size, LINE):
         prefetch(table, row, offset)
     prefetch(table, row, size - 1)
+
+
+def matrix(values: Any, rows: int, columns: int) -> Any:
+    """Return the first rows · columns numbers of a vector as a matrix.
+
+    >>> matrix(np.arange(7.0), 2, 3).tolist()
+    [[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]]
+    """
+    return values[: rows * columns].reshape(rows, columns)
+
+
+def vector(values: Any) -> Any:
+    """Return all numbers of an array in C order, as a vector.
+
+    >>> vector(np.ones((2, 2)))
+    array([1., 1., 1., 1.])
+    """
+    return values.reshape(values.size)
+
+
+def piece(values: Any, row: int, first: int, stop: int) -> Any:
+    """Return numbers ``first`` to ``stop`` of a row of a matrix.
+
+    >>> piece(np.array([[1.0, 2.0], [3.0, 4.0]]), 1, 0, 2)
+    array([3., 4.])
+    """
+    return values[row, first:stop]
+
+
+def multiply(x: Any, y: Any, out: Any) -> None:
+    """Write the product of ``x`` (m, k) and ``y`` (k, n), in C order or transposed, into ``out`` (m, n)."""
+    np.dot(x, y, out)
+
+
+def _kind(values, ndim):
+    return values.copy(ndim=ndim) if values.layout == "C" else None
+
+
+def _of_product(x, y, out):
+    is_known = x.layout in "CF" and y.layout in "CF" and out.layout == "C"
+    return types.none if is_known and x.dtype == y.dtype == out.dtype else None
+
+
+type_callable(matrix)(lambda context: lambda values, rows, columns: _kind(values, 2))
+type_callable(vector)(lambda context: lambda values: _kind(values, 1))
+type_callable(piece)(lambda context: lambda values, row, first, stop: _kind(values, 1))
+type_callable(multiply)(lambda context: _of_product)
+
+
+def _view(context, builder, signature, array, data, shape):
+    """Return a view of an array, in C order, that begins at ``data``."""
+    from numba.core.imputils import impl_ret_borrowed
+    from numba.np.arrayobj import populate_array
+
+    kind = signature.return_type
+    size = context.get_constant(types.intp, context.get_abi_sizeof(context.get_data_type(kind.dtype)))
+    strides = [size]
+    for length in shape[:0:-1]:
+        strides.insert(0, builder.mul(strides[0], length))
+    made = context.make_array(kind)(context, builder)
+    populate_array(
+        made, data=data, shape=shape, strides=strides, itemsize=size, meminfo=array.meminfo,
+        parent=array.parent,
+    )  # fmt: skip
+    return impl_ret_borrowed(context, builder, kind, made._getvalue())
+
+
+@lower_builtin(matrix, types.Array, types.Integer, types.Integer)
+def _lower_matrix(context, builder, signature, arguments):
+    array = context.make_array(signature.args[0])(context, builder, arguments[0])
+    shape = _sizes(context, builder, signature.args[1:], arguments[1:])
+    return _view(context, builder, signature, array, array.data, shape)
+
+
+@lower_builtin(vector, types.Array)
+def _lower_vector(context, builder, signature, arguments):
+    array = context.make_array(signature.args[0])(context, builder, arguments[0])
+    return _view(context, builder, signature, array, array.data, [array.nitems])
+
+
+@lower_builtin(piece, types.Array, types.Integer, types.Integer, types.Integer)
+def _lower_piece(context, builder, signature, arguments):
+    array = context.make_array(signature.args[0])(context, builder, arguments[0])
+    row, first, stop = _sizes(context, builder, signature.args[1:], arguments[1:])
+    before = builder.mul(row, builder.extract_value(array.shape, 1))
+    data = builder.gep(array.data, [builder.add(before, first)])
+    return _view(context, builder, signature, array, data, [builder.sub(stop, first)])
+
+
+@lower_builtin(multiply, types.Array, types.Array, types.Array)
+def _lower_multiply(context, builder, signature, arguments):
+    """Call BLAS as ``np.dot`` does: for matrices, for a matrix and a vector, or for two vectors."""
+    if numba.version_info.short != KNOWN:  # its inner parts are not known
+
+        def product(x, y, out):
+            np.dot(x, y, out)
+
+        return context.compile_internal(builder, product, signature, arguments)
+    from numba.np.linalg import call_xxdot, call_xxgemm, call_xxgemv, ensure_blas
+
+    ensure_blas()
+    kinds = signature.args
+    x, y, out = (
+        context.make_array(kind)(context, builder, value)
+        for kind, value in zip(kinds, arguments, strict=True)
+    )
+    left, right, result = (cgutils.unpack_tuple(builder, array.shape) for array in (x, y, out))
+    (m, k), n = left, right[1]
+    zero, one = (context.get_constant(types.intp, value) for value in (0, 1))
+    is_empty = builder.icmp_signed("==", builder.mul(builder.mul(m, k), n), zero)
+    with builder.if_else(is_empty, likely=False) as (empty, filled):
+        with empty:
+            cgutils.memset(builder, out.data, builder.mul(out.itemsize, out.nitems), 0)
+        with filled, builder.if_else(builder.icmp_signed("==", n, one)) as (by_vector, by_matrix):
+            with by_vector, builder.if_else(builder.icmp_signed("==", m, one)) as (one_number, column):
+                with one_number:
+                    call_xxdot(context, builder, False, kinds[0].dtype, k, x.data, y.data, out.data)
+                with column:
+                    by_rows = kinds[0].layout == "C"
+                    call_xxgemv(context, builder, by_rows, kinds[0], left, x.data, y.data, out.data)
+            with by_matrix, builder.if_else(builder.icmp_signed("==", m, one)) as (row, whole):
+                with row:
+                    by_columns = kinds[1].layout != "C"
+                    call_xxgemv(context, builder, by_columns, kinds[1], right, y.data, x.data, out.data)
+                with whole:
+                    call_xxgemm(
+                        context, builder, kinds[0], left, x.data, kinds[1], right, y.data,
+                        kinds[2], result, out.data,
+                    )  # fmt: skip
+    return context.get_dummy_value()
 
 
 def width(columns: int, dtype: DTypeLike) -> int:
@@ -156,10 +291,7 @@ class _LineModel(models.PrimitiveModel):
 def _address(context, builder, signature, arguments, line):
     """Return where line ``arguments[2]`` of row ``arguments[1]`` of a padded array is."""
     array = context.make_array(signature.args[0])(context, builder, arguments[0])
-    row, number = (
-        context.cast(builder, value, kind, types.intp)
-        for value, kind in zip(arguments[1:3], signature.args[1:3], strict=True)
-    )
+    row, number = _sizes(context, builder, signature.args[1:3], arguments[1:3])
     before = builder.mul(row, builder.extract_value(array.strides, 0))
     within = builder.mul(number, ir.Constant(row.type, LINE))
     start = builder.add(builder.ptrtoint(array.data, row.type), builder.add(before, within))

@@ -14,8 +14,8 @@ import numpy as np
 from swiftem.engine.numba.coefficient import learn, products
 from swiftem.engine.numba.compile import helper, inlined, kernel
 from swiftem.engine.numba.gaussian_batches import ANCHOR, MEMORY
-from swiftem.engine.numba.memory import prefetch_row
-from swiftem.engine.numba.softmax import begin, e_step, normalise
+from swiftem.engine.numba.memory import multiply, prefetch_row
+from swiftem.engine.numba.softmax import begin, e_step, fill, normalise
 
 __all__ = ["add_centre", "advance_to", "batches", "copy"]
 
@@ -98,7 +98,7 @@ def _weigh_change(
     nothing from the second time on, without a search.
     """
     n_components = rows.shape[1]
-    sums[:] = 0.0
+    fill(sums, 0.0)
     for t in range(len(rows)):
         i = np.uintp(index[t])
         if renew:
@@ -206,7 +206,7 @@ def batches(
                     rows, work_too.rows, here, memory.single, reference, renew, correction,
                     sample_weight if renew else own_weight, factor, sums1,
                 )  # fmt: skip
-            np.dot(rows.T, samples, sums2)
+            multiply(rows.T, samples, sums2)
             for m in range(len(sums1)):
                 for c in range(len(offset)):
                     sums2[m, c] += sums1[m] * offset[c]

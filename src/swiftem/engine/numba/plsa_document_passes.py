@@ -9,7 +9,6 @@ Common arrays of all loops:
 - table: θ, words of topics, V rows of K numbers in whole cache lines (``memory.padded``), float32 or float64.
   It says what all sums over topics are computed in; float32 has twice as many numbers in a line.
 - alpha (K,): added to a document's counts of topics.
-- p (m,), or of length 0: the probabilities of the entries, written.
 
 With :math:`a_k = \theta_{dk}` and :math:`b_k = \theta_{kv}`, an entry of count n has responsibilities
 :math:`r_k = a_k b_k / \sum a b`, equation (condexp_plsa). It adds n·r_k to the counts of its document and of
@@ -35,18 +34,24 @@ from __future__ import annotations
 import numpy as np
 
 from swiftem.engine.numba.compile import inlined, kernel
-from swiftem.engine.numba.memory import (
-    LINE,
-    across,
-    fma,
-    larger,
-    load,
-    plus,
-    prefetch,
-    spread,
-    store,
-    times,
-)  # fmt: skip
+from swiftem.engine.numba.lines.entries import (
+    MOST,
+    add_four,
+    four_dots,
+    four_left,
+    prefetch_four,
+    rows_at,
+    share_four,
+)
+from swiftem.engine.numba.lines.numbers import (
+    counts_at,
+    log_of,
+    read_topics,
+    scaled,
+    with_prior,
+    write_topics,
+)
+from swiftem.engine.numba.memory import LINE, across, fma, load, spread, store, times
 
 __all__ = ["leave_one_out_pass", "pass_over"]
 
@@ -54,11 +59,15 @@ SMALLEST, SMALLEST_SINGLE = 1e-150, 1e-30
 """Smaller probabilities are replaced by this: no division by zero, and no subnormal numbers."""
 TINY, TINY_SINGLE = 1e-60, 1e-12
 """Smaller shares of a topic are read as zero, for the same reason."""
-AHEAD = 4
-"""Entries between the one in work and the one whose rows are prefetched."""
-A, ACC, R, LEAST, INVERSE, ALPHA, ROWS = 0, 1, 2, 4, 5, 6, 7
-"""Rows of a kernel's memory: topics of the document, its sums, responsibilities of two entries, the least
-shares, 1 / B, and α."""
+SHORT_ROWS, LONG_ROWS = 8, 16
+"""Lines of rows up to which 16 and 8 entries are in work, else 4: their rows are read twice, from the
+nearest cache."""
+A, ACC, ALPHA, HEAVY, EM_ROWS = range(5)
+"""Rows of a kernel's memory: topics of the document, its sums, α, and topics times the weight."""
+ONES, LEAST, INVERSE, R = 3, 4, 5, 6
+"""Leaving one out: ones, the least shares, 1 / B, and the first of the rows of entries."""
+OF, N, LEFT, PARTS = range(4)
+"""Lines with a number for each entry in work: probabilities, counts, and probabilities without the token."""
 
 
 @inlined
@@ -87,17 +96,6 @@ def write_row(work, row, tiny, doc_topic, d):
 
 
 @inlined
-def next_rows(table, sums, word, e, lines):
-    """Prefetch the rows of two later entries."""
-    v, w = word[min(e + AHEAD, word.shape[0] - 1)], word[min(e + AHEAD + 1, word.shape[0] - 1)]
-    for j in range(lines):
-        prefetch(table, v, LINE * j)
-        prefetch(sums, v, LINE * j)
-        prefetch(table, w, LINE * j)
-        prefetch(sums, w, LINE * j)
-
-
-@inlined
 def dots(table, v, w, work, row, smallest):
     """Return Σ ab of the words v and w, for topics a in a row of ``work``: at least ``smallest``."""
     one, two = spread(table, 0.0), spread(table, 0.0)
@@ -108,11 +106,52 @@ def dots(table, v, w, work, row, smallest):
     return max(np.float64(across(one)), smallest), max(np.float64(across(two)), smallest)
 
 
-@kernel
-def pass_over(begin, word, count, weight, doc_topic, table, alpha, sums, p, first, last):
-    """One iteration of EM for the documents ``first`` to ``last`` − 1, without the topics' M-step.
+@inlined
+def entries_in_work(table):
+    """Return how many entries are in work at a time."""
+    lines = table.shape[1] * table.itemsize // LINE
+    return min(LINE // table.itemsize, 16 if lines <= SHORT_ROWS else 8 if lines <= LONG_ROWS else 4)
 
-    Two entries at a time share the reading of a document's topics and the writing of its sums.
+
+@inlined
+def memory_of(table, rows, alpha):
+    """Return rows of a document with α in them, lines of entries, and where their rows begin."""
+    work = np.zeros((rows, table.shape[1]), table.dtype)
+    for k in range(alpha.shape[0]):
+        work[ALPHA, k] = alpha[k]
+    return work, np.ones((PARTS, LINE // table.itemsize), table.dtype), np.zeros((2, MOST), np.int64)
+
+
+@inlined
+def explain(word, count, table, sums, e, end, work, places, part, smallest):
+    """Write counts and probabilities of the entries e to ``end`` − 1; prefetch the rows of later ones.
+
+    Returns Σ n log p.
+    """
+    rows_at(table, word, e, end, places, 0)
+    rows_at(table, word, end, word.shape[0], places, 1)
+    n = counts_at(table, count, e, end)
+    store(part, N, 0, n)
+    for i in range(0, end - e, 4):
+        prefetch_four(table, sums, places, i)
+        four_dots(table, places, i, work, A, smallest, part, OF)
+    return np.float64(across(times(n, log_of(load(part, OF, 0), spread(table, smallest)))))
+
+
+@inlined
+def renew(table, work, factors, tiny, doc_topic, d):
+    """Write the topics of document d after the M-step: uniform if all are zero."""
+    total = with_prior(table, work, ACC, factors, ALPHA)
+    if total > 0.0:
+        write_topics(table, work, ACC, 1.0 / total, tiny, doc_topic, d)
+    else:
+        for k in range(doc_topic.shape[1]):
+            doc_topic[d, k] = 1.0 / doc_topic.shape[1]
+
+
+@kernel
+def pass_over(begin, word, count, weight, doc_topic, table, alpha, sums, first, last):
+    """One iteration of EM for the documents ``first`` to ``last`` − 1, without the topics' M-step.
 
     Parameters
     ----------
@@ -120,45 +159,42 @@ def pass_over(begin, word, count, weight, doc_topic, table, alpha, sums, p, firs
         Topics of documents: input of the E-step, replaced by the result of the M-step.
     sums : padded ndarray, V rows
         Σ n·a_k / Σ ab of the words is added to it: times b it is their counts.
+
+    Returns
+    -------
+    float
+        Σ n log p of the entries, weighted.
     """
-    n_topics, lines = doc_topic.shape[1], table.shape[1] * table.itemsize // LINE
     smallest, tiny = limits(table)
-    work, zero = np.zeros((ROWS, table.shape[1]), table.dtype), spread(table, 0.0)
+    work, part, places = memory_of(table, EM_ROWS, alpha)
+    step, value = entries_in_work(table), 0.0
     for d in range(first, last):
-        read_row(doc_topic, d, tiny, work, A)
-        for j in range(lines):
-            store(work, ACC, j, zero)
-        for e in range(begin[d], begin[d + 1], 2):
-            f = min(e + 1, begin[d + 1] - 1)
-            next_rows(table, sums, word, e, lines)
-            v, w = word[e], word[f]
-            of_e, of_f = dots(table, v, w, work, A, smallest)
-            n, m = count[e] / of_e, count[f] / of_f if f > e else 0.0
-            one, two = spread(table, n), spread(table, m)
-            heavy_one, heavy_two = spread(table, weight[d] * n), spread(table, weight[d] * m)
-            for j in range(lines):
-                a, acc = load(work, A, j), load(work, ACC, j)
-                acc = fma(one, load(table, v, j), acc)
-                store(work, ACC, j, fma(two, load(table, w, j), acc))
-                store(sums, v, j, fma(heavy_one, a, load(sums, v, j)))
-                store(sums, w, j, fma(heavy_two, a, load(sums, w, j)))
-            if p.shape[0] > 0:
-                p[e], p[f] = of_e, of_f
-        for k in range(n_topics):
-            work[ACC, k] = work[A, k] * work[ACC, k] + alpha[k]
-        write_row(work, ACC, tiny, doc_topic, d)
+        read_topics(table, doc_topic, d, tiny, work, A)
+        scaled(table, work, A, weight[d], HEAVY)
+        scaled(table, work, A, 0.0, ACC)
+        for e in range(begin[d], begin[d + 1], step):
+            end = min(e + step, begin[d + 1])
+            value += weight[d] * explain(word, count, table, sums, e, end, work, places, part, smallest)
+            for i in range(0, end - e, 4):
+                add_four(table, sums, places, i, work, HEAVY, ACC, part, N, OF)
+        renew(table, work, A, tiny, doc_topic, d)
+    return value
 
 
 @inlined
-def _included(table, v, work, row):
-    """Write a·b, the responsibilities with the token itself."""
-    for j in range(table.shape[1] * table.itemsize // LINE):
-        store(work, row, j, times(load(work, A, j), load(table, v, j)))
+def include(table, places, i, work, part, smallest):
+    """Use the responsibilities with the token itself, a·b, of those of four entries that have none left."""
+    for j in range(i, i + 4):
+        if part[LEFT, j] <= smallest:
+            part[LEFT, j] = part[OF, j]
+            v = places[0, j] // (table.shape[1] * table.itemsize)
+            for k in range(table.shape[1]):
+                work[R + j, k] = work[A, k] * table[v, k]
 
 
 @kernel
 def leave_one_out_pass(
-    begin, word, count, weight, length, doc_topic, table, totals, alpha, floor, sums, p, first, last
+    begin, word, count, weight, length, doc_topic, table, totals, alpha, floor, sums, first, last
 ):
     """One iteration for the documents ``first`` to ``last`` − 1, without the topics' M-step.
 
@@ -172,69 +208,32 @@ def leave_one_out_pass(
         β_kv / B_k.
     sums : padded ndarray, V rows
         Σ n·r'_k of the words is added to it.
+
+    Returns
+    -------
+    float
+        Σ n log p of the entries, weighted.
     """
-    n_topics, lines = doc_topic.shape[1], table.shape[1] * table.itemsize // LINE
     smallest, tiny = limits(table)
-    work, zero = np.zeros((ROWS, table.shape[1]), table.dtype), spread(table, 0.0)
-    prior = 0.0
-    for k in range(n_topics):
+    work, part, places = memory_of(table, R + MOST, alpha)
+    for k in range(alpha.shape[0]):
         work[INVERSE, k] = 1.0 / totals[k] if totals[k] > 0.0 else 0.0
-        work[ALPHA, k] = alpha[k]
-        prior += alpha[k]
+        work[ONES, k] = 1.0
+    prior, step, value = alpha.sum(), entries_in_work(table), 0.0
     for d in range(first, last):
         own = 1.0 / (length[d] + prior) if length[d] + prior > 0.0 else 0.0
-        read_row(doc_topic, d, tiny, work, A)
-        least = spread(table, own)
-        for j in range(lines):
-            store(work, ACC, j, zero)
-            store(work, LEAST, j, times(least, load(work, ALPHA, j)))
-        for e in range(begin[d], begin[d + 1], 2):
-            f = min(e + 1, begin[d + 1] - 1)
-            next_rows(table, sums, word, e, lines)
-            v, w = word[e], word[f]
-            low_v, low_w = (v, w) if floor.shape[0] > 1 else (0, 0)
-            of_e, of_f = dots(table, v, w, work, A, smallest)
+        read_topics(table, doc_topic, d, tiny, work, A)
+        scaled(table, work, ALPHA, own, LEAST)
+        scaled(table, work, A, 0.0, ACC)
+        for e in range(begin[d], begin[d + 1], step):
+            end = min(e + step, begin[d + 1])
+            value += weight[d] * explain(word, count, table, sums, e, end, work, places, part, smallest)
             # A fraction of a token has added no more than itself; a document of weight 2 counts twice.
-            part_e, part_f = -min(count[e], 1.0) / of_e, -min(count[f], 1.0) / of_f
-            a_e, a_f = spread(table, own * part_e), spread(table, own * part_f)
-            b_e, b_f = (
-                spread(table, min(weight[d], 1.0) * part_e),
-                spread(table, min(weight[d], 1.0) * part_f),
-            )
-            one, two = zero, zero
-            for j in range(lines):
-                a, b, c = load(work, A, j), load(table, v, j), load(table, w, j)
-                bound, inverse = load(work, LEAST, j), load(work, INVERSE, j)
-                r, s = times(a, b), times(a, c)
-                r = times(
-                    larger(fma(a_e, r, a), bound),
-                    larger(fma(times(b_e, inverse), r, b), load(floor, low_v, j)),
-                )
-                s = times(
-                    larger(fma(a_f, s, a), bound),
-                    larger(fma(times(b_f, inverse), s, c), load(floor, low_w, j)),
-                )
-                store(work, R, j, r)
-                store(work, R + 1, j, s)
-                one, two = plus(one, r), plus(two, s)
-            left_e, left_f = np.float64(across(one)), np.float64(across(two))
-            # Nothing is left without the token: it is included.
-            if left_e <= smallest:
-                left_e = of_e
-                _included(table, v, work, R)
-            if left_f <= smallest:
-                left_f = of_f
-                _included(table, w, work, R + 1)
-            n, m = count[e] / left_e, count[f] / left_f if f > e else 0.0
-            one, two = spread(table, n), spread(table, m)
-            heavy_one, heavy_two = spread(table, weight[d] * n), spread(table, weight[d] * m)
-            for j in range(lines):
-                r, s = load(work, R, j), load(work, R + 1, j)
-                store(work, ACC, j, fma(two, s, fma(one, r, load(work, ACC, j))))
-                store(sums, v, j, fma(heavy_one, r, load(sums, v, j)))
-                store(sums, w, j, fma(heavy_two, s, load(sums, w, j)))
-            if p.shape[0] > 0:
-                p[e], p[f] = of_e, of_f
-        for k in range(n_topics):
-            work[ACC, k] += work[ALPHA, k]
-        write_row(work, ACC, tiny, doc_topic, d)
+            for i in range(0, end - e, 4):
+                shares = (own, min(weight[d], 1.0), smallest)
+                if four_left(table, floor, places, i, work, A, LEAST, INVERSE, R, part, N, OF, LEFT, *shares):
+                    include(table, places, i, work, part, smallest)
+            for i in range(0, end - e, 4):
+                share_four(table, sums, places, i, work, ACC, R, part, N, LEFT, weight[d])
+        renew(table, work, ONES, tiny, doc_topic, d)
+    return value

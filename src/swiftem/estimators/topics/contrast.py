@@ -19,6 +19,7 @@ from __future__ import annotations
 import numpy as np
 
 from swiftem._typing import Array
+from swiftem.files.scratch import row_blocks
 from swiftem.models.documents import m_step
 
 __all__ = ["SHARE", "decorrelated", "with_background"]
@@ -78,9 +79,11 @@ def with_background(counts: Array, doc_topic: Array) -> Array:
     found[smallest] = found[0]
     found *= 1.0 - SHARE
     found[0] = SHARE * of_all
-    doc_topic[:, smallest] = doc_topic[:, 0]
-    doc_topic[:, 0] = 0.0
-    totals = doc_topic.sum(axis=1, keepdims=True)
-    np.divide(doc_topic, totals / (1.0 - SHARE), out=doc_topic, where=totals > 0.0)
-    doc_topic[:, 0] = 1.0 - doc_topic.sum(axis=1)
+    for rows in row_blocks(doc_topic):
+        shares = doc_topic[rows]
+        shares[:, smallest] = shares[:, 0]
+        shares[:, 0] = 0.0
+        totals = shares.sum(axis=1, keepdims=True)
+        np.divide(shares, totals / (1.0 - SHARE), out=shares, where=totals > 0.0)
+        shares[:, 0] = 1.0 - shares.sum(axis=1)
     return found

@@ -25,6 +25,7 @@ from swiftem.estimators.topics.learned_alpha import next_alpha
 from swiftem.estimators.topics.look import TopicLook
 from swiftem.estimators.topics.plan import TopicPlan
 from swiftem.estimators.watch import Moment
+from swiftem.files.scratch import row_blocks
 from swiftem.interrupt import DeferredInterrupt
 from swiftem.methods import Method
 from swiftem.models import PLSAModel
@@ -185,7 +186,8 @@ class TopicFitting:
         """Return the saved state of the fit, or its start."""
         kept = keeper.load()
         shares = self.documents.allocate((self.documents.n, len(self.alpha)))
-        shares[:] = 1.0 / len(self.alpha)
+        for rows in row_blocks(shares):
+            shares[rows] = 1.0 / len(self.alpha)
         if kept is None:
             return TopicFit(starts[0], shares, has_background=self.background and not self.adds_background)
         with keeper.reading():
@@ -198,7 +200,8 @@ class TopicFitting:
                 check_form("alpha", fit.alpha, self.alpha)
             if fit.phase not in range(OVER + 1):
                 raise ValueError("its phase is unknown")
-            shares[:] = fit.doc_topic
+            for rows in row_blocks(shares):
+                shares[rows] = fit.doc_topic[rows]
             fit.doc_topic = shares
             return fit
 

@@ -42,6 +42,7 @@ from swiftem.estimators.topics.scores import TopicScores
 from swiftem.estimators.topics.stream import TopicStream
 from swiftem.estimators.validated import say_spent
 from swiftem.estimators.watch import History, Watcher
+from swiftem.files.scratch import row_blocks
 from swiftem.methods.accelerated import ACCELERATIONS
 
 __all__ = ["PLSA"]
@@ -115,7 +116,8 @@ class PLSA(
         stochastic method, when two epochs do, or when their gain cannot be distinguished from noise.
     memory_limit : int, str or None
         Bytes, or a text such as "500MB": for files, the anonymous memory in addition to that after import
-        stays below it. Topics of documents that do not fit are in a scratch file.
+        stays below it. Topics of documents that do not fit are in a scratch file, of which few pages are
+        resident at a time.
     scratch : path or None
         Folder for that file; by default the system's folder for temporary files.
     device : str
@@ -365,7 +367,8 @@ class PLSA(
         self.components_ = np.ascontiguousarray(fit.topics)
         self._learned_alpha, self.background_ = fit.alpha, 0 if fit.has_background else None
         ahead = documents.allocate(fit.doc_topic.shape)
-        ahead[:] = fit.doc_topic
+        for rows in row_blocks(ahead, fit.doc_topic):
+            ahead[rows] = fit.doc_topic[rows]
         after, value = fitting.e_step(fit, ahead)
         # Batches leave documents in the state of their last reading.
         self.doc_topic_ = fit.doc_topic if fitting.plan.by_documents is None else ahead

@@ -14,14 +14,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
+
+from swiftem._typing import Array
 from swiftem.data.documents.formats.lines import shortened_number, whole_number
 
-__all__ = ["EntryLines", "Field"]
+__all__ = ["EntryLines", "Field", "whole_numbers"]
 
 Field = Literal["integer", "real", "pattern"]
 INTEGER, SIGNED = rb"[0-9]++", rb"[+-]?+[0-9]++"
 REAL = rb"[+-]?+(?:(?:[0-9]++(?:\.[0-9]*+)?+|\.[0-9]++)(?:[eE][+-]?+[0-9]++)?+|(?i:nan|inf(?:inity)?+))"
 MOST_COUNT = 2**63 - 1
+LONG = 18
+"""Digits of a number that are rare enough to be read one by one."""
 
 
 @dataclass(frozen=True)
@@ -158,3 +163,27 @@ class EntryLines:
         listed = " and ".join(filter(None, [", ".join(articles[:-1]), articles[-1]]))
         whole = {1: "a whole number", 2: "two whole numbers", 3: "three whole numbers"}
         return f"{listed}, {whole[len(names)]}," if self.field != "real" else listed
+
+
+def whole_numbers(content: bytes) -> Array:
+    r"""Return the numbers of lines that have only digits and white space, exact up to 2^53.
+
+    All numbers get their next digit at once: several times as fast as to read each of them.
+
+    >>> whole_numbers(b" 12 007\t3\r\n40 5 6\n")
+    array([12.,  7.,  3., 40.,  5.,  6.])
+    """
+    raw = np.frombuffer(content, dtype=np.uint8)
+    is_digit = np.zeros(len(raw) + 2, dtype=bool)
+    is_digit[1:-1] = raw >= ord("0")
+    edges = np.flatnonzero(is_digit[1:] != is_digit[:-1])
+    begin, size = edges[::2], edges[1::2] - edges[::2]
+    longest = int(size.max(initial=0))
+    if longest > LONG:
+        return np.array(content.split(), dtype=np.float64)
+    found = np.zeros(len(begin))
+    here = np.arange(len(begin))
+    for place in range(longest):
+        here = here[size[here] > place]
+        found[here] = 10.0 * found[here] + (raw[begin[here] + place] - float(ord("0")))
+    return found

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from swiftem._checks import check_int
 from swiftem.data.documents.corpus_counts import CorpusCounts, check_tokens, counted_documents
-from swiftem.data.documents.formats.entry_lines import EntryLines
+from swiftem.data.documents.formats.entry_lines import EntryLines, whole_numbers
 from swiftem.data.documents.formats.lines import most_bytes, read_bytes, read_pieces, whole_number
 from swiftem.data.documents.vocabulary import find_vocabulary, read_vocabulary
 from swiftem.data.rows.row_reader import read_ahead
@@ -136,7 +136,7 @@ class UciDocuments:
         found = None
         if self._lines.are_lines(content):
             # As floats, which do not overflow; counts are exact to 2^53.
-            found = np.array(content.split(), dtype=np.float64).reshape(-1, 3)
+            found = whole_numbers(content).reshape(-1, 3)
             most = (self.n_documents, self.n_words, 2.0**53)
             if not ((found >= (1, 1, 0)) & (found <= most)).all():
                 found = None

@@ -19,7 +19,8 @@ import numpy as np
 
 from swiftem.engine.numba.compile import helper
 from swiftem.engine.numba.gaussian_m_step import cholesky, gram, invert
-from swiftem.engine.numba.softmax import LOWEST, NEGLIGIBLE, copy, exponentiate
+from swiftem.engine.numba.memory import matrix, piece
+from swiftem.engine.numba.softmax import LOWEST, NEGLIGIBLE, copy, exponentiate, fill
 
 __all__ = ["BLOCK", "Completion", "complete_rows", "make_completion"]
 
@@ -77,7 +78,7 @@ def _given_others(k: Any, number: Any, on: Any) -> Any:
 
     NaN if P is not positive definite.
     """
-    block, inverse = on.block[: k * k].reshape(k, k), on.inverse[: k * k].reshape(k, k)
+    block, inverse = matrix(on.block, k, k), matrix(on.inverse, k, k)
     precision, left = on.precision[number], on.left[number]
     for a in range(k):
         for e in range(a, k):
@@ -116,7 +117,7 @@ def _distance(whiten: Any, away: Any) -> Any:
     """Return the squared length of ``whiten`` (d, d), lower triangular, times ``away`` (d,)."""
     total = 0.0
     for i in range(len(away)):
-        value, line = 0.0, whiten[i, : i + 1]
+        value, line = 0.0, piece(whiten, i, 0, i + 1)
         for j in range(len(line)):
             value += line[j] * away[j]
         total += value * value
@@ -160,7 +161,7 @@ def _complete(theta: Any, on: Any, row: Any) -> None:
         volume = theta.plain[m] - half + 0.5 * k * math.log(2.0 * math.pi)
         value = volume - 0.5 * _distance(theta.whiten[number], away)
         if math.isnan(value):  # the step is then rejected
-            row[:] = math.nan
+            fill(row, math.nan)
             return
         on.logits[m] = value
         top = max(top, value)
@@ -176,7 +177,7 @@ def _complete(theta: Any, on: Any, row: Any) -> None:
     total = 0.0
     for m in range(n_components):
         total += on.logits[m]
-    row[:] = 0.0
+    fill(row, 0.0)
     size, end = d * (d + 1) // 2, n_components * (1 + d)
     for m in range(n_components):
         r = on.logits[m] / total
