@@ -119,7 +119,7 @@ class PLSA(
         stays below it. Topics of documents that do not fit are in a scratch file, of which few pages are
         resident at a time.
     scratch : path or None
-        Folder for that file; by default the system's folder for temporary files.
+        Folder for that file; by default that of the system.
     device : str
         What computes em, sem and sem-vr by documents, and :meth:`transform`: "cpu", "cuda", "cuda:1", ..., or
         "auto": the GPU if X is there, else the CPU. See ``docs/gpu.md``.
@@ -312,9 +312,8 @@ class PLSA(
         )  # fmt: skip
         self._check_memory(documents, plan)
         if plan.by_tokens is not None and (np.ptp(alpha) or np.ptp(beta)):
-            raise ValueError(
-                "alpha and beta must be numbers if tokens are drawn: use sampling='documents' or em."
-            )
+            numbers = "alpha and beta must be numbers if tokens are drawn: use sampling='documents' or em."
+            raise ValueError(numbers)
         leave_one_out, passes = self._leaves_one_out(plan.name), min(int(self.max_iter), MOST_PASSES)
         tol = check_real("tol", self.tol, minimum=0.0)
         background, decorrelation = contrast_for(
@@ -383,10 +382,8 @@ class PLSA(
                 ConvergenceWarning,
             )
         elif not fit.converged:
-            warn(
-                f"The fit did not converge in {self.n_iter_} passes. Increase max_iter or tol.",
-                ConvergenceWarning,
-            )
+            unfinished = f"The fit did not converge in {self.n_iter_} passes. Increase max_iter or tol."
+            warn(unfinished, ConvergenceWarning)
 
     def attributes_of(self, fit: TopicFit) -> dict[str, Any]:
         """Return the attributes of a fit that would stop now, for callbacks."""
