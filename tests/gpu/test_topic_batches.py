@@ -218,7 +218,7 @@ def test_methods_of_tokens_are_refused(there, options):
 
 def check(found):
     for sizes, options, (statistics, places, *counters, rejected) in found:
-        assert statistics < 1e-6, (sizes, options, statistics)
+        assert statistics < (1e-6 if options["n_iter"] < 200 else 1e-5), (sizes, options, statistics)
         assert places < 1e-5, (sizes, options, places)
         assert not any(counters), (sizes, options, counters)
         assert (rejected > 0) == (options.get("step") == 1.0)

@@ -61,6 +61,7 @@ class TopicInput:
         memory_limit: int | str | None
         scratch: Any
         device: str
+        device_memory_limit: int | str | None
         n_features_in_: int
 
     def _documents(
@@ -109,7 +110,8 @@ class TopicInput:
         kernels = kernels_of(self.device, X)
         if kernels is None:
             return documents_for(counts, weight, self.n_components)
-        return DeviceDocuments(counts, weight, device=kernels.removeprefix(DEVICE_KERNELS))
+        limit = read_memory_limit(self.device_memory_limit, "device_memory_limit")
+        return DeviceDocuments(counts, weight, device=kernels.removeprefix(DEVICE_KERNELS), limit=limit)
 
     def _table_type(self, documents: Documents | StreamedDocuments) -> type:
         """Return what loops over these documents compute in."""

@@ -120,7 +120,7 @@ class PlainSteps:
 
     def _there(self, array: Array) -> Any:
         """Return a copy of an array on the device."""
-        return self._torch.from_numpy(np.array(array, order="C")).to(self._passes.counts.weight.device)
+        return self._torch.from_numpy(np.array(array, order="C")).to(self._passes.device)
 
     def load(self, counts: Array, centre: Array | None = None) -> None:
         """Begin at counts (V, K), with a centre (V, K)."""

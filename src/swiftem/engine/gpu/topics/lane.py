@@ -12,6 +12,7 @@ from swiftem.engine.document_lane import CompiledDocuments, DocumentLane
 from swiftem.engine.gpu.topics.batches import DrawnDocuments, PlainSteps
 from swiftem.engine.gpu.topics.documents import DeviceDocuments
 from swiftem.engine.gpu.topics.passes import PlainPasses
+from swiftem.engine.gpu.topics.streamed import StreamedPasses
 from swiftem.engine.lane import Current, Lane, Task, step_sizes
 from swiftem.methods.update import Update, declared
 
@@ -33,13 +34,17 @@ class DeviceDocumentLane(DocumentLane):
 
     def __init__(self, task: Task, update: Update) -> None:
         super().__init__(task, update)
-        passes = self.source.passes(self.model.model.alpha)
+        self._passes = self.source.passes(self.model.model.alpha)
         share = self.source.n / (self.source.total_weight * task.method.batch_size)
-        self.running = steps_for(passes)(passes, self.model, share)
-        self._every = np.arange(self.source.n)
-        self._known: Array | None = None  # the places that the device has
+        self.running = steps_for(self._passes.single)(self._passes.single, self.model, share)
+        self._known: Array | None = None  # the places that the device has, all of them
+        self._some = np.arange(0 if self._is_streamed else self.source.n)  # documents that it has places of
         self._anchor: Array | None = None
         self._is_left = False
+
+    @property
+    def _is_streamed(self) -> bool:
+        return isinstance(self._passes, StreamedPasses)
 
     def advance(self, now: Current, stop: int) -> None:
         """Do iterations ``now.k`` to ``stop`` − 1."""
@@ -47,8 +52,10 @@ class DeviceDocumentLane(DocumentLane):
         if now.s is not self._stored:
             self._fresh(now)
             self._stored, self._given = now.s, now.theta.word_topic
-        per_batch = max(1, self.source.n_entries * method.batch_size // n)
-        most = max(1, MOST_ENTRIES // per_batch)
+        most = MOST_ENTRIES
+        if isinstance(self._passes, StreamedPasses):
+            most = min(most, self._passes.most_entries)
+        most = max(1, most * n // max(1, self.source.n_entries * method.batch_size))
         try:
             while now.k < stop:
                 task.interrupt.check()
@@ -56,10 +63,9 @@ class DeviceDocumentLane(DocumentLane):
                     self._renew(now)
                 following = method.renewal(now.k + 1, n)
                 last = min(stop, now.k + most, stop if following is None else following)
-                self._load(now)
+                drawn = self._load(now, task.draws.block(now.k, last)[0])
                 leaves = not len(self.e_step.snapshot().begin)
                 steps = step_sizes(task.gamma, now.k, last)
-                drawn = self._drawn(task.draws.block(now.k, last)[0])
                 done = self.running.go(drawn, steps, self._given, leaves=leaves)
                 self._is_left |= leaves
                 if done.rejected < len(steps):
@@ -71,36 +77,28 @@ class DeviceDocumentLane(DocumentLane):
             self._store(now)
             self._leave()
 
-    def _drawn(self, numbers: Index) -> DrawnDocuments:
-        """Return the documents with these numbers (T, b) as batches."""
-        counts, torch = self.source.passes(self.model.model.alpha).counts, torch_of("a device")
-        row = torch.from_numpy(np.ascontiguousarray(numbers, np.int64)).to(counts.begin.device).ravel()
-        begin = counts.begin[row]
-        length = counts.begin[row + 1] - begin
-        shift = begin - (length.cumsum(0) - length)
-        entry = torch.repeat_interleave(shift, length)
-        entry += torch.arange(len(entry), device=entry.device)
-        side = counts.by_document
-        return DrawnDocuments.of(
-            row, length, side.other[entry], side.count[entry], counts.weight[row], numbers.shape[1],
-            counts.n_words,
-        )  # fmt: skip
-
-    def _load(self, now: Current) -> None:
-        """Copy places and anchor to the device, unless they are there."""
+    def _load(self, now: Current, numbers: Index) -> DrawnDocuments:
+        """Copy places and anchor to the device, unless they are there; return batches of documents (T, b)."""
         begin, end = self.e_step.snapshot()
-        places = begin if len(begin) else end
-        if self._known is not places:
+        places, rows = begin if len(begin) else end, numbers.ravel()
+        if self._is_streamed:
+            self._leave()
+            self._some, rows = np.unique(rows, return_inverse=True)
+            self.running.load_places(places[self._some])
+        elif self._known is not places:
             self.running.load_places(places)
             self._known = places
         if self.update.reference == "anchor" and self._anchor is not now.state.anchor.word_topic:
             self._anchor = now.state.anchor.word_topic
             self.running.load_anchor(self._anchor)
+        row = torch_of("a device").from_numpy(np.ascontiguousarray(rows, np.int64)).to(self._passes.device)
+        entries = self._passes.entries_of(numbers.ravel())
+        return DrawnDocuments.of(row, *entries, numbers.shape[1], self.source.n_words)
 
     def _leave(self) -> None:
         """Copy the places back, where E-steps ended."""
         if self._is_left:
-            self.e_step.leave(self._every, self.running.places())
+            self.e_step.leave(self._some, self.running.places())
             self._is_left = False
 
     def _renew(self, now: Current) -> None:

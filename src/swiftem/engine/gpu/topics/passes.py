@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from swiftem._typing import Array
+from swiftem._typing import Array, Index
 from swiftem.data.foreign import torch_of
 from swiftem.engine.gpu.topics.counts import SEGMENT, DeviceCounts, Side
 from swiftem.engine.reference.plsa_documents import LEAST_LEAP, LONGEST_LEAP, SMALLEST, TINY
@@ -81,6 +81,31 @@ class PlainPasses:
         self._alpha = self._torch.from_numpy(alpha).to(counts.weight.device)
         tokens = counts.length + self._alpha.sum()
         self._own = self._torch.where(tokens > 0.0, 1.0 / tokens, 0.0)
+
+    @property
+    def device(self) -> Any:
+        """The device."""
+        return self._alpha.device
+
+    @property
+    def single(self) -> PlainPasses:
+        """Passes of the same kind for batches of documents."""
+        return self
+
+    def with_alpha(self, alpha: Array) -> PlainPasses:
+        """Return the passes over the same counts with another α (K,)."""
+        return type(self)(self.counts, alpha)
+
+    def entries_of(self, numbers: Index) -> tuple[Any, Any, Any, Any]:
+        """Return lengths (b,), words (m,), counts (m,) and weights (b,) of documents, on the device."""
+        torch, counts = self._torch, self.counts
+        row = torch.from_numpy(np.ascontiguousarray(numbers, np.int64)).to(self.device)
+        begin = counts.begin[row]
+        length = counts.begin[row + 1] - begin
+        entry = torch.repeat_interleave(begin - (length.cumsum(0) - length), length)
+        entry += torch.arange(len(entry), device=entry.device)
+        side = counts.by_document
+        return length, side.other[entry], side.count[entry], counts.weight[row]
 
     @property
     def n_topics(self) -> int:
