@@ -195,31 +195,6 @@ def leap(zeroth, first, second):
 
 
 @triton.jit
-def rounds_of(
-    a, WORD, COUNT, TABLE, first, last, alpha, topic, max_iter, tol, K: tl.constexpr, S: tl.constexpr,
-    P: tl.constexpr, B: tl.constexpr, LEAPS: tl.constexpr,
-):  # fmt: skip
-    """Return a document's topics (P,) after rounds from ``a`` on, and their number."""
-    rounds = tl.zeros((), tl.int32)
-    change = tl.zeros((), tl.float32) + 3.0
-    while (rounds < max_iter) & (change >= tol):
-        sums, _ = counts_of(WORD, COUNT, TABLE, first, last, a, topic, S, P, B, False)
-        one = shares_of(sums + alpha, topic < K, K)
-        change = tl.sum(tl.abs(one - a))
-        rounds += 1
-        if LEAPS:  # noqa: SIM102 (a constant: the rest is not compiled without it)
-            if (rounds < max_iter) & (change >= tol):
-                sums, _ = counts_of(WORD, COUNT, TABLE, first, last, one, topic, S, P, B, False)
-                two = shares_of(sums + alpha, topic < K, K)
-                change = tl.sum(tl.abs(two - one))
-                rounds += 1
-                jumps = (rounds < max_iter) & (change >= tol) & (change > LEAST_LEAP)
-                one = tl.where(jumps, leap(a, one, two), two)
-        a = one
-    return tl.where(a > TINY, a, 0.0), rounds
-
-
-@triton.jit
 def fold_in(
     DOCUMENT, BEGIN, WORD, COUNT, TABLE, ALPHA, SHARES, LOG, ROUNDS, max_iter, tol,
     K: tl.constexpr, S: tl.constexpr, P: tl.constexpr, B: tl.constexpr, LEAPS: tl.constexpr,
@@ -236,7 +211,23 @@ def fold_in(
     alpha = tl.load(ALPHA + topic, mask=topic < S, other=0.0)
     a = tl.load(SHARES + document * S + topic, mask=topic < S, other=0.0)
     a = tl.where(a > TINY, a, 0.0)
-    a, rounds = rounds_of(a, WORD, COUNT, TABLE, first, last, alpha, topic, max_iter, tol, K, S, P, B, LEAPS)
+    rounds = tl.zeros((), tl.int32)
+    change = tl.zeros((), tl.float32) + 3.0
+    while (rounds < max_iter) & (change >= tol):
+        sums, _ = counts_of(WORD, COUNT, TABLE, first, last, a, topic, S, P, B, False)
+        one = shares_of(sums + alpha, topic < K, K)
+        change = tl.sum(tl.abs(one - a))
+        rounds += 1
+        if LEAPS:  # noqa: SIM102 (a constant: the rest is not compiled without it)
+            if (rounds < max_iter) & (change >= tol):
+                sums, _ = counts_of(WORD, COUNT, TABLE, first, last, one, topic, S, P, B, False)
+                two = shares_of(sums + alpha, topic < K, K)
+                change = tl.sum(tl.abs(two - one))
+                rounds += 1
+                jumps = (rounds < max_iter) & (change >= tol) & (change > LEAST_LEAP)
+                one = tl.where(jumps, leap(a, one, two), two)
+        a = one
+    a = tl.where(a > TINY, a, 0.0)
     tl.store(SHARES + document * S + topic, a, mask=topic < S)
     tl.store(ROUNDS + document, rounds)
     if LIKELIHOOD:
