@@ -16,6 +16,7 @@ from swiftem.engine.gpu.topics import topics as on_device
 from swiftem.engine.gpu.topics.documents import DeviceDocuments
 from swiftem.engine.gpu.topics.topics import TopicArrays
 from swiftem.engine.small_documents import SmallDocuments
+from swiftem.estimators.topics import plan
 from swiftem.estimators.topics.contrast import SHARE, decorrelated, with_background
 from swiftem.estimators.topics.fit import TopicFit
 from swiftem.models.documents import m_step, totals_of
@@ -148,7 +149,8 @@ def test_documents_that_do_not_fit_are_refused(monkeypatch):
         {},
     ],
 )
-def test_a_fit_is_that_of_the_cpu(there, options):
+def test_a_fit_is_that_of_the_cpu(there, options, monkeypatch):
+    monkeypatch.setattr(plan, "MOMENTUM", 0.0)  # a device has none
     X = corpus(700, 120, 9)
     options = {"n_components": 9, "random_state": 0, "max_iter": 60, **options}
     fitted = swiftem.PLSA(**options, device="cuda").fit(X)

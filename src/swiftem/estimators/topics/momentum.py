@@ -14,6 +14,7 @@ import numpy as np
 
 from swiftem._typing import Array
 from swiftem.checkpoints.run_checkpoint import check_form
+from swiftem.files.scratch import row_blocks
 
 __all__ = ["Momentum"]
 
@@ -54,7 +55,8 @@ class Momentum:
 
     def _remember(self, counts: Array, doc_topic: Array) -> None:
         shares = self._documents.allocate(doc_topic.shape) if self.state is None else self.state[1]
-        shares[:] = doc_topic
+        for rows in row_blocks(shares, doc_topic):
+            shares[rows] = doc_topic[rows]
         self.state = counts, shares
 
     def go(self, counts: Array, doc_topic: Array, is_worse: bool) -> Array:
@@ -73,12 +75,13 @@ class Momentum:
             self._remember(counts, doc_topic)
             return counts
         before, shares = self.state
-        for first in range(0, len(doc_topic), ROWS):
-            rows = slice(first, first + ROWS)
-            now = doc_topic[rows].copy()
-            doc_topic[rows] = self._ahead(now, shares[rows])
-            doc_topic[rows] /= doc_topic[rows].sum(axis=1, keepdims=True)
-            shares[rows] = now
+        for block in row_blocks(shares, doc_topic):
+            for first in range(block.start, block.stop, ROWS):
+                rows = slice(first, min(first + ROWS, block.stop))
+                now = doc_topic[rows].copy()
+                doc_topic[rows] = self._ahead(now, shares[rows])
+                doc_topic[rows] /= doc_topic[rows].sum(axis=1, keepdims=True)
+                shares[rows] = now
         self.state = counts, shares
         return self._ahead(counts, before)
 
