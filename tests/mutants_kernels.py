@@ -44,9 +44,16 @@ MUTANTS = [
     (
         "batches: nearness of the anchor is that of theta",
         "engine/numba/gaussian_batches.py",
-        "samples, anchor, is_known_there, work, spare)",
-        "samples, anchor, is_known, work, spare)",
+        "samples, anchor, far_there, work, spare)",
+        "samples, anchor, far, work, spare)",
         f"{FAR}::test_an_anchor_that_is_far_and_parameters_that_are_near[1-full]",
+    ),
+    (
+        "far blocks: the first row of a factor with an odd number of them is left out",
+        "engine/numba/gaussian_blocks.py",
+        "left, right = times(x, x), times(y, y)",
+        "left, right = zero, zero",
+        f"{FAR}::test_differences_of_every_size[17-3-full]",
     ),
     (
         "m-step: no floor of diag",
@@ -79,15 +86,15 @@ MUTANTS = [
     (
         "blocks: nearness of the first component",
         "engine/numba/gaussian_blocks.py",
-        "for m in range(max(len(theta.whiten), len(theta.scales))):",
-        "for m in range(1):",
+        "for place in range(-1, count):",
+        "for place in range(-1, 1):",
         f"{FAR}::test_narrow_components_behind_a_wide_one[None-full]",
     ),
     (
         "blocks: bound without abs",
         "engine/numba/gaussian_blocks.py",
-        "reach += abs(theta.whiten[m, i, j]) * extent[j]",
-        "reach += theta.whiten[m, i, j] * extent[j]",
+        "reach += abs(factor[i, j]) * extent[j]",
+        "reach += factor[i, j] * extent[j]",
         f"{FAR}::test_two_passes[near-full]",
     ),
     (

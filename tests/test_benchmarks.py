@@ -66,6 +66,7 @@ def test_quick_run_has_every_figure_but_memory(done):
                 *("spherical, d = 16", "full, mean"),
             )
         ),
+        ("mixture-pass", "full, d = 16, late", "em", "first pass"),
         ("families", "bernoulli, n = 1e+03", "em", "unit variance"),
         ("families", "bernoulli, n = 1e+04", "em", "unit variance"),
         ("families", "von Mises–Fisher", "em", "spherical"),

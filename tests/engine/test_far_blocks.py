@@ -194,3 +194,32 @@ def test_a_variance_of_rounding_alone_rejects_the_step(kind, name):
         result = swiftem.run(model, rows, method, theta0=theta0, n_iter=100, seed=0, kernels=kernels)
         assert result.rejected == 100
         np.testing.assert_array_equal(result.theta.means, theta0.means)
+
+
+@every_kind
+@pytest.mark.parametrize("d", [1, 2, 3, 6, 17])
+@pytest.mark.parametrize("n", [1, 15, 16, 17, 700])
+def test_differences_of_every_size(kind, d, n):
+    """Rows come in tiles of 16 and factors in pairs of rows; what is left of both is done as well."""
+    rng, M = np.random.default_rng(d + n), 3
+    factors = np.tril(rng.normal(size=(M, d, d)), -1) + np.eye(d)
+    covariances = factors @ factors.swapaxes(1, 2)
+    covariances = {
+        "full": covariances, "tied": covariances[0], "diag": rng.uniform(1.0, 4.0, size=(M, d)),
+    }.get(kind, rng.uniform(1.0, 4.0, size=M))  # fmt: skip
+    means = 2.0**20 + rng.integers(-2, 3, size=(M, d))
+    # Rows at the other end: all are far from the centre.
+    rows = rng.normal(size=(2 * n, d)) + np.repeat([[2.0**20], [-(2.0**20)]], n, axis=0)
+    model = models.GaussianMixtureModel(M, covariance=kind)
+    theta = model.theta(means=means, covariances=covariances)
+    found = posterior(model, rows, theta, responsibilities=True)
+    logits = np.empty((n, M))
+    for m in range(M):
+        matrix = covariances if kind == "tied" else covariances[m]
+        matrix = matrix if kind in ("full", "tied") else np.diag(matrix * np.ones(d))
+        away = rows[:n] - means[m]
+        logits[:, m] = -0.5 * (away * np.linalg.solve(matrix, away.T).T).sum(axis=1) - np.log(M)
+        logits[:, m] -= 0.5 * np.linalg.slogdet(2 * np.pi * matrix)[1]
+    value = np.logaddexp.reduce(logits, axis=1)
+    np.testing.assert_allclose(found.log_likelihood[:n], value, rtol=1e-9)
+    np.testing.assert_allclose(found.responsibilities[:n], np.exp(logits - value[:, None]), atol=1e-9)

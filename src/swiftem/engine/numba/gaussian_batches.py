@@ -24,7 +24,7 @@ from swiftem.engine.numba.gaussian_blocks import (
     add_statistics,
     add_up,
     e_step,
-    is_near,
+    far_component,
     spread,
 )
 from swiftem.engine.numba.gaussian_m_step import m_step
@@ -89,19 +89,19 @@ def _take(y: Any, index: Any, offset: Any, samples: Any) -> None:
 
 
 @helper
-def _is_known_near(theta: Any, reach: Any, extent: Any) -> Any:
-    """Tell whether expanded squares keep enough digits for all samples."""
+def _far(theta: Any, reach: Any, extent: Any) -> Any:
+    """Return a component for which expanded squares of some samples lose digits, or −1."""
     copy(reach, extent)
-    return is_near(theta, extent)
+    return far_component(theta, extent, -1)
 
 
 @helper
-def _responsibilities(kind: Any, samples: Any, theta: Any, is_known: Any, work: Any, rows: Any) -> Any:
+def _responsibilities(kind: Any, samples: Any, theta: Any, far: Any, work: Any, rows: Any) -> Any:
     """Write the responsibilities of ``samples`` (d, b) into ``rows`` (b, M); return whether they are near."""
-    near = is_known
-    if not is_known:
+    near = far < 0
+    if not near:
         spread(samples, work.extent)
-        near = is_near(theta, work.extent)
+        near = far_component(theta, work.extent, far) < 0
     e_step(kind, samples, theta, near, work, rows)
     return near
 
@@ -218,10 +218,10 @@ def _statistics(
         width = len(tools.change)
     parts = -(-len(index) // len(work.largest))
     block = -(-len(index) // parts)  # blocks of equal size: a small one at the end would be inefficient
-    is_known = is_known_there = near = True
+    far, far_there, near = -1, -1, True
     if on is None:
-        is_known = _is_known_near(theta, tools.reach, work.extent)
-        is_known_there = reference == ANCHOR and _is_known_near(anchor, tools.reach, work.extent)
+        far = _far(theta, tools.reach, work.extent)
+        far_there = _far(anchor, tools.reach, work.extent) if reference == ANCHOR else -1
     fill(tools.change, 0.0)
     for first in range(0, len(index), block):
         here = index[first : first + block]
@@ -234,8 +234,8 @@ def _statistics(
         spare = matrix(tools.spare, b, width)
         if on is None:
             if reference == ANCHOR:
-                _responsibilities(kind, samples, anchor, is_known_there, work, spare)
-            near = _responsibilities(kind, samples, theta, is_known, work, rows)
+                _responsibilities(kind, samples, anchor, far_there, work, spare)
+            near = _responsibilities(kind, samples, theta, far, work, rows)
         else:
             if reference == ANCHOR:
                 complete_rows(samples, anchor, on, spare)

@@ -21,7 +21,7 @@ from swiftem.engine.numba.gaussian_blocks import (
     add_statistics,
     add_up,
     e_step,
-    is_near,
+    far_component,
     remember,
     spread,
     take,
@@ -59,26 +59,26 @@ def blocks(
     """
     n, d, n_components = len(y.double) + len(y.single), len(centre), len(work.sums1)
     block = len(work.largest)
-    total, all_near, is_known = 0.0, True, False
+    total, all_near, far = 0.0, True, -1
     remembers = len(memory.double) + len(memory.single) > 0
     if not len(given):
         copy(reach, work.extent)
-        is_known = is_near(theta, work.extent)
+        far = far_component(theta, work.extent, -1)
     for first in range(0, n, block):
         b = min(block, n - first)
         samples, rows = matrix(work.samples, d, b), matrix(work.rows, b, n_components)
         take(y, first, centre, samples)
-        near = is_known
+        near = far < 0 and not len(given)
         if len(given):
             for t in range(b):
                 for m in range(n_components):
                     rows[t, m] = given[first + t, m]
         else:
-            if not is_known:
+            if not near:
                 spread(samples, work.extent)
                 for c in range(d):
                     found[c] = max(found[c], work.extent[c])
-                near = is_near(theta, work.extent)
+                near = far_component(theta, work.extent, far) < 0
             all_near &= near
             e_step(kind, samples, theta, near, work, rows)
             product = 1.0
