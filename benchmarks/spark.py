@@ -1,15 +1,24 @@
 """Iterations and whole fits of a Gaussian mixture on two cores: swiftem here and on Dask workers, and Spark.
 
-``python -m benchmarks.spark [FILE] [--n N] [--rounds R]`` prints JSON, and writes it to FILE. It needs Dask,
-pyspark and Java (``pip install pyspark``). Spark's rows are cached. An iteration is (t(12) − t(2)) / 10, of
-the minima of several measurements; all start from the parameters that Spark draws. Spark 4 loads Java's
-vector module itself and says so.
+``python -m benchmarks.spark [STAGE ...] [--folder F] [--n N] [--rounds R] [--most K] [--master URL]`` needs
+Dask, pyspark and Java (``pip install pyspark``). Stages, in their order; all of them by default:
+
+- ``rows``: the rows, in Parquet files;
+- ``iteration``: Spark, (t(12) − t(2)) / 10 of the minima of several measurements, on each master;
+- ``fit``: Spark, its start and a whole fit, on the master of the faster iteration;
+- ``swiftem``: the same from Spark's start, here and on two workers; whole fits until Spark's log-likelihood.
+
+Each stage writes what it found to the folder, so that each may be started by itself, on a quiet machine; the
+folder's ``result.json`` has all figures, and is printed. Spark's rows are cached, and Spark 4 loads Java's
+vector module itself. A start is drawn by the session that fits from it: draws depend on partitions.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import shutil
+import tempfile
 from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
@@ -29,45 +38,75 @@ FEW, MANY = 2, 12
 MASTERS = ("local[2]", "local-cluster[2,1,4096]")
 """Two threads, and a standalone cluster of two workers of one core each."""
 MODEL = models.GaussianMixtureModel(M, covariance="full", reg_covar=1e-6)
+START, END = "start.npz", "end.npz"
 
 
-def main(n: int, rounds: int, most: int, masters: tuple[str, ...] = MASTERS) -> dict[str, Any]:
-    """Return seconds per iteration, and of whole fits until Spark's final log-likelihood."""
+def write_rows(folder: Path, n: int) -> None:
+    """Write the rows, to one Parquet file for each unit."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    X = overlapping(n, 0, D, M)
+    np.save(folder / "rows.npy", X)
+    shutil.rmtree(folder / "rows", ignore_errors=True)
+    (folder / "rows").mkdir()
+    for number, part in enumerate(np.array_split(X, UNITS)):
+        table = pa.table({f"x{c}": part[:, c] for c in range(D)})
+        parquet.write_table(table, folder / "rows" / f"part-{number}.parquet")
+
+
+def iteration(folder: Path, master: str, rounds: int) -> dict[str, Any]:
+    """Return Spark's seconds per iteration."""
+    spark = Spark(master, folder)
+    seconds = _iteration(spark.fit, rounds)
+    spark.session.stop()
+    return {f"Spark, {master}": seconds}
+
+
+def fit(folder: Path, master: str, most: int) -> dict[str, Any]:
+    """Return the seconds of Spark's whole fit; store where it starts and ends."""
+    spark = Spark(master, folder)
+    X = np.load(folder / "rows.npy", mmap_mode="r")
+    start = spark.fit(0)
+    began = perf_counter()
+    fitted = spark.fit(most, tol=1e-3 * len(X))  # for the sum over rows
+    seconds, done = perf_counter() - began, fitted.summary.numIter
+    for name, model in ((START, start), (END, fitted)):
+        means = [one.mean.toArray() for one in model.gaussians]
+        covariances = [one.cov.toArray() for one in model.gaussians]
+        np.savez(folder / name, weights=model.weights, means=means, covariances=covariances)
+    spark.session.stop()
+    value = -float(swiftem.objective(MODEL, X, theta_of(folder / END)))
+    return {f"Spark, {master}": {"seconds": seconds, "iterations": done, "log-likelihood": value}}
+
+
+def ours(folder: Path, rounds: int, most: int) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the seconds of iterations, and of whole fits to Spark's log-likelihood from its start."""
     import dask.array as da
     from distributed import Client, LocalCluster
 
-    X = overlapping(n, 0, D, M)
-    found: dict[str, Any] = {"n": n, "d": D, "M": M, "iteration": {}, "whole fit": {}}
-    theta, value = None, -np.inf
-    for master in masters:
-        spark = Spark(master, X)
-        name = f"Spark, {master}"
-        theta = theta_of(spark.fit(0)) if theta is None else theta
-        found["iteration"][name] = _iteration(spark.fit, rounds)
-        began = perf_counter()
-        fitted = spark.fit(most, tol=1e-3 * n)  # for the sum over rows
-        seconds = perf_counter() - began
-        value = -float(swiftem.objective(MODEL, X, theta_of(fitted)))
-        found["whole fit"][name] = {"seconds": seconds, "log-likelihood": value}
-        print(name, found["iteration"][name], found["whole fit"][name], flush=True)
-        spark.session.stop()
+    X, start = np.load(folder / "rows.npy"), theta_of(folder / START)
+    # The same sums in another order differ by rounding.
+    value = -float(swiftem.objective(MODEL, X, theta_of(folder / END)))
+    value -= 1e-9 * abs(value)
+    per_iteration, whole = {}, {}
     with (
         threads(2),
         LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0", host="127.0.0.1") as cluster,
         Client(cluster),
     ):
         # The objective of each iterate is another pass: it is not part of the time.
-        needed = _em(X, theta, most, lambda now: -swiftem.objective(MODEL, X, now.theta) >= value).n_iter
-        planned = da.from_array(X, chunks=(-(-n // UNITS), D))
+        needed = _em(X, start, most, lambda now: -swiftem.objective(MODEL, X, now.theta) >= value).n_iter
+        planned = da.from_array(X, chunks=(-(-len(X) // UNITS), D))
         for name, rows in (("swiftem, two workers", planned), ("swiftem, here", X)):
             # Rows are read and kept once per run: t(12) − t(2) is without that, as Spark's is.
-            found["iteration"][name] = _iteration(lambda k, rows=rows: _em(rows, theta, k), rounds)
+            per_iteration[name] = _iteration(lambda k, rows=rows: _em(rows, start, k), rounds)
             began = perf_counter()
-            ended = _em(rows, theta, needed)
+            ended = _em(rows, start, needed)
             seconds = perf_counter() - began
             reached = -float(swiftem.objective(MODEL, X, ended.theta))
-            found["whole fit"][name] = {"seconds": seconds, "iterations": needed, "log-likelihood": reached}
-    return found
+            whole[name] = {"seconds": seconds, "iterations": needed, "log-likelihood": reached}
+    return per_iteration, whole
 
 
 def _em(rows: Any, theta: Any, n_iter: int, callback: Any = None) -> Any:
@@ -88,17 +127,18 @@ def _iteration(fit: Callable[[int], Any], rounds: int) -> float:
 
 
 class Spark:
-    """Spark's GaussianMixture on cached rows; the same seed draws the same start."""
+    """Spark's GaussianMixture on cached rows; the same seed draws the same start in a session."""
 
-    def __init__(self, master: str, X: Any) -> None:
-        from pyspark.ml.linalg import Vectors
+    def __init__(self, master: str, folder: Path) -> None:
+        from pyspark.ml.feature import VectorAssembler
         from pyspark.sql import SparkSession
 
         build = SparkSession.builder.master(master).config("spark.driver.memory", "6g")
         self.session = build.config("spark.ui.enabled", "false").getOrCreate()
         self.session.sparkContext.setLogLevel("ERROR")
-        rows = self.session.createDataFrame(((Vectors.dense(row),) for row in X), ["features"])
-        self.rows = rows.repartition(UNITS).cache()
+        table = self.session.read.parquet(str(folder / "rows"))
+        columns = VectorAssembler(inputCols=[f"x{c}" for c in range(D)], outputCol="features")
+        self.rows = columns.transform(table).select("features").repartition(UNITS).cache()
         self.rows.count()
 
     def fit(self, iterations: int, tol: float = 0.0) -> Any:
@@ -108,23 +148,48 @@ class Spark:
         return GaussianMixture(k=M, seed=0, maxIter=iterations, tol=tol).fit(self.rows)
 
 
-def theta_of(fitted: Any) -> Any:
-    """Return the parameters of Spark's model."""
-    means = [one.mean.toArray() for one in fitted.gaussians]
-    covariances = [one.cov.toArray() for one in fitted.gaussians]
-    return MODEL.theta(weights=fitted.weights, means=means, covariances=covariances)
+def theta_of(path: Path) -> Any:
+    """Return stored parameters."""
+    with np.load(path) as stored:
+        return MODEL.theta(**stored)
 
+
+def main(chosen: argparse.Namespace) -> dict[str, Any]:
+    """Do the stages, and return all that is known."""
+    folder: Path = chosen.folder
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder / "result.json"
+    known = json.loads(file.read_text()) if file.exists() else {}
+    for stage in chosen.stages or STAGES:
+        if stage == "rows":
+            write_rows(folder, chosen.n)
+            known = environment() | {"pyspark": version("pyspark"), "n": chosen.n, "d": D, "M": M}
+            known |= {"iteration": {}, "whole fit": {}}
+        elif not known:
+            raise SystemExit(f"{folder} must have rows: do the stage rows first.")
+        elif stage == "iteration":
+            for master in chosen.master or MASTERS:
+                known["iteration"] |= iteration(folder, master, chosen.rounds)
+        elif stage == "fit":
+            timed = {master: known["iteration"].get(f"Spark, {master}", np.inf) for master in MASTERS}
+            master = (chosen.master or [min(timed, key=lambda one: timed[one])])[0]
+            known["whole fit"] |= fit(folder, master, chosen.most)
+        else:
+            per_iteration, whole = ours(folder, chosen.rounds, chosen.most)
+            known["iteration"] |= per_iteration
+            known["whole fit"] |= whole
+        file.write_text(json.dumps(known, indent=1) + "\n")
+    return known
+
+
+STAGES = ("rows", "iteration", "fit", "swiftem")
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("file", nargs="?", type=Path)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("stages", nargs="*", choices=[*STAGES, []], metavar="STAGE")
+    parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()) / "swiftem-spark")
     parser.add_argument("--n", type=int, default=10**6)
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--most", type=int, default=100, help="Maximum number of iterations of whole fits.")
     parser.add_argument("--master", action="append", help="By default local[2] and a cluster of two workers.")
-    chosen = parser.parse_args()
-    result = main(chosen.n, chosen.rounds, chosen.most, tuple(chosen.master or MASTERS))
-    text = json.dumps(environment() | {"pyspark": version("pyspark")} | result, indent=1)
-    print(text)
-    if chosen.file is not None:
-        chosen.file.write_text(text + "\n")
+    print(json.dumps(main(parser.parse_args()), indent=1))
