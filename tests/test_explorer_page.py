@@ -102,6 +102,7 @@ def test_the_largest_topic_is_shown_first(opened, made):
     largest = summarise_topics(model, corpus).topics[0]
     assert heading(opened) == largest.name()
     assert opened("document.querySelectorAll('.map circle').length") == 12
+    assert "dashed" not in opened("document.querySelector('.hint').innerText")
     assert opened("document.querySelectorAll('#words tr').length") == 20
     assert f"topic {largest.number}" in opened("document.querySelector('#detail').textContent")
     about = opened("document.querySelector('#detail .about-topic').textContent")
@@ -334,6 +335,7 @@ def test_the_background_is_marked_and_last_among_neighbours(browser, made, tmp_p
     browser.open(write_page(tmp_path / "topics.html", marked, corpus, shares).as_uri())
     assert browser.evaluate("state.topic") == second
     assert browser.evaluate("document.querySelectorAll('.map circle.background').length") == 1
+    assert "dashed circle is the background" in browser.evaluate("document.querySelector('.hint').innerText")
     label = browser.evaluate("document.querySelector('circle.background').getAttribute('aria-label')")
     assert label.startswith(f"topic {largest}, background: ")
     assert browser.evaluate("topicOf[state.topic].near.at(-1).topic.background")

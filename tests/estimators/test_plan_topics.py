@@ -1,7 +1,9 @@
 """What is done where the user leaves it open."""
 
+import numpy as np
 import pytest
 
+from swiftem import PLSA
 from swiftem.estimators.topics.plan import plan_topics
 from swiftem.schedules import constant
 
@@ -32,3 +34,18 @@ def test_given_batches_and_steps_are_taken():
     assert plan.by_documents.step_size == constant(0.25)
     with pytest.raises(ValueError, match="sampling must be 'tokens' for method='iem', got 'documents'"):
         plan_topics("iem", "documents", "auto", "auto", n_documents=10)
+
+
+@pytest.mark.parametrize(("n_components", "beta"), [(3, 0.05), (20, 0.05), (40, 0.025)])
+def test_beta_is_at_most_one_count_of_each_word_in_all(n_components, beta, tmp_path):
+    X = np.random.default_rng(0).poisson(1.0, size=(60, 30))
+    fits = [
+        PLSA(n_components, beta=given, max_iter=3, random_state=0, tol=1.0).fit(X) for given in ("auto", beta)
+    ]
+    np.testing.assert_array_equal(fits[0].components_, fits[1].components_)
+    fits[0].save(tmp_path / "model")
+    loaded = PLSA.load(tmp_path / "model")
+    assert loaded.beta == "auto"
+    assert fits[0].set_params(n_components=50)._beta(30).item() == 0.02
+    fits[1].save(tmp_path / "given")
+    assert PLSA.load(tmp_path / "given").beta == beta

@@ -45,3 +45,17 @@ def test_a_default_fit_takes_fewer_passes_and_is_no_worse(monkeypatch):
     assert fast.n_iter_ < 0.9 * plain.n_iter_
     assert fast.score(X) >= plain.score(X) - 1e-3 * abs(plain.score(X))
     assert fast.n_iter_ == pytest.approx(PLSA(8, random_state=0).fit(X).n_iter_)
+
+
+@pytest.mark.parametrize("strength", [0.0, plan.MOMENTUM])
+def test_a_pass_with_momentum_counts_as_two_when_a_fit_ends(monkeypatch, strength):
+    rng = np.random.default_rng(1)
+    topics = rng.dirichlet(np.full(200, 0.1), size=8)
+    X = np.array([rng.multinomial(60, rng.dirichlet(np.full(8, 0.2)) @ topics) for _ in range(800)])
+    monkeypatch.setattr(plan, "MOMENTUM", strength)
+    model = PLSA(8, random_state=0, tol=1e-3).fit(X)
+    gains = -np.diff([moment.objective for moment in model.history_ if moment.method == "em"])
+    small = np.abs(gains) < (2e-3 if strength else 1e-3)
+    assert model.converged_
+    assert small[-2:].all()
+    assert not (small[:-2] & small[1:-1] & (gains[1:-1] <= gains[:-2])).any()

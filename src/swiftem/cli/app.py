@@ -200,7 +200,7 @@ def topics(
     background: BackgroundOption = None,
     decorrelation: DecorrelationOption = None,
     alpha: AlphaOption = None,
-    beta: BetaOption = 0.05,
+    beta: BetaOption = None,
     memory_limit: Annotated[
         str | None,
         typer.Option(
@@ -235,7 +235,7 @@ def topics(
             vocabulary, as_text, None if acceleration is None else acceleration.value, by, names,
             stop_words, phrases, drop_common, drop_headers,
             "auto" if background is None else background, "auto" if decorrelation is None else decorrelation,
-            read_alpha(alpha), beta, memory_limit, scratch, device,
+            read_alpha(alpha), "auto" if beta is None else beta, memory_limit, scratch, device,
         )  # fmt: skip
         raise typer.Exit(run_topics(request))
     if corpus is None:

@@ -78,8 +78,13 @@ AlphaOption = Annotated[
     ),
 ]
 BetaOption = Annotated[
-    float,
-    typer.Option(metavar="X", min=0.0, help="Counts added to each topic's words: fewer make sparse topics."),
+    float | None,
+    typer.Option(
+        metavar="X",
+        min=0.0,
+        help="Counts added to each topic's words: fewer make sparse topics.",
+        show_default="0.05, or 1 over the number of topics if that is less",
+    ),
 ]
 BackgroundOption = Annotated[
     bool | None,
@@ -185,7 +190,7 @@ class TopicsRequest:
     background: bool | str = "auto"
     decorrelation: float | str = "auto"
     alpha: float | str = 0.1
-    beta: float = 0.05
+    beta: float | str = "auto"
     memory_limit: str | None = None
     scratch: Path | None = None
     device: str = "cpu"
@@ -211,7 +216,7 @@ class TopicsRequest:
             words += ["--background" if self.background else "--no-background"]
         words += [] if self.decorrelation == "auto" else ["--decorrelation", f"{self.decorrelation:g}"]
         words += [] if self.alpha == 0.1 else ["--alpha", str(self.alpha)]
-        words += [] if self.beta == 0.05 else ["--beta", str(self.beta)]
+        words += [] if self.beta == "auto" else ["--beta", str(self.beta)]
         words += ["--memory-limit", self.memory_limit] if self.memory_limit else []
         words += ["--scratch", str(self.scratch)] if self.scratch else []
         words += ["--device", self.device] if self.device != "cpu" else []

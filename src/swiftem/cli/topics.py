@@ -299,7 +299,7 @@ def _write(request: TopicsRequest, found: Found, summary: TopicSummary, written:
         "method": f"{request.method} ({model.method_})" if request.method == "auto" else request.method,
         "topics": f"{len(fitted.components_)}"
         + ("" if isinstance(request.topics, int) else f" of {request.numbers}"),
-        "alpha, beta": f"{_alpha(fitted)}, {fitted.beta}",
+        "alpha, beta": f"{_alpha(fitted)}, {request.beta}",
         "background, decorrelation": f"{request.background}, {request.decorrelation}",
         "seed": str(request.seed),
         "most passes": str(request.max_passes),

@@ -12,6 +12,7 @@ from swiftem._typing import Array
 from swiftem.estimators.model_content import LARGEST, ModelContent, check_parameters
 from swiftem.estimators.persistence import plain
 from swiftem.estimators.topics.learned_alpha import LEARN
+from swiftem.estimators.topics.plan import beta_for
 from swiftem.estimators.watch import History
 
 __all__ = ["TopicFile"]
@@ -39,7 +40,7 @@ class TopicFile:
         n_components: int
         random_state: Any
         alpha: ArrayLike | str
-        beta: ArrayLike
+        beta: ArrayLike | str
         components_: Array
         topic_counts_: Array
         feature_names_in_: NDArray[Any]
@@ -71,10 +72,11 @@ class TopicFile:
         if hasattr(self, "feature_names_in_"):
             header["feature_names_in_"] = [str(name) for name in self.feature_names_in_]
         header |= {"learns_alpha": self._learns_alpha, "background_": self.background_}
+        header["auto_beta"] = isinstance(self.beta, str)
         header["history"] = [list(moment) for moment in getattr(self, "history_", [])]
         arrays = {
             "alpha": np.asarray(self._alpha() if self._learns_alpha else self.alpha, dtype=np.float64),
-            "beta": np.asarray(self.beta, dtype=np.float64),
+            "beta": np.asarray(beta_for(self.beta, self.n_components), dtype=np.float64),
             "components_": self.components_,
             "topic_counts_": self.topic_counts_,
             "word_counts": self._word_counts,
@@ -97,6 +99,8 @@ class TopicFile:
         alpha, beta = made._alpha(), np.broadcast_to(made._beta(V), (K, V))
         if "learns_alpha" in content.header and content.result("learns_alpha", bool):
             made.alpha, made._learned_alpha = LEARN, alpha
+        if "auto_beta" in content.header and content.result("auto_beta", bool):
+            made.beta = "auto"
         made.background_ = content.result("background_", int) if "background_" in content.header else None
         if made.background_ is not None and made.background_ >= K:
             raise ValueError(f"background_ must be one of the {K} topics, got {made.background_}")

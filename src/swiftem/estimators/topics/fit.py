@@ -24,7 +24,7 @@ from swiftem.estimators.topics.leaps import TopicLeaps
 from swiftem.estimators.topics.learned_alpha import next_alpha
 from swiftem.estimators.topics.look import TopicLook
 from swiftem.estimators.topics.momentum import Momentum
-from swiftem.estimators.topics.plan import TopicPlan
+from swiftem.estimators.topics.plan import WORTH, TopicPlan
 from swiftem.estimators.watch import Moment
 from swiftem.files.scratch import row_blocks
 from swiftem.interrupt import DeferredInterrupt
@@ -254,7 +254,7 @@ class TopicFitting:
         of the last accepted pass.
         """
         last, last_gain, calm, kept = (inf, inf, 0, None) if fit.within is None else fit.within
-        steps, momentum = None, Momentum(0.0, self.documents)
+        steps, momentum, tol = None, Momentum(0.0, self.documents), self.tol
         if self.acceleration is not None:
             steps = TopicLeaps(self, fit)
             with keeper.reading():
@@ -266,6 +266,7 @@ class TopicFitting:
             )  # fmt: skip
         elif isinstance(self.documents, Documents | StreamedDocuments):
             momentum = Momentum(self.plan.momentum, self.documents)
+            tol *= WORTH if self.plan.momentum > 0.0 else 1.0
             with keeper.reading():
                 momentum.restore(kept, fit.counts, fit.doc_topic)
         while not fit.converged:
@@ -294,8 +295,8 @@ class TopicFitting:
             if not is_back:
                 # When topics begin to separate, gains are small and grow: this is not convergence. Leaps
                 # gain more than em's own steps.
-                grows = gain > last_gain + 1e-3 * self.tol and steps is None
-                calm = calm + 1 if abs(gain) < self.tol and not grows else 0
+                grows = gain > last_gain + 1e-3 * tol and steps is None
+                calm = calm + 1 if abs(gain) < tol and not grows else 0
                 last, last_gain, fit.converged = objective, gain, calm >= 2
             fit.within = (last, last_gain, calm, (momentum if steps is None else steps).state)
             if fit.converged or stop or fit.passes + 1 > fit.tried + self.max_passes + 1e-9:

@@ -24,7 +24,15 @@ from swiftem.engine.streamed_documents import StreamedDocuments
 from swiftem.engine.units.documents import UnitDocuments
 from swiftem.estimators.topics.first_topics import CLUSTERED, FEW, clustered_topics, random_topics
 from swiftem.estimators.topics.learned_alpha import FIRST
-from swiftem.estimators.topics.plan import SMALL, TopicPlan, documents_for, is_small, starts_for, table_type
+from swiftem.estimators.topics.plan import (
+    SMALL,
+    TopicPlan,
+    beta_for,
+    documents_for,
+    is_small,
+    starts_for,
+    table_type,
+)
 from swiftem.estimators.topics.queries import as_strength
 from swiftem.estimators.validated import read_weights, validated
 from swiftem.files.scratch import in_words, scratch_array
@@ -55,7 +63,7 @@ class TopicInput:
         tol: float
         sampling: str
         alpha: ArrayLike | str
-        beta: ArrayLike
+        beta: ArrayLike | str
         init: Any
         n_init: int | str
         memory_limit: int | str | None
@@ -250,7 +258,9 @@ class TopicInput:
         return np.ascontiguousarray(np.broadcast_to(given, (n_components,)))
 
     def _beta(self, n_words: int) -> Array:
-        given = as_strength("beta", self.beta, [(n_words,), (self.n_components, n_words)])
+        given = as_strength(
+            "beta", beta_for(self.beta, self.n_components), [(n_words,), (self.n_components, n_words)]
+        )
         return given.reshape((1, 1) if given.ndim == 0 else (-1, n_words))
 
     def _starts(

@@ -72,9 +72,9 @@ class PLSA(
     alpha : float, array-like of shape (K,) or "learn"
         Counts added to each document's topics. "learn" learns one for each topic from the documents, after
         each of em's passes; see :mod:`swiftem.estimators.topics.learned_alpha`.
-    beta : float or array-like of shape (V,) or (K, V)
-        Counts added to each topic's words. One row per topic makes seed words: a large number draws a word
-        into a topic.
+    beta : float, array-like of shape (V,) or (K, V), or "auto"
+        Counts added to each topic's words; "auto" is the smaller of 0.05 and 1/K. One row per topic makes
+        seed words: a large number draws a word into a topic.
     background : bool or "auto"
         Whether topic 0 is a background: it starts at the corpus' word frequencies, or at the first of given
         topics, and words that are common to many topics move to it. "auto" is True for method="auto" if there
@@ -112,8 +112,9 @@ class PLSA(
         times per reading. Documents are read at least once, an epoch that has begun is finished, and passes
         that compare starts do not count, here and in ``history_``.
     tol : float
-        A fit ends when the mean log-likelihood per token gains less than this per pass, twice in a row; for a
-        stochastic method, when two epochs do, or when their gain cannot be distinguished from noise.
+        A fit ends when the mean log-likelihood per token gains less than this per pass, twice in a row; with
+        momentum (method="auto") a pass counts as two. A stochastic method ends when two epochs gain less,
+        or when their gain cannot be distinguished from noise.
     memory_limit : int, str or None
         Bytes, or a text such as "500MB": for files, the anonymous memory in addition to that after import
         stays below it. Topics of documents that do not fit are in a scratch file, of which few pages are
@@ -176,7 +177,7 @@ class PLSA(
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "n_components": [Interval(Integral, 1, None, closed="left")],
         "alpha": [Interval(Real, 0.0, None, closed="left"), "array-like", StrOptions({LEARN})],
-        "beta": [Interval(Real, 0.0, None, closed="left"), "array-like"],
+        "beta": [Interval(Real, 0.0, None, closed="left"), "array-like", StrOptions({"auto"})],
         "background": [StrOptions({"auto"}), "boolean"],
         "decorrelation": [StrOptions({"auto"}), Interval(Real, 0.0, None, closed="left")],
         "method": [StrOptions(set(METHODS))],
@@ -211,7 +212,7 @@ class PLSA(
         n_components: int = 10,
         *,
         alpha: ArrayLike | str = 0.1,
-        beta: ArrayLike = 0.05,
+        beta: ArrayLike | str = "auto",
         background: bool | str = "auto",
         decorrelation: float | str = "auto",
         method: str = "auto",

@@ -59,7 +59,7 @@ class TopicRelations:
         topic_counts_: Array
         alpha: ArrayLike | str
         background_: int | None
-        beta: ArrayLike
+        beta: ArrayLike | str
         init: Any
         _word_counts: Array
 

@@ -36,7 +36,7 @@ class TopicStream:
         n_iter_: int
         n_features_in_: int
         alpha: ArrayLike | str
-        beta: ArrayLike
+        beta: ArrayLike | str
         background_: int | None
         _word_counts: Array
 

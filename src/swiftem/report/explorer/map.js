@@ -46,6 +46,7 @@ function drawMap() {
     map.nodes.set(topic, node);
     nodes.append(node);
   }
+  byId("about-background").hidden = !topics.some((topic) => topic.background);
   placeLabels(labels, width);
   const svg = s(
     "svg",
