@@ -1,5 +1,8 @@
 """How the proxy of the statistics is computed: one method per file."""
 
+from dataclasses import fields
+from typing import Any
+
 from swiftem.methods.accelerated import Accelerated
 from swiftem.methods.anderson import Anderson
 from swiftem.methods.em import EM
@@ -35,3 +38,20 @@ METHODS: dict[str, type[Method]] = {
     for method in (EM, OnlineEM, IncrementalEM, VarianceReducedEM, FastIncrementalEM, OptFIEM, SpiderEM)
 }
 """The library's methods by name; the contract tests run on all of them."""
+
+
+def has_field(name: str, field: str) -> bool:
+    """Tell whether users of a method choose this field, "step_size" for example."""
+    kind: Any = METHODS[name]
+    return field in {part.name for part in fields(kind)}
+
+
+def make_method(name: str, **wanted: Any) -> Method:
+    """Return a method by name, with those of the wanted fields that it has.
+
+    >>> make_method("iem", step_size=0.1, batch_size=5)
+    IncrementalEM(batch_size=5, memory_dtype='float64', order='iid')
+    """
+    kind: Any = METHODS[name]
+    made: Method = kind(**{field: value for field, value in wanted.items() if has_field(name, field)})
+    return made

@@ -83,7 +83,7 @@ class PLSA(
         How strongly topics other than the background repel each other: larger values make topics more
         distinct, and predictions a little worse; see :mod:`swiftem.estimators.topics.contrast`. "auto" is 30
         with the same conditions as ``background``, else 0. Both are for em's passes.
-    method : {"auto", "em", "sem", "iem", "sem-vr", "fiem"}
+    method : "auto" or a name in :data:`swiftem.methods.METHODS`
         How to fit. "auto" reads each document once by sem and continues with leave-one-out em; see
         :mod:`swiftem.estimators.topics.plan`.
     init : {"auto", "random", "k-means"} or array-like of shape (K, V)
