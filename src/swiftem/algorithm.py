@@ -22,7 +22,6 @@ from swiftem.data.foreign import kernels_of
 from swiftem.engine.choose import choose_lane
 from swiftem.engine.expectation import Expectation
 from swiftem.engine.lane import Current, Lane, Task
-from swiftem.interrupt import DeferredInterrupt
 from swiftem.methods.method import Method
 from swiftem.methods.online_em import AveragedState
 from swiftem.models.model import Model
@@ -38,6 +37,7 @@ from swiftem.problem import (
     read_n_iter,
     read_start,
 )
+from swiftem.process import DeferredInterrupt
 from swiftem.recording import Averaging, Records
 from swiftem.result import Iterate, Result, State, Status
 from swiftem.schedules import check_step, resolve

@@ -9,14 +9,13 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from swiftem._clock import clock
 from swiftem._typing import Array, Theta
 from swiftem.data.draws import Draws
 from swiftem.data.source import Source
 from swiftem.engine.expectation import Expectation
-from swiftem.interrupt import DeferredInterrupt
 from swiftem.methods.method import Method
 from swiftem.models.model import BoundModel
+from swiftem.process import DeferredInterrupt, clock
 from swiftem.schedules import Schedule, check_step, constant, inverse, power
 
 __all__ = ["Current", "FusedLane", "Lane", "Task", "step_sizes"]
