@@ -10,7 +10,6 @@ import numpy as np
 
 from swiftem._typing import Array, Theta
 from swiftem.algorithm import run_problem
-from swiftem.certificate import certify
 from swiftem.data.draws import Seed
 from swiftem.estimators.fit_checkpoint import NoStart
 from swiftem.estimators.mixture.base import rows_of
@@ -23,7 +22,7 @@ from swiftem.estimators.mixture.plan import Plan, iterations_in
 from swiftem.estimators.watch import Moment
 from swiftem.methods import Method, Squarem
 from swiftem.models.components import BoundComponents
-from swiftem.problem import Problem
+from swiftem.problem import Problem, certify
 from swiftem.process import DeferredInterrupt, clock
 from swiftem.result import Iterate
 from swiftem.schedules import resolve

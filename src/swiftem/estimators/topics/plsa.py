@@ -16,7 +16,6 @@ from sklearn.utils import check_random_state
 from swiftem._checks import check_real
 from swiftem._typing import Array
 from swiftem._warn import warn
-from swiftem.certificate import relative_change
 from swiftem.checkpoints.run_checkpoint import check_form
 from swiftem.engine.documents import Documents
 from swiftem.engine.units.documents import UnitDocuments
@@ -44,6 +43,7 @@ from swiftem.estimators.validated import say_spent
 from swiftem.estimators.watch import History, Watcher
 from swiftem.files.scratch import row_blocks
 from swiftem.methods.accelerated import ACCELERATIONS
+from swiftem.problem import relative_change
 
 __all__ = ["PLSA"]
 
