@@ -1,5 +1,7 @@
-"""A problem: a model bound to its data, with what runs and passes share; checks of a run's arguments; how far
-statistics are from a stationary point, the certificate of convergence.
+"""A problem: a model bound to its data, with what runs and passes share.
+
+Also checks of a run's arguments, and how far statistics are from a stationary point: the certificate of
+convergence.
 """
 
 from __future__ import annotations

@@ -13,8 +13,7 @@ from swiftem._typing import Array, Theta
 from swiftem.data.draws import Draws
 from swiftem.data.rows.array_source import ArraySource
 from swiftem.data.source import Source
-from swiftem.engine.expectation import Expectation
-from swiftem.engine.parts import is_served
+from swiftem.engine.expectation import Expectation, is_served
 from swiftem.engine.threads import one_thread_blas
 from swiftem.methods.method import Method
 from swiftem.methods.update import declared
