@@ -14,7 +14,7 @@ from swiftem.data.rows.stored_source import StoredSource
 from swiftem.data.source import Source
 from swiftem.engine.expectation import NONE, read_only
 from swiftem.engine.lane import Current, FusedLane, Task, step_sizes
-from swiftem.methods.update import Update
+from swiftem.methods.method import Update
 
 __all__ = ["CompiledLane", "Drawn", "Followed", "Samples", "Whole"]
 

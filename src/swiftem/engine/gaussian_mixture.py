@@ -17,7 +17,7 @@ from swiftem.engine.compiled_lane import CompiledLane, Drawn, Followed, Samples
 from swiftem.engine.expectation import Expectation, Part, chunks, is_served, parts, plain
 from swiftem.engine.lane import Current, Lane, Task
 from swiftem.engine.threads import in_order, one_thread_blas
-from swiftem.methods.update import Update, declared
+from swiftem.methods.method import Update, declared
 from swiftem.models.gaussian_mixture import BoundGaussianMixture, GaussianMixtureTheta
 
 __all__ = [

@@ -15,8 +15,7 @@ from swiftem.data.rows.array_source import ArraySource
 from swiftem.data.source import Source
 from swiftem.engine.expectation import Expectation, is_served
 from swiftem.engine.threads import one_thread_blas
-from swiftem.methods.method import Method
-from swiftem.methods.update import declared
+from swiftem.methods.method import Method, declared
 from swiftem.models.components import BoundComponents
 from swiftem.models.gaussian_components import BoundGaussians
 from swiftem.models.model import BoundModel

@@ -14,7 +14,7 @@ from swiftem.engine.numba.gaussian_blocks import twin
 from swiftem.engine.numba.mixture_batches import batches
 from swiftem.engine.numba.softmax import make_work
 from swiftem.engine.threads import one_thread_blas
-from swiftem.methods.update import Update
+from swiftem.methods.method import Update
 
 __all__ = ["MixtureBatchesLane"]
 

@@ -11,7 +11,7 @@ from swiftem._typing import Array
 from swiftem.engine.compiled_lane import CompiledLane, Drawn, Whole
 from swiftem.engine.lane import Current, Lane, Task, step_sizes
 from swiftem.engine.plsa_expectation import MOST_TOKENS, PLSAExpectation, read_tokens
-from swiftem.methods.update import Update, declared
+from swiftem.methods.method import Update, declared
 from swiftem.models.plsa import BoundPLSA, PLSAModel, PLSATheta
 from swiftem.schedules import constant
 

@@ -8,12 +8,11 @@ from swiftem.methods.anderson import Anderson
 from swiftem.methods.em import EM
 from swiftem.methods.fast_incremental_em import FastIncrementalEM
 from swiftem.methods.incremental_em import IncrementalEM
-from swiftem.methods.method import EStep, Method
+from swiftem.methods.method import EStep, Method, Update
 from swiftem.methods.online_em import OnlineEM
 from swiftem.methods.opt_fiem import OptFIEM
 from swiftem.methods.spider_em import SpiderEM
 from swiftem.methods.squarem import Squarem
-from swiftem.methods.update import Update
 from swiftem.methods.variance_reduced_em import VarianceReducedEM
 
 __all__ = [

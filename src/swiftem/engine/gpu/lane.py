@@ -15,7 +15,7 @@ from swiftem.engine.gpu.iterations import Done, DrawnRows, Iterations, Setting
 from swiftem.engine.lane import Current, Lane, Task
 from swiftem.engine.small_expectation import FULL
 from swiftem.methods.em import EM
-from swiftem.methods.update import Update, declared
+from swiftem.methods.method import Update, declared
 from swiftem.models.components import Coefficients
 from swiftem.models.gaussian_components import BoundGaussians
 
