@@ -309,14 +309,14 @@ MUTANTS = [
     ),
     (
         "parts: weights of the first part for all",
-        "engine/parts.py",
+        "engine/expectation.py",
         "weight[start:stop]",
         "weight[: stop - start]",
         f"{PIECES}::test_statistics_memory_and_likelihood[pieces-unit]",
     ),
     (
         "parts: memory of the first part for all",
-        "engine/parts.py",
+        "engine/expectation.py",
         "slice(self.first, self.first + len(self.y))",
         "slice(0, len(self.y))",
         f"{PIECES}::test_statistics_memory_and_likelihood[pieces-unit]",

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from swiftem import methods
-from swiftem.methods.update import Update
+from swiftem.methods.method import Update
 
 EVERY = 60
 """Iterations from one full pass to the next, where the update has full passes."""

@@ -10,7 +10,7 @@ import swiftem
 SOURCE = Path(swiftem.__file__).parent
 FILES = sorted(SOURCE.rglob("*.py"))
 
-BASE = {"_typing", "_checks", "_cache", "_clock", "_warn", "interrupt", "files"}
+BASE = {"_typing", "_checks", "_cache", "_warn", "process", "files"}
 TOP = {"estimators", "theory", "testing", "experiments", "report", "reports", "cli"}
 RUN = {"algorithm", "e_step"}
 UPPER = TOP | RUN
@@ -18,10 +18,9 @@ ALLOWED = {
     "_typing": set(),
     "_checks": {"_typing"},
     "_cache": set(),
-    "_clock": set(),
     "_warn": set(),
-    "interrupt": set(),
-    "files": {"_typing", "_checks", "_cache", "interrupt"},
+    "process": set(),
+    "files": {"_typing", "_checks", "_cache", "process"},
     "kernels": BASE,
     "schedules": BASE,
     "data": BASE | {"kernels"},

@@ -9,7 +9,7 @@ import pytest
 from helpers import NAMES, Hooked, assert_same_result, make_method
 
 from swiftem import methods
-from swiftem.interrupt import DeferredInterrupt
+from swiftem.process import DeferredInterrupt
 
 N_ITER = 20
 every_method = pytest.mark.parametrize("name", NAMES)

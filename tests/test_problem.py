@@ -17,7 +17,7 @@ from swiftem.data import ArraySource
 from swiftem.engine.expectation import Expectation
 from swiftem.engine.threads import set_threads
 from swiftem.estimators.mixture import look
-from swiftem.models import bind_gaussians
+from swiftem.models import gaussian_mixture
 from swiftem.problem import Problem
 
 X, _ = blobs(900, 3, 3, seed=7)
@@ -35,7 +35,7 @@ class Counts:
 @pytest.fixture
 def counts(monkeypatch):
     found = Counts()
-    mean_row, init, blocks = bind_gaussians.mean_row, Expectation.__init__, ArraySource.blocks
+    mean_row, init, blocks = gaussian_mixture.mean_row, Expectation.__init__, ArraySource.blocks
 
     def counted_mean(source):
         found.means[source.n] += 1
@@ -49,7 +49,7 @@ def counts(monkeypatch):
         yield from blocks(self, rows)
         found.passes[self.n] += 1
 
-    monkeypatch.setattr(bind_gaussians, "mean_row", counted_mean)
+    monkeypatch.setattr(gaussian_mixture, "mean_row", counted_mean)
     monkeypatch.setattr(Expectation, "__init__", counted_init)
     monkeypatch.setattr(ArraySource, "blocks", counted_blocks)
     return found

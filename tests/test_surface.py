@@ -103,7 +103,7 @@ def test_counts_follow_weights():
 @pytest.mark.parametrize(
     ("parameters", "words"),
     [
-        ({"method": "spider"}, "The 'method' parameter of PLSA must be"),
+        ({"method": "spidr"}, "The 'method' parameter of PLSA must be"),
         ({"step_size": object()}, "The 'step_size' parameter of PLSA must be"),
         ({"method": "sem", "step_size": "fast"}, "The 'step_size' parameter of PLSA must be"),
         (

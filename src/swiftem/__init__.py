@@ -8,7 +8,7 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from swiftem.interrupt import uninterrupted
+from swiftem.process import uninterrupted
 
 if TYPE_CHECKING:
     from swiftem import data as data

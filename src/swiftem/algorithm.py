@@ -19,10 +19,8 @@ from swiftem.checkpoints.run_checkpoint import Position, check_position
 from swiftem.data.as_source import as_source
 from swiftem.data.draws import INITIAL_THETA, Entropy, Seed, generator
 from swiftem.data.foreign import kernels_of
-from swiftem.engine.choose import choose_lane
 from swiftem.engine.expectation import Expectation
-from swiftem.engine.lane import Current, Lane, Task
-from swiftem.interrupt import DeferredInterrupt
+from swiftem.engine.lane import Current, Lane, Task, choose_lane
 from swiftem.methods.method import Method
 from swiftem.methods.online_em import AveragedState
 from swiftem.models.model import Model
@@ -38,6 +36,7 @@ from swiftem.problem import (
     read_n_iter,
     read_start,
 )
+from swiftem.process import DeferredInterrupt
 from swiftem.recording import Averaging, Records
 from swiftem.result import Iterate, Result, State, Status
 from swiftem.schedules import check_step, resolve

@@ -273,7 +273,7 @@ def test_a_pass_is_a_sum_of_parts_that_can_be_sent_away(model):
     from dataclasses import replace
 
     from swiftem.engine.block_expectation import Pass, sums
-    from swiftem.engine.parts import Part
+    from swiftem.engine.expectation import Part
 
     rng = np.random.default_rng(0)
     y, weight = rng.poisson(5.0, size=(500, 4)).astype(float), rng.uniform(0.5, 2.0, size=500)

@@ -4,8 +4,8 @@ import pytest
 from mixture_data import blobs
 
 import swiftem
-from swiftem.estimators.mixture.plan import METHOD_NAMES, kernels_for, make_plan
-from swiftem.methods import EM, OnlineEM, SpiderEM
+from swiftem.estimators.mixture.plan import METHOD_NAMES, iterations_in, kernels_for, make_plan
+from swiftem.methods import EM, OnlineEM, SpiderEM, VarianceReducedEM
 from swiftem.models import GaussianMixtureModel
 
 
@@ -84,3 +84,32 @@ def test_the_boundary_of_auto_for_many_components():
 def test_kernels_depend_on_sizes_alone():
     assert kernels_for(10_000, 24) == "numpy"
     assert [kernels_for(2**17, 2), kernels_for(2**17 + 1, 2)] == ["numpy", "auto"]
+
+
+class FullPassesAt(VarianceReducedEM):
+    """Full passes at these iterations and no more."""
+
+    passes = (0,)
+
+    def renewal(self, k, n):
+        return min((at for at in self.passes if at >= k), default=None)
+
+
+@pytest.mark.parametrize("passes", [(), (0,), (0, 30), (12,), (0, 30, 31, 90)])
+@pytest.mark.parametrize("budget", [0.0, 0.5, 1.0, 2.5, 4.0, 37.25])
+def test_iterations_of_a_method_whose_full_passes_end(passes, budget):
+    method, n = FullPassesAt(step_size=0.1, batch_size=10), 1000
+    method.__class__.passes = passes
+    left, k = budget * n, 0
+    while left >= (cost := 2 * 10 + n * (k in passes)):
+        left, k = left - cost, k + 1
+    assert iterations_in(method, n, budget, s_is_given=True) == k
+
+
+def test_a_fit_by_a_method_whose_full_passes_end():
+    y, _ = blobs(800, 2)
+    FullPassesAt.passes = (0,)
+    fitted = swiftem.GaussianMixture(
+        2, method=FullPassesAt(step_size=0.1, batch_size=20), random_state=0
+    ).fit(y)
+    assert fitted.score(y) > swiftem.GaussianMixture(1).fit(y).score(y)

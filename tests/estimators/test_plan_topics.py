@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import swiftem
 from swiftem import PLSA
 from swiftem.estimators.topics.plan import plan_topics
 from swiftem.schedules import constant
@@ -49,3 +50,27 @@ def test_beta_is_at_most_one_count_of_each_word_in_all(n_components, beta, tmp_p
     assert fits[0].set_params(n_components=50)._beta(30).item() == 0.02
     fits[1].save(tmp_path / "given")
     assert PLSA.load(tmp_path / "given").beta == beta
+
+
+@pytest.mark.parametrize("name", ["spider", "opt-fiem"])
+def test_other_methods_draw_tokens(name):
+    plan = plan_topics(name, "auto", 3, "auto", n_documents=1000)
+    assert (plan.by_tokens.name, plan.by_tokens.batch_size, plan.by_documents) == (name, 3, None)
+
+
+def test_documents_are_for_methods_that_have_them():
+    with pytest.raises(ValueError, match="got 'documents': batches of documents are for sem and sem-vr"):
+        plan_topics("spider", "documents", "auto", "auto", n_documents=10)
+    with pytest.raises(ValueError, match="step_size must be 'auto' for method='iem', which has none"):
+        plan_topics("iem", "auto", "auto", 0.1, n_documents=10)
+
+
+@pytest.mark.parametrize("name", ["spider", "opt-fiem"])
+def test_topics_of_later_methods(name):
+    rng = np.random.default_rng(0)
+    likely = np.repeat(np.eye(2), 6, axis=1)[rng.integers(2, size=60)] * 4.0 + 0.05
+    counts = rng.poisson(likely)
+    topics = swiftem.PLSA(2, method=name, random_state=0, max_iter=20, tol=1e-2).fit(counts).components_
+    halves = topics[:, :6].sum(axis=1) / topics.sum(axis=1)
+    assert halves.min() < 0.1
+    assert halves.max() > 0.9

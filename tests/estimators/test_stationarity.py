@@ -8,11 +8,10 @@ from mixture_data import KINDS, METHODS, blobs, given_start
 from sklearn.exceptions import ConvergenceWarning
 
 import swiftem
-from swiftem.certificate import certify
 from swiftem.data import ArraySource
 from swiftem.engine.expectation import Expectation
 from swiftem.models import GaussianMixtureModel
-from swiftem.problem import Problem
+from swiftem.problem import Problem, certify
 
 X, _ = blobs(400, 3, 3, seed=7)
 

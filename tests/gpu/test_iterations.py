@@ -6,8 +6,8 @@ from gpu_problems import KINDS, clusters, problem
 
 from swiftem import methods
 from swiftem.algorithm import run_problem
-from swiftem.engine.choose import choose_lane
 from swiftem.engine.gpu.lane import DeviceLane
+from swiftem.engine.lane import choose_lane
 
 METHODS = {
     "sem": methods.OnlineEM(0.2, 40),

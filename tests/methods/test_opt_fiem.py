@@ -9,7 +9,7 @@ from swiftem import methods, models, schedules
 from swiftem.engine.compiled_lane import CompiledLane
 from swiftem.engine.numba import coefficient
 from swiftem.methods import update
-from swiftem.methods.update import Update, learn
+from swiftem.methods.method import Update, learn
 
 KINDS = ("unit", "full", "tied", "diag", "spherical")
 SIZES = pytest.mark.parametrize("b", [1, 6, 1100])  # mixtures with unit variances have two kinds of loops

@@ -10,7 +10,7 @@ import pytest
 import swiftem
 from swiftem import methods, models, schedules
 from swiftem.engine.compiled_lane import CompiledLane
-from swiftem.methods.update import Update, declared
+from swiftem.methods.method import Update, declared
 
 KINDS = ("unit", "full", "tied", "diag", "spherical")
 SIZES = pytest.mark.parametrize("b", [1, 6, 1100])  # mixtures with unit variances have two kinds of loops

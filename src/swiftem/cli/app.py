@@ -17,7 +17,6 @@ from swiftem.cli.choices import (
     CorpusFormat,
     DecorrelationOption,
     Experiments,
-    Method,
     TopicsRequest,
     read_alpha,
     read_counts,
@@ -25,9 +24,16 @@ from swiftem.cli.choices import (
 )
 from swiftem.cli.failures import FAILED, INTERRUPTED, Group, tell
 from swiftem.cli.fit_commands import fit, impute, info, predict, score, select
-from swiftem.cli.fit_options import AccelerationOption, DeviceOption, check_acceleration, check_limit
+from swiftem.cli.fit_options import (
+    AccelerationOption,
+    DeviceOption,
+    check_acceleration,
+    check_limit,
+    method_name,
+)
 from swiftem.cli.out_file import writable_folder
 from swiftem.cli.table_options import SeedOption
+from swiftem.methods import METHODS
 
 __all__ = ["app", "run_command"]
 
@@ -122,12 +128,13 @@ def topics(
         typer.Option(metavar="N", min=1, help="Size of the vocabulary: the most frequent words are used."),
     ] = 5000,
     method: Annotated[
-        Method,
+        str,
         typer.Option(
             metavar="NAME",
-            help="em, sem, iem, sem-vr or fiem; auto reads each document once by sem and continues with em.",
+            callback=method_name,
+            help=f"{', '.join(METHODS)}; auto reads each document once by sem and continues with em.",
         ),
-    ] = Method.auto,
+    ] = "auto",
     acceleration: AccelerationOption = None,
     seed: SeedOption = 0,
     max_passes: Annotated[
@@ -223,14 +230,14 @@ def topics(
     Prints them and writes topics.html, which opens in any browser, the model, and
     tables of topics and documents. Ctrl-C keeps what is done.
     """
-    check_acceleration(method.value, acceleration)
+    check_acceleration(method, acceleration)
     check_limit(memory_limit, scratch)
     if apply is None:
         from swiftem.cli.topics import topics as run_topics
 
         numbers = thinned(read_counts(topics, "topics"))
         request = TopicsRequest(
-            corpus, numbers[0] if len(numbers) == 1 else tuple(numbers), out, words, method.value, seed,
+            corpus, numbers[0] if len(numbers) == 1 else tuple(numbers), out, words, method, seed,
             max_passes, format.value, text_column,
             vocabulary, as_text, None if acceleration is None else acceleration.value, by, names,
             stop_words, phrases, drop_common, drop_headers,

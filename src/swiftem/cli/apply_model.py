@@ -11,7 +11,6 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
-from swiftem._clock import clock
 from swiftem.cli.components import criterion_text, mean_text, screen, show_components
 from swiftem.cli.cross_table import check_labels, show_cross_table
 from swiftem.cli.failures import one_sentence, tell, writing
@@ -20,6 +19,7 @@ from swiftem.cli.out_file import model_file, write_csv, write_table
 from swiftem.cli.table_options import TableChoice
 from swiftem.data.rows.table_columns import as_label, shortened
 from swiftem.data.rows.tables import read_cells
+from swiftem.process import clock
 
 __all__ = ["impute", "predict", "score", "update"]
 

@@ -13,7 +13,7 @@ import typer
 
 __all__ = [
     "BUILT_IN", "Acceleration", "AlphaOption", "BackgroundOption", "BetaOption", "CorpusFormat", "Covariance",
-    "Criterion", "DecorrelationOption", "Experiments", "Method", "TopicsRequest", "read_alpha", "read_counts",
+    "Criterion", "DecorrelationOption", "Experiments", "TopicsRequest", "read_alpha", "read_counts",
     "thinned",
 ]  # fmt: skip
 
@@ -120,17 +120,6 @@ class Criterion(StrEnum):
     bic = "bic"
     aic = "aic"
     icl = "icl"
-
-
-class Method(StrEnum):
-    """Methods of ``topics``."""
-
-    auto = "auto"
-    em = "em"
-    sem = "sem"
-    iem = "iem"
-    sem_vr = "sem-vr"
-    fiem = "fiem"
 
 
 class Acceleration(StrEnum):

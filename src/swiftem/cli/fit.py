@@ -11,7 +11,6 @@ from typing import Any
 
 from rich.console import Console
 
-from swiftem._clock import clock
 from swiftem.cli.components import criterion_text, mean_text, passes_text, screen, show_components
 from swiftem.cli.cross_table import show_cross_table
 from swiftem.cli.failures import INTERRUPTED, in_options, one_sentence, tell
@@ -31,6 +30,7 @@ from swiftem.cli.table_rows import (
     save_mixture,
 )
 from swiftem.data.rows.table_columns import shortened
+from swiftem.process import clock
 
 __all__ = ["FitRequest", "fit"]
 

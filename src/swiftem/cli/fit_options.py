@@ -12,6 +12,7 @@ import typer
 from swiftem.cli.choices import Acceleration
 from swiftem.cli.out_file import model_file
 from swiftem.cli.table_options import TableChoice
+from swiftem.methods import METHODS, has_field
 
 __all__ = [
     "GAUSSIAN",
@@ -131,9 +132,7 @@ def refuse_options_of_a_fit(context: typer.Context) -> None:
 
 def method_name(name: str) -> str:
     """Return the name of a method; raise BadParameter if it is unknown."""
-    from swiftem.estimators.mixture.plan import METHOD_NAMES
-
-    return _one_of(name, METHOD_NAMES)
+    return _one_of(name, ("auto", *METHODS))
 
 
 def device_name(name: str) -> str:
@@ -225,7 +224,7 @@ MethodOption = Annotated[
     typer.Option(
         metavar="NAME",
         callback=method_name,
-        help="em, sem, iem, sem-vr, fiem, opt-fiem or spider; auto is em for few rows, sem-vr for many.",
+        help=f"{', '.join(METHODS)}; auto is em for few rows, sem-vr for many.",
     ),
 ]
 
@@ -306,8 +305,8 @@ def check_fit(
         raise typer.BadParameter(
             "em takes all rows in every step: choose another --method.", param_hint=given
         )
-    if method == "iem" and step_size is not None:
-        raise typer.BadParameter("iem has no step size: choose another --method.", param_hint=given)
+    if step_size is not None and method != "auto" and not has_field(method, "step_size"):
+        raise typer.BadParameter(f"{method} has no step size: choose another --method.", param_hint=given)
 
 
 def check_acceleration(method: str, acceleration: Acceleration | None) -> None:

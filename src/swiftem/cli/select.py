@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from rich.console import Console
 
-from swiftem._clock import clock
 from swiftem.cli.choices import TopicsRequest
 from swiftem.cli.components import criterion_text, mean_text, screen, show_components, show_table
 from swiftem.cli.cross_table import show_cross_table
@@ -31,6 +30,7 @@ from swiftem.cli.table_rows import (
     said_of,
     save_mixture,
 )
+from swiftem.process import clock
 
 if TYPE_CHECKING:
     from swiftem.estimators.mixture.selection import Selection

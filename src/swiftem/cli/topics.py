@@ -18,7 +18,6 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from swiftem._clock import clock
 from swiftem._typing import Array
 from swiftem.checkpoints.tree import environment
 from swiftem.cli.choices import BUILT_IN, TopicsRequest
@@ -31,6 +30,7 @@ from swiftem.data.documents.corpus_counts import CorpusCounts, Texts
 from swiftem.data.documents.docstrings.corpus import docstring_corpus
 from swiftem.data.documents.read_corpus import count_texts, read_corpus
 from swiftem.files.durable import write_atomically
+from swiftem.process import clock
 from swiftem.report.explorer.content import explorer_content
 from swiftem.report.explorer.groups import DocumentGroups, group_documents, tokens_by_group
 from swiftem.report.explorer.names import TopicNames, read_names

@@ -78,11 +78,9 @@ def _run(
 ) -> None:
     from swiftem import methods, models, run
 
-    kind: Any = methods.METHODS[name]
-    wanted = {"batch_size": b, "step_size": 0.1, "memory_dtype": dtype}
-    options = {key: value for key, value in wanted.items() if value and key in kind.__dataclass_fields__}
-    model = models.GaussianMixtureModel(n_components, covariance=covariance)
-    run(model, _rows(), kind(**options), n_iter=2, seed=0)
+    given = {"memory_dtype": dtype} if dtype else {}
+    method = methods.make_method(name, batch_size=b, step_size=0.1, **given)
+    run(models.GaussianMixtureModel(n_components, covariance=covariance), _rows(), method, n_iter=2, seed=0)
 
 
 USUAL = (

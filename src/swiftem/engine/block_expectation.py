@@ -16,12 +16,20 @@ from numpy.typing import NDArray
 
 from swiftem._typing import Array, Theta
 from swiftem.data.source import Batch, Source
-from swiftem.engine.expectation import Evaluation, Expectation
+from swiftem.engine.expectation import (
+    Evaluation,
+    Expectation,
+    Part,
+    chunks,
+    is_served,
+    parts,
+    plain,
+    read_only,
+)
 from swiftem.engine.numba import code_passes as coded
 from swiftem.engine.numba import gaussian_blocks as blocks
 from swiftem.engine.numba import gaussian_passes as kernels
 from swiftem.engine.numba.gaussian_blocks import twin
-from swiftem.engine.parts import Part, chunks, is_served, parts, plain, read_only
 from swiftem.engine.threads import in_order, one_thread_blas
 from swiftem.models.bound_mixture import CHANNELS, CODES
 from swiftem.models.components import BoundComponents, Coefficients

@@ -23,7 +23,7 @@ from swiftem.engine.documents import Documents
 from swiftem.engine.expectation import BLOCK, Expectation
 from swiftem.engine.lane import Current, Lane, Task
 from swiftem.engine.streamed_documents import StreamedDocuments
-from swiftem.methods.update import Update, declared
+from swiftem.methods.method import Update, declared
 from swiftem.models.documents import FEW, FLUSH, BoundDocuments, DocumentTheta
 from swiftem.schedules import check_step
 

@@ -1,4 +1,7 @@
-"""E-steps on the data, the interface between methods and model and source; evaluations are counted."""
+"""E-steps on the data, the interface between methods and model and source; evaluations are counted.
+
+Also the parts of full passes, and the form in which compiled code gets rows.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +10,14 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from swiftem._typing import Array, Index, Theta
+from swiftem.data.rows.array_source import ArraySource
 from swiftem.data.rows.stored_source import StoredSource
 from swiftem.data.source import Batch, Source
 from swiftem.data.units.unit_source import UnitSource
+from swiftem.engine.threads import part_ends
 from swiftem.models.completed_gaussians import CompletedGaussians
 from swiftem.models.components import BoundComponents
 from swiftem.models.documents import BoundDocuments
@@ -19,7 +25,10 @@ from swiftem.models.gaussian_mixture import BoundGaussianMixture
 from swiftem.models.model import BoundModel
 from swiftem.models.plsa import BoundPLSA
 
-__all__ = ["Evaluation", "Expectation", "choose_expectation"]
+__all__ = [
+    "NONE", "Evaluation", "Expectation", "Part", "choose_expectation", "chunks", "is_served", "parts",
+    "plain", "read_only",
+]  # fmt: skip
 
 BLOCK = 4096
 """Samples per block of a full pass."""
@@ -285,3 +294,84 @@ def choose_expectation(
 
         compiled = PLSAExpectation.of(model, source, between_blocks)
     return Expectation(model, source, between_blocks) if compiled is None else compiled
+
+
+BLOCKS = 64
+"""Blocks converted at a time if samples do not have the kernels' type."""
+
+
+def read_only(array: NDArray[Any]) -> NDArray[Any]:
+    """Return a read-only view: kernels are compiled for such arrays only.
+
+    Numba would compile them again for a writable array.
+
+    >>> read_only(np.ones(2)).flags.writeable
+    False
+    """
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+def plain(y: NDArray[Any]) -> NDArray[Any]:
+    """Return samples in the kernels' form: (b, d), in C order, read-only, float32 or float64.
+
+    Others are converted: each kind of array would be one more kernel to compile.
+    """
+    y = y[:, None] if y.ndim == 1 else y
+    dtype = y.dtype if y.dtype in (np.float32, np.float64) else np.float64
+    return read_only(np.require(y, dtype, ["C", "A"]))
+
+
+def chunks(count: int, block: int) -> list[slice]:
+    """Return slices of whole blocks, large enough to be worth a call, and small if they are converted.
+
+    >>> chunks(150, 1)
+    [slice(0, 64, None), slice(64, 128, None), slice(128, 150, None)]
+    """
+    size = BLOCKS * block
+    return [slice(first, min(first + size, count)) for first in range(0, count, size)]
+
+
+NONE = read_only(np.empty(0))
+
+
+class Part(NamedTuple):
+    """Consecutive samples: the index of the first, ``y`` (b, d), and ``weight`` (b,) or (0,) for ones."""
+
+    first: int
+    y: NDArray[Any]
+    weight: Array
+
+    @property
+    def here(self) -> slice:
+        """Their position among all samples."""
+        return slice(self.first, self.first + len(self.y))
+
+
+def is_served(source: Source) -> bool:
+    """Tell whether compiled code can read the rows of a source: in an array, or part by part."""
+    return type(source) is ArraySource or isinstance(source, StoredSource)
+
+
+def parts(source: Source, least_rows: int) -> list[Part] | Iterator[Part]:
+    """Return the parts of a full pass, which depend only on the source, not on the number of threads.
+
+    For an array they are views, all at once; for a stored source, they are a mebibyte each, read in order by
+    a thread that is a few parts ahead of the computation.
+    """
+    if isinstance(source, StoredSource):
+        return _read(source, source.chunk_rows)
+    assert isinstance(source, ArraySource)
+    y = source.y.reshape(source.n, -1)
+    weight = None if source.weight is None else read_only(source.weight)
+    return [
+        Part(start, y[start:stop], NONE if weight is None else weight[start:stop])
+        for start, stop in part_ends(source.n, least_rows=least_rows)
+    ]
+
+
+def _read(source: StoredSource, rows: int) -> Iterator[Part]:
+    for batch in source.blocks(rows):
+        y = batch.y[:, None] if batch.y.ndim == 1 else batch.y
+        yield Part(int(batch.index[0]), y, read_only(batch.weight) if source.is_weighted else NONE)

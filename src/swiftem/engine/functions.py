@@ -14,10 +14,9 @@ import numpy as np
 
 from swiftem._typing import Array, Theta
 from swiftem.data.rows.array_source import ArraySource
-from swiftem.engine.compiled_lane import CompiledLane
+from swiftem.engine.compiled_lane import CompiledLane, Drawn, Whole
 from swiftem.engine.lane import Current, Lane, Task
-from swiftem.engine.parts import Drawn, Whole
-from swiftem.methods.update import Update, declared
+from swiftem.methods.method import Update, declared
 from swiftem.models.exponential_family import BoundExponentialFamily, ExponentialFamilyModel, is_finite
 
 if TYPE_CHECKING:

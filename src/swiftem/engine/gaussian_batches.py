@@ -14,15 +14,14 @@ import numpy as np
 
 from swiftem._typing import Array, Theta
 from swiftem.engine.block_expectation import BlockExpectation
-from swiftem.engine.compiled_lane import CompiledLane
+from swiftem.engine.compiled_lane import CompiledLane, Drawn
 from swiftem.engine.lane import Current, Task
 from swiftem.engine.numba.gaussian_batches import ANCHOR, MEMORY, NOTHING, Tools, loop_for
 from swiftem.engine.numba.gaussian_blocks import LINEAR, make_work, twin
 from swiftem.engine.numba.gaussian_m_step import Hyper, make_scratch
 from swiftem.engine.numba.missing.completed_rows import BLOCK, make_completion
-from swiftem.engine.parts import Drawn
 from swiftem.engine.threads import one_thread_blas
-from swiftem.methods.update import Update
+from swiftem.methods.method import Update
 from swiftem.models.completed_gaussians import CompletedGaussians
 from swiftem.models.components import Coefficients
 from swiftem.models.gaussian_components import BoundGaussians

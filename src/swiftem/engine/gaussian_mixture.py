@@ -13,12 +13,11 @@ from swiftem._typing import Array
 from swiftem.data.rows.array_source import ArraySource
 from swiftem.data.rows.stored_source import StoredSource
 from swiftem.data.source import Source
-from swiftem.engine.compiled_lane import CompiledLane, Followed
-from swiftem.engine.expectation import Expectation
+from swiftem.engine.compiled_lane import CompiledLane, Drawn, Followed, Samples
+from swiftem.engine.expectation import Expectation, Part, chunks, is_served, parts, plain
 from swiftem.engine.lane import Current, Lane, Task
-from swiftem.engine.parts import Drawn, Part, Samples, chunks, is_served, parts, plain
 from swiftem.engine.threads import in_order, one_thread_blas
-from swiftem.methods.update import Update, declared
+from swiftem.methods.method import Update, declared
 from swiftem.models.gaussian_mixture import BoundGaussianMixture, GaussianMixtureTheta
 
 __all__ = [

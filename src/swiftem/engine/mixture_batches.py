@@ -6,15 +6,15 @@ import numpy as np
 
 from swiftem._typing import Array
 from swiftem.data.rows.array_source import ArraySource
+from swiftem.engine.compiled_lane import Drawn
 from swiftem.engine.gaussian_batches import REFERENCES
 from swiftem.engine.gaussian_mixture import Geometry, MixtureLane, geometry_of
 from swiftem.engine.lane import Task
 from swiftem.engine.numba.gaussian_blocks import twin
 from swiftem.engine.numba.mixture_batches import batches
 from swiftem.engine.numba.softmax import make_work
-from swiftem.engine.parts import Drawn
 from swiftem.engine.threads import one_thread_blas
-from swiftem.methods.update import Update
+from swiftem.methods.method import Update
 
 __all__ = ["MixtureBatchesLane"]
 

@@ -8,11 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from swiftem._typing import Array
-from swiftem.engine.compiled_lane import CompiledLane
+from swiftem.engine.compiled_lane import CompiledLane, Drawn, Whole
 from swiftem.engine.lane import Current, Lane, Task, step_sizes
-from swiftem.engine.parts import Drawn, Whole
 from swiftem.engine.plsa_expectation import MOST_TOKENS, PLSAExpectation, read_tokens
-from swiftem.methods.update import Update, declared
+from swiftem.methods.method import Update, declared
 from swiftem.models.plsa import BoundPLSA, PLSAModel, PLSATheta
 from swiftem.schedules import constant
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from swiftem._typing import Array, Theta
 from swiftem.engine.threads import get_threads, one_thread_blas
-from swiftem.interrupt import DeferredInterrupt
+from swiftem.process import DeferredInterrupt
 
 __all__ = ["History", "Moment", "StartWatch", "Watcher", "progress_bar"]
 

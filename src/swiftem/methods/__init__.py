@@ -1,16 +1,18 @@
 """How the proxy of the statistics is computed: one method per file."""
 
+from dataclasses import fields
+from typing import Any
+
 from swiftem.methods.accelerated import Accelerated
 from swiftem.methods.anderson import Anderson
 from swiftem.methods.em import EM
 from swiftem.methods.fast_incremental_em import FastIncrementalEM
 from swiftem.methods.incremental_em import IncrementalEM
-from swiftem.methods.method import EStep, Method
+from swiftem.methods.method import EStep, Method, Update
 from swiftem.methods.online_em import OnlineEM
 from swiftem.methods.opt_fiem import OptFIEM
 from swiftem.methods.spider_em import SpiderEM
 from swiftem.methods.squarem import Squarem
-from swiftem.methods.update import Update
 from swiftem.methods.variance_reduced_em import VarianceReducedEM
 
 __all__ = [
@@ -35,3 +37,20 @@ METHODS: dict[str, type[Method]] = {
     for method in (EM, OnlineEM, IncrementalEM, VarianceReducedEM, FastIncrementalEM, OptFIEM, SpiderEM)
 }
 """The library's methods by name; the contract tests run on all of them."""
+
+
+def has_field(name: str, field: str) -> bool:
+    """Tell whether users of a method choose this field, "step_size" for example."""
+    kind: Any = METHODS[name]
+    return field in {part.name for part in fields(kind)}
+
+
+def make_method(name: str, **wanted: Any) -> Method:
+    """Return a method by name, with those of the wanted fields that it has.
+
+    >>> make_method("iem", step_size=0.1, batch_size=5)
+    IncrementalEM(batch_size=5, memory_dtype='float64', order='iid')
+    """
+    kind: Any = METHODS[name]
+    made: Method = kind(**{field: value for field, value in wanted.items() if has_field(name, field)})
+    return made

@@ -9,8 +9,7 @@ import numpy as np
 
 from swiftem._checks import check_choice
 from swiftem._typing import Array, Index, Theta
-from swiftem.methods.method import EStep, Method, Order
-from swiftem.methods.update import Update
+from swiftem.methods.method import EStep, Method, Order, Update
 from swiftem.schedules import StepSize, sample_size
 
 __all__ = ["FastIncrementalEM", "FastIncrementalEMState"]

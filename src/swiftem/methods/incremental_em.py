@@ -9,8 +9,7 @@ import numpy as np
 
 from swiftem._checks import check_choice
 from swiftem._typing import Array, Index, Theta
-from swiftem.methods.method import EStep, Method, Order
-from swiftem.methods.update import Update
+from swiftem.methods.method import EStep, Method, Order, Update
 
 __all__ = ["IncrementalEM", "IncrementalEMState"]
 

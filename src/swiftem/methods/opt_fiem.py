@@ -10,8 +10,7 @@ import numpy as np
 from swiftem._checks import check_choice, check_real
 from swiftem._typing import Array, Index, Theta
 from swiftem.data.source import Batch
-from swiftem.methods.method import EStep, Method, Order
-from swiftem.methods.update import Update, learn
+from swiftem.methods.method import EStep, Method, Order, Update, learn
 from swiftem.schedules import StepSize, sample_size
 
 __all__ = ["OptFIEM", "OptFIEMState"]

@@ -7,8 +7,7 @@ from typing import ClassVar, NamedTuple
 
 from swiftem._checks import check_int
 from swiftem._typing import Array, Index, Theta
-from swiftem.methods.method import EStep, Method, Order
-from swiftem.methods.update import Update
+from swiftem.methods.method import EStep, Method, Order, Update
 from swiftem.schedules import StepSize, sample_size
 
 __all__ = ["VarianceReducedEM", "VarianceReducedEMState"]

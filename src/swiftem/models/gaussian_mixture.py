@@ -20,12 +20,22 @@ from swiftem._checks import (
 from swiftem._typing import Array, Theta
 from swiftem.data.source import Batch, Source
 from swiftem.engine.reference import gaussian_mixture as kernel
-from swiftem.models.bind_gaussians import bind_gaussians
+from swiftem.models.completed_gaussians import CompletedGaussians
 from swiftem.models.covariance import COVARIANCES
 from swiftem.models.gaussian_components import BoundGaussians, check_covariances
 from swiftem.models.gaussian_theta import GaussianStatistics, GaussianTheta
-from swiftem.models.normal_inverse_wishart import NormalInverseWishart
-from swiftem.models.rows import LARGEST, check_rows, different_rows, two_dimensional
+from swiftem.models.moments import columns_of
+from swiftem.models.normal_inverse_wishart import BoundPrior, NormalInverseWishart
+from swiftem.models.observed_gaussians import ObservedGaussians
+from swiftem.models.rows import (
+    LARGEST,
+    check_rows,
+    different_rows,
+    has_missing,
+    may_have_missing,
+    mean_row,
+    two_dimensional,
+)
 
 __all__ = ["GaussianMixtureModel", "GaussianMixtureStatistics", "GaussianMixtureTheta"]
 
@@ -245,7 +255,7 @@ class GaussianMixtureModel:
         there may be fewer rows than components.
         """
         if self.covariance != "unit":
-            return bind_gaussians(self, source, centre)
+            return _bind_gaussians(self, source, centre)
         return BoundGaussianMixture(self, source, check_rows(source, self.n_components))
 
 
@@ -316,3 +326,29 @@ class BoundGaussianMixture:
         if np.shape(s) != (size,):
             raise ValueError(f"s must have shape ({size},), got {np.shape(s)}.")
         return self.model.unpack(s)
+
+
+def _bind_gaussians(
+    model: GaussianMixtureModel, source: Source, centre: ArrayLike | None = None
+) -> BoundGaussians:
+    """Return the model for these data; without a ``centre`` (d,) a pass computes the mean of the data."""
+    d = check_rows(source, model.n_components if centre is None else 1)
+    if model.missing == "ignore" and not model.has_holes:
+        holes = has_missing(source) if centre is None else may_have_missing(source)
+        model = replace(model, has_holes=holes)
+    if centre is not None:
+        middle = as_floats("centre", centre, shape=(d,)).copy()
+    else:
+        middle = columns_of(source).mean if model.has_holes else mean_row(source)
+    kind, total = COVARIANCES[model.covariance], source.total_weight
+    prior = BoundPrior(np.zeros(d), 0.0, 0.0, np.zeros((d, d)))
+    if model.prior is not None:
+        counts = model.prior.bind(middle)
+        on_means = int(counts.mean_precision > 0.0)
+        degrees = kind.degrees(counts.degrees, d, model.n_components, on_means)
+        prior = BoundPrior(counts.mean, counts.mean_precision / total, degrees / total, counts.scale / total)
+    epsilon = model.epsilon if model.concentration is None else (model.concentration - 1.0) / total
+    bound = BoundGaussians
+    if model.has_holes:
+        bound = CompletedGaussians if model.covariance in ("full", "tied") else ObservedGaussians
+    return bound(model, source, kind, middle, prior, epsilon)

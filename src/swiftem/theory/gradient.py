@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from swiftem._typing import Array, Theta
-from swiftem.certificate import certificate
 from swiftem.models.model import Model
+from swiftem.problem import certificate
 from swiftem.theory.family import family_of, full_pass
 
 __all__ = ["B", "Stationarity", "V", "gradient_V", "gradient_objective", "residual", "stationarity"]

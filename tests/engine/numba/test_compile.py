@@ -88,7 +88,7 @@ SAYS = """
 import json, logging, sys, time
 logging.basicConfig(stream=sys.stderr, format="%(message)s")
 import numba, numpy as np
-from swiftem._clock import clock
+from swiftem.process import clock
 from swiftem.engine.numba import compile
 
 @compile.helper

@@ -17,7 +17,7 @@ from swiftem.engine.gpu.graphs import graph_of
 from swiftem.engine.gpu.m_step import DeviceMStep
 from swiftem.engine.gpu.passes import Rows, features, there
 from swiftem.engine.small_expectation import FULL, TIED
-from swiftem.methods.update import LARGEST, RATE, Update
+from swiftem.methods.method import LARGEST, RATE, Update
 from swiftem.models.components import Coefficients
 from swiftem.models.gaussian_components import BoundGaussians
 
@@ -367,7 +367,7 @@ class Iterations:
         return torch.cat([rows.sum(dim=0), sums[:, :d].reshape(-1), squares.reshape(-1)])
 
     def _learn(self, x: Any, row: Any, old: Any, weight: Any) -> None:
-        """Learn λ from one sample: :func:`swiftem.methods.update.learn`."""
+        """Learn λ from one sample: :func:`swiftem.methods.method.learn`."""
         import torch
 
         new, kept = (self._statistics(x, rows * weight[:, None]) - self.centre for rows in (row, old))

@@ -8,15 +8,14 @@ from typing import Any
 import numpy as np
 
 from swiftem._typing import Array, Index, Theta
-from swiftem.engine.compiled_lane import CompiledLane
+from swiftem.engine.compiled_lane import CompiledLane, Drawn, Samples
 from swiftem.engine.gpu.ahead import DrawsAhead
 from swiftem.engine.gpu.expectation import DeviceExpectation
 from swiftem.engine.gpu.iterations import Done, DrawnRows, Iterations, Setting
 from swiftem.engine.lane import Current, Lane, Task
-from swiftem.engine.parts import Drawn, Samples
 from swiftem.engine.small_expectation import FULL
 from swiftem.methods.em import EM
-from swiftem.methods.update import Update, declared
+from swiftem.methods.method import Update, declared
 from swiftem.models.components import Coefficients
 from swiftem.models.gaussian_components import BoundGaussians
 

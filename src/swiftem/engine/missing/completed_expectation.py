@@ -22,13 +22,12 @@ import numpy as np
 from swiftem._typing import Array, Theta
 from swiftem.data.rows.array_source import ArraySource
 from swiftem.data.source import Source
-from swiftem.engine.expectation import Evaluation
+from swiftem.engine.expectation import NONE, Evaluation, is_served, parts, read_only
 from swiftem.engine.missing.completed_rows import CompletedRows
 from swiftem.engine.missing.patterns import Grouped, Piece, conditionals, grouped
 from swiftem.engine.numba import gaussian_blocks as blocks
 from swiftem.engine.numba import gaussian_passes as kernels
 from swiftem.engine.numba.gaussian_blocks import twin
-from swiftem.engine.parts import NONE, is_served, parts, read_only
 from swiftem.engine.reference.gaussian_components import lower_triangle
 from swiftem.engine.threads import in_order, one_thread_blas
 from swiftem.models.completed_gaussians import CompletedGaussians

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from swiftem._typing import Array, Index
-from swiftem.engine.parts import read_only
+from swiftem.engine.expectation import read_only
 from swiftem.engine.reference.gaussian_components import lower_triangle
 from swiftem.models.components import Coefficients
 

@@ -1,6 +1,6 @@
 """Compiled hot loops; imported only if a run uses them."""
 
-from swiftem.interrupt import uninterrupted
+from swiftem.process import uninterrupted
 
 with uninterrupted():
     import numba  # noqa: F401

@@ -1,4 +1,4 @@
-"""The coefficient λ of opt-FIEM in compiled loops, as in :func:`swiftem.methods.update.learn`."""
+"""The coefficient λ of opt-FIEM in compiled loops, as in :func:`swiftem.methods.method.learn`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from swiftem.engine.numba.compile import inlined
 __all__ = ["LARGEST", "RATE", "learn", "products"]
 
 RATE, LARGEST = 0.01, 2.0
-"""As in :mod:`swiftem.methods.update`, which kernels cannot import."""
+"""As in :mod:`swiftem.methods.method`, which kernels cannot import."""
 
 
 @inlined

@@ -20,7 +20,7 @@ import numba
 from numba.core import event
 
 from swiftem._cache import is_writable, user_cache
-from swiftem._clock import compile_clock
+from swiftem.process import compile_clock
 
 __all__ = [
     "cache_folder",

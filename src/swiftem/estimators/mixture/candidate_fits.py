@@ -13,7 +13,6 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 
 from swiftem._checks import check_not_lazy, shown
-from swiftem._clock import clock
 from swiftem._typing import Array
 from swiftem.data.rows.array_source import ArraySource
 from swiftem.estimators.fit_checkpoint import kept_apart
@@ -25,6 +24,7 @@ from swiftem.estimators.mixture.split import double_component, parameters_of, sp
 from swiftem.estimators.validated import allows_missing, read_weights, validated
 from swiftem.models.families import Blocks, Family, Given, read_family
 from swiftem.models.mixture import MixtureModel, MixtureTheta
+from swiftem.process import clock
 
 __all__ = ["GAUSSIAN", "KINDS", "AnyMixture", "CandidateFits", "Criterion", "Fitted"]
 

@@ -11,7 +11,7 @@ from swiftem.data.foreign import DEVICE_KERNELS, torch_of
 from swiftem.estimators.mixture.base import rows_of
 from swiftem.estimators.mixture.initial import DEAD
 from swiftem.estimators.mixture.optima.remaining import Remaining
-from swiftem.interrupt import DeferredInterrupt
+from swiftem.process import DeferredInterrupt
 
 __all__ = ["em_on_device", "sample_on_device"]
 

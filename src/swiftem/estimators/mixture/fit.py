@@ -8,10 +8,8 @@ from typing import Any, NamedTuple, Protocol, cast
 
 import numpy as np
 
-from swiftem._clock import clock
 from swiftem._typing import Array, Theta
 from swiftem.algorithm import run_problem
-from swiftem.certificate import certify
 from swiftem.data.draws import Seed
 from swiftem.estimators.fit_checkpoint import NoStart
 from swiftem.estimators.mixture.base import rows_of
@@ -22,10 +20,10 @@ from swiftem.estimators.mixture.optima.accelerated import Leaps
 from swiftem.estimators.mixture.optima.remaining import Remaining
 from swiftem.estimators.mixture.plan import Plan, iterations_in
 from swiftem.estimators.watch import Moment
-from swiftem.interrupt import DeferredInterrupt
 from swiftem.methods import Method, Squarem
 from swiftem.models.components import BoundComponents
-from swiftem.problem import Problem
+from swiftem.problem import Problem, certify
+from swiftem.process import DeferredInterrupt, clock
 from swiftem.result import Iterate
 from swiftem.schedules import resolve
 

@@ -20,11 +20,11 @@ the benchmark one seed of five ends in a poorer optimum than em's.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from swiftem.methods import EM, METHODS, Accelerated, Method, OnlineEM
+from swiftem.methods import EM, METHODS, Accelerated, Method, OnlineEM, make_method
 from swiftem.methods.accelerated import ACCELERATIONS
 from swiftem.methods.acceleration import Acceleration
 from swiftem.schedules import StepSize, power
@@ -128,7 +128,7 @@ def make_plan(
     quick = name != "sem" and n >= needed
     return Plan(
         name,
-        _make(name, step, b),
+        make_method(name, step_size=step, batch_size=b, memory_dtype="float32", memory_order="shuffled"),
         OnlineEM(step_size=FIRST_STEP, batch_size=min(b, FIRST_BATCH)) if quick else None,
     )
 
@@ -146,14 +146,6 @@ def _scheme(acceleration: str | None) -> Acceleration | None:
     return None if acceleration is None else ACCELERATIONS[acceleration]()
 
 
-def _make(name: str, step: StepSize, b: int) -> Method:
-    """Return a method by name; its memory is float32 and visited in order, if possible."""
-    kind: Any = METHODS[name]
-    wanted = {"step_size": step, "batch_size": b, "memory_dtype": "float32", "memory_order": "shuffled"}
-    made: Method = kind(**{part.name: wanted[part.name] for part in fields(kind) if part.name in wanted})
-    return made
-
-
 def iterations_in(method: Method, n: int, passes: float, s_is_given: bool) -> int:
     """Return how many iterations of a method fit into a number of passes over n rows, its first included.
 
@@ -166,13 +158,20 @@ def iterations_in(method: Method, n: int, passes: float, s_is_given: bool) -> in
         raise ValueError("method must have batches of one size here, got a largest_batch: use swiftem.run.")
     left = max(0, round(passes * n) - (0 if s_is_given and not method.remembers else n))
     each = method.batch_size * method.evaluations
-    if method.renewal(0, n) is None:
-        return left // each
-    begins = [0]
-    for _ in range(EPOCHS):
-        begins.append(method.renewal(begins[-1] + 1, n))  # type: ignore[arg-type]  # there is always a next
-    times, left = divmod(left, EPOCHS * n + each * begins[-1])
-    done = times * begins[-1]
+    begins: list[int] = []
+    while len(begins) <= EPOCHS:
+        following = method.renewal(begins[-1] + 1 if begins else 0, n)
+        if following is None:
+            break
+        begins.append(following)
+    done = min(left // each, begins[0]) if begins else left // each
+    left -= each * done
+    if len(begins) > EPOCHS:
+        length = begins[-1] - begins[0]
+        times, left = divmod(left, EPOCHS * n + each * length)
+        done += times * length
+    elif begins:  # there are no more full passes
+        begins.append(begins[-1] + left)
     for begin, end in pairwise(begins):
         more = min(max(0, left - n) // each, end - begin)
         done, left = done + more, left - n - each * more

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import Any
 
-from swiftem._clock import clock
 from swiftem._typing import Array, Theta
 from swiftem.algorithm import run_problem
 from swiftem.checkpoints.run_checkpoint import check_form
@@ -27,11 +26,11 @@ from swiftem.estimators.topics.momentum import Momentum
 from swiftem.estimators.topics.plan import WORTH, TopicPlan
 from swiftem.estimators.watch import Moment
 from swiftem.files.scratch import row_blocks
-from swiftem.interrupt import DeferredInterrupt
 from swiftem.methods import Method
 from swiftem.models import PLSAModel
 from swiftem.models.documents import DocumentModel, m_step, totals_of
 from swiftem.problem import Problem
+from swiftem.process import DeferredInterrupt, clock
 from swiftem.result import Iterate
 from swiftem.schedules import resolve
 

@@ -37,7 +37,8 @@ from swiftem._typing import Array
 from swiftem.engine.documents import Documents
 from swiftem.engine.small_documents import SmallDocuments
 from swiftem.estimators.topics.learned_alpha import LEARN
-from swiftem.methods import FastIncrementalEM, IncrementalEM, Method, OnlineEM, VarianceReducedEM
+from swiftem.methods import METHODS as ALL
+from swiftem.methods import Method, OnlineEM, has_field, make_method
 from swiftem.schedules import power, sample_size
 
 __all__ = [
@@ -55,7 +56,9 @@ __all__ = [
     "table_type",
 ]
 
-METHODS = ("auto", "em", "sem", "iem", "sem-vr", "fiem")
+METHODS = ("auto", *ALL)
+OF_DOCUMENTS = ("sem", "sem-vr")
+"""Methods of batches of documents; all others draw tokens."""
 SAMPLING = ("auto", "documents", "tokens")
 SMALL = 500
 """Number of documents below which "auto" is em alone."""
@@ -225,13 +228,13 @@ def plan_topics(
         if name == "auto" and n_documents >= SMALL:
             first = OnlineEM(step_size=BY_DOCUMENTS, batch_size=auto)
         return TopicPlan("em", first=first, momentum=0.0 if first is None else MOMENTUM)
-    by_tokens = sampling == "tokens" or (sampling == "auto" and name in ("iem", "fiem"))
+    by_tokens = sampling == "tokens" or (sampling == "auto" and name not in OF_DOCUMENTS)
     if not by_tokens:
-        if name in ("iem", "fiem"):
-            raise ValueError(
-                f"sampling must be 'tokens' for method={name!r}, got 'documents': by documents it would "
-                "need a memory of n_components numbers per entry of X."
-            )
+        if name not in OF_DOCUMENTS:
+            reason = "by documents it would need a memory of n_components numbers per entry of X"
+            if not ALL[name].remembers:
+                reason = f"batches of documents are for {' and '.join(OF_DOCUMENTS)}"
+            raise ValueError(f"sampling must be 'tokens' for method={name!r}, got 'documents': {reason}.")
         b = auto if batch_size == "auto" else min(int(batch_size), n_documents)
         step = (
             step_size
@@ -240,24 +243,20 @@ def plan_topics(
             if name == "sem"
             else min(0.5, 4.0 * b / n_documents)
         )
-        kind = OnlineEM if name == "sem" else VarianceReducedEM
-        return TopicPlan(name, by_documents=kind(step_size=step, batch_size=b))
+        return TopicPlan(name, by_documents=make_method(name, step_size=step, batch_size=b))
     b = 1 if batch_size == "auto" else int(batch_size)
-    if name == "iem":
-        return TopicPlan(name, by_tokens=IncrementalEM(batch_size=b, memory_dtype="float32"))
-    if name == "sem":
-        step = power(1.0, 0.8) if step_size == "auto" else step_size
-        return TopicPlan(name, by_tokens=OnlineEM(step_size=step, batch_size=b))
-    step = sample_size(10, exponent=1) if step_size == "auto" else step_size
-    if name == "sem-vr":
-        return TopicPlan(name, by_tokens=VarianceReducedEM(step_size=step, batch_size=b))
-    return TopicPlan(name, by_tokens=FastIncrementalEM(step_size=step, batch_size=b, memory_dtype="float32"))
+    step = step_size
+    if step_size == "auto":
+        step = power(1.0, 0.8) if name == "sem" else sample_size(10, exponent=1)
+    return TopicPlan(name, by_tokens=make_method(name, step_size=step, batch_size=b, memory_dtype="float32"))
 
 
 def _refuse_unused(name: str, **given: Any) -> None:
     """Raise ValueError for arguments of stochastic methods that this method would not use."""
-    unused = {"auto": tuple(given), "em": tuple(given), "iem": ("step_size",)}.get(name, ())
-    for argument in unused:
+    is_drawn = name not in ("auto", "em")
+    for argument in given:
+        if is_drawn and (argument == "sampling" or has_field(name, argument)):
+            continue
         if not (isinstance(given[argument], str) and given[argument] == "auto"):
             raise ValueError(
                 f"{argument} must be 'auto' for method={name!r}, which has none, got "

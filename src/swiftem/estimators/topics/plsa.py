@@ -16,7 +16,6 @@ from sklearn.utils import check_random_state
 from swiftem._checks import check_real
 from swiftem._typing import Array
 from swiftem._warn import warn
-from swiftem.certificate import relative_change
 from swiftem.checkpoints.run_checkpoint import check_form
 from swiftem.engine.documents import Documents
 from swiftem.engine.units.documents import UnitDocuments
@@ -44,6 +43,7 @@ from swiftem.estimators.validated import say_spent
 from swiftem.estimators.watch import History, Watcher
 from swiftem.files.scratch import row_blocks
 from swiftem.methods.accelerated import ACCELERATIONS
+from swiftem.problem import relative_change
 
 __all__ = ["PLSA"]
 
@@ -83,7 +83,7 @@ class PLSA(
         How strongly topics other than the background repel each other: larger values make topics more
         distinct, and predictions a little worse; see :mod:`swiftem.estimators.topics.contrast`. "auto" is 30
         with the same conditions as ``background``, else 0. Both are for em's passes.
-    method : {"auto", "em", "sem", "iem", "sem-vr", "fiem"}
+    method : "auto" or a name in :data:`swiftem.methods.METHODS`
         How to fit. "auto" reads each document once by sem and continues with leave-one-out em; see
         :mod:`swiftem.estimators.topics.plan`.
     init : {"auto", "random", "k-means"} or array-like of shape (K, V)

@@ -13,10 +13,10 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from swiftem._checks import check_int, check_real, shown
-from swiftem._clock import clock
 from swiftem._typing import Array
 from swiftem.estimators.topics.plan import contrast_for, plan_topics
 from swiftem.estimators.topics.plsa import PLSA
+from swiftem.process import clock
 
 __all__ = ["NumberOfTopics", "TopicSelection", "select_topics", "split_topics"]
 

@@ -101,7 +101,8 @@ class Family(ABC):
     """Number of features of a column, if columns are independent."""
 
     filler: ClassVar[float] = 1.0
-    """A value that every column may have: it replaces missing cells, which then count for nothing."""
+    """A value that every column may have: features are counted with it, and it replaces missing cells, which
+    then count for nothing."""
 
     remedy: ClassVar[str] = "leave out such rows, or choose another family"
     """Advice if cells are missing, and the family needs complete rows."""
@@ -206,7 +207,7 @@ class Family(ABC):
 
     def widths(self, d: int) -> tuple[int, ...]:
         """Return the number of features of each channel, that of r first; by default all belong to r."""
-        return (int(self.features(np.zeros((1, d))).shape[1]),)
+        return (self.features(np.full((1, d), self.filler)).shape[1],)
 
     def e_step(self, y: NDArray[Any], params: Params) -> tuple[Array, list[Array]]:
         """Return log f(y; θ_m) − log h(y), (b, M), and for each further channel E[g_c | y, m], (b, M)."""

@@ -35,9 +35,9 @@ from swiftem.estimators.mixture.optima.kinds import kinds_for, start
 from swiftem.estimators.mixture.optima.moves import Proposal, moved, proposals
 from swiftem.estimators.mixture.optima.sample import draw_sample, on_rows
 from swiftem.estimators.mixture.optima.spurious import at_floor
-from swiftem.interrupt import DeferredInterrupt
 from swiftem.models.gaussian_components import BoundGaussians
 from swiftem.problem import Problem
+from swiftem.process import DeferredInterrupt
 
 __all__ = ["Raced", "is_race", "race", "raced_start"]
 

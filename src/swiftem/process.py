@@ -1,4 +1,8 @@
-"""Ctrl-C, delayed until an iteration or an import is complete."""
+"""What runs share with their process: Ctrl-C, and a clock.
+
+Ctrl-C is delayed until an iteration or an import is complete. The clock stands still while kernels are
+compiled: reported seconds do not contain that.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +10,12 @@ import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from threading import Lock
+from time import perf_counter
 from types import FrameType, TracebackType
 from typing import Any
 
-__all__ = ["DeferredInterrupt", "uninterrupted"]
+__all__ = ["CompileClock", "DeferredInterrupt", "clock", "compile_clock", "uninterrupted"]
 
 
 class DeferredInterrupt:
@@ -72,3 +78,60 @@ def uninterrupted() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
         if pressed:
             before(*pressed[0])
+
+
+class CompileClock:
+    """Seconds without those of compiling.
+
+    Numba compiles in one thread at a time, so that times of compiling never overlap.
+
+    Examples
+    --------
+    >>> compiling = CompileClock()
+    >>> before = compiling.now()
+    >>> compiling.stop()
+    >>> stopped = compiling.now()
+    >>> compiling.now() == stopped
+    True
+    >>> _ = compiling.go_on()
+    >>> before <= stopped <= compiling.now()
+    True
+    """
+
+    def __init__(self) -> None:
+        self._lock, self._compiled, self._stopped_at = Lock(), 0.0, None
+
+    _stopped_at: float | None
+
+    def stop(self) -> None:
+        """Something begins to be compiled."""
+        with self._lock:
+            if self._stopped_at is None:
+                self._stopped_at = perf_counter()
+
+    def go_on(self) -> float:
+        """Compiling has ended; return the seconds that it took."""
+        with self._lock:
+            began, self._stopped_at = self._stopped_at, None
+            seconds = 0.0 if began is None else perf_counter() - began
+            self._compiled += seconds
+            return seconds
+
+    def now(self) -> float:
+        """Return the seconds since some moment, without those of compiling."""
+        with self._lock:
+            now = perf_counter() if self._stopped_at is None else self._stopped_at
+            return now - self._compiled
+
+
+compile_clock = CompileClock()
+"""That of this process; :mod:`swiftem.engine.numba.compile` stops it."""
+
+
+def clock() -> float:
+    """As :func:`time.perf_counter`, without the seconds in which kernels were compiled.
+
+    >>> clock() <= clock()
+    True
+    """
+    return compile_clock.now()
