@@ -86,12 +86,12 @@ def _run(
 USUAL = (
     Part("passes over mixtures", _passes, 6),
     Part("steps of Gaussian mixtures", _steps, 10),
-    Part("topics", _topics, 6),
+    Part("topics", _topics, 4),
 )
 """What estimators and the command line use unless another method is named."""
 ALL = (
     *USUAL,
-    Part("topics by tokens", _by_tokens, 7),
+    Part("topics by tokens", _by_tokens, 6),
     Part("mixtures of unit variances", _unit, 13),
 )
 """The rest, too; users' own functions compile when they are used."""

@@ -74,8 +74,8 @@ from typing import Any
 import numpy as np
 
 from swiftem.engine.numba.coefficient import learn
-from swiftem.engine.numba.compile import helper, inlined, kernel
-from swiftem.engine.numba.memory import prefetch, prefetch_row
+from swiftem.engine.numba.compile import helper, inlined, lean
+from swiftem.engine.numba.memory import prefetch, prefetch_row, vector
 
 __all__ = ["FAR", "iterate"]
 
@@ -131,6 +131,16 @@ def entry(table: Any, row: int, k: int, scale: float, rates: Any, prior: float) 
     return (s if s > 0.0 else 0.0) + prior
 
 
+@inlined
+def uniform(row, total):
+    """Return ``total``, the sum of ``row`` (K,); if it is zero, after making the row uniform."""
+    if not total > 0.0:
+        for k in range(row.shape[0]):  # ``row[:] = 1.0`` takes half a second to compile
+            row[k] = 1.0
+        total = float(row.shape[0])
+    return total
+
+
 @helper
 def careful(documents, words, d, v, scale, rates, alpha, beta, norm, row):
     """Write joint probabilities into ``row`` (K,) and return their sum; for tokens of probability near zero.
@@ -167,21 +177,21 @@ def joint(documents, words, d, v, scale, rates, alpha, beta, norm, row):
 
 
 @inlined
-def uniform(row, total):
-    """Return ``total``, the sum of ``row`` (K,); if it is zero, after making the row uniform."""
-    if not total > 0.0:
-        row[:] = 1.0
-        total = float(row.shape[0])
-    return total
-
-
-@inlined
 def norms(totals, prior, norm):
     """Write 1 / (Σ_v s_kv + β'V) into ``norm`` (K,), and return the minimum of Σ_v s_kv + β'V."""
     low = np.inf
     for k in range(norm.shape[0]):
         low = min(low, totals[0, k] + prior)
         norm[k] = 1.0 / (totals[0, k] + prior)
+    return low
+
+
+@inlined
+def smallest_of(totals):
+    """Return the smallest number of the second row."""
+    low = np.inf
+    for k in range(totals.shape[1]):
+        low = min(low, totals[1, k])
     return low
 
 
@@ -241,7 +251,7 @@ def least(totals, lead, gamma, row, factor, other, other_factor, prior):
     return low
 
 
-@kernel
+@lean
 def iterate(
     tokens, sample_weight, divided, mean_scale, share_scale, correction, steps, index, other,
     documents, words, totals, scale, memory, before, rates, moments, alpha, beta, work
@@ -252,11 +262,11 @@ def iterate(
     """
     n_topics, prior = totals.shape[1], beta * words.shape[0]
     row, row_other, norm = work[0], work[1], work[3]
-    low, low_centre = norms(totals, prior, norm), totals[1].min() + prior
-    order, rejected, lead = index.reshape(index.size), 0, 1.0
+    low, low_centre = norms(totals, prior, norm), smallest_of(totals) + prior
+    order, rejected, lead = vector(index), 0, 1.0
     own_weight = sample_weight[:0] if divided else sample_weight
     if other.ndim == 2:
-        order_j = other.reshape(other.size)
+        order_j = vector(other)
     for t in range(order.shape[0]):
         read_ahead(t, order, tokens, documents, words)
         if memory.ndim == 2:
@@ -329,7 +339,7 @@ def iterate(
         elif documents.ndim == 3:
             taken /= uniform(row_other, total_other)
         if not bound > SMALLEST:
-            low_centre = totals[1].min() + prior
+            low_centre = smallest_of(totals) + prior
             if documents.ndim == 2:
                 bound = least(totals, 1.0, gamma, row, factor, row, 0.0, prior)
             elif memory.ndim == 0:

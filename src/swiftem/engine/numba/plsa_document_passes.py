@@ -33,7 +33,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from swiftem.engine.numba.compile import inlined, kernel
+from swiftem.engine.numba.compile import inlined, lean
 from swiftem.engine.numba.lines.entries import (
     MOST,
     add_four,
@@ -51,7 +51,7 @@ from swiftem.engine.numba.lines.numbers import (
     with_prior,
     write_topics,
 )
-from swiftem.engine.numba.memory import LINE, across, fma, load, spread, store, times
+from swiftem.engine.numba.memory import LINE, across, fma, load, matrix, padded, spread, store, times, vector
 
 __all__ = ["leave_one_out_pass", "pass_over"]
 
@@ -140,7 +140,15 @@ def renew(table, work, factors, tiny, doc_topic, d):
             doc_topic[d, k] = 1.0 / doc_topic.shape[1]
 
 
-@kernel
+def memory_of(table, rows, alpha):
+    """Return a kernel's memory: rows as wide as the table's, one with α, lines of entries, their places."""
+    memory, line = padded(rows + PARTS, table.shape[1], table.dtype), LINE // table.itemsize
+    memory[ALPHA, : len(alpha)] = alpha
+    part = matrix(vector(memory[rows:]), PARTS, line)
+    part[:] = 1.0
+    return memory[:rows], part, np.zeros((2, MOST), np.int64)
+
+
 def pass_over(begin, word, count, weight, doc_topic, table, alpha, sums, first, last):
     """One iteration of EM for the documents ``first`` to ``last`` − 1, without the topics' M-step.
 
@@ -156,11 +164,13 @@ def pass_over(begin, word, count, weight, doc_topic, table, alpha, sums, first, 
     float
         Σ n log p of the entries, weighted.
     """
+    memory = memory_of(table, EM_ROWS, alpha)
+    return _pass_over(begin, word, count, weight, doc_topic, table, sums, first, last, *memory)
+
+
+@lean
+def _pass_over(begin, word, count, weight, doc_topic, table, sums, first, last, work, part, places):
     smallest, tiny = limits(table)
-    work = np.zeros((EM_ROWS, table.shape[1]), table.dtype)
-    part, places = np.ones((PARTS, LINE // table.itemsize), table.dtype), np.zeros((2, MOST), np.int64)
-    for k in range(alpha.shape[0]):
-        work[ALPHA, k] = alpha[k]
     step, value = entries_in_work(table), 0.0
     for d in range(first, last):
         read_topics(table, doc_topic, d, tiny, work, A)
@@ -186,7 +196,6 @@ def include(table, places, i, work, part, smallest):
                 work[R + j, k] = work[A, k] * table[v, k]
 
 
-@kernel
 def leave_one_out_pass(
     begin, word, count, weight, length, doc_topic, table, totals, alpha, floor, sums, first, last
 ):
@@ -208,14 +217,21 @@ def leave_one_out_pass(
     float
         Σ n log p of the entries, weighted.
     """
+    work, *memory = memory_of(table, R + MOST, alpha)
+    work[INVERSE, : len(alpha)] = 1.0 / np.where(totals > 0.0, totals, np.inf)
+    work[ONES, : len(alpha)] = 1.0
+    given = (begin, word, count, weight, length, doc_topic, table, alpha, floor, sums)
+    return _leave_one_out_pass(*given, first, last, work, *memory)
+
+
+@lean
+def _leave_one_out_pass(
+    begin, word, count, weight, length, doc_topic, table, alpha, floor, sums, first, last, work, part, places
+):
     smallest, tiny = limits(table)
-    work = np.zeros((R + MOST, table.shape[1]), table.dtype)
-    part, places = np.ones((PARTS, LINE // table.itemsize), table.dtype), np.zeros((2, MOST), np.int64)
+    prior, step, value = 0.0, entries_in_work(table), 0.0
     for k in range(alpha.shape[0]):
-        work[ALPHA, k] = alpha[k]
-        work[INVERSE, k] = 1.0 / totals[k] if totals[k] > 0.0 else 0.0
-        work[ONES, k] = 1.0
-    prior, step, value = alpha.sum(), entries_in_work(table), 0.0
+        prior += alpha[k]
     for d in range(first, last):
         own = 1.0 / (length[d] + prior) if length[d] + prior > 0.0 else 0.0
         read_topics(table, doc_topic, d, tiny, work, A)

@@ -9,8 +9,20 @@ from __future__ import annotations
 
 import numpy as np
 
-from swiftem.engine.numba.compile import inlined, kernel
-from swiftem.engine.numba.memory import LINE, above, across, fma, larger, load, plus, spread, store, times
+from swiftem.engine.numba.compile import inlined, lean
+from swiftem.engine.numba.memory import (
+    LINE,
+    above,
+    across,
+    fma,
+    larger,
+    load,
+    padded,
+    plus,
+    spread,
+    store,
+    times,
+)
 from swiftem.engine.numba.plsa_document_passes import SMALLEST, dots, limits, read_row, write_row
 
 __all__ = ["add_at", "fold_in", "gather", "m_step_of", "topics_at"]
@@ -108,7 +120,6 @@ def _leap(n_topics, work):
         work[A, k] /= total
 
 
-@kernel
 def fold_in(
     begin, word, count, weight, table, alpha, max_iter, tol, doc_topic, log_likelihood, sums, first, last
 ):
@@ -129,13 +140,22 @@ def fold_in(
     int
         E-steps of entries.
     """
+    kind = (table.shape[1], table.dtype)
+    work, copied = padded(ROWS, *kind), padded(COPIED, *kind, np.empty)
+    work[ALPHA, : len(alpha)] = alpha
+    given = (begin, word, count, weight, table, max_iter, tol, doc_topic, log_likelihood, sums)
+    return _fold_in(*given, first, last, work, copied, word[:0])
+
+
+@lean
+def _fold_in(
+    begin, word, count, weight, table, max_iter, tol, doc_topic, log_likelihood, sums, first, last,
+    work, copied, everywhere
+):  # fmt: skip
+    """As :func:`fold_in`, with ``work`` (ROWS, K), memory for the rows of a document, and no places."""
     n_topics, lines = doc_topic.shape[1], table.shape[1] * table.itemsize // LINE
     smallest, tiny = limits(table)
     is_summed = sums.shape[0] > 0
-    work = np.zeros((ROWS, table.shape[1]), table.dtype)
-    for k in range(n_topics):
-        work[ALPHA, k] = alpha[k]
-    copied, everywhere = np.empty((COPIED, table.shape[1]), table.dtype), word[:0]
     evaluations = 0
     for d in range(first, last):
         start, stop = begin[d], begin[d + 1]
@@ -170,7 +190,7 @@ def fold_in(
     return evaluations
 
 
-@kernel
+@lean
 def gather(numbers, begin, word, count, place, to_begin, to_word, to_count, words):
     """Copy some documents, with their words renumbered in the order of occurrence.
 
@@ -208,7 +228,7 @@ def gather(numbers, begin, word, count, place, to_begin, to_word, to_count, word
     return found
 
 
-@kernel
+@lean
 def topics_at(words, centre, u, scale, beta, strength, totals, smallest, out):
     """Write θ of some words: max(centre + scale·u, 0) + strength·β, divided by the topics' totals.
 
@@ -239,7 +259,7 @@ def topics_at(words, centre, u, scale, beta, strength, totals, smallest, out):
             out[i, k] = p if p > smallest else 0.0
 
 
-@kernel
+@lean
 def add_at(words, change, factor, u):
     """Add factor·change (U, K) to the rows ``words`` of u (V, K)."""
     for i in range(words.shape[0]):
@@ -248,7 +268,6 @@ def add_at(words, change, factor, u):
             u[v, k] += factor * change[i, k]
 
 
-@kernel
 def m_step_of(counts, beta, smallest, out):
     """Write words of topics, equation (mstep_plsa): max(counts, 0) + β, divided by their sums.
 
@@ -263,12 +282,16 @@ def m_step_of(counts, beta, smallest, out):
     out : ndarray, shape (V, K)
         Written; uniform if the sum is zero.
     """
+    _m_step_of(counts, beta, smallest, out, np.zeros(counts.shape[1]))
+
+
+@lean
+def _m_step_of(counts, beta, smallest, out, totals):
     n_words, n_topics = counts.shape
-    totals = np.zeros(n_topics)
     for v in range(n_words):
-        b = beta[v if beta.shape[0] > 1 else 0]
+        b = v if beta.shape[0] > 1 else 0
         for k in range(n_topics):
-            out[v, k] = max(counts[v, k], 0.0) + b[k]
+            out[v, k] = max(counts[v, k], 0.0) + beta[b, k]
             totals[k] += out[v, k]
     for k in range(n_topics):
         if not (totals[k] > 0.0 and totals[k] < np.inf):
