@@ -112,9 +112,7 @@ class DeviceTopics:
 
     def _there(self, array: Array) -> Any:
         """Return a copy of an array on the device."""
-        return (
-            torch_of("a device").from_numpy(np.ascontiguousarray(array)).to(self._passes.counts.weight.device)
-        )
+        return torch_of("a device").from_numpy(np.ascontiguousarray(array)).to(self._passes.device)
 
     def step(self, between: Callable[[], None] = lambda: None, *, add_background: bool = False) -> float:
         """Make a pass and the M-steps; return the log-likelihood before them.
