@@ -8,23 +8,22 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, cast
 
 import numpy as np
 import torch
 import triton
-from triton.tools.tensor_descriptor import TensorDescriptor
 
 from swiftem._typing import Array
-from swiftem.engine.gpu.fast import kernels
+from swiftem.engine.gpu.fast import component_kernels, kernels
 from swiftem.engine.gpu.graphs import graph_of
 from swiftem.engine.gpu.passes import Extents, Rows, Sums, extents, there
 from swiftem.engine.small_expectation import DIAG, FULL, SPHERICAL
 from swiftem.models.components import Coefficients
 
 __all__ = [
-    "FARTHEST", "LOG2_E", "PADDING", "PER_PASS", "DenseRows", "FastRows", "TwoPasses",
-    "dense_columns", "halves_of", "power", "wide_columns",
+    "FARTHEST", "LOG2_E", "PADDING", "PER_PASS", "DenseRows", "FastRows", "dense_columns", "halves_of",
+    "power",
 ]  # fmt: skip
 
 LOG2_E = 1.4426950408889634
@@ -43,11 +42,6 @@ in clusters of any number and of 2 to 128 columns, errors of sums are then at mo
 def dense_columns(d: int, code: int) -> int:
     """Return the padded columns of one pass; products take at least 16 features."""
     return power(d, 8) if code == DIAG else power(d + (code == SPHERICAL), 16)
-
-
-def wide_columns(d: int, code: int) -> int:
-    """Return the padded features of two passes."""
-    return 2 * power(d, 8) if code == DIAG else power(d, 16)
 
 
 def power(number: int, least: int) -> int:
@@ -134,6 +128,54 @@ class FastRows(ABC):
         for start in range(0, len(self._rows), size):
             here = slice(start, min(start + size, len(self._rows)))
             yield here, self._rows.centred(here).div_(self._units)
+
+    def _scale_into(self, hi: Any, lo: Any, middle: int = 0) -> None:
+        """Write all rows, centred and scaled, as float32, or as hi and lo of float16.
+
+        Their squares too if ``middle`` is given, the column where these begin.
+        """
+        n, d = self._rows.y.shape
+        columns = power(d, 8)
+        size = max(1, 4096 // columns)
+        kernels.scaled_rows[(triton.cdiv(n, size),)](
+            self._rows.y.contiguous(), self._rows.centre, 1.0 / self._units, hi, lo, n, hi.stride(0), middle,
+            COLUMNS=d, D=columns, B=size, SQUARES=middle > 0, SPLIT=hi.dtype == torch.float16,
+        )  # fmt: skip
+
+    @property
+    def _factors(self) -> Any:
+        """The factors of the features, (p,)."""
+        if self._code == DIAG:
+            return torch.cat([self._units, self._units**2])
+        return torch.cat([self._units, self._units[:1] ** 2]) if self._code == SPHERICAL else self._units
+
+    def _coefficients(
+        self, theta: Coefficients, hi: Any, lo: Any, scale: Any, constant: Any, square: Any, found: Any,
+        middle: int,
+    ) -> None:  # fmt: skip
+        """Write θ in the form of kernels with stored features; without ``scale``, for few components."""
+        factors = torch.cat([self._factors, torch.ones_like(self._units[:1])]) * LOG2_E
+        is_wide, phi = scale is not None, cast(Any, theta.phi)
+        component_kernels.give_coefficients[(len(constant),)](
+            phi, theta.constant, factors, hi, lo, constant if scale is None else scale, constant, square,
+            found, self._n_components, *phi.stride(), len(self._unit), middle, P=lo.shape[1],
+            SQUARES=self._code == DIAG, SPHERICAL=self._code == SPHERICAL, WIDE=is_wide,
+        )  # fmt: skip
+
+    def _added_parts(
+        self, counts: Any, sums: Any, squares: Any, middle: int, *, is_wide: bool = True
+    ) -> Any:  # fmt: skip
+        """Return the sums (M, 1 + p) of parts: counts (parts, M), sums (parts, M·P), those of |x|²."""
+        count, (parts, padded) = self._n_components, counts.shape
+        factors = torch.cat([torch.ones_like(self._units[:1]), self._factors])
+        factors *= PER_PASS * self._largest_weight
+        found = torch.empty((count, len(factors)), dtype=torch.float64, device=counts.device)
+        width = sums.shape[1] // padded // (1 if is_wide else 2)
+        component_kernels.add_parts[(count,)](
+            counts, sums, squares, factors, found, parts, padded, len(factors) - 1, len(self._unit), middle,
+            P=width, B=16, SQUARES=self._code == DIAG, SPHERICAL=self._code == SPHERICAL, WIDE=is_wide,
+        )  # fmt: skip
+        return found
 
     def _padded(self, columns: int, dtype: Any = torch.float32, rows: int | None = None) -> Any:
         return torch.zeros(
@@ -228,12 +270,12 @@ class FastRows(ABC):
         """Return Σ w log g, from sums of log2 g without the largest constant and the mean of squares."""
         return (log.double().sum() * self._largest_weight + largest * self._total_weight + squares) / LOG2_E
 
-    def _log_of(self, largest: Any, log: Any, constant: Any, common: Any = 0.0) -> Any:
-        """Return Σ w log g, from the largest logits (n,), and log2 of the sums of 2^(logit − largest)."""
+    def _log_of(self, logs: Any, constant: Any, common: Any = 0.0) -> Any:
+        """Return Σ w log g, of (2, n): the largest logits, and log2 of the sums of 2^(logit − largest)."""
         if self._rows.weight is None:  # without numbers of float64 in memory
-            of_rows = largest.sum(dtype=torch.float64) + log.sum(dtype=torch.float64)
+            of_rows = logs.sum(dtype=torch.float64)
         else:
-            of_rows = (largest.double() + log) * (self._rows.weight / self._largest_weight)
+            of_rows = (logs[0].double() + logs[1]) * (self._rows.weight / self._largest_weight)
         return self._log_likelihood(of_rows, constant, common)
 
 
@@ -246,12 +288,10 @@ class DenseRows(FastRows):
 
     def __init__(self, rows: Rows, code: int, n_components: int) -> None:
         super().__init__(rows, code, n_components)
-        d = rows.y.shape[1]
-        self._x = self._padded(dense_columns(d, code))
-        for here, x in self._scaled():
-            self._x[here, :d] = x.float()
+        self._x = self._padded(dense_columns(rows.y.shape[1], code))
+        self._scale_into(self._x, self._x)
         if code == SPHERICAL:
-            self._x[:, d], self._total_norm = self._norms()
+            self._x[:, rows.y.shape[1]], self._total_norm = self._norms()
 
     def sums(self, theta: Coefficients) -> Sums:
         """Return the sums of a full pass."""
@@ -286,95 +326,3 @@ class DenseRows(FastRows):
         if self._code == SPHERICAL:
             parts.append(found[:, d : d + 1] * self._unit[0] ** 2)
         return Sums(torch.cat(parts, dim=1), self._log_likelihood(log, largest, common))
-
-
-class Wide(NamedTuple):
-    """θ of two passes: hi and lo of coefficients (M, D), and (M,): their scales, constants, those of |x|².
-
-    ``largest`` was subtracted from the constants; ``common`` is what all components have of the
-    log-likelihood.
-    """
-
-    phi_hi: Any
-    phi_lo: Any
-    scale: Any
-    constant: Any
-    square: Any
-    largest: Any
-    common: Any
-
-
-class TwoPasses(FastRows):
-    """For ``normalisers`` and ``accumulate`` of :mod:`swiftem.engine.gpu.fast.kernels`.
-
-    Rows are kept as hi + lo, as many bytes as float32; those of "diag" with their squares, twice as many.
-    """
-
-    FIRST: ClassVar[dict[str, int]] = {"B": 128, "C": 64}
-    SECOND: ClassVar[dict[str, int]] = {"B": 64, "C": 64}
-    SPLITS = 33
-
-    def __init__(self, rows: Rows, code: int, n_components: int) -> None:
-        super().__init__(rows, code, n_components)
-        d = rows.y.shape[1]
-        self._columns = wide_columns(d, code)
-        self._factors = torch.cat([self._units, self._units**2]) if code == DIAG else self._units
-        padded = triton.cdiv(len(rows), 128) * 128
-        self.hi = self._padded(self._columns, torch.float16, padded)
-        self._lo = torch.zeros_like(self.hi)
-        for here, x in self._scaled():
-            self.hi[here, :d], self._lo[here, :d] = halves_of(x)
-            if code == DIAG:
-                self.hi[here, d : 2 * d], self._lo[here, d : 2 * d] = halves_of(x * x)
-        self.norm = self.hi
-        if code == SPHERICAL:
-            self.norm, self._total_norm = self._norms()
-
-    @property
-    def made_of(self) -> tuple[Rows, int, int]:
-        """Rows, code, and number of components."""
-        return self._rows, self._code, self._n_components
-
-    def given(self, theta: Coefficients) -> Wide:
-        """Return θ in the form of the kernels."""
-        count, padded = self._n_components, triton.cdiv(self._n_components, 64) * 64
-        phi = self._padded(self._columns, torch.float64, padded)
-        features = len(self._factors)
-        phi[:count, :features] = (theta.phi[:features] * self._factors[:, None] * LOG2_E).T
-        scale = torch.exp2(torch.floor(torch.log2(phi.abs().amax(dim=1).clamp(min=1e-30))))
-        constant, largest = self._constants(theta.constant, padded)
-        square, common = constant, 0.0
-        if self._code == SPHERICAL:
-            square = torch.zeros_like(constant)
-            square[:count], common = self._squares(theta)
-        return Wide(*halves_of(phi / scale[:, None]), scale.float(), constant, square, largest, common)
-
-    def sums(self, theta: Coefficients) -> Sums:
-        """Return the sums of a full pass."""
-        count, n, columns = self._n_components, len(self._rows), self._columns
-        phi_hi, phi_lo, scale, constant, square, largest, common = self.given(theta)
-        padded, spherical = len(scale), self._code == SPHERICAL
-        largest_of, log = torch.empty((2, n), dtype=torch.float32, device=scale.device)
-        of_components = (scale, constant, square, largest_of, log)
-
-        def tiles(rows: int, components: int) -> list[Any]:
-            given_tiles = ((self.hi, rows), (self._lo, rows), (phi_hi, components), (phi_lo, components))
-            return [TensorDescriptor.from_tensor(part, [size, columns]) for part, size in given_tiles]
-
-        kernels.normalisers[(triton.cdiv(n, self.FIRST["B"]),)](
-            *tiles(self.FIRST["B"], self.FIRST["C"]), self.norm, *of_components, n, padded, D=columns,
-            **self.FIRST, SPHERICAL_ROWS=spherical, num_warps=8, num_stages=3,
-        )  # fmt: skip
-        splits, blocks = self.SPLITS, triton.cdiv(n, self.SECOND["B"])
-        counts = self._padded(padded, rows=splits)
-        sums, squares = self._padded(padded * columns, rows=splits), torch.empty_like(counts)
-        kernels.accumulate[(padded // self.SECOND["C"], splits)](
-            *tiles(self.SECOND["B"], self.SECOND["C"]), self.norm, self._weight, *of_components, counts,
-            sums, squares, n, blocks, padded, D=columns, **self.SECOND, SPHERICAL_ROWS=spherical,
-            WEIGHTED=self._weighted, num_warps=4, num_stages=2,
-        )  # fmt: skip
-        found = self._added(sums).reshape(padded, columns)[:count, : len(self._factors)] * self._factors
-        parts = [self._added(counts)[:count, None], found]
-        if spherical:
-            parts.append(self._added(squares)[:count, None] * self._unit[0] ** 2)
-        return Sums(torch.cat(parts, dim=1), self._log_of(largest_of, log, largest, common))
