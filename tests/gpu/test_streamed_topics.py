@@ -177,6 +177,7 @@ def test_blocks_of_kernels():
         assert max(errors) < 2e-5, (sizes, options, errors)
 
 
+@pytest.mark.filterwarnings("ignore:The fit did not converge")
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="a GPU is needed")
 def test_the_limit_on_a_gpu(monkeypatch):
     """Kernels in blocks: the memory of the device stays below the limit, and bits are the same every time."""

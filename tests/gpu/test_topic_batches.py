@@ -236,14 +236,19 @@ def test_two_hundred_iterations_of_the_kernels():
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="a GPU is needed")
+@pytest.mark.parametrize("tolerance", [0.0, None])
 @pytest.mark.parametrize("name", ["sem", "sem-vr"])
-def test_two_hundred_iterations_on_a_gpu(name, monkeypatch):
-    """Kernels in float32 and compiled loops in float64: statistics to 1e-5, the same bits every time."""
+def test_two_hundred_iterations_on_a_gpu(name, tolerance, monkeypatch):
+    """Kernels in float32 and compiled loops in float64: statistics to 1e-5, the same bits every time.
+
+    With a tolerance of E-steps some documents stop a round earlier or later, which the bound allows for.
+    """
     monkeypatch.setattr(lane, "MOST_ENTRIES", 1 << 21)
     rng = np.random.default_rng(0)
     X = sp.random_array((5000, 1000), density=0.03, rng=rng, format="csr")
     X.data = np.ceil(3.0 * X.data)
-    model, method = DocumentModel(np.full(50, 0.1), BETA), {
+    options = {} if tolerance is None else {"tolerance": tolerance}
+    model, method = DocumentModel(np.full(50, 0.1), BETA, **options), {
         "sem": OnlineEM(step_size=power(1.0, 0.7, 10.0), batch_size=256),
         "sem-vr": VarianceReducedEM(step_size=0.2, batch_size=256),
     }[name]  # fmt: skip
@@ -253,4 +258,5 @@ def test_two_hundred_iterations_on_a_gpu(name, monkeypatch):
         found.append(swiftem.run(model, documents, method, n_iter=200, seed=1, s0=s0).s)
     np.testing.assert_array_equal(found[0], found[1])
     np.testing.assert_array_equal(found[0], found[2])
-    assert np.linalg.norm(found[0] - found[3]) < 1e-5 * np.linalg.norm(found[3])
+    most = 1e-4 if tolerance is None else 1e-5
+    assert np.linalg.norm(found[0] - found[3]) < most * np.linalg.norm(found[3])

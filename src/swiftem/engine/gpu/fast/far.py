@@ -34,6 +34,9 @@ class FarRows(FastRows):
         super().__init__(*rows.made_of)
         self._two = rows
 
+    def _fill(self) -> None:
+        """Do nothing: the rows are those of two passes."""
+
     def serves(self, at: Extents) -> bool:
         """Tell whether sums have enough digits."""
         return self._code in (DIAG, SPHERICAL) and at.squared_reach <= FARTHEST
@@ -75,7 +78,7 @@ class FarRows(FastRows):
                 self._rows.y, self._weight, means, *listed, *lists.logarithms(first, here), sums, first,
                 lists.size, segments, count, **options, WEIGHTED=self._weighted,
             )  # fmt: skip
-        value = self._log_of(lists.logs, constant)
+        value = self._log_likelihood(self._log_of(lists.logs), constant)
         return Sums(self._about_centre(sums, theta.means), value)
 
     def _cut(self, theta: Coefficients) -> Any:

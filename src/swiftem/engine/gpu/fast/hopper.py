@@ -23,8 +23,8 @@ from swiftem.models.components import Coefficients
 
 __all__ = ["HopperDense", "HopperPasses", "HopperWhite"]
 
-PARTIAL = 1 << 22
-"""Most numbers of parts of normalisers that are in memory at a time."""
+PARTIAL, ROWS = 1 << 23, 512
+"""Most numbers of parts of normalisers in memory at a time, and rows of a program that merges them."""
 
 
 def _tile(values: Any, rows: int, columns: int) -> Any:
@@ -39,21 +39,25 @@ class HopperPasses(TwoPasses):
     TILE, STAGES = 128, 2
 
     def _splits(self, padded: int) -> int:
-        """Return the programs that divide the rows: one program for each processor."""
-        return max(1, self._processors // (padded // self.TILE))
+        """Return the programs that divide the rows: a processor does one after another, and none is idle."""
+        slices = padded // self.TILE
+        found = {rounds: rounds * self._processors // slices for rounds in (1, 2, 3)}
+        best = max(found, key=lambda rounds: found[rounds] / rounds * (1.0 - 0.005 * rounds))
+        return max(1, found[best])
 
     def _tiles_here(self, given: Wide) -> list[Any]:
         parts = self.hi, self._lo, given.phi_hi, given.phi_lo
         return [_tile(part, self.TILE, self._columns) for part in parts]
 
-    def _first(self, given: Wide) -> Any:
+    def _first(self, given: Wide) -> tuple[Any, Any]:
         n, padded, tile = len(self._rows), len(given.scale), self.TILE
         logs = torch.empty((2, n), dtype=torch.float32, device=given.scale.device)
         slices, blocks = padded // tile, triton.cdiv(n, tile)
         chunks = triton.cdiv(slices * n, PARTIAL)
         size = triton.cdiv(blocks, chunks)
         maxima, totals = torch.empty((2, slices, size * tile), dtype=torch.float32, device=logs.device)
-        tiles, spherical = self._tiles_here(given), self._code == SPHERICAL
+        tiles, spherical, programs = self._tiles_here(given), self._code == SPHERICAL, size * tile // ROWS + 1
+        of_rows = torch.zeros((chunks, programs), dtype=torch.float64, device=logs.device)
         for begin in range(0, blocks, size):
             end, width = min(begin + size, blocks), size * tile
             two_kernels.normalisers[(slices, self._splits(padded))](
@@ -61,10 +65,11 @@ class HopperPasses(TwoPasses):
                 width, D=self._columns, STAGES=self.STAGES, SPHERICAL_ROWS=spherical, num_warps=4,
                 maxnreg=168,
             )  # fmt: skip
-            kernels.merge[(triton.cdiv((end - begin) * tile, 512),)](
-                maxima, totals, *logs, begin * tile, n, width, slices, B=512
-            )
-        return logs
+            kernels.merge[(triton.cdiv((end - begin) * tile, ROWS),)](
+                maxima, totals, self._weight, *logs, of_rows[begin // size], begin * tile, n, width, slices,
+                B=ROWS, WEIGHTED=self._weighted,
+            )  # fmt: skip
+        return logs, of_rows
 
     def _second(self, given: Wide, largest: Any, log: Any) -> tuple[Any, Any, Any]:
         n, padded = len(self._rows), len(given.scale)
@@ -85,20 +90,24 @@ class HopperDense(FastRows):
 
     def __init__(self, rows: Rows, code: int, n_components: int) -> None:
         super().__init__(rows, code, n_components)
-        d, columns = rows.y.shape[1], dense_columns(rows.y.shape[1], code)
+        columns = dense_columns(rows.y.shape[1], code)
         self._middle = columns if code == DIAG else 0
         self._features = columns + self._middle
         self._z = self._padded(2 * self._features, torch.float16)
-        hi, lo = self._z[:, : self._features], self._z[:, self._features :]
-        self._scale_into(hi, lo, self._middle)
-        if code == SPHERICAL:
-            norm, self._total_norm = self._norms()
-            hi[:, d] = norm.half()
-            lo[:, d] = (norm - hi[:, d].float()).half()
+        self._fill()
         #: Groups of warps, tiles in memory, registers of a thread.
         self._options = {"GROUPS": 3, "STAGES": 6, "maxnreg": 128}
         if self._features > 32:
             self._options = {"GROUPS": 2, "STAGES": 4, "maxnreg": 168}
+
+    def _fill(self) -> None:
+        hi, lo = self._z[:, : self._features], self._z[:, self._features :]
+        self._scale_into(hi, lo, self._middle)
+        if self._code == SPHERICAL:
+            n, d = self._rows.y.shape
+            norm, self._total_norm = self._norms()
+            hi[:n, d] = norm.half()
+            lo[:n, d] = (norm - hi[:n, d].float()).half()
 
     def sums(self, theta: Coefficients) -> Sums:
         """Return the sums of a full pass."""
@@ -138,5 +147,5 @@ class HopperWhite(WhiteRows):
         white_kernels.white_logits[(triton.cdiv(here, block), parts)](
             *tiles, *of_components, lists.logits, lists.maxima, first, here, lists.size, len(w_hi),
             triton.cdiv(len(w_hi), parts), H=half, B=block, PRODUCTS=self._products,
-            STAGES=self.STAGES[self._products], num_warps=4, maxnreg=168,
+            STAGES=self.STAGES[self._products],  num_warps=4, maxnreg=168,
         )  # fmt: skip

@@ -208,10 +208,13 @@ def normalisers(
 
 
 @triton.jit
-def merge(MAXIMA, TOTALS, LARGEST, LOG, first, n, width, parts, B: tl.constexpr):
+def merge(
+    MAXIMA, TOTALS, W, LARGEST, LOG, SUMS, first, n, width, parts, B: tl.constexpr, WEIGHTED: tl.constexpr
+):
     """Write the results of :func:`normalisers` for rows from ``first`` on, of those of parts of components.
 
-    MAXIMA and TOTALS (parts, width) are the largest logits, and the sums of 2^(logit − largest).
+    MAXIMA and TOTALS (parts, width) are the largest logits, and the sums of 2^(logit − largest). SUMS has
+    one number of each program: the sum of log2 g, weighted.
     """
     place = tl.program_id(0) * B + tl.arange(0, B)
     is_row = (first + place < n) & (place < width)
@@ -222,8 +225,13 @@ def merge(MAXIMA, TOTALS, LARGEST, LOG, first, n, width, parts, B: tl.constexpr)
         higher = tl.maximum(largest, found)
         total = total * exp2(largest - higher) + some * exp2(found - higher)
         largest = higher
+    log = tl.log2(total)
     tl.store(LARGEST + first + place, largest, mask=is_row)
-    tl.store(LOG + first + place, tl.log2(total), mask=is_row)
+    tl.store(LOG + first + place, log, mask=is_row)
+    of_rows = largest.to(tl.float64) + log.to(tl.float64)
+    if WEIGHTED:
+        of_rows *= tl.load(W + first + place, mask=is_row, other=0.0)
+    tl.store(SUMS + tl.program_id(0), tl.sum(tl.where(is_row, of_rows, 0.0)))
 
 
 @triton.jit

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import cast
 
 import torch
 
@@ -34,7 +34,8 @@ def fast_rows(rows: Rows, code: int, n_components: int) -> FastRows | None:
     if code == FULL:
         found = full_rows(rows, n_components)
         is_wide = found is None and n_columns <= WIDEST
-        return _or_hopper(WhiteRows, rows, n_columns > 32)(rows, code, n_components) if is_wide else found
+        kind = _or_hopper(WhiteRows, rows, n_columns > 64)
+        return kind(rows, code, n_components) if is_wide else found
     features = dense_columns(n_columns, code) * (1 + (code == DIAG))
     if n_components <= MOST_COMPONENTS and features <= MOST_FEATURES:
         is_middle = 32 < n_components <= 64
@@ -43,7 +44,7 @@ def fast_rows(rows: Rows, code: int, n_components: int) -> FastRows | None:
         return None
     is_large = n_components > 128 and wide_columns(n_columns, code) >= 64
     two = _or_hopper(TwoPasses, rows, is_large)(rows, code, n_components)
-    two.far = FarRows(two)
+    two.far = FarRows(cast(TwoPasses, two))
     return two
 
 
@@ -59,7 +60,7 @@ def _is_single(rows: Rows) -> bool:
     return bool(rows.y.dtype == torch.float32 and (rows.reach > 0.0).all())
 
 
-def _or_hopper(kind: Any, rows: Rows, is_large: bool) -> Any:
+def _or_hopper(kind: type[FastRows], rows: Rows, is_large: bool) -> type[FastRows]:
     """Return the class of rows for kernels in Gluon, if they run here and sizes are large; or ``kind``."""
     if not is_large or rows.y.device.type != "cuda":
         return kind
@@ -69,6 +70,7 @@ def _or_hopper(kind: Any, rows: Rows, is_large: bool) -> Any:
         from swiftem.engine.gpu.fast import hopper
     except ImportError:  # Gluon is experimental
         return kind
-    return {
+    found: dict[type[FastRows], type[FastRows]] = {
         DenseRows: hopper.HopperDense, TwoPasses: hopper.HopperPasses, WhiteRows: hopper.HopperWhite
-    }[kind]  # fmt: skip
+    }  # fmt: skip
+    return found[kind]

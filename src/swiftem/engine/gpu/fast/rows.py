@@ -74,7 +74,7 @@ class FastRows(ABC):
     """The same rows for passes at which expanded squares have too few digits."""
 
     def __init__(self, rows: Rows, code: int, n_components: int) -> None:
-        self._rows, self._code, self._n_components = rows, code, n_components
+        self._code, self._n_components = code, n_components
         exponents = np.ceil(np.log2(rows.reach)) - 3.0
         if code == SPHERICAL:
             exponents[:] = exponents.max()
@@ -85,7 +85,7 @@ class FastRows(ABC):
         self._host: Any = None
         #: Memory that the graphs of these rows share: one of them runs at a time.
         self.pool: Any = None
-        self._total_norm = 0.0
+        self._total_norm: Any = 0.0
         #: Factors of the columns.
         self._unit: Array = np.exp2(exponents)
         device = rows.y.device
@@ -95,12 +95,37 @@ class FastRows(ABC):
         self._processors = (
             torch.cuda.get_device_properties(device).multi_processor_count if device.type == "cuda" else 4
         )
+        factors, one = [self._units], torch.ones_like(self._units[:1])
+        if code == DIAG:
+            factors.append(self._units**2)
+        elif code == SPHERICAL:
+            factors.append(self._units[:1] ** 2)
+        #: Factors of the features and of the constant, and those of counts and sums.
+        self._to_phi = torch.cat([*factors, one]) * LOG2_E
+        self._to_sums = torch.cat([one, *factors]) * PER_PASS
+        self._inverse_units = 1.0 / self._units
+        self._take(rows)
+
+    def _take(self, rows: Rows) -> None:
+        """Note the rows and their weights."""
+        self._rows = rows
         self._weighted, self._weight, self._largest_weight = rows.weight is not None, rows.y.new_zeros(1), 1.0
         self._total_weight = float(len(rows))
         if rows.weight is not None:
             self._largest_weight = float(rows.weight.max())
             self._weight = (rows.weight / self._largest_weight).float()
             self._total_weight = float(rows.weight.sum())
+
+    def refill(self, rows: Rows) -> None:
+        """Use other rows in the same memory: at most as many as the first ones, with the same reach."""
+        self._take(rows)
+        self._fill()
+        if self.far is not None:
+            self.far._take(rows)
+
+    @abstractmethod
+    def _fill(self) -> None:
+        """Write the rows in the form of the kernels."""
 
     def extents(self, theta: Coefficients) -> Extents:
         """Return how far rows are at θ, arrays."""
@@ -138,26 +163,18 @@ class FastRows(ABC):
         columns = power(d, 8)
         size = max(1, 4096 // columns)
         kernels.scaled_rows[(triton.cdiv(n, size),)](
-            self._rows.y.contiguous(), self._rows.centre, 1.0 / self._units, hi, lo, n, hi.stride(0), middle,
-            COLUMNS=d, D=columns, B=size, SQUARES=middle > 0, SPLIT=hi.dtype == torch.float16,
+            self._rows.y.contiguous(), self._rows.centre, self._inverse_units, hi, lo, n, hi.stride(0),
+            middle, COLUMNS=d, D=columns, B=size, SQUARES=middle > 0, SPLIT=hi.dtype == torch.float16,
         )  # fmt: skip
-
-    @property
-    def _factors(self) -> Any:
-        """The factors of the features, (p,)."""
-        if self._code == DIAG:
-            return torch.cat([self._units, self._units**2])
-        return torch.cat([self._units, self._units[:1] ** 2]) if self._code == SPHERICAL else self._units
 
     def _coefficients(
         self, theta: Coefficients, hi: Any, lo: Any, scale: Any, constant: Any, square: Any, found: Any,
         middle: int,
     ) -> None:  # fmt: skip
         """Write θ in the form of kernels with stored features; without ``scale``, for few components."""
-        factors = torch.cat([self._factors, torch.ones_like(self._units[:1])]) * LOG2_E
         is_wide, phi = scale is not None, cast(Any, theta.phi)
         component_kernels.give_coefficients[(len(constant),)](
-            phi, theta.constant, factors, hi, lo, constant if scale is None else scale, constant, square,
+            phi, theta.constant, self._to_phi, hi, lo, constant if scale is None else scale, constant, square,
             found, self._n_components, *phi.stride(), len(self._unit), middle, P=lo.shape[1],
             SQUARES=self._code == DIAG, SPHERICAL=self._code == SPHERICAL, WIDE=is_wide,
         )  # fmt: skip
@@ -167,13 +184,13 @@ class FastRows(ABC):
     ) -> Any:  # fmt: skip
         """Return the sums (M, 1 + p) of parts: counts (parts, M), sums (parts, M·P), those of |x|²."""
         count, (parts, padded) = self._n_components, counts.shape
-        factors = torch.cat([torch.ones_like(self._units[:1]), self._factors])
-        factors *= PER_PASS * self._largest_weight
+        factors = self._to_sums * self._largest_weight if self._weighted else self._to_sums
         found = torch.empty((count, len(factors)), dtype=torch.float64, device=counts.device)
         width = sums.shape[1] // padded // (1 if is_wide else 2)
         component_kernels.add_parts[(count,)](
             counts, sums, squares, factors, found, parts, padded, len(factors) - 1, len(self._unit), middle,
-            P=width, B=16, SQUARES=self._code == DIAG, SPHERICAL=self._code == SPHERICAL, WIDE=is_wide,
+            P=width, B=64 if parts > 64 else 16, SQUARES=self._code == DIAG,
+            SPHERICAL=self._code == SPHERICAL, WIDE=is_wide,
         )  # fmt: skip
         return found
 
@@ -254,29 +271,30 @@ class FastRows(ABC):
         """Return the sum over programs, of parts (programs, k), without the factors of responsibilities."""
         return parts.sum(dim=0, dtype=torch.float64) * (PER_PASS * self._largest_weight)
 
-    def _norms(self) -> tuple[Any, float]:
-        """Return |x|² of the scaled rows, float32, and their weighted sum."""
+    def _norms(self) -> tuple[Any, Any]:
+        """Return |x|² of the scaled rows, float32, and their weighted sum, which nobody waits for."""
         norm = torch.empty(len(self._rows), dtype=torch.float32, device=self._rows.y.device)
-        total = 0.0
+        total = torch.zeros((), dtype=torch.float64, device=norm.device)
         for here, x in self._scaled():
             found = x.square().sum(dim=1)
             norm[here] = found.float()
             if self._rows.weight is not None:
                 found *= self._rows.weight[here]
-            total += float(found.sum())
+            total += found.sum()
         return norm, total
 
     def _log_likelihood(self, log: Any, largest: Any, squares: Any = 0.0) -> Any:
         """Return Σ w log g, from sums of log2 g without the largest constant and the mean of squares."""
         return (log.double().sum() * self._largest_weight + largest * self._total_weight + squares) / LOG2_E
 
-    def _log_of(self, logs: Any, constant: Any, common: Any = 0.0) -> Any:
-        """Return Σ w log g, of (2, n): the largest logits, and log2 of the sums of 2^(logit − largest)."""
+    def _log_of(self, logs: Any) -> Any:
+        """Return log2 g of the rows, or its sum, times the weights over the largest one.
+
+        ``logs`` (2, n) are the largest logits, and log2 of the sums of 2^(logit − largest).
+        """
         if self._rows.weight is None:  # without numbers of float64 in memory
-            of_rows = logs.sum(dtype=torch.float64)
-        else:
-            of_rows = (logs[0].double() + logs[1]) * (self._rows.weight / self._largest_weight)
-        return self._log_likelihood(of_rows, constant, common)
+            return logs.sum(dtype=torch.float64)
+        return (logs[0].double() + logs[1]) * (self._rows.weight / self._largest_weight)
 
 
 class DenseRows(FastRows):
@@ -289,9 +307,13 @@ class DenseRows(FastRows):
     def __init__(self, rows: Rows, code: int, n_components: int) -> None:
         super().__init__(rows, code, n_components)
         self._x = self._padded(dense_columns(rows.y.shape[1], code))
+        self._fill()
+
+    def _fill(self) -> None:
         self._scale_into(self._x, self._x)
-        if code == SPHERICAL:
-            self._x[:, rows.y.shape[1]], self._total_norm = self._norms()
+        if self._code == SPHERICAL:
+            n, d = self._rows.y.shape
+            self._x[:n, d], self._total_norm = self._norms()
 
     def sums(self, theta: Coefficients) -> Sums:
         """Return the sums of a full pass."""

@@ -56,9 +56,13 @@ class TwoPasses(FastRows):
         padded = triton.cdiv(len(rows), 128) * 128
         self.hi = self._padded(self._columns, torch.float16, padded)
         self._lo = torch.zeros_like(self.hi)
-        self._scale_into(self.hi, self._lo, middle=d if code == DIAG else 0)
         self.norm = self.hi
-        if code == SPHERICAL:
+        self._fill()
+
+    def _fill(self) -> None:
+        d = len(self._unit)
+        self._scale_into(self.hi, self._lo, middle=d if self._code == DIAG else 0)
+        if self._code == SPHERICAL:
             self.norm, self._total_norm = self._norms()
 
     @property
@@ -78,12 +82,12 @@ class TwoPasses(FastRows):
     def sums(self, theta: Coefficients) -> Sums:
         """Return the sums of a full pass."""
         given = self.given(theta)
-        logs = self._first(given)
+        logs, of_rows = self._first(given)
         found = self._added_parts(*self._second(given, *logs), len(self._unit))
-        return Sums(found, self._log_of(logs, given.largest, given.common))
+        return Sums(found, self._log_likelihood(of_rows, given.largest, given.common))
 
-    def _first(self, given: Wide) -> Any:
-        """Return (2, n): the largest logits, and log2 of the sums of 2^(logit − largest)."""
+    def _first(self, given: Wide) -> tuple[Any, Any]:
+        """Return (2, n): the largest logits, and log2 of the sums of 2^(logit − largest); and log2 g."""
         n, padded = len(self._rows), len(given.scale)
         logs = torch.empty((2, n), dtype=torch.float32, device=given.scale.device)
         kernels.normalisers[(triton.cdiv(n, self.FIRST["B"]),)](
@@ -91,7 +95,7 @@ class TwoPasses(FastRows):
             n, padded, D=self._columns, **self.FIRST, SPHERICAL_ROWS=self._code == SPHERICAL,
             num_warps=8, num_stages=3,
         )  # fmt: skip
-        return logs
+        return logs, self._log_of(logs)
 
     def _second(self, given: Wide, largest: Any, log: Any) -> tuple[Any, Any, Any]:
         """Return parts (splits, ...) of the counts (M,), sums (M·D,) and sums of |x|² (M,)."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import torch
 import triton
@@ -12,7 +12,7 @@ from swiftem._typing import Array
 from swiftem.engine.gpu.fast import component_kernels
 from swiftem.engine.gpu.fast import white_kernels as kernels
 from swiftem.engine.gpu.fast.lists import NEGLIGIBLE, Lists, chunk_of
-from swiftem.engine.gpu.fast.rows import LOG2_E, PER_PASS, FastRows, halves_of, power
+from swiftem.engine.gpu.fast.rows import LOG2_E, PER_PASS, FastRows, power
 from swiftem.engine.gpu.passes import Rows, Sums
 from swiftem.models.components import Coefficients
 
@@ -51,12 +51,11 @@ class WhiteRows(FastRows):
         self._columns = power(d, 32)
         self._hi = self._padded(self._columns, torch.float16, triton.cdiv(len(rows), 128) * 128)
         self._lo = torch.zeros_like(self._hi)
-        for here, x in self._scaled():
-            self._hi[here, :d], self._lo[here, :d] = halves_of(x)
+        self._fill()
         self._size = chunk_of(len(rows), n_components, self.BLOCK)
         self._splits = min(64, max(1, 2 * self._processors // n_components))
-        self._inverse_units = torch.zeros(self._columns, dtype=torch.float32, device=rows.y.device)
-        self._inverse_units[:d] = 1.0 / self._units
+        self._padded_units = torch.zeros(self._columns, dtype=torch.float32, device=rows.y.device)
+        self._padded_units[:d] = self._inverse_units
         self._row, self._column = torch.tril_indices(d, d, device=rows.y.device)
         self._products, self._is_dense = 1, False
         one = self._row.new_full((1,), -1)
@@ -64,9 +63,12 @@ class WhiteRows(FastRows):
         self._left = torch.cat([one, columns, self._row, ones]).int()
         self._right = torch.cat([one, one.expand(d), self._column, ones]).int()
         self._log2_e = self._units.new_full((1,), LOG2_E)
-        self._to_sums = self._log2_e.new_tensor([1.0, PER_SUM]) * self._largest_weight
+        self._to_products = self._log2_e.new_tensor([1.0, PER_SUM])
         #: The largest error of screening, and the number of candidates.
         self._noted = torch.zeros(2, dtype=torch.float64, device=rows.y.device)
+
+    def _fill(self) -> None:
+        self._scale_into(self._hi, self._lo)
 
     def _best_parts(self, block: int, at_once: int) -> int:
         """Return the groups of components, each by its own programs, that leave few processors idle.
@@ -124,7 +126,7 @@ class WhiteRows(FastRows):
         w_hi = torch.empty((count, columns, columns), dtype=torch.float16, device=device)
         w_lo, shifts = torch.empty_like(w_hi), w_hi.new_empty((count, columns), dtype=torch.float32)
         means, of_components = shifts.new_empty((count, 2, columns)), shifts.new_empty((2, count))
-        constant, whiten = self._inverse_units.new_empty(1, dtype=torch.float64), theta.whiten
+        constant, whiten = self._units.new_empty(1), cast(Any, theta.whiten)
         component_kernels.give_matrices[(count,)](
             whiten, theta.means, theta.plain, self._rows.centre, self._units, self._log2_e, w_hi, w_lo,
             shifts, means, *of_components, constant, count, d, *whiten.stride(), D=columns, B=16,
@@ -143,16 +145,16 @@ class WhiteRows(FastRows):
             if self._products == 1:
                 candidates[0] += lists.ends[count * segments]
                 kernels.white_again[(count, splits)](
-                    self._rows.y, means, self._inverse_units, w_hi, w_lo, *of_components, *listed, errors,
+                    self._rows.y, means, self._padded_units, w_hi, w_lo, *of_components, *listed, errors,
                     first, lists.size, segments, **options, num_warps=4,
                 )  # fmt: skip
             kernels.white_sums[(count, splits)](
-                self._rows.y, self._weight, means, self._inverse_units, *listed,
+                self._rows.y, self._weight, means, self._padded_units, *listed,
                 *lists.logarithms(first, here), linear, products, first, lists.size, segments, count,
                 **options, WEIGHTED=self._weighted, num_warps=8,
             )  # fmt: skip
         self._noted.copy_(torch.stack([errors.max(), candidates[0]]))
-        value = self._log_of(lists.logs, constant)
+        value = self._log_likelihood(self._log_of(lists.logs), constant)
         if self._is_dense:
             return Sums(self._in_units(products), value)
         return Sums(self._about_centre(linear, products, theta.means), value)
@@ -198,8 +200,10 @@ class WhiteRows(FastRows):
     def _about_centre(self, linear: Any, products: Any, means: Any) -> Any:
         """Return sums (M, 1 + p) about the centre of the data, from scaled ones about the means."""
         d, columns, (parts, count) = len(self._unit), self._columns, linear.shape[:2]
-        found = linear.new_empty((count, 1 + d + len(self._row)))
+        found, factors = linear.new_empty((count, 1 + d + len(self._row))), self._to_products
+        if self._weighted:
+            factors = factors * self._largest_weight
         component_kernels.add_white_parts[(count, columns // 16)](
-            linear, products, means, self._units, self._to_sums, found, parts, count, d, D=columns, B=16
+            linear, products, means, self._units, factors, found, parts, count, d, D=columns, B=16
         )
         return found

@@ -53,7 +53,7 @@ class MemorySize:
         self._fixed: int = work + documents.n_words * (TABLES * 8 * n_topics + 100)
         # Sums of segments that are not the only ones of their row.
         self._per_entry: int = MAKING + -(-4 * row // SEGMENT)
-        self._per_document: int = 100 + (SLOTS + 2) * row
+        self._per_document: int = 100 + (SLOTS + 3) * row
 
     @property
     def resident(self) -> int:
