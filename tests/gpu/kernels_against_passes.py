@@ -5,6 +5,7 @@
 
 import json
 import sys
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -43,9 +44,9 @@ def case(
     e_step = DeviceExpectation(bound, source, lambda: None, DEVICE)
     rows = e_step.blocks.kept
     at = bound.coefficients(theta)
-    made = prepare.fast_rows(rows, bound.code, n_components)
-    assert made is not None, f"no kernel for {kind}, {d}, {n_components}"
-    made = made.chosen(made.extents(at))
+    whole = prepare.fast_rows(rows, bound.code, n_components)
+    assert whole is not None, f"no kernel for {kind}, {d}, {n_components}"
+    made = whole.chosen(whole.extents(at))
     assert made is not None, f"float32 is not enough for {kind}, {d}, {n_components}"
     if products is not None:
         made._products = products
@@ -57,15 +58,23 @@ def case(
     if kind == "tied":
         whiten = at.whiten[0]
         log_likelihood -= 0.5 * float(((whiten @ e_step.blocks.products) * whiten).sum())
-    wanted = expected.sums.cpu().numpy()
+    errors = differences(found, expected.sums.cpu().numpy(), d)
+    errors.append(abs(log_likelihood / float(expected.log_likelihood) - 1.0))
+    half = replace(rows, y=rows.y[n // 2 :], weight=None if weight is None else rows.weight[n // 2 :])
+    whole.refill(half)
+    expected = sums(half, e_step.blocks.given(at))
+    errors += differences(made.sums(made._theta).sums.cpu().numpy(), expected.sums.cpu().numpy(), d)
+    return type(made).__name__ + ", dense" * getattr(made, "_is_dense", False), errors
+
+
+def differences(found, wanted, d):
+    """Return the relative errors of counts, sums and squares."""
     parts = (slice(0, 1), slice(1, 1 + d), slice(1 + d, None))
-    errors = [
+    return [
         float(np.linalg.norm(found[:, part] - wanted[:, part]) / np.linalg.norm(wanted[:, part]))
         for part in parts
         if wanted[:, part].size
     ]
-    errors.append(abs(log_likelihood / float(expected.log_likelihood) - 1.0))
-    return type(made).__name__ + ", dense" * getattr(made, "_is_dense", False), errors
 
 
 SMALL = [
@@ -87,9 +96,28 @@ SMALL = [
     ("full", 400, 70, 3, {"weighted": True, "offset": 1e3}),
 ]
 
+LARGE = [  # those of kernels in Gluon
+    ("diag", 100_001, 16, 64, {}),
+    ("diag", 30_000, 8, 50, {"weighted": True}),
+    ("diag", 30_000, 30, 40, {"weighted": True}),
+    ("spherical", 70_000, 12, 60, {"offset": 1e3}),
+    ("tied", 70_000, 16, 33, {"weighted": True}),
+    ("diag", 200_000, 16, 64, {"spread": 0.4}),
+    ("spherical", 50_001, 128, 300, {}),
+    ("spherical", 100_000, 128, 1024, {"spread": 0.22}),
+    ("spherical", 20_000, 100, 1024, {"weighted": True, "offset": 1e4}),
+    ("diag", 40_000, 32, 500, {}),
+    ("full", 30_000, 128, 40, {"products": 3}),
+    ("full", 20_000, 70, 130, {}),
+    ("full", 30_000, 100, 30, {"weighted": True, "offset": 1e3}),
+    ("full", 20_000, 128, 64, {"spread": 0.15}),
+]
+
 if __name__ == "__main__":
     prepare.LEAST_ROWS = 0
-    chosen = [SMALL[int(number)] for number in sys.argv[1:]] or SMALL
+    chosen = [SMALL[int(number)] for number in sys.argv[1:] if number != "large"] or SMALL
+    if "large" in sys.argv:
+        chosen = LARGE
     for kind, n, d, n_components, options in chosen:
         name, errors = case(kind, n, d, n_components, **options)
         print(json.dumps([kind, n, d, n_components, options, name, errors]))

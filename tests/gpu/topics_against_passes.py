@@ -5,6 +5,7 @@
 
 import json
 import sys
+from itertools import pairwise
 
 import numpy as np
 import scipy.sparse as sp
@@ -14,7 +15,8 @@ from swiftem.engine.gpu.topics import counts
 from swiftem.engine.gpu.topics.counts import DeviceCounts
 from swiftem.engine.gpu.topics.documents import DeviceDocuments
 from swiftem.engine.gpu.topics.fast import FastPasses
-from swiftem.engine.gpu.topics.passes import PlainPasses
+from swiftem.engine.gpu.topics.passes import Folded, PlainPasses
+from swiftem.engine.gpu.topics.streamed import HostBlocks, StreamedPasses
 from swiftem.engine.gpu.topics.topics import left_out_of, m_step
 
 DEVICE = "cuda:0" if torch.cuda.is_available() else "cpu"
@@ -35,12 +37,12 @@ def corpus(n, n_words, n_topics, weighted, seed=0):
 
 def relative(found, wanted):
     """Return the relative error of an array or tensor."""
-    return float(torch.linalg.norm(found.double() - wanted) / torch.linalg.norm(wanted))
+    return float(torch.linalg.norm(found.double().to(DEVICE) - wanted) / torch.linalg.norm(wanted))
 
 
 def case(
     n, n_words, n_topics, *, leave_out=False, weighted=False, floors=False, segment=256, block=1 << 25,
-    tol=1e-4, leaps=True,
+    tol=1e-4, leaps=True, blocks=(),
 ):  # fmt: skip
     """Return errors of a pass (topics of documents, counts, log-likelihood) and of folding in."""
     counts.SEGMENT, counts.BLOCK = segment, block
@@ -53,7 +55,11 @@ def case(
     left_out = left_out_of(before, beta) if leave_out else None
     start = rng.dirichlet(np.full(n_topics, 0.5), size=n)
     exact = PlainPasses(DeviceCounts(documents, n_topics, DEVICE, torch.float64), alpha)
-    fast = FastPasses(DeviceCounts(documents, n_topics, DEVICE, torch.float32), alpha)
+    if blocks:
+        parts = HostBlocks(documents, list(pairwise(blocks)), n_topics, torch.device(DEVICE), torch.float32)
+        fast = StreamedPasses(parts, alpha, FastPasses, 1000)
+    else:
+        fast = FastPasses(DeviceCounts(documents, n_topics, DEVICE, torch.float32), alpha)
     wanted = exact.em(exact.shares(start), topics, left_out)
     results = []
     for _ in range(3):
@@ -70,6 +76,7 @@ def case(
     uniform = np.full((n, n_topics), 1.0 / n_topics)
     one = exact.fold(topics, exact.shares(uniform), 40, tol, leaps=leaps)
     other = fast.fold(topics, fast.shares(uniform), 40, tol, leaps=leaps)
+    other = Folded(*(part.to(DEVICE) for part in other))
     same = one.rounds == other.rounds  # a change may be just below ``tol``, or just above
     errors += [
         float((other.doc_topic[same, :n_topics] - one.doc_topic[same]).abs().max()),
@@ -87,6 +94,7 @@ CASES = [
     ((24, 60, 50), {"leave_out": True, "floors": True, "leaps": False, "tol": 1e-2}),
     ((24, 40, 300), {"leave_out": True}),
     ((24, 50, 1), {}),
+    ((24, 40, 5), {"leave_out": True, "weighted": True, "segment": 8, "blocks": (0, 9, 10, 24)}),
 ]
 
 if __name__ == "__main__":

@@ -161,9 +161,13 @@ def choose_lane(kernels: str, task: Task) -> Lane | None:
     from swiftem.engine.document_lane import document_lane
     from swiftem.engine.functions import functions_lane
     from swiftem.engine.gaussian_mixture import gaussian_mixture_lane
+    from swiftem.engine.gpu.topics.lane import device_document_lane
     from swiftem.engine.plsa import plsa_lane
 
-    lanes = (gaussian_mixture_lane, gaussian_components_lane, plsa_lane, document_lane, functions_lane)
+    lanes = (
+        gaussian_mixture_lane, gaussian_components_lane, plsa_lane, device_document_lane, document_lane,
+        functions_lane,
+    )  # fmt: skip
     for lane_for in lanes:
         lane = lane_for(task)
         if lane is not None:

@@ -42,7 +42,7 @@ class _Slot:
 
     def __init__(self, torch: Any, shape: tuple[int, int], dtype: Any, device: Any) -> None:
         shapes = ((shape, dtype), (shape[:1], torch.float64))
-        self.host = [torch.empty(shape, dtype=kind, pin_memory=True) for shape, kind in shapes]
+        self._host: list[Any] = [None, None]
         self.there = [torch.empty(shape, dtype=kind, device=device) for shape, kind in shapes]
         self.copied, self.used = torch.cuda.Event(), torch.cuda.Event()
 
@@ -51,18 +51,21 @@ class _Slot:
     ) -> None:
         """Begin to copy features and weights; pinned features go without a copy in between."""
         self.copied.synchronize()
-        given = [torch.from_numpy(y) if is_pinned else self._held(0, y)]
+        given = [torch.from_numpy(y) if is_pinned else self._held(torch, 0, y)]
         if weight is not None:
-            given.append(self._held(1, weight))
+            given.append(self._held(torch, 1, weight))
         with torch.cuda.stream(copying):
             copying.wait_event(self.used)
             for there, part in zip(self.there, given, strict=False):
                 there[: len(part)].copy_(part, non_blocking=True)
             self.copied.record(copying)
 
-    def _held(self, number: int, part: NDArray[Any]) -> Any:
+    def _held(self, torch: Any, number: int, part: NDArray[Any]) -> Any:
         """Return a copy in pinned memory."""
-        held = self.host[number][: len(part)]
+        if self._host[number] is None:
+            like = self.there[number]
+            self._host[number] = torch.empty(like.shape, dtype=like.dtype, pin_memory=True)
+        held = self._host[number][: len(part)]
         np.copyto(held.numpy(), part)
         return held
 
@@ -100,6 +103,8 @@ class DeviceBlocks:
         self._device = torch.device(device)
         self._centre = torch.from_numpy(bound.origin).to(self._device)
         self._registered: bool | None = None
+        self._slots: list[_Slot] = []
+        self._copying: Any = None
         self._is_weighted = getattr(source, "weight", None) is not None
         if isinstance(source, StoredSource):
             self._is_weighted = source.is_weighted
@@ -241,10 +246,11 @@ class DeviceBlocks:
             for here, found, weight in self._read_blocks():
                 yield here, torch.from_numpy(found), None if weight is None else torch.from_numpy(weight)
             return
-        slots: list[_Slot] = []
-        copying, ready, is_pinned = torch.cuda.Stream(device), None, self._pinned()
+        if self._copying is None:
+            self._copying = torch.cuda.Stream(device)
+        slots, copying, ready, is_pinned = self._slots, self._copying, None, self._pinned()
         for number, (here, found, weight) in enumerate(self._read_blocks()):
-            if number < SLOTS:
+            if number == len(slots) < SLOTS:
                 shape = (self._size, found.shape[1])
                 slots.append(_Slot(torch, shape, getattr(torch, found.dtype.name), device))
             slot = slots[number % SLOTS]

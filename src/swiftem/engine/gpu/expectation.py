@@ -55,6 +55,7 @@ class DeviceExpectation(KeptExpectation):
         self._device, self._limit = kernels.removeprefix(DEVICE_KERNELS), limit
         self._on_device: DeviceBlocks | None = None
         self._fast: Any = None
+        self._of_blocks: Any = None
 
     @property
     def blocks(self) -> DeviceBlocks:
@@ -113,11 +114,19 @@ class DeviceExpectation(KeptExpectation):
         blocks, total = self.blocks, cast(Any, None)
         given = Given(self.bound.code, theta, at.is_near)
         for _, rows in blocks:
-            fast = fast_rows_of(rows, self.bound) if blocks.kept is None else self.fast
+            fast = self._refilled(rows) if blocks.kept is None else self.fast
             chosen = None if fast is None else fast.chosen(at)
             part = sums(rows, given) if chosen is None else _repeated(chosen, theta)
             total = added(total, part)
         return cast(Sums, total) if chosen is None else self.completed(total, theta)
+
+    def _refilled(self, rows: Rows) -> Any:
+        """Return a block of rows in the form of the kernels, in the memory of the one before."""
+        if self._of_blocks is None or len(rows) > self._of_blocks[1]:
+            self._of_blocks = fast_rows_of(rows, self.bound), len(rows)
+        elif self._of_blocks[0] is not None:
+            self._of_blocks[0].refill(rows)
+        return self._of_blocks[0]
 
     def completed(self, found: Sums, theta: Coefficients) -> Sums:
         """Return the sums of kernels over all rows with −½ yᵀPy of "tied", common to all components."""

@@ -90,6 +90,8 @@ class TopicFit:
     def kept(self) -> dict[str, Any]:
         """Return the state for a checkpoint."""
         self.fetch()
+        if self.there is not None and self.within is not None:
+            self.within = (*self.within[:-1], self.there.behind())
         return {name: value for name, value in vars(self).items() if name != "there"}
 
     @property
@@ -262,6 +264,7 @@ class TopicFitting:
             fit.there = self.documents.topics(
                 TopicArrays(fit.topics, fit.doc_topic, fit.counts), self.alpha, self.beta,
                 leave_one_out=self.leave_one_out, contrast=(self.background, SHARE, self.decorrelation),
+                momentum=(self.plan.momentum, kept),
             )  # fmt: skip
         elif isinstance(self.documents, Documents | StreamedDocuments):
             momentum = Momentum(self.plan.momentum, self.documents)
@@ -273,7 +276,9 @@ class TopicFitting:
             # An aborted pass has changed documents: checkpoints have their values before the pass.
             if fit.there is not None:
                 is_first = self.background and not fit.has_background
-                value, is_back = fit.there.step(between, add_background=is_first), False
+                least = -(self.tol + last) * self.documents.total
+                value = fit.there.step(between, add_background=is_first, least=least)
+                is_back = False
                 fit.has_background = fit.has_background or is_first
             elif steps is None:
                 counts, value = self.e_step(fit, fit.doc_topic, between)

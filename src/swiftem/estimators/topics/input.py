@@ -69,6 +69,7 @@ class TopicInput:
         memory_limit: int | str | None
         scratch: Any
         device: str
+        device_memory_limit: int | str | None
         n_features_in_: int
 
     def _documents(
@@ -117,7 +118,8 @@ class TopicInput:
         kernels = kernels_of(self.device, X)
         if kernels is None:
             return documents_for(counts, weight, self.n_components)
-        return DeviceDocuments(counts, weight, device=kernels.removeprefix(DEVICE_KERNELS))
+        limit = read_memory_limit(self.device_memory_limit, "device_memory_limit")
+        return DeviceDocuments(counts, weight, device=kernels.removeprefix(DEVICE_KERNELS), limit=limit)
 
     def _table_type(self, documents: Documents | StreamedDocuments) -> type:
         """Return what loops over these documents compute in."""
@@ -169,10 +171,11 @@ class TopicInput:
     def _check_memory(self, documents: Any, plan: TopicPlan) -> None:
         """Put the documents' topics into a scratch file if they do not fit; raise an error if that fails."""
         limit = read_memory_limit(self.memory_limit)
-        if isinstance(documents, DeviceDocuments) and (plan.by_documents or plan.by_tokens) is not None:
+        if isinstance(documents, DeviceDocuments) and plan.by_tokens is not None:
             raise ValueError(
-                f"method must be 'auto' or 'em' for device={self.device!r}, got {self.method!r}: its batches "
-                "are computed on the CPU, with device='cpu'."
+                "method must be 'auto', 'em', or 'sem' or 'sem-vr' by documents, for "
+                f"device={self.device!r}, got {self.method!r} with sampling={self.sampling!r}: tokens are "
+                "drawn on the CPU, with device='cpu'."
             )
         if not isinstance(documents, StreamedDocuments):
             return

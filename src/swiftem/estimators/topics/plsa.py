@@ -120,13 +120,14 @@ class PLSA(
         stays below it. Topics of documents that do not fit are in a scratch file, of which few pages are
         resident at a time.
     scratch : path or None
-        Folder for that file; by default the system's folder for temporary files.
+        Folder for that file; by default that of the system.
     device : str
-        What computes em's passes and :meth:`transform`: "cpu", "cuda", "cuda:1", ..., or "auto": the GPU if X
-        is there, else the CPU. See ``docs/gpu.md``.
+        What computes em, sem and sem-vr by documents, and :meth:`transform`: "cpu", "cuda", "cuda:1", ..., or
+        "auto": the GPU if X is there, else the CPU. See ``docs/gpu.md``.
+    device_memory_limit : int, str or None
+        Limit of the GPU's memory: counts that do not fit are copied there in every pass.
     checkpoint : str or Path, optional
-        Folder for checkpoints of ``fit``: a killed fit resumes from there, and its model is the same, bit by
-        bit, as without the interruption. See ``docs/checkpoints.md``.
+        Folder for checkpoints: a killed ``fit`` resumes from there, bit by bit. See ``docs/checkpoints.md``.
     checkpoint_every : int, optional
         Evaluations of the objective (passes of em, epochs of other methods) between checkpoints. By default
         every one, unless that takes too much time.
@@ -199,6 +200,7 @@ class PLSA(
         "memory_limit": [None, str, Interval(Integral, 1, None, closed="left")],
         "scratch": [None, str, os.PathLike],
         "device": [str],
+        "device_memory_limit": [None, str, Interval(Integral, 1, None, closed="left")],
         "checkpoint": [None, str, os.PathLike],
         "checkpoint_every": [None, Interval(Integral, 1, None, closed="left")],
         "resume": ["boolean", StrOptions({"auto"})],
@@ -229,6 +231,7 @@ class PLSA(
         memory_limit: int | str | None = None,
         scratch: Any = None,
         device: str = "auto",
+        device_memory_limit: int | str | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
         checkpoint_every: int | None = None,
         resume: bool | Literal["auto"] = False,
@@ -255,6 +258,7 @@ class PLSA(
         self.memory_limit = memory_limit
         self.scratch = scratch
         self.device = device
+        self.device_memory_limit = device_memory_limit
         self.checkpoint = checkpoint
         self.checkpoint_every = checkpoint_every
         self.resume = resume
@@ -309,9 +313,8 @@ class PLSA(
         )  # fmt: skip
         self._check_memory(documents, plan)
         if plan.by_tokens is not None and (np.ptp(alpha) or np.ptp(beta)):
-            raise ValueError(
-                "alpha and beta must be numbers if tokens are drawn: use sampling='documents' or em."
-            )
+            numbers = "alpha and beta must be numbers if tokens are drawn: use sampling='documents' or em."
+            raise ValueError(numbers)
         leave_one_out, passes = self._leaves_one_out(plan.name), min(int(self.max_iter), MOST_PASSES)
         tol = check_real("tol", self.tol, minimum=0.0)
         background, decorrelation = contrast_for(
@@ -380,10 +383,8 @@ class PLSA(
                 ConvergenceWarning,
             )
         elif not fit.converged:
-            warn(
-                f"The fit did not converge in {self.n_iter_} passes. Increase max_iter or tol.",
-                ConvergenceWarning,
-            )
+            unfinished = f"The fit did not converge in {self.n_iter_} passes. Increase max_iter or tol."
+            warn(unfinished, ConvergenceWarning)
 
     def attributes_of(self, fit: TopicFit) -> dict[str, Any]:
         """Return the attributes of a fit that would stop now, for callbacks."""

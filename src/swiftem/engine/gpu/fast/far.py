@@ -10,7 +10,8 @@ from triton.tools.tensor_descriptor import TensorDescriptor
 
 from swiftem.engine.gpu.fast import list_kernels as kernels
 from swiftem.engine.gpu.fast.lists import NEGLIGIBLE, Lists, chunk_of, in_two
-from swiftem.engine.gpu.fast.rows import LOG2_E, PADDING, FastRows, TwoPasses
+from swiftem.engine.gpu.fast.rows import LOG2_E, PADDING, FastRows
+from swiftem.engine.gpu.fast.two_passes import TwoPasses
 from swiftem.engine.gpu.passes import Extents, Sums
 from swiftem.engine.small_expectation import DIAG, SPHERICAL
 from swiftem.models.components import Coefficients
@@ -32,6 +33,9 @@ class FarRows(FastRows):
     def __init__(self, rows: TwoPasses) -> None:
         super().__init__(*rows.made_of)
         self._two = rows
+
+    def _fill(self) -> None:
+        """Do nothing: the rows are those of two passes."""
 
     def serves(self, at: Extents) -> bool:
         """Tell whether sums have enough digits."""
@@ -74,7 +78,7 @@ class FarRows(FastRows):
                 self._rows.y, self._weight, means, *listed, *lists.logarithms(first, here), sums, first,
                 lists.size, segments, count, **options, WEIGHTED=self._weighted,
             )  # fmt: skip
-        value = self._log_of(lists.largest, lists.log, constant)
+        value = self._log_likelihood(self._log_of(lists.logs), constant)
         return Sums(self._about_centre(sums, theta.means), value)
 
     def _cut(self, theta: Coefficients) -> Any:

@@ -28,11 +28,13 @@ class FullRows(FastRows):
         self._columns = power(d, 2)
         #: The rows, scaled, then 1, then zeros, (n, P).
         self.z = self._padded(power(self._columns + 1, 16))
-        for here, x in self._scaled():
-            self.z[here, :d] = x.float()
+        self._fill()
         self.z[:, self._columns] = 1.0
         self._row, self._column = torch.tril_indices(d, d, device=rows.y.device)
         self._units_of_products = self._units[self._row] * self._units[self._column]
+
+    def _fill(self) -> None:
+        self._scale_into(self.z, self.z)
 
     @property
     def sizes(self) -> tuple[int, int]:

@@ -13,7 +13,7 @@ import os
 import triton
 import triton.language as tl
 
-__all__ = ["accumulate", "dense_pass", "full_pass", "normalisers"]
+__all__ = ["accumulate", "dense_pass", "full_pass", "merge", "normalisers", "scaled_rows"]
 
 INTERPRETED = tl.constexpr(os.environ.get("TRITON_INTERPRET") == "1")
 SCALE = tl.constexpr(16384.0)
@@ -60,6 +60,34 @@ def softmax(logits, is_row):
     total = tl.sum(powers, 1)
     rows = powers * tl.where(is_row, SCALE / total, 0.0)[:, None]
     return rows, tl.where(is_row, largest + tl.log2(total), 0.0)
+
+
+@triton.jit
+def scaled_rows(
+    Y, CENTRE, FACTORS, HI, LO, n, width, middle,
+    COLUMNS: tl.constexpr, D: tl.constexpr, B: tl.constexpr, SQUARES: tl.constexpr, SPLIT: tl.constexpr,
+):  # fmt: skip
+    """Write B rows of Y (n, COLUMNS) minus CENTRE, times FACTORS, both (COLUMNS,) float64; D columns.
+
+    With SPLIT these are HI and LO, float16, of rows with ``width`` columns; otherwise HI is float32. With
+    SQUARES their squares are there too, from column ``middle`` on.
+    """
+    row, column = tl.program_id(0) * B + tl.arange(0, B), tl.arange(0, D)
+    is_there = (row < n)[:, None] & (column < COLUMNS)[None, :]
+    at = row[:, None].to(tl.int64)
+    y = tl.load(Y + at * COLUMNS + column[None, :], mask=is_there, other=0.0).to(tl.float64)
+    centre = tl.load(CENTRE + column, mask=column < COLUMNS, other=0.0)
+    factor = tl.load(FACTORS + column, mask=column < COLUMNS, other=0.0)
+    x = (y - centre[None, :]) * factor[None, :]
+    at = at * width + column[None, :]
+    for power in tl.static_range(2 if SQUARES else 1):
+        if SPLIT:
+            hi = x.to(tl.float16)
+            tl.store(HI + at + power * middle, hi, mask=is_there)
+            tl.store(LO + at + power * middle, (x - hi.to(tl.float64)).to(tl.float16), mask=is_there)
+        else:
+            tl.store(HI + at + power * middle, x.to(tl.float32), mask=is_there)
+        x *= x
 
 
 @triton.jit
@@ -177,6 +205,33 @@ def normalisers(
         largest = higher
     tl.store(LARGEST + row, largest, mask=row < n)
     tl.store(LOG + row, tl.log2(total), mask=row < n)
+
+
+@triton.jit
+def merge(
+    MAXIMA, TOTALS, W, LARGEST, LOG, SUMS, first, n, width, parts, B: tl.constexpr, WEIGHTED: tl.constexpr
+):
+    """Write the results of :func:`normalisers` for rows from ``first`` on, of those of parts of components.
+
+    MAXIMA and TOTALS (parts, width) are the largest logits, and the sums of 2^(logit − largest). SUMS has
+    one number of each program: the sum of log2 g, weighted.
+    """
+    place = tl.program_id(0) * B + tl.arange(0, B)
+    is_row = (first + place < n) & (place < width)
+    largest, total = tl.full((B,), -3e38, tl.float32), tl.zeros((B,), tl.float32)
+    for part in range(parts):
+        found = tl.load(MAXIMA + part * width + place, mask=is_row, other=-3e38)
+        some = tl.load(TOTALS + part * width + place, mask=is_row, other=1.0)
+        higher = tl.maximum(largest, found)
+        total = total * exp2(largest - higher) + some * exp2(found - higher)
+        largest = higher
+    log = tl.log2(total)
+    tl.store(LARGEST + first + place, largest, mask=is_row)
+    tl.store(LOG + first + place, log, mask=is_row)
+    of_rows = largest.to(tl.float64) + log.to(tl.float64)
+    if WEIGHTED:
+        of_rows *= tl.load(W + first + place, mask=is_row, other=0.0)
+    tl.store(SUMS + tl.program_id(0), tl.sum(tl.where(is_row, of_rows, 0.0)))
 
 
 @triton.jit

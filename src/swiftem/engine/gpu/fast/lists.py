@@ -60,7 +60,7 @@ class Lists:
         The rows of candidates, component after component.
     ends : tensor of int
         Cumulative numbers of candidates, of each component and segment of rows.
-    largest, log : tensor, shape (n,)
+    logs : tensor, shape (2, n)
         The largest logit of each row, and log2 of the sum of 2^(logit − largest).
     """
 
@@ -76,7 +76,7 @@ class Lists:
         self.rows = torch.empty(count * self.size, dtype=torch.int32, device=device)
         self._counts = torch.empty(count * segments, dtype=torch.int32, device=device)
         self.ends = torch.zeros(count * segments + 1, dtype=torch.int32, device=device)
-        self.largest, self.log = torch.empty((2, n), dtype=torch.float32, device=device)
+        self.logs = torch.empty((2, n), dtype=torch.float32, device=device)
 
     def chunks(self) -> Iterator[tuple[int, int, int]]:
         """Yield first row, number of rows and number of segments of each chunk."""
@@ -86,7 +86,7 @@ class Lists:
 
     def make(self, first: int, here: int, segments: int, cut: Any) -> None:
         """List the pairs whose logits are within ``cut`` (1,) of the largest of their row."""
-        size, largest = self.size, self.largest[first:]
+        size, largest = self.size, self.logs[0, first:]
         kernels.row_maxima[(triton.cdiv(here, 128),)](
             self.maxima, largest, here, size, len(self.maxima), B=128
         )
@@ -98,7 +98,7 @@ class Lists:
 
     def logarithms(self, first: int, here: int) -> tuple[Any, Any]:
         """Compute the logarithms of a chunk, and return them: the largest logits, and log2 of the sums."""
-        largest, log = self.largest[first:], self.log[first:]
+        largest, log = self.logs[0, first:], self.logs[1, first:]
         kernels.logarithms[(triton.cdiv(here, self.TILE[0]),)](
             self.logits, largest, log, here, self.size, len(self.logits), B=self.TILE[0], C=self.TILE[1]
         )

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import torch
 
 from swiftem.engine.gpu.fast.far import FarRows
 from swiftem.engine.gpu.fast.full import FullRows
-from swiftem.engine.gpu.fast.rows import DenseRows, FastRows, TwoPasses, dense_columns, power, wide_columns
+from swiftem.engine.gpu.fast.rows import DenseRows, FastRows, dense_columns, power
+from swiftem.engine.gpu.fast.two_passes import TwoPasses, wide_columns
 from swiftem.engine.gpu.fast.white import WhiteRows
 from swiftem.engine.gpu.passes import Rows
 from swiftem.engine.small_expectation import DIAG, FULL
@@ -19,6 +22,8 @@ LEAST_ROWS = 1 << 16
 """With fewer rows the passes in float64 take no longer than the preparation."""
 WIDEST = 128
 """Most columns of two passes."""
+HOPPER = 9, 0
+"""The compute capability that kernels in Gluon are for."""
 
 
 def fast_rows(rows: Rows, code: int, n_components: int) -> FastRows | None:
@@ -29,14 +34,17 @@ def fast_rows(rows: Rows, code: int, n_components: int) -> FastRows | None:
     if code == FULL:
         found = full_rows(rows, n_components)
         is_wide = found is None and n_columns <= WIDEST
-        return WhiteRows(rows, code, n_components) if is_wide else found
+        kind = _or_hopper(WhiteRows, rows, n_columns > 64)
+        return kind(rows, code, n_components) if is_wide else found
     features = dense_columns(n_columns, code) * (1 + (code == DIAG))
     if n_components <= MOST_COMPONENTS and features <= MOST_FEATURES:
-        return DenseRows(rows, code, n_components)
+        is_middle = 32 < n_components <= 64
+        return _or_hopper(DenseRows, rows, is_middle)(rows, code, n_components)
     if wide_columns(n_columns, code) > WIDEST:
         return None
-    two = TwoPasses(rows, code, n_components)
-    two.far = FarRows(two)
+    is_large = n_components > 128 and wide_columns(n_columns, code) >= 64
+    two = _or_hopper(TwoPasses, rows, is_large)(rows, code, n_components)
+    two.far = FarRows(cast(TwoPasses, two))
     return two
 
 
@@ -50,3 +58,19 @@ def full_rows(rows: Rows, n_components: int) -> FullRows | None:
 def _is_single(rows: Rows) -> bool:
     """Tell whether rows are float32, and no column is constant."""
     return bool(rows.y.dtype == torch.float32 and (rows.reach > 0.0).all())
+
+
+def _or_hopper(kind: type[FastRows], rows: Rows, is_large: bool) -> type[FastRows]:
+    """Return the class of rows for kernels in Gluon, if they run here and sizes are large; or ``kind``."""
+    if not is_large or rows.y.device.type != "cuda":
+        return kind
+    if torch.cuda.get_device_capability(rows.y.device) != HOPPER:
+        return kind
+    try:
+        from swiftem.engine.gpu.fast import hopper
+    except ImportError:  # Gluon is experimental
+        return kind
+    found: dict[type[FastRows], type[FastRows]] = {
+        DenseRows: hopper.HopperDense, TwoPasses: hopper.HopperPasses, WhiteRows: hopper.HopperWhite
+    }  # fmt: skip
+    return found[kind]

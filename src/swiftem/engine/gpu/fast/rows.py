@@ -8,23 +8,22 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, cast
 
 import numpy as np
 import torch
 import triton
-from triton.tools.tensor_descriptor import TensorDescriptor
 
 from swiftem._typing import Array
-from swiftem.engine.gpu.fast import kernels
+from swiftem.engine.gpu.fast import component_kernels, kernels
 from swiftem.engine.gpu.graphs import graph_of
 from swiftem.engine.gpu.passes import Extents, Rows, Sums, extents, there
 from swiftem.engine.small_expectation import DIAG, FULL, SPHERICAL
 from swiftem.models.components import Coefficients
 
 __all__ = [
-    "FARTHEST", "LOG2_E", "PADDING", "PER_PASS", "DenseRows", "FastRows", "TwoPasses",
-    "dense_columns", "halves_of", "power", "wide_columns",
+    "FARTHEST", "LOG2_E", "PADDING", "PER_PASS", "DenseRows", "FastRows", "dense_columns", "halves_of",
+    "power",
 ]  # fmt: skip
 
 LOG2_E = 1.4426950408889634
@@ -43,11 +42,6 @@ in clusters of any number and of 2 to 128 columns, errors of sums are then at mo
 def dense_columns(d: int, code: int) -> int:
     """Return the padded columns of one pass; products take at least 16 features."""
     return power(d, 8) if code == DIAG else power(d + (code == SPHERICAL), 16)
-
-
-def wide_columns(d: int, code: int) -> int:
-    """Return the padded features of two passes."""
-    return 2 * power(d, 8) if code == DIAG else power(d, 16)
 
 
 def power(number: int, least: int) -> int:
@@ -80,7 +74,7 @@ class FastRows(ABC):
     """The same rows for passes at which expanded squares have too few digits."""
 
     def __init__(self, rows: Rows, code: int, n_components: int) -> None:
-        self._rows, self._code, self._n_components = rows, code, n_components
+        self._code, self._n_components = code, n_components
         exponents = np.ceil(np.log2(rows.reach)) - 3.0
         if code == SPHERICAL:
             exponents[:] = exponents.max()
@@ -91,7 +85,7 @@ class FastRows(ABC):
         self._host: Any = None
         #: Memory that the graphs of these rows share: one of them runs at a time.
         self.pool: Any = None
-        self._total_norm = 0.0
+        self._total_norm: Any = 0.0
         #: Factors of the columns.
         self._unit: Array = np.exp2(exponents)
         device = rows.y.device
@@ -101,12 +95,37 @@ class FastRows(ABC):
         self._processors = (
             torch.cuda.get_device_properties(device).multi_processor_count if device.type == "cuda" else 4
         )
+        factors, one = [self._units], torch.ones_like(self._units[:1])
+        if code == DIAG:
+            factors.append(self._units**2)
+        elif code == SPHERICAL:
+            factors.append(self._units[:1] ** 2)
+        #: Factors of the features and of the constant, and those of counts and sums.
+        self._to_phi = torch.cat([*factors, one]) * LOG2_E
+        self._to_sums = torch.cat([one, *factors]) * PER_PASS
+        self._inverse_units = 1.0 / self._units
+        self._take(rows)
+
+    def _take(self, rows: Rows) -> None:
+        """Note the rows and their weights."""
+        self._rows = rows
         self._weighted, self._weight, self._largest_weight = rows.weight is not None, rows.y.new_zeros(1), 1.0
         self._total_weight = float(len(rows))
         if rows.weight is not None:
             self._largest_weight = float(rows.weight.max())
             self._weight = (rows.weight / self._largest_weight).float()
             self._total_weight = float(rows.weight.sum())
+
+    def refill(self, rows: Rows) -> None:
+        """Use other rows in the same memory: at most as many as the first ones, with the same reach."""
+        self._take(rows)
+        self._fill()
+        if self.far is not None:
+            self.far._take(rows)
+
+    @abstractmethod
+    def _fill(self) -> None:
+        """Write the rows in the form of the kernels."""
 
     def extents(self, theta: Coefficients) -> Extents:
         """Return how far rows are at θ, arrays."""
@@ -134,6 +153,46 @@ class FastRows(ABC):
         for start in range(0, len(self._rows), size):
             here = slice(start, min(start + size, len(self._rows)))
             yield here, self._rows.centred(here).div_(self._units)
+
+    def _scale_into(self, hi: Any, lo: Any, middle: int = 0) -> None:
+        """Write all rows, centred and scaled, as float32, or as hi and lo of float16.
+
+        Their squares too if ``middle`` is given, the column where these begin.
+        """
+        n, d = self._rows.y.shape
+        columns = power(d, 8)
+        size = max(1, 4096 // columns)
+        kernels.scaled_rows[(triton.cdiv(n, size),)](
+            self._rows.y.contiguous(), self._rows.centre, self._inverse_units, hi, lo, n, hi.stride(0),
+            middle, COLUMNS=d, D=columns, B=size, SQUARES=middle > 0, SPLIT=hi.dtype == torch.float16,
+        )  # fmt: skip
+
+    def _coefficients(
+        self, theta: Coefficients, hi: Any, lo: Any, scale: Any, constant: Any, square: Any, found: Any,
+        middle: int,
+    ) -> None:  # fmt: skip
+        """Write θ in the form of kernels with stored features; without ``scale``, for few components."""
+        is_wide, phi = scale is not None, cast(Any, theta.phi)
+        component_kernels.give_coefficients[(len(constant),)](
+            phi, theta.constant, self._to_phi, hi, lo, constant if scale is None else scale, constant, square,
+            found, self._n_components, *phi.stride(), len(self._unit), middle, P=lo.shape[1],
+            SQUARES=self._code == DIAG, SPHERICAL=self._code == SPHERICAL, WIDE=is_wide,
+        )  # fmt: skip
+
+    def _added_parts(
+        self, counts: Any, sums: Any, squares: Any, middle: int, *, is_wide: bool = True
+    ) -> Any:  # fmt: skip
+        """Return the sums (M, 1 + p) of parts: counts (parts, M), sums (parts, M·P), those of |x|²."""
+        count, (parts, padded) = self._n_components, counts.shape
+        factors = self._to_sums * self._largest_weight if self._weighted else self._to_sums
+        found = torch.empty((count, len(factors)), dtype=torch.float64, device=counts.device)
+        width = sums.shape[1] // padded // (1 if is_wide else 2)
+        component_kernels.add_parts[(count,)](
+            counts, sums, squares, factors, found, parts, padded, len(factors) - 1, len(self._unit), middle,
+            P=width, B=64 if parts > 64 else 16, SQUARES=self._code == DIAG,
+            SPHERICAL=self._code == SPHERICAL, WIDE=is_wide,
+        )  # fmt: skip
+        return found
 
     def _padded(self, columns: int, dtype: Any = torch.float32, rows: int | None = None) -> Any:
         return torch.zeros(
@@ -212,29 +271,30 @@ class FastRows(ABC):
         """Return the sum over programs, of parts (programs, k), without the factors of responsibilities."""
         return parts.sum(dim=0, dtype=torch.float64) * (PER_PASS * self._largest_weight)
 
-    def _norms(self) -> tuple[Any, float]:
-        """Return |x|² of the scaled rows, float32, and their weighted sum."""
+    def _norms(self) -> tuple[Any, Any]:
+        """Return |x|² of the scaled rows, float32, and their weighted sum, which nobody waits for."""
         norm = torch.empty(len(self._rows), dtype=torch.float32, device=self._rows.y.device)
-        total = 0.0
+        total = torch.zeros((), dtype=torch.float64, device=norm.device)
         for here, x in self._scaled():
             found = x.square().sum(dim=1)
             norm[here] = found.float()
             if self._rows.weight is not None:
                 found *= self._rows.weight[here]
-            total += float(found.sum())
+            total += found.sum()
         return norm, total
 
     def _log_likelihood(self, log: Any, largest: Any, squares: Any = 0.0) -> Any:
         """Return Σ w log g, from sums of log2 g without the largest constant and the mean of squares."""
         return (log.double().sum() * self._largest_weight + largest * self._total_weight + squares) / LOG2_E
 
-    def _log_of(self, largest: Any, log: Any, constant: Any, common: Any = 0.0) -> Any:
-        """Return Σ w log g, from the largest logits (n,), and log2 of the sums of 2^(logit − largest)."""
+    def _log_of(self, logs: Any) -> Any:
+        """Return log2 g of the rows, or its sum, times the weights over the largest one.
+
+        ``logs`` (2, n) are the largest logits, and log2 of the sums of 2^(logit − largest).
+        """
         if self._rows.weight is None:  # without numbers of float64 in memory
-            of_rows = largest.sum(dtype=torch.float64) + log.sum(dtype=torch.float64)
-        else:
-            of_rows = (largest.double() + log) * (self._rows.weight / self._largest_weight)
-        return self._log_likelihood(of_rows, constant, common)
+            return logs.sum(dtype=torch.float64)
+        return (logs[0].double() + logs[1]) * (self._rows.weight / self._largest_weight)
 
 
 class DenseRows(FastRows):
@@ -246,12 +306,14 @@ class DenseRows(FastRows):
 
     def __init__(self, rows: Rows, code: int, n_components: int) -> None:
         super().__init__(rows, code, n_components)
-        d = rows.y.shape[1]
-        self._x = self._padded(dense_columns(d, code))
-        for here, x in self._scaled():
-            self._x[here, :d] = x.float()
-        if code == SPHERICAL:
-            self._x[:, d], self._total_norm = self._norms()
+        self._x = self._padded(dense_columns(rows.y.shape[1], code))
+        self._fill()
+
+    def _fill(self) -> None:
+        self._scale_into(self._x, self._x)
+        if self._code == SPHERICAL:
+            n, d = self._rows.y.shape
+            self._x[:n, d], self._total_norm = self._norms()
 
     def sums(self, theta: Coefficients) -> Sums:
         """Return the sums of a full pass."""
@@ -286,95 +348,3 @@ class DenseRows(FastRows):
         if self._code == SPHERICAL:
             parts.append(found[:, d : d + 1] * self._unit[0] ** 2)
         return Sums(torch.cat(parts, dim=1), self._log_likelihood(log, largest, common))
-
-
-class Wide(NamedTuple):
-    """θ of two passes: hi and lo of coefficients (M, D), and (M,): their scales, constants, those of |x|².
-
-    ``largest`` was subtracted from the constants; ``common`` is what all components have of the
-    log-likelihood.
-    """
-
-    phi_hi: Any
-    phi_lo: Any
-    scale: Any
-    constant: Any
-    square: Any
-    largest: Any
-    common: Any
-
-
-class TwoPasses(FastRows):
-    """For ``normalisers`` and ``accumulate`` of :mod:`swiftem.engine.gpu.fast.kernels`.
-
-    Rows are kept as hi + lo, as many bytes as float32; those of "diag" with their squares, twice as many.
-    """
-
-    FIRST: ClassVar[dict[str, int]] = {"B": 128, "C": 64}
-    SECOND: ClassVar[dict[str, int]] = {"B": 64, "C": 64}
-    SPLITS = 33
-
-    def __init__(self, rows: Rows, code: int, n_components: int) -> None:
-        super().__init__(rows, code, n_components)
-        d = rows.y.shape[1]
-        self._columns = wide_columns(d, code)
-        self._factors = torch.cat([self._units, self._units**2]) if code == DIAG else self._units
-        padded = triton.cdiv(len(rows), 128) * 128
-        self.hi = self._padded(self._columns, torch.float16, padded)
-        self._lo = torch.zeros_like(self.hi)
-        for here, x in self._scaled():
-            self.hi[here, :d], self._lo[here, :d] = halves_of(x)
-            if code == DIAG:
-                self.hi[here, d : 2 * d], self._lo[here, d : 2 * d] = halves_of(x * x)
-        self.norm = self.hi
-        if code == SPHERICAL:
-            self.norm, self._total_norm = self._norms()
-
-    @property
-    def made_of(self) -> tuple[Rows, int, int]:
-        """Rows, code, and number of components."""
-        return self._rows, self._code, self._n_components
-
-    def given(self, theta: Coefficients) -> Wide:
-        """Return θ in the form of the kernels."""
-        count, padded = self._n_components, triton.cdiv(self._n_components, 64) * 64
-        phi = self._padded(self._columns, torch.float64, padded)
-        features = len(self._factors)
-        phi[:count, :features] = (theta.phi[:features] * self._factors[:, None] * LOG2_E).T
-        scale = torch.exp2(torch.floor(torch.log2(phi.abs().amax(dim=1).clamp(min=1e-30))))
-        constant, largest = self._constants(theta.constant, padded)
-        square, common = constant, 0.0
-        if self._code == SPHERICAL:
-            square = torch.zeros_like(constant)
-            square[:count], common = self._squares(theta)
-        return Wide(*halves_of(phi / scale[:, None]), scale.float(), constant, square, largest, common)
-
-    def sums(self, theta: Coefficients) -> Sums:
-        """Return the sums of a full pass."""
-        count, n, columns = self._n_components, len(self._rows), self._columns
-        phi_hi, phi_lo, scale, constant, square, largest, common = self.given(theta)
-        padded, spherical = len(scale), self._code == SPHERICAL
-        largest_of, log = torch.empty((2, n), dtype=torch.float32, device=scale.device)
-        of_components = (scale, constant, square, largest_of, log)
-
-        def tiles(rows: int, components: int) -> list[Any]:
-            given_tiles = ((self.hi, rows), (self._lo, rows), (phi_hi, components), (phi_lo, components))
-            return [TensorDescriptor.from_tensor(part, [size, columns]) for part, size in given_tiles]
-
-        kernels.normalisers[(triton.cdiv(n, self.FIRST["B"]),)](
-            *tiles(self.FIRST["B"], self.FIRST["C"]), self.norm, *of_components, n, padded, D=columns,
-            **self.FIRST, SPHERICAL_ROWS=spherical, num_warps=8, num_stages=3,
-        )  # fmt: skip
-        splits, blocks = self.SPLITS, triton.cdiv(n, self.SECOND["B"])
-        counts = self._padded(padded, rows=splits)
-        sums, squares = self._padded(padded * columns, rows=splits), torch.empty_like(counts)
-        kernels.accumulate[(padded // self.SECOND["C"], splits)](
-            *tiles(self.SECOND["B"], self.SECOND["C"]), self.norm, self._weight, *of_components, counts,
-            sums, squares, n, blocks, padded, D=columns, **self.SECOND, SPHERICAL_ROWS=spherical,
-            WEIGHTED=self._weighted, num_warps=4, num_stages=2,
-        )  # fmt: skip
-        found = self._added(sums).reshape(padded, columns)[:count, : len(self._factors)] * self._factors
-        parts = [self._added(counts)[:count, None], found]
-        if spherical:
-            parts.append(self._added(squares)[:count, None] * self._unit[0] ** 2)
-        return Sums(torch.cat(parts, dim=1), self._log_of(largest_of, log, largest, common))

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import torch
 import triton
 from triton.tools.tensor_descriptor import TensorDescriptor
 
 from swiftem._typing import Array
+from swiftem.engine.gpu.fast import component_kernels
 from swiftem.engine.gpu.fast import white_kernels as kernels
-from swiftem.engine.gpu.fast.lists import NEGLIGIBLE, Lists, chunk_of, in_two
-from swiftem.engine.gpu.fast.rows import LOG2_E, PADDING, PER_PASS, FastRows, halves_of, power
+from swiftem.engine.gpu.fast.lists import NEGLIGIBLE, Lists, chunk_of
+from swiftem.engine.gpu.fast.rows import LOG2_E, PER_PASS, FastRows, power
 from swiftem.engine.gpu.passes import Rows, Sums
 from swiftem.models.components import Coefficients
 
@@ -50,34 +51,53 @@ class WhiteRows(FastRows):
         self._columns = power(d, 32)
         self._hi = self._padded(self._columns, torch.float16, triton.cdiv(len(rows), 128) * 128)
         self._lo = torch.zeros_like(self._hi)
-        for here, x in self._scaled():
-            self._hi[here, :d], self._lo[here, :d] = halves_of(x)
+        self._fill()
         self._size = chunk_of(len(rows), n_components, self.BLOCK)
-        self._parts = self._best_parts(triton.cdiv(self._size, self.BLOCK))
         self._splits = min(64, max(1, 2 * self._processors // n_components))
-        self._inverse_units = torch.zeros(self._columns, dtype=torch.float32, device=rows.y.device)
-        self._inverse_units[:d] = 1.0 / self._units
+        self._padded_units = torch.zeros(self._columns, dtype=torch.float32, device=rows.y.device)
+        self._padded_units[:d] = self._inverse_units
         self._row, self._column = torch.tril_indices(d, d, device=rows.y.device)
         self._products, self._is_dense = 1, False
         one = self._row.new_full((1,), -1)
         ones, columns = one.expand(-(1 + d + len(self._row)) % 128), torch.arange(d, device=one.device)
         self._left = torch.cat([one, columns, self._row, ones]).int()
         self._right = torch.cat([one, one.expand(d), self._column, ones]).int()
+        self._log2_e = self._units.new_full((1,), LOG2_E)
+        self._to_products = self._log2_e.new_tensor([1.0, PER_SUM])
         #: The largest error of screening, and the number of candidates.
         self._noted = torch.zeros(2, dtype=torch.float64, device=rows.y.device)
 
-    def _best_parts(self, blocks: int) -> int:
+    def _fill(self) -> None:
+        self._scale_into(self._hi, self._lo)
+
+    def _best_parts(self, block: int, at_once: int) -> int:
         """Return the groups of components, each by its own programs, that leave few processors idle.
 
-        A processor has two programs at a time; a group more costs about 1 %, as rows are loaded again.
+        A processor has ``at_once`` programs of ``block`` rows; a group more costs about 1 %, as rows are
+        loaded again.
         """
-        most, at_once = min(self._n_components, 16), 2 * self._processors
+        blocks, at_once = triton.cdiv(self._size, block), at_once * self._processors
 
         def efficiency(parts: int) -> float:
             programs = blocks * parts
             return float(programs / (triton.cdiv(programs, at_once) * at_once)) * (1.0 - 0.01 * parts)
 
-        return max(range(1, most + 1), key=efficiency)
+        return max(range(1, min(self._n_components, 16) + 1), key=efficiency)
+
+    def _groups(self) -> int:
+        """Return the groups of components whose largest logits are known."""
+        return self._best_parts(self.BLOCK, 2)
+
+    def _logits(self, w_hi: Any, w_lo: Any, of_components: Any, lists: Lists, first: int, here: int) -> None:
+        """Compute the logits of a chunk of rows."""
+        half, block, parts = self._columns // 2, self.BLOCK, len(lists.maxima)
+        matrices = ((part.view(-1, self._columns), [half, half]) for part in (w_hi, w_lo))
+        given = [(self._hi, [block, half]), (self._lo, [block, half]), *matrices]
+        kernels.white_logits[(triton.cdiv(here, block), parts)](
+            *(TensorDescriptor.from_tensor(*each) for each in given), *of_components, lists.logits,
+            lists.maxima, first, here, lists.size, len(w_hi), triton.cdiv(len(w_hi), parts), H=half, B=block,
+            PRODUCTS=self._products, S=3, num_warps=self.WARPS[self._products], num_stages=1,
+        )  # fmt: skip
 
     def whole(self, theta: Coefficients) -> tuple[Array, float]:
         """Return the sums of a full pass as an array, and the log-likelihood."""
@@ -101,37 +121,22 @@ class WhiteRows(FastRows):
     def sums(self, theta: Coefficients) -> Sums:
         """Return the sums of a full pass, which :meth:`must_repeat` may then reject."""
         count, n, d, columns = self._n_components, len(self._rows), len(self._unit), self._columns
-        device, splits, block = self._hi.device, self._splits, self.BLOCK
-        parts, lists = self._parts, Lists(n, count, count, self._parts, self._size, device)
-        whiten = torch.zeros((count, columns, columns), dtype=torch.float64, device=device)
-        whiten[:, :d, :d] = theta.whiten * self._units
-        scale = torch.exp2(torch.floor(torch.log2(whiten.abs().amax(dim=(1, 2)))))
-        whiten = whiten / scale[:, None, None]
-        w_hi, w_lo = halves_of(whiten)
-        means = torch.zeros((count, columns), dtype=torch.float64, device=device)
-        means[:, :d] = theta.means / self._units
-        shifts = (whiten @ means[:, :, None])[:, :, 0].float()
-        means[:, :d] = theta.means + self._rows.centre
-        means = in_two(means)
-        plain = torch.nan_to_num(theta.plain * LOG2_E, neginf=PADDING)
-        constant = plain.max()
-        of_components = (0.5 * LOG2_E * scale.square()).float(), (plain - constant).clamp(min=PADDING).float()
+        device, splits = self._hi.device, self._splits
+        lists = Lists(n, count, count, self._groups(), self._size, device)
+        w_hi = torch.empty((count, columns, columns), dtype=torch.float16, device=device)
+        w_lo, shifts = torch.empty_like(w_hi), w_hi.new_empty((count, columns), dtype=torch.float32)
+        means, of_components = shifts.new_empty((count, 2, columns)), shifts.new_empty((2, count))
+        constant, whiten = self._units.new_empty(1), cast(Any, theta.whiten)
+        component_kernels.give_matrices[(count,)](
+            whiten, theta.means, theta.plain, self._rows.centre, self._units, self._log2_e, w_hi, w_lo,
+            shifts, means, *of_components, constant, count, d, *whiten.stride(), D=columns, B=16,
+        )  # fmt: skip
         linear, products = self._rooms(device)
         errors, candidates = torch.zeros((2, count * splits), dtype=torch.float32, device=device)
         cut = torch.full((1,), NEGLIGIBLE, dtype=torch.float32, device=device)
-        half = columns // 2
-        tiles = [TensorDescriptor.from_tensor(part, [block, half]) for part in (self._hi, self._lo)]
-        matrices = [
-            TensorDescriptor.from_tensor(part.view(count * columns, columns), [half, half])
-            for part in (w_hi, w_lo)
-        ]
         options = {"D": columns, "COLUMNS": d, "B": 64, "num_stages": 1}
         for first, here, segments in lists.chunks():
-            kernels.white_logits[(triton.cdiv(here, block), parts)](
-                *tiles, *matrices, shifts, *of_components, lists.logits, lists.maxima, first, here,
-                lists.size, count, triton.cdiv(count, parts), H=half, B=block, PRODUCTS=self._products,
-                S=3, num_warps=self.WARPS[self._products],
-            )  # fmt: skip
+            self._logits(w_hi, w_lo, (shifts, *of_components), lists, first, here)
             if self._is_dense:
                 self._add_all(lists, first, here, products)
                 continue
@@ -140,19 +145,19 @@ class WhiteRows(FastRows):
             if self._products == 1:
                 candidates[0] += lists.ends[count * segments]
                 kernels.white_again[(count, splits)](
-                    self._rows.y, means, self._inverse_units, w_hi, w_lo, *of_components, *listed, errors,
+                    self._rows.y, means, self._padded_units, w_hi, w_lo, *of_components, *listed, errors,
                     first, lists.size, segments, **options, num_warps=4,
                 )  # fmt: skip
             kernels.white_sums[(count, splits)](
-                self._rows.y, self._weight, means, self._inverse_units, *listed,
+                self._rows.y, self._weight, means, self._padded_units, *listed,
                 *lists.logarithms(first, here), linear, products, first, lists.size, segments, count,
                 **options, WEIGHTED=self._weighted, num_warps=8,
             )  # fmt: skip
         self._noted.copy_(torch.stack([errors.max(), candidates[0]]))
-        value = self._log_of(lists.largest, lists.log, constant)
+        value = self._log_likelihood(self._log_of(lists.logs), constant)
         if self._is_dense:
             return Sums(self._in_units(products), value)
-        return Sums(self._about_centre(linear.sum(dim=0), products.sum(dim=0), theta.means), value)
+        return Sums(self._about_centre(linear, products, theta.means), value)
 
     def _rooms(self, device: Any) -> tuple[Any, Any]:
         """Return zeros for the sums: of lists, float64, or (M, P) of a matrix product, float32."""
@@ -194,10 +199,11 @@ class WhiteRows(FastRows):
 
     def _about_centre(self, linear: Any, products: Any, means: Any) -> Any:
         """Return sums (M, 1 + p) about the centre of the data, from scaled ones about the means."""
-        d, row, column = len(self._unit), self._row, self._column
-        counts = linear[:, 0, :1] * self._largest_weight
-        sums = linear[:, 1, :d] * (self._units * self._largest_weight)
-        units = self._units[row] * self._units[column] * (PER_SUM * self._largest_weight)
-        found = products[:, row, column] * units + sums[:, row] * means[:, column]
-        found = found + means[:, row] * (sums[:, column] + counts * means[:, column])
-        return torch.cat([counts, sums + counts * means, found], dim=1)
+        d, columns, (parts, count) = len(self._unit), self._columns, linear.shape[:2]
+        found, factors = linear.new_empty((count, 1 + d + len(self._row))), self._to_products
+        if self._weighted:
+            factors = factors * self._largest_weight
+        component_kernels.add_white_parts[(count, columns // 16)](
+            linear, products, means, self._units, factors, found, parts, count, d, D=columns, B=16
+        )
+        return found

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, fields
 from typing import Any
 
 from swiftem.data.foreign import torch_of
@@ -80,6 +81,9 @@ class Side:
         return cls(row.int(), starts, other, count, first, order)
 
 
+FIELDS = [field.name for field in fields(Side)]
+
+
 class DeviceCounts:
     """A corpus on a device, twice: by document, and by word.
 
@@ -93,8 +97,8 @@ class DeviceCounts:
         The corpus.
     n_topics : int
         K, for the size of blocks.
-    device : str
-        Name of the device.
+    device : str or torch.device
+        The device.
     dtype : torch.dtype
         Of the counts.
 
@@ -108,7 +112,7 @@ class DeviceCounts:
         Whether all weights are one.
     """
 
-    def __init__(self, documents: Documents, n_topics: int, device: str, dtype: Any) -> None:
+    def __init__(self, documents: Documents, n_topics: int, device: Any, dtype: Any) -> None:
         torch = torch_of(f"device={device!r}")
         self.n, self.n_words, self.n_entries = documents.n, documents.n_words, documents.n_entries
 
@@ -133,3 +137,17 @@ class DeviceCounts:
         )
         self.is_plain = bool((documents.weight == 1.0).all())
         self.begin = begin
+
+    def tensors(self) -> list[Any]:
+        """Return all tensors, in the order that :meth:`with_tensors` takes them in."""
+        sides = (self.by_document, self.by_word)
+        return [
+            *(getattr(side, name) for side in sides for name in FIELDS), self.weight, self.length, self.begin
+        ]  # fmt: skip
+
+    def with_tensors(self, tensors: list[Any]) -> DeviceCounts:
+        """Return the same counts in other memory."""
+        found, size = copy(self), len(FIELDS)
+        found.by_document, found.by_word = Side(*tensors[:size]), Side(*tensors[size : 2 * size])
+        found.weight, found.length, found.begin = tensors[2 * size :]
+        return found

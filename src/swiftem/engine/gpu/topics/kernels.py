@@ -195,22 +195,11 @@ def leap(zeroth, first, second):
 
 
 @triton.jit
-def fold_in(
-    DOCUMENT, BEGIN, WORD, COUNT, TABLE, ALPHA, SHARES, LOG, ROUNDS, max_iter, tol,
-    K: tl.constexpr, S: tl.constexpr, P: tl.constexpr, B: tl.constexpr, LEAPS: tl.constexpr,
-    LIKELIHOOD: tl.constexpr,
+def rounds_of(
+    a, WORD, COUNT, TABLE, first, last, alpha, topic, max_iter, tol, K: tl.constexpr, S: tl.constexpr,
+    P: tl.constexpr, B: tl.constexpr, LEAPS: tl.constexpr,
 ):  # fmt: skip
-    """Find the topics of a document for given words of topics: SHARES (D, S), from there on, is replaced.
-
-    DOCUMENT (D,): the order in which programs do documents, the longest first. LOG (D,): Σ n log2 p;
-    ROUNDS (D,): the number of rounds.
-    """
-    document = tl.load(DOCUMENT + tl.program_id(0)).to(tl.int64)
-    first, last = tl.load(BEGIN + document), tl.load(BEGIN + document + 1)
-    topic = tl.arange(0, P)
-    alpha = tl.load(ALPHA + topic, mask=topic < S, other=0.0)
-    a = tl.load(SHARES + document * S + topic, mask=topic < S, other=0.0)
-    a = tl.where(a > TINY, a, 0.0)
+    """Return a document's topics (P,) after rounds from ``a`` on, and their number."""
     rounds = tl.zeros((), tl.int32)
     change = tl.zeros((), tl.float32) + 3.0
     while (rounds < max_iter) & (change >= tol):
@@ -227,7 +216,27 @@ def fold_in(
                 jumps = (rounds < max_iter) & (change >= tol) & (change > LEAST_LEAP)
                 one = tl.where(jumps, leap(a, one, two), two)
         a = one
+    return tl.where(a > TINY, a, 0.0), rounds
+
+
+@triton.jit
+def fold_in(
+    DOCUMENT, BEGIN, WORD, COUNT, TABLE, ALPHA, SHARES, LOG, ROUNDS, max_iter, tol,
+    K: tl.constexpr, S: tl.constexpr, P: tl.constexpr, B: tl.constexpr, LEAPS: tl.constexpr,
+    LIKELIHOOD: tl.constexpr,
+):  # fmt: skip
+    """Find the topics of a document for given words of topics: SHARES (D, S), from there on, is replaced.
+
+    DOCUMENT (D,): the order in which programs do documents, the longest first. LOG (D,): Σ n log2 p;
+    ROUNDS (D,): the number of rounds.
+    """
+    document = tl.load(DOCUMENT + tl.program_id(0)).to(tl.int64)
+    first, last = tl.load(BEGIN + document), tl.load(BEGIN + document + 1)
+    topic = tl.arange(0, P)
+    alpha = tl.load(ALPHA + topic, mask=topic < S, other=0.0)
+    a = tl.load(SHARES + document * S + topic, mask=topic < S, other=0.0)
     a = tl.where(a > TINY, a, 0.0)
+    a, rounds = rounds_of(a, WORD, COUNT, TABLE, first, last, alpha, topic, max_iter, tol, K, S, P, B, LEAPS)
     tl.store(SHARES + document * S + topic, a, mask=topic < S)
     tl.store(ROUNDS + document, rounds)
     if LIKELIHOOD:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from swiftem._typing import Array
+from swiftem._typing import Array, Index
 from swiftem.data.foreign import torch_of
 from swiftem.engine.gpu.topics.counts import SEGMENT, DeviceCounts, Side
 from swiftem.engine.reference.plsa_documents import LEAST_LEAP, LONGEST_LEAP, SMALLEST, TINY
@@ -81,6 +81,31 @@ class PlainPasses:
         self._alpha = self._torch.from_numpy(alpha).to(counts.weight.device)
         tokens = counts.length + self._alpha.sum()
         self._own = self._torch.where(tokens > 0.0, 1.0 / tokens, 0.0)
+
+    @property
+    def device(self) -> Any:
+        """The device."""
+        return self._alpha.device
+
+    @property
+    def single(self) -> PlainPasses:
+        """Passes of the same kind for batches of documents."""
+        return self
+
+    def with_alpha(self, alpha: Array) -> PlainPasses:
+        """Return the passes over the same counts with another α (K,)."""
+        return type(self)(self.counts, alpha)
+
+    def entries_of(self, numbers: Index) -> tuple[Any, Any, Any, Any]:
+        """Return lengths (b,), words (m,), counts (m,) and weights (b,) of documents, on the device."""
+        torch, counts = self._torch, self.counts
+        row = torch.from_numpy(np.ascontiguousarray(numbers, np.int64)).to(self.device)
+        begin = counts.begin[row]
+        length = counts.begin[row + 1] - begin
+        entry = torch.repeat_interleave(begin - (length.cumsum(0) - length), length)
+        entry += torch.arange(len(entry), device=entry.device)
+        side = counts.by_document
+        return length, side.other[entry], side.count[entry], counts.weight[row]
 
     @property
     def n_topics(self) -> int:
@@ -160,7 +185,13 @@ class PlainPasses:
         ``leaps`` is whether every third iterate is extrapolated, as in
         :func:`swiftem.engine.reference.plsa_documents.fold`.
         """
-        torch, side = self._torch, self.counts.by_document
+        return self.folded(self.counts.by_document, word_topic, doc_topic, max_iter, tol, leaps=leaps)
+
+    def folded(
+        self, side: Side, word_topic: Any, doc_topic: Any, max_iter: int, tol: float, *, leaps: bool
+    ) -> Folded:
+        """As :meth:`fold`, of the documents that are the rows of ``side``."""
+        torch = self._torch
         found, zeroth = doc_topic.clone(), doc_topic.clone()
         rounds = torch.zeros(len(found), dtype=torch.int64, device=found.device)
         goes_on = torch.ones(len(found), dtype=torch.bool, device=found.device)
@@ -179,6 +210,27 @@ class PlainPasses:
             goes_on &= change >= tol
         logs = self._of_documents(side, found, word_topic)[1]
         return Folded(found, logs, rounds)
+
+    def sums(self, word_topic: Any, doc_topic: Any, max_iter: int, tol: float) -> tuple[Folded, Any]:
+        """Fold all documents in by plain iterations; return that and the words' counts (V, K), float64."""
+        found = self.fold(word_topic, doc_topic, max_iter, tol, leaps=False)
+        return found, self._of_words(found.doc_topic, word_topic)
+
+    def _of_words(self, doc_topic: Any, word_topic: Any) -> Any:
+        """Return the words' counts of topics (V, K), weighted."""
+        side = self.counts.by_word
+        return self.of_words(
+            side, side.count.double() * self.counts.weight[side.other.long()], doc_topic, word_topic
+        )
+
+    def of_words(self, side: Side, count: Any, doc_topic: Any, word_topic: Any) -> Any:
+        """Return the sums (R, K) of a side whose rows are words; ``word_topic`` (R, K) is theirs."""
+        torch, parts = self._torch, []
+        for part, segment, lengths in _blocks(side, self.n_topics):
+            joint = doc_topic[side.other[part].long()] * word_topic[side.row[segment].long()]
+            joint *= (count[part] / joint.sum(dim=1).clamp_(min=SMALLEST))[:, None]
+            parts.append(torch.segment_reduce(joint, "sum", lengths=lengths, unsafe=True))
+        return _by_row(torch, side, torch.cat(parts))
 
     def _of_documents(self, side: Side, doc_topic: Any, word_topic: Any) -> tuple[Any, Any]:
         """Return the documents' counts of topics (D, K), and their log-likelihoods (D,)."""

@@ -16,7 +16,15 @@ from swiftem.data.foreign import torch_of
 from swiftem.engine.gpu.topics.passes import LeftOut, PlainPasses
 from swiftem.models.documents import FLUSH
 
-__all__ = ["DeviceTopics", "TopicArrays", "decorrelated", "left_out_of", "m_step", "with_background"]
+__all__ = [
+    "DeviceMomentum", "DeviceTopics", "TopicArrays", "decorrelated", "left_out_of", "m_step",
+    "with_background",
+]  # fmt: skip
+
+LEAST = 0.1
+"""No number falls below this share of em's own step, as in ``estimators/topics/momentum.py``."""
+ROWS = 1 << 16
+"""Documents that are extrapolated at a time."""
 
 
 class TopicArrays(NamedTuple):
@@ -78,6 +86,40 @@ def with_background(counts: Any, doc_topic: Any, share: float) -> tuple[Any, Any
     return found, shares.to(doc_topic.dtype)
 
 
+class DeviceMomentum:
+    """As :class:`swiftem.estimators.topics.momentum.Momentum`, of tensors: counts are (V, K).
+
+    Parameters
+    ----------
+    strength : float
+        μ; 0 changes nothing.
+    state : tuple of tensors or None
+        Counts and topics of documents after the last pass; they are changed.
+    """
+
+    def __init__(self, strength: float, state: tuple[Any, Any] | None) -> None:
+        self._strength, self.state = strength, state
+
+    def go(self, counts: Any, doc_topic: Any, is_worse: bool) -> Any:
+        """Return the counts that the next pass begins at; ``doc_topic`` is changed likewise."""
+        if self._strength == 0.0:
+            return counts
+        if self.state is None or is_worse:
+            self.state = counts.clone(), doc_topic.clone()
+            return counts
+        before, shares = self.state
+        for first in range(0, len(doc_topic), ROWS):
+            now, earlier = doc_topic[first : first + ROWS], shares[first : first + ROWS]
+            ahead = self._ahead(now.double(), earlier)
+            earlier.copy_(now)
+            now.copy_(ahead.div_(ahead.sum(dim=1, keepdim=True)))
+        self.state = counts.clone(), shares
+        return self._ahead(counts, before)
+
+    def _ahead(self, now: Any, before: Any) -> Any:
+        return ((now - before) * self._strength + now).maximum(LEAST * now)
+
+
 class DeviceTopics:
     """em's passes over documents on a device.
 
@@ -93,6 +135,8 @@ class DeviceTopics:
         Whether tokens are left out of the counts that explain them, as soon as there are counts.
     contrast : tuple (background, share, strength)
         Whether topic 0 is a background, its share when it is added, and the strength of the decorrelation.
+    momentum : tuple (strength, state)
+        Of :class:`swiftem.estimators.topics.momentum.Momentum`; its state is None at first.
 
     Examples
     --------
@@ -101,7 +145,7 @@ class DeviceTopics:
 
     def __init__(
         self, passes: PlainPasses, beta: Array, state: TopicArrays, *, leave_one_out: bool = False,
-        contrast: tuple[bool, float, float] = (False, 0.0, 0.0),
+        contrast: tuple[bool, float, float] = (False, 0.0, 0.0), momentum: tuple[float, Any] = (0.0, None),
     ) -> None:  # fmt: skip
         self._passes, self._leave_one_out = passes, leave_one_out
         self._background, self._share, self._strength = contrast
@@ -109,17 +153,22 @@ class DeviceTopics:
         self._topics = self._there(state.topics.T)
         self._counts = None if state.counts is None else self._there(state.counts.T)
         self._doc_topic = passes.shares(state.doc_topic)
+        strength, kept = momentum
+        kept = None if kept is None else (self._there(kept[0].T), passes.shares(kept[1]))
+        self._momentum = DeviceMomentum(strength, kept)
 
     def _there(self, array: Array) -> Any:
         """Return a copy of an array on the device."""
-        return (
-            torch_of("a device").from_numpy(np.ascontiguousarray(array)).to(self._passes.counts.weight.device)
-        )
+        return torch_of("a device").from_numpy(np.ascontiguousarray(array)).to(self._passes.device)
 
-    def step(self, between: Callable[[], None] = lambda: None, *, add_background: bool = False) -> float:
+    def step(
+        self, between: Callable[[], None] = lambda: None, *, add_background: bool = False,
+        least: float = -np.inf,
+    ) -> float:  # fmt: skip
         """Make a pass and the M-steps; return the log-likelihood before them.
 
-        ``add_background`` is whether topic 0 becomes the background in this pass.
+        ``add_background`` is whether topic 0 becomes the background in this pass. If the log-likelihood is
+        less than ``least``, the next pass begins where this one ends.
         """
         between()
         left_out = None
@@ -130,11 +179,20 @@ class DeviceTopics:
         if add_background:
             shares = self._doc_topic[:, : self._passes.n_topics]
             counts, shares[:] = with_background(counts, shares, self._share)
-        self._counts = decorrelated(counts, self._beta, self._strength, self._background)
+        value = float(found.log_likelihood)
+        counts = decorrelated(counts, self._beta, self._strength, self._background)
+        self._counts = self._momentum.go(counts, self._doc_topic, value < least)
         self._topics = m_step(self._counts, self._beta)
-        return float(found.log_likelihood)
+        return value
 
     def read(self) -> TopicArrays:
         """Return the state as arrays."""
         counts = None if self._counts is None else self._counts.cpu().numpy().T
         return TopicArrays(self._topics.cpu().numpy().T, self._passes.array(self._doc_topic), counts)
+
+    def behind(self) -> tuple[Array, Array] | None:
+        """Return the state of the momentum as arrays: counts (K, V), doc_topic (D, K)."""
+        if self._momentum.state is None:
+            return None
+        counts, doc_topic = self._momentum.state
+        return counts.cpu().numpy().T, self._passes.array(doc_topic)

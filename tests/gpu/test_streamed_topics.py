@@ -1,0 +1,197 @@
+"""Counts that are larger than a device's memory, or than its limit: blocks of documents."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from gpu_problems import DEVICE, lines_of, torch
+
+import swiftem
+from swiftem.budget import MemoryLimitError
+from swiftem.engine.gpu.topics import lane, passes, streamed
+from swiftem.engine.gpu.topics.documents import DeviceDocuments
+from swiftem.engine.gpu.topics.streamed import MemorySize, StreamedPasses
+from swiftem.engine.gpu.topics.topics import TopicArrays
+from swiftem.methods import OnlineEM, VarianceReducedEM
+from swiftem.models.documents import DocumentModel, m_step
+
+SCRIPT = Path(__file__).with_name("topics_against_passes.py")
+NAME = DEVICE.removeprefix("torch:")
+ALPHA, BETA = np.full(4, 0.1), np.full((1, 1), 0.05)
+
+
+def counts(n=300, n_words=50):
+    """Return counts of documents of four topics, some of them empty."""
+    rng = np.random.default_rng(0)
+    topics = rng.dirichlet(np.full(n_words, 0.2), size=4)
+    shares = rng.dirichlet(np.full(4, 0.2), size=n)
+    rows = [
+        rng.multinomial(m, share @ topics) for m, share in zip(rng.integers(0, 50, n), shares, strict=True)
+    ]
+    return sp.csr_array(np.array(rows, float))
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch):
+    """Small temporary arrays, so that a limit can be small too."""
+    monkeypatch.setattr(passes, "NUMBERS", 40_000)
+    monkeypatch.setattr(streamed, "FAST_WORK", 0)
+
+
+def limit(X, parts=5):
+    """Return a limit that makes about so many blocks."""
+    size = MemorySize(DeviceDocuments(X, device=NAME), 4, 8)
+    return size._fixed + (size.resident - size._fixed) // parts
+
+
+def pair(weighted=True):
+    """Return documents that do not fit, and the same that do."""
+    X = counts()
+    weight = np.random.default_rng(1).random(X.shape[0]) + 0.5 if weighted else None
+    found = DeviceDocuments(X, weight, device=NAME, limit=limit(X))
+    assert isinstance(found.passes(ALPHA), StreamedPasses)
+    assert 5 <= len(found.passes(ALPHA)._blocks.ranges) <= 7
+    return found, DeviceDocuments(X, weight, device=NAME)
+
+
+def start(documents, seed=0):
+    rng = np.random.default_rng(seed)
+    shares = rng.dirichlet(np.ones(4), size=documents.n)
+    return shares, rng.dirichlet(np.ones(documents.n_words), size=4)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_passes_equal_those_of_counts_that_fit(weighted):
+    blocks, whole = pair(weighted)
+    shares, topics = start(whole)
+    totals = np.full(4, 500.0)
+    for _ in range(3):
+        found, expected = shares.copy(), shares.copy()
+        one, value = blocks.em_pass(found, topics, ALPHA)
+        other, wanted = whole.em_pass(expected, topics, ALPHA)
+        np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-14)
+        np.testing.assert_array_equal(found, expected)
+        assert value == pytest.approx(wanted, rel=1e-13)
+        one, _ = blocks.leave_one_out_pass(found, topics, totals, ALPHA, BETA)
+        other, _ = whole.leave_one_out_pass(expected, topics, totals, ALPHA, BETA)
+        np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-14)
+        np.testing.assert_array_equal(found, expected)
+        shares, topics = found, m_step(one, BETA)
+    found, expected = (documents.fold_in(topics, ALPHA, tol=1e-6) for documents in (blocks, whole))
+    np.testing.assert_array_equal(found[0], expected[0])
+    np.testing.assert_array_equal(found[1], expected[1])
+
+
+def test_another_alpha():
+    blocks, whole = pair()
+    _, topics = start(whole)
+    for alpha in (ALPHA, np.linspace(0.1, 0.9, 4)):
+        np.testing.assert_array_equal(blocks.fold_in(topics, alpha)[0], whole.fold_in(topics, alpha)[0])
+
+
+def test_steps_with_a_background():
+    found = []
+    for documents in pair():
+        shares, topics = start(documents)
+        steps = documents.topics(
+            TopicArrays(topics, shares, None), ALPHA, BETA, leave_one_out=True, contrast=(True, 0.3, 30.0)
+        )
+        values = [steps.step(add_background=number == 0) for number in range(4)]
+        found.append((values, *steps.read()))
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-10, atol=1e-14)
+
+
+@pytest.mark.parametrize(
+    "method", [OnlineEM(step_size=0.2, batch_size=8), VarianceReducedEM(step_size=0.3, batch_size=8)]
+)
+def test_batches_have_the_same_bits(method, monkeypatch):
+    """Only the full passes of sem-vr add blocks."""
+    found = []
+    for documents in pair():
+        model = DocumentModel(ALPHA, BETA)
+        s0 = start(documents)[1].T.ravel()
+        result = swiftem.run(model, documents, method, n_iter=90, seed=1, s0=s0)
+        found.append((result.s, documents.doc_topic, result.passes))
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_allclose(one, other, rtol=0.0 if method.name == "sem" else 1e-10, atol=1e-14)
+    assert np.abs(found[0][1] - 0.25).max() > 0.1
+
+
+def test_stretches_of_batches_fit():
+    """A document that several batches of a stretch have begins where the batch before left it."""
+    blocks, _ = pair()
+    X = counts()
+    least = MemorySize(blocks, 4, 8).least
+    tight = DeviceDocuments(X, blocks.weight, device=NAME, limit=least)
+    assert tight.passes(ALPHA).most_entries < lane.MOST_ENTRIES
+    found = []
+    for documents in (blocks, tight):
+        s0 = start(documents)[1].T.ravel()
+        draws = np.random.default_rng(0).integers(20, size=(40, 6))
+        method = OnlineEM(step_size=0.2, batch_size=6)
+        result = swiftem.run(DocumentModel(ALPHA, BETA), documents, method, n_iter=40, draws=draws, s0=s0)
+        found.append((result.s, documents.doc_topic))
+    np.testing.assert_array_equal(found[0][0], found[1][0])
+    np.testing.assert_array_equal(found[0][1], found[1][1])
+
+
+@pytest.fixture
+def there(monkeypatch):
+    """Fits are on a GPU if there is one, else on PyTorch's CPU."""
+    monkeypatch.setattr(
+        "swiftem.estimators.topics.input.kernels_of",
+        lambda device, data=None: DEVICE if device == "cuda" else None,
+    )
+
+
+@pytest.mark.filterwarnings("ignore:The fit did not converge")
+@pytest.mark.parametrize("options", [{}, {"method": "em", "acceleration": "squarem"}, {"method": "sem-vr"}])
+def test_a_fit_within_a_limit(there, options):
+    X = counts(520)
+    options = {"n_components": 4, "random_state": 0, "max_iter": 8, "device": "cuda", **options}
+    expected = swiftem.PLSA(**options).fit(X)
+    model = swiftem.PLSA(**options, device_memory_limit=limit(X))
+    fitted = model.fit(X)
+    np.testing.assert_allclose(fitted.components_, expected.components_, atol=1e-6)
+    np.testing.assert_allclose(fitted.doc_topic_, expected.doc_topic_, atol=1e-5)
+    np.testing.assert_allclose(fitted.transform(X), expected.transform(X), atol=1e-5)
+    assert fitted.n_iter_ == expected.n_iter_
+    np.testing.assert_array_equal(model.fit(X).components_, fitted.components_)
+
+
+def test_a_limit_that_is_too_small(there):
+    with pytest.raises(
+        MemoryLimitError,
+        match=r"device_memory_limit must be at least .* for 3 topics of 50 words, got 1 MB",
+    ):
+        swiftem.PLSA(3, device="cuda", device_memory_limit=1000).fit(counts())
+    with pytest.raises(ValueError, match="device_memory_limit must be"):
+        swiftem.PLSA(3, device="cuda", device_memory_limit="much").fit(counts())
+
+
+def test_blocks_of_kernels():
+    pytest.importorskip("triton", reason="Triton is not installed: make gpu-test-parts")
+    for sizes, options, errors in lines_of(SCRIPT, 7):
+        assert max(errors) < 2e-5, (sizes, options, errors)
+
+
+@pytest.mark.filterwarnings("ignore:The fit did not converge")
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="a GPU is needed")
+def test_the_limit_on_a_gpu(monkeypatch):
+    """Kernels in blocks: the memory of the device stays below the limit, and bits are the same every time."""
+    monkeypatch.setattr(streamed, "FAST_WORK", 64 << 20)
+    rng = np.random.default_rng(0)
+    X = sp.random_array((60_000, 2000), density=0.03, rng=rng, format="csr")
+    X.data = np.ceil(3.0 * X.data)
+    options = {"n_components": 50, "random_state": 0, "device": "cuda", "max_iter": 10, "tol": 1e-3}
+    expected = swiftem.PLSA(**options).fit(X)
+    torch.cuda.empty_cache()
+    torch.cuda.reset_peak_memory_stats()
+    before, most = torch.cuda.memory_allocated(), 180 << 20
+    fitted = swiftem.PLSA(**options, device_memory_limit=most).fit(X)
+    assert torch.cuda.max_memory_allocated() - before < most
+    again = swiftem.PLSA(**options, device_memory_limit=most).fit(X)
+    np.testing.assert_array_equal(fitted.components_, again.components_)
+    np.testing.assert_allclose(fitted.components_, expected.components_, atol=1e-4)
