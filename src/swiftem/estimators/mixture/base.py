@@ -23,10 +23,9 @@ from swiftem.data.source import Source
 from swiftem.data.units.collections import units_of
 from swiftem.data.units.unit_source import UnitSource
 from swiftem.estimators.mixture.plan import METHOD_NAMES
-from swiftem.estimators.mixture.stored_rows import is_stored, open_rows
 from swiftem.estimators.model_content import ModelContent
 from swiftem.estimators.sklearn_parts import HasMethods, Interval, StrOptions
-from swiftem.estimators.validated import allows_missing, read_weights, validated
+from swiftem.estimators.validated import allows_missing, is_stored, open_rows, read_weights, validated
 from swiftem.estimators.watch import History
 from swiftem.methods import Method
 from swiftem.methods.accelerated import ACCELERATIONS

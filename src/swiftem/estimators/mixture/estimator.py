@@ -30,11 +30,10 @@ from swiftem.estimators.mixture.optima.sample import dithered_source
 from swiftem.estimators.mixture.optima.spurious import SpuriousComponentWarning, find_spurious, sentence
 from swiftem.estimators.mixture.plan import MOST_PASSES, kernels_for, make_plan
 from swiftem.estimators.mixture.scores import MixtureScores
-from swiftem.estimators.mixture.stored_rows import blocks_of, is_stored
 from swiftem.estimators.model_content import ModelContent
 from swiftem.estimators.persistence import Persistent
 from swiftem.estimators.sklearn_parts import CallbackSupportMixin, _fit_context, with_callbacks
-from swiftem.estimators.validated import allows_missing, say_spent
+from swiftem.estimators.validated import allows_missing, blocks_of, is_stored, say_spent
 from swiftem.estimators.watch import History, StartWatch, Watcher
 from swiftem.methods import EM, Accelerated
 from swiftem.problem import Problem, check_access

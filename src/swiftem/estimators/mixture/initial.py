@@ -18,7 +18,7 @@ from swiftem.data.source import Source
 from swiftem.data.units.unit_source import UnitSource
 from swiftem.engine.expectation import BLOCK
 from swiftem.engine.threads import openmp_after_fork
-from swiftem.estimators.mixture.stored_rows import some_rows
+from swiftem.estimators.validated import some_rows
 from swiftem.models.components import BoundComponents
 from swiftem.problem import Problem
 

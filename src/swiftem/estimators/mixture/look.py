@@ -13,7 +13,7 @@ from swiftem.data.rows.array_source import ArraySource
 from swiftem.data.rows.stored_source import StoredSource
 from swiftem.data.units.unit_source import UnitSource
 from swiftem.estimators.mixture.base import rows_of
-from swiftem.estimators.mixture.stored_rows import in_memory
+from swiftem.estimators.validated import in_memory
 from swiftem.problem import Problem
 
 __all__ = ["Look"]

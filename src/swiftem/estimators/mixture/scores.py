@@ -23,8 +23,14 @@ from swiftem.data.units.unit_source import UnitSource
 from swiftem.engine.expectation import Evaluation, Expectation
 from swiftem.estimators.mixture.base import MixtureBase, check_columns, no_weights_beside, rows_of
 from swiftem.estimators.mixture.plan import kernels_for
-from swiftem.estimators.mixture.stored_rows import is_stored, open_rows
-from swiftem.estimators.validated import allows_missing, chunk_by_chunk, read_weights, validated
+from swiftem.estimators.validated import (
+    allows_missing,
+    chunk_by_chunk,
+    is_stored,
+    open_rows,
+    read_weights,
+    validated,
+)
 from swiftem.problem import Problem
 
 __all__ = ["MixtureScores", "criteria"]

@@ -10,9 +10,9 @@ from swiftem.data.rows.array_source import ArraySource
 from swiftem.data.rows.stored_source import StoredSource
 from swiftem.data.source import Source
 from swiftem.estimators.mixture.mixture import Mixture
-from swiftem.estimators.mixture.stored_rows import some_rows
 from swiftem.estimators.regression.gaussian_regression import GaussianRegression
 from swiftem.estimators.regression.newton_em import Units, best_start
+from swiftem.estimators.validated import some_rows
 from swiftem.models.mixture import MixtureTheta
 
 __all__ = ["JointMixture"]

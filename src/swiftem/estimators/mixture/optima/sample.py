@@ -15,7 +15,7 @@ from swiftem.data.rows.noisy_source import NoisySource, with_noise
 from swiftem.data.rows.stored_source import StoredSource
 from swiftem.data.source import Source
 from swiftem.data.units.unit_source import UnitSource
-from swiftem.estimators.mixture.stored_rows import SAMPLE_BYTES, in_memory
+from swiftem.estimators.validated import SAMPLE_BYTES, in_memory
 from swiftem.problem import Problem
 
 __all__ = ["Sample", "dithered_source", "draw_sample", "on_rows", "units"]
