@@ -14,7 +14,7 @@ from swiftem.engine.gpu.topics.documents import DeviceDocuments
 from swiftem.engine.gpu.topics.passes import PlainPasses
 from swiftem.engine.gpu.topics.streamed import StreamedPasses
 from swiftem.engine.lane import Current, Lane, Task, step_sizes
-from swiftem.methods.update import Update, declared
+from swiftem.methods.method import Update, declared
 
 __all__ = ["DeviceDocumentLane", "device_document_lane"]
 
