@@ -23,7 +23,7 @@ from swiftem.estimators.topics.leaps import TopicLeaps
 from swiftem.estimators.topics.learned_alpha import next_alpha
 from swiftem.estimators.topics.look import TopicLook
 from swiftem.estimators.topics.momentum import Momentum
-from swiftem.estimators.topics.plan import WORTH, TopicPlan
+from swiftem.estimators.topics.plan import TopicPlan
 from swiftem.estimators.watch import Moment
 from swiftem.files.scratch import row_blocks
 from swiftem.methods import Method
@@ -266,9 +266,10 @@ class TopicFitting:
                 leave_one_out=self.leave_one_out, contrast=(self.background, SHARE, self.decorrelation),
                 momentum=(self.plan.momentum, kept),
             )  # fmt: skip
+            tol *= self.plan.worth
         elif isinstance(self.documents, Documents | StreamedDocuments):
             momentum = Momentum(self.plan.momentum, self.documents)
-            tol *= WORTH if self.plan.momentum > 0.0 else 1.0
+            tol *= self.plan.worth
             with keeper.reading():
                 momentum.restore(kept, fit.counts, fit.doc_topic)
         while not fit.converged:

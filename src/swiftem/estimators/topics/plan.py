@@ -45,7 +45,6 @@ __all__ = [
     "METHODS",
     "SAMPLING",
     "SMALL",
-    "WORTH",
     "TopicPlan",
     "beta_for",
     "contrast_for",
@@ -201,6 +200,11 @@ class TopicPlan:
     by_documents: Method | None = None
     by_tokens: Method | None = None
     momentum: float = 0.0
+
+    @property
+    def worth(self) -> float:
+        """The number of em's passes that one pass counts as."""
+        return WORTH if self.momentum > 0.0 else 1.0
 
 
 def plan_topics(

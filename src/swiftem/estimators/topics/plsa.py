@@ -117,8 +117,7 @@ class PLSA(
         or when their gain cannot be distinguished from noise.
     memory_limit : int, str or None
         Bytes, or a text such as "500MB": for files, the anonymous memory in addition to that after import
-        stays below it. Topics of documents that do not fit are in a scratch file, of which few pages are
-        resident at a time.
+        stays below it. Topics of documents that do not fit are in a scratch file, mostly not resident.
     scratch : path or None
         Folder for that file; by default that of the system.
     device : str
