@@ -132,7 +132,8 @@ def test_collections(cluster):
     [
         (lambda: planned().rechunk((1000, 1)), r"3 chunks of columns: give data.rechunk\(\{1: -1\}\)"),
         (lambda: da.where(planned() > 10, np.nan, planned()), "finite numbers, got NaN or infinity"),
-        (lambda: planned()[:, 0], "Expected 2D array"),
+        (lambda: planned()[:, 0], "Expected 2D array, got 1D array"),
+        (lambda: planned()[:, :, None], "Expected 2D array, got 3D array"),
         (lambda: planned().astype(str), "real numbers"),
         (lambda: planned()[:0], "at least one row"),
     ],

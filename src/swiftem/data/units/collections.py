@@ -75,7 +75,9 @@ def parts_of(name: str, data: Any) -> list[Any]:
                 f"give {name}.rechunk({{1: -1}})."
             )
         if name in ("data", "X") and data.ndim != 2:
-            raise ValueError("Expected 2D array, got 1D array instead: rows must have columns, (n, d).")
+            raise ValueError(
+                f"Expected 2D array, got {data.ndim}D array instead: rows must have columns, (n, d)."
+            )
         return list(data.to_delayed().ravel())
     if hasattr(data, "to_delayed"):
         return list(data.to_delayed())
