@@ -19,8 +19,11 @@ TITLE = "Start-up of a process"
 LEAD = ("model", "setting")
 NOTE = f"""Warm cache: from Python's start until {first_iterations.ITERATIONS} iterations of fiem are done.
 With an empty cache, measured once, the difference is the time of compiling. First fits: CPU seconds of a
-process with an empty cache, import included."""
+process with an empty cache, import included. Small fits: CPU seconds of default fits, which use NumPy below
+a rule of sizes, compared with the compiled path and a warm cache."""
 GOAL_IMPORT, GOAL_ITERATING = 0.3, 1.5
+GOAL_SMALL = 1.2
+"""Times the compiled path; single fits take a tenth of a second, and differ by this much from run to run."""
 
 
 def rows(quick: bool, repeats: int) -> Iterator[Row]:
@@ -62,6 +65,14 @@ def rows(quick: bool, repeats: int) -> Iterator[Row]:
             figure="start-up", model=name, method="auto", setting="first fit, CPU", n=n, d=d,
             components=components, b=0, iterations=0, repeats=repeats,
             value=min(of_a_first_fit(name) for _ in range(repeats)), unit="s", compared="value", goal=goal,
+        )  # fmt: skip
+    for n, width, components in first_fit.SMALL_FITS:
+        ours, compiled = first_fit.small_fit(n, width, components, max(repeats, 3))
+        yield Row(
+            figure="start-up", model=f"mixture, d = {width}, M = {components}", method="auto",
+            setting="small fit, CPU", n=n, d=str(width), components=components, b=0, iterations=0,
+            repeats=repeats, value=ours, unit="s", peer="compiled", peer_value=compiled, compared="ratio",
+            goal=GOAL_SMALL,
         )  # fmt: skip
 
 

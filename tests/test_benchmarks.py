@@ -83,6 +83,11 @@ def test_quick_run_has_every_figure_but_memory(done):
         ("start-up", "mixture", "fiem", "warm cache"),
         ("start-up", "pLSA", "fiem", ""),
         ("start-up", "pLSA", "fiem", "warm cache"),
+        *(("start-up", name, "auto", "") for name in ("mixture, float64", "mixture, float32", "PLSA")),
+        *(
+            ("start-up", f"mixture, d = {d}, M = {m}", "auto", "compiled")
+            for d, m in ((1, 8), (2, 4), (2, 8), (4, 2), (2, 4), (1, 2))
+        ),
         *(
             ("checkpoints", model, name, "no checkpoints")
             for model in ("wide mixture", "full")

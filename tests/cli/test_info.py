@@ -95,8 +95,8 @@ def test_what_is_no_model(tmp_path, model, call):
     cut = tmp_path / "cut.model"
     cut.write_bytes(good[: len(good) // 2])
     for path, words in (
-        (tmp_path / "missing.model", "must be a model's file, but does not exist."),
-        (tmp_path, "must be a model's file, got a folder."),
+        (tmp_path / "missing.model", "must be a model file, but does not exist."),
+        (tmp_path, "must be a model file, got a folder."),
         (text, "is not a swiftem model, or is damaged."),
         (cut, "is not a swiftem model, or is damaged."),
         (zipped(tmp_path / "a.model", other="x"), "is not a swiftem model: it has no header."),

@@ -200,8 +200,8 @@ def test_bad_data_and_models(flowers, model, tmp_path, call):
     for arguments, words in (
         ((path, tmp_path / "a.csv"), "got an infinity in column 'width', line 3"),
         ((path, tmp_path / "missing.csv"), "but does not exist."),
-        ((tmp_path / "missing.model", flowers), "missing.model must be a model's file, but does not exist."),
-        ((tmp_path, flowers), "must be a model's file, got a folder."),
+        ((tmp_path / "missing.model", flowers), "missing.model must be a model file, but does not exist."),
+        ((tmp_path, flowers), "must be a model file, got a folder."),
         ((flowers, path), "is a table, not a model: the model comes first, then the table."),
         ((damaged, flowers), "damaged"),
         ((other, flowers), "is not a swiftem model, or is damaged"),

@@ -158,7 +158,7 @@ def test_a_missing_value_names_the_option(gaps, call):
     code, _, stderr = call("fit", gaps[0], "-m", 2)
     assert code == 1
     assert (
-        "line 7: fill in such lines, or take --skip-missing (fit and select also have --ignore-missing).\n"
+        "line 7: fill in such lines, or use --skip-missing (fit and select also have --ignore-missing).\n"
         in stderr
     )
 

@@ -176,7 +176,7 @@ def test_impute_of_numbers(tmp_path, clusters, model, call):
     ("options", "code", "sentence"),
     [
         (["holes.csv"], 2, "Missing argument 'TABLE'"),
-        (["none.model", "holes.csv"], 1, "none.model must be a model's file, but does not exist"),
+        (["none.model", "holes.csv"], 1, "none.model must be a model file, but does not exist"),
         (
             ["holes.csv", "holes.csv"],
             1,

@@ -110,7 +110,7 @@ class Store:
         if resume is True and not (folder / BEGUN).exists():
             raise FileNotFoundError(
                 f"resume=True needs a checkpoint in {str(folder)!r}, but there is none: "
-                "take resume='auto' to begin one."
+                "use resume='auto' to begin one."
             )
         with telling_where(folder, "cannot be written to"):
             folder.mkdir(parents=True, exist_ok=True)

@@ -220,7 +220,7 @@ def topics(
         Path | None,
         typer.Option(
             metavar="DIR",
-            help="Where numbers of texts, and topics of documents that do not fit into --memory-limit, go.",
+            help="Folder for counts and topics of documents that do not fit into --memory-limit.",
         ),
     ] = None,
     device: DeviceOption = "cpu",

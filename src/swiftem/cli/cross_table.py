@@ -27,7 +27,7 @@ def check_labels(labels: NDArray[Any] | None, column: str | None) -> None:
     if found > MOST_LABELS:
         raise typer.BadParameter(
             f"the column must have at most {MOST_LABELS} different values, got {found:,} in {column!r}: "
-            "name a column of groups, or take --drop to leave it out.",
+            "name a column of groups, or use --drop to leave it out.",
             param_hint="'--label'",
         )
 

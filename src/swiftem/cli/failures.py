@@ -45,14 +45,14 @@ def is_interrupt(error: BaseException) -> bool:
 
 IN_OPTIONS = {
     "checkpoint='": "--checkpoint '",
-    ": take resume='auto' to begin one": ": leave --resume out to begin one",
+    ": use resume='auto' to begin one": ": leave --resume out to begin one",
     "resume=True": "--resume",
     "memory_limit must": "--memory-limit must",
     "device_memory_limit must": "--device-memory-limit must",
     "device must be 'cpu'": "--device must be cpu",
     "device='": "--device '",
     "skip them (read_table has skip_missing=True)": (
-        "take --skip-missing (fit and select also have --ignore-missing)"
+        "use --skip-missing (fit and select also have --ignore-missing)"
     ),
     "text_column (--text-column on the command line)": "--text-column",
     "text_column is": "--text-column is",
@@ -74,8 +74,8 @@ IN_OPTIONS = {
 def in_options(sentence: str) -> str:
     """Return a message of the library with options in place of arguments.
 
-    >>> in_options("checkpoint='a' holds a run already: take resume=True to resume it.")
-    "--checkpoint 'a' holds a run already: take --resume to resume it."
+    >>> in_options("checkpoint='a' holds a run already: use resume=True to resume it.")
+    "--checkpoint 'a' holds a run already: use --resume to resume it."
     """
     for words, option in IN_OPTIONS.items():
         sentence = sentence.replace(words, option)

@@ -73,7 +73,12 @@ def fit(
     components: Annotated[
         int | None,
         typer.Option(
-            "--components", "-m", metavar="M", min=1, help="Number of components.", show_default="required"
+            "--components",
+            "-m",
+            metavar="M",
+            min=1,
+            help="Number of components.",
+            show_default="required unless --update is given",
         ),
     ] = None,
     out: Annotated[
@@ -334,8 +339,8 @@ def impute(
 ) -> None:
     """Fill in the missing values of a table, by a model of its columns.
 
-    Numbers have their mean given the observed cells, categories their most likely level; the other
-    columns of the table are copied. Models of regressions fill in the response.
+    A missing number becomes its mean given the other cells of the row, a missing category its most likely
+    level. Other columns are copied. A model of regressions fills in the response.
     """
     not_the_same(out, model, table)
     from swiftem.cli.apply_model import impute as run_impute

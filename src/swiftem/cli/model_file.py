@@ -51,9 +51,9 @@ def open_model(path: Path, kind: str | None = None, instead: str = MODEL_FIRST) 
 
 def _check_file(path: Path, instead: str) -> None:
     if path.is_dir():
-        raise IsADirectoryError(f"{path} must be a model's file, got a folder.")
+        raise IsADirectoryError(f"{path} must be a model file, got a folder.")
     if not path.exists():
-        raise FileNotFoundError(f"{path} must be a model's file, but does not exist.")
+        raise FileNotFoundError(f"{path} must be a model file, but does not exist.")
     if is_table(path):
         raise ValueError(f"{path} is a table, not a model: {instead}.")
 

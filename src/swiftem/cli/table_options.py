@@ -29,13 +29,13 @@ FORMATS = "CSV (.csv, .tsv, .txt), .parquet or .npy"
 
 TableArgument = Annotated[
     Path,
-    typer.Argument(metavar="TABLE", help=f"{FORMATS}; text is left out, unless it is categories."),
+    typer.Argument(metavar="TABLE", help=f"{FORMATS}; text is left out, unless it has categories."),
 ]
 TablesArgument = Annotated[
     list[Path],
     typer.Argument(
         metavar="TABLE",
-        help=f"{FORMATS}: one file, several, or a folder; text is left out, unless it is categories.",
+        help=f"{FORMATS}: one file, several, or a folder; text is left out, unless it has categories.",
     ),
 ]
 ModelArgument = Annotated[Path, typer.Argument(metavar="MODEL", help="A model file, written by swiftem fit.")]
@@ -135,7 +135,7 @@ class TableChoice:
         dropped = [name for names in drop or [] for name in _split(names)]
         if skip_missing and ignore_missing:
             raise typer.BadParameter(
-                "it leaves no missing values: take one of the two.", param_hint="'--skip-missing'"
+                "it leaves no missing values: use one of the two.", param_hint="'--skip-missing'"
             )
         chosen = None if columns is None else _split(columns)
         return cls(chosen, weights, dropped, label, skip_missing, ignore_missing, response)

@@ -24,6 +24,7 @@ from swiftem.process import compile_clock
 
 __all__ = [
     "cache_folder",
+    "caller",
     "fused",
     "helper",
     "inlined",
@@ -93,6 +94,11 @@ def kernel(function: Callable[..., Any], **more: Any) -> Any:
 def lean(function: Callable[..., Any]) -> Any:
     """As :func:`kernel`, for those that create no arrays: without counts of references to them."""
     return kernel(function, _nrt=False)
+
+
+def caller(function: Callable[..., Any]) -> Any:
+    """Return a function in Python that calls a kernel with memory for it; like kernels, it has no types."""
+    return function
 
 
 def helper(function: Callable[..., Any], **more: Any) -> Any:

@@ -33,7 +33,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from swiftem.engine.numba.compile import inlined, lean
+from swiftem.engine.numba.compile import caller, inlined, lean
 from swiftem.engine.numba.lines.entries import (
     MOST,
     add_four,
@@ -149,6 +149,7 @@ def memory_of(table, rows, alpha):
     return memory[:rows], part, np.zeros((2, MOST), np.int64)
 
 
+@caller
 def pass_over(begin, word, count, weight, doc_topic, table, alpha, sums, first, last):
     """One iteration of EM for the documents ``first`` to ``last`` − 1, without the topics' M-step.
 
@@ -196,6 +197,7 @@ def include(table, places, i, work, part, smallest):
                 work[R + j, k] = work[A, k] * table[v, k]
 
 
+@caller
 def leave_one_out_pass(
     begin, word, count, weight, length, doc_topic, table, totals, alpha, floor, sums, first, last
 ):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from swiftem.engine.numba.compile import inlined, lean
+from swiftem.engine.numba.compile import caller, inlined, lean
 from swiftem.engine.numba.memory import (
     LINE,
     above,
@@ -120,6 +120,7 @@ def _leap(n_topics, work):
         work[A, k] /= total
 
 
+@caller
 def fold_in(
     begin, word, count, weight, table, alpha, max_iter, tol, doc_topic, log_likelihood, sums, first, last
 ):
@@ -268,6 +269,7 @@ def add_at(words, change, factor, u):
             u[v, k] += factor * change[i, k]
 
 
+@caller
 def m_step_of(counts, beta, smallest, out):
     """Write words of topics, equation (mstep_plsa): max(counts, 0) + β, divided by their sums.
 
