@@ -6,8 +6,8 @@ import scipy.sparse as sp
 from helpers import assert_identical, assert_refused
 
 from swiftem.data import CountSource, count_known_words, count_words, read_documents
-from swiftem.data.documents import stop_words
-from swiftem.data.documents.stop_words import choose_stop_words
+from swiftem.data.documents import words as stop_words
+from swiftem.data.documents.words import choose_stop_words
 
 FAO = Path(__file__).parents[3] / "shared" / "data"
 DOCUMENTS = [

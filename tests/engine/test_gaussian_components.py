@@ -7,7 +7,7 @@ import pytest
 import swiftem
 from swiftem import methods, models, posterior, schedules
 from swiftem.data import ArraySource
-from swiftem.engine import choose
+from swiftem.engine import lane as lanes
 from swiftem.engine.block_expectation import BlockExpectation
 from swiftem.engine.expectation import Expectation, choose_expectation
 from swiftem.engine.small_expectation import SmallExpectation
@@ -86,14 +86,14 @@ def test_lanes_are_taken(monkeypatch):
     from swiftem.engine.gaussian_batches import GaussianLane
 
     taken = []
-    for lane in (GaussianLane, choose.OneThreadLane):
+    for lane in (GaussianLane, lanes.OneThreadLane):
         monkeypatch.setattr(
             lane, "advance", lambda self, now, stop: taken.append(type(self)) or setattr(now, "k", stop)
         )
     model, y, theta0, _ = make("diag", CASES["one by one"])
     for name in [*STOCHASTIC, "em"]:
         swiftem.run(model, y, helpers.make_method(name), theta0=theta0, n_iter=1, seed=0)
-    assert taken == [GaussianLane] * len(STOCHASTIC) + [choose.OneThreadLane]
+    assert taken == [GaussianLane] * len(STOCHASTIC) + [lanes.OneThreadLane]
 
 
 @pytest.mark.parametrize("kind", KINDS)

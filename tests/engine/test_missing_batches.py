@@ -10,7 +10,7 @@ from scipy import stats
 import swiftem
 from swiftem import methods, models
 from swiftem.data import ArraySource, NpySource
-from swiftem.engine import choose
+from swiftem.engine import lane as lanes
 from swiftem.engine.gaussian_batches import GaussianLane
 from swiftem.engine.numba.compile import kernel
 from swiftem.engine.numba.missing.completed_rows import complete_rows, make_completion
@@ -201,7 +201,7 @@ def test_rows_in_float32(kind):
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_compiled_lane_is_taken(kind, monkeypatch):
     taken = []
-    for lane in (GaussianLane, choose.OneThreadLane):
+    for lane in (GaussianLane, lanes.OneThreadLane):
         monkeypatch.setattr(
             lane, "advance", lambda self, now, stop: taken.append(type(self)) or setattr(now, "k", stop)
         )
@@ -209,7 +209,7 @@ def test_the_compiled_lane_is_taken(kind, monkeypatch):
     model, theta0 = start(kind, y)
     for name in [*STOCHASTIC, "em"]:
         swiftem.run(model, y, helpers.make_method(name), theta0=theta0, n_iter=1, seed=0)
-    assert taken == [GaussianLane] * len(STOCHASTIC) + [choose.OneThreadLane]
+    assert taken == [GaussianLane] * len(STOCHASTIC) + [lanes.OneThreadLane]
 
 
 def completed(z, given):

@@ -11,7 +11,7 @@ from stored_sources import make, write
 
 from swiftem import GaussianMixture
 from swiftem.data import ArraySource, CountSource, draws, open_source
-from swiftem.estimators.mixture import stored_rows
+from swiftem.estimators import validated
 
 pytest.importorskip("pyarrow")
 rng = np.random.default_rng(0)
@@ -111,11 +111,11 @@ def test_too_few_rows_and_one_dimension(tmp_path):
 
 @pytest.mark.parametrize("init", ["kmeans", "k-means++", "random", "random_from_data"])
 def test_starts_from_a_sample(init, tmp_path, monkeypatch):
-    monkeypatch.setattr(stored_rows, "SAMPLE", 500)
+    monkeypatch.setattr(validated, "SAMPLE", 500)
     file = write(tmp_path, "rows.npy", ROWS)
     seen = []
-    original = stored_rows.in_memory
-    monkeypatch.setattr(stored_rows, "in_memory", lambda *a: seen.append(len(a[1])) or original(*a))
+    original = validated.in_memory
+    monkeypatch.setattr(validated, "in_memory", lambda *a: seen.append(len(a[1])) or original(*a))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         made = mixture(method="em", init_params=init, max_iter=100).fit(file)

@@ -8,7 +8,7 @@ import swiftem
 from swiftem import methods, models, schedules
 from swiftem.engine.compiled_lane import CompiledLane
 from swiftem.engine.numba import coefficient
-from swiftem.methods import update
+from swiftem.methods import method as declarations
 from swiftem.methods.method import Update, learn
 
 KINDS = ("unit", "full", "tied", "diag", "spherical")
@@ -107,7 +107,7 @@ def test_the_rule():
     np.testing.assert_array_equal(learn(np.array([0.0, 0.0, 1.0]), np.zeros(2), np.zeros(2)), [0.0, 0.0, 1.0])
     assert learn(np.array([0.0, 0.0, 1.0]), -np.ones(2), np.ones(2))[2] == 0.0
     assert learn(np.array([0.0, 0.0, 1.0]), 9 * np.ones(2), np.ones(2))[2] == 2.0
-    assert (coefficient.RATE, coefficient.LARGEST) == (update.RATE, update.LARGEST)
+    assert (coefficient.RATE, coefficient.LARGEST) == (declarations.RATE, declarations.LARGEST)
 
 
 @SIZES

@@ -6,8 +6,8 @@ from helpers import assert_close
 from theory_problems import CASES, random_s
 
 import swiftem
-from swiftem import certificate as module
 from swiftem import methods, theory
+from swiftem import problem as module
 from swiftem.data import ArraySource
 from swiftem.problem import Problem
 

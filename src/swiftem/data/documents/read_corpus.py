@@ -27,8 +27,8 @@ from swiftem.data.documents.formats.no_text import check_texts, without_others
 from swiftem.data.documents.formats.text_folder import read_folder
 from swiftem.data.documents.formats.text_table import read_text_csv, read_text_parquet
 from swiftem.data.documents.formats.uci_documents import read_bag_of_words
-from swiftem.data.documents.stop_words import choose_stop_words
 from swiftem.data.documents.word_counts import count_known_words, count_words
+from swiftem.data.documents.words import choose_stop_words
 from swiftem.data.rows.table_columns import shortened
 
 __all__ = ["count_texts", "match_words", "read_corpus"]

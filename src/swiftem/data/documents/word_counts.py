@@ -16,8 +16,7 @@ import numpy as np
 from swiftem._checks import check_int, check_real
 from swiftem._typing import Index
 from swiftem.data.documents.boilerplate import document_shares
-from swiftem.data.documents.stop_words import choose_stop_words
-from swiftem.data.documents.words import find_phrases, phrases_among, words_in
+from swiftem.data.documents.words import choose_stop_words, find_phrases, phrases_among, words_in
 
 if TYPE_CHECKING:
     import scipy.sparse as sp
