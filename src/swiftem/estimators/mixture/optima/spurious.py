@@ -29,7 +29,7 @@ from swiftem.problem import Problem
 
 __all__ = ["Spurious", "SpuriousComponentWarning", "at_floor", "find_spurious", "sentence"]
 
-AT_FLOOR, ABOVE = 4.0, 1e3
+AT_FLOOR, ABOVE = 1.25, 1e3
 """A variance of so many times ``reg_covar`` is at the floor, if the column's is ``ABOVE`` times larger."""
 WITHIN = 36.0
 SHOWN = 5
