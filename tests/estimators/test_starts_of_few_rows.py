@@ -44,7 +44,7 @@ def test_several_mixtures_at_once_are_those_one_by_one(kind, weighted):
     problem = Problem(model, ArraySource(X, weight))
     starts = [start(name, problem, np.random.default_rng(k)) for k, name in enumerate(KINDS)]
     together = Together(problem)
-    found = together.em(starts, 30, 1e-4)
+    found = together.improve(starts, 30, 1e-4)
     single = [accelerated(problem, theta, 30, 1e-4) for theta in starts]
     assert [passes for _, passes in found] == [passes for _, passes in single]
     assert len({passes for _, passes in found}) > 1  # some leave before the others
@@ -70,7 +70,7 @@ def test_rows_far_from_narrow_components_are_refused():
     model = GaussianMixtureModel(2, covariance="full", reg_covar=1e-6)
     theta = model.theta(means=[[0.0, 0.0], [1e7, 0.0]], covariances=[1e-9 * np.eye(2)] * 2)
     with pytest.raises(ValueError, match="too far"):
-        Together(Problem(model, ArraySource(X))).em([theta], 3, 1e-4)
+        Together(Problem(model, ArraySource(X))).improve([theta], 3, 1e-4)
 
 
 def test_the_best_of_several_starts():

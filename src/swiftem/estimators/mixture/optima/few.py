@@ -73,10 +73,10 @@ def first_of_few(estimator: Any, problem: Problem, random_state: np.random.Rando
 
 def _improved(problem: Problem, rows: Together, thetas: list[Any]) -> list[Any]:
     """Return the first candidate and the best others after all passes."""
-    found = [theta for theta, _ in rows.em(thetas, PASSES, TOL)]
+    found = [theta for theta, _ in rows.improve(thetas, PASSES, TOL)]
     values = _values(problem, rows, found)
     order = [0, *(1 + np.argsort(-values[1:], kind="stable")[: LAST - 1]).tolist()]
-    return [theta for theta, _ in rows.em([found[k] for k in order], MORE_PASSES, TOL)]
+    return [theta for theta, _ in rows.improve([found[k] for k in order], MORE_PASSES, TOL)]
 
 
 def _values(problem: Problem, rows: Together, thetas: list[Any]) -> np.ndarray[Any, np.dtype[np.float64]]:

@@ -10,6 +10,8 @@ rows. The last one is fitted to the sample, improved by :mod:`swiftem.estimators
 starts the fit. All E-steps are those of the fit, on a bounded number of rows: :data:`MOST_WORK` evaluations,
 as many as a fit of 50,000 rows has in its 100 passes, or :data:`WORK` passes if there are fewer rows.
 
+On few rows the passes of several candidates are computed at once
+(:mod:`swiftem.estimators.mixture.optima.together`), in groups that do not depend on the number of threads.
 Candidates are independent of each other and their sums keep their order, so that the same seed gives the same
 start at any number of threads.
 
@@ -268,7 +270,7 @@ class _Race:
 
         def of_group(group: list[_Candidate]) -> list[_Candidate] | None:
             try:
-                ends = rows.em([one.theta for one in group], passes, TOL)
+                ends = rows.improve([one.theta for one in group], passes, TOL)
                 values = -held.objectives([theta for theta, _ in ends])
             except ValueError:
                 return None

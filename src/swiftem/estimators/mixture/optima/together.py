@@ -52,8 +52,8 @@ class Together(SmallExpectation):
     >>> model = models.GaussianMixtureModel(2, covariance="full")
     >>> starts = [model.theta(means=[[0.0], [m]], covariances=[[[1.0]], [[1.0]]]) for m in (0.1, 5.0)]
     >>> rows = Together(Problem.read(model, y))
-    >>> [sorted(theta.means.round(1).ravel() + 0.0) for theta, _ in rows.em(starts, 100, 1e-9)]
-    [[0.0, 3.0], [0.0, 3.0]]
+    >>> [np.sort(np.abs(theta.means).round(1), axis=None) for theta, _ in rows.improve(starts, 100, 1e-9)]
+    [array([0., 3.]), array([0., 3.])]
     """
 
     def __init__(self, problem: Problem, check: Callable[[], None] = lambda: None) -> None:
@@ -75,7 +75,7 @@ class Together(SmallExpectation):
             and problem.source.n * bound.n_components <= LOGITS
         )
 
-    def em(self, thetas: Sequence[Any], passes: int, tol: float) -> list[tuple[Theta, int]]:
+    def improve(self, thetas: Sequence[Any], passes: int, tol: float) -> list[tuple[Theta, int]]:
         """Return parameters and number of passes of each mixture.
 
         A mixture makes at most ``passes`` passes, or stops after three that gain less than ``tol`` each.
