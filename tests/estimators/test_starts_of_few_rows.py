@@ -97,7 +97,7 @@ def test_where_starts_agree_the_fit_is_that_of_the_first(method):
     assert_same_model(fit(X, 3, **options), fit(X, 3, init_params="kmeans", **options))
 
 
-def test_no_more_components_collapse_than_from_the_first_start(monkeypatch):
+def test_no_more_components_collapse_than_from_the_first_start():
     """Rows of which many repeat: components on them gain a likelihood without bound."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(240, 2))
