@@ -1,25 +1,22 @@
 """Where fits end: log-likelihood on rows that were fitted and on rows held out, and seconds, over seeds.
 
-``python -m benchmarks.optima [DATA ...] [--seeds 10] [--components 10]`` does some of it: it writes a line
-for each fit to ``results/optima.csv`` and draws ``results/optima.svg``, time against log-likelihood.
+``python -m benchmarks.optima [DATA ...] [--seeds 10] [--components 10] [--kinds full] [--who auto]`` does
+some of it. Each fit is a line of ``results/optima.csv``, written when it has ended; a run with the same file
+continues where the last one was stopped. ``results/optima.svg`` shows time against log-likelihood.
 """
 
 from __future__ import annotations
 
 import argparse
-import csv
-import warnings
 from collections.abc import Iterator
 from pathlib import Path
-from time import perf_counter
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from benchmarks.optima_data import CHOOSING, REPORTING, Split, load
+from benchmarks.optima_fits import OURS, PEERS, Fitted, fits, read_fits, stored
 from benchmarks.row import Row
-from benchmarks.timing import threads
 
 __all__ = ["LEAD", "NOTE", "TITLE", "rows"]
 
@@ -28,31 +25,11 @@ LEAD = ("model", "setting", "method")
 NOTE = """Two threads, for scikit-learn too. Minus the mean log-likelihood of a row, the mean and the worst
 over seeds, on the rows fitted (80 %) and on those held out; peer: the mean of scikit-learn's default, or of
 its n_init=10. Every fit is a line of results/optima.csv and a point of results/optima.svg."""
-SEEDS, BEST_SEEDS = 10, 2
-"""Of the fits, and of those with n_init=10."""
+SEEDS = 10
 COMPONENTS = (5, 10, 20)
 PER_NUMBER = 10
 """Rows for each number that is estimated, below which full covariances are left out."""
-OURS: dict[str, dict[str, Any]] = {
-    "auto": {}, "n_init=10": {"n_init": 10}, "em": {"method": "em"}, "sem-vr": {"method": "sem-vr"},
-    "fiem": {"method": "fiem"},
-}  # fmt: skip
 FOLDER = Path("results")
-
-
-class Fitted(NamedTuple):
-    """A fit: whose, of what, how long, and where it ended."""
-
-    data: str
-    kind: str
-    components: int
-    who: str
-    seed: int
-    seconds: float
-    train: float
-    held_out: float
-    converged: bool
-    still: float
 
 
 def rows(quick: bool, repeats: int) -> Iterator[Row]:
@@ -66,60 +43,16 @@ def rows(quick: bool, repeats: int) -> Iterator[Row]:
             for kind in ("full", "diag"):
                 if kind == "full" and len(split.train) < PER_NUMBER * components * _numbers(split):
                     continue
-                found = list(fits(name, split, kind, components, 1 if quick else SEEDS))
+                found = list(fits(name, split, kind, components, range(1 if quick else SEEDS)))
                 done += found
                 yield from _rows(found, split)
     if not quick:
-        keep(done)
+        draw(done, FOLDER / "optima.svg")
 
 
 def _numbers(split: Split) -> int:
     d = split.train.shape[1]
     return 1 + d + d * (d + 1) // 2
-
-
-def fits(name: str, split: Split, kind: str, components: int, seeds: int) -> Iterator[Fitted]:
-    """Yield the fits of both libraries; the first fit of a kind, which may compile, is done twice."""
-    from sklearn import mixture
-
-    import swiftem
-
-    shared = {"n_components": components, "covariance_type": kind}
-    with threads(2), threadpool_limits(2), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # fits that did not converge
-        for options in OURS.values():
-            swiftem.GaussianMixture(**shared, **options, max_iter=10).fit(split.train[:3000])
-        for seed in range(seeds):
-            for who, options in [
-                ("scikit-learn", {}),
-                ("scikit-learn n_init=10", {"n_init": 10}),
-                *OURS.items(),
-            ]:
-                if "n_init" in options and seed >= BEST_SEEDS:
-                    continue
-                kind_of = mixture.GaussianMixture if who.startswith("scikit") else swiftem.GaussianMixture
-                model = kind_of(**shared, **options, random_state=seed)
-                began = perf_counter()
-                model.fit(split.train)
-                seconds = perf_counter() - began
-                score = model.score(split.train)
-                yield Fitted(
-                    name, kind, components, who, seed, seconds, score, model.score(split.held_out),
-                    bool(model.converged_), _still(model, split) - score,
-                )  # fmt: skip
-
-
-def _still(model: Any, split: Split) -> float:
-    """Return where em comes to if it goes on for long from the end of a fit."""
-    import swiftem
-
-    if not isinstance(model, swiftem.GaussianMixture):
-        return float("nan")
-    more = swiftem.GaussianMixture.from_parameters(
-        model.weights_, model.means_, model.covariances_, covariance_type=model.covariance_type,
-        method="em", tol=1e-10, max_iter=300, warm_start=True,
-    )  # fmt: skip
-    return float(more.fit(split.train).score(split.train))
 
 
 def _rows(found: list[Fitted], split: Split) -> Iterator[Row]:
@@ -149,13 +82,8 @@ def _rows(found: list[Fitted], split: Split) -> Iterator[Row]:
         )  # fmt: skip
 
 
-def keep(done: list[Fitted]) -> None:
-    """Write the fits to a table, and draw them."""
-    FOLDER.mkdir(exist_ok=True)
-    with open(FOLDER / "optima.csv", "w", newline="", encoding="utf-8") as stream:
-        writer = csv.writer(stream)
-        writer.writerow(Fitted._fields)
-        writer.writerows(done)
+def draw(done: list[Fitted], file: Path) -> None:
+    """Draw the fits, if Matplotlib is installed."""
     try:
         from matplotlib.figure import Figure
     except ImportError:
@@ -173,36 +101,48 @@ def keep(done: list[Fitted]) -> None:
         axes.set(xscale="log", title="{}, {}, M = {}".format(*problem), xlabel="seconds")
         axes.set_ylabel("mean log-likelihood")
     figure.axes[0].legend(fontsize="x-small")
-    figure.savefig(FOLDER / "optima.svg")
+    file.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(file)
 
 
 def main() -> None:
-    """Do some of the fits, and print a line for each of them and each mean."""
+    """Do some of the fits, and print a line for each mean."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("data", nargs="*", default=list(REPORTING), help=", ".join(CHOOSING + REPORTING))
     parser.add_argument("--seeds", type=int, default=SEEDS)
     parser.add_argument("--components", type=int, nargs="+", default=COMPONENTS)
-    parser.add_argument("--kind", default="full")
+    parser.add_argument("--kinds", nargs="+", default=["full", "diag"])
+    parser.add_argument("--who", nargs="+", default=[*PEERS, *OURS], help="Some of the fits; all by default.")
+    parser.add_argument("--out", type=Path, default=FOLDER / "optima.csv", help="Continued if it exists.")
     given = parser.parse_args()
-    done: list[Fitted] = []
     for name in given.data:
         split = load(name)
         for components in given.components if split is not None else ():
-            found = list(fits(name, split, given.kind, components, given.seeds))
-            done += found
-            print(f"{name}: n = {len(split.train):,}, d = {split.train.shape[1]}, M = {components}")
-            for who in dict.fromkeys(fit.who for fit in found):
-                own = [fit for fit in found if fit.who == who]
-                train, held_out = (
-                    np.array([getattr(fit, what) for fit in own]) for what in ("train", "held_out")
-                )
-                still = max((fit.still for fit in own if fit.converged), default=float("nan"))
-                print(
-                    f"  {who:24} train {train.mean():8.4f} (worst {train.min():8.4f}), held out "
-                    f"{held_out.mean():8.4f}, {np.mean([fit.seconds for fit in own]):6.2f} s, converged "
-                    f"{np.mean([fit.converged for fit in own]):.0%}, em still gains {still:.1e}", flush=True,
-                )  # fmt: skip
-    keep(done)
+            for kind in given.kinds:
+                if kind == "full" and len(split.train) < PER_NUMBER * components * _numbers(split):
+                    continue
+                done = read_fits(given.out)
+                new = fits(name, split, kind, components, range(given.seeds), given.who, done)
+                found = [fit for fit in done if fit[:3] == (name, kind, components)]
+                found += stored(new, given.out)
+                if found:
+                    print("\n".join(_lines(found)), flush=True)
+    draw(read_fits(given.out), given.out.with_suffix(".svg"))
+
+
+def _lines(found: list[Fitted]) -> Iterator[str]:
+    """Yield what is printed about the fits of one problem."""
+    first = found[0]
+    yield f"{first.data}, {first.kind}: n = {first.rows:,}, M = {first.components}"
+    for who in dict.fromkeys(fit.who for fit in found):
+        own = [fit for fit in found if fit.who == who]
+        train, held_out = (np.array([getattr(fit, what) for fit in own]) for what in ("train", "held_out"))
+        still = max((fit.still for fit in own if fit.converged), default=float("nan"))
+        yield (
+            f"  {who:24} train {train.mean():8.4f} (worst {train.min():8.4f}), held out "
+            f"{held_out.mean():8.4f}, {np.mean([fit.seconds for fit in own]):6.2f} s, converged "
+            f"{np.mean([fit.converged for fit in own]):.0%}, em still gains {still:.1e}"
+        )
 
 
 if __name__ == "__main__":

@@ -12,6 +12,8 @@ RELATIONS = "estimators/topics/relations.py"
 INPUT = "estimators/mixture/base.py"
 MIXTURE = "estimators/mixture/gaussian_mixture.py"
 RACE = "estimators/mixture/optima/race.py"
+FEW = "estimators/mixture/optima/few.py"
+TOGETHER = "estimators/mixture/optima/together.py"
 NOISE = "data/rows/noisy_source.py"
 
 STREAM_TESTS = "tests/estimators/test_partial_fit.py"
@@ -239,6 +241,20 @@ MUTANTS = [
         "self._past = Past(fit.s, fitting.problem.bound.about, read.total_weight)",
         "self._past = Past(fit.s, fitting.problem.bound.about, fitting.problem.source.total_weight)",
         f"{STREAM_TESTS}::test_the_weight_of_a_batch_counts",
+    ),
+    (
+        "few rows: a start that collapses counts",
+        FEW,
+        "return np.where(np.array(collapsed) > collapsed[0], -np.inf, values)",
+        "return values",
+        "tests/estimators/test_starts_of_few_rows.py::test_no_more_components_collapse_than_from_the_first_start",
+    ),
+    (
+        "mixtures at once: weights of all add up to one, which the objective forgets",
+        TOGETHER,
+        "-(values / total + log(count))",
+        "-(values / total)",
+        "tests/estimators/test_starts_of_few_rows.py::test_several_mixtures_at_once_are_those_one_by_one",
     ),
     (
         "race: no further moves after the first that fail",

@@ -25,8 +25,9 @@ from swiftem.estimators.mixture.file import mixture_from_file, mixture_to_file
 from swiftem.estimators.mixture.fit import Fit, Fitting
 from swiftem.estimators.mixture.initial import DegenerateComponentWarning, Start, check_start, make_start
 from swiftem.estimators.mixture.online import OnlineMixture
+from swiftem.estimators.mixture.optima.few import first_of_few, is_few
 from swiftem.estimators.mixture.optima.race import is_race, raced_start
-from swiftem.estimators.mixture.optima.sample import dithered_source
+from swiftem.estimators.mixture.optima.sample import MOST, dithered_source
 from swiftem.estimators.mixture.optima.spurious import SpuriousComponentWarning, find_spurious, sentence
 from swiftem.estimators.mixture.plan import MOST_PASSES, kernels_for, make_plan
 from swiftem.estimators.mixture.scores import MixtureScores
@@ -105,8 +106,14 @@ class MixtureEstimator(CheckpointedClones, MixtureScores, Persistent, CallbackSu
         there = read_memory_limit(self.device_memory_limit, "device_memory_limit")
         budget = Budget(read_memory_limit(self.memory_limit), self.scratch, on_device=there)
         size = model.size(read.X.shape[1])
+        kernels = read.kernels or kernels_for(rows_of(source), size)
+        starting = problem = Problem(model, source, kernels=kernels, budget=budget)
+        races = is_race(self, problem)
+        compares = not races and is_few(self, problem)
+        # A race on all rows ends close to an optimum: a few passes of em are left.
+        em_suffices = bool(read.kernels) or (races and not self._goes_on() and rows_of(source) <= MOST)
         plan = make_plan(
-            "em" if read.kernels and self.method == "auto" else self.method,
+            "em" if em_suffices and self.method == "auto" else self.method,
             self.batch_size, self.step_size, n=source.n,
             n_components=self.n_components, size=size, per_sample=rows_of(source) / source.n,
             acceleration=self.acceleration,
@@ -116,13 +123,10 @@ class MixtureEstimator(CheckpointedClones, MixtureScores, Persistent, CallbackSu
         reserved = budget.reserve(source, method, statistics=size, starts=True)
         if kept is not None:
             kept.allocate = reserved.make_memory
-        kernels = read.kernels or kernels_for(rows_of(source), size)
-        starting = problem = Problem(model, source, kernels=kernels, budget=budget)
         if plan.method is not None:
             problem = Problem(
                 model, source, bound=starting.bound, kernels=read.kernels or "auto", budget=budget
             )
-        races = is_race(self, problem)
 
         def make() -> tuple[list[Start], list[int]]:
             random_state = check_random_state(self.random_state)
@@ -132,6 +136,8 @@ class MixtureEstimator(CheckpointedClones, MixtureScores, Persistent, CallbackSu
                 with one_thread() if kernels == "numpy" else nullcontext():  # as in passes
                     if races:
                         starts = [raced_start(self, starting, random_state)]
+                    elif compares:
+                        starts = [first_of_few(self, starting, random_state)]
                     else:
                         starts = [
                             make_start(self, starting, random_state, read.kept) for _ in range(self.n_init)
@@ -143,7 +149,8 @@ class MixtureEstimator(CheckpointedClones, MixtureScores, Persistent, CallbackSu
 
         def check(made: Any) -> None:
             found, seeds_of = made
-            if len(found) != len(seeds_of) or len(found) != (1 if races or self._goes_on() else self.n_init):
+            alone = races or compares or self._goes_on()
+            if len(found) != len(seeds_of) or len(found) != (1 if alone else self.n_init):
                 raise ValueError("there are more starts, or fewer")
             for start, seed in zip(found, seeds_of, strict=True):
                 check_start(problem.bound, start.theta, start.s)

@@ -60,8 +60,10 @@ class GaussianMixture(GaussianQueries, mixture.GaussianMixture):  # type: ignore
         number of fits; the best is kept. They run in parallel threads.
     init_params : {"race", "kmeans", "k-means++", "random", "random_from_data"}, callable or array-like
         How a fit starts. "race": from the best of several candidates of different kinds, compared on a sample
-        (:mod:`swiftem.estimators.mixture.optima.race`); with fewer than 1,000 rows, or 10 per component, or
-        if a part of the start is given, it is "kmeans". The other names are scikit-learn's; "kmeans" uses
+        (:mod:`swiftem.estimators.mixture.optima.race`); with fewer than 1,000 rows from the best of eight
+        k-means, compared on all rows (:mod:`swiftem.estimators.mixture.optima.few`). It is "kmeans" for
+        fewer than 10 rows per component, for few rows with a prior or "tied" covariances, or if a part of
+        the start is given. The other names are scikit-learn's; "kmeans" uses
         mini-batches from 100,000 rows. A callable gets (X, n_components, random_state), with the rows of
         positive weight, and returns labels (n,) or responsibilities (n, M); an array holds one of these.
     weights_init, means_init, precisions_init : array-like, optional
@@ -73,7 +75,7 @@ class GaussianMixture(GaussianQueries, mixture.GaussianMixture):  # type: ignore
     verbose, verbose_interval : int
         Whether to show progress: a bar in a terminal, scikit-learn's lines otherwise.
     method : {"auto", "em", "sem", "iem", "sem-vr", "fiem", "opt-fiem", "spider"} or Method
-        How to fit. "auto" is em for small n and sem-vr for large n; see
+        How to fit. "auto" is em for small n, or after a race on all rows, and sem-vr for large n; see
         :mod:`swiftem.estimators.mixture.plan` for the rule. A method object of :mod:`swiftem.methods`, or one
         of your own, has its own batch size and step size.
     batch_size : int or "auto"

@@ -10,6 +10,8 @@ rows. The last one is fitted to the sample, improved by :mod:`swiftem.estimators
 starts the fit. All E-steps are those of the fit, on a bounded number of rows: :data:`MOST_WORK` evaluations,
 as many as a fit of 50,000 rows has in its 100 passes, or :data:`WORK` passes if there are fewer rows.
 
+On few rows the passes of several candidates are computed at once
+(:mod:`swiftem.estimators.mixture.optima.together`), in groups that do not depend on the number of threads.
 Candidates are independent of each other and their sums keep their order, so that the same seed gives the same
 start at any number of threads.
 
@@ -35,6 +37,7 @@ from swiftem.estimators.mixture.optima.kinds import kinds_for, start
 from swiftem.estimators.mixture.optima.moves import Proposal, moved, proposals
 from swiftem.estimators.mixture.optima.sample import draw_sample, on_rows
 from swiftem.estimators.mixture.optima.spurious import at_floor
+from swiftem.estimators.mixture.optima.together import Together
 from swiftem.models.gaussian_components import BoundGaussians
 from swiftem.problem import Problem
 from swiftem.process import DeferredInterrupt
@@ -69,6 +72,8 @@ AGREE = 1e-3
 only the first moves are tried."""
 MOVE, MOVE_ON = 4, 8
 """Passes of em after a move, and of the better half of the moves after them."""
+GROUP = 4
+"""Maximum number of candidates whose passes are computed at once."""
 SPURIOUS = 1.0
 """What a component that collapsed onto a few rows costs in the comparison."""
 GAIN = 1e-4
@@ -225,37 +230,76 @@ class _Race:
 
         def one(number: int) -> _Candidate:
             kind = kinds[number % len(kinds)]
-            theta = start(kind, on, np.random.default_rng(seeds[number]))
-            return self._em(_Candidate(theta, " ".join(kind), -inf), on, passes)
+            return _Candidate(start(kind, on, np.random.default_rng(seeds[number])), " ".join(kind), -inf)
 
         found, failures = self._map(one, range(count))
+        if not found:
+            raise failures[0]
+        found, failures = self._em_of_all(found, on, passes)
         if not found:
             raise failures[0]
         return found
 
     def _improved(self, candidates: list[_Candidate], on: Problem, passes: int) -> list[_Candidate]:
         """Return candidates after some passes; without an M-step for all, they are returned unchanged."""
-        return self._map(lambda one: self._em(one, on, passes), candidates)[0] or candidates
+        return self._em_of_all(candidates, on, passes)[0] or candidates
 
     def _move(self, best: _Candidate, on: Problem, tries: list[Proposal]) -> _Candidate | None:
         """Return the best of a few moves, or None if none raises the likelihood of the held-out rows."""
 
         def one(proposal: Proposal) -> _Candidate:
-            return self._em(best._replace(theta=moved(on, best.theta, proposal)), on, MOVE)
+            return best._replace(theta=moved(on, best.theta, proposal), work=0)
 
-        tried, _ = self._map(one, tries)
+        tried, _ = self._em_of_all(self._map(one, tries)[0], on, MOVE)
         tried = sorted(tried, key=lambda one: -one.value)[: TRIES // 2]
-        tried, _ = self._map(lambda one: self._em(one, on, MOVE_ON), tried)
+        tried, _ = self._em_of_all(tried, on, MOVE_ON)
         better = [one for one in tried if one.value > best.value + GAIN]
         return max(better, key=lambda one: one.value)._replace(moves=best.moves + 1) if better else None
+
+    def _em_of_all(
+        self, candidates: list[_Candidate], on: Problem, passes: int
+    ) -> tuple[list[_Candidate], list[ValueError]]:
+        """Return candidates after some passes of em, and errors: groups of them at once, on few rows.
+
+        There are two groups at least, whatever the number of threads.
+        """
+        size = min(GROUP, -(-len(candidates) // 2))
+        if size < 2 or not (Together.serves_problem(on) and Together.serves_problem(self._held)):
+            return self._map(lambda one: self._em(one, on, passes), candidates)
+        rows, held = Together(on, self._check), Together(self._held, self._check)
+
+        def of_group(group: list[_Candidate]) -> list[_Candidate] | None:
+            try:
+                ends = rows.improve([one.theta for one in group], passes, TOL)
+                values = -held.objectives([theta for theta, _ in ends])
+            except ValueError:
+                return None
+            return [
+                self._valued(one, theta, float(value), done * on.source.n)
+                for one, (theta, done), value in zip(group, ends, values, strict=True)
+            ]
+
+        groups = [candidates[k : k + size] for k in range(0, len(candidates), size)]
+        found: list[_Candidate] = []
+        failures: list[ValueError] = []
+        for group, ended in zip(groups, list(self._pool.map(of_group, groups)), strict=True):
+            if ended is None:
+                ended, failed = self._map(lambda one: self._em(one, on, passes), group)
+                failures += failed
+            else:
+                self._left -= sum(one.work for one in ended)
+            found += ended
+        return found, failures
 
     def _em(self, candidate: _Candidate, on: Problem, passes: int, tol: float = TOL) -> _Candidate:
         """Return a candidate after some passes of em, and its value on the rows held out."""
         theta, done = accelerated(on, candidate.theta, passes, tol, self._check)
-        value = -self._held.e_step.objective(theta) - SPURIOUS * self._collapsed(theta)
-        return candidate._replace(
-            theta=theta, value=value if isfinite(value) else -inf, work=done * on.source.n
-        )
+        return self._valued(candidate, theta, -self._held.e_step.objective(theta), done * on.source.n)
+
+    def _valued(self, candidate: _Candidate, theta: Theta, value: float, work: int) -> _Candidate:
+        """Return a candidate with other parameters, and its value without what collapsed components gain."""
+        value -= SPURIOUS * self._collapsed(theta)
+        return candidate._replace(theta=theta, value=value if isfinite(value) else -inf, work=work)
 
     def _collapsed(self, theta: Theta) -> int:
         """Return how many components sit on a few rows, with a variance that ``reg_covar`` alone holds."""

@@ -1,0 +1,140 @@
+"""Starts of fits to few rows, and em of several mixtures at once."""
+
+import warnings
+
+import numpy as np
+import pytest
+from mixture_data import assert_same_model, blobs
+
+import swiftem
+from swiftem.data import ArraySource
+from swiftem.estimators.mixture.optima import few
+from swiftem.estimators.mixture.optima.accelerated import accelerated
+from swiftem.estimators.mixture.optima.kinds import KINDS, start
+from swiftem.estimators.mixture.optima.spurious import at_floor
+from swiftem.estimators.mixture.optima.together import Together
+from swiftem.models import GaussianMixtureModel, NormalInverseWishart
+from swiftem.problem import Problem
+
+
+def grid(n=400, seed=0):
+    """Return rows of 16 clusters, of which k-means with one start misses some."""
+    rng = np.random.default_rng(seed)
+    labels = rng.choice(16, n, p=rng.dirichlet(np.full(16, 2.0)))
+    return np.stack(np.divmod(labels, 4), axis=1) * 5.0 + rng.normal(size=(n, 2))
+
+
+def fit(X, n_components, **parameters):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return swiftem.GaussianMixture(n_components, **{"random_state": 0, **parameters}).fit(X)
+
+
+def problem_of(X, n_components, kind="full"):
+    model = GaussianMixtureModel(n_components, covariance=kind, reg_covar=1e-6)
+    return Problem(model, ArraySource(X), kernels="numpy")
+
+
+@pytest.mark.parametrize("kind", ["full", "diag", "spherical"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_several_mixtures_at_once_are_those_one_by_one(kind, weighted):
+    X, _ = blobs(1500, 3, 4, apart=1.0)
+    weight = np.random.default_rng(0).random(1500) + 0.5 if weighted else None
+    model = GaussianMixtureModel(5, covariance=kind, reg_covar=1e-6)
+    problem = Problem(model, ArraySource(X, weight))
+    starts = [start(name, problem, np.random.default_rng(k)) for k, name in enumerate(KINDS)]
+    together = Together(problem)
+    found = together.improve(starts, 30, 1e-4)
+    single = [accelerated(problem, theta, 30, 1e-4) for theta in starts]
+    assert [passes for _, passes in found] == [passes for _, passes in single]
+    assert len({passes for _, passes in found}) > 1  # some leave before the others
+    for (one, _), (other, _) in zip(found, single, strict=True):
+        np.testing.assert_allclose(one.weights, other.weights, rtol=1e-6, atol=1e-9)
+        np.testing.assert_allclose(one.means, other.means, rtol=1e-6, atol=1e-7)
+        np.testing.assert_allclose(one.covariances, other.covariances, rtol=1e-6, atol=1e-7)
+    objectives = [problem.e_step.objective(theta) for theta, _ in found]
+    np.testing.assert_allclose(together.objectives([theta for theta, _ in found]), objectives, rtol=1e-12)
+
+
+def test_models_whose_components_depend_on_each_other_are_not_served():
+    X, _ = blobs(300, 2, 3)
+    assert Together.serves_problem(problem_of(X, 3))
+    assert not Together.serves_problem(problem_of(X, 3, "tied"))
+    prior = NormalInverseWishart(degrees_of_freedom=6, scale=4.0)
+    model = GaussianMixtureModel(3, covariance="full", prior=prior)
+    assert not Together.serves_problem(Problem(model, ArraySource(X)))
+
+
+def test_rows_far_from_narrow_components_are_refused():
+    X, _ = blobs(300, 2, 2)
+    model = GaussianMixtureModel(2, covariance="full", reg_covar=1e-6)
+    theta = model.theta(means=[[0.0, 0.0], [1e7, 0.0]], covariances=[1e-9 * np.eye(2)] * 2)
+    with pytest.raises(ValueError, match="too far"):
+        Together(Problem(model, ArraySource(X))).improve([theta], 3, 1e-4)
+
+
+def test_the_best_of_several_starts():
+    X = grid()
+    found = np.array([fit(X, 16, random_state=seed).score(X) for seed in range(6)])
+    single = np.array([fit(X, 16, random_state=seed, init_params="kmeans").score(X) for seed in range(6)])
+    assert (found >= single - 1e-3).all()
+    assert found.min() > single.mean()
+    assert found.mean() > single.mean() + 0.01
+
+
+def test_more_starts_are_no_worse():
+    X = grid()
+    for seed in range(4):
+        more = fit(X, 16, random_state=seed, n_init=6)
+        # Fits end within their tolerance.
+        assert more.score(X) >= fit(X, 16, random_state=seed).score(X) - 2e-3
+
+
+@pytest.mark.parametrize("method", ["em", "sem-vr"])
+def test_where_starts_agree_the_fit_is_that_of_the_first(method):
+    X, _ = blobs(300, 2, 3, apart=8.0)
+    options = {"method": method, "tol": 1e-3}
+    assert_same_model(fit(X, 3, **options), fit(X, 3, init_params="kmeans", **options))
+
+
+def test_no_more_components_collapse_than_from_the_first_start():
+    """Rows of which many repeat: components on them gain a likelihood without bound."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(240, 2))
+    X[:120] = X[rng.integers(120, 126, size=120)]
+    problem = problem_of(X, 6)
+    first = few.make_start(swiftem.GaussianMixture(6), problem, np.random.RandomState(0)).theta
+    spread = X.var(axis=0)
+    on_repeats = problem.model.theta(
+        weights=np.full(6, 1 / 6), means=X[120:126], covariances=np.array([1e-6 * np.eye(2)] * 6)
+    )
+    rows = Together(problem)
+    values = few._values(problem, rows, [first, on_repeats])
+    counts = [at_floor(problem.bound, theta, spread).any(axis=1).sum() for theta in (first, on_repeats)]
+    assert counts[0] < counts[1] == 6
+    assert values[1] == -np.inf
+    assert np.isfinite(values[0])
+    assert np.isfinite(few._values(problem, rows, [on_repeats, first])).all()
+
+
+def test_when_the_starts_are_compared(monkeypatch):
+    X, _ = blobs(300, 2, 3)
+    calls = []
+    monkeypatch.setattr(
+        swiftem.estimators.mixture.estimator, "first_of_few",
+        lambda *given: calls.append(1) or few.first_of_few(*given),
+    )  # fmt: skip
+    fit(X, 3)
+    assert len(calls) == 1
+    fit(X, 1)
+    fit(X, 3, init_params="kmeans")
+    fit(X, 3, means_init=X[:3])
+    fit(X, 3, covariance_type="tied")
+    assert len(calls) == 1
+
+
+@pytest.mark.parametrize(("n", "name"), [(26_000, "em"), (26_001, "sem-vr")], ids=["at", "above"])
+def test_after_a_race_on_all_rows_em_finishes(n, name):
+    X, _ = blobs(n, 3, 4, apart=1.0)
+    assert fit(X, 4).method_ == name
+    assert fit(X[:5000], 4, method="sem-vr", tol=1.0).method_ == "sem-vr"
