@@ -156,6 +156,19 @@ def test_the_language_is_guessed_from_stop_words():
     assert count_words(GERMAN, stop_words="de").words == ("fische", "gegessen", "reis", "teich")
 
 
+def test_several_languages_are_named_and_english_parts_are_noted():
+    pytest.importorskip("stopwordsiso")
+    mixed = [*GERMAN * 3, "The rice and the fish are in the pond and they have not eaten any of it."]
+    assert count_words(mixed, stop_words="de, english").words == count_words(mixed, stop_words="en,de").words
+    assert "have" in count_words(mixed, stop_words="de").words
+    assert "have" not in count_words(mixed, stop_words="de,en").words
+    found = choose_stop_words("auto", mixed)
+    assert found.language == "de"
+    assert found.notes[1].endswith("Leave out both with stop_words='de,en'.")
+    assert len(choose_stop_words("auto", GERMAN).notes) == 1
+    assert_refused(lambda: count_words(mixed, stop_words="de,xx"), "stop_words", "one of the languages")
+
+
 def test_without_lists_of_other_languages_few_english_stop_words_are_reported(monkeypatch):
     monkeypatch.setattr(stop_words, "find_spec", lambda name: None)
     found = choose_stop_words("auto", GERMAN)

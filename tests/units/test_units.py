@@ -175,6 +175,16 @@ def test_row_groups_are_units(tmp_path):
     assert_close(ours.theta.means, rows.theta.means, 1e-11)
 
 
+def test_bad_rows_name_file_row_group_and_row(tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    values = np.arange(300.0)
+    values[257] = np.nan
+    parquet.write_table(pa.table({"a": values}), tmp_path / "part.parquet", row_group_size=100)
+    with pytest.raises(ValueError, match=r"part\.parquet must hold .* row 257 .* row group 2 of the file\."):
+        open_units(str(tmp_path / "part.parquet")).mean  # noqa: B018
+
+
 def test_a_sample_has_the_share_of_each_unit():
     units = UnitSource([np.zeros((900, 1)), np.ones((100, 1))])
     some = units.sample(100, 0)

@@ -165,8 +165,8 @@ def topics(
         str,
         typer.Option(
             metavar="LANGUAGE|FILE",
-            help="Words of texts to leave out: those of a language (a code such as de), of a file, or none; "
-            "by default those of the language of the texts, which is guessed.",
+            help="Words of texts to leave out: those of a language (a code such as de; several: de,en), of a "
+            "file, or none; by default those of the language of the texts, which is guessed.",
         ),
     ] = "auto",
     phrases: Annotated[

@@ -65,6 +65,7 @@ IN_OPTIONS = {
     "drop_common must": "--drop-common must",
     "Name another language with stop_words": "Name another language with --stop-words",
     ", or give stop_words": ", or give --stop-words",
+    "Leave out both with stop_words=": "Leave out both with --stop-words=",
     "stop_words must be 'auto', 'english'": "--stop-words must be auto, none, a file of words, en",
     ", None or a list of words, got": ", got",
 }

@@ -72,8 +72,8 @@ def read_corpus(
         Number of words to count in texts: the most frequent ones.
     stop_words : str, iterable of str, or None
         Words of texts to leave out: by default those of the language, guessed from them (languages other than
-        English need the extra ``languages``); ``"english"``, the code of a language such as ``"de"``, your
-        own, or none.
+        English need the extra ``languages``); ``"english"``, the code of a language such as ``"de"``, codes
+        of several (``"de,en"``), your own, or none.
     phrases : bool
         Whether pairs of words such as "new york", which are together more often than by chance, are words.
     drop_common : float, optional

@@ -63,9 +63,9 @@ def count_words(
     n_words : int
         Number of words to count; fewer if the documents do not have as many.
     stop_words : str, iterable of str, or None
-        Words to leave out: ``"english"``, scikit-learn's; the code of a language such as ``"de"``, with the
-        extra ``languages``; ``"auto"``, those of the language of the texts, which is guessed; your own; or
-        none. Case is ignored.
+        Words to leave out: ``"english"``, scikit-learn's; the code of a language such as ``"de"``, or of
+        several, ``"de,en"``, with the extra ``languages``; ``"auto"``, those of the language of the texts,
+        which is guessed; your own; or none. Case is ignored.
     phrases : bool
         Whether pairs of words such as "new york", which are together more often than by chance, are words.
     drop_common : float, optional

@@ -153,6 +153,9 @@ DOCUMENTS, CHARACTERS = 500, 1000
 """How much of the texts the guess is from."""
 FEW = 0.2
 """Share of stop words below which texts are probably in another language: it is mostly 0.3 to 0.5."""
+SOME = 0.04
+"""Share of English stop words, without those that the language has too, from which a part of the texts, a
+tenth or more, is in English."""
 MARGIN = 1.5
 """How many times the share of English stop words another language needs: its list is longer."""
 EXTRA = "pip install 'swiftem[languages]'"
@@ -174,7 +177,9 @@ def choose_stop_words(stop_words: str | Iterable[str] | None, texts: Sequence[st
     """
     if not (isinstance(stop_words, str) and stop_words == "auto"):
         return StopWords(stop_word_set(stop_words))
-    shares = _shares(texts)
+    step = max(1, len(texts) // DOCUMENTS)
+    counts = Counter(word for text in texts[::step] for word in LETTERS.findall(text[:CHARACTERS].lower()))
+    shares = {code: _share(_of_language(code), counts) for code in [ENGLISH, *sorted(_codes())]}
     language = max(shares, key=lambda code: shares[code] * (MARGIN if code == ENGLISH else 1.0))
     if shares[language] < FEW and shares[language] < FEW / MARGIN:
         language = ENGLISH
@@ -184,6 +189,12 @@ def choose_stop_words(stop_words: str | Iterable[str] | None, texts: Sequence[st
             f"The texts seem to be in {language!r}: {shares[language]:.0%} of the words are its stop words, "
             "which were left out. Name another language with stop_words.",
         )
+        english = _share(_of_language(ENGLISH) - _of_language(language), counts)
+        if english > SOME:
+            notes += (
+                f"{english:.0%} of the words are English stop words: some texts seem to be in English. Leave "
+                f"out both with stop_words='{language},{ENGLISH}'.",
+            )
     elif shares[ENGLISH] < FEW and find_spec("stopwordsiso") is None:
         notes = (
             f"Only {shares[ENGLISH]:.0%} of the words are English stop words: for texts in another language "
@@ -195,17 +206,18 @@ def choose_stop_words(stop_words: str | Iterable[str] | None, texts: Sequence[st
 def stop_word_set(stop_words: str | Iterable[str] | None) -> frozenset[str]:
     """Return the words to leave out, found as in documents, so that "L'eau" leaves out "eau".
 
+    Languages are named by their codes, several with commas: "de,en".
+
     >>> sorted(stop_word_set(["Rice", "l'eau"]))
     ['eau', 'rice']
     """
     if stop_words is None:
         return frozenset()
     if isinstance(stop_words, str):
-        if stop_words == "english":
-            return _of_language(ENGLISH)
         codes = _codes()
-        if stop_words in codes:
-            return _of_language(stop_words)
+        named = [ENGLISH if name.strip() == "english" else name.strip() for name in stop_words.split(",")]
+        if codes.issuperset(named):
+            return frozenset().union(*map(_of_language, named))
         known = (
             f"one of the languages {', '.join(sorted(codes))}"
             if len(codes) > 1
@@ -224,15 +236,9 @@ def stop_word_set(stop_words: str | Iterable[str] | None) -> frozenset[str]:
     return frozenset(part for word in given for part in words_in(word))
 
 
-def _shares(texts: Sequence[str]) -> dict[str, float]:
-    """Return the share of each language's stop words in the texts."""
-    step = max(1, len(texts) // DOCUMENTS)
-    counts = Counter(word for text in texts[::step] for word in LETTERS.findall(text[:CHARACTERS].lower()))
-    total = max(1, counts.total())
-    return {
-        code: sum(counts[word] for word in _of_language(code)) / total
-        for code in [ENGLISH, *sorted(_codes())]
-    }
+def _share(words: frozenset[str], counts: Counter[str]) -> float:
+    """Return the share of these words in the texts."""
+    return sum(counts[word] for word in words) / max(1, counts.total())
 
 
 def _codes() -> frozenset[str]:

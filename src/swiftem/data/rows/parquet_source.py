@@ -130,9 +130,14 @@ class ParquetSource(FileSource):
                 yield from self._read(run, rows)
 
     def block(self, number: int) -> Chunk:
-        """Return the rows of a row group."""
+        """Return the rows of a row group, which errors name."""
         group = self._groups[number]
-        rows = int(self.layout.edges[number + 1] - self.layout.edges[number])
+        try:
+            return self._group(group, int(self.layout.edges[number + 1] - self.layout.edges[number]))
+        except ValueError as error:
+            raise ValueError(f"{error} This is in row group {group.number} of the file.") from None
+
+    def _group(self, group: _Group, rows: int) -> Chunk:
         y = np.empty((rows, *self.tail), dtype=self.dtype)
         weight = np.empty(rows) if self.is_weighted else None
         filled = 0

@@ -155,13 +155,14 @@ class DaskPool:
 
     def spent(self) -> str:
         """Return a line on the workers, and how their time was spent."""
-        workers, whole = self._threads[1], max(self.available, 1e-9)
+        threads, whole = self._threads[1].values(), max(self.available, 1e-9)
         shares = [self.compute / whole, self.transfer / whole]
         shares = [min(1.0, share) for share in (*shares, max(0.0, 1.0 - sum(shares)))]
         again = f"; {self.started_again:,} slow tasks started again" if self.started_again else ""
         return (
-            f"{len(workers):,} workers, {sum(workers.values()):,} threads: their time was {shares[0]:.0%} "
-            f"compute, {shares[1]:.0%} transfer, {shares[2]:.0%} wait{again}."
+            f"{len(threads):,} worker{'s' * (len(threads) != 1)}, "
+            f"{sum(threads):,} thread{'s' * (sum(threads) != 1)}: their time was "
+            f"{shares[0]:.0%} compute, {shares[1]:.0%} transfer, {shares[2]:.0%} wait{again}."
         )
 
     def _is_there(self) -> bool:
