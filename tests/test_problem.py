@@ -58,7 +58,8 @@ def counts(monkeypatch):
 def fit(**parameters):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        return swiftem.GaussianMixture(3, random_state=0, max_iter=12, **parameters).fit(X)
+        mixture = swiftem.GaussianMixture(3, init_params="kmeans", random_state=0, max_iter=12, **parameters)
+        return mixture.fit(X)
 
 
 @pytest.mark.parametrize("method", METHODS)
