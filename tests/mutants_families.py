@@ -114,7 +114,7 @@ MUTANTS = [
         BLOCKS,
         "found[:, place] = family.clipped(counts, sums[:, place])",
         "found[:, place] = self.families[0].clipped(counts, sums[:, place])",
-        f"{OF_BLOCKS}::test_em_by_hand",
+        f"{OF_BLOCKS}::test_sums_are_kept_within_the_bounds_of_their_block",
     ),
     (
         "blocks: k-means sees columns in their units",

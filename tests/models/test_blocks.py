@@ -71,6 +71,18 @@ def test_em_by_hand():
     assert swiftem.objective(model, ROWS, found) == pytest.approx(expected, rel=1e-10)
 
 
+def test_sums_are_kept_within_the_bounds_of_their_block():
+    kind = models.MixtureModel(2, FAMILY).bind(ArraySource(ROWS)).kind
+    of = dict(zip((family.name for family in kind.families), kind.places, strict=True))
+    sums = np.full((2, sum(map(len, kind.places))), 0.3)
+    sums[:, of["poisson"]], sums[:, of["bernoulli"]] = -1e-9, 0.5 + 1e-9  # by rounding
+    sums[0, of["gaussian"]] = -2.0
+    found = kind.clipped(np.full((2, 1), 0.5), sums)
+    assert (found[:, of["poisson"]] == 0.0).all()
+    assert (found[:, of["bernoulli"]] == 0.5).all()
+    assert found[0, of["gaussian"]][0] == -2.0
+
+
 @pytest.mark.parametrize("method", methods.METHODS.values(), ids=methods.METHODS)
 def test_compiled_runs_are_the_references(method):
     weight = np.random.default_rng(2).uniform(0.5, 2.0, size=400)
