@@ -132,7 +132,7 @@ MUTANTS = [
         "engine/numba/plsa_documents.py",
         "n += centre[v, k]",
         "n += 0.0",
-        EPOCH,
+        "tests/engine/test_running_counts.py",
     ),
     (
         "batches of tokens: memory is put back in the wrong order",
@@ -188,7 +188,7 @@ MUTANTS = [
         "engine/numba/plsa_documents.py",
         "if stop - start <= COPIED:",
         "if stop - start <= COPIED + 1:",
-        "tests/engine/numba/test_bounds.py",
+        "tests/engine/numba/test_plsa_documents.py::test_rows_of_words_are_copied_within_their_memory",
     ),
     (
         "documents: counts of the next document count, too",

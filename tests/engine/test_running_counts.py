@@ -3,13 +3,16 @@
 import numpy as np
 import pytest
 
+from swiftem.engine import document_lane
 from swiftem.engine.document_lane import RunningCounts
 from swiftem.models.documents import m_step
 
 
 @pytest.mark.parametrize("gammas", [[0.3, 0.1, 0.02], [1.0, 0.5], [0.9] * 120], ids=["small", "one", "many"])
 @pytest.mark.parametrize("centred", [False, True])
-def test_steps_are_the_dense_ones(gammas, centred):
+@pytest.mark.parametrize("few", [document_lane.FEW, 0], ids=["NumPy", "compiled"])
+def test_steps_are_the_dense_ones(gammas, centred, few, monkeypatch):
+    monkeypatch.setattr(document_lane, "FEW", few)
     rng = np.random.default_rng(0)
     counts, beta = rng.random((20, 3)) * 10, rng.random((3, 20))
     running, tokens = RunningCounts(counts, beta, 250.0), 250.0

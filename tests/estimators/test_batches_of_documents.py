@@ -7,8 +7,16 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 import swiftem
+from swiftem.estimators.topics import plan
 
 ROUNDS, TOLERANCE = 5, 1e-2
+
+
+@pytest.fixture(autouse=True, params=["NumPy", "compiled"])
+def kernels(request, monkeypatch):
+    """Small corpora are fitted by NumPy; here also by the kernels of large ones."""
+    if request.param == "compiled":
+        monkeypatch.setattr(plan, "is_small", lambda *_: False)
 
 
 def statistics(row, topics, alpha, rounds=ROUNDS):
@@ -41,7 +49,7 @@ def test_every_document_corrects_by_all_documents_over_the_batch(b):
     gamma, alpha, n = 0.4, 0.1, len(weights)
     fit = swiftem.PLSA(
         2, method="sem-vr", batch_size=b, step_size=gamma, init=topics, alpha=alpha, beta=0.0, max_iter=1,
-        random_state=0,
+        random_state=0, precision="float64",
     )  # fmt: skip
     with pytest.warns(ConvergenceWarning):
         fit.fit(np.tile(row, (n, 1)), sample_weight=weights)
@@ -61,7 +69,8 @@ def test_partial_fit_weighs_beta_against_the_tokens_that_were_seen():
     """Two steps of 128 documents that are alike, from topics that are worth 2000 tokens."""
     row, alpha, beta, seen = np.array([5.0, 3.0, 1.0, 2.0, 4.0]), 0.1, 50.0, 2000.0
     topics = np.random.default_rng(0).dirichlet(np.ones(5), size=2)
-    model = swiftem.PLSA(2, init=topics, alpha=alpha, beta=beta).partial_fit(np.tile(row, (256, 1)))
+    model = swiftem.PLSA(2, init=topics, alpha=alpha, beta=beta, precision="float64")
+    model.partial_fit(np.tile(row, (256, 1)))
     s, tokens = topics * (seen / 2), 128 * row.sum()
     for _ in range(2):
         gamma = 1.0 - (seen / (seen + tokens)) ** 2
