@@ -24,6 +24,20 @@ RESTORED = "        self._last, self._last_passes, self._calm, self._last_of_all
 
 MUTANTS = [
     (
+        "fit: no look ahead",
+        FIT,
+        "if shared.looks_ahead:",
+        "if False:",
+        "tests/estimators/test_remaining.py::test_few_rows_have_no_plateau_on_which_a_fit_ends[em]",
+    ),
+    (
+        "fit: a plateau without passes left is called converged",
+        FIT,
+        "                    fit.converged = False\n                    passes = min(",
+        "                    passes = min(",
+        "tests/estimators/test_remaining.py::test_a_plateau_without_passes_left_is_no_convergence",
+    ),
+    (
         "online: a prior counts anew in every batch",
         ONLINE,
         "return bound.with_share(source.total_weight / seen)",

@@ -24,6 +24,7 @@ def still(mixture, data):
         warnings.simplefilter("ignore", ConvergenceWarning)
         more = swiftem.GaussianMixture.from_parameters(
             mixture.weights_, mixture.means_, mixture.covariances_, method="em", tol=1e-12, max_iter=1500,
+            covariance_type=mixture.covariance_type,
             warm_start=True,
         ).fit(data)  # fmt: skip
     return more.score(data) - mixture.score(data)
@@ -57,6 +58,37 @@ def test_a_plateau_is_not_the_end(method):
     mixture.fit(rows)
     if mixture.converged_:
         assert still(mixture, rows) <= 1e-3
+
+
+@pytest.mark.parametrize("method", ["em", "iem", "fiem"])
+def test_few_rows_have_no_plateau_on_which_a_fit_ends(method):
+    """Without looking ahead, em gained up to 32 times ``tol`` from where some of these fits had ended."""
+    data = blobs(400, 3, 8, apart=1.0, seed=2)[0]
+    gains = []
+    for seed in range(6):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            mixture = swiftem.GaussianMixture(
+                10, covariance_type="diag", method=method, random_state=seed
+            ).fit(data)
+        assert mixture.n_iter_ <= mixture.max_iter
+        gains.append(still(mixture, data) if mixture.converged_ else 0.0)
+    assert max(gains) <= 1e-2
+
+
+def test_a_plateau_without_passes_left_is_no_convergence():
+    data = blobs(400, 3, 8, apart=1.0, seed=2)[0]
+    ended = []
+    for passes in (*range(4, 100, 8), 400):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            mixture = swiftem.GaussianMixture(
+                10, covariance_type="diag", method="em", random_state=2, max_iter=passes
+            ).fit(data)
+        assert mixture.n_iter_ <= passes
+        ended.append((mixture.converged_, still(mixture, data)))
+    assert not any(converged and gain > 1e-2 for converged, gain in ended)
+    assert {converged for converged, _ in ended} == {False, True}
 
 
 def test_too_few_passes_are_no_convergence():

@@ -23,7 +23,13 @@ from swiftem.estimators.fit_checkpoint import CheckpointedClones, FitCheckpoint,
 from swiftem.estimators.mixture.base import Past, Read, rows_of
 from swiftem.estimators.mixture.file import mixture_from_file, mixture_to_file
 from swiftem.estimators.mixture.fit import Fit, Fitting
-from swiftem.estimators.mixture.initial import DegenerateComponentWarning, Start, check_start, make_start
+from swiftem.estimators.mixture.initial import (
+    DegenerateComponentWarning,
+    Start,
+    check_start,
+    is_default,
+    make_start,
+)
 from swiftem.estimators.mixture.online import OnlineMixture
 from swiftem.estimators.mixture.optima.few import first_of_few, is_few
 from swiftem.estimators.mixture.optima.race import is_race, raced_start
@@ -159,7 +165,7 @@ class MixtureEstimator(CheckpointedClones, MixtureScores, Persistent, CallbackSu
         starts, seeds = make() if kept is None else kept.starts(make, check)
         passes = min(int(self.max_iter), MOST_PASSES)
         tol = check_real("tol", self.tol, minimum=0.0)
-        return Fitting(problem, plan, passes, tol), starts, seeds
+        return Fitting(problem, plan, passes, tol, is_default(self, problem)), starts, seeds
 
     def _best(
         self, fitting: Fitting, starts: list[Start], seeds: list[int], watcher: Watcher,

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from math import inf, nan
-from typing import Any, NamedTuple, Protocol, cast
+from typing import Any, cast
 
 import numpy as np
 
@@ -15,11 +16,11 @@ from swiftem.estimators.fit_checkpoint import NoStart
 from swiftem.estimators.mixture.base import rows_of
 from swiftem.estimators.mixture.device import em_on_device
 from swiftem.estimators.mixture.initial import DegenerateComponentWarning, Start, check_start, dead, reseed
-from swiftem.estimators.mixture.look import Look
-from swiftem.estimators.mixture.optima.accelerated import Leaps
+from swiftem.estimators.mixture.look import Look, Run
+from swiftem.estimators.mixture.optima.accelerated import Leaps, accelerated, beyond_plateau
 from swiftem.estimators.mixture.optima.remaining import Remaining
 from swiftem.estimators.mixture.plan import Plan, iterations_in
-from swiftem.estimators.watch import Moment
+from swiftem.estimators.watch import Moment, StartWatch
 from swiftem.methods import Method, Squarem
 from swiftem.models.components import BoundComponents
 from swiftem.problem import Problem, certify
@@ -27,27 +28,13 @@ from swiftem.process import DeferredInterrupt, clock
 from swiftem.result import Iterate
 from swiftem.schedules import resolve
 
-__all__ = ["DegenerateComponentWarning", "Fit", "Fitting", "Watch"]
+__all__ = ["DegenerateComponentWarning", "Fit", "Fitting"]
 
 MOST_RESEEDS = 3
 """Maximum number of re-initialisations per component in a fit; then the data do not allow for them."""
 EM_PASSES = 20
 """Passes of em, with larger steps, after a stochastic method has converged. If they do not converge, the
 method continues; after sem, whose noise does not vanish, em does."""
-
-
-class Watch(Protocol):
-    """Observer of a fit; ``wants_theta``: it uses the θ of each moment."""
-
-    wants_theta: bool
-
-    def __call__(self, moment: Moment, theta: Theta) -> bool:
-        """Record a moment and its θ; return whether the fit must stop."""
-        ...
-
-    def check(self) -> None:
-        """Raise KeyboardInterrupt after Ctrl-C."""
-        ...
 
 
 @dataclass
@@ -115,15 +102,19 @@ class Fitting:
     max_passes, tol : int and float
         When to stop: the passes, and the gain of em per pass
         (see :mod:`swiftem.estimators.mixture.optima.remaining`).
+    looks_ahead : bool
+        Whether em makes further passes to find out if it has converged: not from a given or named start,
+        whose trajectory is scikit-learn's.
     """
 
     problem: Problem
     plan: Plan
     max_passes: int
     tol: float
+    looks_ahead: bool
 
     def fit(
-        self, start: Start, seed: int, watch: Watch, *, last: tuple[float, float, float] | None = None,
+        self, start: Start, seed: int, watch: StartWatch, *, last: tuple[float, float, float] | None = None,
         keeper: NoStart | None = None,
     ) -> Fit:  # fmt: skip
         """Return the fit from a start.
@@ -155,42 +146,17 @@ class Fitting:
             fit.objective, fit.stationarity = certify(self.problem, fit.s, fit.theta)
 
 
-class _Run(NamedTuple):
-    """State of a run of a method within a fit.
-
-    Attributes
-    ----------
-    is_start : bool
-        Whether it is the pass before the method.
-    n_iter : int
-        Maximum number of iterations.
-    spent, rejected : float and int
-        Passes and rejected steps before it.
-    last : tuple of int
-        k and rejected steps at the last evaluation.
-    ended : str
-        How it ended, if it did.
-    """
-
-    is_start: bool
-    n_iter: int
-    spent: float
-    rejected: int
-    last: tuple[int, int] = (0, 0)
-    ended: str = "at the end"
-
-
 class _OneFit:
     """A fit from one start, in one thread."""
 
-    def __init__(self, shared: Fitting, fit: Fit, seed: int, watch: Watch, keeper: NoStart) -> None:
+    def __init__(self, shared: Fitting, fit: Fit, seed: int, watch: StartWatch, keeper: NoStart) -> None:
         self.problem, self._bound = shared.problem, cast(BoundComponents, shared.problem.bound)
         self._shared, self._source, self.watch, self._keeper = shared, shared.problem.source, watch, keeper
         self._rng, self._seed = np.random.default_rng(seed), seed
         self._began = clock()
         self._runs = 0
-        self._run_now: _Run | None = None
-        self._kept_run: _Run | None = None
+        self._run_now: Run | None = None
+        self._kept_run: Run | None = None
         self._kept_look: tuple[Any, ...] | None = None
         self._remaining: Remaining | None = None
         scheme = shared.plan.acceleration
@@ -259,7 +225,8 @@ class _OneFit:
                 interrupt.check()
                 self.watch.check()
 
-            for left in range(passes - 1, -1, -1):
+            while passes > 0:
+                passes -= 1
                 check()
                 before = fit.theta
                 at = before if steps is None or steps.point is None else bound.m_step(steps.point)
@@ -270,7 +237,7 @@ class _OneFit:
                 if steps is not None:
                     is_calm = abs(objective + remaining.last_bound) < self._shared.tol
                     taken, objective = steps.take(s, objective, e_step, is_calm), steps.objective
-                if taken is s and self._mend(s, is_last=is_last and not left):
+                if taken is s and self._mend(s, is_last=is_last and not passes):
                     value = -inf
                     if steps is not None:
                         steps.restart()
@@ -279,12 +246,33 @@ class _OneFit:
                 stop = self._note(fit.passes, objective, 1.0, "em", before if fit.s is None else fit.theta)
                 fit.converged = remaining.is_small(value, None if steps is None else steps.rate)
                 fit.last = remaining.state if steps is None else (remaining.last_bound, inf, inf)
-                if fit.converged or stop:
+                if fit.converged and not stop and self._is_plateau(remaining, check):
+                    fit.converged = False
+                    passes = min(passes, int(self._shared.max_passes - fit.passes))
+                    if steps is not None:
+                        steps.restart()
+                elif fit.converged or stop:
                     break
                 if keeps:
                     self._keeper.save(self._place)
             interrupt.check()
         return stop
+
+    def _is_plateau(self, remaining: Remaining, check: Callable[[], None]) -> bool:
+        """Go beyond the plateau on which em seems to have converged; return whether it is one."""
+        fit, shared, beyond = self.fit, self._shared, None
+        if shared.looks_ahead:
+            beyond = beyond_plateau(self.problem, fit.theta, shared.tol, remaining.small, check)
+        if beyond is None:
+            return False
+        left = int(shared.max_passes - fit.passes) - 1
+        if left > 0:
+            theta, done = (
+                beyond if beyond[1] <= left else accelerated(self.problem, fit.theta, left, 0.0, check)
+            )
+            fit.theta, fit.s, fit.passes = theta, None, fit.passes + done
+            remaining.restart()
+        return True
 
     def _mend(self, s: Array, *, is_last: bool) -> bool:
         """Re-initialise components without rows, or collapsed ones without an M-step; return whether any."""
@@ -295,9 +283,9 @@ class _OneFit:
         fit = self.fit
         gone = gone if exists else np.union1d(gone, self._bound.collapsed(s))
         if fit.reseeded + len(gone) > MOST_RESEEDS * self._bound.n_components:
-            if exists:  # not needed, but harmless
-                return False
-            raise ValueError(self._bound.ILL_DEFINED)
+            if not exists:
+                raise ValueError(self._bound.ILL_DEFINED)
+            return False
         fit.reseeded += len(gone)
         if not is_last:  # after the last pass a re-initialised component would not be fitted
             fit.theta, fit.s = reseed(self._bound, self._source, fit.theta, s, gone, self._rng), None
@@ -349,7 +337,7 @@ class _OneFit:
             count = count if most is None else min(count, most)
             if count < 1:
                 return "no pass left"
-            now = _Run(most is not None, count, fit.passes, fit.rejected)
+            now = Run(most is not None, count, fit.passes, fit.rejected)
             self._runs += 1
         self._run_now, spent, rejected = now, now.spent, now.rejected
         epoch, gamma = method.epoch(n), resolve(method.step_size, n, method.batch_size)

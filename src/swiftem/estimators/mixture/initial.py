@@ -28,6 +28,7 @@ __all__ = [
     "Start",
     "check_start",
     "dead",
+    "is_default",
     "make_start",
     "mended",
     "reseed",
@@ -78,6 +79,13 @@ def check_start(bound: BoundComponents, theta: Any, s: Any) -> None:
     check_form("theta", theta, bound.like())
     if s is not None:
         check_form("s", s, np.empty(bound.size))
+
+
+def is_default(estimator: Any, problem: Problem) -> bool:
+    """Tell whether the user neither names a start nor gives parameters."""
+    init_params, bound = estimator.init_params, problem.bound
+    is_named = not isinstance(init_params, str) or init_params != "race"
+    return not (is_named or estimator._given_start(bound.model, bound.d))
 
 
 def make_start(

@@ -1,9 +1,9 @@
-"""Convergence of stochastic methods."""
+"""Runs of stochastic methods within a fit, and their convergence."""
 
 from __future__ import annotations
 
 from math import inf, sqrt
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from swiftem.estimators.mixture.base import rows_of
 from swiftem.estimators.validated import in_memory
 from swiftem.problem import Problem
 
-__all__ = ["Look"]
+__all__ = ["Look", "Run"]
 
 LOOKED_AT = 20_000
 """Rows on which the objective is evaluated: always the same, so that changes are exact for them."""
@@ -26,6 +26,31 @@ ALLOWED = 2.0
 """Noise up to this multiple of ``tol`` is accepted without an evaluation on all rows."""
 APART = 1.25
 """Evaluations on all rows are rarer by this factor: each costs a pass."""
+
+
+class Run(NamedTuple):
+    """State of a run of a method within a fit.
+
+    Attributes
+    ----------
+    is_start : bool
+        Whether it is the pass before the method.
+    n_iter : int
+        Maximum number of iterations.
+    spent, rejected : float and int
+        Passes and rejected steps before it.
+    last : tuple of int
+        k and rejected steps at the last evaluation.
+    ended : str
+        How it ended, if it did.
+    """
+
+    is_start: bool
+    n_iter: int
+    spent: float
+    rejected: int
+    last: tuple[int, int] = (0, 0)
+    ended: str = "at the end"
 
 
 class Look:

@@ -16,8 +16,7 @@ import numpy as np
 from swiftem._typing import Array
 from swiftem.checkpoints.run_checkpoint import check_form
 from swiftem.estimators.fit_checkpoint import NoStart
-from swiftem.estimators.mixture.fit import Watch
-from swiftem.estimators.watch import Moment
+from swiftem.estimators.watch import Moment, StartWatch
 from swiftem.process import DeferredInterrupt, clock
 
 __all__ = ["NewtonFit", "Regressions", "Units", "best_start", "log_densities", "newton_fit", "one_pass"]
@@ -182,7 +181,7 @@ class NewtonFit:
 
 def newton_fit(
     X: Array, y: Array, weight: Array, start: Regressions, *, tol: float, max_iter: int, ridge: float,
-    watch: Watch, keeper: NoStart | None = None,
+    watch: StartWatch, keeper: NoStart | None = None,
 ) -> NewtonFit:  # fmt: skip
     """Return the fit from a start; it has converged if a pass gains less than ``tol``.
 

@@ -15,7 +15,13 @@ from swiftem.methods.anderson import Anderson
 from swiftem.methods.squarem import Squarem
 from swiftem.problem import Problem
 
-__all__ = ["Leaps", "accelerated"]
+__all__ = ["Leaps", "accelerated", "beyond_plateau"]
+
+AHEAD, MOST_WORK, LEAST = 100, 2 * 10**7, 10
+"""Passes by which a fit of few rows looks ahead, at most and at least, and the maximum of passes times rows
+times statistics: some 30 ms. With too many rows for the minimum, it does not look."""
+CALM = 1e-4
+"""Gain per pass at which it stops looking, in units of ``tol``."""
 
 
 class Leaps:
@@ -119,3 +125,22 @@ def accelerated(
                 break
             theta = e_step.m_step(s if steps.point is None else steps.point)
     return (problem.bound.m_step(s) if passes > 0 else theta), done
+
+
+def beyond_plateau(
+    problem: Problem, theta: Theta, tol: float, most: float, check: Callable[[], None]
+) -> tuple[Theta, int] | None:
+    """Return where em leads and how many passes that takes, or None if it would gain at most ``most``.
+
+    On few rows gains fall far below ``tol`` before a row changes its component, and rise again. No rate of
+    the last passes foretells that, but passes are cheap.
+    """
+    passes = min(AHEAD, MOST_WORK // (problem.source.n * int(problem.bound.size)))
+    if passes < LEAST or not tol:
+        return None
+    try:
+        found, done = accelerated(problem, theta, passes, CALM * tol, check)
+    except ValueError:  # it leads to a component without an M-step
+        return None
+    gain = problem.e_step.objective(theta) - problem.e_step.objective(found)
+    return (found, done) if gain > most else None

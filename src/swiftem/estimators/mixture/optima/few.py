@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from swiftem.engine.threads import one_thread_blas
-from swiftem.estimators.mixture.initial import Start, make_start
+from swiftem.estimators.mixture.initial import Start, is_default, make_start
 from swiftem.estimators.mixture.optima.spurious import at_floor
 from swiftem.estimators.mixture.optima.together import Together
 from swiftem.problem import Problem
@@ -38,14 +38,11 @@ ROWS = 1000
 
 def is_few(estimator: Any, problem: Problem) -> bool:
     """Tell whether a fit starts from the best of several k-means, on all rows."""
-    init_params, bound = estimator.init_params, problem.bound
     return (
-        isinstance(init_params, str)
-        and init_params == "race"
-        and bound.n_components > 1
+        problem.bound.n_components > 1
         and problem.source.n < ROWS
         and Together.serves_problem(problem)
-        and not estimator._given_start(bound.model, bound.d)
+        and is_default(estimator, problem)
     )
 
 

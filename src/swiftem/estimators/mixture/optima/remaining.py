@@ -9,7 +9,8 @@ It is infinite on a plateau, if gains do not shrink. Early gains shrink faster t
 to rise once more by as much as it did, or halfway to 1 if that is unknown, and to be at least
 :data:`LEAST_RATE`. A fit has converged if em gains less than ``tol`` per pass and R is
 below :data:`MULTIPLE` times ``tol``, whatever the method: stochastic methods end with passes of em. For a
-tiny ``tol`` it is enough that R, summed over all rows, is below :data:`NEGLIGIBLE`.
+tiny ``tol`` it is enough that R, summed over all rows, is below :data:`NEGLIGIBLE`. On few rows, where a pass
+is cheap, a fit also looks ahead (:func:`swiftem.estimators.mixture.optima.accelerated.beyond_plateau`).
 """
 
 from __future__ import annotations
@@ -40,6 +41,11 @@ class Remaining:
     last_bound, last_gain, last_rate : float
         Last values of em before; −∞, ∞ and ∞ if unknown.
 
+    Attributes
+    ----------
+    small : float
+        Maximum remaining gain of a converged fit.
+
     Examples
     --------
     >>> remaining = Remaining(tol=1e-2, n=1000)
@@ -51,13 +57,17 @@ class Remaining:
         self, tol: float, n: int, last_bound: float = -inf, last_gain: float = inf,
         last_rate: float = inf,
     ) -> None:  # fmt: skip
-        self._tol, self._small = tol, max(MULTIPLE * tol, NEGLIGIBLE / n)
+        self._tol, self.small = tol, max(MULTIPLE * tol, NEGLIGIBLE / n)
         self.last_bound, self.last_gain, self.last_rate = last_bound, last_gain, last_rate
 
     @property
     def state(self) -> tuple[float, float, float]:
         """The last bound, gain and rate."""
         return self.last_bound, self.last_gain, self.last_rate
+
+    def restart(self) -> None:
+        """Forget all passes: parameters have changed."""
+        self.last_bound, self.last_gain, self.last_rate = -inf, inf, inf
 
     def is_small(self, bound: float, rate: float | None = None) -> bool:
         """Take note of the bound of one more pass; return whether em would gain little from there.
@@ -77,4 +87,4 @@ class Remaining:
                 rise = self.last_rate - last_rate if isfinite(last_rate) else 0.5 * (1.0 - self.last_rate)
                 rate = self.last_rate + max(rise, 0.0)
         rate = max(rate, LEAST_RATE)
-        return rate < 1.0 and gain * rate / (1.0 - rate) < self._small
+        return rate < 1.0 and gain * rate / (1.0 - rate) < self.small
