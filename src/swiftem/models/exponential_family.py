@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from swiftem._checks import shown
 from swiftem._typing import Array, Theta
-from swiftem.data.draws import spread_rows
 from swiftem.data.rows.stored_source import StoredSource
 from swiftem.data.source import Batch, Source
+from swiftem.models.rows import spread_rows
 from swiftem.models.user_functions import described, read_penalty, read_statistics, read_theta, read_truth
 
 __all__ = ["ExponentialFamilyModel", "FunctionModel"]

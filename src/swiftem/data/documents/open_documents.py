@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from swiftem.data.documents.document_source import DocumentSource
-from swiftem.data.documents.formats.corpus_format import recognise
 from swiftem.data.documents.formats.count_matrix import read_count_matrix
 from swiftem.data.documents.formats.csr_documents import CsrDocuments
 from swiftem.data.documents.formats.line_documents import LdaCDocuments, TextDocuments
 from swiftem.data.documents.formats.lines import existing_file
+from swiftem.data.documents.formats.no_text import recognise
 from swiftem.data.documents.formats.uci_documents import UciDocuments
 from swiftem.data.documents.sparse_structure import is_sparse
 

@@ -11,10 +11,10 @@ from sklearn.utils import check_random_state
 
 from swiftem._warn import warn
 from swiftem.checkpoints.run_checkpoint import check_form
-from swiftem.estimators.fit_checkpoint import open_fit
+from swiftem.estimators.fit_checkpoint import FitCheckpoint
 from swiftem.estimators.regression.newton_em import NewtonFit, Regressions, Units, best_start, newton_fit
 from swiftem.estimators.regression.responses import Observed
-from swiftem.estimators.watch import History, StartWatch, Watcher
+from swiftem.estimators.watch import History, StartWatch, Watcher, keeps_checkpoints
 
 __all__ = ["fit_counts"]
 
@@ -47,7 +47,9 @@ def fit_counts(estimator: Any, read: Observed, goes_on: bool) -> None:
         for start in made:
             check_form("start", start, Regressions(one, np.empty((n_components, design.shape[1])), one))
 
-    kept = open_fit(estimator, read.source, estimator._now() if goes_on else None)
+    kept = None
+    if keeps_checkpoints(estimator):
+        kept = FitCheckpoint(estimator, read.source, estimator._now() if goes_on else None)
     with kept or nullcontext():
         starts = make() if kept is None else kept.starts(make, check)
 

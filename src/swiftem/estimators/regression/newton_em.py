@@ -15,9 +15,8 @@ import numpy as np
 
 from swiftem._typing import Array
 from swiftem.checkpoints.run_checkpoint import check_form
-from swiftem.estimators.fit_checkpoint import NoStart
 from swiftem.estimators.mixture.fit import Watch
-from swiftem.estimators.watch import Moment
+from swiftem.estimators.watch import Moment, NoStart
 from swiftem.process import DeferredInterrupt, clock
 
 __all__ = ["NewtonFit", "Regressions", "Units", "best_start", "log_densities", "newton_fit", "one_pass"]

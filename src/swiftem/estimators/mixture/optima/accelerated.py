@@ -10,9 +10,8 @@ import numpy as np
 
 from swiftem._typing import Array, Theta
 from swiftem.checkpoints.run_checkpoint import check_form
-from swiftem.methods.acceleration import Acceleration, Space
+from swiftem.methods.acceleration import Acceleration, Space, Squarem
 from swiftem.methods.anderson import Anderson
-from swiftem.methods.squarem import Squarem
 from swiftem.problem import Problem
 
 __all__ = ["Leaps", "accelerated"]
