@@ -9,7 +9,7 @@ import numpy as np
 
 from swiftem.data.foreign import DEVICE_KERNELS, torch_of
 from swiftem.estimators.mixture.base import rows_of
-from swiftem.estimators.mixture.optima.remaining import Remaining
+from swiftem.estimators.mixture.optima.accelerated import Remaining
 from swiftem.models.components import DEAD
 from swiftem.process import DeferredInterrupt
 

@@ -36,7 +36,6 @@ from swiftem.estimators.persistence import Persistent
 from swiftem.estimators.sklearn_parts import CallbackSupportMixin, _fit_context, with_callbacks
 from swiftem.estimators.validated import allows_missing, blocks_of, is_stored, say_spent
 from swiftem.estimators.watch import History, StartWatch, Watcher, keeps_checkpoints
-from swiftem.methods import EM, Accelerated
 from swiftem.problem import Problem, check_access
 
 __all__ = ["MixtureEstimator"]
@@ -121,9 +120,8 @@ class MixtureEstimator(CheckpointedClones, MixtureScores, Persistent, CallbackSu
             n_components=self.n_components, size=size, per_sample=rows_of(source) / source.n,
             acceleration=self.acceleration,
         )  # fmt: skip
-        method = plan.method or (EM() if plan.acceleration is None else Accelerated(EM(), plan.acceleration))
-        check_access(method, source)
-        reserved = budget.reserve(source, method, statistics=size, starts=True)
+        check_access(plan.for_run, source)
+        reserved = budget.reserve(source, plan.for_run, statistics=size, starts=True)
         if kept is not None:
             kept.allocate = reserved.make_memory
         if plan.method is not None:

@@ -15,8 +15,7 @@ from swiftem.estimators.mixture.base import rows_of
 from swiftem.estimators.mixture.device import em_on_device
 from swiftem.estimators.mixture.initial import DegenerateComponentWarning, Start, check_start, reseed
 from swiftem.estimators.mixture.look import Look
-from swiftem.estimators.mixture.optima.accelerated import Leaps
-from swiftem.estimators.mixture.optima.remaining import Remaining
+from swiftem.estimators.mixture.optima.accelerated import Leaps, Remaining
 from swiftem.estimators.mixture.plan import Plan, iterations_in
 from swiftem.estimators.watch import Moment, NoStart
 from swiftem.methods import Method, Squarem
@@ -113,7 +112,7 @@ class Fitting:
         The method.
     max_passes, tol : int and float
         When to stop: the passes, and the gain of em per pass
-        (see :mod:`swiftem.estimators.mixture.optima.remaining`).
+        (see :class:`swiftem.estimators.mixture.optima.accelerated.Remaining`).
     """
 
     problem: Problem
