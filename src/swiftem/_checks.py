@@ -13,21 +13,9 @@ from numpy.typing import ArrayLike, NDArray
 from swiftem._typing import Array
 
 __all__ = [
-    "MemoryLimitError",
-    "as_floats",
-    "as_integers",
-    "as_numbers",
-    "check_choice",
-    "check_finite",
-    "check_int",
-    "check_not_lazy",
-    "check_real",
-    "check_simplex",
-    "refuse_masked",
-    "shortened",
-    "shown",
-    "unmasked",
-]
+    "MemoryLimitError", "as_floats", "as_integers", "as_numbers", "check_choice", "check_finite", "check_int",
+    "check_not_lazy", "check_real", "check_simplex", "refuse_masked", "shortened", "shown", "unmasked",
+]  # fmt: skip
 
 SIMPLEX_TOLERANCE = 1e-6
 STRONGEST = 1e100

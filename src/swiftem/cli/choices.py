@@ -16,23 +16,10 @@ from swiftem.cli.table_options import TableChoice
 from swiftem.methods import METHODS
 
 __all__ = [
-    "BUILT_IN",
-    "Acceleration",
-    "AlphaOption",
-    "BackgroundOption",
-    "BetaOption",
-    "CorpusFormat",
-    "Covariance",
-    "Criterion",
-    "DecorrelationOption",
-    "Experiments",
-    "TopicsRequest",
-    "check_limit",
-    "check_size",
-    "read_alpha",
-    "read_counts",
-    "thinned",
-]
+    "BUILT_IN", "Acceleration", "AlphaOption", "BackgroundOption", "BetaOption", "CorpusFormat", "Covariance",
+    "Criterion", "DecorrelationOption", "Experiments", "TopicsRequest", "check_limit", "check_size",
+    "read_alpha", "read_counts", "thinned",
+]  # fmt: skip
 
 BUILT_IN = "the docstrings of Python packages"
 MOST = 10_000

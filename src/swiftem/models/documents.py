@@ -32,16 +32,9 @@ from swiftem.data.source import Batch, Source
 from swiftem.engine.reference.plsa_documents import Folded, fold
 
 __all__ = [
-    "FEW",
-    "FLUSH",
-    "BoundDocuments",
-    "DocumentModel",
-    "DocumentTheta",
-    "by_rows",
-    "m_step",
-    "totals_of",
+    "FEW", "FLUSH", "BoundDocuments", "DocumentModel", "DocumentTheta", "by_rows", "m_step", "totals_of",
     "words_of_topics",
-]
+]  # fmt: skip
 
 FLUSH = 1e-100
 """Smaller probabilities of words are read as zero: subnormal numbers are slow."""

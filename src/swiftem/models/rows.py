@@ -15,17 +15,9 @@ from swiftem.data.source import Source
 from swiftem.data.units.unit_source import UnitSource
 
 __all__ = [
-    "check_extent",
-    "check_rows",
-    "check_seen",
-    "different_rows",
-    "drawn_labels",
-    "has_missing",
-    "may_have_missing",
-    "mean_row",
-    "spread_rows",
-    "two_dimensional",
-]
+    "check_extent", "check_rows", "check_seen", "different_rows", "drawn_labels", "has_missing",
+    "may_have_missing", "mean_row", "spread_rows", "two_dimensional",
+]  # fmt: skip
 
 BLOCK = 4096
 LARGEST, LARGEST_FLOAT32 = 1e140, 1e15

@@ -8,22 +8,9 @@ from typing import Any, NamedTuple
 from swiftem.methods import METHODS
 
 __all__ = [
-    "OTHER",
-    "STYLES",
-    "Style",
-    "counted",
-    "criterion_text",
-    "likelihood",
-    "mean_text",
-    "passes_text",
-    "power_of_ten",
-    "seconds_text",
-    "share_text",
-    "short",
-    "signed",
-    "style_of",
-    "times",
-]
+    "OTHER", "STYLES", "Style", "counted", "criterion_text", "likelihood", "mean_text", "passes_text",
+    "power_of_ten", "seconds_text", "share_text", "short", "signed", "style_of", "times",
+]  # fmt: skip
 
 SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 

@@ -24,16 +24,9 @@ if TYPE_CHECKING:
     import scipy.sparse as sp
 
 __all__ = [
-    "KnownWordCounts",
-    "WordCounts",
-    "count_known_words",
-    "count_words",
-    "document_shares",
-    "header_field",
-    "note_on_common",
-    "note_on_headers",
-    "without_header",
-]
+    "KnownWordCounts", "WordCounts", "count_known_words", "count_words", "document_shares", "header_field",
+    "note_on_common", "note_on_headers", "without_header",
+]  # fmt: skip
 
 HEADER = re.compile(r"\s*(?:[A-Za-z][\w-]*:[^\n]*(?:\n[ \t]+[^\n]+)*(?:\n|\Z)){2,}(?=\n|\Z)")
 """Two or more lines "Field: value", which may go on in lines that begin with a space, and an empty one."""

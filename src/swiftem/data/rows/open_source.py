@@ -18,15 +18,8 @@ from swiftem.data.rows.stored_source import StoredSource
 from swiftem.data.rows.table_columns import Column, Wanted
 
 __all__ = [
-    "ENDINGS",
-    "TEXT",
-    "are_paths",
-    "find_table",
-    "is_table",
-    "open_source",
-    "said_whose",
-    "table_files",
-]
+    "ENDINGS", "TEXT", "are_paths", "find_table", "is_table", "open_source", "said_whose", "table_files",
+]  # fmt: skip
 
 TEXT = (".csv", ".tsv", ".txt")
 ENDINGS = (".csv", ".tsv", ".txt", ".parquet", ".npy")

@@ -15,19 +15,9 @@ from swiftem._checks import shortened
 from swiftem.data.documents.formats.lines import whole_number
 
 __all__ = [
-    "Column",
-    "Columns",
-    "UnknownColumnError",
-    "Wanted",
-    "as_label",
-    "check_same_columns",
-    "choose_columns",
-    "first_bad_cell",
-    "label",
-    "left_out_of",
-    "what_helps",
-    "what_it_is",
-]
+    "Column", "Columns", "UnknownColumnError", "Wanted", "as_label", "check_same_columns", "choose_columns",
+    "first_bad_cell", "label", "left_out_of", "what_helps", "what_it_is",
+]  # fmt: skip
 
 Column = str | int
 """A column by its name, or by its index from 0."""

@@ -23,14 +23,9 @@ from swiftem.models.components import BoundComponents
 from swiftem.problem import Problem
 
 __all__ = [
-    "DegenerateComponentWarning",
-    "Start",
-    "check_start",
-    "make_start",
-    "mended",
-    "reseed",
+    "DegenerateComponentWarning", "Start", "check_start", "make_start", "mended", "reseed",
     "start_statistics",
-]
+]  # fmt: skip
 
 LARGE = 100_000
 """Number of rows from which k-means uses mini-batches."""
