@@ -174,8 +174,8 @@ MUTANTS = [
     ),
     (
         "reseed: components that a prior holds are dead",
-        RESEED,
-        "if bound.is_held:",
+        "models/components.py",
+        "if self.is_held:",
         "if False:",
         f"{DEGENERATE_TESTS}::test_a_component_without_rows_stays_where_the_prior_holds_it",
     ),

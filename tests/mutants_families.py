@@ -321,7 +321,7 @@ MUTANTS = [
     ),
     (
         "directions: small values of a Bessel function are zero",
-        "models/families/bessel.py",
+        "models/families/von_mises_fisher.py",
         "few = ~(above > LEAST) | (kappa < 1e-8)",
         "few = kappa < 0.0",
         f"{AMOUNTS}::test_concentrations_solve_their_equation",

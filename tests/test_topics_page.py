@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from swiftem.data.documents.formats.corpus_format import FORMATS
+from swiftem.data.documents.formats.no_text import FORMATS
 
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "topics.md").read_text(encoding="utf-8")

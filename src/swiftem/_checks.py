@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from numbers import Integral, Real
 from typing import Any
 
@@ -12,26 +13,17 @@ from numpy.typing import ArrayLike, NDArray
 from swiftem._typing import Array
 
 __all__ = [
-    "MemoryLimitError",
-    "as_floats",
-    "as_integers",
-    "as_numbers",
-    "check_choice",
-    "check_finite",
-    "check_int",
-    "check_not_lazy",
-    "check_real",
-    "check_simplex",
-    "refuse_masked",
-    "shown",
-    "unmasked",
-]
+    "MemoryLimitError", "as_floats", "as_integers", "as_numbers", "check_choice", "check_finite", "check_int",
+    "check_not_lazy", "check_real", "check_simplex", "refuse_masked", "shortened", "shown", "unmasked",
+]  # fmt: skip
 
 SIMPLEX_TOLERANCE = 1e-6
 STRONGEST = 1e100
 """Largest penalty or prior: divided by the sum of small weights, it must be finite."""
 SHOWN = 80
 """Maximum number of characters of a value in a sentence."""
+LISTED = 10
+"""Maximum number of words listed in a sentence."""
 
 
 class MemoryLimitError(ValueError):
@@ -195,3 +187,13 @@ def check_simplex(name: str, array: Array) -> None:
     worst = float(np.ravel(sums)[np.argmax(np.abs(np.ravel(sums) - 1.0))])
     if abs(worst - 1.0) > SIMPLEX_TOLERANCE:
         raise ValueError(f"{name} must sum to 1, got a sum of {worst:.9g}.")
+
+
+def shortened(words: Sequence[str], most: int = LISTED) -> str:
+    """Return words separated by commas, at most the first ``most``.
+
+    >>> shortened([str(i) for i in range(12)])
+    '0, 1, 2, 3, 4, 5, 6, 7, 8, 9 and 2 more'
+    """
+    more = len(words) - most
+    return ", ".join(words[:most]) + (f" and {more:,} more" if more > 0 else "")

@@ -47,6 +47,12 @@ def test_what_does_not_fit_is_counted():
     assert f"... and {30 - shown} more columns." in text
 
 
+def test_one_column_that_does_not_fit_is_one():
+    names = [f"name{j}" for j in range(30)]
+    widths = (show(mixture(30, 30), names, width) for width in range(200, 700, 4))
+    assert any("... and 1 more column." in text for text in widths)
+
+
 def test_tables_in_files_are_no_wider_than_a_page():
     text = show(mixture(30, 30), [], 100_000, terminal=False)
     assert max(map(len, text.splitlines())) <= components.PLAIN_WIDTH

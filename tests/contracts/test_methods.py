@@ -11,7 +11,7 @@ import pytest
 import swiftem
 from swiftem import methods
 from swiftem.testing import check_method
-from swiftem.testing.problems import small_problems
+from swiftem.testing.check_method import small_problems
 
 VARIANTS = [
     *(method() for method in methods.METHODS.values()),

@@ -5,10 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from swiftem.data.documents.docstrings import cache as docstring_cache
-from swiftem.data.documents.docstrings.cache import cache_file, load_docstrings, save_docstrings
-from swiftem.data.documents.docstrings.installed_package import InstalledPackage
-from swiftem.data.documents.docstrings.reader import Docstring
+from swiftem.data.documents.docstrings import corpus as docstring_cache
+from swiftem.data.documents.docstrings.corpus import cache_file, load_docstrings, save_docstrings
+from swiftem.data.documents.docstrings.reader import Docstring, InstalledPackage
 
 TOY = InstalledPackage("toy", "1.0", (("toy", Path("/somewhere/toy")),))
 DOCSTRINGS = [Docstring("toy", "The package, größer."), Docstring("toy.f", "A lone \ud800 surrogate.\n")]

@@ -8,7 +8,7 @@ import pytest
 import sklearn
 from helpers import assert_refused
 
-from swiftem.data.documents.docstrings.installed_package import find_package
+from swiftem.data.documents.docstrings.reader import find_package
 
 
 def test_packages():
@@ -45,10 +45,10 @@ def test_modules_and_packages_without_a_version(packages):
 
 
 def test_a_package_that_is_not_installed_though_its_version_is_known(packages, monkeypatch):
-    from swiftem.data.documents.docstrings import installed_package
+    from swiftem.data.documents.docstrings import reader
 
     name = packages.add({"__init__.py": ""}, version=None)
-    monkeypatch.setitem(installed_package.DISTRIBUTIONS, name, "swiftem-no-such-distribution")
+    monkeypatch.setitem(reader.DISTRIBUTIONS, name, "swiftem-no-such-distribution")
     assert find_package(name).version is None
 
 

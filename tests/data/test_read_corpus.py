@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from swiftem.cli.out_file import write_table
 from swiftem.data import CorpusCounts, count_known_words, read_corpus, read_vocabulary
 from swiftem.data.documents.corpus_counts import beginning
-from swiftem.data.documents.formats.corpus_format import recognise
+from swiftem.data.documents.formats.no_text import recognise
 from swiftem.data.documents.vocabulary import find_vocabulary
 
 

@@ -9,8 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 import swiftem
 from swiftem.data import ArraySource
-from swiftem.estimators.mixture.optima.accelerated import Leaps, accelerated
-from swiftem.estimators.mixture.optima.remaining import MULTIPLE, Remaining
+from swiftem.estimators.mixture.optima.accelerated import MULTIPLE, Leaps, Remaining, accelerated
 from swiftem.methods import Squarem
 from swiftem.models import GaussianMixtureModel
 from swiftem.problem import Problem

@@ -8,9 +8,8 @@ import swiftem
 from swiftem import methods, models
 from swiftem.data import ArraySource
 from swiftem.families import Binomial, Gamma, VonMisesFisher, read_family
-from swiftem.models.families.bessel import bessel_ratio, log_bessel
 from swiftem.models.families.shape_equation import solve_shape
-from swiftem.models.families.von_mises_fisher import solve_concentration
+from swiftem.models.families.von_mises_fisher import bessel_ratio, log_bessel, solve_concentration
 
 
 def amounts(n=2000, seed=0):

@@ -18,19 +18,16 @@ from swiftem.cli.choices import (
     DecorrelationOption,
     Experiments,
     TopicsRequest,
+    check_acceleration,
+    check_limit,
+    method_name,
     read_alpha,
     read_counts,
     thinned,
 )
 from swiftem.cli.failures import FAILED, INTERRUPTED, Group, tell
 from swiftem.cli.fit_commands import fit, impute, info, predict, score, select
-from swiftem.cli.fit_options import (
-    AccelerationOption,
-    DeviceOption,
-    check_acceleration,
-    check_limit,
-    method_name,
-)
+from swiftem.cli.fit_options import AccelerationOption, DeviceOption
 from swiftem.cli.out_file import writable_folder
 from swiftem.cli.table_options import SeedOption
 from swiftem.methods import METHODS

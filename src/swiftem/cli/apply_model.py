@@ -11,15 +11,17 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
-from swiftem.cli.components import criterion_text, mean_text, screen, show_components
+from swiftem._checks import shortened
+from swiftem.cli.components import screen, show_components
 from swiftem.cli.cross_table import check_labels, show_cross_table
 from swiftem.cli.failures import one_sentence, tell, writing
 from swiftem.cli.model_file import is_regression, names_of, open_model, responses_of, rows_for
 from swiftem.cli.out_file import model_file, write_csv, write_table
 from swiftem.cli.table_options import TableChoice
-from swiftem.data.rows.table_columns import as_label, shortened
+from swiftem.data.rows.table_columns import as_label
 from swiftem.data.rows.tables import read_cells
 from swiftem.process import clock
+from swiftem.report.numbers import criterion_text, mean_text
 
 __all__ = ["impute", "predict", "score", "update"]
 

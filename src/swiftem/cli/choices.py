@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -11,10 +12,13 @@ from typing import Annotated, Any
 
 import typer
 
+from swiftem.cli.table_options import TableChoice
+from swiftem.methods import METHODS
+
 __all__ = [
     "BUILT_IN", "Acceleration", "AlphaOption", "BackgroundOption", "BetaOption", "CorpusFormat", "Covariance",
-    "Criterion", "DecorrelationOption", "Experiments", "TopicsRequest", "read_alpha", "read_counts",
-    "thinned",
+    "Criterion", "DecorrelationOption", "Experiments", "TopicsRequest", "check_limit", "check_size",
+    "read_alpha", "read_counts", "thinned",
 ]  # fmt: skip
 
 BUILT_IN = "the docstrings of Python packages"
@@ -241,3 +245,58 @@ class TopicsRequest:
             "stop_words": given, "phrases": self.phrases, "drop_common": self.drop_common,
             "drop_headers": self.drop_headers,
         }  # fmt: skip
+
+
+def method_name(name: str) -> str:
+    """Return the name of a method; raise BadParameter if it is unknown."""
+    return one_of(name, ("auto", *METHODS))
+
+
+def device_name(name: str) -> str:
+    """Return the name of a device; raise BadParameter if it is not one."""
+    if not re.fullmatch(r"auto|cpu|cuda(:\d+)?", name):
+        raise typer.BadParameter(f"{name!r} is not cpu, cuda or cuda:0.")
+    return name
+
+
+def one_of(name: str, names: Sequence[str]) -> str:
+    """Return a name; raise BadParameter if it is not one of these."""
+    if name not in names:
+        raise typer.BadParameter(f"{name!r} is not one of {', '.join(map(repr, names))}.")
+    return name
+
+
+def check_acceleration(method: str, acceleration: Acceleration | None) -> None:
+    """Raise BadParameter for the acceleration of another method than em."""
+    if acceleration is not None and method not in ("auto", "em"):
+        raise typer.BadParameter(
+            f"only em's passes are accelerated, not {method}: leave --method out.",
+            param_hint="'--acceleration'",
+        )
+
+
+def check_size(size: str, option: str) -> None:
+    """Raise BadParameter for a text that is not a size."""
+    from swiftem.budget import read_memory_limit
+
+    try:
+        read_memory_limit(size)
+    except ValueError:
+        said = f"{size!r} is not a size such as 500MB or 2GiB."
+        raise typer.BadParameter(said, param_hint=f"'{option}'") from None
+
+
+def check_limit(memory_limit: str | None, scratch: Path | None, choice: TableChoice | None = None) -> None:
+    """Raise BadParameter for an invalid size, an unsupported limit, or a folder that cannot be used."""
+    if memory_limit is not None:
+        check_size(memory_limit, "--memory-limit")
+    if memory_limit is not None and choice is not None and (choice.skip_missing or choice.label is not None):
+        raise typer.BadParameter(
+            "it needs the whole table in memory: leave --memory-limit out"
+            + (", or use --drop to leave the column out." if choice.label is not None else "."),
+            param_hint="'--skip-missing'" if choice.skip_missing else "'--label'",
+        )
+    if scratch is not None and memory_limit is None:
+        raise typer.BadParameter("it is used only with --memory-limit.", param_hint="'--scratch'")
+    if scratch is not None and not scratch.is_dir():
+        raise typer.BadParameter(f"{scratch} is not a folder.", param_hint="'--scratch'")

@@ -1,4 +1,4 @@
-"""Formats of printed numbers, tables that fit the screen, and the table of a mixture's components."""
+"""Tables that fit the screen, and the table of a mixture's components."""
 
 from __future__ import annotations
 
@@ -14,14 +14,12 @@ from rich.text import Text
 
 from swiftem._typing import Array
 from swiftem.models.families import Blocks, Family
+from swiftem.report.numbers import counted
 
 if TYPE_CHECKING:
     from swiftem.estimators import GaussianMixture
 
-__all__ = [
-    "criterion_text", "deviations", "mean_text", "numbers", "passes_text", "screen",
-    "show_components", "show_table", "width_of",
-]  # fmt: skip
+__all__ = ["deviations", "numbers", "screen", "show_components", "show_table", "width_of"]
 
 PLAIN_WIDTH = 120
 """Width of tables in files and pipes."""
@@ -73,34 +71,6 @@ def numbers(means: Array, spreads: Array, sign: str = "±") -> list[str]:
     ]
 
 
-def mean_text(value: float) -> str:
-    """Return a mean log-likelihood as text.
-
-    >>> mean_text(-4.4836336)
-    '-4.483634'
-    """
-    return f"{value:.6f}"
-
-
-def criterion_text(value: float) -> str:
-    """Return BIC, AIC or ICL as text.
-
-    >>> criterion_text(9084.699032)
-    '9084.70'
-    """
-    return f"{value:.2f}"
-
-
-def passes_text(model: Any) -> str:
-    """Return the number of passes of a fit, as in ``n_iter_``, as text.
-
-    >>> from types import SimpleNamespace
-    >>> passes_text(SimpleNamespace(n_iter_=1)), passes_text(SimpleNamespace(n_iter_=9))
-    ('1 pass', '9 passes')
-    """
-    return "1 pass" if model.n_iter_ == 1 else f"{model.n_iter_} passes"
-
-
 def show_components(console: Console, mixture: Any, names: Sequence[str], full: bool = False) -> None:
     """Print the weights, and means with standard deviations, coefficients, or parameters of other families.
 
@@ -121,9 +91,9 @@ def show_components(console: Console, mixture: Any, names: Sequence[str], full: 
     ]
     width = width_of(console)
     if not full and _fitting(width, across) < len(across) and _fitting(width, down) == len(down):
-        show_table(console, down, fixed=1, what="columns", of_rows="columns")
+        show_table(console, down, fixed=1, what="column", of_rows="column")
     else:
-        show_table(console, across, fixed=2, what="columns", of_rows="components", full=full)
+        show_table(console, across, fixed=2, what="column", of_rows="component", full=full)
 
 
 def show_table(
@@ -132,7 +102,7 @@ def show_table(
     *,
     fixed: int,
     what: str,
-    of_rows: str = "rows",
+    of_rows: str = "row",
     full: bool = False,
 ) -> None:
     """Print a table that is not wider than the screen and not too long, with a count of what was cut.
@@ -146,7 +116,7 @@ def show_table(
     fixed : int
         Number of columns that are always shown, in addition to one more.
     what, of_rows : str
-        Names of the other columns and of the rows, for the count of those that were cut.
+        What another column and a row are, for the count of those that were cut.
     full : bool
         Whether to cut nothing.
     """
@@ -161,7 +131,7 @@ def show_table(
         table.add_row(*(Text(cells[row]) for _, cells in columns[:shown]))
     console.print(table)
     cut = [(len(columns) - shown, what), (n_rows - most, of_rows)]
-    left = " and ".join(f"{count:,} more {kind}" for count, kind in cut if count > 0)
+    left = " and ".join(counted(count, f"more {kind}") for count, kind in cut if count > 0)
     if left:
         console.print(f"  ... and {left}.", soft_wrap=True)
 

@@ -63,7 +63,7 @@ def show_cross_table(
     )
     columns = [("component", [str(m) for m in range(n_components)])]
     columns += [(head or MISSING, [_shown(count) for count in counts[:, j]]) for j, head in enumerate(heads)]
-    show_table(console, columns, fixed=1, what="labels")
+    show_table(console, columns, fixed=1, what="label")
     known = labels != ""
     if weights is None and known.any():
         from sklearn.metrics import adjusted_rand_score

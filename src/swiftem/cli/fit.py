@@ -11,7 +11,8 @@ from typing import Any
 
 from rich.console import Console
 
-from swiftem.cli.components import criterion_text, mean_text, passes_text, screen, show_components
+from swiftem._checks import shortened
+from swiftem.cli.components import screen, show_components
 from swiftem.cli.cross_table import show_cross_table
 from swiftem.cli.failures import INTERRUPTED, in_options, one_sentence, tell
 from swiftem.cli.model_file import KINDS
@@ -29,8 +30,8 @@ from swiftem.cli.table_rows import (
     said_of,
     save_mixture,
 )
-from swiftem.data.rows.table_columns import shortened
 from swiftem.process import clock
+from swiftem.report.numbers import criterion_text, mean_text, passes_text
 
 __all__ = ["FitRequest", "fit"]
 

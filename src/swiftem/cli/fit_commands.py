@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from swiftem.cli.choices import Covariance, Criterion, read_counts
+from swiftem.cli.choices import Covariance, Criterion, check_limit, check_size, read_counts
 from swiftem.cli.fit_options import (
     GAUSSIAN,
     AccelerationOption,
@@ -26,8 +26,6 @@ from swiftem.cli.fit_options import (
     TolOption,
     UpdateOption,
     check_fit,
-    check_limit,
-    check_size,
     missing_components,
     model_file_if_any,
     read_family_option,
@@ -155,7 +153,8 @@ def fit(
     if components is None:
         raise missing_components()
     check_limit(memory_limit, scratch, choice)
-    check_size(device_memory_limit, "--device-memory-limit")
+    if device_memory_limit is not None:
+        check_size(device_memory_limit, "--device-memory-limit")
     if scheduler is not None:
         refuse_options_of_one_machine(context)
     if response is not None:

@@ -3,44 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from swiftem.cli.choices import Acceleration
+from swiftem.cli.choices import Acceleration, check_acceleration, device_name, method_name, one_of
 from swiftem.cli.out_file import model_file
-from swiftem.cli.table_options import TableChoice
 from swiftem.methods import METHODS, has_field
 
 __all__ = [
-    "GAUSSIAN",
-    "CheckpointEveryOption",
-    "CheckpointOption",
-    "DeviceMemoryLimitOption",
-    "DeviceOption",
-    "FamilyOption",
-    "MaxPassesOption",
-    "MemoryLimitOption",
-    "MethodOption",
-    "ResumeOption",
-    "SchedulerOption",
-    "ScratchOption",
-    "StartsOption",
-    "TolOption",
-    "UpdateOption",
-    "check_fit",
-    "check_limit",
-    "check_size",
-    "missing_components",
-    "model_file_if_any",
-    "read_family_option",
-    "refuse_options_of_a_fit",
-    "refuse_options_of_gaussians",
-    "refuse_options_of_one_machine",
-    "refuse_options_of_rows",
-]
+    "GAUSSIAN", "CheckpointEveryOption", "CheckpointOption", "DeviceMemoryLimitOption", "DeviceOption",
+    "FamilyOption", "MaxPassesOption", "MemoryLimitOption", "MethodOption", "ResumeOption", "SchedulerOption",
+    "ScratchOption", "StartsOption", "TolOption", "UpdateOption", "check_fit", "missing_components",
+    "model_file_if_any", "read_family_option", "refuse_options_of_a_fit", "refuse_options_of_gaussians",
+    "refuse_options_of_one_machine", "refuse_options_of_rows",
+]  # fmt: skip
 
 CheckpointOption = Annotated[
     Path | None,
@@ -130,18 +108,6 @@ def refuse_options_of_a_fit(context: typer.Context) -> None:
             )
 
 
-def method_name(name: str) -> str:
-    """Return the name of a method; raise BadParameter if it is unknown."""
-    return _one_of(name, ("auto", *METHODS))
-
-
-def device_name(name: str) -> str:
-    """Return the name of a device; raise BadParameter if it is not one."""
-    if not re.fullmatch(r"auto|cpu|cuda(:\d+)?", name):
-        raise typer.BadParameter(f"{name!r} is not cpu, cuda or cuda:0.")
-    return name
-
-
 def family_name(name: str) -> str:
     """Return the name of a family, or blocks of columns as given; raise BadParameter if invalid."""
     if not _has_blocks(name):
@@ -161,7 +127,7 @@ def _check_family(name: str, *first: str) -> None:
     if name == "auto" and first:
         return
     if "(" not in name and name.replace("-", "") not in {known.replace("-", "") for known in FAMILIES}:
-        _one_of(name, tuple(dict.fromkeys((*first, *FAMILIES))))
+        one_of(name, tuple(dict.fromkeys((*first, *FAMILIES))))
     try:
         read_family(name)
     except (TypeError, ValueError) as error:
@@ -202,12 +168,6 @@ def read_family_option(text: str) -> str | dict[str, list[str]]:
     for name, columns in _blocks(text):
         found.setdefault(name, []).extend(columns)
     return found
-
-
-def _one_of(name: str, names: Sequence[str]) -> str:
-    if name not in names:
-        raise typer.BadParameter(f"{name!r} is not one of {', '.join(map(repr, names))}.")
-    return name
 
 
 FamilyOption = Annotated[
@@ -307,38 +267,3 @@ def check_fit(
         )
     if step_size is not None and method != "auto" and not has_field(method, "step_size"):
         raise typer.BadParameter(f"{method} has no step size: choose another --method.", param_hint=given)
-
-
-def check_acceleration(method: str, acceleration: Acceleration | None) -> None:
-    """Raise BadParameter for the acceleration of another method than em."""
-    if acceleration is not None and method not in ("auto", "em"):
-        raise typer.BadParameter(
-            f"only em's passes are accelerated, not {method}: leave --method out.",
-            param_hint="'--acceleration'",
-        )
-
-
-def check_size(size: str | None, option: str) -> None:
-    """Raise BadParameter for a text that is not a size."""
-    from swiftem.budget import read_memory_limit
-
-    try:
-        read_memory_limit(size)
-    except ValueError:
-        said = f"{size!r} is not a size such as 500MB or 2GiB."
-        raise typer.BadParameter(said, param_hint=f"'{option}'") from None
-
-
-def check_limit(memory_limit: str | None, scratch: Path | None, choice: TableChoice | None = None) -> None:
-    """Raise BadParameter for an invalid size, an unsupported limit, or a folder that cannot be used."""
-    check_size(memory_limit, "--memory-limit")
-    if memory_limit is not None and choice is not None and (choice.skip_missing or choice.label is not None):
-        raise typer.BadParameter(
-            "it needs the whole table in memory: leave --memory-limit out"
-            + (", or use --drop to leave the column out." if choice.label is not None else "."),
-            param_hint="'--skip-missing'" if choice.skip_missing else "'--label'",
-        )
-    if scratch is not None and memory_limit is None:
-        raise typer.BadParameter("it is used only with --memory-limit.", param_hint="'--scratch'")
-    if scratch is not None and not scratch.is_dir():
-        raise typer.BadParameter(f"{scratch} is not a folder.", param_hint="'--scratch'")

@@ -12,11 +12,11 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from swiftem.cli.components import mean_text, screen, show_components
+from swiftem._checks import shortened
+from swiftem.cli.components import screen, show_components
 from swiftem.cli.failures import one_sentence
 from swiftem.cli.model_file import KINDS, MIXTURES, is_regression, names_of, open_model, read_header
-from swiftem.data.rows.table_columns import shortened
-from swiftem.report.numbers import share_text
+from swiftem.report.numbers import mean_text, share_text
 
 __all__ = ["info"]
 

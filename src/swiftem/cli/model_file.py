@@ -10,10 +10,12 @@ from typing import Any
 import numpy as np
 import typer
 
+from swiftem._checks import shortened
 from swiftem.cli.failures import tell
 from swiftem.cli.table_options import TableChoice
-from swiftem.data.rows.table_columns import UnknownColumnError, as_label, shortened
-from swiftem.data.rows.tables import Table, is_table, read_names, read_table
+from swiftem.data.rows.open_source import is_table
+from swiftem.data.rows.table_columns import UnknownColumnError, as_label
+from swiftem.data.rows.tables import Table, read_names, read_table
 
 __all__ = [
     "KINDS", "MIXTURES", "is_regression", "names_of", "open_model", "read", "read_header", "responses_of",

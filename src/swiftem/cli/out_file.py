@@ -39,7 +39,7 @@ def table_ending() -> str:
 
 def model_file(path: Path) -> Path:
     """Return the file for a model; raise BadParameter if it cannot be written."""
-    from swiftem.data.rows.tables import is_table
+    from swiftem.data.rows.open_source import is_table
 
     if is_table(path):
         raise typer.BadParameter(

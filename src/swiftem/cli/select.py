@@ -15,7 +15,7 @@ import numpy as np
 from rich.console import Console
 
 from swiftem.cli.choices import TopicsRequest
-from swiftem.cli.components import criterion_text, mean_text, screen, show_components, show_table
+from swiftem.cli.components import screen, show_components, show_table
 from swiftem.cli.cross_table import show_cross_table
 from swiftem.cli.failures import INTERRUPTED, one_sentence, tell, writing
 from swiftem.cli.out_file import write_table
@@ -31,6 +31,7 @@ from swiftem.cli.table_rows import (
     save_mixture,
 )
 from swiftem.process import clock
+from swiftem.report.numbers import criterion_text, mean_text
 
 if TYPE_CHECKING:
     from swiftem.estimators.mixture.selection import Selection
@@ -140,7 +141,7 @@ def _show(console: Console, found: Selection) -> None:
         else bar * max(1, round(scale * (lowest[count] - best.value))) if isfinite(lowest[count]) else ""
         for count in counts
     ]  # fmt: skip
-    show_table(console, [*columns, ("", bars)], fixed=1 + len(kinds), what="columns", of_rows="rows")
+    show_table(console, [*columns, ("", bars)], fixed=1 + len(kinds), what="column")
 
 
 def _summary(request: SelectRequest, found: Selection) -> list[str]:

@@ -12,13 +12,14 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
+from swiftem._checks import shortened
 from swiftem._typing import Array
 from swiftem.cli.cross_table import check_labels
 from swiftem.cli.failures import writing
 from swiftem.cli.model_file import read
 from swiftem.cli.table_options import TableChoice
 from swiftem.data.rows.open_source import open_source, table_files
-from swiftem.data.rows.table_columns import UnknownColumnError, check_same_columns, shortened
+from swiftem.data.rows.table_columns import UnknownColumnError, check_same_columns
 from swiftem.data.rows.tables import Table
 from swiftem.data.units.collections import NEEDS_DASK, open_units
 

@@ -21,7 +21,6 @@ from rich.text import Text
 from swiftem._typing import Array
 from swiftem.checkpoints.tree import environment
 from swiftem.cli.choices import BUILT_IN, TopicsRequest
-from swiftem.cli.components import mean_text, passes_text
 from swiftem.cli.failures import FAILED, INTERRUPTED, in_options, is_interrupt, one_sentence, tell
 from swiftem.cli.out_file import table_ending, write_table
 from swiftem.cli.select import compare_topics, write_comparison
@@ -34,7 +33,7 @@ from swiftem.process import clock
 from swiftem.report.explorer.content import explorer_content
 from swiftem.report.explorer.groups import DocumentGroups, group_documents, tokens_by_group
 from swiftem.report.explorer.names import TopicNames, read_names
-from swiftem.report.numbers import seconds_text, share_text
+from swiftem.report.numbers import mean_text, passes_text, seconds_text, share_text
 from swiftem.report.topic_summary import TopicSummary, summarise_topics
 from swiftem.report.topics import topics_page
 

@@ -15,7 +15,7 @@ from swiftem.budget import read_memory_limit
 from swiftem.cli.out_file import write_table_blocks
 from swiftem.data.documents.corpus_counts import CorpusCounts
 from swiftem.data.documents.document_source import DocumentSource
-from swiftem.data.documents.formats.corpus_format import recognise
+from swiftem.data.documents.formats.no_text import recognise
 from swiftem.data.documents.open_documents import open_documents
 from swiftem.data.documents.spool import Spool, SpooledDocuments
 from swiftem.engine.streamed_documents import BLOCK

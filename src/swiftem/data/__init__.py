@@ -7,7 +7,6 @@ from swiftem.data.documents.count_source import CountSource
 from swiftem.data.documents.docstrings.corpus import docstring_corpus
 from swiftem.data.documents.document_source import DocumentSource
 from swiftem.data.documents.formats.count_matrix import read_count_matrix
-from swiftem.data.documents.formats.csr_documents import CsrDocuments
 from swiftem.data.documents.formats.line_documents import (
     LdaCDocuments,
     TextDocuments,
@@ -17,7 +16,7 @@ from swiftem.data.documents.formats.line_documents import (
 from swiftem.data.documents.formats.text_folder import read_folder
 from swiftem.data.documents.formats.text_table import read_text_csv, read_text_parquet
 from swiftem.data.documents.formats.uci_documents import UciDocuments, read_bag_of_words
-from swiftem.data.documents.open_documents import open_documents
+from swiftem.data.documents.open_documents import CsrDocuments, open_documents
 from swiftem.data.documents.read_corpus import read_corpus
 from swiftem.data.documents.token_source import TokenSource
 from swiftem.data.documents.vocabulary import read_vocabulary

@@ -20,9 +20,7 @@ from numpy.typing import NDArray
 from swiftem._checks import as_integers, shown
 from swiftem._typing import Array, Index
 
-__all__ = [
-    "BlockDraws", "Draws", "Entropy", "GivenDraws", "SeededDraws", "generator", "read_seed", "spread_rows",
-]  # fmt: skip
+__all__ = ["BlockDraws", "Draws", "Entropy", "GivenDraws", "SeededDraws", "generator", "read_seed"]
 
 Entropy = NDArray[np.uint32]
 """Four words that represent a seed."""
@@ -304,20 +302,6 @@ class _Windowed(_Permutations):
             self._window = window
         begin = int(self._ends[window]) - len(self._order)
         return self._order[offset - begin :]
-
-
-def spread_rows(n: int, count: int, rng: np.random.Generator) -> Index:
-    """Return ``count`` distinct sample indices in order, one at random from each of as many equal parts.
-
-    Memory is that of the result, whatever n is, and sorted data are covered evenly.
-
-    >>> (spread_rows(6, 3, np.random.default_rng(0)) // 2).tolist()
-    [0, 1, 2]
-    """
-    if count >= n:
-        return np.arange(n)
-    edges = n * np.arange(count + 1) // count
-    return edges[:-1] + np.floor(rng.random(count) * np.diff(edges)).astype(np.intp)
 
 
 class GivenDraws:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from numbers import Integral
 from pathlib import Path
 from time import perf_counter
@@ -17,18 +17,11 @@ from swiftem.checkpoints.folder import Allocate
 from swiftem.checkpoints.run_checkpoint import SELDOM, NoCheckpoint, RunCheckpoint
 from swiftem.checkpoints.store import Kept, Resume, Store
 from swiftem.checkpoints.tree import describe, digest
+from swiftem.estimators.watch import NoStart
 from swiftem.files.durable import telling_damage
 from swiftem.methods import Method
 
-__all__ = [
-    "KEEPING",
-    "CheckpointedClones",
-    "FitCheckpoint",
-    "NoStart",
-    "StartCheckpoint",
-    "kept_apart",
-    "open_fit",
-]
+__all__ = ["KEEPING", "CheckpointedClones", "FitCheckpoint", "StartCheckpoint", "kept_apart"]
 
 E = TypeVar("E")
 
@@ -36,34 +29,6 @@ KEEPING = ("checkpoint", "checkpoint_every", "resume")
 """Parameters of an estimator that control checkpoints, not the fit."""
 ASIDE = ("verbose", "verbose_interval", "random_state", "memory_limit", "scratch", "device_memory_limit")
 """Parameters that do not change the result, and one that is compared separately."""
-
-
-class NoStart:
-    """Stands in for :class:`StartCheckpoint`, with the same interface, if there are no checkpoints."""
-
-    def load(self) -> Any:
-        """Return the last saved state, or None."""
-        return None
-
-    def reading(self) -> AbstractContextManager[None]:
-        """Return a context for the use of a saved state; errors raised in it name the folder."""
-        return nullcontext()
-
-    def save(self, place: Callable[[], Any], *, is_end: bool = False) -> None:
-        """Save the state of a fit between two passes, if a checkpoint is due or the fit has ended."""
-
-    def of_run(self, method: Method, n: int, place: Callable[[], Any]) -> NoCheckpoint | None:
-        """Return the checkpoints of a run; ``place()`` is saved with each of them.
-
-        Both are in the same file, so that the run and the fit around it are always of the same moment.
-        """
-        return None
-
-    def __enter__(self) -> NoStart:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        """Release the folder."""
 
 
 class StartCheckpoint(NoStart):
@@ -150,16 +115,6 @@ class Data(Protocol):
         ...
 
 
-def open_fit(estimator: Any, data: Data, started_from: Any = None) -> FitCheckpoint | None:
-    """Return the checkpoints given by an estimator's parameters, or None."""
-    if estimator.checkpoint is not None:
-        return FitCheckpoint(estimator, data, started_from)
-    if estimator.checkpoint_every is not None or estimator.resume is not False:
-        name = "resume" if estimator.checkpoint_every is None else "checkpoint_every"
-        raise ValueError(f"{name} needs checkpoint, the folder for the checkpoints.")
-    return None
-
-
 class FitCheckpoint:
     """The folder of one call of ``fit``: data shared by all fits, and one subfolder per fit.
 
@@ -178,7 +133,7 @@ class FitCheckpoint:
         Allocates the array that a memory is read into: ``allocate(shape, dtype)``.
     """
 
-    def __init__(self, estimator: Any, data: Data, started_from: Any) -> None:
+    def __init__(self, estimator: Any, data: Data, started_from: Any = None) -> None:
         self._every: int | None = estimator.checkpoint_every
         parameters = estimator.get_params(deep=False)
         seed = parameters["random_state"]

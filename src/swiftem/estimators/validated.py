@@ -17,7 +17,6 @@ from sklearn.utils.validation import validate_data
 from swiftem._checks import refuse_masked, shown, unmasked
 from swiftem._typing import Array
 from swiftem.data.as_source import as_source, is_blocks
-from swiftem.data.draws import spread_rows
 from swiftem.data.foreign import is_planned
 from swiftem.data.rows.array_source import ArraySource
 from swiftem.data.rows.block_source import BlockSource, is_one_shot
@@ -29,6 +28,7 @@ from swiftem.data.source import Source
 from swiftem.data.units.collections import parts_of
 from swiftem.data.units.unit_source import UnitSource
 from swiftem.estimators.sklearn_parts import _check_sample_weight
+from swiftem.models.rows import spread_rows
 
 __all__ = [
     "allows_missing", "blocks_of", "chunk_by_chunk", "in_memory", "is_stored", "open_rows", "read_weights",

@@ -1,10 +1,11 @@
-"""Progress of a fit: its history, a bar or lines, and scikit-learn's callbacks."""
+"""Progress of a fit: history, a bar or lines, scikit-learn's callbacks, and whether there are checkpoints."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from math import inf
 from types import TracebackType
@@ -13,10 +14,12 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 import numpy as np
 
 from swiftem._typing import Array, Theta
+from swiftem.checkpoints.run_checkpoint import NoCheckpoint
 from swiftem.engine.threads import get_threads, one_thread_blas
+from swiftem.methods import Method
 from swiftem.process import DeferredInterrupt
 
-__all__ = ["History", "Moment", "StartWatch", "Watcher", "progress_bar"]
+__all__ = ["History", "Moment", "NoStart", "StartWatch", "Watcher", "keeps_checkpoints", "progress_bar"]
 
 
 def progress_bar(console: Any = None) -> Any:
@@ -273,3 +276,41 @@ class History:
     def table(self) -> dict[str, Array]:
         """Return all columns by name, for ``pandas.DataFrame``."""
         return {name: getattr(self, name) for name in Moment._fields}
+
+
+def keeps_checkpoints(estimator: Any) -> bool:
+    """Tell whether fits save checkpoints; raise ValueError for their options if there is no folder."""
+    if estimator.checkpoint is None and (
+        estimator.checkpoint_every is not None or estimator.resume is not False
+    ):
+        name = "resume" if estimator.checkpoint_every is None else "checkpoint_every"
+        raise ValueError(f"{name} needs checkpoint, the folder for the checkpoints.")
+    return estimator.checkpoint is not None
+
+
+class NoStart:
+    """A start without checkpoints; see :class:`swiftem.estimators.fit_checkpoint.StartCheckpoint`."""
+
+    def load(self) -> Any:
+        """Return the last saved state, or None."""
+        return None
+
+    def reading(self) -> AbstractContextManager[None]:
+        """Return a context for the use of a saved state; errors raised in it name the folder."""
+        return nullcontext()
+
+    def save(self, place: Callable[[], Any], *, is_end: bool = False) -> None:
+        """Save the state of a fit between two passes, if a checkpoint is due or the fit has ended."""
+
+    def of_run(self, method: Method, n: int, place: Callable[[], Any]) -> NoCheckpoint | None:
+        """Return the checkpoints of a run; ``place()`` is saved with each of them.
+
+        Both are in the same file, so that the run and the fit around it are always of the same moment.
+        """
+        return None
+
+    def __enter__(self) -> NoStart:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """Release the folder."""

@@ -1,4 +1,4 @@
-"""Atomic and durable files; hashes of arrays and files."""
+"""Atomic and durable files; hashes of arrays and files; errors of damaged files as sentences."""
 
 from __future__ import annotations
 
@@ -19,22 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 __all__ = [
-    "FORMAT",
-    "OtherFormatError",
-    "check_plain",
-    "file_hash",
-    "fingerprint",
-    "open_plain",
-    "read_into",
-    "read_sealed",
-    "replacing",
-    "sync_folder",
-    "telling_damage",
-    "telling_where",
-    "write_all",
-    "write_atomically",
-    "write_sealed",
-]
+    "FORMAT", "OtherFormatError", "check_plain", "damage_named", "file_hash", "fingerprint", "in_brackets",
+    "open_plain", "read_into", "read_sealed", "replacing", "sync_folder", "telling_damage", "telling_where",
+    "write_all", "write_atomically", "write_sealed",
+]  # fmt: skip
 
 FORMAT = 3
 """Version of a checkpoint's layout; a folder with another one is not read."""
@@ -286,3 +274,48 @@ def file_hash(kind: str, files: Sequence[Path]) -> str:
             while part := stream.read(BYTES):
                 digest.update(part)
     return digest.hexdigest()
+
+
+@contextmanager
+def damage_named(file: Path, what: str) -> Iterator[None]:
+    """Convert any error of a library that reads ``file`` into a sentence; ``what`` is the expected content.
+
+    Libraries that parse binary files raise various errors: ``zlib.error``, ``EOFError``, ``OverflowError``,
+    ``KeyError`` and others. Errors of the system keep their type, and errors that already name the file are
+    raised unchanged.
+
+    Examples
+    --------
+    >>> with damage_named(Path("toy.npz"), "an archive"):
+    ...     {}["indptr.npy"]
+    Traceback (most recent call last):
+    ...
+    ValueError: toy.npz must be an archive, got another or a damaged file (indptr.npy).
+    """
+    try:
+        yield
+    except Exception as error:
+        if isinstance(error, ImportError) or str(error).startswith(str(file)):
+            raise
+        # An invalid argument is an impossible position in the file, from its directory.
+        if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):
+            reason = (error.strerror or type(error).__name__).lower()
+            raise type(error)(f"{file} cannot be read ({reason}).") from None
+        if isinstance(error, MemoryError):  # a damaged file may claim any size
+            raise ValueError(
+                f"{file} must be {what} that fits into memory, got a larger or a damaged one."
+            ) from None
+        raise ValueError(
+            f"{file} must be {what}, got another or a damaged file ({in_brackets(error)})."
+        ) from None
+
+
+def in_brackets(error: Exception) -> str:
+    r"""Return an error's text as part of a sentence.
+
+    >>> in_brackets(OSError("Couldn't deserialize thrift: invalid data.\nMore.")), in_brackets(EOFError())
+    ("Couldn't deserialize thrift: invalid data", 'EOFError')
+    """
+    text = str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)
+    first = next((line.strip() for line in text.splitlines() if line.strip()), "")
+    return first.rstrip(". ")[:200] or type(error).__name__

@@ -4,6 +4,7 @@ from dataclasses import fields
 from typing import Any
 
 from swiftem.methods.accelerated import Accelerated
+from swiftem.methods.acceleration import Squarem
 from swiftem.methods.anderson import Anderson
 from swiftem.methods.em import EM
 from swiftem.methods.fast_incremental_em import FastIncrementalEM
@@ -12,7 +13,6 @@ from swiftem.methods.method import EStep, Method, Update
 from swiftem.methods.online_em import OnlineEM
 from swiftem.methods.opt_fiem import OptFIEM
 from swiftem.methods.spider_em import SpiderEM
-from swiftem.methods.squarem import Squarem
 from swiftem.methods.variance_reduced_em import VarianceReducedEM
 
 __all__ = [

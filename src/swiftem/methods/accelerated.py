@@ -7,10 +7,9 @@ from typing import Any, ClassVar, Literal, NamedTuple
 
 from swiftem._checks import check_choice, shown
 from swiftem._typing import Array, Index, Theta
-from swiftem.methods.acceleration import Acceleration
+from swiftem.methods.acceleration import Acceleration, Squarem
 from swiftem.methods.anderson import Anderson
 from swiftem.methods.method import EStep, Method
-from swiftem.methods.squarem import Squarem
 
 __all__ = ["ACCELERATIONS", "Accelerated", "AcceleratedState"]
 

@@ -12,7 +12,10 @@ from numpy.typing import NDArray
 from swiftem._typing import Array, Index, Theta
 from swiftem.data.source import Batch, Source
 
-__all__ = ["BoundComponents", "Coefficients", "share_largest"]
+__all__ = ["DEAD", "BoundComponents", "Coefficients", "share_largest"]
+
+DEAD = 1e-6
+"""A component with fewer rows, counted by responsibilities and by weights of mean 1, is dead."""
 
 
 class Coefficients(NamedTuple):
@@ -194,6 +197,12 @@ class BoundComponents(ABC):
     @abstractmethod
     def unpack(self, s: Array) -> Any:
         """Return named views of the flat statistics; ``weights`` (M,) and ``sums`` are the first."""
+
+    def dead(self, s: Array, n: int) -> Index:
+        """Return the components without rows, of n; none if a prior keeps them."""
+        if self.is_held:
+            return np.empty(0, dtype=np.intp)
+        return np.flatnonzero(self.unpack(s).weights * n < DEAD)
 
     @abstractmethod
     def collapsed(self, s: Array) -> Index:

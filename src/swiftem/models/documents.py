@@ -29,10 +29,11 @@ import numpy as np
 
 from swiftem._typing import Array
 from swiftem.data.source import Batch, Source
-from swiftem.engine.reference.plsa_documents import Folded, fold, words_of_topics
+from swiftem.engine.reference.plsa_documents import Folded, fold
 
 __all__ = [
     "FEW", "FLUSH", "BoundDocuments", "DocumentModel", "DocumentTheta", "by_rows", "m_step", "totals_of",
+    "words_of_topics",
 ]  # fmt: skip
 
 FLUSH = 1e-100
@@ -204,3 +205,29 @@ def by_rows(beta: Array, n_topics: int) -> Array:
 def totals_of(counts: Array, beta: Array) -> Array:
     """Return the sums of counts (K, V) and β for each topic, shape (K,)."""
     return np.asarray(np.maximum(counts, 0.0).sum(axis=1) + np.broadcast_to(beta, counts.shape).sum(axis=1))
+
+
+def words_of_topics(counts: Array, beta: Array, smallest: float) -> Array:
+    """Return words of topics (V, K), equation (mstep_plsa): max(counts, 0) + β, over their sums.
+
+    Parameters
+    ----------
+    counts : ndarray, shape (V, K)
+        Expected counts.
+    beta : ndarray, shape (1, K) or (V, K)
+        Added to them.
+    smallest : float
+        What is below it is written as zero; topics are uniform if there are no counts.
+
+    Examples
+    --------
+    >>> words_of_topics(np.array([[3.0, 0.0], [1.0, 0.0]]), np.zeros((1, 2)), 1e-100)
+    array([[0.75, 0.5 ],
+           [0.25, 0.5 ]])
+    """
+    filled = np.maximum(counts, 0.0) + beta
+    totals = filled.sum(axis=0)
+    is_there = (totals > 0.0) & (totals < np.inf)
+    found: Array = np.divide(filled, totals, out=np.full_like(filled, 1.0 / len(filled)), where=is_there)
+    found[found < smallest] = 0.0
+    return found

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from swiftem._typing import Array
-from swiftem.data.draws import spread_rows
+from swiftem._typing import Array, Index
 from swiftem.data.rows.array_source import ArraySource
 from swiftem.data.rows.stored_source import StoredSource
 from swiftem.data.rows.tensor_source import TensorSource
@@ -16,16 +15,9 @@ from swiftem.data.source import Source
 from swiftem.data.units.unit_source import UnitSource
 
 __all__ = [
-    "check_extent",
-    "check_rows",
-    "check_seen",
-    "different_rows",
-    "drawn_labels",
-    "has_missing",
-    "may_have_missing",
-    "mean_row",
-    "two_dimensional",
-]
+    "check_extent", "check_rows", "check_seen", "different_rows", "drawn_labels", "has_missing",
+    "may_have_missing", "mean_row", "spread_rows", "two_dimensional",
+]  # fmt: skip
 
 BLOCK = 4096
 LARGEST, LARGEST_FLOAT32 = 1e140, 1e15
@@ -168,3 +160,17 @@ def mean_row(source: Source) -> Array:
     assert origin is not None, "a source has at least one sample"
     found["mean"] = origin + total / source.total_weight
     return np.array(found["mean"])
+
+
+def spread_rows(n: int, count: int, rng: np.random.Generator) -> Index:
+    """Return ``count`` distinct sample indices in order, one at random from each of as many equal parts.
+
+    Memory is that of the result, whatever n is, and sorted data are covered evenly.
+
+    >>> (spread_rows(6, 3, np.random.default_rng(0)) // 2).tolist()
+    [0, 1, 2]
+    """
+    if count >= n:
+        return np.arange(n)
+    edges = n * np.arange(count + 1) // count
+    return edges[:-1] + np.floor(rng.random(count) * np.diff(edges)).astype(np.intp)

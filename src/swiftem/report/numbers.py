@@ -1,26 +1,16 @@
-"""Numbers as text; names and styles of methods."""
+"""Numbers as text, in pages and commands; names and styles of methods."""
 
 from __future__ import annotations
 
 from math import floor, isfinite, log10
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from swiftem.methods import METHODS
 
 __all__ = [
-    "OTHER",
-    "STYLES",
-    "Style",
-    "counted",
-    "likelihood",
-    "power_of_ten",
-    "seconds_text",
-    "share_text",
-    "short",
-    "signed",
-    "style_of",
-    "times",
-]
+    "OTHER", "STYLES", "Style", "counted", "criterion_text", "likelihood", "mean_text", "passes_text",
+    "power_of_ten", "seconds_text", "share_text", "short", "signed", "style_of", "times",
+]  # fmt: skip
 
 SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
@@ -153,3 +143,31 @@ def style_of(method: str) -> Style:
     if method in later[: len(LATER)]:
         return Style(method, *LATER[later.index(method)])
     return STYLES.get(method, Style(method, OTHER, "-."))
+
+
+def mean_text(value: float) -> str:
+    """Return a mean log-likelihood as text.
+
+    >>> mean_text(-4.4836336)
+    '-4.483634'
+    """
+    return f"{value:.6f}"
+
+
+def criterion_text(value: float) -> str:
+    """Return BIC, AIC or ICL as text.
+
+    >>> criterion_text(9084.699032)
+    '9084.70'
+    """
+    return f"{value:.2f}"
+
+
+def passes_text(model: Any) -> str:
+    """Return the number of passes of a fit, as in ``n_iter_``, as text.
+
+    >>> from types import SimpleNamespace
+    >>> passes_text(SimpleNamespace(n_iter_=1)), passes_text(SimpleNamespace(n_iter_=9))
+    ('1 pass', '9 passes')
+    """
+    return "1 pass" if model.n_iter_ == 1 else f"{model.n_iter_} passes"

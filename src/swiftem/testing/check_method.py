@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from swiftem._typing import Theta
 from swiftem.algorithm import objective, run
 from swiftem.data.as_source import as_source
+from swiftem.data.documents.token_source import TokenSource
 from swiftem.data.draws import SeededDraws, read_seed
 from swiftem.engine.expectation import Expectation
 from swiftem.methods import Method
+from swiftem.models import GaussianMixtureModel, Model, PLSAModel
 from swiftem.testing.compare import assert_pickles, assert_same_path, flatten, freeze, require
-from swiftem.testing.problems import Problem, small_problems
 
-__all__ = ["check_method"]
+__all__ = ["Problem", "check_method", "small_problems"]
 
 
 def check_method(method: Method) -> None:
@@ -158,3 +160,39 @@ def check_progress(method: Method, problem: Problem) -> None:
         after < before,
         f"ten epochs must lower the objective on {problem.name}, but {before:.6g} became {after:.6g}.",
     )
+
+
+class Problem(NamedTuple):
+    """A model with data and initial parameters."""
+
+    name: str
+    model: Model
+    data: Any
+    n: int
+    theta0: Theta
+
+
+def small_problems() -> list[Problem]:
+    """Return a mixture of 60 points in the plane and pLSA of 80 tokens.
+
+    >>> [problem.name for problem in small_problems()]
+    ['mixture', 'plsa']
+    """
+    rng = np.random.default_rng(7)
+    y = rng.normal(size=(60, 2)) + 3.0 * rng.integers(2, size=(60, 1))
+    mixture = GaussianMixtureModel(n_components=3)
+    documents = np.sort(rng.integers(6, size=80))
+    words = (rng.integers(5, size=80) + 4 * (documents % 2)) % 9
+    plsa = PLSAModel(n_topics=2, alpha=1e-3, beta=1e-3)
+    return [
+        Problem("mixture", mixture, y, 60, mixture.theta(means=y[:3])),
+        Problem(
+            "plsa",
+            plsa,
+            TokenSource(documents, words, n_documents=6, n_words=9),
+            80,
+            plsa.theta(
+                doc_topic=rng.dirichlet(np.ones(2), size=6), topic_word=rng.dirichlet(np.ones(9), size=2)
+            ),
+        ),
+    ]

@@ -13,11 +13,12 @@ from swiftem.theory.gradient import (
     V,
     gradient_objective,
     gradient_V,
+    mean_surrogate,
     residual,
     stationarity,
+    surrogate,
 )
 from swiftem.theory.sets import distance_to_S0, radius
-from swiftem.theory.surrogate import mean_surrogate, surrogate
 from swiftem.theory.theorems import FastIncrementalTheorem, IncrementalTheorem, VarianceReducedTheorem
 
 __all__ = [

@@ -10,8 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from swiftem._checks import check_choice
-from swiftem.data.documents.boilerplate import header_field, note_on_common, note_on_headers, without_header
+from swiftem._checks import check_choice, shortened
 from swiftem.data.documents.corpus_counts import (
     CorpusCounts,
     TableTexts,
@@ -20,16 +19,21 @@ from swiftem.data.documents.corpus_counts import (
     counted_documents,
     shown_length,
 )
-from swiftem.data.documents.formats.corpus_format import FORMATS, recognise
 from swiftem.data.documents.formats.count_matrix import read_count_matrix
 from swiftem.data.documents.formats.line_documents import document_lines, read_lda_c
-from swiftem.data.documents.formats.no_text import check_texts, without_others
+from swiftem.data.documents.formats.no_text import FORMATS, check_texts, recognise, without_others
 from swiftem.data.documents.formats.text_folder import read_folder
 from swiftem.data.documents.formats.text_table import read_text_csv, read_text_parquet
 from swiftem.data.documents.formats.uci_documents import read_bag_of_words
-from swiftem.data.documents.word_counts import count_known_words, count_words
+from swiftem.data.documents.word_counts import (
+    count_known_words,
+    count_words,
+    header_field,
+    note_on_common,
+    note_on_headers,
+    without_header,
+)
 from swiftem.data.documents.words import choose_stop_words
-from swiftem.data.rows.table_columns import shortened
 
 __all__ = ["count_texts", "match_words", "read_corpus"]
 

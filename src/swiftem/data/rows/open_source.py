@@ -1,9 +1,11 @@
-"""Opens files of any format as a source."""
+"""Opens files of any format, by their extension, as a source."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +16,13 @@ from swiftem.data.rows.npy_source import NpySource
 from swiftem.data.rows.parquet_source import ParquetSource
 from swiftem.data.rows.stored_source import StoredSource
 from swiftem.data.rows.table_columns import Column, Wanted
-from swiftem.data.rows.tables import ENDINGS, TEXT, find_table, said_whose
 
-__all__ = ["are_paths", "open_source", "table_files"]
+__all__ = [
+    "ENDINGS", "TEXT", "are_paths", "find_table", "is_table", "open_source", "said_whose", "table_files",
+]  # fmt: skip
+
+TEXT = (".csv", ".tsv", ".txt")
+ENDINGS = (".csv", ".tsv", ".txt", ".parquet", ".npy")
 
 
 def are_paths(data: Any) -> bool:
@@ -118,3 +124,51 @@ def table_files(path: str | os.PathLike[str]) -> list[Path]:
             f"{file} must have a file that ends in {', '.join(ENDINGS)}, got a folder with none."
         )
     return found
+
+
+def is_table(path: str | os.PathLike[str]) -> bool:
+    """Tell whether a name has the extension of a table.
+
+    >>> is_table("flowers.CSV"), is_table("flowers.model")
+    (True, False)
+    """
+    return Path(path).suffix.lower() in ENDINGS
+
+
+def find_table(path: str | os.PathLike[str]) -> tuple[Path, str]:
+    """Return the file and its extension."""
+    if not isinstance(path, str | os.PathLike):
+        raise TypeError(f"path must be the name of a file, got {path!r}.")
+    file = Path(path)
+    if file.is_dir():
+        raise IsADirectoryError(f"{file} must be a table ({', '.join(ENDINGS)}), got a folder.")
+    if not file.exists():
+        close = _close_to(file)
+        instead = f": did you mean {close}?" if close else "."
+        raise FileNotFoundError(f"{file} must be a table ({', '.join(ENDINGS)}), but does not exist{instead}")
+    ending = file.suffix.lower()
+    if ending not in ENDINGS:
+        raise ValueError(
+            f"{file} must end in {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}, got {ending or 'no ending'}."
+        )
+    return file, ending
+
+
+def _close_to(file: Path) -> str:
+    """Return the table with a name similar to that of a missing file, if there is one."""
+    try:
+        names = [part.name for part in file.parent.iterdir() if is_table(part)]
+    except OSError:
+        return ""
+    found = get_close_matches(file.name, names, n=1, cutoff=0.8)
+    return str(file.with_name(found[0])) if found else ""
+
+
+@contextmanager
+def said_whose(file: Path) -> Iterator[None]:
+    """Add the file's name to errors of the system."""
+    try:
+        yield
+    except OSError as error:
+        reason = (error.strerror or str(error).partition("\n")[0]).rstrip(". ").lower()
+        raise OSError(f"{file} cannot be read ({reason}).") from None

@@ -25,8 +25,7 @@ from swiftem.data.rows.table_columns import (
 )
 from swiftem.data.sample_weight import checked_weights
 from swiftem.data.source import Access
-from swiftem.files.damaged import damage_named
-from swiftem.files.durable import file_hash
+from swiftem.files.durable import damage_named, file_hash
 
 __all__ = ["NEEDS_PYARROW", "ParquetSource", "check_rows", "opened", "parquet_names", "read_parquet"]
 

@@ -11,17 +11,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from swiftem._checks import shortened
 from swiftem.data.documents.formats.lines import whole_number
 
 __all__ = [
     "Column", "Columns", "UnknownColumnError", "Wanted", "as_label", "check_same_columns", "choose_columns",
-    "first_bad_cell", "label", "left_out_of", "shortened", "what_helps", "what_it_is",
+    "first_bad_cell", "label", "left_out_of", "what_helps", "what_it_is",
 ]  # fmt: skip
 
 Column = str | int
 """A column by its name, or by its index from 0."""
-LISTED = 10
-"""Maximum number of columns listed in a message."""
 CELLS = 1 << 20
 """Numbers checked at a time, so that a memory-mapped file of any size needs little memory."""
 
@@ -123,16 +122,6 @@ def as_label(cell: Any) -> str:
     ('2', '0.25', 'red')
     """
     return f"{cell:.12g}" if isinstance(cell, float) else str(cell)
-
-
-def shortened(words: Sequence[str], most: int = LISTED) -> str:
-    """Return words separated by commas, at most the first ``most``.
-
-    >>> shortened([str(i) for i in range(12)])
-    '0, 1, 2, 3, 4, 5, 6, 7, 8, 9 and 2 more'
-    """
-    more = len(words) - most
-    return ", ".join(words[:most]) + (f" and {more:,} more" if more > 0 else "")
 
 
 def left_out_of(files: Sequence[Path], choices: Sequence[Columns]) -> tuple[str, ...]:

@@ -4,38 +4,26 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from swiftem._checks import shortened
 from swiftem._typing import Array
 from swiftem.data.rows.csv_layout import layout_of, number_in, records
 from swiftem.data.rows.csv_source import read_csv
 from swiftem.data.rows.npy_source import read_npy
+from swiftem.data.rows.open_source import TEXT, find_table, said_whose
 from swiftem.data.rows.parquet_source import opened, parquet_names, read_parquet
-from swiftem.data.rows.table_columns import Column, Wanted, left_out_of, shortened
+from swiftem.data.rows.table_columns import Column, Wanted, left_out_of
 from swiftem.data.sample_weight import checked_weights
 
-__all__ = [
-    "ENDINGS",
-    "TEXT",
-    "Table",
-    "find_table",
-    "is_table",
-    "read_cells",
-    "read_names",
-    "read_table",
-    "said_whose",
-]
+__all__ = ["Table", "read_cells", "read_names", "read_table"]
 
-TEXT = (".csv", ".tsv", ".txt")
-ENDINGS = (".csv", ".tsv", ".txt", ".parquet", ".npy")
 
 log = logging.getLogger("swiftem")
 
@@ -83,15 +71,6 @@ class Table:
         for place, cells in self.texts.items():
             found[:, place] = cells
         return found
-
-
-def is_table(path: str | os.PathLike[str]) -> bool:
-    """Tell whether a name has the extension of a table.
-
-    >>> is_table("flowers.CSV"), is_table("flowers.model")
-    (True, False)
-    """
-    return Path(path).suffix.lower() in ENDINGS
 
 
 def read_table(
@@ -259,45 +238,6 @@ def read_names(path: str | os.PathLike[str]) -> tuple[str, ...]:
         if ending == ".npy":
             return ()
         return layout_of(file).names if ending in TEXT else parquet_names(file)
-
-
-def find_table(path: str | os.PathLike[str]) -> tuple[Path, str]:
-    """Return the file and its extension."""
-    if not isinstance(path, str | os.PathLike):
-        raise TypeError(f"path must be the name of a file, got {path!r}.")
-    file = Path(path)
-    if file.is_dir():
-        raise IsADirectoryError(f"{file} must be a table ({', '.join(ENDINGS)}), got a folder.")
-    if not file.exists():
-        close = _close_to(file)
-        instead = f": did you mean {close}?" if close else "."
-        raise FileNotFoundError(f"{file} must be a table ({', '.join(ENDINGS)}), but does not exist{instead}")
-    ending = file.suffix.lower()
-    if ending not in ENDINGS:
-        raise ValueError(
-            f"{file} must end in {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}, got {ending or 'no ending'}."
-        )
-    return file, ending
-
-
-def _close_to(file: Path) -> str:
-    """Return the table with a name similar to that of a missing file, if there is one."""
-    try:
-        names = [part.name for part in file.parent.iterdir() if is_table(part)]
-    except OSError:
-        return ""
-    found = get_close_matches(file.name, names, n=1, cutoff=0.8)
-    return str(file.with_name(found[0])) if found else ""
-
-
-@contextmanager
-def said_whose(file: Path) -> Iterator[None]:
-    """Add the file's name to errors of the system."""
-    try:
-        yield
-    except OSError as error:
-        reason = (error.strerror or str(error).partition("\n")[0]).rstrip(". ").lower()
-        raise OSError(f"{file} cannot be read ({reason}).") from None
 
 
 def _about_header(file: Path, names: tuple[str, ...]) -> list[str]:

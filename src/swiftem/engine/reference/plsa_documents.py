@@ -14,10 +14,7 @@ import numpy as np
 
 from swiftem._typing import Array, Index
 
-__all__ = [
-    "SMALLEST", "TINY", "Folded", "fold", "leave_one_out_pass", "pass_over", "responsibilities",
-    "words_of_topics",
-]  # fmt: skip
+__all__ = ["SMALLEST", "TINY", "Folded", "fold", "leave_one_out_pass", "pass_over", "responsibilities"]
 
 SMALLEST, TINY, LEAST_LEAP, LONGEST_LEAP = 1e-150, 1e-60, 1e-6, 8.0
 
@@ -34,32 +31,6 @@ def _m_step(counts: Array, alpha: Array) -> Array:
     total = (counts + alpha).sum()
     found = (counts + alpha) / total if total > 0 else np.full(len(alpha), 1.0 / len(alpha))
     return np.where(found > TINY, found, 0.0)
-
-
-def words_of_topics(counts: Array, beta: Array, smallest: float) -> Array:
-    """Return words of topics (V, K), equation (mstep_plsa): max(counts, 0) + β, over their sums.
-
-    Parameters
-    ----------
-    counts : ndarray, shape (V, K)
-        Expected counts.
-    beta : ndarray, shape (1, K) or (V, K)
-        Added to them.
-    smallest : float
-        What is below it is written as zero; topics are uniform if there are no counts.
-
-    Examples
-    --------
-    >>> words_of_topics(np.array([[3.0, 0.0], [1.0, 0.0]]), np.zeros((1, 2)), 1e-100)
-    array([[0.75, 0.5 ],
-           [0.25, 0.5 ]])
-    """
-    filled = np.maximum(counts, 0.0) + beta
-    totals = filled.sum(axis=0)
-    is_there = (totals > 0.0) & (totals < np.inf)
-    found: Array = np.divide(filled, totals, out=np.full_like(filled, 1.0 / len(filled)), where=is_there)
-    found[found < smallest] = 0.0
-    return found
 
 
 def pass_over(

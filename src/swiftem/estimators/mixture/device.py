@@ -9,31 +9,29 @@ import numpy as np
 
 from swiftem.data.foreign import DEVICE_KERNELS, torch_of
 from swiftem.estimators.mixture.base import rows_of
-from swiftem.estimators.mixture.initial import DEAD
-from swiftem.estimators.mixture.optima.remaining import Remaining
+from swiftem.estimators.mixture.optima.accelerated import Remaining
+from swiftem.models.components import DEAD
 from swiftem.process import DeferredInterrupt
 
 __all__ = ["em_on_device", "sample_on_device"]
 
 
-def em_on_device(one: Any, passes: int, remaining: Remaining) -> bool:
+def em_on_device(one: Any, there: Any, passes: int, remaining: Remaining) -> None:
     """Do passes of em whose statistics and θ stay on a device: only the stopping rule is here.
-
-    Returns whether there is such a device, and an M-step on it.
 
     Parameters
     ----------
     one : _OneFit
         The fit, of :mod:`swiftem.estimators.mixture.fit`.
+    there : DeviceEM
+        Its iterations on the device.
     passes : int
         Maximum number of passes.
     remaining : Remaining
         The stopping rule.
     """
     fit, bound, e_step = one.fit, one.problem.bound, one.problem.e_step
-    n, is_ahead, there = rows_of(one.problem.source), False, e_step.em()
-    if there is None:
-        return False
+    n, is_ahead = rows_of(one.problem.source), False
     with DeferredInterrupt() as interrupt:
 
         def check() -> None:
@@ -69,7 +67,6 @@ def em_on_device(one: Any, passes: int, remaining: Remaining) -> bool:
                 fit.s = there.s
                 fit.theta = bound.m_step(fit.s)
         interrupt.check()
-    return True
 
 
 def sample_on_device(theta: Any, kind: str, count: int, kernels: str, seed: int, dtype: Any) -> Any:

@@ -19,7 +19,7 @@ from swiftem.budget import Budget, read_memory_limit
 from swiftem.data.foreign import is_planned
 from swiftem.data.rows.array_source import ArraySource
 from swiftem.engine.threads import one_thread
-from swiftem.estimators.fit_checkpoint import CheckpointedClones, FitCheckpoint, open_fit
+from swiftem.estimators.fit_checkpoint import CheckpointedClones, FitCheckpoint
 from swiftem.estimators.mixture.base import Past, Read, rows_of
 from swiftem.estimators.mixture.file import mixture_from_file, mixture_to_file
 from swiftem.estimators.mixture.fit import Fit, Fitting
@@ -41,8 +41,7 @@ from swiftem.estimators.model_content import ModelContent
 from swiftem.estimators.persistence import Persistent
 from swiftem.estimators.sklearn_parts import CallbackSupportMixin, _fit_context, with_callbacks
 from swiftem.estimators.validated import allows_missing, blocks_of, is_stored, say_spent
-from swiftem.estimators.watch import History, StartWatch, Watcher
-from swiftem.methods import EM, Accelerated
+from swiftem.estimators.watch import History, StartWatch, Watcher, keeps_checkpoints
 from swiftem.problem import Problem, check_access
 
 __all__ = ["MixtureEstimator"]
@@ -84,7 +83,10 @@ class MixtureEstimator(CheckpointedClones, MixtureScores, Persistent, CallbackSu
         self._check_parameters(read.X, xp=np)
         if getattr(self, "dither", None) is not None:
             read = read._replace(source=dithered_source(read.source))
-        kept = open_fit(self, read.source, self._theta(read.X.shape[1]) if self._goes_on() else None)
+        kept = None
+        if keeps_checkpoints(self):
+            warm = self._theta(read.X.shape[1]) if self._goes_on() else None
+            kept = FitCheckpoint(self, read.source, warm)
         with kept or nullcontext():
             fitting, starts, seeds = self._prepare(read, kept)
             looks = None if fitting.plan.method else self.max_iter
@@ -124,9 +126,8 @@ class MixtureEstimator(CheckpointedClones, MixtureScores, Persistent, CallbackSu
             n_components=self.n_components, size=size, per_sample=rows_of(source) / source.n,
             acceleration=self.acceleration,
         )  # fmt: skip
-        method = plan.method or (EM() if plan.acceleration is None else Accelerated(EM(), plan.acceleration))
-        check_access(method, source)
-        reserved = budget.reserve(source, method, statistics=size, starts=True)
+        check_access(plan.for_run, source)
+        reserved = budget.reserve(source, plan.for_run, statistics=size, starts=True)
         if kept is not None:
             kept.allocate = reserved.make_memory
         if plan.method is not None:

@@ -12,15 +12,13 @@ import numpy as np
 from swiftem._typing import Array, Theta
 from swiftem.algorithm import run_problem
 from swiftem.data.draws import Seed
-from swiftem.estimators.fit_checkpoint import NoStart
 from swiftem.estimators.mixture.base import rows_of
 from swiftem.estimators.mixture.device import em_on_device
-from swiftem.estimators.mixture.initial import DegenerateComponentWarning, Start, check_start, dead, reseed
+from swiftem.estimators.mixture.initial import DegenerateComponentWarning, Start, check_start, reseed
 from swiftem.estimators.mixture.look import Look, Run
-from swiftem.estimators.mixture.optima.accelerated import Leaps, accelerated, beyond_plateau
-from swiftem.estimators.mixture.optima.remaining import Remaining
+from swiftem.estimators.mixture.optima.accelerated import Leaps, Remaining, accelerated, beyond_plateau
 from swiftem.estimators.mixture.plan import Plan, iterations_in
-from swiftem.estimators.watch import Moment, StartWatch
+from swiftem.estimators.watch import Moment, NoStart, StartWatch
 from swiftem.methods import Method, Squarem
 from swiftem.models.components import BoundComponents
 from swiftem.problem import Problem, certify
@@ -101,7 +99,7 @@ class Fitting:
         The method.
     max_passes, tol : int and float
         When to stop: the passes, and the gain of em per pass
-        (see :mod:`swiftem.estimators.mixture.optima.remaining`).
+        (see :class:`swiftem.estimators.mixture.optima.accelerated.Remaining`).
     looks_ahead : bool
         Whether em makes further passes to find out if it has converged: not from a given or named start,
         whose trajectory is scikit-learn's.
@@ -205,8 +203,11 @@ class _OneFit:
         passes = self._shared.max_passes - round(self.fit.passes)
         # An acceleration, a callback or a checkpoint uses each θ: M-steps are then the CPU's.
         is_plain = self._steps is None and not self.watch.wants_theta and type(self._keeper) is NoStart
-        if not (is_plain and passes > 0 and em_on_device(self, passes, self._remaining)):
+        there = self.problem.e_step.em() if is_plain and passes > 0 else None
+        if there is None:
             self.em(passes, self._remaining, keeps=True, steps=self._steps)
+        else:
+            em_on_device(self, there, passes, self._remaining)
 
     def em(
         self, passes: int, remaining: Remaining | None = None, *, is_last: bool = True, keeps: bool = False,
@@ -276,7 +277,7 @@ class _OneFit:
 
     def _mend(self, s: Array, *, is_last: bool) -> bool:
         """Re-initialise components without rows, or collapsed ones without an M-step; return whether any."""
-        gone = dead(self._bound, rows_of(self._source), s)
+        gone = self._bound.dead(s, rows_of(self._source))
         exists = self._bound.in_domain(s)
         if exists and (not len(gone) or is_last):
             return False
@@ -352,7 +353,7 @@ class _OneFit:
             fit.rejected = rejected + iterate.rejected
             step = float(gamma(iterate.k))
             stop = self._note(spent + iterate.passes, look.objective, step, method.name, iterate.theta)
-            if len(dead(self._bound, rows_of(self._source), iterate.s)):
+            if len(self._bound.dead(iterate.s, rows_of(self._source))):
                 ended = "in trouble"
             elif iterate.rejected - last[1] == iterate.k - last[0]:
                 ended = "all rejected"

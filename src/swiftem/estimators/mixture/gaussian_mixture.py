@@ -48,8 +48,8 @@ class GaussianMixture(GaussianQueries, mixture.GaussianMixture):  # type: ignore
     tol : float
         A fit has converged if em gains less than this in the mean log-likelihood per pass, and all further
         passes together would gain less than eight times this, by extrapolation: see
-        :mod:`swiftem.estimators.mixture.optima.remaining`. Stochastic methods end with passes of em that
-        decide it.
+        :class:`swiftem.estimators.mixture.optima.accelerated.Remaining`. Stochastic methods end with passes
+        of em that decide it.
     reg_covar : float
         Added to the variances in the M-step.
     max_iter : int

@@ -23,23 +23,13 @@ from swiftem.models.components import BoundComponents
 from swiftem.problem import Problem
 
 __all__ = [
-    "DEAD",
-    "DegenerateComponentWarning",
-    "Start",
-    "check_start",
-    "dead",
-    "is_default",
-    "make_start",
-    "mended",
-    "reseed",
+    "DegenerateComponentWarning", "Start", "check_start", "is_default", "make_start", "mended", "reseed",
     "start_statistics",
-]
+]  # fmt: skip
 
 LARGE = 100_000
 """Number of rows from which k-means uses mini-batches."""
 
-DEAD = 1e-6
-"""A component with fewer rows, counted by responsibilities and by weights of mean 1, is dead."""
 CANDIDATES = 1000
 """Number of rows among which the worst explained ones are searched."""
 
@@ -262,13 +252,6 @@ def _of_rows(index: NDArray[Any], weight: Array | None, n_components: int) -> Ro
 
 class DegenerateComponentWarning(UserWarning):
     """A component had no rows, or collapsed onto too few of them, and was re-initialised."""
-
-
-def dead(bound: BoundComponents, n: int, s: Array) -> Index:
-    """Return the components without rows; none if a prior keeps them."""
-    if bound.is_held:
-        return np.empty(0, dtype=np.intp)
-    return np.flatnonzero(bound.unpack(s).weights * n < DEAD)
 
 
 def mended(bound: BoundComponents, s: Array, rows: Array, rng: np.random.Generator) -> Theta:

@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from swiftem._typing import Array, Theta
-from swiftem.data.draws import spread_rows
 from swiftem.data.rows.array_source import ArraySource
 from swiftem.data.rows.stored_source import StoredSource
 from swiftem.data.units.unit_source import UnitSource
 from swiftem.estimators.mixture.base import rows_of
 from swiftem.estimators.validated import in_memory
+from swiftem.models.rows import spread_rows
 from swiftem.problem import Problem
 
 __all__ = ["Look", "Run"]

@@ -34,6 +34,7 @@ from swiftem.schedules import StepSize, power
 __all__ = ["METHOD_NAMES", "MOST_PASSES", "SMALL", "Plan", "iterations_in", "kernels_for", "make_plan"]
 
 METHOD_NAMES = ("auto", *METHODS)
+BATCH_EM = EM()
 MOST_PASSES = 10**12
 """Larger values of ``max_iter`` are replaced by this one; the result is the same."""
 SMALL = 1 << 18
@@ -83,6 +84,13 @@ class Plan:
     method: Method | None
     start: Method | None
     acceleration: Acceleration | None = None
+
+    @property
+    def for_run(self) -> Method:
+        """The method as :func:`swiftem.run` takes it."""
+        if self.method is not None:
+            return self.method
+        return BATCH_EM if self.acceleration is None else Accelerated(BATCH_EM, self.acceleration)
 
 
 def make_plan(

@@ -15,11 +15,10 @@ from swiftem.estimators.mixture.base import MixtureBase
 from swiftem.estimators.mixture.plan import METHOD_NAMES
 from swiftem.estimators.model_content import ModelContent
 from swiftem.estimators.persistence import Persistent
-from swiftem.estimators.regression.counts_fit import fit_counts
 from swiftem.estimators.regression.file import regressions_from_file, regressions_to_file
 from swiftem.estimators.regression.gaussian_regression import GaussianRegression
 from swiftem.estimators.regression.joint_mixture import JointMixture
-from swiftem.estimators.regression.newton_em import Regressions
+from swiftem.estimators.regression.newton_em import Regressions, fit_counts
 from swiftem.estimators.regression.queries import RegressionQueries
 from swiftem.estimators.regression.responses import Observed, name_of, read_responses
 from swiftem.estimators.sklearn_parts import Interval, StrOptions, _fit_context

@@ -16,7 +16,6 @@ from swiftem.engine.gpu.topics.documents import DeviceDocuments
 from swiftem.engine.gpu.topics.topics import TopicArrays
 from swiftem.engine.streamed_documents import StreamedDocuments
 from swiftem.engine.units.documents import UnitDocuments
-from swiftem.estimators.fit_checkpoint import NoStart
 from swiftem.estimators.topics.contrast import SHARE, decorrelated, with_background
 from swiftem.estimators.topics.first_topics import best_start
 from swiftem.estimators.topics.leaps import TopicLeaps
@@ -24,7 +23,7 @@ from swiftem.estimators.topics.learned_alpha import next_alpha
 from swiftem.estimators.topics.look import TopicLook
 from swiftem.estimators.topics.momentum import Momentum
 from swiftem.estimators.topics.plan import TopicPlan
-from swiftem.estimators.watch import Moment
+from swiftem.estimators.watch import Moment, NoStart
 from swiftem.files.scratch import row_blocks
 from swiftem.methods import Method
 from swiftem.models import PLSAModel
@@ -246,6 +245,8 @@ class TopicFitting:
 
     def contrasted(self, counts: Array) -> Array:
         """Return the counts (K, V) that the M-step of a pass is made of."""
+        if not self.decorrelation:
+            return counts
         return decorrelated(counts, self.beta, self.decorrelation, self.background)
 
     def _em(self, fit: TopicFit, clock: Clock, keeper: NoStart, between: Callable[[], None]) -> None:

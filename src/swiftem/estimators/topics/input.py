@@ -170,7 +170,7 @@ class TopicInput:
 
     def _check_memory(self, documents: Any, plan: TopicPlan) -> None:
         """Put the documents' topics into a scratch file if they do not fit; raise an error if that fails."""
-        limit = read_memory_limit(self.memory_limit)
+        limit = None if self.memory_limit is None else read_memory_limit(self.memory_limit)
         if isinstance(documents, DeviceDocuments) and plan.by_tokens is not None:
             raise ValueError(
                 "method must be 'auto', 'em', or 'sem' or 'sem-vr' by documents, for "

@@ -19,7 +19,7 @@ from swiftem._warn import warn
 from swiftem.checkpoints.run_checkpoint import check_form
 from swiftem.engine.documents import Documents
 from swiftem.engine.units.documents import UnitDocuments
-from swiftem.estimators.fit_checkpoint import CheckpointedClones, NoStart, open_fit
+from swiftem.estimators.fit_checkpoint import CheckpointedClones, FitCheckpoint
 from swiftem.estimators.mixture.plan import MOST_PASSES
 from swiftem.estimators.persistence import Persistent
 from swiftem.estimators.sklearn_parts import (
@@ -36,11 +36,10 @@ from swiftem.estimators.topics.fit import TopicFit, TopicFitting
 from swiftem.estimators.topics.input import TopicInput
 from swiftem.estimators.topics.learned_alpha import LEARN
 from swiftem.estimators.topics.plan import METHODS, SAMPLING, contrast_for, plan_topics
-from swiftem.estimators.topics.queries import TopicQueries
-from swiftem.estimators.topics.scores import TopicScores
+from swiftem.estimators.topics.queries import TopicQueries, TopicScores
 from swiftem.estimators.topics.stream import TopicStream
 from swiftem.estimators.validated import say_spent
-from swiftem.estimators.watch import History, Watcher
+from swiftem.estimators.watch import History, NoStart, Watcher, keeps_checkpoints
 from swiftem.files.scratch import row_blocks
 from swiftem.methods.accelerated import ACCELERATIONS
 from swiftem.problem import relative_change
@@ -338,7 +337,7 @@ class PLSA(
             if not found or type(seed_of) is not int:
                 raise ValueError("there is no start, or no seed")
 
-        kept = open_fit(self, documents)
+        kept = FitCheckpoint(self, documents) if keeps_checkpoints(self) else None
         with kept or nullcontext(), Watcher(self, 1, X, y, sample_weight) as watcher:
             starts, seed = make() if kept is None else kept.starts(make, check)
             keeper = NoStart() if kept is None else kept.of_start(0)

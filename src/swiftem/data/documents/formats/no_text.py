@@ -1,7 +1,7 @@
-"""Recognises what looks like text but is not: markup, source code, data and identifiers.
+"""Recognises the format of a corpus, and what looks like text but is not: markup, code, data, identifiers.
 
-Topics of these can be computed, but are meaningless: the words are tags, keywords and names of columns. The
-rules accept prose of every kind, and detect files that are hardly anything else.
+Topics of the latter can be computed, but are meaningless: the words are tags, keywords and names of columns.
+The rules accept prose of every kind, and detect files that are hardly anything else.
 """
 
 from __future__ import annotations
@@ -9,9 +9,23 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
-from pathlib import PurePosixPath
+from itertools import islice
+from pathlib import Path, PurePosixPath
 
-__all__ = ["check_texts", "looks_like", "without_others"]
+from swiftem.data.documents.formats.lines import read_lines
+
+__all__ = ["FORMATS", "check_texts", "looks_like", "recognise", "without_others"]
+
+FORMATS = ("text", "folder", "csv", "parquet", "uci", "lda-c", "matrixmarket", "npz")
+"""Names of the formats: one document per line, folders of text files, tables with a text column, counts."""
+BY_ENDING = {
+    ".csv": "csv", ".tsv": "csv", ".parquet": "parquet", ".pq": "parquet", ".npz": "npz",
+    ".mtx": "matrixmarket", ".mm": "matrixmarket", ".ldac": "lda-c", ".lda-c": "lda-c",
+}  # fmt: skip
+PEEKED = 5
+LDA_C = re.compile(r"\s*\d+(\s+\d+:\d+)+\s*")
+WHOLE = re.compile(r"\s*\d+\s*")
+TRIPLE = re.compile(r"\s*\d+\s+\d+\s+\d+\s*")
 
 SAMPLE = 20_000
 """Number of characters of a document that are examined."""
@@ -159,3 +173,42 @@ def _refusal(source: str, got: str, kind: str) -> ValueError:
     return ValueError(
         f"{source} must have texts, got {got}: {INSTEAD[kind]}, or use as_text=True if these are texts."
     )
+
+
+def recognise(path: Path) -> str:
+    r"""Return the format of a corpus: by its extension if that is enough, else by its first lines.
+
+    Parameters
+    ----------
+    path : Path
+        A file or folder that exists.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from swiftem.data.documents.formats.no_text import recognise
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = pathlib.Path(folder, "ap.dat")
+    ...     _ = file.write_text("2 0:1 7:1\n1 3:2\n")
+    ...     recognise(file), recognise(pathlib.Path(folder))
+    ('lda-c', 'folder')
+    """
+    if path.is_dir():
+        return "folder"
+    name = path.name.lower().removesuffix(".gz")
+    if name.startswith("docword."):
+        return "uci"
+    for ending, format in BY_ENDING.items():
+        if name.endswith(ending):
+            return format
+    try:
+        lines = [line for _, line in islice(read_lines(path), PEEKED) if line.strip()]
+    except ValueError:  # not text: the reader of the text then names the line
+        return "text"
+    if lines and lines[0].startswith("%%MatrixMarket"):
+        return "matrixmarket"
+    if len(lines) > 3 and all(map(WHOLE.fullmatch, lines[:3])) and all(map(TRIPLE.fullmatch, lines[3:])):
+        return "uci"
+    if lines and all(map(LDA_C.fullmatch, lines)):
+        return "lda-c"
+    return "text"

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from swiftem.data.documents.formats.lines import existing_file
 from swiftem.data.documents.sparse_structure import checked_sparse
 from swiftem.data.rows.npy_header import read_npy_header
-from swiftem.files.damaged import damage_named
+from swiftem.files.durable import damage_named
 
 __all__ = ["NPZ", "read_npz_matrix"]
 

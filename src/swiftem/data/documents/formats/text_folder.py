@@ -6,9 +6,9 @@ import codecs
 import os
 from pathlib import Path
 
+from swiftem._checks import shortened
 from swiftem.data.documents.corpus_counts import Texts
 from swiftem.data.documents.formats.lines import read_bytes
-from swiftem.data.rows.table_columns import shortened
 
 __all__ = ["read_folder"]
 

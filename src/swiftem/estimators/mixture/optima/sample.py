@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from swiftem._typing import Array
-from swiftem.data.draws import spread_rows
 from swiftem.data.rows.array_source import ArraySource
 from swiftem.data.rows.noisy_source import NoisySource, with_noise
 from swiftem.data.rows.stored_source import StoredSource
 from swiftem.data.source import Source
 from swiftem.data.units.unit_source import UnitSource
 from swiftem.estimators.validated import SAMPLE_BYTES, in_memory
+from swiftem.models.rows import spread_rows
 from swiftem.problem import Problem
 
 __all__ = ["Sample", "dithered_source", "draw_sample", "on_rows", "units"]
@@ -72,8 +72,8 @@ def draw_sample(source: Source, rng: np.random.Generator, *, dither: bool) -> Sa
     order = rng.choice(taken.n, min(taken.n, MOST), replace=False, shuffle=True)
     y, weight = taken.take(order).y, taken.weight
     y = y.reshape(len(y), -1)
-    if dither:
-        y = with_noise(y, units(y), order)
+    if dither and (unit := units(y)).any():
+        y = with_noise(y, unit, order)
     seen = len(y) - min(MOST_HELD, round(HELD * len(y)))
     parts = slice(0, seen), slice(seen, None)
     given = None if weight is None or (weight == weight[0]).all() else weight[order]

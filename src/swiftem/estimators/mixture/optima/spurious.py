@@ -20,11 +20,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from swiftem._typing import Array
-from swiftem.data.draws import spread_rows
 from swiftem.data.rows.array_source import ArraySource
 from swiftem.data.units.unit_source import UnitSource
 from swiftem.estimators.mixture.optima.sample import units
 from swiftem.models.gaussian_components import BoundGaussians
+from swiftem.models.rows import spread_rows
 from swiftem.problem import Problem
 
 __all__ = ["Spurious", "SpuriousComponentWarning", "at_floor", "find_spurious", "sentence"]

@@ -19,7 +19,7 @@ import numpy as np
 
 from swiftem._typing import Array, Theta
 from swiftem.engine.small_expectation import LOWEST, NUMBERS, SmallExpectation, squared_reach
-from swiftem.methods.squarem import Squarem
+from swiftem.methods.acceleration import Squarem
 from swiftem.models.gaussian_components import BoundGaussians
 from swiftem.models.gaussian_theta import GaussianTheta
 from swiftem.problem import Problem

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from swiftem._checks import shown
-from swiftem.data.rows.table_columns import shortened
+from swiftem._checks import shortened, shown
 from swiftem.estimators.mixture.table.columns import TableColumn, is_missing
 
 __all__ = ["Categories", "coded", "decoded", "found_categories"]
