@@ -27,7 +27,6 @@ from swiftem.estimators.mixture.initial import (
     DegenerateComponentWarning,
     Start,
     check_start,
-    is_default,
     make_start,
 )
 from swiftem.estimators.mixture.online import OnlineMixture
@@ -166,7 +165,13 @@ class MixtureEstimator(CheckpointedClones, MixtureScores, Persistent, CallbackSu
         starts, seeds = make() if kept is None else kept.starts(make, check)
         passes = min(int(self.max_iter), MOST_PASSES)
         tol = check_real("tol", self.tol, minimum=0.0)
-        return Fitting(problem, plan, passes, tol, is_default(self, problem)), starts, seeds
+        return Fitting(problem, plan, passes, tol, self._has_default_start(problem)), starts, seeds
+
+    def _has_default_start(self, problem: Problem) -> bool:
+        """Return whether the user neither names a start nor gives parameters."""
+        init_params, bound = self.init_params, problem.bound
+        is_named = not isinstance(init_params, str) or init_params != "race"
+        return not (is_named or self._given_start(bound.model, bound.d))
 
     def _best(
         self, fitting: Fitting, starts: list[Start], seeds: list[int], watcher: Watcher,

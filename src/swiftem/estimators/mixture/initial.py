@@ -23,7 +23,7 @@ from swiftem.models.components import BoundComponents
 from swiftem.problem import Problem
 
 __all__ = [
-    "DegenerateComponentWarning", "Start", "check_start", "is_default", "make_start", "mended", "reseed",
+    "DegenerateComponentWarning", "Start", "check_start", "make_start", "mended", "reseed",
     "start_statistics",
 ]  # fmt: skip
 
@@ -69,13 +69,6 @@ def check_start(bound: BoundComponents, theta: Any, s: Any) -> None:
     check_form("theta", theta, bound.like())
     if s is not None:
         check_form("s", s, np.empty(bound.size))
-
-
-def is_default(estimator: Any, problem: Problem) -> bool:
-    """Tell whether the user neither names a start nor gives parameters."""
-    init_params, bound = estimator.init_params, problem.bound
-    is_named = not isinstance(init_params, str) or init_params != "race"
-    return not (is_named or estimator._given_start(bound.model, bound.d))
 
 
 def make_start(

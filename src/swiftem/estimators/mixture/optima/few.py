@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from swiftem.engine.threads import one_thread_blas
-from swiftem.estimators.mixture.initial import Start, is_default, make_start
+from swiftem.estimators.mixture.initial import Start, make_start
 from swiftem.estimators.mixture.optima.spurious import at_floor
 from swiftem.estimators.mixture.optima.together import Together
 from swiftem.problem import Problem
@@ -42,7 +42,7 @@ def is_few(estimator: Any, problem: Problem) -> bool:
         problem.bound.n_components > 1
         and problem.source.n < ROWS
         and Together.serves_problem(problem)
-        and is_default(estimator, problem)
+        and estimator._has_default_start(problem)
     )
 
 

@@ -31,7 +31,7 @@ import numpy as np
 from swiftem._typing import Theta
 from swiftem.engine.threads import get_threads, one_thread_blas
 from swiftem.estimators.mixture.base import rows_of
-from swiftem.estimators.mixture.initial import Start, is_default, make_start
+from swiftem.estimators.mixture.initial import Start, make_start
 from swiftem.estimators.mixture.optima.accelerated import accelerated
 from swiftem.estimators.mixture.optima.kinds import kinds_for, start
 from swiftem.estimators.mixture.optima.moves import Proposal, moved, proposals
@@ -111,7 +111,7 @@ def is_race(estimator: Any, problem: Problem) -> bool:
     """Tell whether a fit starts with a race: starts differ, and there are rows to compare them on."""
     count = int(problem.bound.n_components)
     enough = rows_of(problem.source) >= max(TOO_FEW * count, LEAST)
-    return count > 1 and enough and is_default(estimator, problem)
+    return count > 1 and enough and estimator._has_default_start(problem)
 
 
 def raced_start(estimator: Any, problem: Problem, random_state: np.random.RandomState) -> Start:
