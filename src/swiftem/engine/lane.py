@@ -165,7 +165,7 @@ def choose_lane(kernels: str, task: Task) -> Lane | None:
     from swiftem.engine.plsa import plsa_lane
 
     lanes = (
-        gaussian_mixture_lane, gaussian_components_lane, plsa_lane, device_document_lane, document_lane,
+        gaussian_components_lane, gaussian_mixture_lane, plsa_lane, device_document_lane, document_lane,
         functions_lane,
     )  # fmt: skip
     for lane_for in lanes:

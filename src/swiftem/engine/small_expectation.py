@@ -69,14 +69,7 @@ def squared_reach(theta: Coefficients, reach: Array) -> float:
 class KeptExpectation(Expectation):
     """As :class:`Expectation`, with full passes that compute the log-likelihood too, on rows that are kept.
 
-    Parameters
-    ----------
-    model : BoundComponents
-        The model, bound to ``source``.
-    source : Source
-        The samples.
-    between_blocks : callable, optional
-        Called before a pass; it may raise.
+    ``between_blocks`` is called before a pass.
     """
 
     def __init__(self, model: BoundComponents, source: Source, between_blocks: Any) -> None:

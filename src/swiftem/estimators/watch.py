@@ -19,7 +19,10 @@ from swiftem.engine.threads import get_threads, one_thread_blas
 from swiftem.methods import Method
 from swiftem.process import DeferredInterrupt
 
-__all__ = ["History", "Moment", "NoStart", "StartWatch", "Watcher", "keeps_checkpoints", "progress_bar"]
+__all__ = [
+    "History", "Moment", "NoStart", "StartWatch", "VerboseLines", "Watcher", "keeps_checkpoints",
+    "progress_bar",
+]  # fmt: skip
 
 
 def progress_bar(console: Any = None) -> Any:
@@ -208,6 +211,19 @@ class TellingWatch(StartWatch):
     def _attributes(self) -> dict[str, Any] | None:
         """Return the estimator as if the fit had stopped at the last moment."""
         return None if self._theta is None else self._estimator.attributes_of(self._theta)
+
+
+class VerboseLines:
+    """What ``verbose`` prints, for estimators that do not derive from scikit-learn's mixture."""
+
+    def _print_verbose_msg_init_beg(self, number: int) -> None:
+        print(f"Start {number}")
+
+    def _print_verbose_msg_iter_end(self, passes: int, gain: float) -> None:
+        print(f"  Pass {passes}\t gain of the mean log-likelihood {gain:.5f}")
+
+    def _print_verbose_msg_init_end(self, bound: float, converged: bool) -> None:
+        print(f"{'Converged' if converged else 'Not converged'}, mean log-likelihood {bound:.5f}")
 
 
 class Moment(NamedTuple):

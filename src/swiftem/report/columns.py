@@ -83,13 +83,8 @@ def draw_curves(panels: Sequence[Curves], weights: Any, response: str, axes: Any
         Mixing weights, in the legend.
     response : str
         Name of the response.
-    axes : array of matplotlib axes, optional
-        One for each panel; by default those of a new figure.
-
-    Returns
-    -------
-    ndarray of matplotlib axes, shape (len(panels),)
-        ``[0].figure`` has ``savefig``.
+    axes
+        As in :func:`draw_columns`, which returns the same.
     """
     found = _axes_for(len(panels), axes)
     for panel, ax in zip(panels, found, strict=True):

@@ -35,12 +35,8 @@ class DeviceExpectation(KeptExpectation):
 
     Parameters
     ----------
-    model : BoundComponents
-        The model, bound to ``source``.
-    source : Source
-        The samples.
-    between_blocks : callable
-        Called before a pass; it may raise.
+    model, source, between_blocks
+        As in :class:`swiftem.engine.small_expectation.KeptExpectation`.
     kernels : str
         As given by :func:`swiftem.data.foreign.kernels_of`.
     limit : int, optional

@@ -285,17 +285,22 @@ class MixtureBase(BaseEstimator, ABC):  # type: ignore[misc]
             of_some = None  # equal weights change nothing, and the loops without weights are faster
         if len(some) < least:
             raise ValueError(f"sample_weight must have at least {least} positive entries, got {len(some)}.")
-        if reset and len(some) < self.n_components:
-            raise ValueError(
-                "Expected n_samples >= n_components "
-                f"but got n_components = {self.n_components}, n_samples = {len(some)}"
-            )
+        if reset:
+            self._check_enough(len(some))
         if limited and not in_batches:  # a copy of the array would exceed the limit
             source = NpySource(rows, sample_weight=weight, allow_missing=allows_missing(self))
             return Read(rows, weight, kept, source)
         if given is not None and some is given.y and (of_some is None) == (given.weight is None):
             return Read(rows, weight, kept, given)  # its mean may be known
         return Read(rows, weight, kept, ArraySource(some, of_some, allow_missing=allows_missing(self)))
+
+    def _check_enough(self, n: int, least: int = 0) -> None:
+        """Raise ValueError for fewer rows than components, in scikit-learn's words."""
+        if n < max(self.n_components, least):
+            raise ValueError(
+                "Expected n_samples >= n_components "
+                f"but got n_components = {self.n_components}, n_samples = {n}"
+            )
 
     def _check_allowed(self, source: Source) -> None:
         """Raise ValueError for a source with missing cells if the estimator takes none."""
@@ -325,9 +330,6 @@ class MixtureBase(BaseEstimator, ABC):  # type: ignore[misc]
             self._check_allowed(source)
         (d,) = source.tail
         check_columns(self, source, reset=reset)
-        if reset and rows_of(source) < max(self.n_components, least):
-            raise ValueError(
-                "Expected n_samples >= n_components "
-                f"but got n_components = {self.n_components}, n_samples = {rows_of(source)}"
-            )
+        if reset:
+            self._check_enough(rows_of(source), least)
         return Read(np.empty((0, d), dtype=source.dtype), None, None, source)

@@ -36,10 +36,10 @@ from swiftem.estimators.topics.fit import TopicFit, TopicFitting
 from swiftem.estimators.topics.input import TopicInput
 from swiftem.estimators.topics.learned_alpha import LEARN
 from swiftem.estimators.topics.plan import METHODS, SAMPLING, contrast_for, plan_topics
-from swiftem.estimators.topics.queries import TopicQueries, TopicScores
+from swiftem.estimators.topics.queries import TopicQueries
 from swiftem.estimators.topics.stream import TopicStream
 from swiftem.estimators.validated import say_spent
-from swiftem.estimators.watch import History, NoStart, Watcher, keeps_checkpoints
+from swiftem.estimators.watch import History, NoStart, VerboseLines, Watcher, keeps_checkpoints
 from swiftem.files.scratch import row_blocks
 from swiftem.methods.accelerated import ACCELERATIONS
 from swiftem.problem import relative_change
@@ -49,11 +49,11 @@ __all__ = ["PLSA"]
 
 class PLSA(
     CheckpointedClones,
+    VerboseLines,
     TopicInput,
     TopicStream,
     TopicFile,
     TopicQueries,
-    TopicScores,
     Persistent,
     CallbackSupportMixin,  # type: ignore[misc]
     ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
@@ -391,9 +391,3 @@ class PLSA(
 
     def _print_verbose_msg_init_beg(self, number: int) -> None:
         print(f"{self.n_components} topics")
-
-    def _print_verbose_msg_iter_end(self, passes: int, gain: float) -> None:
-        print(f"  Pass {passes}\t gain of the mean log-likelihood {gain:.5f}")
-
-    def _print_verbose_msg_init_end(self, bound: float, converged: bool) -> None:
-        print(f"{'Converged' if converged else 'Not converged'}, mean log-likelihood {bound:.5f}")

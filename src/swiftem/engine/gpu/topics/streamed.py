@@ -206,8 +206,8 @@ class StreamedPasses(PlainPasses):
     ----------
     blocks : HostBlocks
         The counts.
-    alpha : ndarray, shape (K,)
-        Added to documents' counts of topics.
+    alpha
+        As in :class:`PlainPasses`.
     kind : type of PlainPasses
         The passes over a block.
     most_entries : int

@@ -27,6 +27,7 @@ from swiftem.estimators.mixture.table.profile import (
     summary_of,
 )
 from swiftem.estimators.validated import allows_missing
+from swiftem.estimators.watch import VerboseLines
 from swiftem.models.families import Blocks, Family, Given, Params, read_family
 
 __all__ = ["AUTO", "TabularMixture", "place_of"]
@@ -39,7 +40,7 @@ MOST_PANELS = 24
 log = logging.getLogger("swiftem")
 
 
-class TabularMixture(MixtureEstimator):
+class TabularMixture(VerboseLines, MixtureEstimator):
     """What :class:`swiftem.Mixture` makes of the columns of a table, and what it tells of them."""
 
     family: Given
@@ -47,17 +48,8 @@ class TabularMixture(MixtureEstimator):
     params_: Params
     categories_: Categories
 
-    def _read(
-        self,
-        X: Any,
-        sample_weight: ArrayLike | None,
-        *,
-        reset: bool,
-        least: int = 2,
-        in_batches: bool = False,
-    ) -> Read:
-        X = self._as_codes(X, reset=reset)
-        return super()._read(X, sample_weight, reset=reset, least=least, in_batches=in_batches)
+    def _read(self, X: Any, sample_weight: ArrayLike | None, *, reset: bool, **options: Any) -> Read:
+        return super()._read(self._as_codes(X, reset=reset), sample_weight, reset=reset, **options)
 
     def _rows(self, X: Any) -> Any:
         check_is_fitted(self)
@@ -288,15 +280,6 @@ class TabularMixture(MixtureEstimator):
             raise ValueError(f"X must be rows in memory to be drawn, got {shown(X)}.")
         data = [None if rows is None else rows[~np.isnan(rows[:, place]), place] for place in chosen]
         return draw_columns([panel_of(found[place]) for place in chosen], self.weights_, data, axes)
-
-    def _print_verbose_msg_init_beg(self, number: int) -> None:
-        print(f"Start {number}")
-
-    def _print_verbose_msg_iter_end(self, passes: int, gain: float) -> None:
-        print(f"  Pass {passes}\t gain of the mean log-likelihood {gain:.5f}")
-
-    def _print_verbose_msg_init_end(self, bound: float, converged: bool) -> None:
-        print(f"{'Converged' if converged else 'Not converged'}, mean log-likelihood {bound:.5f}")
 
 
 def place_of(column: Any, names: list[str]) -> int:
