@@ -4,6 +4,7 @@ SAMPLES = "tests/engine/test_far_samples.py"
 DOMAIN = "tests/engine/test_domain.py"
 PIECES = "tests/engine/test_pieces.py"
 UNIT = "tests/engine/test_gaussian_mixture.py"
+ROWS = "tests/engine/numba/test_softmax_rows.py"
 SPIDER = "tests/methods/test_spider_em.py"
 
 MUTANTS = [
@@ -141,18 +142,102 @@ MUTANTS = [
         f"'{DOMAIN}::test_steps_that_leave_the_domain[fiem-alike-in blocks-delta]'",
     ),
     (
-        "unit batches: weights of the first samples",
-        "engine/numba/mixture_batches.py",
+        "rows of unit batches: weights of the first samples",
+        "engine/numba/lines/softmax_rows.py",
         "factor * sample_weight[i]",
         "factor * sample_weight[t]",
         f"'{DOMAIN}::test_steps_that_leave_the_domain[fiem-weights-in blocks-delta]'",
     ),
     (
-        "unit batches: float32 memory is not what counts",
+        "rows of unit batches: float32 memory is not what counts",
+        "engine/numba/lines/softmax_rows.py",
+        "value = np.float64(memory[i, m]) - old",
+        "value -= old",
+        f"'{ROWS}::test_same_as_the_equation[3-0-True-float32-ones]'",
+    ),
+    (
+        "rows of unit batches: float32 lines are not what counts",
+        "engine/numba/lines/softmax_rows.py",
+        "return builder.fpext(rounded, given.type) if is_single else given",
+        "return given",
+        f"'{ROWS}::test_same_as_the_equation[8-0-True-float32-ones]'",
+    ),
+    (
+        "rows of unit batches: the largest of the first lines only",
+        "engine/numba/lines/softmax_rows.py",
+        "top = max(top, rows[t, m] + constant[m])",
+        "top = max(top, constant[m])",
+        f"'{ROWS}::test_rows_that_are_far_from_their_largest'",
+    ),
+    (
+        "rows of unit batches: the last line's largest",
+        "engine/numba/lines/softmax_rows.py",
+        "tops = larger(plus(read(rows, t, line), read(constant, 0, line)), tops)",
+        "tops = plus(read(rows, t, line), read(constant, 0, line))",
+        f"'{ROWS}::test_rows_that_are_far_from_their_largest'",
+    ),
+    (
+        "rows of unit batches: lines are not cut off",
+        "engine/numba/lines/softmax_rows.py",
+        "write(rows, t, line, larger(lowest, value))",
+        "write(rows, t, line, value)",
+        f"'{ROWS}::test_rows_that_are_far_from_their_largest'",
+    ),
+    (
+        "rows of unit batches: the remainder is not cut off",
+        "engine/numba/lines/softmax_rows.py",
+        "rows[t, m] = max(rows[t, m] + constant[m] - top, LOWEST)",
+        "rows[t, m] = rows[t, m] + constant[m] - top",
+        f"'{ROWS}::test_rows_that_are_far_from_their_largest'",
+    ),
+    (
+        "rows of unit batches: dust in lines",
+        "engine/numba/lines/softmax_rows.py",
+        "row = above(times(read(rows, t, line), inverses), negligible)",
+        "row = times(read(rows, t, line), inverses)",
+        f"'{ROWS}::test_rows_that_are_far_from_their_largest'",
+    ),
+    (
+        "rows of unit batches: dust in the remainder",
+        "engine/numba/lines/softmax_rows.py",
+        "value = value if value > NEGLIGIBLE else 0.0",
+        "value = value if value > 0.0 else 0.0",
+        f"'{ROWS}::test_rows_that_are_far_from_their_largest'",
+    ),
+    (
+        "rows of unit batches: sums without the remainder",
+        "engine/numba/lines/softmax_rows.py",
+        "            total += rows[t, m]",
+        "            total += 0.0 * rows[t, m]",
+        f"'{ROWS}::test_same_as_the_equation[9-0-False-float64-ones]'",
+    ),
+    (
+        "rows of unit batches: the whole memory is subtracted",
+        "engine/numba/lines/softmax_rows.py",
+        "row = plus(row, times(minus, read(memory, i, line)))",
+        "row = plus(row, times(minus_one, read(memory, i, line)))",
+        f"'{ROWS}::test_same_as_the_equation[8-2-False-float64-ones]'",
+    ),
+    (
+        "rows of unit batches: the first tile's anchor",
+        "engine/numba/lines/softmax_rows.py",
+        "tile, olds[first : first + size], here,",
+        "tile, olds[:size], here,",
+        f"'{ROWS}::test_same_as_the_equation[8-1-False-float64-ones]'",
+    ),
+    (
+        "rows of unit batches: lines of the memory are as long as those of float64",
+        "engine/numba/lines/softmax_rows.py",
+        "EIGHT * dtype.bitwidth // 8",
+        "LINE",
+        f"'{ROWS}::test_same_as_the_equation[16-2-False-float32-ones]'",
+    ),
+    (
+        "unit batches: λ is learned from logits",
         "engine/numba/mixture_batches.py",
-        "rows[t, m] = np.float64(memory[i, m]) - old",
-        "rows[t, m] -= old",
-        f"{UNIT}::test_the_centre_is_the_mean_of_what_is_stored_also_in_float32",
+        "                _responsibilities(row, work.constant, here, memory.double, sample_weight, sums1)\n",
+        "",
+        "'tests/methods/test_opt_fiem.py::test_compiled_stretches_do_the_same[unit-optimal-float64-1100]'",
     ),
     (
         "softmax: weights of the first block for all",

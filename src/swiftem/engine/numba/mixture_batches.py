@@ -13,9 +13,10 @@ import numpy as np
 
 from swiftem.engine.numba.coefficient import learn, products
 from swiftem.engine.numba.compile import helper, inlined, kernel
-from swiftem.engine.numba.gaussian_batches import ANCHOR, MEMORY
+from swiftem.engine.numba.gaussian_batches import ANCHOR, NOTHING
+from swiftem.engine.numba.lines.softmax_rows import change
 from swiftem.engine.numba.memory import multiply, prefetch_row
-from swiftem.engine.numba.softmax import begin, e_step, fill, normalise
+from swiftem.engine.numba.softmax import begin, logits_of
 
 __all__ = ["add_centre", "advance_to", "batches", "copy"]
 
@@ -87,42 +88,9 @@ def _ask_for(table: Any, index: Any) -> None:
 
 
 @helper
-def _weigh_change(
-    rows: Any, olds: Any, index: Any, memory: Any, reference: Any, renew: Any, correction: Any,
-    sample_weight: Any, factor: Any, sums: Any,
-) -> None:  # fmt: skip
-    """Subtract ``correction`` times the reference from ``rows`` (b, M), multiply by weights, sum into (M,).
-
-    The reference is ``olds`` (b, M), or rows ``index`` of the memory (n, M). If ``renew``, the rows are
-    written into the memory, and replaced by the change of the stored values: a repeated sample changes
-    nothing from the second time on, without a search.
-    """
-    n_components = rows.shape[1]
-    fill(sums, 0.0)
-    for t in range(len(rows)):
-        i = np.uintp(index[t])
-        if renew:
-            for m in range(n_components):
-                old = np.float64(memory[i, m])
-                memory[i, m] = rows[t, m]
-                rows[t, m] = np.float64(memory[i, m]) - old
-        elif reference == MEMORY:
-            for m in range(n_components):
-                rows[t, m] -= correction * memory[i, m]
-        elif reference == ANCHOR:
-            for m in range(n_components):
-                rows[t, m] -= correction * olds[t, m]
-        weight = factor * sample_weight[i] if len(sample_weight) else factor
-        for m in range(n_components):
-            rows[t, m] *= weight
-            sums[m] += rows[t, m]
-
-
-@helper
-def _responsibilities(samples: Any, expanded: Any, work: Any) -> None:
-    """Write the responsibilities of ``samples`` (b, d) into ``work.rows``."""
-    e_step(samples, work.rows, expanded, work)
-    normalise(work.rows, work.totals)
+def _responsibilities(rows: Any, constant: Any, index: Any, memory: Any, weight: Any, sums: Any) -> None:
+    """Replace the logits ``rows`` (b, M) by their softmax; no entry of the other arrays is read."""
+    change(rows, constant, rows, index, memory, NOTHING, False, 0.0, weight[:0], 1.0, sums)
 
 
 @kernel
@@ -159,7 +127,7 @@ def batches(
     rejected, moved : int
         Number of rejected steps, and of accepted ones before the last iteration.
     """
-    rejected, moved, first = 0, 0, np.empty((1, len(offset)))
+    rejected, moved, first, row = 0, 0, np.empty((1, len(offset))), np.empty((1, len(proxy1)))
     own_weight = sample_weight[:0] if divided else sample_weight
     samples, rows, sums1, sums2 = work.samples, work.rows, work.sums1, work.sums2
     for k in range(len(steps)):
@@ -177,33 +145,36 @@ def batches(
                 _take(y.double, here, offset, samples)
             else:
                 _take(y.single, here, offset, samples)
-            if renew or reference == MEMORY:
-                _ask_for(memory.double, here)
-                _ask_for(memory.single, here)
             if k + 1 < len(steps):
                 _ask_for(y.double, (other if renew else index)[k + 1])
                 _ask_for(y.single, (other if renew else index)[k + 1])
-            _responsibilities(samples, expanded, work)
+            logits_of(samples, rows, expanded, work)
             if reference == ANCHOR:
-                _responsibilities(samples, expanded, work_too)
+                logits_of(samples, work_too.rows, expanded, work_too)
+                _responsibilities(
+                    work_too.rows, work_too.constant, here, memory.double, sample_weight, work_too.sums1
+                )
             factor = share if renew else scale / len(here)
             if len(moments) and not renew:
                 weight = scale * (own_weight[here[0]] if len(own_weight) else 1.0)
                 for c in range(len(offset)):
                     first[0, c] = samples[0, c] + offset[c]
+                for m in range(len(sums1)):
+                    row[0, m] = rows[0, m]
+                _responsibilities(row, work.constant, here, memory.double, sample_weight, sums1)
                 if len(memory.double):
-                    found = products(first, 0, rows[0], 1.0, memory.double[here[0]], weight, centre1, centre2)
+                    found = products(first, 0, row[0], 1.0, memory.double[here[0]], weight, centre1, centre2)
                 else:
-                    found = products(first, 0, rows[0], 1.0, memory.single[here[0]], weight, centre1, centre2)
+                    found = products(first, 0, row[0], 1.0, memory.single[here[0]], weight, centre1, centre2)
                 learn(moments, found[0], found[1])
             if len(memory.double):
-                _weigh_change(
-                    rows, work_too.rows, here, memory.double, reference, renew, correction,
+                change(
+                    rows, work.constant, work_too.rows, here, memory.double, reference, renew, correction,
                     sample_weight if renew else own_weight, factor, sums1,
                 )  # fmt: skip
             else:
-                _weigh_change(
-                    rows, work_too.rows, here, memory.single, reference, renew, correction,
+                change(
+                    rows, work.constant, work_too.rows, here, memory.single, reference, renew, correction,
                     sample_weight if renew else own_weight, factor, sums1,
                 )  # fmt: skip
             multiply(rows.T, samples, sums2)

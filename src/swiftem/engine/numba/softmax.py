@@ -23,6 +23,7 @@ __all__ = [
     "e_step",
     "fill",
     "log_likelihood",
+    "logits_of",
     "make_work",
     "normalise",
     "weigh",
@@ -180,10 +181,8 @@ def add_rows(rows: Any, sums: Any) -> None:
 
 
 @helper
-def e_step(samples: Any, rows: Any, expanded: Any, work: Any) -> None:
-    """Write exponentials, relative to each sample's largest, into ``rows`` (b, M), and the largest logits.
-
-    :func:`normalise` then gives (cexp).
+def logits_of(samples: Any, rows: Any, expanded: Any, work: Any) -> None:
+    """Write the logits, without the constants, into ``rows`` (b, M).
 
     If squares are not ``expanded``, they are computed from differences: samples far from the centre would
     lose digits otherwise.
@@ -198,6 +197,15 @@ def e_step(samples: Any, rows: Any, expanded: Any, work: Any) -> None:
                     difference = samples[t, c] - work.shifted[m, c]
                     square += difference * difference
                 rows[t, m] = -0.5 * square
+
+
+@helper
+def e_step(samples: Any, rows: Any, expanded: Any, work: Any) -> None:
+    """Write exponentials, relative to each sample's largest, into ``rows`` (b, M), and the largest logits.
+
+    :func:`normalise` then gives (cexp).
+    """
+    logits_of(samples, rows, expanded, work)
     shift(rows, work.constant, work.largest)
     exponentiate(vector(rows))
 

@@ -1,1 +1,1 @@
-"""Loops over the lines of padded rows, of four rows at a time."""
+"""Loops over lines: of padded rows, four entries of a document at a time, and the softmax of rows."""
