@@ -7,6 +7,7 @@ path is walked once before it is counted. Compiled kernels do not show.
 from __future__ import annotations
 
 import argparse
+import gc
 import sys
 import tempfile
 import threading
@@ -124,6 +125,7 @@ def walked(path: Callable[[Path], Walk]) -> Counter[str]:
         for out in ("before", "counted"):
             (folder / out).mkdir()
             if out == "counted":
+                gc.collect()  # what earlier calls left behind must not run now
                 threading.setprofile(note)
                 sys.setprofile(note)
             try:

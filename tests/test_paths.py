@@ -4,6 +4,8 @@ import pytest
 
 from tests.paths import PATHS, walked
 
+pytest.importorskip("pyarrow")
+
 MOST = {
     "predict": 21, "run": 22, "fit": 36, "resume": 25, "topics": 43, "parquet": 43, "auto": 50,
 }  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -71,6 +71,11 @@ def _show_version(wanted: bool) -> None:
         raise typer.Exit
 
 
+def _folder(help: str) -> Any:
+    """Return the option of the folder for the results."""
+    return typer.Option("--out", "-o", metavar="DIR", callback=writable_folder, help=help)
+
+
 @app.callback()
 def _options_of_all_commands(
     version: Annotated[
@@ -110,16 +115,7 @@ def topics(
             "numbers are compared.",
         ),
     ] = "10",
-    out: Annotated[
-        Path,
-        typer.Option(
-            "--out",
-            "-o",
-            metavar="DIR",
-            callback=writable_folder,
-            help="Folder for the page, the model and the tables.",
-        ),
-    ] = Path("results/topics"),
+    out: Annotated[Path, _folder("Folder for the page, the model and the tables.")] = Path("results/topics"),
     words: Annotated[
         int,
         typer.Option(metavar="N", min=1, help="Size of the vocabulary: the most frequent words are used."),
@@ -307,16 +303,7 @@ def reproduce(
             "May be given several times.",
         ),
     ] = None,
-    out: Annotated[
-        Path,
-        typer.Option(
-            "--out",
-            "-o",
-            metavar="DIR",
-            callback=writable_folder,
-            help="Folder for numbers, figures and report.",
-        ),
-    ] = Path("results/reproduce"),
+    out: Annotated[Path, _folder("Folder for numbers, figures and report.")] = Path("results/reproduce"),
 ) -> None:
     """Run the paper's experiments and compare its claims with the numbers.
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from swiftem._typing import Array, Index
 from swiftem.data.source import Batch, Source
+from swiftem.engine.reference.gaussian_components import softmax
 from swiftem.models.components import BoundComponents, Coefficients, share_largest
 from swiftem.models.families import Family, Params
 from swiftem.models.rows import different_rows, drawn_labels, two_dimensional
@@ -209,11 +210,7 @@ class BoundMixture(BoundComponents):
         logits, factors = self.kind.e_step(y, theta.params)
         with np.errstate(divide="ignore"):
             logits = logits + np.log(theta.weights)
-        largest = logits.max(axis=1, keepdims=True)
-        rows = np.exp(logits - largest)
-        totals = rows.sum(axis=1, keepdims=True)
-        rows /= totals
-        log_likelihood = (largest + np.log(totals))[:, 0]
+        rows, log_likelihood = softmax(logits)
         return np.hstack([rows, *(rows * factor for factor in factors)]), log_likelihood
 
     def statistics(self, batch: Batch, rows: Array, weight: Array) -> Array:

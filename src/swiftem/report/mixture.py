@@ -131,7 +131,7 @@ def draw_mixture(
     Returns
     -------
     matplotlib axes
-        Their ``figure`` has ``savefig``.
+        As of :func:`draw_history`.
 
     Examples
     --------

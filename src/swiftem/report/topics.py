@@ -59,7 +59,7 @@ def topics_page(
     notes: Sequence[str] = (),
     files: Mapping[str, str] | None = None,
 ) -> str:
-    """Return the page.
+    """Return the page, as HTML.
 
     Parameters
     ----------
@@ -79,11 +79,6 @@ def topics_page(
         Sentences on the input.
     files : mapping of str to str, optional
         Files next to the page, and their content.
-
-    Returns
-    -------
-    str
-        HTML.
 
     Examples
     --------

@@ -16,7 +16,7 @@ from swiftem._typing import Array, Theta
 from swiftem.data.source import Batch, Source
 from swiftem.engine.expectation import BLOCK, Evaluation, Expectation
 from swiftem.engine.missing.patterns import conditionals, numbered
-from swiftem.engine.reference.gaussian_components import lower_triangle
+from swiftem.engine.reference.gaussian_components import lower_triangle, softmax
 from swiftem.engine.threads import one_thread_blas
 from swiftem.models.completed_gaussians import CompletedGaussians
 
@@ -93,14 +93,11 @@ def _completed(z: Array, weights: Array, means: Array, covariances: Array) -> tu
     whitened = (given.whiten[number] @ away[..., None])[..., 0]
     with np.errstate(over="ignore"):  # a sample that far away has density zero
         logits = given.plain[number] - 0.5 * (whitened * whitened).sum(axis=2)
-    largest = logits.max(axis=1, keepdims=True)
-    r = np.exp(logits - largest)
-    totals = r.sum(axis=1, keepdims=True)
-    r /= totals
+    r, log_likelihood = softmax(logits)
     expected = means + (given.gain[number] @ away[..., None])[..., 0]
     row, column = lower_triangle(d)
     products = expected[..., row] * expected[..., column] + given.left[..., row, column][number]
     products *= r[..., None]
     of_products = products.sum(axis=1) if len(covariances) < n_components else products.reshape(b, -1)
     rows = np.hstack([r, (expected * r[..., None]).reshape(b, -1), of_products])
-    return rows, (largest + np.log(totals))[:, 0]
+    return rows, log_likelihood

@@ -16,6 +16,7 @@ from swiftem._typing import Array
 __all__ = [
     "lower_triangle",
     "posterior",
+    "softmax",
     "squares_diag",
     "squares_full",
     "squares_spherical",
@@ -58,11 +59,22 @@ def posterior(y: Array, weights: Array, means: Array, factors: Array) -> tuple[A
         with np.errstate(over="ignore"):  # a sample that far away has density zero
             square = (whitened * whitened).sum(axis=1)
         log_joint[:, m] = log_weights[m] + log_det - 0.5 * square
+    rows, loglik = softmax(log_joint)
+    return rows, loglik - 0.5 * d * np.log(2.0 * np.pi)
+
+
+def softmax(log_joint: Array) -> tuple[Array, Array]:
+    """Return responsibilities (b, M) and log-likelihood (b,) of log joint densities (b, M).
+
+    >>> rows, loglik = softmax(np.log([[1.0, 3.0]]))
+    >>> rows, np.exp(loglik)
+    (array([[0.25, 0.75]]), array([4.]))
+    """
     largest = log_joint.max(axis=1, keepdims=True)
-    rows = np.exp(log_joint - largest)
+    rows: Array = np.exp(log_joint - largest)
     total = rows.sum(axis=1, keepdims=True)
     rows /= total
-    return rows, (largest + np.log(total))[:, 0] - 0.5 * d * np.log(2.0 * np.pi)
+    return rows, (largest + np.log(total))[:, 0]
 
 
 def statistics(y: Array, rows: Array, weight: Array, squares: Any) -> Array:

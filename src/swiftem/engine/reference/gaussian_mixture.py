@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from swiftem._typing import Array
+from swiftem.engine.reference.gaussian_components import softmax
 
 __all__ = ["posterior", "statistics"]
 
@@ -17,30 +18,15 @@ def posterior(y: NDArray[Any], weights: Array, means: Array) -> tuple[Array, Arr
 
     Parameters
     ----------
-    y : ndarray, shape (b, d)
-        Observations.
-    weights : ndarray, shape (M,)
-        Mixing weights; a zero is allowed.
-    means : ndarray, shape (M, d)
-        Means.
-
-    Returns
-    -------
-    rows : ndarray, shape (b, M)
-        Responsibilities, rows sum to 1.
-    loglik : ndarray, shape (b,)
-        log g(y_i).
+    y, weights, means
+        As in :func:`swiftem.engine.reference.gaussian_components.posterior`, which returns the same.
     """
     # Differences first: the expanded square loses all digits if data are far from the origin.
     difference = y[:, None, :] - means
     with np.errstate(divide="ignore"):
         log_joint = np.log(weights) - 0.5 * (difference * difference).sum(axis=2)
-    largest = log_joint.max(axis=1, keepdims=True)
-    rows = np.exp(log_joint - largest)
-    total = rows.sum(axis=1, keepdims=True)
-    rows /= total
-    loglik = (largest + np.log(total))[:, 0] - 0.5 * means.shape[1] * np.log(2.0 * np.pi)
-    return rows, loglik
+    rows, loglik = softmax(log_joint)
+    return rows, loglik - 0.5 * means.shape[1] * np.log(2.0 * np.pi)
 
 
 def statistics(y: NDArray[Any], rows: Array, weight: Array) -> Array:

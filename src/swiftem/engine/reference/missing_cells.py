@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from swiftem._typing import Array, Index
-from swiftem.engine.reference.gaussian_components import lower_triangle
+from swiftem.engine.reference.gaussian_components import lower_triangle, softmax
 
 __all__ = ["complete", "completed", "patterns", "posterior"]
 
@@ -41,14 +41,7 @@ def posterior(
         away = (z - means[m]) * factors[m]
         cells = np.log(factors[m]) - 0.5 * (away * away + np.log(2.0 * np.pi))
         log_joint[:, m] = log_weights[m] + np.where(seen, cells, 0.0).sum(axis=1)
-    return _softmax(log_joint)
-
-
-def _softmax(log_joint: Array) -> tuple[Array, Array]:
-    largest = log_joint.max(axis=1, keepdims=True)
-    rows = np.exp(log_joint - largest)
-    total = rows.sum(axis=1, keepdims=True)
-    return rows / total, (largest + np.log(total))[:, 0]
+    return softmax(log_joint)
 
 
 def patterns(seen: NDArray[np.bool_]) -> Iterator[tuple[NDArray[np.bool_], Index]]:
@@ -128,7 +121,7 @@ def completed(z: Array, weights: Array, means: Array, covariances: Array) -> tup
             log_density, mean, left = complete(z[here], pattern, means[m], covariance)
             log_joint[here, m], expected[here, m] = log_weights[m] + log_density, mean
             products[here, m] = mean[:, row] * mean[:, column] + left[row, column]
-    r, loglik = _softmax(log_joint)
+    r, loglik = softmax(log_joint)
     products *= r[:, :, None]
     of_products = products.sum(axis=1) if len(covariances) < n_components else products.reshape(b, -1)
     return np.hstack([r, (expected * r[:, :, None]).reshape(b, -1), of_products]), loglik

@@ -41,10 +41,8 @@ class Fit:
 
     Attributes
     ----------
-    theta : NamedTuple
-        The parameters.
-    s : ndarray or None
-        Their statistics, if they are the result of an M-step.
+    theta, s
+        The parameters and their statistics, as of :class:`swiftem.estimators.mixture.initial.Start`.
     moments : list of Moment
         History of the fit.
     bounds : list of float
