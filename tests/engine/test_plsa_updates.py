@@ -108,13 +108,25 @@ def test_a_state_that_was_put_together(part, b):
     assert_same(*both(method, n_iter=20, **start))
 
 
-def test_the_tables_are_written_anew_before_digits_are_lost(monkeypatch):
-    """A proxy that is forgotten faster than steps are: what S and s have in common grows in both tables."""
+@batches
+@pytest.mark.parametrize("step", [0.05, schedules.power(0.9, 0.5)], ids=["constant", "varying"])
+def test_the_tables_are_rewritten_before_digits_are_lost(step, b, monkeypatch):
+    """A proxy that is forgotten faster than steps are: c goes to zero, and p/c leaves what lasts."""
+    monkeypatch.setattr("own_method.EVERY", 10**6)  # one full pass
     written, load = [], PLSALane.load_theta
     monkeypatch.setattr(PLSALane, "load_theta", lambda self, now: written.append(now.k) or load(self, now))
-    method = own(UPDATES["proxy that is forgotten soon"], step_size=schedules.power(0.9, 0.5))
-    both(method)
-    assert len(set(written) - {1, 60, 120}) >= 3
+    method = own(UPDATES["proxy that is forgotten soon"], step_size=step, batch_size=b)
+    assert_same(*both(method, n_iter=1600, record_every=100))
+    assert written == [1]  # not by the lane
+
+
+def test_what_lasts_is_not_left_by_rounding(monkeypatch):
+    """With γ constant the tables are rewritten only because c = λ^k is nearly zero."""
+    monkeypatch.setattr("own_method.EVERY", 10**6)
+    lanes, iterate = [], PLSALane.iterate
+    monkeypatch.setattr(PLSALane, "iterate", lambda self, *given: lanes.append(self) or iterate(self, *given))
+    problem().run(own(UPDATES["proxy that is forgotten soon"], step_size=0.05), n_iter=400, seed=0)
+    np.testing.assert_allclose(lanes[-1].rates[:2], [-0.03 / 0.35 * 0.6**399, 0.6**399], rtol=1e-12)
 
 
 def test_with_steps_of_one_the_statistics_are_the_proxy(monkeypatch):

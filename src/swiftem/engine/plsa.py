@@ -87,8 +87,7 @@ class PLSALane(CompiledLane):
             self._before = Before(by_document, by_word, np.empty(n_topics), np.empty(2))
         self.mean_scale, self.share_scale = 1.0 / b if self.is_divided else n / (w * b), 1.0 / w
         is_simple = b == 1 and not follows and (is_single or not is_drawn)
-        self._loop = (plsa if is_simple else plsa_batch).iterate
-        self._limits = plsa.FAR, plsa.LEAST_SCALE
+        self._loop, self._lasting = (plsa if is_simple else plsa_batch).iterate, plsa_batch.lasting
         self._stored: Array | None = None  # the statistics in ``now`` that the arrays above represent
         self._held = self._moved = False
 
@@ -116,9 +115,7 @@ class PLSALane(CompiledLane):
             return 1.0
         kept = self.moments[2] if self.update.is_optimal else self.update.fixed
         if self._before is not None:
-            gamma = step_sizes(self.task.gamma, k - 1, k)[0]
-            gap = kept - 1.0 + gamma
-            kept = gamma * kept / gap if abs(gap) > 0.1 * gamma else 1.0
+            kept = self._lasting(step_sizes(self.task.gamma, k - 1, k)[0], kept)
         return float(kept)
 
     def prepared(self, theta: PLSATheta) -> None:
@@ -154,12 +151,6 @@ class PLSALane(CompiledLane):
         if self.undone and self.parts == 1:  # the next step is rejected, which the loop cannot do
             self.store(now)
             self._held = False
-        elif self.rates is not None and (
-            abs(self.rates[0]) > self._limits[0] * self.rates[1] or self.rates[1] < self._limits[1]
-        ):
-            now.k = reached
-            self.store(now)
-            super().load(now)
         return reached
 
     def _renew(self, now: Current) -> None:

@@ -16,9 +16,10 @@ and if the centre changes by δ, B ← B + δ/c' and u ← u − p·δ / (c'·sc
 - renewed by the drawn: S = C + δ. That is Δ = δ, λ = 1, and the centre follows.
 - anchor: nothing, between two full passes; ρ = 1 and p = λ.
 - proxy: C ← S = λC + Δ, that is ρ = λ and δ = Δ. With λ = 1, p = c = 1 are constant. With λ < 1 the lane
-  begins with the p that preserves p/c, γλ / (λ − 1 + γ). Rounding or a varying γ may let p/c grow, and with
-  it the cancellation in p·B + scale·u. Beyond ``FAR`` the loop returns, and the lane recomputes B and u from
-  C and s.
+  begins with the p/c that lasts, γλ / (λ − 1 + γ). If λ < 1 − γ, any deviation from it grows: rounding is
+  therefore corrected at once, but a varying γ lets p/c grow, and with it the cancellation in p·B + scale·u.
+  Beyond ``FAR``, or if c is nearly zero, the tables are rewritten: B ← cB and u ← u + (p − p'c)·B / scale,
+  with the p' that lasts and c = 1.
 
 With γ = 1 the scale vanishes, and u is set to zero, once for all consecutive steps of one.
 
@@ -57,8 +58,7 @@ compiled.
 - work (2b + 2, K): temporary numbers of an iteration, and 1 / (Σ_v s_kv + β'V) in its last row.
 
 They return how many iterations were done, how many of their steps were rejected, and the scale. They do fewer
-than requested if p/c is too large, and if s = C and the step would be rejected: the arrays are then unchanged
-by it.
+than requested if s = C and the step would be rejected: the arrays are then unchanged by it.
 
 A step whose Σ_v s_kv + β'V is not positive for every topic is rejected before anything is written. Most steps
 are too small for that: ``low`` is a lower bound of the K numbers, from which each step subtracts the most

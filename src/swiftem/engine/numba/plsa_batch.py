@@ -31,7 +31,10 @@ from swiftem.engine.numba.plsa import (
 )
 from swiftem.engine.numba.softmax import copy
 
-__all__ = ["iterate"]
+__all__ = ["iterate", "lasting"]
+
+NEAR = 1e-14
+"""A p/c within this relative distance of the one that lasts is that one: rounding must not accumulate."""
 
 
 @inlined
@@ -67,6 +70,28 @@ def _write_out(table, scale, rates, into):
     for row in range(into.shape[0]):
         for k in range(into.shape[1]):
             into[row, k] = statistic(table, row, k, scale, rates)
+
+
+def lasting(gamma: float, correction: float) -> float:
+    """Return the p/c that iterations with this γ and λ preserve, or 1 if it were large.
+
+    >>> round(lasting(0.1, 0.6), 12), lasting(0.1, 0.9), lasting(1.0, 0.6)
+    (-0.2, 1.0, 1.0)
+    """
+    gap = correction - (1.0 - gamma)
+    return gamma * correction / gap if abs(gap) > 0.1 * gamma else 1.0
+
+
+_lasting = inlined(lasting)
+
+
+@helper
+def _rewrite(table, factor, shift):
+    """Add ``shift`` times B to u, and multiply B by ``factor``."""
+    for row in range(table.shape[0]):
+        for k in range(table.shape[2]):
+            table[row, 1, k] += shift * table[row, 0, k]
+            table[row, 0, k] *= factor
 
 
 @inlined
@@ -195,13 +220,12 @@ def iterate(
                     change = share * (memory[j, k] - old)
                     work[batch + p, k] = change
                     totals[1, k] += change if rates.ndim == 0 else rates[2] * change
-        base, centre, is_last = 1.0, 1.0, t + 1 == index.shape[0]  # p and c after the iteration
+        base, centre = 1.0, 1.0  # p and c after the iteration
         if len(before) > 0:
             if rates.ndim == 1:
                 centre = rates[2] * rates[1]
                 base = keep * rates[0] + gamma * centre
-                is_last |= abs(base) > FAR * centre or centre < LEAST_SCALE
-            if is_last:
+            if t + 1 == index.shape[0]:
                 _write_out(documents, scale, rates, old_documents)
                 _write_out(words, scale, rates, old_words)
                 copy(norm, old_norm)
@@ -240,6 +264,13 @@ def iterate(
                 rates[0], rates[1] = base, centre
                 for k in range(n_topics):
                     totals[1, k] *= rates[2]
+                wanted = _lasting(steps[t], rates[2])
+                if abs(base) > FAR * centre or centre < LEAST_SCALE:
+                    _rewrite(documents, centre, (base - wanted * centre) * inverse)
+                    _rewrite(words, centre, (base - wanted * centre) * inverse)
+                    rates[0], rates[1] = wanted, 1.0
+                elif abs(base - wanted * centre) < NEAR * abs(base):
+                    rates[0] = wanted * centre
         if accepted:
             for k in range(n_topics):
                 totals[0, k] = candidate[k]
@@ -254,6 +285,4 @@ def iterate(
                             documents, words, tokens[j, 0], tokens[j, 1], k, work[batch + p, k]
                         )
                 _move(documents, words, tokens[j, 0], tokens[j, 1], work[batch + p], 1.0, -drift)
-        if len(before) > 0 and is_last:
-            return t + 1, rejected, scale
     return index.shape[0], rejected, scale
