@@ -235,8 +235,8 @@ MUTANTS = [
     (
         "documents: impossible words are more likely in float32",
         "engine/numba/lines/numbers.py",
-        'is_possible = builder.fcmp_ordered(">", *arguments)',
-        'is_possible = builder.fcmp_ordered(">=", *arguments)',
+        'is_possible = builder.fcmp_ordered(">", p, smallest)',
+        'is_possible = builder.fcmp_ordered(">=", p, smallest)',
         f"{DOCUMENTS}::test_passes_in_float32_are_close_to_the_reference",
     ),
     (
@@ -259,6 +259,20 @@ MUTANTS = [
         "if self.state is None or is_worse:",
         "if self.state is None:",
         "tests/estimators/test_topic_momentum.py",
+    ),
+    (
+        "documents: a group of pieces replaces the sums of those before",
+        "engine/documents.py",
+        "before, times = found if first else none,",
+        "before, times = none,",
+        "tests/engine/test_documents.py::test_many_pieces_give_the_sums_of_one",
+    ),
+    (
+        "documents: sums of an earlier pass stay in a piece",
+        "engine/documents.py",
+        "            sums[:] = 0.0\n",
+        "",
+        "tests/engine/test_documents.py::test_many_pieces_give_the_sums_of_one",
     ),
     (
         "documents: float32 although the tolerance is below its rounding errors",

@@ -38,3 +38,38 @@ def test_nothing_at_all():
     counts, _ = documents.em_pass(found, topics, np.zeros(2))
     np.testing.assert_array_equal(counts, 0.0)
     np.testing.assert_allclose(found, 0.5)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_many_pieces_give_the_sums_of_one(dtype, monkeypatch):
+    """Pieces are added in groups, a group to what the ones before have given, and words in ranges."""
+    rng = np.random.default_rng(0)
+    X = sp.csr_array(rng.poisson(0.5, size=(60, 30)).astype(float))
+    topics, alpha = np.asfortranarray(rng.dirichlet(np.ones(30), size=5)), np.full(5, 0.1)
+
+    def sums():
+        found = np.full((60, 5), 0.2)
+        given = Documents(X, dtype=dtype)
+        passes = [given.em_pass(found, topics, alpha)[0] for _ in range(2)]
+        left = given.leave_one_out_pass(found, topics, np.full(5, 40.0), alpha, np.full((1, 1), 0.1))[0]
+        batch = given.sums(found, np.ascontiguousarray(topics.T), alpha, 3, 0.0)[0]
+        return (*passes, left, batch.T, found.T)
+
+    one = sums()
+    monkeypatch.setattr("swiftem.engine.documents.MOST_ENTRIES", 30)
+    monkeypatch.setattr("swiftem.engine.documents.LEAST_NUMBERS", 0)
+    assert len(Documents(X)._summed(5)) > 2 * PIECES
+    for few, many in zip(one, sums(), strict=True):
+        np.testing.assert_allclose(many, few, rtol=1e-12 if dtype is np.float64 else 1e-5)
+
+
+def test_tables_are_padded_rounded_and_have_no_tiny_numbers():
+    documents = Documents(sp.csr_array(np.ones((1, 3))), dtype=np.float32)
+    values = np.array([[0.1, 1e-24], [1e-26, 0.0], [np.nan, 1.0]])
+    for _ in range(2):  # the second time in memory that was used before
+        table = documents._table(values)
+        assert table.shape == (3, 16)
+        np.testing.assert_array_equal(table[:, :2], np.float32([[0.1, 1e-24], [0, 0], [np.nan, 1]]))
+        np.testing.assert_array_equal(table[:, 2:], 0.0)
+        table[:] = 7.0
+        documents._spare.keep([table])

@@ -8,7 +8,7 @@ import threading
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from swiftem.engine.threads import one_thread_blas
+from swiftem.engine.threads import in_order, one_thread_blas, set_threads
 
 
 def blas_threads():
@@ -35,6 +35,62 @@ def test_limits_that_overlap_in_two_threads_leave_blas_as_it_was():
         leave.set()
         thread.join()
         assert blas_threads() == {2}
+
+
+@pytest.fixture
+def three_threads():
+    set_threads(3)
+    yield
+    set_threads(None)
+
+
+def test_the_caller_does_items_of_a_list_and_results_keep_their_order(three_threads):
+    met = threading.Barrier(3, timeout=10)  # only three threads at once pass it
+
+    def item(number):
+        if number < 3:
+            met.wait()
+        return number, threading.current_thread()
+
+    found = list(in_order(item, [(number,) for number in range(20)]))
+    assert [number for number, _ in found] == list(range(20))
+    assert threading.main_thread() in {thread for _, thread in found}
+    assert len({thread for _, thread in found}) == 3
+
+
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
+def test_an_error_ends_the_work_and_is_that_of_the_first_item(three_threads, error):
+    begun = []
+
+    def item(number):
+        begun.append(number)
+        is_ours = threading.current_thread() is threading.main_thread()
+        if number >= 5 and (is_ours or error is ValueError):
+            raise error(f"item {number}")
+
+    with pytest.raises(error) as caught:
+        for _ in in_order(item, [(number,) for number in range(10_000)]):
+            pass
+    assert error is KeyboardInterrupt or str(caught.value) == "item 5"
+    ended = len(begun)
+    assert error is not KeyboardInterrupt or ended < 10_000
+    assert list(in_order(item, [(0,), (1,)])) == [None, None]  # the threads are there again
+    assert len(begun) == ended + 2
+
+
+def test_a_caller_that_leaves_waits_for_the_work_that_has_begun(three_threads):
+    done, running = [], threading.Event()
+
+    def item(number):
+        running.wait(0.05)
+        done.append(number)
+
+    results = in_order(item, [(number,) for number in range(100)])
+    next(results)
+    results.close()
+    ended = len(done)
+    running.wait(0.2)
+    assert len(done) == ended < 100
 
 
 FORK = """
@@ -66,7 +122,7 @@ def test_a_forked_process_fits_after_its_parent_has():
 BLAS_IN_FORK = """
 import os, sys, threading
 from threadpoolctl import threadpool_info, threadpool_limits
-from swiftem.engine.threads import one_thread_blas
+from swiftem.engine.threads import in_order, one_thread_blas, set_threads
 threads = lambda: {one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas"}
 with one_thread_blas():
     pass

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import pairwise
 from typing import Any, ClassVar, NamedTuple
 
@@ -26,6 +27,8 @@ INNER = 10
 """Approximate number of rounds to fold in a document."""
 ENTRIES_PER_WORD = 16
 """Minimum number of entries per word of a piece that sums words: summing pieces must not cost more."""
+LEAST_NUMBERS = 1 << 19
+"""Minimum of numbers in a table for which other threads are woken up."""
 MOST_SUMS = 1 << 25
 """Maximum number of numbers in the pieces' own sums over words, together."""
 MOST_ENTRIES = 1 << 22
@@ -179,33 +182,46 @@ class Documents:
     def _entries(self) -> tuple[Any, ...]:
         return self.begin, self.word, self.count, self.weight
 
-    def _zeros(self, rows: int, columns: int, dtype: type) -> Any:
+    def _rows(self, rows: int, columns: int, dtype: type) -> Any:
         from swiftem.engine.numba.memory import Spare
 
         if self._spare is None:
             self._spare = Spare()
-        return self._spare.zeros(rows, columns, dtype)
+        return self._spare.rows(rows, columns, dtype)
+
+    def _by_words(self, work: Callable[[int, int], None], numbers: int) -> None:
+        """Call ``work(first, last)`` for ranges of words; ``numbers`` are what it reads."""
+        count = PIECES if numbers > LEAST_NUMBERS else 1
+        for _ in in_order(work, list(pairwise(np.linspace(0, self.n_words, count + 1).astype(int).tolist()))):
+            pass
 
     def _table(self, word_topic: Array, dtype: type | None = None, name: str = "topics") -> Any:
         """Return words of topics (V, K) for compiled loops: padded, in their precision."""
         dtype = self.dtype if dtype is None else dtype
         if self.shared is not None and name in self.shared.tables:
             return self.shared.tables[name]
-        table = self._zeros(len(word_topic), word_topic.shape[1], dtype)
+        from swiftem.engine.numba.lines.tables import write_table
+
+        table, values = (
+            self._rows(len(word_topic), word_topic.shape[1], dtype),
+            np.ascontiguousarray(word_topic),
+        )
         if self.shared is not None:
             self.shared.tables[name] = table
-        own = table[:, : word_topic.shape[1]]
-        own[:] = word_topic
-        if dtype is np.float32 and own.size and own.min() < LEAST_SINGLE:
-            own[own < LEAST_SINGLE] = 0.0
+        least = LEAST_SINGLE if dtype is np.float32 else 0.0
+        if len(values) == self.n_words:
+            self._by_words(partial(write_table, values, least, table), values.size)
+        else:
+            write_table(values, least, table, 0, len(values))
         return table
 
     def _over(
-        self, work: Callable[..., Any], n_topics: int, between: Callable[[], None], rounds: int = 1
+        self, work: Callable[..., Any], factor: Array, between: Callable[[], None], rounds: int = 1
     ) -> tuple[Array, Any]:
-        """Return the sums over pieces, (V, K), and of their values; threads add ranges of words.
+        """Return the sums over pieces times ``factor`` (V, K), and the sum of their values.
 
-        ``work(sums, first, last)`` adds those of a piece to ``sums``, which may be float32.
+        ``work(sums, first, last)`` adds those of a piece to ``sums``, which may be float32. A factor of no
+        rows is 1.
         """
         if self.shared is not None:
             pieces = self.pieces(len(self.shared.parts), LEAST_ENTRIES)
@@ -214,35 +230,27 @@ class Documents:
             for value in in_order(work, each):
                 between()
                 values += value
-            return np.empty((0, n_topics)), values
+            return np.empty((0, factor.shape[1])), values
+        from swiftem.engine.numba.lines.tables import add_parts
 
-        def piece(first: int, last: int) -> tuple[Any, Any]:
-            by_word = self._zeros(self.n_words, n_topics, self.dtype)
-            return by_word, work(by_word, first, last)
+        def piece(sums: Any, first: int, last: int) -> Any:
+            sums[:] = 0.0
+            return work(sums, first, last)
 
-        found, total = np.empty((self.n_words, n_topics)), 0
+        n_words, n_topics = self.n_words, factor.shape[1]
+        found, total, none = np.empty((n_words, n_topics)), 0, np.empty((0, n_topics))
         pieces = self._summed(n_topics, rounds)
-        for group in range(0, len(pieces), PIECES):
-            sums: list[Any] = []
-            for part, value in in_order(piece, pieces[group : group + PIECES]):
+        parts = self._rows(min(PIECES, len(pieces)) * n_words, n_topics, self.dtype)
+        for first in range(0, len(pieces), PIECES):
+            group = pieces[first : first + PIECES]
+            each = [(parts[i * n_words : (i + 1) * n_words], *ends) for i, ends in enumerate(group)]
+            for value in in_order(piece, each):
                 between()
-                sums.append(part)
                 total += value
-
-            def add(first: int, last: int, sums: list[Any] = sums, is_first: bool = group == 0) -> None:
-                for part in sums[1:]:
-                    sums[0][first:last] += part[first:last]
-                if is_first:
-                    found[first:last] = sums[0][first:last, :n_topics]
-                else:
-                    found[first:last] += sums[0][first:last, :n_topics]
-
-            ranges = [(0, self.n_words)]
-            if len(sums) > 1 and found.size > LEAST_ENTRIES:
-                ranges = list(pairwise(np.linspace(0, self.n_words, PIECES + 1).astype(int).tolist()))
-            for _ in in_order(add, ranges):
-                pass
-            self._spare.keep(sums)
+            before, times = found if first else none, factor if first + PIECES >= len(pieces) else none
+            add = partial(add_parts, parts, len(group), before, times, found)
+            self._by_words(add, len(group) * found.size)
+        self._spare.keep([parts])
         return found, total
 
     def em_pass(
@@ -275,9 +283,8 @@ class Documents:
         def work(sums: Any, first: int, last: int) -> float:
             return float(pass_over(*self._entries, doc_topic, table, alpha, sums, first, last))
 
-        by_word, value = self._over(work, len(alpha), between)
+        by_word, value = self._over(work, np.ascontiguousarray(topics.T), between)
         if self.shared is None:
-            by_word *= topics.T
             self._spare.keep([table])
         return by_word.T, value
 
@@ -303,7 +310,7 @@ class Documents:
         def work(sums: Any, first: int, last: int) -> float:
             return float(leave_one_out_pass(*given, sums, first, last))
 
-        by_word, value = self._over(work, len(alpha), between)
+        by_word, value = self._over(work, np.empty((0, len(alpha))), between)
         if self.shared is None:
             self._spare.keep([table])
         return by_word.T, value
@@ -362,9 +369,11 @@ class Documents:
         table = self._table(word_topic)
         given = (*self._entries, table, alpha, max_iter, tol, doc_topic, np.empty(0))
         by_word, evaluations = self._over(
-            lambda sums, *piece: fold_in(*given, sums, *piece), len(alpha), between, INNER
+            lambda sums, *piece: fold_in(*given, sums, *piece),
+            np.ascontiguousarray(word_topic),
+            between,
+            INNER,
         )
         if self.shared is None:
-            by_word *= word_topic
             self._spare.keep([table])
         return by_word, int(evaluations)

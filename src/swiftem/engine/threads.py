@@ -186,8 +186,9 @@ def openmp_after_fork() -> AbstractContextManager[Any]:
 def in_order(function: Callable[..., T], work: Iterable[tuple[Any, ...]]) -> Generator[T, None, None]:
     """Yield ``function(*item)`` for the items of ``work`` in their order, computed by several threads.
 
-    ``function`` should release the GIL. Items are requested on demand, few ahead, so that they may be read
-    from a file meanwhile. An exception, including Ctrl-C, drops the work that has not begun.
+    ``function`` should release the GIL. The calling thread works, too, if ``work`` is a list: threads take
+    longer to wake up than small passes last. Other items are requested on demand, few ahead, so that they may
+    be read from a file meanwhile. An exception, including Ctrl-C, drops the work that has not begun.
 
     >>> list(in_order(pow, ((2, power) for power in range(4))))
     [1, 2, 4, 8]
@@ -200,16 +201,49 @@ def in_order(function: Callable[..., T], work: Iterable[tuple[Any, ...]]) -> Gen
         return
     if _pool is None:
         _pool = ThreadPoolExecutor(threads, thread_name_prefix="swiftem")
-    # A list is complete already; of items read on demand, each thread has one and the next ones wait.
-    ahead = len(work) if isinstance(work, list) else threads + 2
+    if isinstance(work, list):
+        yield from _together(function, work, _pool, threads)
+        return
     futures: deque[Future[T]] = deque()
     try:
         for item in work:
             futures.append(_pool.submit(function, *item))
-            if len(futures) >= ahead:
+            if len(futures) >= threads + 2:  # each thread has one, and the next ones wait
                 yield futures.popleft().result()
         while futures:
             yield futures.popleft().result()
     finally:
         # Work that has begun may write to the caller's arrays: it must end before the caller continues.
         wait([future for future in futures if not future.cancel()])
+
+
+def _together(
+    function: Callable[..., T], work: list[tuple[Any, ...]], pool: ThreadPoolExecutor, threads: int
+) -> Generator[T, None, None]:
+    """As :func:`in_order`: each thread, and the caller, does the next item that nobody has begun."""
+    found: list[Future[T]] = [Future() for _ in work]
+    numbers = iter(range(len(work)))  # a call of next is atomic
+
+    def go_on() -> Iterator[None]:
+        for i in numbers:
+            try:
+                found[i].set_result(function(*work[i]))
+            except BaseException as error:
+                found[i].set_exception(error)
+                if not isinstance(error, Exception):  # Ctrl-C
+                    raise
+            yield
+
+    helpers = [pool.submit(deque, go_on(), 0) for _ in range(min(threads, len(work)) - 1)]
+    done = 0
+    try:
+        for _ in go_on():
+            while done < len(work) and found[done].done():
+                yield found[done].result()
+                found[done], done = Future(), done + 1  # a result may be large
+        for future in found[done:]:
+            yield future.result()
+    finally:
+        # Work that has begun may write to the caller's arrays: it must end before the caller continues.
+        deque(numbers, 0)
+        wait([helper for helper in helpers if not helper.cancel()])

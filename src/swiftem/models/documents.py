@@ -38,7 +38,7 @@ __all__ = [
 
 FLUSH = 1e-100
 """Smaller probabilities of words are read as zero: subnormal numbers are slow."""
-FEW = 1 << 16
+FEW = 1 << 14
 """Numbers up to which NumPy does what compiled code would do, to the same bits, as fast as it."""
 
 

@@ -223,20 +223,16 @@ class Spare:
         self._arrays: list[Any] = []
         self._most = most
 
-    def zeros(self, rows: int, columns: int, dtype: type) -> Any:
-        """Return zeros of (rows, columns), rounded up to cache lines; thread-safe."""
-        try:
-            array = self._arrays.pop()
-        except IndexError:
-            return padded(rows, columns, dtype)
-        if array.shape != (rows, width(columns, dtype)) or array.dtype != dtype:
-            return padded(rows, columns, dtype)
-        array[:] = 0.0
-        return array
+    def rows(self, rows: int, columns: int, dtype: type) -> Any:
+        """Return an array of (rows, columns), rounded up to cache lines, with any numbers in it."""
+        for place, array in enumerate(self._arrays):
+            if array.shape == (rows, width(columns, dtype)) and array.dtype == dtype:
+                return self._arrays.pop(place)
+        return padded(rows, columns, dtype)
 
     def keep(self, arrays: list[Any]) -> None:
-        """Take back arrays that are no longer needed."""
-        self._arrays += arrays[: max(0, self._most - len(self._arrays))]
+        """Take back arrays that are no longer needed; of those of earlier shapes, few are kept."""
+        self._arrays = [*arrays, *self._arrays][: self._most]
 
 
 class Shared:

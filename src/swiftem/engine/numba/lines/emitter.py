@@ -162,8 +162,8 @@ class Emitter:
         places = ir.Constant(longs, list(range(count)))
         return self.builder.icmp_signed("<", places, self.spread(left, longs))
 
-    def masked(self, name, pointer, mask, value=None):
-        """Load the numbers at a pointer that ``mask`` allows, else zero; or store those of ``value``."""
+    def masked(self, name, pointer, mask, value=None, otherwise=0):
+        """Load the numbers at a pointer that ``mask`` allows, else ``otherwise``; or store ``value``."""
         element, count = pointer.type.pointee, mask.type.count
         kind = ir.VectorType(element, count)
         place = self.builder.bitcast(pointer, kind.as_pointer())
@@ -171,7 +171,7 @@ class Emitter:
         align = ir.Constant(SHORT, 4 if letter == "i32" else 8)
         if value is None:
             shape = ir.FunctionType(kind, [place.type, SHORT, mask.type, kind])
-            given = [place, align, mask, ir.Constant(kind, None)]
+            given = [place, align, mask, ir.Constant(kind, [otherwise] * count)]
         else:
             shape = ir.FunctionType(ir.VoidType(), [kind, place.type, SHORT, mask.type])
             given = [value, place, align, mask]

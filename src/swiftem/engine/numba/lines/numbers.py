@@ -14,7 +14,9 @@ from swiftem.engine.numba.lines.emitter import LONG, SHORT, Emitter
 from swiftem.engine.numba.memory import Line, intrinsic
 from swiftem.engine.reference.plsa_documents import SMALLEST
 
-__all__ = ["counts_at", "log_of", "read_topics", "scaled", "with_prior", "write_topics"]
+__all__ = [
+    "add_row", "counts_at", "log_of", "read_topics", "scaled", "with_prior", "write_sums", "write_topics",
+]  # fmt: skip
 
 SERIES = (
     7.0376836292e-2, -1.1514610310e-1, 1.1676998740e-1, -1.2420140846e-1, 1.4249322787e-1,
@@ -45,15 +47,18 @@ def log_of(context, p, smallest):
     """Return log p; the logarithm of 1e-150, in either precision, if p is not larger than ``smallest``."""
 
     def emit(context, builder, signature, arguments):
-        p, count = arguments[0], arguments[0].type.count
-        single = isinstance(p.type.element, ir.FloatType)
-        found = _single(builder, p) if single else _double(builder, p)
-        is_possible = builder.fcmp_ordered(">", *arguments)
-        return builder.select(
-            is_possible, found, ir.Constant(p.type, [_value(log(SMALLEST), single)] * count)
-        )
+        return log_of_line(builder, *arguments)
 
     return p(p, smallest), emit
+
+
+def log_of_line(builder, p, smallest):
+    """Return log p of a vector, as :func:`log_of`."""
+    single = isinstance(p.type.element, ir.FloatType)
+    found = _single(builder, p) if single else _double(builder, p)
+    is_possible = builder.fcmp_ordered(">", p, smallest)
+    impossible = ir.Constant(p.type, [_value(log(SMALLEST), single)] * p.type.count)
+    return builder.select(is_possible, found, impossible)
 
 
 def _value(number, single):
@@ -92,12 +97,20 @@ def _single(builder, p):
     return fma(e, number(LOG_TWO[0]), found)
 
 
-def _topics_at(to, offset):
-    """Return the pointer to the numbers of a line in row d of the topics, and which of them there are."""
-    builder, n_topics = to.builder, to.columns("doc_topic")
+def _topics_at(to, offset, name="doc_topic", row="d"):
+    """Return the pointer to the numbers of a line in a row of topics, and which of them there are."""
+    builder, n_topics = to.builder, to.columns(name)
     k = builder.sdiv(offset, ir.Constant(LONG, to.size))
-    place = builder.add(builder.mul(to.integer("d"), n_topics), k)
-    return builder.gep(to.data("doc_topic"), [place]), to.within(builder.sub(n_topics, k), to.line.count)
+    place = builder.add(builder.mul(to.integer(row), n_topics), k)
+    return builder.gep(to.data(name), [place]), to.within(builder.sub(n_topics, k), to.line.count)
+
+
+def _if_any(to, offset, name, row, otherwise):
+    """Return the numbers of a line in a row of an array, or ``otherwise`` if it has no rows."""
+    pointer, mask = _topics_at(to, offset, name, row)
+    is_there = to.builder.icmp_signed(">", to.rows(name), ir.Constant(LONG, 0))
+    mask = to.builder.and_(mask, to.spread(is_there, mask.type))
+    return to.masked("load", pointer, mask, otherwise=otherwise)
 
 
 @intrinsic
@@ -111,7 +124,7 @@ def read_topics(context, table, doc_topic, d, tiny, work, row):
         into, tiny = to.start("work", to.integer("row")), to.spread(to.number("tiny"), to.line)
         with to.lines([]) as offset:
             found = to.rounded(to.masked("load", *_topics_at(to, offset)))
-            is_there = to.builder.fcmp_ordered(">", found, tiny)
+            is_there = to.builder.fcmp_unordered(">", found, tiny)  # NaN stays
             to.store(to.builder.select(is_there, found, to.zero), to.builder.add(into, offset))
         return to.context.get_dummy_value()
 
@@ -137,6 +150,40 @@ def write_topics(context, table, work, row, factor, tiny, doc_topic, d):
         return to.context.get_dummy_value()
 
     return types.void(table, work, row, factor, tiny, doc_topic, d), emit
+
+
+@intrinsic
+def add_row(context, table, row, to_row):
+    """Add a row of the table to another one."""
+
+    def emit(*given):
+        to = Emitter("table row to_row", *given)
+        start, into = (to.start("table", to.integer(name)) for name in ("row", "to_row"))
+        with to.lines([]) as offset:
+            place = to.builder.add(into, offset)
+            found = to.builder.fadd(to.load(place), to.load(to.builder.add(start, offset)))
+            to.store(found, place)
+        return to.context.get_dummy_value()
+
+    return types.void(table, row, to_row), emit
+
+
+@intrinsic
+def write_sums(context, table, v, before, factor, out):
+    """Write (before + row v of the table)·factor to row v of ``out``; an array of no rows has no part."""
+
+    def emit(*given):
+        to = Emitter("table v before factor out", *given)
+        start = to.start("table", to.integer("v"))
+        with to.lines([]) as offset:
+            found = to.extended(to.load(to.builder.add(start, offset)))
+            found = to.builder.fadd(_if_any(to, offset, "before", "v", 0.0), found)
+            found = to.builder.fmul(found, _if_any(to, offset, "factor", "v", 1.0))
+            pointer, mask = _topics_at(to, offset, "out", "v")
+            to.masked("store", pointer, mask, found)
+        return to.context.get_dummy_value()
+
+    return types.void(table, v, before, factor, out), emit
 
 
 @intrinsic
