@@ -273,8 +273,8 @@ MUTANTS = [
     (
         "race: no further moves after the first that fail",
         RACE,
-        "            waiting = waiting[TRIES:]\n",
-        "            waiting = []\n",
+        "            while best is before and waiting and self._left >= cost:\n",
+        "            if best is before and waiting and self._left >= cost:\n",
         "tests/estimators/test_race.py::test_moves_after_those_that_fail_are_tried",
     ),
     (

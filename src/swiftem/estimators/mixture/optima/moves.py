@@ -6,57 +6,161 @@ it. Merging components i and j, of weights w, into one with their moments costs 
 .. math:: \tfrac12 \bigl( (w_i + w_j) \log|\Sigma_{ij}| - w_i \log|\Sigma_i| - w_j \log|\Sigma_j| \bigr)
 
 (Runnalls 2007), and splitting component k gains at least the bound of
-:mod:`swiftem.estimators.mixture.split`. The most promising pairs of a merge and a split are tried: a few
-passes of em on the sample, and the best one is accepted if the likelihood of the held-out rows rises.
+:mod:`swiftem.estimators.mixture.split`. Both bounds are far off in many dimensions, where the second looks
+along single axes: they select the pairs to look at, and serve models whose components are not estimated one
+by one. Otherwise gains and costs are computed on the rows of the components concerned
+(:mod:`swiftem.estimators.mixture.optima.halves`). All moves of different components that promise a gain are
+tried at once, then half of them and the best one; then single moves that promise none, since other components
+adapt in ways that these sums do not see. Each is followed by a few passes of em on the sample, and the best
+one is accepted if the likelihood of the held-out rows rises.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from math import inf
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from swiftem._typing import Array, Theta
+from swiftem.estimators.mixture.optima.halves import Halves, Seen, halves_of, loss_of_merge
 from swiftem.estimators.mixture.optima.kinds import gaussians, splits_at, theta_of
-from swiftem.estimators.mixture.split import Gaussians, Split, apply_split
+from swiftem.estimators.mixture.split import Gaussians, Split, apply_split, parameters_of
+from swiftem.models.gaussian_components import BoundGaussians
 from swiftem.problem import Problem
 
 __all__ = ["Proposal", "merge_costs", "merged", "moved", "proposals"]
 
-MERGES = 3
-"""Number of cheapest pairs, which are combined with as many splits."""
+MERGES, SPLITS = 3, 5
+"""Number of cheapest pairs, and of the splits that they are combined with, of moves tried one at a time."""
+PAIRS = 2
+"""Pairs per component whose cost is computed on rows: those that are cheapest by the bound."""
+GAIN = 1e-4
+"""Minimum gain per row that a split promises: less, and no move is tried."""
+ENTRIES = 1 << 22
+"""Maximum number of responsibilities that splits and merges are computed from."""
 
 
 class Proposal(NamedTuple):
-    """A move: components ``pair`` are merged, then ``split`` is done; and its promised gain per row."""
+    """A move: components ``pair`` are merged, another one is split; and its promised gain per row."""
 
     pair: tuple[int, int]
-    split: Split
+    split: Halves | Split
     gain: float
 
 
-def proposals(on: Problem, theta: Any, most: int) -> list[Proposal]:
-    """Return the most promising moves, best first, of those that merge and split different components."""
-    mixture = gaussians(on.bound, theta)
-    costs = merge_costs(mixture)
-    first, second = np.triu_indices(len(costs), 1)
-    order = np.argsort(costs[first, second], kind="stable")[:MERGES]
-    pairs = [(int(first[k]), int(second[k])) for k in order]
-    splits = sorted(splits_at(on, theta), key=lambda split: -split.gain)[: MERGES + 2]
-    found = [
-        Proposal(pair, split, split.gain - float(costs[pair]))
-        for pair in pairs
-        for split in splits
+class Proposals(NamedTuple):
+    """Moves to try: ``sure`` are sets of moves that promise a gain, ``others`` single ones, best first."""
+
+    sure: list[list[Proposal]]
+    others: list[list[Proposal]]
+
+
+def proposals(on: Problem, held: Problem, theta: Any, most: int, gain: float = GAIN) -> Proposals:
+    """Return the most promising moves.
+
+    Parameters
+    ----------
+    on, held : Problem
+        Rows that splits are fitted to, and rows on which gains and costs are computed.
+    theta : GaussianTheta
+        The parameters.
+    most : int
+        Maximum number of single moves.
+    gain : float
+        If no split gains more, there are none.
+    """
+    splits, pairs = _on_rows(on, held, theta) if is_divisible(on) else _by_bounds(on, theta)
+    if not (splits and pairs and splits[0].gain > gain):
+        return Proposals([], [])
+    chosen = _at_once(splits, pairs, gain)
+    sure = [chosen[:count] for count in dict.fromkeys((len(chosen), -(-len(chosen) // 2), 1)) if chosen]
+    single = [
+        Proposal(pair, split, split.gain - cost)
+        for cost, pair in pairs[:MERGES]
+        for split in splits[:SPLITS]
         if split.k not in pair
     ]
-    return sorted(found, key=lambda proposal: -proposal.gain)[:most]
+    single = sorted(single, key=lambda one: -one.gain)[:most]
+    return Proposals(sure, [[one] for one in single if [one] not in sure])
 
 
-def moved(on: Problem, theta: Any, proposal: Proposal) -> Theta:
-    """Return the parameters after a move; raises ValueError if there are none."""
+def _at_once(splits: list[Any], pairs: list[Any], gain: float) -> list[Proposal]:
+    """Return moves of different components that promise a gain, best splits with cheapest merges."""
+    used: set[int] = set()
+    found: list[Proposal] = []
+    for split in splits:
+        free = ((cost, pair) for cost, pair in pairs if split.k not in pair and used.isdisjoint(pair))
+        cost, pair = next(free, (inf, (0, 0)))
+        if split.k in used or split.gain - cost <= gain:
+            continue
+        found.append(Proposal(pair, split, split.gain - cost))
+        used |= {split.k, *pair}
+    return found
+
+
+def is_divisible(problem: Problem) -> bool:
+    """Tell whether components are estimated one by one, from complete rows."""
+    bound = problem.bound
+    return (
+        type(bound) is BoundGaussians
+        and bound.kind.name != "tied"
+        and bound.model.prior is None
+        and bound.model.known_weights is None
+    )
+
+
+def _on_rows(on: Problem, held: Problem, theta: Any) -> tuple[list[Any], list[tuple[float, Any]]]:
+    """Return splits, best first, and pairs with their costs, cheapest first, computed on rows."""
+    bound, count = on.bound, on.bound.n_components
+    seen, other = (Seen.by(theta, problem, ENTRIES // count) for problem in (on, held))
+    mixture = gaussians(bound, theta)
+    costs = merge_costs(mixture)
+    first, second = np.triu_indices(count, 1)
+    order = np.argsort(costs[first, second], kind="stable")[: PAIRS * count]
+    pairs = []
+    for i, j in zip(first[order].tolist(), second[order].tolist(), strict=True):
+        kind, *parts = mixture
+        both = merged(Gaussians(kind, *(part[[i, j]] for part in parts)), 0, 1)
+        pairs.append((loss_of_merge(bound, both, (i, j), other), (i, j)))
+    return halves_of(bound, theta, seen, other), sorted(pairs)
+
+
+def _by_bounds(on: Problem, theta: Any) -> tuple[list[Any], list[tuple[float, Any]]]:
+    """Return the same by bounds that use no rows for merges, and one axis for splits."""
+    costs = merge_costs(gaussians(on.bound, theta))
+    first, second = np.triu_indices(len(costs), 1)
+    pairs = sorted(
+        zip(costs[first, second].tolist(), zip(first.tolist(), second.tolist(), strict=True), strict=True)
+    )
+    return sorted(splits_at(on, theta), key=lambda split: -split.gain), pairs
+
+
+def moved(on: Problem, theta: Any, moves: Sequence[Proposal]) -> Theta:
+    """Return the parameters after moves of different components; raises ValueError if there are none."""
     mixture = gaussians(on.bound, theta)
-    split = Gaussians(mixture.covariance_type, *apply_split(mixture, proposal.split))
-    return theta_of(on.bound, merged(split, *proposal.pair))
+    for move in moves:
+        parts = (
+            apply_split(mixture, move.split)
+            if isinstance(move.split, Split)
+            else _divided(mixture, move.split)
+        )
+        mixture = Gaussians(mixture.covariance_type, *parts)
+    for move in sorted(moves, key=lambda one: -one.pair[1]):  # a merge removes the second of a pair
+        mixture = merged(mixture, *move.pair)
+    return theta_of(on.bound, mixture)
+
+
+def _divided(mixture: Gaussians, halves: Halves) -> tuple[Array, Array, Array]:
+    """Return the parameters with the first part in place of a component, and the second one at the end."""
+    weights, means, covariances = parameters_of(mixture)
+    share = weights[halves.k] * halves.share
+    found = []
+    for all_of, parts in ((weights, share), (means, halves.means), (covariances, halves.covariances)):
+        all_of[halves.k] = parts[0]
+        found.append(np.concatenate([all_of, parts[1:]]))
+    return found[0], found[1], found[2]
 
 
 def merged(mixture: Gaussians, i: int, j: int) -> Gaussians:

@@ -27,12 +27,15 @@ from swiftem.models.gaussian_components import BoundGaussians
 from swiftem.models.rows import spread_rows
 from swiftem.problem import Problem
 
-__all__ = ["Spurious", "SpuriousComponentWarning", "at_floor", "find_spurious", "sentence"]
+__all__ = ["Spurious", "SpuriousComponentWarning", "at_floor", "find_spurious", "on_few_values", "sentence"]
 
 AT_FLOOR, ABOVE = 1.25, 1e3
 """A variance of so many times ``reg_covar`` is at the floor, if the column's is ``ABOVE`` times larger. The
 narrowest of 6,400 components of generated mixtures (``overlapping`` in ``benchmarks/mixture_fit.py``) has
 1.49 times: such a component is narrow, not collapsed."""
+NEAR_FLOOR, OWN, ALIKE = 4.0, 4, 0.5
+"""A component with a variance of up to ``NEAR_FLOOR`` times ``reg_covar`` has collapsed if it has fewer than
+``OWN`` · (d + 1) rows, or if fewer than this share of its values in the column are different."""
 WITHIN = 36.0
 SHOWN = 5
 """Components that the warning names."""
@@ -83,9 +86,32 @@ def _spread(bound: BoundGaussians, theta: Any) -> Array:
     return np.asarray(theta.weights @ (own + away**2))
 
 
-def at_floor(bound: BoundGaussians, theta: Any, spread: Array) -> NDArray[np.bool_]:
-    """Tell which variances, (M, d), ``reg_covar`` alone holds; ``spread`` (d,) are those of the columns."""
-    floor = AT_FLOOR * float(bound.model.reg_covar)
+def on_few_values(bound: BoundGaussians, theta: Any, spread: Array, rows: ArraySource, n: int) -> list[int]:
+    """Return the components fitted to n rows that sit on a few of them, or on repeated values.
+
+    ``rows`` are some of the data, and ``spread`` (d,) are the variances of the columns.
+    """
+    narrow = at_floor(bound, theta, spread, NEAR_FLOOR)
+    found, r = [], np.empty(0)
+    for m in np.flatnonzero(narrow.any(axis=1)).tolist():
+        is_small = theta.weights[m] * n < OWN * (bound.d + 1)
+        if not is_small:
+            if not len(r):
+                some = rows.take(np.arange(min(rows.n, LOOKED_AT)))
+                y, r = some.y.reshape(len(some.y), -1), bound.posterior(some, theta)[0]
+            own = y[r[:, m] > 0.5][:, narrow[m]]
+            is_small = any(len(np.unique(column)) < ALIKE * len(column) for column in own.T)
+        if is_small:
+            found.append(m)
+    return found
+
+
+def at_floor(bound: BoundGaussians, theta: Any, spread: Array, times: float = AT_FLOOR) -> NDArray[np.bool_]:
+    """Tell which variances, (M, d), ``reg_covar`` alone holds; ``spread`` (d,) are those of the columns.
+
+    They are at most ``times`` as large.
+    """
+    floor = times * float(bound.model.reg_covar)
     return np.asarray((conditional_variances(bound, theta) <= floor) & (spread > ABOVE * floor))
 
 

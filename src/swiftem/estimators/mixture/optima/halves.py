@@ -1,0 +1,266 @@
+r"""What a split gains and a merge costs, on the rows of the components concerned.
+
+With the responsibilities r of θ, let θ' have two parts :math:`g_1, g_2` with shares p instead of component k.
+By Jensen's inequality the log-likelihood of θ' is at least that of θ plus
+
+.. math:: \sum_i r_{ik} \log \frac{p_1 g_1(y_i) + p_2 g_2(y_i)}{g_k(y_i)},
+
+and em on the rows weighted by :math:`r_{ik}` increases it: a few passes over 1/M of the rows with two
+components, instead of over all rows with M. In the same way, one density g instead of components a and b
+costs at most
+
+.. math:: \sum_i (r_{ia} + r_{ib}) \log \frac{w_a g_a(y_i) + w_b g_b(y_i)}{(w_a + w_b)\, g(y_i)}.
+
+Moves of different components add up. Both sums are computed on held-out rows, so that parts which only fit
+noise gain nothing. Rows are in the coordinates of their component, where it is a standard normal: parts are
+shrunk towards it as by as many further rows as there are columns.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from swiftem._typing import Array
+from swiftem.engine.reference.gaussian_components import lower_triangle, posterior
+from swiftem.estimators.mixture.optima.sample import on_rows
+from swiftem.estimators.mixture.split import Gaussians
+from swiftem.models.covariance import Covariance
+from swiftem.models.gaussian_components import BoundGaussians
+from swiftem.models.gaussian_theta import GaussianStatistics, GaussianTheta
+from swiftem.models.normal_inverse_wishart import BoundPrior
+from swiftem.problem import Problem
+
+__all__ = ["Halves", "Seen", "halves_of", "loss_of_merge"]
+
+SMALL = 1e-3
+"""Rows with a smaller responsibility are ignored for a component."""
+FIRST, PASSES = 3, 8
+"""Passes of em from every start, and further ones from the best."""
+LEAST_SHARE = 1e-3
+"""Minimum share of a part."""
+LEAST_ROWS = 8
+"""Minimum number of rows of a component to be split."""
+NUMBERS = 1 << 22
+"""Maximum number of entries of T(y) of the rows of a component."""
+
+
+class Seen(NamedTuple):
+    """Rows (n, d), their weights (n,), responsibilities (n, M) and log-likelihoods (n,) at some θ."""
+
+    y: Array
+    weight: Array
+    r: Array
+    log_likelihood: Array
+
+    @classmethod
+    def by(cls, theta: Any, problem: Problem, most: int) -> Seen:
+        """Return the first rows of a problem as θ sees them."""
+        source: Any = problem.source
+        if source.n > most:
+            weight = None if source.weight is None else source.weight[:most]
+            return cls.by(theta, on_rows(problem, source.like(source.y[:most], weight)), most)
+        e_step: Any = problem.e_step
+        found = e_step.evaluate(theta, responsibilities=True)
+        weight = np.ones(source.n) if source.weight is None else source.weight
+        y = np.asarray(source.y, dtype=np.float64).reshape(source.n, -1)
+        return cls(y, weight, found.responsibilities, found.log_likelihood)
+
+    @property
+    def total(self) -> float:
+        """Sum of the weights."""
+        return float(self.weight.sum())
+
+    def of(self, *components: int) -> tuple[Array, Array, Array]:
+        """Return rows, weights times responsibility of some components, and log Σ w g of these.
+
+        Rows with a small responsibility are left out.
+        """
+        r = self.r[:, list(components)].sum(axis=1)
+        own = np.flatnonzero(r > SMALL)
+        return self.y[own], self.weight[own] * r[own], np.log(r[own]) + self.log_likelihood[own]
+
+
+class Halves(NamedTuple):
+    """Component ``k`` in two parts: what it gains per held-out row, shares (2,), means and covariances."""
+
+    k: int
+    gain: float
+    share: Array
+    means: Array
+    covariances: Array
+
+
+class _Own(NamedTuple):
+    """The rows of a component.
+
+    ``powers`` (n, 1 + p) is T(z) in its coordinates, ``weighted`` the same times ``weight`` (n,), which adds
+    up to 1, ``rows`` as how many rows they count, and ``floor`` is ``reg_covar`` · I in its coordinates.
+    """
+
+    powers: Array
+    weighted: Array
+    weight: Array
+    rows: float
+    floor: Array
+    d: int
+
+
+def halves_of(bound: BoundGaussians, theta: GaussianTheta, seen: Seen, held: Seen) -> list[Halves]:
+    """Return each component in two parts, best first; without those that have too few rows.
+
+    Parameters
+    ----------
+    bound : BoundGaussians
+        The model; not "tied".
+    theta : GaussianTheta
+        Parameters.
+    seen, held : Seen
+        Rows that the parts are fitted to, and rows on which their gain is computed.
+    """
+    kind, rows = bound.kind, {}
+    for k in range(bound.n_components):
+        own = _own_rows(kind, seen, k, theta, float(bound.model.reg_covar))
+        if own is not None:
+            rows[k] = own
+    parts = _em(kind, list(rows.values()), bound.d)
+    if parts is None:
+        return []
+    phi, found = _phi(kind, parts), []
+    for place, k in enumerate(rows):
+        mean, factor = theta.means[k], theta.precisions_cholesky[k]
+        two = slice(2 * place, 2 * place + 2)
+        y, weight, _ = held.of(k)
+        z = _whitened(y - mean, factor)
+        # What changes coordinates is in both densities, and g_k is a standard normal here.
+        gain = np.logaddexp(*(_powers(kind, z) @ phi[:, two]).T)
+        gain += 0.5 * (np.einsum("ij,ij->i", z, z) + bound.d * np.log(2.0 * np.pi))
+        one = GaussianTheta(*(part[two] for part in parts))
+        found.append(Halves(k, float(weight @ gain) / held.total, one.weights, *_placed(one, mean, factor)))
+    return sorted(found, key=lambda halves: -halves.gain)
+
+
+def _own_rows(kind: Covariance, seen: Seen, k: int, theta: GaussianTheta, reg_covar: float) -> _Own | None:
+    y, weight, _ = seen.of(k)
+    d = y.shape[1]
+    most = max(LEAST_ROWS, NUMBERS // (1 + d + int(np.prod(kind.squares_shape(1, d)))))
+    y, weight = y[:most], weight[:most]
+    count = float(weight.sum())
+    if len(y) < LEAST_ROWS or not count > 0.0:
+        return None
+    factor = theta.precisions_cholesky[k]
+    powers, weight = _powers(kind, _whitened(y - theta.means[k], factor)), weight / count
+    floor = reg_covar * (factor.T @ factor if factor.ndim == 2 else factor**2)
+    return _Own(powers, powers * weight[:, None], weight, count, np.asarray(floor), d)
+
+
+def loss_of_merge(bound: BoundGaussians, merged: Gaussians, pair: tuple[int, int], held: Seen) -> float:
+    """Return what a component instead of a pair costs, per held-out row; ``merged`` is that one component."""
+    factors = bound.kind.factor(merged.covariances_)
+    if factors is None:
+        return float("inf")
+    y, weight, before = held.of(*pair)
+    after = posterior(y, merged.weights_, merged.means_, bound.kind.stacked(factors))[1]
+    return float(weight @ (before - after)) / held.total
+
+
+def _whitened(away: Array, factor: Array) -> Array:
+    return np.asarray(away @ factor if factor.ndim == 2 else away * factor)
+
+
+def _powers(kind: Covariance, z: Array) -> Array:
+    """Return T(z) (n, 1 + p), with 1 first."""
+    d = z.shape[1]
+    powers = np.empty((len(z), 1 + d + int(np.prod(kind.squares_shape(1, d)))))
+    powers[:, 0] = 1.0
+    powers[:, 1 : 1 + d] = z
+    if kind.name == "full":
+        row, column = lower_triangle(d)
+        np.multiply(z[:, row], z[:, column], out=powers[:, 1 + d :])
+    elif kind.name == "diag":
+        np.multiply(z, z, out=powers[:, 1 + d :])
+    else:
+        np.einsum("ij,ij->i", z, z, out=powers[:, 1 + d])
+    return powers
+
+
+def _first(z: Array, weight: Array) -> Array:
+    r"""Return the first parts of several starts, (n, L), zeros and ones.
+
+    These are rows on one side along three axes, and those closest to the mean. The axes are eigenvectors of
+    :math:`E\, |z|^2 z z^T`, along which tails are longest and shortest (two groups of rows have short tails
+    along the line between them), and the skewness :math:`E\, |z|^2 z`.
+    """
+    square = np.einsum("ij,ij->i", z, z)
+    far = z * (weight * square)[:, None]
+    vectors = np.linalg.eigh(far.T @ z)[1]
+    along = z @ np.stack([vectors[:, 0], vectors[:, -1], far.sum(axis=0)], axis=1)
+    return np.asarray(
+        np.concatenate([along, (np.median(square) - square)[:, None]], axis=1) > 0.0, dtype=float
+    )
+
+
+def _em(kind: Covariance, rows: list[_Own], d: int) -> GaussianTheta | None:
+    """Return the parts (2K, ...) of K components after a few passes; None if there is no M-step.
+
+    Passes are over the rows of one component after another, M-steps are those of all.
+    """
+    if not rows:
+        return None
+    totals = np.stack([own.weighted.sum(axis=0) for own in rows])
+    r = [_first(own.powers[:, 1 : 1 + d], own.weight) for own in rows]
+    for done in range(FIRST + PASSES):
+        ones = np.stack([part.T @ own.weighted for part, own in zip(r, rows, strict=True)])  # (K, L, 1 + p)
+        parts = _m_step(kind, ones, totals[:, None] - ones, rows)
+        if parts is None:
+            return None
+        phi = _phi(kind, parts).reshape(totals.shape[1], len(rows), -1, 2)
+        if done == FIRST - 1:  # the best start is left
+            bounds = [
+                own.weight @ np.logaddexp(own.powers @ phi[:, k, :, 0], own.powers @ phi[:, k, :, 1])
+                for k, own in enumerate(rows)
+            ]
+            best = np.argmax(bounds, axis=1)
+            phi = phi[:, np.arange(len(rows)), best][:, :, None]
+        with np.errstate(over="ignore"):
+            r = [
+                1.0 / (1.0 + np.exp(own.powers @ (phi[:, k, :, 1] - phi[:, k, :, 0])))
+                for k, own in enumerate(rows)
+            ]
+    return parts
+
+
+def _m_step(kind: Covariance, ones: Array, others: Array, rows: list[_Own]) -> GaussianTheta | None:
+    """Return the parts (K·L·2, ...) of statistics (K, L, 1 + p) of the first and of the second parts."""
+    s = np.stack([ones, others], axis=2)
+    each, s = s.shape[1] * 2, s.reshape(-1, s.shape[-1])
+    d = rows[0].d
+    counts = np.maximum(s[:, 0], LEAST_SHARE)
+    means = s[:, 1 : 1 + d] / counts[:, None]
+    given = GaussianStatistics(counts, s[:, 1 : 1 + d], s[:, 1 + d :].reshape(kind.squares_shape(len(s), d)))
+    found, rounding = kind.covariances(given, means, BoundPrior(np.zeros(d), 0.0, 0.0, np.zeros((d, d))), 0.0)
+    shape = -1, *[1] * (found.ndim - 1)
+    more = np.repeat([d / own.rows for own in rows], each).reshape(shape)
+    weight = counts.reshape(shape)
+    found = (weight * found + more * (np.eye(d) if found.ndim == 3 else 1.0)) / (weight + more)
+    found += np.repeat([own.floor for own in rows], each, axis=0)
+    factors = kind.factor(found, rounding)
+    if factors is None:
+        return None
+    pairs = counts.reshape(-1, 2)
+    return GaussianTheta((pairs / pairs.sum(axis=1, keepdims=True)).ravel(), means, found, factors)
+
+
+def _phi(kind: Covariance, parts: GaussianTheta) -> Array:
+    """Return the coefficients of T(z), (1 + p, 2L)."""
+    found = kind.coefficients(parts.weights, parts.means, parts.precisions_cholesky)
+    return np.concatenate([found.constant[None], found.phi])
+
+
+def _placed(parts: GaussianTheta, mean: Array, factor: Array) -> tuple[Array, Array]:
+    """Return means and covariances of parts in the coordinates of the data."""
+    if factor.ndim == 2:
+        back = np.linalg.inv(factor)
+        return mean + parts.means @ back, back.T @ parts.covariances @ back
+    return mean + parts.means / factor, parts.covariances / factor**2
