@@ -24,6 +24,13 @@ RESTORED = "        self._last, self._last_passes, self._calm, self._last_of_all
 
 MUTANTS = [
     (
+        "race: moves from a given start are ignored",
+        RACE,
+        'asked = moves != "auto" and moves > 0',
+        'asked = moves == "never"',
+        "tests/estimators/test_race.py::test_moves_that_are_asked_for_improve_a_start_that_is_given",
+    ),
+    (
         "fit: no look ahead",
         FIT,
         "if shared.looks_ahead:",

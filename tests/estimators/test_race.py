@@ -235,6 +235,22 @@ def test_a_start_that_is_given_does_not_race(monkeypatch):
         fit(max_iter=2)
 
 
+@pytest.mark.parametrize("given", ["parameters", "k-means++"])
+def test_moves_that_are_asked_for_improve_a_start_that_is_given(given):
+    if given == "parameters":
+        poor = fit(init_params="random_from_data", max_iter=1, random_state=2)
+        start = {
+            "weights_init": poor.weights_, "means_init": poor.means_, "precisions_init": poor.precisions_,
+        }  # fmt: skip
+    else:
+        start = {"init_params": given, "random_state": 2}
+    plain, none, with_moves = fit(**start), fit(moves=0, **start), fit(moves=20, **start)
+    assert_same_model(plain, none)
+    assert plain.history_.moves == 0 < with_moves.history_.moves
+    assert with_moves.score(ROWS) > plain.score(ROWS) + 0.05
+    assert_same_model(with_moves, fit(moves=20, **start))
+
+
 def test_few_rows_repeat_in_the_sample():
     sample = draw_sample(ArraySource(ROWS), np.random.default_rng(0), dither=True)
     assert sample.seen.n + sample.held.n == len(ROWS)

@@ -31,7 +31,7 @@ from swiftem.estimators.mixture.initial import (
 )
 from swiftem.estimators.mixture.online import OnlineMixture
 from swiftem.estimators.mixture.optima.few import first_of_few, is_few
-from swiftem.estimators.mixture.optima.race import is_race, raced_start
+from swiftem.estimators.mixture.optima.race import is_moved, is_race, raced_start
 from swiftem.estimators.mixture.optima.sample import MOST, dithered_source
 from swiftem.estimators.mixture.optima.spurious import SpuriousComponentWarning, find_spurious, sentence
 from swiftem.estimators.mixture.plan import MOST_PASSES, kernels_for, make_plan
@@ -148,6 +148,8 @@ class MixtureEstimator(CheckpointedClones, MixtureScores, Persistent, CallbackSu
                         starts = [
                             make_start(self, starting, random_state, read.kept) for _ in range(self.n_init)
                         ]
+                        if is_moved(self, starting):
+                            starts = [raced_start(self, starting, random_state, one) for one in starts]
             seeds = [0] * len(starts)
             if plan.method is not None:
                 seeds = random_state.randint(np.iinfo(np.int32).max, size=len(starts)).tolist()

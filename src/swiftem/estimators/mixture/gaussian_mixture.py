@@ -86,9 +86,10 @@ class GaussianMixture(GaussianQueries, mixture.GaussianMixture):  # type: ignore
         Acceleration of em, which then takes fewer passes: see :class:`swiftem.methods.Accelerated`. With it,
         "auto" is em.
     moves : int or "auto"
-        Maximum number of split-and-merge moves at the end of a race, on the sample
-        (:mod:`swiftem.estimators.mixture.optima.moves`): by default 20; 0 for none. They are counted in
-        ``history_.moves``.
+        Maximum number of split-and-merge moves before a fit, on a sample
+        (:mod:`swiftem.estimators.mixture.optima.moves`): 20 by default after a race, and 0 from a start that
+        you give or name; with a number, also after that one. They are counted in ``history_.moves``, and need
+        1,000 rows.
     dither : {"auto"} or None
         "auto" adds uniform noise of one unit to the columns of X that are multiples of a unit, such as
         integers: a component that sits on one value of such a column gains any likelihood. The noise is the

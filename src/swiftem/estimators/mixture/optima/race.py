@@ -44,7 +44,7 @@ from swiftem.models.gaussian_components import BoundGaussians
 from swiftem.problem import Problem
 from swiftem.process import DeferredInterrupt
 
-__all__ = ["Raced", "is_race", "race", "raced_start"]
+__all__ = ["Raced", "is_moved", "is_race", "race", "raced_start"]
 
 CANDIDATES = 4
 MORE = 1
@@ -116,25 +116,44 @@ class _Candidate(NamedTuple):
 
 def is_race(estimator: Any, problem: Problem) -> bool:
     """Tell whether a fit starts with a race: starts differ, and there are rows to compare them on."""
+    return _can_race(problem) and estimator._has_default_start(problem)
+
+
+def is_moved(estimator: Any, problem: Problem) -> bool:
+    """Tell whether moves are asked for after a start that the user gives or names."""
+    moves = getattr(estimator, "moves", 0)
+    asked = moves != "auto" and moves > 0 and isinstance(problem.bound, BoundGaussians)
+    return asked and _can_race(problem) and not estimator._has_default_start(problem)
+
+
+def _can_race(problem: Problem) -> bool:
     count = int(problem.bound.n_components)
-    enough = rows_of(problem.source) >= max(TOO_FEW * count, LEAST)
-    return count > 1 and enough and estimator._has_default_start(problem)
+    return count > 1 and rows_of(problem.source) >= max(TOO_FEW * count, LEAST)
 
 
-def raced_start(estimator: Any, problem: Problem, random_state: np.random.RandomState) -> Start:
-    """Return the winner of the race; if no candidate has an M-step on the sample, a start by k-means."""
+def raced_start(
+    estimator: Any, problem: Problem, random_state: np.random.RandomState, given: Start | None = None
+) -> Start:
+    """Return the winner of the race; if no candidate has an M-step on the sample, a start by k-means.
+
+    A ``given`` start has no rivals: it is the only candidate, and is improved by moves.
+    """
     moves = getattr(estimator, "moves", 0)
     try:
         won = race(
             problem, int(random_state.randint(2**31 - 1)), n_init=estimator.n_init,
             moves=MOVES if moves == "auto" else int(moves), tol=float(estimator.tol),
+            theta=None if given is None else given.theta,
         )  # fmt: skip
     except ValueError:
-        return make_start(estimator, problem, random_state)
+        return given or make_start(estimator, problem, random_state)
     return Start(won.theta, None, 0, True, won.moves)
 
 
-def race(problem: Problem, seed: int, *, n_init: int = 1, moves: int = 0, tol: float = 1e-3) -> Raced:
+def race(
+    problem: Problem, seed: int, *, n_init: int = 1, moves: int = 0, tol: float = 1e-3,
+    theta: Theta | None = None,
+) -> Raced:  # fmt: skip
     """Return the best of several starts.
 
     Parameters
@@ -149,9 +168,11 @@ def race(problem: Problem, seed: int, *, n_init: int = 1, moves: int = 0, tol: f
         Maximum number of accepted split-and-merge moves at the end; only for Gaussians.
     tol : float
         ``tol`` of the fit: the last round ends when a pass gains less than a tenth of it.
+    theta : NamedTuple, optional
+        The only candidate.
     """
     with one_thread_blas(), DeferredInterrupt() as interrupt, ThreadPoolExecutor(get_threads()) as pool:
-        return _Race(problem, seed, pool, interrupt.check).run(n_init, moves, min(TOL, 0.1 * tol))
+        return _Race(problem, seed, pool, interrupt.check).run(n_init, moves, min(TOL, 0.1 * tol), theta)
 
 
 class _Race:
@@ -169,8 +190,13 @@ class _Race:
         self._spread = np.nanvar(self._sample.seen.y, axis=0, dtype=np.float64)
         self._left, self._tried = 0, MOST_TRIED
 
-    def run(self, n_init: int, moves: int, tol: float) -> Raced:
+    def run(self, n_init: int, moves: int, tol: float, theta: Theta | None) -> Raced:
         """Run it: a heat, another one for further ``n_init``, and the better one on the whole sample."""
+        if theta is not None:
+            self._left = MOST_WORK
+            alone = self._improved([_Candidate(theta, "given", -inf)], self._on_many(), WHOLE)[0]
+            best = self._whole(self._moved(alone, moves), tol)
+            return Raced(best.theta, best.kind, 1, best.moves)
         first = self._heat(CANDIDATES)
         won = [self._whole(self._moved(first, moves), tol)]
         more = MORE * (n_init - 1)
