@@ -69,7 +69,7 @@ MUTANTS = [
         "engine/gaussian_mixture.py",
         "self._restate(self.anchor, self.before)",
         "pass",
-        f"'{SPIDER}::test_a_run_in_parts_is_the_same_to_the_last_bit[3-unit-6]'",
+        f"{SPIDER}::test_a_run_in_parts_is_the_same_to_the_last_bit -k unit",
     ),
     (
         "unit: the most that a sample takes is without its weight",
@@ -297,7 +297,7 @@ MUTANTS = [
         "engine/gaussian_mixture.py",
         "self.far, begin, rejected = 0, done, more",
         "self.far, rejected = 0, more",
-        f"'{UNIT}::test_same_trajectory[sem-vr-samples far from all means]'",
+        f"{UNIT}::test_a_far_sample_in_the_middle_of_a_stretch",
     ),
     (
         "unit expectation: statistics about the centre",

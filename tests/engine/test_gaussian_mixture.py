@@ -80,6 +80,21 @@ def test_same_trajectory(name, settings):
         helpers.assert_close(ours.theta.weights, theirs.theta.weights)
 
 
+@pytest.mark.parametrize("name", ["sem", "sem-vr"])
+def test_a_far_sample_in_the_middle_of_a_stretch(name):
+    """From there on the careful loop continues: what was done before it is not done again."""
+    model, y, theta0, _ = make(**CASES["prime sizes"])
+    y[17] += 500.0
+    draws = RNG.integers(17, size=60)
+    draws[30] = 17
+    method = helpers.make_method(name, step_size=0.1)
+    compiled, plain = (
+        swiftem.run(model, y, method, theta0=theta0, n_iter=60, seed=0, draws=draws, kernels=kernels)
+        for kernels in ("auto", "reference")
+    )
+    helpers.assert_close(compiled.s, plain.s)
+
+
 def test_some_cases_reject_steps():
     assert both("fiem", CASES["rejected steps"])[0].rejected > 0
     assert both("fiem", CASES["mini-batch, rejected"])[0].rejected > 0

@@ -284,7 +284,7 @@ def test_the_compiled_iem_leaves_no_trace_of_a_step_that_it_refuses(b):
 
 @pytest.mark.parametrize("name", ["iem", "fiem"])
 @pytest.mark.parametrize("b", [1, 3])
-@pytest.mark.parametrize("kernels", [pytest.param("auto", marks=pytest.mark.slow), "reference"])
+@pytest.mark.parametrize("kernels", ["auto", "reference"])
 def test_float32_memory_is_what_the_centre_is_the_mean_of(name, b, kernels):
     model, data, theta0, _ = problem_of(case(n=200, weights=True))
     method = make_method(name, step_size=0.05, batch_size=b, memory_dtype="float32")
