@@ -241,15 +241,15 @@ def block(begin, word, count, weight, doc_topic, table, sums, first, last, work,
     value = ratios(table, count, start, begin[last], smallest, ratio)
     for d in range(first, last):
         a = OF_BLOCK + d - first
-        given = (begin[d], begin[d + 1], start, weight[d], work, a, a + BLOCK, ratio)
+        also = (begin[d], begin[d + 1], start, weight[d], work, a, a + BLOCK, ratio)
         if lines == 1:
-            one_sum(table, sums, word, *given)
+            one_sum(table, sums, word, *also)
         elif lines == 2:
-            two_sum(table, sums, word, *given)
+            two_sum(table, sums, word, *also)
         elif lines == 3:
-            three_sum(table, sums, word, *given)
+            three_sum(table, sums, word, *also)
         else:
-            four_sum(table, sums, word, *given)
+            four_sum(table, sums, word, *also)
     for d in range(first, last):
         a = OF_BLOCK + d - first
         renew(table, work, a, a + BLOCK, tiny, doc_topic, d)

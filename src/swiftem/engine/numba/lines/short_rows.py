@@ -52,14 +52,14 @@ class Entries(Emitter):
                 pairs.append(self.builder.fadd(self.chosen(x, y, low), self.chosen(x, y, high)))
             lines = pairs
             order = [self._merged(x, y, size) for x, y in zip(order[::2], order[1::2], strict=True)]
-        (found,), (order,) = lines, order
+        found, (places,) = lines[0], order
         while size > 1:
             size //= 2
             starts = range(0, found.type.count, 2 * size)
             low = [start + i for start in starts for i in range(size)]
             high = [place + size for place in low]
             found = self.builder.fadd(self.chosen(found, found, low), self.chosen(found, found, high))
-        return self.chosen(found, found, [order.index(i) for i in range(len(order))])
+        return self.chosen(found, found, [places.index(i) for i in range(len(places))])
 
     def _halves(self, size):
         """Return the places of the low and the high halves of the numbers of two vectors, 2·size in each."""
