@@ -247,6 +247,27 @@ MUTANTS = [
         f"{DOCUMENTS}::test_a_pass_is_that_of_the_reference",
     ),
     (
+        "documents: entries of the next document count in the sums of a block",
+        "engine/numba/lines/short_rows.py",
+        "to.each(builder.select(is_own, four, ir.Constant(to.four, None)))",
+        "to.each(four)",
+        f"{DOCUMENTS}::test_a_pass_is_that_of_the_reference",
+    ),
+    (
+        "documents: a block has documents of several weights",
+        "engine/numba/plsa_document_passes.py",
+        " and weight[d] == weight[first]:",
+        ":",
+        f"{DOCUMENTS}::test_a_pass_is_that_of_the_reference",
+    ),
+    (
+        "documents: a block has more entries than its memory",
+        "engine/numba/plsa_document_passes.py",
+        "most = min(begin[first] + ROOM // lines, entries - SLACK)",
+        "most = entries - SLACK",
+        f"{DOCUMENTS}::test_a_long_document_is_in_no_block",
+    ),
+    (
         "documents: a row of 9 lines is left out of the second half",
         "engine/numba/plsa_document_passes.py",
         "range(0, end - e, 4):\n                share_four(",

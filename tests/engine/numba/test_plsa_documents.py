@@ -127,7 +127,7 @@ def test_a_pass_that_leaves_one_out_is_that_of_the_reference(case, by_word):
     assert sums.sum() == pytest.approx(weight @ np.asarray(X.sum(axis=1)).ravel(), rel=1e-9)
 
 
-@pytest.mark.parametrize(("n_topics", "dtype"), [(16, np.float32), (64, np.float64), (65, np.float64), (129, np.float64), (130, np.float32), (260, np.float32)])  # fmt: skip # noqa: E501
+@pytest.mark.parametrize(("n_topics", "dtype"), [(16, np.float32), (20, np.float32), (40, np.float32), (64, np.float32), (9, np.float64), (24, np.float64), (32, np.float64), (64, np.float64), (65, np.float64), (129, np.float64), (130, np.float32), (260, np.float32)])  # fmt: skip # noqa: E501
 def test_blocks_of_entries_and_lines_of_topics(n_topics, dtype):
     """Documents of one entry to three more than two blocks, with 16, 8 or 4 entries in work."""
     rng = np.random.default_rng(0)
@@ -142,6 +142,26 @@ def test_blocks_of_entries_and_lines_of_topics(n_topics, dtype):
         for exact, got in zip(one, two, strict=True):
             scale = np.abs(exact).max()
             np.testing.assert_allclose(got / scale, exact / scale, rtol=0, atol=close)
+
+
+def test_a_long_document_is_in_no_block():
+    """Blocks have memory for a number of entries; what is beyond it must stay as it was."""
+    from swiftem.engine.numba import plsa_document_passes as passes
+
+    lengths = [5, passes.ROOM + 4 * passes.SLACK, 7, passes.ROOM, 9]
+    begin, weight = np.r_[0, np.cumsum(lengths)].astype(np.int64), np.ones(5)
+    word, count = np.arange(begin[-1], dtype=np.int32) % 50, np.ones(begin[-1])
+    rng = np.random.default_rng(0)
+    start, words = rng.dirichlet(np.ones(3), size=5), rng.dirichlet(np.ones(50), size=3).T.copy()
+    table, sums = table_of(words), padded(50, 3, np.float64)
+    work, part, places = passes.memory_of(table, passes.OF_BLOCK + 2 * passes.BLOCK, np.full(3, 0.1))
+    memory = np.full(4 * passes.ROOM, 7.0)
+    end, found = passes.ROOM + 2 * passes.SLACK, start.copy()
+    passes._pass_over(begin, word, count, weight, found, table, sums, 0, 5, work, part, places, memory[:end])
+    np.testing.assert_array_equal(memory[end:], 7.0)
+    expected, by_word, _ = plain.pass_over(begin, word, count, weight, start, words, np.full(3, 0.1))
+    assert_close(found, expected)
+    assert_close(sums[:, :3] * words, by_word)
 
 
 def test_logarithms_in_float32():

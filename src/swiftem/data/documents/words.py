@@ -219,7 +219,7 @@ def stop_word_set(stop_words: str | Iterable[str] | None) -> frozenset[str]:
         if codes.issuperset(named):
             return frozenset().union(*map(_of_language, named))
         known = (
-            f"one of the languages {', '.join(sorted(codes))}"
+            f"one or several of the languages {', '.join(sorted(codes))} (as in 'de,en')"
             if len(codes) > 1
             else f"a language (with {EXTRA})"
         )

@@ -51,6 +51,7 @@ from swiftem.engine.numba.lines.numbers import (
     with_prior,
     write_topics,
 )
+from swiftem.engine.numba.lines.short_rows import SLACK, ratios, short_dots, short_sums
 from swiftem.engine.numba.memory import LINE, across, fma, load, matrix, padded, spread, store, times, vector
 
 __all__ = ["leave_one_out_pass", "pass_over"]
@@ -62,12 +63,19 @@ TINY, TINY_SINGLE = 1e-60, 1e-12
 SHORT_ROWS, LONG_ROWS = 8, 16
 """Lines of rows up to which 16 and 8 entries are in work, else 4: their rows are read twice, from the
 nearest cache."""
-A, ACC, ALPHA, HEAVY, EM_ROWS = range(5)
-"""Rows of a kernel's memory: topics of the document, its sums, α, and topics times the weight."""
+A, ACC, ALPHA, HEAVY, OF_BLOCK = range(5)
+"""Rows of a kernel's memory: topics of the document, its sums, α, topics times the weight, and the first of
+the rows of a block: topics of its documents, then their sums."""
+BLOCK, ROOM = 16, 256
+"""Documents in a block, and its entries times the lines of their rows: these stay in the nearest cache."""
 ONES, LEAST, INVERSE, R = 3, 4, 5, 6
 """Leaving one out: ones, the least shares, 1 / B, and the first of the rows of entries."""
 OF, N, LEFT, PARTS = range(4)
 """Lines with a number for each entry in work: probabilities, counts, and probabilities without the token."""
+
+SHORT, one_dot, two_dot, three_dot, four_dot = 4, *(short_dots(lines) for lines in (1, 2, 3, 4))
+one_sum, two_sum, three_sum, four_sum = (short_sums(lines) for lines in (1, 2, 3, 4))
+"""For rows of up to four lines."""
 
 
 @inlined
@@ -130,11 +138,11 @@ def explain(word, count, table, sums, e, end, work, places, part, smallest):
 
 
 @inlined
-def renew(table, work, factors, tiny, doc_topic, d):
+def renew(table, work, factors, acc, tiny, doc_topic, d):
     """Write the topics of document d after the M-step: uniform if all are zero."""
-    total = with_prior(table, work, ACC, factors, ALPHA)
+    total = with_prior(table, work, acc, factors, ALPHA)
     if total > 0.0:
-        write_topics(table, work, ACC, 1.0 / total, tiny, doc_topic, d)
+        write_topics(table, work, acc, 1.0 / total, tiny, doc_topic, d)
     else:
         for k in range(doc_topic.shape[1]):
             doc_topic[d, k] = 1.0 / doc_topic.shape[1]
@@ -165,25 +173,87 @@ def pass_over(begin, word, count, weight, doc_topic, table, alpha, sums, first, 
     float
         Σ n log p of the entries, weighted.
     """
-    memory = memory_of(table, EM_ROWS, alpha)
-    return _pass_over(begin, word, count, weight, doc_topic, table, sums, first, last, *memory)
+    memory = memory_of(table, OF_BLOCK + 2 * BLOCK, alpha)
+    ratio = np.ones(ROOM + 2 * SLACK, table.dtype)
+    return _pass_over(begin, word, count, weight, doc_topic, table, sums, first, last, *memory, ratio)
 
 
 @lean
-def _pass_over(begin, word, count, weight, doc_topic, table, sums, first, last, work, part, places):
+def _pass_over(begin, word, count, weight, doc_topic, table, sums, first, last, work, part, places, ratio):
+    lines, value, d = table.shape[1] * table.itemsize // LINE, 0.0, first
+    while d < last:
+        end = block_of(begin, weight, d, last, word.shape[0], lines)
+        if end > d:
+            value += block(begin, word, count, weight, doc_topic, table, sums, d, end, work, ratio, lines)
+        else:
+            end = d + 1
+            value += whole(begin, word, count, weight, doc_topic, table, sums, d, work, part, places)
+        d = end
+    return value
+
+
+@inlined
+def whole(begin, word, count, weight, doc_topic, table, sums, d, work, part, places):
+    """One iteration of EM for a document of any length, with rows of any length."""
     smallest, tiny = limits(table)
     step, value = entries_in_work(table), 0.0
-    for d in range(first, last):
-        read_topics(table, doc_topic, d, tiny, work, A)
-        scaled(table, work, A, weight[d], HEAVY)
-        scaled(table, work, A, 0.0, ACC)
-        for e in range(begin[d], begin[d + 1], step):
-            end = min(e + step, begin[d + 1])
-            value += weight[d] * explain(word, count, table, sums, e, end, work, places, part, smallest)
-            for i in range(0, end - e, 4):
-                add_four(table, sums, places, i, work, HEAVY, ACC, part, N, OF)
-        renew(table, work, A, tiny, doc_topic, d)
+    read_topics(table, doc_topic, d, tiny, work, A)
+    scaled(table, work, A, weight[d], HEAVY)
+    scaled(table, work, A, 0.0, ACC)
+    for e in range(begin[d], begin[d + 1], step):
+        end = min(e + step, begin[d + 1])
+        value += weight[d] * explain(word, count, table, sums, e, end, work, places, part, smallest)
+        for i in range(0, end - e, 4):
+            add_four(table, sums, places, i, work, HEAVY, ACC, part, N, OF)
+    renew(table, work, A, ACC, tiny, doc_topic, d)
     return value
+
+
+@inlined
+def block_of(begin, weight, first, last, entries, lines):
+    """Return the end of the documents that are done together: few entries, of one weight; none: ``first``."""
+    d = first
+    if lines <= SHORT:
+        most = min(begin[first] + ROOM // lines, entries - SLACK)
+        while d < last and d - first < BLOCK and begin[d + 1] <= most and weight[d] == weight[first]:
+            d += 1
+    return d
+
+
+@inlined
+def block(begin, word, count, weight, doc_topic, table, sums, first, last, work, ratio, lines):
+    """One iteration of EM for documents ``first`` to ``last`` − 1 with short rows."""
+    smallest, tiny = limits(table)
+    start = begin[first]
+    for d in range(first, last):
+        read_topics(table, doc_topic, d, tiny, work, OF_BLOCK + d - first)
+    for d in range(first, last):
+        a = OF_BLOCK + d - first
+        given = (begin[d], begin[d + 1], start, work, a, smallest, ratio)
+        if lines == 1:
+            one_dot(table, word, *given)
+        elif lines == 2:
+            two_dot(table, word, *given)
+        elif lines == 3:
+            three_dot(table, word, *given)
+        else:
+            four_dot(table, word, *given)
+    value = ratios(table, count, start, begin[last], smallest, ratio)
+    for d in range(first, last):
+        a = OF_BLOCK + d - first
+        also = (begin[d], begin[d + 1], start, weight[d], work, a, a + BLOCK, ratio)
+        if lines == 1:
+            one_sum(table, sums, word, *also)
+        elif lines == 2:
+            two_sum(table, sums, word, *also)
+        elif lines == 3:
+            three_sum(table, sums, word, *also)
+        else:
+            four_sum(table, sums, word, *also)
+    for d in range(first, last):
+        a = OF_BLOCK + d - first
+        renew(table, work, a, a + BLOCK, tiny, doc_topic, d)
+    return weight[first] * value
 
 
 @inlined
@@ -249,5 +319,5 @@ def _leave_one_out_pass(
                     include(table, places, i, work, part, smallest)
             for i in range(0, end - e, 4):
                 share_four(table, sums, places, i, work, ACC, R, part, N, LEFT, weight[d])
-        renew(table, work, ONES, tiny, doc_topic, d)
+        renew(table, work, ONES, ACC, tiny, doc_topic, d)
     return value
