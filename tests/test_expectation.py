@@ -91,7 +91,7 @@ def test_between_blocks_may_break_a_pass_off():
         if len(calls) == 3:
             raise KeyboardInterrupt
 
-    e_step = Expectation(problem.model.bind(source), source, between_blocks=between_blocks)
-    with pytest.raises(KeyboardInterrupt):
+    e_step = Expectation(problem.model.bind(source), source)
+    with pytest.raises(KeyboardInterrupt), e_step.checked_by(between_blocks):
         e_step.full(problem.theta0)
     assert 0 < e_step.evaluations < 9_000

@@ -31,9 +31,9 @@ def taken(monkeypatch):
             seen.append(lane)
         return lane
 
-    def expectation(kernels, model, source, between_blocks=lambda: None, device_limit=None):
+    def expectation(kernels, model, source, device_limit=None):
         kind = Expectation if kernels == "reference" else PLSAExpectation
-        return kind(model, source, between_blocks)
+        return kind(model, source)
 
     monkeypatch.setattr(swiftem.algorithm, "choose_lane", choose)
     monkeypatch.setattr(swiftem.problem, "choose_expectation", expectation)

@@ -138,8 +138,8 @@ def test_a_pass_can_be_broken_off():
         if len(calls) == 2:
             raise KeyboardInterrupt
 
-    ours = PLSAExpectation(bound, source, check)
-    with pytest.raises(KeyboardInterrupt):
+    ours = PLSAExpectation(bound, source)
+    with pytest.raises(KeyboardInterrupt), ours.checked_by(check):
         ours.full(theta_for(source, 2))
     assert len(calls) == 2
     assert ours.evaluations == 0

@@ -41,7 +41,7 @@ def case(
         shape = {"spherical": n_components, "diag": (n_components, d), "full": (n_components, 1, 1)}[kind]
         covariances = rng.uniform(0.8, 1.2, shape) * (np.eye(d) if kind == "full" else 1.0)
         theta = model.theta(weights=theta.weights, means=theta.means, covariances=covariances)
-    e_step = DeviceExpectation(bound, source, lambda: None, DEVICE)
+    e_step = DeviceExpectation(bound, source, DEVICE)
     rows = e_step.blocks.kept
     at = bound.coefficients(theta)
     whole = prepare.fast_rows(rows, bound.code, n_components)

@@ -236,8 +236,8 @@ def _add(
 class BlockExpectation(Expectation):
     """As :class:`Expectation`, with compiled E-steps whose results do not depend on the number of threads."""
 
-    def __init__(self, model: BoundComponents, source: Source, between_blocks: Any) -> None:
-        super().__init__(model, source, between_blocks)
+    def __init__(self, model: BoundComponents, source: Source) -> None:
+        super().__init__(model, source)
         self.bound = model
         p = len(model.origin)
         width = blocks.columns(model.code, p) if model.code < CODES else p + model.d
@@ -254,10 +254,10 @@ class BlockExpectation(Expectation):
         self.base: float | None = None
 
     @classmethod
-    def of(cls, model: Any, source: Source, between_blocks: Any) -> BlockExpectation | None:
+    def of(cls, model: Any, source: Source) -> BlockExpectation | None:
         """Return one if model and source are of the supported kinds."""
         if isinstance(model, BoundComponents) and is_served(source):
-            return cls(model, source, between_blocks)
+            return cls(model, source)
         return None
 
     def _posterior(self, batch: Batch, theta: Theta) -> tuple[Array, Array]:

@@ -12,7 +12,6 @@ code. It stores s as centre + scale·u, so that an iteration costs O(words of th
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -50,10 +49,8 @@ class DocumentExpectation(Expectation):
     _model: BoundDocuments
     _source: Documents | StreamedDocuments
 
-    def __init__(
-        self, model: BoundDocuments, source: Any, between_blocks: Callable[[], None] = lambda: None
-    ) -> None:
-        super().__init__(model, source, between_blocks)
+    def __init__(self, model: BoundDocuments, source: Any) -> None:
+        super().__init__(model, source)
         self.per_pass = max(1, source.n_entries)
         shape = (source.n, len(model.model.alpha))
         if source.doc_topic is None or source.doc_topic.shape != shape:

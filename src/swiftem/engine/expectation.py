@@ -63,8 +63,6 @@ class Expectation:
         The model, bound to ``source``.
     source : Source
         The samples.
-    between_blocks : callable, optional
-        Called between the blocks of a full pass; it may raise to abort the pass.
 
     Attributes
     ----------
@@ -74,10 +72,9 @@ class Expectation:
         Evaluations per pass.
     """
 
-    def __init__(
-        self, model: BoundModel, source: Source, between_blocks: Callable[[], None] = lambda: None
-    ) -> None:
-        self._model, self._source, self._between_blocks = model, source, between_blocks
+    def __init__(self, model: BoundModel, source: Source) -> None:
+        self._model, self._source = model, source
+        self._between_blocks: Callable[[], None] = lambda: None
         self.n = self.per_pass = source.n
         self.evaluations = 0
         self.memory_dtype: np.dtype[Any] = np.dtype(np.float64)
@@ -235,9 +232,8 @@ class Expectation:
 
 
 def choose_expectation(
-    kernels: str, model: BoundModel, source: Source, between_blocks: Callable[[], None] = lambda: None,
-    device_limit: int | None = None,
-) -> Expectation:  # fmt: skip
+    kernels: str, model: BoundModel, source: Source, device_limit: int | None = None
+) -> Expectation:
     """Return E-steps with the fastest full passes available for this model and source.
 
     ``kernels`` are as in :class:`swiftem.problem.Problem`; ``device_limit``, in bytes, limits the memory of a
@@ -247,53 +243,53 @@ def choose_expectation(
     if isinstance(source, UnitSource):
         from swiftem.engine.units.rows import UnitExpectation
 
-        return UnitExpectation(model, source, between_blocks, kernels)
+        return UnitExpectation(model, source, kernels)
     if isinstance(model, CompletedGaussians):
         if kernels.startswith("torch:"):
             raise ValueError("device must be 'cpu' for full and tied covariances if cells are missing.")
         if kernels == "numpy":
             from swiftem.engine.missing.completed_rows import CompletedRows
 
-            return CompletedRows(model, source, between_blocks)
+            return CompletedRows(model, source)
         if kernels != "reference":
             from swiftem.engine.missing.completed_expectation import CompletedExpectation
 
-            compiled = CompletedExpectation.of(model, source, between_blocks)
-        return compiled or Expectation(model, source, between_blocks)
+            compiled = CompletedExpectation.of(model, source)
+        return compiled or Expectation(model, source)
     if kernels.startswith("torch:"):
         from swiftem.engine.gpu.expectation import DeviceExpectation
 
-        return DeviceExpectation(model, source, between_blocks, kernels, device_limit)
+        return DeviceExpectation(model, source, kernels, device_limit)
     if type(model) is BoundDocuments:
         from swiftem.engine.units.documents import DocumentUnitExpectation, UnitDocuments
 
         if isinstance(source, UnitDocuments):
-            return DocumentUnitExpectation(model, source, between_blocks)
+            return DocumentUnitExpectation(model, source)
         from swiftem.engine.document_lane import CompiledDocuments, DocumentExpectation
 
         if kernels == "reference":
-            return DocumentExpectation(model, source, between_blocks)
-        compiled = CompiledDocuments(model, source, between_blocks)
+            return DocumentExpectation(model, source)
+        compiled = CompiledDocuments(model, source)
     elif kernels == "reference":
         pass
     elif type(model) is BoundGaussianMixture:
         from swiftem.engine.gaussian_mixture import MixtureExpectation
 
-        compiled = MixtureExpectation.of(model, source, between_blocks)
+        compiled = MixtureExpectation.of(model, source)
     elif isinstance(model, BoundComponents):
         if kernels == "numpy":
             from swiftem.engine.small_expectation import PlainExpectation, SmallExpectation
 
-            small = SmallExpectation.of(model, source, between_blocks)
-            return small or PlainExpectation(model, source, between_blocks)
+            small = SmallExpectation.of(model, source)
+            return small or PlainExpectation(model, source)
         from swiftem.engine.block_expectation import BlockExpectation
 
-        compiled = BlockExpectation.of(model, source, between_blocks)
+        compiled = BlockExpectation.of(model, source)
     elif type(model) is BoundPLSA:
         from swiftem.engine.plsa_expectation import PLSAExpectation
 
-        compiled = PLSAExpectation.of(model, source, between_blocks)
-    return Expectation(model, source, between_blocks) if compiled is None else compiled
+        compiled = PLSAExpectation.of(model, source)
+    return Expectation(model, source) if compiled is None else compiled
 
 
 BLOCKS = 64

@@ -211,8 +211,8 @@ def geometry_of(source: Source) -> Geometry:
 class MixtureExpectation(Expectation):
     """As :class:`Expectation`, with compiled full passes; results do not depend on the number of threads."""
 
-    def __init__(self, model: BoundGaussianMixture, source: Source, between_blocks: Any) -> None:
-        super().__init__(model, source, between_blocks)
+    def __init__(self, model: BoundGaussianMixture, source: Source) -> None:
+        super().__init__(model, source)
         from swiftem.engine.numba import softmax  # Numba is heavy
 
         self._kernels = softmax
@@ -221,10 +221,10 @@ class MixtureExpectation(Expectation):
         self._least_rows = max(1024, WORK // (n_components * (model.d + 8)))
 
     @classmethod
-    def of(cls, model: Any, source: Source, between_blocks: Any) -> MixtureExpectation | None:
+    def of(cls, model: Any, source: Source) -> MixtureExpectation | None:
         """Return one if model and source are of the supported kinds."""
         if type(model) is BoundGaussianMixture and is_served(source):
-            return cls(model, source, between_blocks)
+            return cls(model, source)
         return None
 
     def _pass(self, theta: GaussianMixtureTheta, remember: bool) -> tuple[Array, Array | None]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -85,13 +85,11 @@ class PLSAExpectation(Expectation):
     _model: BoundPLSA
 
     @classmethod
-    def of(
-        cls, model: Any, source: Source, between_blocks: Callable[[], None] = lambda: None
-    ) -> PLSAExpectation | None:
+    def of(cls, model: Any, source: Source) -> PLSAExpectation | None:
         """Return one if model and source are of the supported kinds."""
         if type(model) is not BoundPLSA or source.access != "random" or source.n > MOST_TOKENS:
             return None
-        return cls(model, source, between_blocks)
+        return cls(model, source)
 
     @cached_property
     def tokens(self) -> Tokens:

@@ -67,13 +67,10 @@ def squared_reach(theta: Coefficients, reach: Array) -> float:
 
 
 class KeptExpectation(Expectation):
-    """As :class:`Expectation`, with full passes that compute the log-likelihood too, on rows that are kept.
+    """As :class:`Expectation`, whose full passes compute the log-likelihood too, on rows that are kept."""
 
-    ``between_blocks`` is called before a pass.
-    """
-
-    def __init__(self, model: BoundComponents, source: Source, between_blocks: Any) -> None:
-        super().__init__(model, source, between_blocks)
+    def __init__(self, model: BoundComponents, source: Source) -> None:
+        super().__init__(model, source)
         self.bound = model
         self._last: tuple[Theta, float] | None = None
 
@@ -130,16 +127,16 @@ class KeptExpectation(Expectation):
 class SmallExpectation(KeptExpectation):
     """E-steps of few samples, by NumPy: n·(1 + p) numbers are kept in memory."""
 
-    def __init__(self, model: BoundComponents, source: Source, between_blocks: Any) -> None:
-        super().__init__(model, source, between_blocks)
+    def __init__(self, model: BoundComponents, source: Source) -> None:
+        super().__init__(model, source)
         self._kept: tuple[Array, Array, Array] | None = None
         self._products: Array | None = None
         self._base: Array | None = None
 
     @classmethod
-    def of(cls, model: Any, source: Source, between_blocks: Any) -> SmallExpectation | None:
+    def of(cls, model: Any, source: Source) -> SmallExpectation | None:
         """Return one if T(y) is one of the supported kinds."""
-        return cls(model, source, between_blocks) if cls.serves(model) else None
+        return cls(model, source) if cls.serves(model) else None
 
     def _features(self) -> tuple[Array, Array, Array]:
         """Return T(y) (1 + p, n), the weights (n,), or (0,) for ones, and the reach of the features, (p,)."""

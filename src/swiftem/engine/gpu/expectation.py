@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import cached_property
 from math import log
 from typing import Any, cast
@@ -35,7 +35,7 @@ class DeviceExpectation(KeptExpectation):
 
     Parameters
     ----------
-    model, source, between_blocks
+    model, source
         As in :class:`swiftem.engine.small_expectation.KeptExpectation`.
     kernels : str
         As given by :func:`swiftem.data.foreign.kernels_of`.
@@ -43,14 +43,11 @@ class DeviceExpectation(KeptExpectation):
         Limit of the device's memory in bytes, without data given there.
     """
 
-    def __init__(
-        self, model: Any, source: Source, between_blocks: Callable[[], None], kernels: str,
-        limit: int | None = None,
-    ) -> None:  # fmt: skip
+    def __init__(self, model: Any, source: Source, kernels: str, limit: int | None = None) -> None:
         if not self.serves(model):
             what = getattr(getattr(model, "kind", None), "name", "this model")
             raise ValueError(f"device must be 'cpu' for {what}: there are no passes on a GPU for it.")
-        super().__init__(model, source, between_blocks)
+        super().__init__(model, source)
         self._device, self._limit = kernels.removeprefix(DEVICE_KERNELS), limit
         self._on_device: DeviceBlocks | None = None
         self._fast: Any = None

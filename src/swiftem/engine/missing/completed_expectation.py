@@ -38,14 +38,14 @@ __all__ = ["CompletedExpectation"]
 class CompletedExpectation(CompletedRows):
     """As :class:`Expectation`; a full pass factorises the covariances once for each pattern."""
 
-    def __init__(self, model: CompletedGaussians, source: Source, between_blocks: Any) -> None:
-        super().__init__(model, source, between_blocks)
+    def __init__(self, model: CompletedGaussians, source: Source) -> None:
+        super().__init__(model, source)
         self._kept: Grouped | None = None
 
     @classmethod
-    def of(cls, model: Any, source: Source, between_blocks: Any) -> CompletedExpectation | None:
+    def of(cls, model: Any, source: Source) -> CompletedExpectation | None:
         """Return one if the source is of a supported kind."""
-        return cls(model, source, between_blocks) if is_served(source) else None
+        return cls(model, source) if is_served(source) else None
 
     def _grouped(self) -> Iterable[Grouped]:
         """Return all rows: those of an array are kept, others are grouped part by part."""

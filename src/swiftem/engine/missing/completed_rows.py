@@ -7,7 +7,6 @@ rows are factorised at once.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,8 +28,8 @@ NUMBERS = 1 << 20
 class CompletedRows(Expectation):
     """As :class:`Expectation`, in NumPy, for all patterns at once: for small data, as it compiles nothing."""
 
-    def __init__(self, model: CompletedGaussians, source: Source, between_blocks: Any) -> None:
-        super().__init__(model, source, between_blocks)
+    def __init__(self, model: CompletedGaussians, source: Source) -> None:
+        super().__init__(model, source)
         self.bound = model
 
     def _posterior(self, batch: Batch, theta: Theta) -> tuple[Array, Array]:

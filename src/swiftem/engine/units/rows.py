@@ -7,7 +7,6 @@ weighted mean, summed pairwise in the order of the units.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -146,10 +145,8 @@ def pairwise_sum(parts: Array) -> Array:
 class UnitExpectation(Expectation):
     """As :class:`Expectation`, of units: ``n`` is their number, rows are their statistics."""
 
-    def __init__(
-        self, model: BoundModel, source: Source, between_blocks: Callable[[], None], kernels: str
-    ) -> None:
-        super().__init__(model, source, between_blocks)
+    def __init__(self, model: BoundModel, source: Source, kernels: str) -> None:
+        super().__init__(model, source)
         assert isinstance(source, UnitSource)
         self._units, self._kernels = source, kernels
         rows: Any = model

@@ -57,7 +57,8 @@ class Together(SmallExpectation):
     """
 
     def __init__(self, problem: Problem, check: Callable[[], None] = lambda: None) -> None:
-        super().__init__(problem.bound, problem.source, check)
+        super().__init__(problem.bound, problem.source)
+        self._between_blocks = check
         self._joint: dict[int, BoundGaussians] = {}
         self._features()  # threads share them
 
