@@ -69,7 +69,7 @@ MUTANTS = [
         "engine/gaussian_mixture.py",
         "self._restate(self.anchor, self.before)",
         "pass",
-        f"{SPIDER}::test_a_run_in_parts_is_the_same_to_the_last_bit -k unit",
+        f"'{SPIDER}::test_a_run_in_parts_is_the_same_to_the_last_bit[2_1-unit-1]'",
     ),
     (
         "unit: the most that a sample takes is without its weight",
