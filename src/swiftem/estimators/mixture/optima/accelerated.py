@@ -13,6 +13,7 @@ import numpy as np
 
 from swiftem._typing import Array, Theta
 from swiftem.checkpoints.run_checkpoint import check_form
+from swiftem.estimators.mixture.optima.spurious import find_spurious
 from swiftem.methods.acceleration import Acceleration, Space, Squarem
 from swiftem.methods.anderson import Anderson
 from swiftem.problem import Problem
@@ -143,7 +144,8 @@ def beyond_plateau(
     """Return where em leads and how many passes that takes, or None if it would gain at most ``most``.
 
     On few rows gains fall far below ``tol`` before a row changes its component, and rise again. No rate of
-    the last passes foretells that, but passes are cheap.
+    the last passes foretells that, but passes are cheap. What leads to further collapsed components is no
+    gain.
     """
     passes = min(AHEAD, MOST_WORK // (problem.source.n * int(problem.bound.size)))
     if passes < LEAST or not tol:
@@ -152,8 +154,10 @@ def beyond_plateau(
         found, done = accelerated(problem, theta, passes, CALM * tol, check)
     except ValueError:  # it leads to a component without an M-step
         return None
-    gain = problem.e_step.objective(theta) - problem.e_step.objective(found)
-    return (found, done) if gain > most else None
+    if not problem.e_step.objective(theta) - problem.e_step.objective(found) > most:
+        return None
+    collapses = len(find_spurious(problem, found)) > len(find_spurious(problem, theta))
+    return None if collapses else (found, done)
 
 
 class Remaining:
