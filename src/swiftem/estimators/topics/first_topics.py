@@ -84,8 +84,8 @@ def clustered_topics(
     of_all = np.asarray(weighted.sum(axis=0)).ravel()
     chance = random_state.dirichlet(np.ones(documents.n_words), size=n_components)
     topics = (1.0 - OF_CLUSTER - OF_ALL) * chance + OF_ALL * of_all / of_all.sum()
-    for k in range(n_components):
-        words = np.asarray(weighted[labels == k].sum(axis=0)).ravel()
+    members = csr_array((np.ones(len(labels)), (labels, np.arange(len(labels)))), (n_components, len(labels)))
+    for k, words in enumerate((members @ weighted).toarray()):
         topics[k] += OF_CLUSTER * (words / words.sum() if words.sum() > 0 else chance[k])
     return np.asarray(topics / topics.sum(axis=1, keepdims=True))
 

@@ -8,12 +8,14 @@ of that in F(x). If the objective is worse by more than the tolerance, the next 
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from swiftem._typing import Array
 from swiftem.checkpoints.run_checkpoint import check_form
+from swiftem.engine.threads import in_order
 from swiftem.files.scratch import row_blocks
 
 __all__ = ["Momentum"]
@@ -76,14 +78,20 @@ class Momentum:
             return counts
         before, shares = self.state
         for block in row_blocks(shares, doc_topic):
-            for first in range(block.start, block.stop, ROWS):
-                rows = slice(first, min(first + ROWS, block.stop))
-                now = doc_topic[rows].copy()
-                doc_topic[rows] = self._ahead(now, shares[rows])
-                doc_topic[rows] /= doc_topic[rows].sum(axis=1, keepdims=True)
-                shares[rows] = now
+            edges = [*range(block.start, block.stop, ROWS), block.stop]
+            for _ in in_order(
+                self._go, [(doc_topic[slice(*ends)], shares[slice(*ends)]) for ends in pairwise(edges)]
+            ):
+                pass
         self.state = counts, shares
         return self._ahead(counts, before)
+
+    def _go(self, doc_topic: Array, shares: Array) -> None:
+        """Change the topics of some documents; ``shares`` are those after the last pass, before and after."""
+        now = doc_topic.copy()
+        found = self._ahead(now, shares)
+        np.divide(found, found.sum(axis=1, keepdims=True), out=doc_topic)
+        shares[:] = now
 
     def _ahead(self, now: Array, before: Array) -> Array:
         found = now - before
