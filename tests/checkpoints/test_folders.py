@@ -112,7 +112,7 @@ def test_a_link_to_the_folder_itself_is_the_users_own(folder, tmp_path):
 
 
 def test_the_folder_of_a_start_is_no_link(tmp_path):
-    X = np.random.default_rng(0).normal(size=(300, 2))
+    X = np.random.default_rng(0).normal(size=(300, 2)) + np.repeat([0.0, 9.0], 150)[:, None]
     mixture = swiftem.GaussianMixture(2, random_state=0, checkpoint=tmp_path / "fit", resume="auto")
     mixture.fit(X)
     shutil.move(tmp_path / "fit" / "start-0", tmp_path / "elsewhere")

@@ -60,13 +60,16 @@ def test_the_caller_does_items_of_a_list_and_results_keep_their_order(three_thre
 
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
 def test_an_error_ends_the_work_and_is_that_of_the_first_item(three_threads, error):
-    begun = []
+    begun, raised = [], threading.Event()
 
     def item(number):
         begun.append(number)
         is_ours = threading.current_thread() is threading.main_thread()
         if number >= 5 and (is_ours or error is ValueError):
+            raised.set()
             raise error(f"item {number}")
+        if number >= 5:  # the others leave some items to the caller
+            raised.wait(10)
 
     with pytest.raises(error) as caught:
         for _ in in_order(item, [(number,) for number in range(10_000)]):

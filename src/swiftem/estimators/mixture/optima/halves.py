@@ -42,8 +42,8 @@ LEAST_SHARE = 1e-3
 """Minimum share of a part."""
 LEAST_ROWS = 8
 """Minimum number of rows of a component to be split."""
-NUMBERS = 1 << 22
-"""Maximum number of entries of T(y) of the rows of a component."""
+NUMBERS = 1 << 23
+"""Maximum number of entries of T(y) of the rows of all components."""
 
 
 class Seen(NamedTuple):
@@ -95,12 +95,11 @@ class Halves(NamedTuple):
 class _Own(NamedTuple):
     """The rows of a component.
 
-    ``powers`` (n, 1 + p) is T(z) in its coordinates, ``weighted`` the same times ``weight`` (n,), which adds
-    up to 1, ``rows`` as how many rows they count, and ``floor`` is ``reg_covar`` · I in its coordinates.
+    ``powers`` (n, 1 + p) is T(z) in its coordinates, ``weight`` (n,) adds up to 1, ``rows`` is as how many
+    rows they count, and ``floor`` is ``reg_covar`` · I in its coordinates.
     """
 
     powers: Array
-    weighted: Array
     weight: Array
     rows: float
     floor: Array
@@ -144,7 +143,8 @@ def halves_of(bound: BoundGaussians, theta: GaussianTheta, seen: Seen, held: See
 def _own_rows(kind: Covariance, seen: Seen, k: int, theta: GaussianTheta, reg_covar: float) -> _Own | None:
     y, weight, _ = seen.of(k)
     d = y.shape[1]
-    most = max(LEAST_ROWS, NUMBERS // (1 + d + int(np.prod(kind.squares_shape(1, d)))))
+    width = 1 + d + int(np.prod(kind.squares_shape(1, d)))
+    most = max(LEAST_ROWS, NUMBERS // (width * len(theta.weights)))
     y, weight = y[:most], weight[:most]
     count = float(weight.sum())
     if len(y) < LEAST_ROWS or not count > 0.0:
@@ -152,7 +152,7 @@ def _own_rows(kind: Covariance, seen: Seen, k: int, theta: GaussianTheta, reg_co
     factor = theta.precisions_cholesky[k]
     powers, weight = _powers(kind, _whitened(y - theta.means[k], factor)), weight / count
     floor = reg_covar * (factor.T @ factor if factor.ndim == 2 else factor**2)
-    return _Own(powers, powers * weight[:, None], weight, count, np.asarray(floor), d)
+    return _Own(powers, weight, count, np.asarray(floor), d)
 
 
 def loss_of_merge(bound: BoundGaussians, merged: Gaussians, pair: tuple[int, int], held: Seen) -> float:
@@ -208,10 +208,12 @@ def _em(kind: Covariance, rows: list[_Own], d: int) -> GaussianTheta | None:
     """
     if not rows:
         return None
-    totals = np.stack([own.weighted.sum(axis=0) for own in rows])
+    totals = np.stack([own.weight @ own.powers for own in rows])
     r = [_first(own.powers[:, 1 : 1 + d], own.weight) for own in rows]
     for done in range(FIRST + PASSES):
-        ones = np.stack([part.T @ own.weighted for part, own in zip(r, rows, strict=True)])  # (K, L, 1 + p)
+        ones = np.stack(  # (K, L, 1 + p)
+            [(part * own.weight[:, None]).T @ own.powers for part, own in zip(r, rows, strict=True)]
+        )
         parts = _m_step(kind, ones, totals[:, None] - ones, rows)
         if parts is None:
             return None
