@@ -60,7 +60,7 @@ MUTANTS = [
         "engine/numba/gaussian_m_step.py",
         "if not (value > ROUNDING * abs(raw) * inverse and",
         "if not (",
-        f"{FAR}::test_a_variance_of_rounding_alone_rejects_the_step[fiem-diag]",
+        f"{FAR}::test_rounding_of_either_sign_rejects_the_step[diag]",
     ),
     (
         "m-step: no floor of spherical",
@@ -74,7 +74,7 @@ MUTANTS = [
         "engine/numba/gaussian_m_step.py",
         "if not (pivot > floor[j] and",
         "if not (",
-        f"{FAR}::test_a_variance_of_rounding_alone_rejects_the_step[iem-full]",
+        f"{FAR}::test_rounding_of_either_sign_rejects_the_step[full]",
     ),
     (
         "expectation: reach found anew by every pass",

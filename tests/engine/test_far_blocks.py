@@ -196,6 +196,19 @@ def test_a_variance_of_rounding_alone_rejects_the_step(kind, name):
         np.testing.assert_array_equal(result.theta.means, theta0.means)
 
 
+@pytest.mark.parametrize("kind", ["full", "diag"])
+@pytest.mark.filterwarnings("ignore:All 20 steps of the run were rejected")
+def test_rounding_of_either_sign_rejects_the_step(kind):
+    """What is left of the variance of equal rows depends on their value: some are above zero."""
+    rng = np.random.default_rng(1)
+    model = models.GaussianMixtureModel(2, covariance=kind)
+    method = helpers.make_method("sem", step_size=1.0, batch_size=9)
+    for value in rng.normal(scale=1e3, size=(30, 2)):
+        rows = np.concatenate([rng.normal(size=(40, 2)), np.tile(value, (20, 1))])
+        theta0 = model.theta(means=[[0.0, 0.0], value], covariances=ones(kind))
+        assert swiftem.run(model, rows, method, theta0=theta0, n_iter=20, seed=0).rejected == 20
+
+
 @every_kind
 @pytest.mark.parametrize("d", [1, 2, 3, 6, 17])
 @pytest.mark.parametrize("n", [1, 15, 16, 17, 700])

@@ -53,10 +53,6 @@ class Emitter:
         kind, value = self._given[name]
         return self.context.make_array(kind)(self.context, self.builder, value)
 
-    def line_of(self, name):
-        """Return an argument that is a line."""
-        return self._given[name][1]
-
     def integer(self, name):
         """Return an argument as an integer of 64 bits."""
         kind, value = self._given[name]
