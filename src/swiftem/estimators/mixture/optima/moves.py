@@ -26,8 +26,8 @@ import numpy as np
 from swiftem._typing import Array, Theta
 from swiftem.estimators.mixture.optima.halves import Halves, Seen, halves_of, loss_of_merge
 from swiftem.estimators.mixture.optima.kinds import gaussians, splits_at, theta_of
+from swiftem.estimators.mixture.optima.together import is_divisible
 from swiftem.estimators.mixture.split import Gaussians, Split, apply_split, parameters_of
-from swiftem.models.gaussian_components import BoundGaussians
 from swiftem.problem import Problem
 
 __all__ = ["Proposal", "merge_costs", "merged", "moved", "proposals"]
@@ -98,17 +98,6 @@ def _at_once(splits: list[Any], pairs: list[Any], gain: float) -> list[Proposal]
         found.append(Proposal(pair, split, split.gain - cost))
         used |= {split.k, *pair}
     return found
-
-
-def is_divisible(problem: Problem) -> bool:
-    """Tell whether components are estimated one by one, from complete rows."""
-    bound = problem.bound
-    return (
-        type(bound) is BoundGaussians
-        and bound.kind.name != "tied"
-        and bound.model.prior is None
-        and bound.model.known_weights is None
-    )
 
 
 def _on_rows(on: Problem, held: Problem, theta: Any) -> tuple[list[Any], list[tuple[float, Any]]]:

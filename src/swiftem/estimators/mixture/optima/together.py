@@ -24,7 +24,7 @@ from swiftem.models.gaussian_components import BoundGaussians
 from swiftem.models.gaussian_theta import GaussianTheta
 from swiftem.problem import Problem
 
-__all__ = ["Together"]
+__all__ = ["Together", "is_divisible"]
 
 FARTHEST = 1e11
 """Squared distance, in standard deviations, up to which the rounding of expanded squares changes no logit by
@@ -32,6 +32,17 @@ more than about 1e-4: enough to compare starts, not for a fit."""
 MOST, LOGITS = 1 << 22, 100_000
 """Maximum number of entries of T(y) that are kept, and of logits of a mixture: from there on arithmetic takes
 most of the time, and compiled passes are as fast."""
+
+
+def is_divisible(problem: Problem) -> bool:
+    """Tell whether components are estimated one by one, from complete rows."""
+    bound = problem.bound
+    return (
+        type(bound) is BoundGaussians
+        and bound.kind.name != "tied"
+        and bound.model.prior is None
+        and bound.model.known_weights is None
+    )
 
 
 class Together(SmallExpectation):
@@ -65,12 +76,9 @@ class Together(SmallExpectation):
     @staticmethod
     def serves_problem(problem: Problem) -> bool:
         """Tell whether the M-step treats components one by one, and whether T(y) is small enough."""
-        bound = problem.bound
+        bound: Any = problem.bound
         return (
-            type(bound) is BoundGaussians
-            and bound.kind.name != "tied"
-            and bound.model.prior is None
-            and bound.model.known_weights is None
+            is_divisible(problem)
             and bound.epsilon == 0.0
             and problem.source.n * (bound.size // bound.n_components) <= MOST
             and problem.source.n * bound.n_components <= LOGITS
