@@ -1,11 +1,21 @@
-"""Private or new parts of scikit-learn: a version without them gives an error of one sentence."""
+"""Private or new parts of scikit-learn, and the constraints of parameters that are made of them.
+
+A version without these parts gives an error of one sentence.
+"""
 
 from __future__ import annotations
 
+import os
 from importlib import import_module
+from numbers import Integral, Real
 from typing import Any
 
+from swiftem.methods.accelerated import ACCELERATIONS
+
 __all__ = [
+    "AT_LEAST_ONE",
+    "CONSTRAINTS",
+    "NOT_NEGATIVE",
     "CallbackSupportMixin",
     "HasMethods",
     "Interval",
@@ -67,3 +77,25 @@ _check_sample_weight: Any = _parts["_check_sample_weight"]
 _compute_precision_cholesky_from_precisions: Any = _parts["_compute_precision_cholesky_from_precisions"]
 _fit_context: Any = _parts["_fit_context"]
 with_callbacks: Any = _parts["with_callbacks"]
+
+AT_LEAST_ONE = Interval(Integral, 1, None, closed="left")
+NOT_NEGATIVE = Interval(Real, 0.0, None, closed="left")
+CONSTRAINTS: dict[str, Any] = {
+    "n_components": [AT_LEAST_ONE],
+    "tol": [NOT_NEGATIVE],
+    "batch_size": [StrOptions({"auto"}), AT_LEAST_ONE],
+    "step_size": [
+        StrOptions({"auto"}), Interval(Real, 0.0, 1.0, closed="right"), callable, HasMethods("resolve"),
+    ],
+    "acceleration": [None, StrOptions(set(ACCELERATIONS))],
+    "memory_limit": [None, str, AT_LEAST_ONE],
+    "device": [str],
+    "device_memory_limit": [None, str, AT_LEAST_ONE],
+    "checkpoint": [None, str, os.PathLike],
+    "checkpoint_every": [None, AT_LEAST_ONE],
+    "resume": ["boolean", StrOptions({"auto"})],
+    "random_state": ["random_state"],
+    "verbose": ["verbose"],
+    "verbose_interval": [AT_LEAST_ONE],
+}  # fmt: skip
+"""What all estimators accept, as scikit-learn's ``_parameter_constraints``."""

@@ -79,15 +79,12 @@ class Anderson(Acceleration):
     Examples
     --------
     >>> import numpy as np
-    >>> class Line:
-    ...     def scale(self, s):
-    ...         return np.ones_like(s)
-    ...     def in_domain(self, s):
-    ...         return True
+    >>> from types import SimpleNamespace
+    >>> line = SimpleNamespace(scale=np.ones_like, in_domain=np.all)
     >>> scheme, s = Anderson(order=1), np.array([8.0])
     >>> state = scheme.begin(s)
     >>> for k in range(60):  # halved by each pass of em
-    ...     state = scheme.advance(state, s, abs(float(s[0])), Line())
+    ...     state = scheme.advance(state, s, abs(float(s[0])), line)
     ...     s = 0.5 * state.point
     >>> bool(state.kept < 0.5**100)
     True

@@ -7,7 +7,6 @@ from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 
-from swiftem._checks import check_choice
 from swiftem._typing import Array, Index, Theta
 from swiftem.methods.method import EStep, Method, Order, Update
 from swiftem.schedules import StepSize, sample_size
@@ -67,16 +66,6 @@ class FastIncrementalEM(Method):
     access: ClassVar[Literal["sequential", "random"]] = "random"
     remembers: ClassVar[bool] = True
     update: ClassVar[Update | None] = Update(reference="memory", centre="memory", renewed_by="other")
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_choice("memory_order", self.memory_order, ("iid", "shuffled"))
-        check_choice("memory_dtype", self.memory_dtype, ("float64", "float32"))
-
-    @property
-    def orders(self) -> tuple[str, ...]:
-        """i: as given by ``order``; j: by ``memory_order``."""
-        return (self.order, self.memory_order)
 
     def init(self, theta: Theta, s: Array, memory: Array | None) -> FastIncrementalEMState:
         """Return the first pass as centre and memory."""

@@ -7,7 +7,6 @@ from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 
-from swiftem._checks import check_choice
 from swiftem._typing import Array, Index, Theta
 from swiftem.methods.method import EStep, Method, Order, Update
 
@@ -57,10 +56,6 @@ class IncrementalEM(Method):
     access: ClassVar[Literal["sequential", "random"]] = "random"
     remembers: ClassVar[bool] = True
     update: ClassVar[Update | None] = Update(reference="memory", centre="memory", renewed_by="drawn")
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_choice("memory_dtype", self.memory_dtype, ("float64", "float32"))
 
     def init(self, theta: Theta, s: Array, memory: Array | None) -> IncrementalEMState:
         """Return the first pass as centre and memory."""

@@ -71,6 +71,9 @@ LARGEST = 2.0
 CENTRES = {"none": "zero", "anchor": "anchor", "previous": "proxy", "memory": "memory"}
 """The centre of each reference."""
 
+CHOICES = {"memory_order": ("iid", "shuffled"), "memory_dtype": ("float64", "float32")}
+"""Fields that some methods have, and their values."""
+
 
 @dataclass(frozen=True)
 class Update:
@@ -159,6 +162,9 @@ class Method(ABC):
         Declaration of what :meth:`proxy` computes: compiled loops then run the method.
     step_size, batch_size, order, average, largest_batch
         Fields if users may choose them; class attributes if they are fixed.
+    memory_order, memory_dtype, epoch_length
+        Names of further fields that are checked here: how the second stream is drawn, the precision of the
+        memory, and the iterations between full passes, or None.
     """
 
     name: ClassVar[str]
@@ -177,11 +183,16 @@ class Method(ABC):
         check_choice("order", self.order, ("iid", "shuffled", "weighted"))
         check_int("batch_size", self.batch_size, minimum=1, maximum=2**31 - 1)
         check_step_size(self.step_size)
+        for name, choices in CHOICES.items():
+            if hasattr(self, name):
+                check_choice(name, getattr(self, name), choices)
+        if getattr(self, "epoch_length", None) is not None:
+            check_int("epoch_length", self.epoch_length, minimum=1)  # type: ignore[attr-defined]
 
     @property
     def orders(self) -> tuple[str, ...]:
         """How each index stream is drawn: ``"iid"``, ``"shuffled"`` or ``"weighted"``."""
-        return (self.order,) * self.index_streams
+        return (self.order, getattr(self, "memory_order", self.order))[: self.index_streams]
 
     @property
     def drawn(self) -> int:

@@ -47,13 +47,9 @@ class OptFIEM(Method):
         Samples drawn per iteration, as i and again as j.
     correction : float or "optimal"
         λ: from 0 to 1, or estimated.
-    memory_order : {"iid", "shuffled"}
-        How j is drawn: independently, or in shuffled passes, which limits the age of each sample's memory.
-    memory_dtype : {"float64", "float32"}
-        Precision of the memory; the rounded values are used, so that the centre stays their mean.
-    order : {"iid", "shuffled", "weighted"}
-        How i is drawn: independently, as in the theory; in shuffled passes; or in proportion to the sample
-        weights, which the mean over the batch then leaves out.
+    memory_order, memory_dtype, order
+        How j is drawn, the precision of the memory, and how i is drawn: as in
+        :class:`~swiftem.methods.FastIncrementalEM`.
 
     Examples
     --------
@@ -84,18 +80,11 @@ class OptFIEM(Method):
             check_choice("correction", self.correction, ("optimal",))
         else:
             check_real("correction", self.correction, minimum=0.0, maximum=1.0)
-        check_choice("memory_order", self.memory_order, ("iid", "shuffled"))
-        check_choice("memory_dtype", self.memory_dtype, ("float64", "float32"))
 
     @property
     def update(self) -> Update:  # type: ignore[override]  # it depends on λ
         """The update of fiEM, with λ."""
         return Update("memory", "memory", "other", self.correction)
-
-    @property
-    def orders(self) -> tuple[str, ...]:
-        """i: as given by ``order``; j: by ``memory_order``."""
-        return (self.order, self.memory_order)
 
     def init(self, theta: Theta, s: Array, memory: Array | None) -> OptFIEMState:
         """Return the first pass as centre and memory, and λ = 1: the memory is at θ itself."""

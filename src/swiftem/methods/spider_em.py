@@ -58,19 +58,14 @@ class SpiderEM(Method):
 
     Parameters
     ----------
-    step_size : float or schedule
-        γ; by default :math:`\min(1, b\, n^{-2/3})`.
-    batch_size : int
-        Samples drawn per iteration.
+    step_size, batch_size, order
+        As in :class:`~swiftem.methods.VarianceReducedEM`.
     epoch_length : int, optional
         Iterations from one full pass to the next; by default n / b rounded up.
     renewals : {"fixed", "geometric"}
         Whether each epoch has that length, or a geometric one with that mean.
     renewal_seed : int
         Seed of the geometric lengths, which depend on nothing else.
-    order : {"iid", "shuffled", "weighted"}
-        How samples are drawn: independently, as in the theory; in shuffled passes; or in proportion to the
-        sample weights, which the mean over the batch then leaves out.
 
     Examples
     --------
@@ -95,8 +90,6 @@ class SpiderEM(Method):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.epoch_length is not None:
-            check_int("epoch_length", self.epoch_length, minimum=1)
         check_choice("renewals", self.renewals, ("fixed", "geometric"))
         check_int("renewal_seed", self.renewal_seed, minimum=0)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
-from swiftem._checks import check_int
 from swiftem._typing import Array, Index, Theta
 from swiftem.methods.method import EStep, Method, Order, Update
 from swiftem.schedules import StepSize, sample_size
@@ -58,11 +57,6 @@ class VarianceReducedEM(Method):
 
     name: ClassVar[str] = "sem-vr"
     update: ClassVar[Update | None] = Update(reference="anchor", centre="anchor")
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.epoch_length is not None:
-            check_int("epoch_length", self.epoch_length, minimum=1)
 
     def renewal(self, k: int, n: int) -> int:
         """Return the first multiple of m that is at least k."""

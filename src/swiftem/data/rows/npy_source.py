@@ -57,10 +57,8 @@ class NpySource(StoredSource):
         Columns that are not data.
     sample_weight : array-like, shape (n,), optional
         Weights of all rows, instead of a column.
-    window : int, optional
-        Rows within which draws are shuffled; by default as many as fit into 16 MiB.
-    allow_missing : bool
-        Whether NaN is a missing cell, for models that take them, instead of an error.
+    window, allow_missing
+        As in :func:`swiftem.data.open_source`.
 
     Examples
     --------

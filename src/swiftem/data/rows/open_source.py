@@ -56,7 +56,7 @@ def open_source(
     columns : sequence of names or numbers, optional
         The columns to use, in this order; by default all numeric ones.
     weight : name or number, optional
-        A column of weights, which is then not part of the data.
+        A column of weights, which is then not part of the data; rows of weight zero are ignored.
     drop : sequence of names or numbers, optional
         Columns that are not data.
     window : int, optional

@@ -46,17 +46,8 @@ class ParquetSource(FileSource):
     ----------
     files : path or sequence of paths
         With the same columns.
-    columns : sequence of names or numbers, optional
-        Columns to use; by default all numeric ones.
-    weight : name or number, optional
-        The column of weights; rows of weight zero are ignored.
-    drop : sequence of names or numbers, optional
-        Columns that are not data.
-    window : int, optional
-        Rows within which draws are shuffled, rounded up to whole row groups; by default as many as fit into
-        16 MiB.
-    allow_missing : bool
-        Whether null and NaN are missing cells, for models that take them, instead of an error.
+    columns, weight, drop, window, allow_missing
+        As in :func:`swiftem.data.open_source`; a window is rounded up to whole row groups.
 
     Examples
     --------

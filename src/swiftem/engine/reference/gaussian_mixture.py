@@ -34,12 +34,8 @@ def statistics(y: NDArray[Any], rows: Array, weight: Array) -> Array:
 
     Parameters
     ----------
-    y : ndarray, shape (b, d)
-        Observations.
-    rows : ndarray, shape (b, M)
-        Responsibilities or differences of them: the result is linear in them.
-    weight : ndarray, shape (b,)
-        Factor of each sample.
+    y, rows, weight
+        As in :func:`swiftem.engine.reference.gaussian_components.statistics`.
 
     Returns
     -------

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from abc import ABC, abstractmethod
 from math import inf
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
@@ -24,11 +24,10 @@ from swiftem.data.units.collections import units_of
 from swiftem.data.units.unit_source import UnitSource
 from swiftem.estimators.mixture.plan import METHOD_NAMES
 from swiftem.estimators.model_content import ModelContent
-from swiftem.estimators.sklearn_parts import HasMethods, Interval, StrOptions
+from swiftem.estimators.sklearn_parts import CONSTRAINTS, Interval, StrOptions
 from swiftem.estimators.validated import allows_missing, is_stored, open_rows, read_weights, validated
 from swiftem.estimators.watch import History
 from swiftem.methods import Method
-from swiftem.methods.accelerated import ACCELERATIONS
 from swiftem.models.components import BoundComponents
 
 __all__ = ["MixtureBase", "Past", "Read", "check_columns", "no_weights_beside"]
@@ -104,24 +103,14 @@ class MixtureBase(BaseEstimator, ABC):  # type: ignore[misc]
     """
 
     _shared_constraints: ClassVar[dict[str, Any]] = {
+        **CONSTRAINTS,
         "init_params": [
             StrOptions({"race", "kmeans", "random", "random_from_data", "k-means++"}), callable, "array-like",
         ],
         "method": [StrOptions(set(METHOD_NAMES)), Method],
-        "batch_size": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
-        "step_size": [
-            StrOptions({"auto"}), Interval(Real, 0.0, 1.0, closed="right"), callable, HasMethods("resolve"),
-        ],
-        "acceleration": [None, StrOptions(set(ACCELERATIONS))],
         "concentration": [None, Interval(Real, 1.0, None, closed="left")],
-        "memory_limit": [None, str, Interval(Integral, 1, None, closed="left")],
         "scratch": [None, str],
-        "device": [str],
-        "device_memory_limit": [None, str, Interval(Integral, 1, None, closed="left")],
         "missing": [StrOptions({"error", "ignore"})],
-        "checkpoint": [None, str, os.PathLike],
-        "checkpoint_every": [None, Interval(Integral, 1, None, closed="left")],
-        "resume": ["boolean", StrOptions({"auto"})],
     }  # fmt: skip
 
     n_components: int

@@ -7,6 +7,7 @@ the private methods that scikit-learn's own tests call. All computations are rep
 from __future__ import annotations
 
 import os
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral
 from typing import Any, ClassVar, Literal
 
@@ -32,6 +33,7 @@ from swiftem.models import GaussianMixtureModel, NormalInverseWishart
 __all__ = ["GaussianMixture"]
 
 
+@dataclass(eq=False, repr=False)
 class GaussianMixture(GaussianQueries, mixture.GaussianMixture):  # type: ignore[misc]
     """Gaussian mixture with the interface of :class:`sklearn.mixture.GaussianMixture`, and faster.
 
@@ -166,62 +168,37 @@ lower_bounds_, n_features_in_, feature_names_in_
         "prior": [None, NormalInverseWishart],
     }
 
-    def __init__(
-        self,
-        n_components: int = 1,
-        *,
-        covariance_type: str = "full",
-        tol: float = 1e-3,
-        reg_covar: float = 1e-6,
-        max_iter: int = 100,
-        n_init: int = 1,
-        init_params: Any = "race",
-        weights_init: ArrayLike | None = None,
-        means_init: ArrayLike | None = None,
-        precisions_init: ArrayLike | None = None,
-        random_state: Any = None,
-        warm_start: bool = False,
-        verbose: int = 0,
-        verbose_interval: int = 10,
-        method: str | Method = "auto",
-        batch_size: int | str = "auto",
-        step_size: Any = "auto",
-        acceleration: str | None = None,
-        moves: int | str = "auto",
-        dither: str | None = None,
-        concentration: float | None = None,
-        prior: NormalInverseWishart | None = None,
-        missing: str = "error",
-        memory_limit: int | str | None = None,
-        scratch: str | None = None,
-        device: str = "auto",
-        device_memory_limit: int | str | None = None,
-        checkpoint: str | os.PathLike[str] | None = None,
-        checkpoint_every: int | None = None,
-        resume: bool | Literal["auto"] = False,
-    ) -> None:
-        super().__init__(
-            n_components=n_components, covariance_type=covariance_type, tol=tol, reg_covar=reg_covar,
-            max_iter=max_iter, n_init=n_init, init_params=init_params, weights_init=weights_init,
-            means_init=means_init, precisions_init=precisions_init, random_state=random_state,
-            warm_start=warm_start, verbose=verbose, verbose_interval=verbose_interval,
-        )  # fmt: skip
-        self.method = method
-        self.batch_size = batch_size
-        self.step_size = step_size
-        self.acceleration = acceleration
-        self.moves = moves
-        self.dither = dither
-        self.concentration = concentration
-        self.prior = prior
-        self.missing = missing
-        self.memory_limit = memory_limit
-        self.scratch = scratch
-        self.device = device
-        self.device_memory_limit = device_memory_limit
-        self.checkpoint = checkpoint
-        self.checkpoint_every = checkpoint_every
-        self.resume = resume
+    n_components: int = 1
+    _: KW_ONLY
+    covariance_type: str = "full"
+    tol: float = 1e-3
+    reg_covar: float = 1e-6
+    max_iter: int = 100
+    n_init: int = 1
+    init_params: Any = "race"
+    weights_init: ArrayLike | None = None
+    means_init: ArrayLike | None = None
+    precisions_init: ArrayLike | None = None
+    random_state: Any = None
+    warm_start: bool = False
+    verbose: int = 0
+    verbose_interval: int = 10
+    method: str | Method = "auto"
+    batch_size: int | str = "auto"
+    step_size: Any = "auto"
+    acceleration: str | None = None
+    moves: int | str = "auto"
+    dither: str | None = None
+    concentration: float | None = None
+    prior: NormalInverseWishart | None = None
+    missing: str = "error"
+    memory_limit: int | str | None = None
+    scratch: str | None = None
+    device: str = "auto"
+    device_memory_limit: int | str | None = None
+    checkpoint: str | os.PathLike[str] | None = None
+    checkpoint_every: int | None = None
+    resume: bool | Literal["auto"] = False
 
     def __sklearn_tags__(self) -> Any:
         # Not that of scikit-learn's class, which compares init_params with names: here it may be an array.

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from numbers import Integral, Real
+from dataclasses import KW_ONLY, dataclass
+from numbers import Integral
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -21,7 +22,7 @@ from swiftem.estimators.mixture.base import MixtureBase
 from swiftem.estimators.mixture.file import family_from_header
 from swiftem.estimators.mixture.table.tabular import AUTO, TabularMixture
 from swiftem.estimators.model_content import ModelContent
-from swiftem.estimators.sklearn_parts import Interval
+from swiftem.estimators.sklearn_parts import AT_LEAST_ONE, NOT_NEGATIVE, Interval
 from swiftem.methods import Method
 from swiftem.models.families import Blocks, Family, Given, read_family
 from swiftem.models.families.observed import complete
@@ -30,6 +31,7 @@ from swiftem.models.mixture import MixtureModel, MixtureTheta
 __all__ = ["Mixture"]
 
 
+@dataclass(eq=False, repr=False)
 class Mixture(TabularMixture, DensityMixin):  # type: ignore[misc]
     """Mixture of any family of components, with the interface of :class:`swiftem.GaussianMixture`.
 
@@ -126,76 +128,42 @@ n_features_in_, feature_names_in_
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **MixtureBase._shared_constraints,
-        "n_components": [Interval(Integral, 1, None, closed="left")],
         "family": [str, Family, Mapping],
-        "tol": [Interval(Real, 0.0, None, closed="left")],
-        "smoothing": [Interval(Real, 0.0, None, closed="left")],
+        "smoothing": [NOT_NEGATIVE],
         "max_iter": [Interval(Integral, 0, None, closed="left")],
-        "n_init": [Interval(Integral, 1, None, closed="left")],
+        "n_init": [AT_LEAST_ONE],
         "weights_init": ["array-like", None],
         "params_init": [dict, None],
-        "random_state": ["random_state"],
         "warm_start": ["boolean"],
-        "verbose": ["verbose"],
-        "verbose_interval": [Interval(Integral, 1, None, closed="left")],
     }
 
-    def __init__(
-        self,
-        n_components: int = 1,
-        *,
-        family: Given = "poisson",
-        tol: float = 1e-3,
-        smoothing: float = 1e-3,
-        max_iter: int = 100,
-        n_init: int = 1,
-        init_params: Any = "race",
-        weights_init: ArrayLike | None = None,
-        params_init: Mapping[str, ArrayLike] | None = None,
-        random_state: Any = None,
-        warm_start: bool = False,
-        verbose: int = 0,
-        verbose_interval: int = 10,
-        method: str | Method = "auto",
-        batch_size: int | str = "auto",
-        step_size: Any = "auto",
-        acceleration: str | None = None,
-        concentration: float | None = None,
-        missing: str = "ignore",
-        memory_limit: int | str | None = None,
-        scratch: str | None = None,
-        device: str = "auto",
-        device_memory_limit: int | str | None = None,
-        checkpoint: str | os.PathLike[str] | None = None,
-        checkpoint_every: int | None = None,
-        resume: bool | Literal["auto"] = False,
-    ) -> None:
-        self.n_components = n_components
-        self.family = family
-        self.tol = tol
-        self.smoothing = smoothing
-        self.max_iter = max_iter
-        self.n_init = n_init
-        self.init_params = init_params
-        self.weights_init = weights_init
-        self.params_init = params_init
-        self.random_state = random_state
-        self.warm_start = warm_start
-        self.verbose = verbose
-        self.verbose_interval = verbose_interval
-        self.method = method
-        self.batch_size = batch_size
-        self.step_size = step_size
-        self.acceleration = acceleration
-        self.concentration = concentration
-        self.missing = missing
-        self.memory_limit = memory_limit
-        self.scratch = scratch
-        self.device = device
-        self.device_memory_limit = device_memory_limit
-        self.checkpoint = checkpoint
-        self.checkpoint_every = checkpoint_every
-        self.resume = resume
+    n_components: int = 1
+    _: KW_ONLY
+    family: Given = "poisson"
+    tol: float = 1e-3
+    smoothing: float = 1e-3
+    max_iter: int = 100
+    n_init: int = 1
+    init_params: Any = "race"
+    weights_init: ArrayLike | None = None
+    params_init: Mapping[str, ArrayLike] | None = None
+    random_state: Any = None
+    warm_start: bool = False
+    verbose: int = 0
+    verbose_interval: int = 10
+    method: str | Method = "auto"
+    batch_size: int | str = "auto"
+    step_size: Any = "auto"
+    acceleration: str | None = None
+    concentration: float | None = None
+    missing: str = "ignore"
+    memory_limit: int | str | None = None
+    scratch: str | None = None
+    device: str = "auto"
+    device_memory_limit: int | str | None = None
+    checkpoint: str | os.PathLike[str] | None = None
+    checkpoint_every: int | None = None
+    resume: bool | Literal["auto"] = False
 
     @classmethod
     def from_parameters(

@@ -132,8 +132,8 @@ class MixtureScores(MixtureBase):
 
         Parameters
         ----------
-        X : array-like, shape (n, d), path or source
-            The rows.
+        X
+            As in :meth:`predict`.
 
         Returns
         -------
@@ -200,8 +200,8 @@ class MixtureScores(MixtureBase):
 
         Parameters
         ----------
-        X : array-like, shape (n, d), path or source
-            The rows.
+        X
+            As in :meth:`predict`.
 
         Returns
         -------

@@ -14,17 +14,18 @@ from sklearn.utils.validation import check_is_fitted
 from swiftem._typing import Array
 from swiftem.estimators.mixture.scores import NUMBERS, criteria
 from swiftem.estimators.mixture.table.profile import Summary, number_text, percent_text
-from swiftem.estimators.mixture.table.tabular import place_of
+from swiftem.estimators.mixture.table.tabular import chosen_places
 from swiftem.estimators.regression.newton_em import Regressions, log_densities
 from swiftem.estimators.regression.responses import read_responses, read_rows
 from swiftem.estimators.validated import read_weights
+from swiftem.estimators.watch import History
 
 __all__ = ["RegressionQueries"]
 
 INTERCEPT, NOISE = "(intercept)", "(noise)"
 """Names of these parameters beside those of the columns."""
-MOST_PANELS, POINTS = 24, 100
-"""Panels of a plot by default, and points of a curve."""
+POINTS = 100
+"""Points of a curve in a plot."""
 
 
 class RegressionQueries(BaseEstimator):  # type: ignore[misc]
@@ -39,6 +40,14 @@ class RegressionQueries(BaseEstimator):  # type: ignore[misc]
     intercept_: NDArray[Any]
     variances_: NDArray[Any]
     response_name_: str | None
+    converged_: bool
+    n_iter_: int
+    method_: str
+    lower_bound_: float
+    lower_bounds_: list[float]
+    history_: History
+    stationarity_: float
+    log_likelihood_: float
     n_features_in_: int
     feature_names_in_: NDArray[Any]
 
@@ -299,15 +308,8 @@ class RegressionQueries(BaseEstimator):  # type: ignore[misc]
             Rows, for the ranges and the means of the columns.
         y : array-like, shape (n,), optional
             Their responses, drawn as points in the colour of their most likely component.
-        columns : sequence of int or str, optional
-            Numbers or names of the columns to draw; by default the first 24.
-        axes : array of matplotlib axes, optional
-            One for each panel; by default those of a new figure.
-
-        Returns
-        -------
-        ndarray of matplotlib axes
-            ``[0].figure`` has ``savefig``.
+        columns, axes
+            As in :meth:`swiftem.Mixture.plot`, which returns the same.
 
         Examples
         --------
@@ -322,15 +324,10 @@ class RegressionQueries(BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         rows = read_rows(self, X)
         names = self._names()
-        chosen = (
-            range(min(len(names), MOST_PANELS))
-            if columns is None
-            else [place_of(part, names) for part in columns]
-        )
         labels = None if y is None else self.labels(X, y)
         values = None if y is None else self._read(X, y, None)[1]
         panels = []
-        for place in chosen:
+        for place in chosen_places(columns, names):
             grid = np.linspace(rows[:, place].min(), rows[:, place].max(), POINTS)
             at = np.repeat(rows.mean(axis=0)[None], POINTS, axis=0)
             at[:, place] = grid

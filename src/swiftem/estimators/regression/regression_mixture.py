@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from numbers import Integral, Real
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from swiftem._checks import as_floats, check_simplex
 from swiftem.estimators.fit_checkpoint import CheckpointedClones, kept_apart
-from swiftem.estimators.mixture.base import MixtureBase
 from swiftem.estimators.mixture.plan import METHOD_NAMES
 from swiftem.estimators.model_content import ModelContent
 from swiftem.estimators.persistence import Persistent
@@ -21,7 +20,13 @@ from swiftem.estimators.regression.joint_mixture import JointMixture
 from swiftem.estimators.regression.newton_em import Regressions, fit_counts
 from swiftem.estimators.regression.queries import RegressionQueries
 from swiftem.estimators.regression.responses import Observed, name_of, read_responses
-from swiftem.estimators.sklearn_parts import Interval, StrOptions, _fit_context
+from swiftem.estimators.sklearn_parts import (
+    AT_LEAST_ONE,
+    CONSTRAINTS,
+    NOT_NEGATIVE,
+    StrOptions,
+    _fit_context,
+)
 from swiftem.estimators.validated import read_weights
 from swiftem.estimators.watch import History
 
@@ -39,6 +44,7 @@ OF_MIXTURE = (
 """Parameters of the regressions that are those of this mixture."""
 
 
+@dataclass(eq=False, repr=False)
 class RegressionMixture(CheckpointedClones, RegressionQueries, Persistent):
     r"""Mixture of linear or Poisson regressions of y on X, fitted by EM.
 
@@ -111,73 +117,36 @@ class RegressionMixture(CheckpointedClones, RegressionQueries, Persistent):
            [ 3.]]), array([0.7, 0.3]))
     """
 
-    converged_: bool
-    n_iter_: int
-    method_: str
-    lower_bound_: float
-    lower_bounds_: list[float]
-    history_: History
-    stationarity_: float
-    log_likelihood_: float
-
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **{name: MixtureBase._shared_constraints[name] for name in (
-            "batch_size", "step_size", "acceleration", "checkpoint", "checkpoint_every", "resume",
-        )},
-        "n_components": [Interval(Integral, 1, None, closed="left")],
+        **{name: CONSTRAINTS[name] for name in OF_MIXTURE if name in CONSTRAINTS},
         "family": [StrOptions({"gaussian", "poisson"})],
         "fit_intercept": ["boolean"],
-        "tol": [Interval(Real, 0.0, None, closed="left")],
-        "smoothing": [Interval(Real, 0.0, None, closed="left")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "n_init": [Interval(Integral, 1, None, closed="left")],
-        "random_state": ["random_state"],
+        "smoothing": [NOT_NEGATIVE],
+        "max_iter": [AT_LEAST_ONE],
+        "n_init": [AT_LEAST_ONE],
         "warm_start": ["boolean"],
-        "verbose": ["verbose"],
-        "verbose_interval": [Interval(Integral, 1, None, closed="left")],
         "method": [StrOptions(set(METHOD_NAMES))],
-    }  # fmt: skip
+    }
 
-    def __init__(
-        self,
-        n_components: int = 2,
-        *,
-        family: str = "gaussian",
-        fit_intercept: bool = True,
-        tol: float = 1e-6,
-        smoothing: float = 1e-3,
-        max_iter: int = 200,
-        n_init: int = 1,
-        random_state: Any = None,
-        warm_start: bool = False,
-        verbose: int = 0,
-        verbose_interval: int = 10,
-        method: str = "auto",
-        batch_size: int | str = "auto",
-        step_size: Any = "auto",
-        acceleration: str | None = None,
-        checkpoint: str | os.PathLike[str] | None = None,
-        checkpoint_every: int | None = None,
-        resume: bool | Literal["auto"] = False,
-    ) -> None:
-        self.n_components = n_components
-        self.family = family
-        self.fit_intercept = fit_intercept
-        self.tol = tol
-        self.smoothing = smoothing
-        self.max_iter = max_iter
-        self.n_init = n_init
-        self.random_state = random_state
-        self.warm_start = warm_start
-        self.verbose = verbose
-        self.verbose_interval = verbose_interval
-        self.method = method
-        self.batch_size = batch_size
-        self.step_size = step_size
-        self.acceleration = acceleration
-        self.checkpoint = checkpoint
-        self.checkpoint_every = checkpoint_every
-        self.resume = resume
+    n_components: int = 2
+    _: KW_ONLY
+    family: str = "gaussian"
+    fit_intercept: bool = True
+    tol: float = 1e-6
+    smoothing: float = 1e-3
+    max_iter: int = 200
+    n_init: int = 1
+    random_state: Any = None
+    warm_start: bool = False
+    verbose: int = 0
+    verbose_interval: int = 10
+    method: str = "auto"
+    batch_size: int | str = "auto"
+    step_size: Any = "auto"
+    acceleration: str | None = None
+    checkpoint: str | os.PathLike[str] | None = None
+    checkpoint_every: int | None = None
+    resume: bool | Literal["auto"] = False
 
     @classmethod
     def from_parameters(

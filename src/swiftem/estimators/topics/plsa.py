@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from contextlib import nullcontext
-from numbers import Integral, Real
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -23,9 +23,10 @@ from swiftem.estimators.fit_checkpoint import CheckpointedClones, FitCheckpoint
 from swiftem.estimators.mixture.plan import MOST_PASSES
 from swiftem.estimators.persistence import Persistent
 from swiftem.estimators.sklearn_parts import (
+    AT_LEAST_ONE,
+    CONSTRAINTS,
+    NOT_NEGATIVE,
     CallbackSupportMixin,
-    HasMethods,
-    Interval,
     StrOptions,
     _fit_context,
     with_callbacks,
@@ -41,12 +42,12 @@ from swiftem.estimators.topics.stream import TopicStream
 from swiftem.estimators.validated import say_spent
 from swiftem.estimators.watch import History, NoStart, VerboseLines, Watcher, keeps_checkpoints
 from swiftem.files.scratch import row_blocks
-from swiftem.methods.accelerated import ACCELERATIONS
 from swiftem.problem import relative_change
 
 __all__ = ["PLSA"]
 
 
+@dataclass(eq=False, repr=False)
 class PLSA(
     CheckpointedClones,
     VerboseLines,
@@ -174,95 +175,48 @@ class PLSA(
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "n_components": [Interval(Integral, 1, None, closed="left")],
-        "alpha": [Interval(Real, 0.0, None, closed="left"), "array-like", StrOptions({LEARN})],
-        "beta": [Interval(Real, 0.0, None, closed="left"), "array-like", StrOptions({"auto"})],
+        **CONSTRAINTS,
+        "alpha": [NOT_NEGATIVE, "array-like", StrOptions({LEARN})],
+        "beta": [NOT_NEGATIVE, "array-like", StrOptions({"auto"})],
         "background": [StrOptions({"auto"}), "boolean"],
-        "decorrelation": [StrOptions({"auto"}), Interval(Real, 0.0, None, closed="left")],
+        "decorrelation": [StrOptions({"auto"}), NOT_NEGATIVE],
         "method": [StrOptions(set(METHODS))],
         "init": [StrOptions(set(INITS)), "array-like"],
-        "n_init": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
+        "n_init": [StrOptions({"auto"}), AT_LEAST_ONE],
         "leave_one_out": [StrOptions({"auto"}), "boolean"],
         "precision": [StrOptions({"auto", "float32", "float64"})],
         "sampling": [StrOptions(set(SAMPLING))],
-        "batch_size": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
-        "step_size": [
-            StrOptions({"auto"}),
-            Interval(Real, 0.0, 1.0, closed="right"),
-            callable,
-            HasMethods(["resolve"]),
-        ],
-        "acceleration": [None, StrOptions(set(ACCELERATIONS))],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "tol": [Interval(Real, 0.0, None, closed="left")],
-        "memory_limit": [None, str, Interval(Integral, 1, None, closed="left")],
+        "max_iter": [AT_LEAST_ONE],
         "scratch": [None, str, os.PathLike],
-        "device": [str],
-        "device_memory_limit": [None, str, Interval(Integral, 1, None, closed="left")],
-        "checkpoint": [None, str, os.PathLike],
-        "checkpoint_every": [None, Interval(Integral, 1, None, closed="left")],
-        "resume": ["boolean", StrOptions({"auto"})],
-        "random_state": ["random_state"],
-        "verbose": ["verbose"],
-        "verbose_interval": [Interval(Integral, 1, None, closed="left")],
     }
 
-    def __init__(
-        self,
-        n_components: int = 10,
-        *,
-        alpha: ArrayLike | str = 0.1,
-        beta: ArrayLike | str = "auto",
-        background: bool | str = "auto",
-        decorrelation: float | str = "auto",
-        method: str = "auto",
-        init: Any = "auto",
-        n_init: int | str = "auto",
-        leave_one_out: bool | str = "auto",
-        precision: str = "auto",
-        sampling: str = "auto",
-        batch_size: int | str = "auto",
-        step_size: Any = "auto",
-        acceleration: str | None = None,
-        max_iter: int = 200,
-        tol: float = 1e-4,
-        memory_limit: int | str | None = None,
-        scratch: Any = None,
-        device: str = "auto",
-        device_memory_limit: int | str | None = None,
-        checkpoint: str | os.PathLike[str] | None = None,
-        checkpoint_every: int | None = None,
-        resume: bool | Literal["auto"] = False,
-        random_state: Any = None,
-        verbose: int = 0,
-        verbose_interval: int = 10,
-    ) -> None:
-        self.n_components = n_components
-        self.alpha = alpha
-        self.beta = beta
-        self.background = background
-        self.decorrelation = decorrelation
-        self.method = method
-        self.init = init
-        self.n_init = n_init
-        self.leave_one_out = leave_one_out
-        self.precision = precision
-        self.sampling = sampling
-        self.batch_size = batch_size
-        self.step_size = step_size
-        self.acceleration = acceleration
-        self.max_iter = max_iter
-        self.tol = tol
-        self.memory_limit = memory_limit
-        self.scratch = scratch
-        self.device = device
-        self.device_memory_limit = device_memory_limit
-        self.checkpoint = checkpoint
-        self.checkpoint_every = checkpoint_every
-        self.resume = resume
-        self.random_state = random_state
-        self.verbose = verbose
-        self.verbose_interval = verbose_interval
+    n_components: int = 10
+    _: KW_ONLY
+    alpha: ArrayLike | str = 0.1
+    beta: ArrayLike | str = "auto"
+    background: bool | str = "auto"
+    decorrelation: float | str = "auto"
+    method: str = "auto"
+    init: Any = "auto"
+    n_init: int | str = "auto"
+    leave_one_out: bool | str = "auto"
+    precision: str = "auto"
+    sampling: str = "auto"
+    batch_size: int | str = "auto"
+    step_size: Any = "auto"
+    acceleration: str | None = None
+    max_iter: int = 200
+    tol: float = 1e-4
+    memory_limit: int | str | None = None
+    scratch: Any = None
+    device: str = "auto"
+    device_memory_limit: int | str | None = None
+    checkpoint: str | os.PathLike[str] | None = None
+    checkpoint_every: int | None = None
+    resume: bool | Literal["auto"] = False
+    random_state: Any = None
+    verbose: int = 0
+    verbose_interval: int = 10
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -30,7 +30,7 @@ from swiftem.estimators.validated import allows_missing
 from swiftem.estimators.watch import VerboseLines
 from swiftem.models.families import Blocks, Family, Given, Params, read_family
 
-__all__ = ["AUTO", "TabularMixture", "place_of"]
+__all__ = ["AUTO", "TabularMixture", "chosen_places"]
 
 AUTO = "auto"
 """The value of ``family`` that lets the types of columns decide."""
@@ -269,17 +269,19 @@ class TabularMixture(VerboseLines, MixtureEstimator):
         from swiftem.report.columns import draw_columns
 
         found = self._columns()
-        names = [column.name for column in found]
-        chosen = (
-            range(min(len(found), MOST_PANELS))
-            if columns is None
-            else [place_of(part, names) for part in columns]
-        )
+        chosen = chosen_places(columns, [column.name for column in found])
         rows = None if X is None else self._rows(X)
         if rows is not None and not isinstance(rows, np.ndarray):
             raise ValueError(f"X must be rows in memory to be drawn, got {shown(X)}.")
         data = [None if rows is None else rows[~np.isnan(rows[:, place]), place] for place in chosen]
         return draw_columns([panel_of(found[place]) for place in chosen], self.weights_, data, axes)
+
+
+def chosen_places(columns: Sequence[int | str] | None, names: list[str]) -> list[int]:
+    """Return the numbers of the columns to draw: by default the first ones."""
+    if columns is None:
+        return list(range(min(len(names), MOST_PANELS)))
+    return [place_of(part, names) for part in columns]
 
 
 def place_of(column: Any, names: list[str]) -> int:
