@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
 
@@ -98,14 +99,18 @@ def missing_components() -> typer.BadParameter:
 
 def refuse_options_of_a_fit(context: typer.Context) -> None:
     """Raise BadParameter for options that do not apply to an existing model."""
-    for option in context.command.params:
-        name = option.name or ""
+    names = (option.name or "" for option in context.command.params)
+    said = "the model of --update keeps the one that it was fitted with: leave it out."
+    _refuse(context, [name for name in names if name not in OF_UPDATE], said)
+
+
+def _refuse(context: typer.Context, names: Iterable[str], said: str) -> None:
+    """Raise BadParameter with this text for the first of these options that is on the command line."""
+    options = {option.name: option.opts[0] for option in context.command.params}
+    for name in names:
         source = context.get_parameter_source(name)
-        if name not in OF_UPDATE and source is not None and source.name == "COMMANDLINE":
-            raise typer.BadParameter(
-                "the model of --update keeps the one that it was fitted with: leave it out.",
-                param_hint=f"'{option.opts[0]}'",
-            )
+        if source is not None and source.name == "COMMANDLINE":
+            raise typer.BadParameter(said, param_hint=f"'{options[name]}'")
 
 
 def family_name(name: str) -> str:
@@ -216,12 +221,8 @@ AccelerationOption = Annotated[
 
 def refuse_options_of_one_machine(context: typer.Context) -> None:
     """Raise BadParameter for options of local files if workers read the rows."""
-    for name in ("drop", "label", "skip_missing", "memory_limit", "scratch"):
-        source = context.get_parameter_source(name)
-        if source is not None and source.name == "COMMANDLINE":
-            raise typer.BadParameter(
-                "workers read the rows: leave it out.", param_hint=f"'--{name.replace('_', '-')}'"
-            )
+    names = ("drop", "label", "skip_missing", "memory_limit", "scratch")
+    _refuse(context, names, "workers read the rows: leave it out.")
 
 
 def refuse_options_of_rows(context: typer.Context, family: str) -> None:
@@ -229,24 +230,15 @@ def refuse_options_of_rows(context: typer.Context, family: str) -> None:
     if family not in ("gaussian", "poisson"):
         raise typer.BadParameter(f"responses are gaussian or poisson, got {family}.", param_hint="'--family'")
     on_device = "device", "device_memory_limit"
-    for name in ("covariance", "reg_covar", "memory_limit", "scratch", "scheduler", *on_device):
-        source = context.get_parameter_source(name)
-        if source is not None and source.name == "COMMANDLINE":
-            raise typer.BadParameter(
-                "regressions (--response) do not have it: leave it out.",
-                param_hint=f"'--{name.replace('_', '-')}'",
-            )
+    names = ("covariance", "reg_covar", "memory_limit", "scratch", "scheduler", *on_device)
+    _refuse(context, names, "regressions (--response) do not have it: leave it out.")
 
 
 def refuse_options_of_gaussians(context: typer.Context, family: str) -> None:
     """Raise BadParameter for options of Gaussians if the family is another."""
-    for name in ("covariance", "reg_covar"):
-        source = context.get_parameter_source(name)
-        if family != GAUSSIAN and source is not None and source.name == "COMMANDLINE":
-            option = f"--{name.replace('_', '-')}"
-            raise typer.BadParameter(
-                f"components of family {family} have no covariance: leave it out.", param_hint=f"'{option}'"
-            )
+    if family != GAUSSIAN:
+        said = f"components of family {family} have no covariance: leave it out."
+        _refuse(context, ("covariance", "reg_covar"), said)
 
 
 def check_fit(

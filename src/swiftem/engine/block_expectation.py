@@ -353,12 +353,7 @@ class BlockExpectation(Expectation):
 
     def evaluate(self, theta: Theta, *, responsibilities: bool = False, labels: bool = False) -> Evaluation:
         """Return the log-likelihood of every sample; optionally responsibilities or likely components."""
-        n_components = self.bound.n_components
-        found = Evaluation(
-            np.empty(self.n),
-            np.empty((self.n, n_components)) if responsibilities else None,
-            np.empty(self.n, dtype=np.intp) if labels else None,
-        )
+        found = Evaluation.room(self.n, self.bound.n_components, responsibilities, labels)
         prepared = self._prepared(theta)
         work = ((prepared, found, item[0].first, *item) for item in self._work_on())
         with one_thread_blas(), closing(in_order(self._evaluate_piece, work)) as done:

@@ -12,6 +12,7 @@ code. It stores s as centre + scale·u, so that an iteration costs O(words of th
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -145,7 +146,40 @@ class Running(NamedTuple):
     total: Array
 
 
-class RunningCounts:
+class ScaledCounts(ABC):
+    """A step of counts = centre + scale·u, in arrays or in tensors."""
+
+    _u: Any
+    _scale: float
+    _total: Any
+
+    @abstractmethod
+    def _totals(self, total: Any) -> tuple[Any, Any]:
+        """Return the factor of β, and the topics' totals with it, given those of the deviation."""
+
+    def _add(self, words: Any, change: Any, factor: float) -> None:
+        """Add factor·change (U, K) to the rows of u of these distinct words."""
+        self._u[words] += factor * change
+
+    def step(self, words: Any, change: Any, gamma: float) -> bool:
+        """Make a step with the change (U, K) of these distinct words; return whether it was accepted.
+
+        A step that leaves no tokens, or a topic with a negative total, leaves the domain and is rejected.
+        """
+        after = (1.0 - gamma) * self._total + gamma * change.sum(axis=0)
+        strength, totals = self._totals(after)
+        if not (strength > 0.0 and (totals >= 0.0).all()):
+            return False
+        self._scale *= 1.0 - gamma
+        if self._scale < LEAST_SCALE:
+            self._u *= self._scale
+            self._scale = 1.0
+        self._add(words, change, gamma / self._scale)
+        self._total = after
+        return True
+
+
+class RunningCounts(ScaledCounts):
     r"""Statistics = centre + scale·u: a step of sem or sem-vr changes ``scale`` and the words of a batch.
 
     deviation ← (1 − γ)·deviation + γ·change, where the deviation is scale·u, costs O(words of the batch),
@@ -201,27 +235,13 @@ class RunningCounts:
         topics_at(words, self._centre, self._u, self._scale, self._beta, strength, totals, FLUSH, found)
         return found
 
-    def step(self, words: Index, change: Array, gamma: float) -> bool:
-        """Make a step with the change (U, K) of these distinct words; return whether it was accepted.
-
-        A step that leaves no tokens, or a topic with a negative total, leaves the domain and is rejected.
-        """
-        after = (1.0 - gamma) * self._total + gamma * change.sum(axis=0)
-        strength, totals = self._totals(after)
-        if not (strength > 0.0 and (totals >= 0.0).all()):
-            return False
-        self._scale *= 1.0 - gamma
-        if self._scale < LEAST_SCALE:
-            self._u *= self._scale
-            self._scale = 1.0
+    def _add(self, words: Index, change: Array, factor: float) -> None:
         if change.size <= FEW:
-            self._u[words] += gamma / self._scale * change
-        else:
-            from swiftem.engine.numba.plsa_documents import add_at
+            super()._add(words, change, factor)
+            return
+        from swiftem.engine.numba.plsa_documents import add_at
 
-            add_at(words, change, gamma / self._scale, self._u)
-        self._total = after
-        return True
+        add_at(words, change, factor, self._u)
 
     def renew(self, centre: Array) -> None:
         """Change the centre (V, K), which is not copied; the counts stay the same."""
@@ -231,7 +251,7 @@ class RunningCounts:
 
     def counts(self) -> Array:
         """Return the counts, shape (V, K)."""
-        deviation = self._scale * self._u
+        deviation: Array = self._scale * self._u
         return deviation + self._centre if len(self._centre) else deviation
 
     def snapshot(self) -> Running:

@@ -51,6 +51,15 @@ class Evaluation(NamedTuple):
     responsibilities: Array | None
     labels: Index | None
 
+    @classmethod
+    def room(cls, n: int, n_components: int, responsibilities: bool, labels: bool) -> Evaluation:
+        """Return arrays for the results of n samples."""
+        return cls(
+            np.empty(n),
+            np.empty((n, n_components)) if responsibilities else None,
+            np.empty(n, dtype=np.intp) if labels else None,
+        )
+
 
 class Expectation:
     r"""The E-step of a bound model over its source.

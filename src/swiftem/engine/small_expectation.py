@@ -106,14 +106,6 @@ class KeptExpectation(Expectation):
         squares = sums[:, 1 + d :] if products is None else products[lower_triangle(d)]
         return np.concatenate([sums[:, 0], sums[:, 1 : 1 + d].ravel(), squares.ravel()])
 
-    def _room(self, *, responsibilities: bool, labels: bool) -> Evaluation:
-        """Return arrays for the results of all samples."""
-        return Evaluation(
-            np.empty(self.n),
-            np.empty((self.n, self.bound.n_components)) if responsibilities else None,
-            np.empty(self.n, dtype=np.intp) if labels else None,
-        )
-
     def objective(self, theta: Theta) -> float:
         r"""Return :math:`\overline{\mathcal{L}}(\theta)`: free if the last full pass was at this θ."""
         if self._last is None or self._last[0] is not theta:
@@ -231,7 +223,7 @@ class SmallExpectation(KeptExpectation):
     def evaluate(self, theta: Theta, *, responsibilities: bool = False, labels: bool = False) -> Evaluation:
         """Return the log-likelihood of every sample; optionally responsibilities or likely components."""
         self._between_blocks()
-        found = self._room(responsibilities=responsibilities, labels=labels)
+        found = Evaluation.room(self.n, self.bound.n_components, responsibilities, labels)
         with one_thread_blas():
             for here, _, rows, largest, totals in self._blocks(theta):
                 np.add(largest, np.log(totals), out=found.log_likelihood[here])

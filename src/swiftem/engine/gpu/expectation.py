@@ -160,7 +160,7 @@ class DeviceExpectation(KeptExpectation):
 
     def evaluate(self, theta: Theta, *, responsibilities: bool = False, labels: bool = False) -> Evaluation:
         """Return the log-likelihood of every sample; optionally responsibilities or likely components."""
-        found = self._room(responsibilities=responsibilities, labels=labels)
+        found = Evaluation.room(self.n, self.bound.n_components, responsibilities, labels)
         for here, part in self._evaluations(theta, responsibilities=responsibilities, labels=labels):
             for into, values in zip(found, part, strict=True):
                 if into is not None:

@@ -116,7 +116,7 @@ class CompletedExpectation(CompletedRows):
 
     def evaluate(self, theta: Theta, *, responsibilities: bool = False, labels: bool = False) -> Evaluation:
         """Return the log-likelihood of every sample; optionally responsibilities or likely components."""
-        found, first = self._room(responsibilities=responsibilities, labels=labels), 0
+        found, first = Evaluation.room(self.n, self.bound.n_components, responsibilities, labels), 0
         for rows in self._grouped():
             work = [(theta, rows, piece, found, first) for piece in rows.pieces]
             with one_thread_blas(), closing(in_order(self._evaluated, work)) as done:

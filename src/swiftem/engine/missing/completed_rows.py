@@ -63,7 +63,7 @@ class CompletedRows(Expectation):
 
     def evaluate(self, theta: Theta, *, responsibilities: bool = False, labels: bool = False) -> Evaluation:
         """Return the log-likelihood of every sample; optionally responsibilities or likely components."""
-        found = self._room(responsibilities=responsibilities, labels=labels)
+        found = Evaluation.room(self.n, self.bound.n_components, responsibilities, labels)
         for batch, rows, values in self._blocks(theta):
             r = rows[:, : self.bound.n_components]
             found.log_likelihood[batch.index] = values
@@ -72,14 +72,6 @@ class CompletedRows(Expectation):
             if found.labels is not None:
                 found.labels[batch.index] = r.argmax(axis=1)
         return found
-
-    def _room(self, *, responsibilities: bool, labels: bool) -> Evaluation:
-        """Return arrays for the results of all samples."""
-        return Evaluation(
-            np.empty(self.n),
-            np.empty((self.n, self.bound.n_components)) if responsibilities else None,
-            np.empty(self.n, dtype=np.intp) if labels else None,
-        )
 
 
 def _completed(z: Array, weights: Array, means: Array, covariances: Array) -> tuple[Array, Array]:

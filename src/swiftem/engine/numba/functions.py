@@ -104,20 +104,13 @@ def iterate(  # type: ignore[no-untyped-def]
         The same memory twice, for drawn samples: in the shape for the user's functions, and as rows.
     weight : ndarray, shape (n,), or (0,) if all are one
         Sample weights.
-    divided : bool
-        Whether the samples ``index`` are drawn in proportion to their weights: these are then left out.
+    divided, correction, moments, reads, renews, follows
+        As in :func:`swiftem.engine.numba.gaussian_batches.batches`.
     mean, share : float
         n / (W·b), or 1 / b if ``divided``, and 1 / W: factors of the weights in a mean over the batch, and
         over all samples.
     at_anchor, in_memory : bool
         Which reference is used; none if both are False.
-    correction : float
-        λ, unless it is learned.
-    moments : ndarray, shape (3,), or (0,)
-        What λ is learned from, and λ, changed in place; empty if λ is fixed.
-    reads, renews, follows : bool
-        Whether S is computed from samples ``index`` (otherwise it is the renewed centre); whether the memory
-        of samples ``other`` is renewed; whether centre and anchor follow S and θ.
     gamma : ndarray, shape (K,)
         Step sizes; K is the number of iterations.
     index, other : ndarray of int, shape (K, b)

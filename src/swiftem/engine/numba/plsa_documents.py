@@ -271,19 +271,7 @@ def add_at(words, change, factor, u):
 
 @caller
 def m_step_of(counts, beta, smallest, out):
-    """Write words of topics, equation (mstep_plsa): max(counts, 0) + β, divided by their sums.
-
-    Parameters
-    ----------
-    counts : ndarray, shape (V, K)
-        Expected counts.
-    beta : ndarray, shape (1, K) or (V, K)
-        Added to them.
-    smallest : float
-        Smaller values are written as zero.
-    out : ndarray, shape (V, K)
-        Written; uniform if the sum is zero.
-    """
+    """Write the result of :func:`swiftem.models.documents.words_of_topics` into ``out`` (V, K)."""
     _m_step_of(counts, beta, smallest, out, np.zeros(counts.shape[1]))
 
 

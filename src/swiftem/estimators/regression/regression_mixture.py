@@ -72,12 +72,8 @@ class RegressionMixture(CheckpointedClones, RegressionQueries, Persistent):
     n_init : int
         Number of fits, of which the best is kept. Each starts from the best of ten candidates, which are
         compared on a sample of 2,000 rows.
-    random_state : int, RandomState or None
-        For starts and draws.
-    warm_start : bool
-        Whether ``fit`` starts from the last result; ``partial_fit`` always does.
-    verbose, verbose_interval : int
-        Whether to show progress: a bar in a terminal, lines otherwise.
+    random_state, warm_start, verbose, verbose_interval
+        As in :class:`swiftem.Mixture`.
     method : {"auto", "em", "sem", "iem", "sem-vr", "fiem", "opt-fiem", "spider"}
         How to fit normal responses, as in :class:`swiftem.Mixture`; Poisson responses need em.
     batch_size, step_size, acceleration

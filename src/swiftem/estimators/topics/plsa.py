@@ -127,12 +127,8 @@ class PLSA(
         Limit of the GPU's memory: counts that do not fit are copied there in every pass.
     checkpoint : str or Path, optional
         Folder for checkpoints: a killed ``fit`` resumes from there, bit by bit. See ``docs/checkpoints.md``.
-    checkpoint_every : int, optional
-        Evaluations of the objective (passes of em, epochs of other methods) between checkpoints. By default
-        every one, unless that takes too much time.
-    resume : bool or "auto"
-        Whether ``fit`` resumes from the folder. True: the folder must have a fit; False: it must have none;
-        "auto": resume if there is one, else start.
+    checkpoint_every, resume
+        As in :class:`swiftem.GaussianMixture`.
     random_state : int, RandomState or None
         For initial topics and batches. Documents start uniform.
     verbose, verbose_interval : int

@@ -13,7 +13,7 @@ it writes. Flags of components are 0: outside the domain; 1: inside; 3: inside, 
 import triton
 import triton.language as tl
 
-from swiftem.engine.gpu.fast.kernels import halves, product, softmax
+from swiftem.engine.gpu.fast.kernels import halves, product, softmax, sums_of_pairs
 
 __all__ = ["ANCHOR", "MEMORY", "NOTHING", "add_parts", "batch_m_step", "batch_pass"]
 
@@ -105,10 +105,7 @@ def batch_pass(
             rows *= weight[:, None]
         rows_hi, rows_lo = halves(rows)
         linear += product(tl.trans(z_hi), tl.trans(z_lo), rows_hi, rows_lo)
-        one = tl.load(Z + at + (pair // D)[None, :], mask=is_row[:, None], other=0.0)
-        other = tl.load(Z + at + (pair % D)[None, :], mask=is_row[:, None], other=0.0)
-        pairs_hi, pairs_lo = halves(one * other)
-        products += product(tl.trans(pairs_hi), tl.trans(pairs_lo), rows_hi, rows_lo)
+        products += sums_of_pairs(Z, at, pair, is_row, rows_hi, rows_lo, D)
     parts = PARTS + program * ((D * D + P) * M) + component[None, :]
     tl.store(parts + pair[:, None] * M, products)
     tl.store(parts + (D * D + feature)[:, None] * M, linear)

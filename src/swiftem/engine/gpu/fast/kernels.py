@@ -63,6 +63,26 @@ def softmax(logits, is_row):
 
 
 @triton.jit
+def weighted_softmax(logits, row, is_row, W, WEIGHTED: tl.constexpr):
+    """Return the results of :func:`softmax` times the weights W of the rows."""
+    rows, of_rows = softmax(logits, is_row)
+    if WEIGHTED:
+        weight = tl.load(W + row, mask=is_row, other=0.0)
+        rows *= weight[:, None]
+        of_rows *= weight
+    return rows, of_rows
+
+
+@triton.jit
+def sums_of_pairs(Z, at, pair, is_row, rows_hi, rows_lo, D: tl.constexpr):
+    """Return the sums (D·D, M) of rows times the products of each pair of the D columns of Z."""
+    one = tl.load(Z + at + (pair // D)[None, :], mask=is_row[:, None], other=0.0)
+    other = tl.load(Z + at + (pair % D)[None, :], mask=is_row[:, None], other=0.0)
+    pairs_hi, pairs_lo = halves(one * other)
+    return product(tl.trans(pairs_hi), tl.trans(pairs_lo), rows_hi, rows_lo)
+
+
+@triton.jit
 def scaled_rows(
     Y, CENTRE, FACTORS, HI, LO, n, width, middle,
     COLUMNS: tl.constexpr, D: tl.constexpr, B: tl.constexpr, SQUARES: tl.constexpr, SPLIT: tl.constexpr,
@@ -117,11 +137,7 @@ def dense_pass(
         z = tl.reshape(tl.join(x, x * x), (B, P)) if SQUARES else x
         z_hi, z_lo = halves(z)
         logits = product(z_hi, z_lo, phi_hi, phi_lo) + constant[None, :]
-        rows, of_rows = softmax(logits, is_row)
-        if WEIGHTED:
-            weight = tl.load(W + row, mask=is_row, other=0.0)
-            rows *= weight[:, None]
-            of_rows *= weight
+        rows, of_rows = weighted_softmax(logits, row, is_row, W, WEIGHTED)
         log += of_rows
         counts += tl.sum(rows, 0)
         rows_hi, rows_lo = halves(rows)
@@ -159,18 +175,11 @@ def full_pass(
         z_hi, z_lo = halves(z)
         away = product(z_hi, z_lo, u_hi, u_lo)
         logits = constant[None, :] - tl.sum(tl.reshape(away * away, (B, M, D)), 2)
-        rows, of_rows = softmax(logits, is_row)
-        if WEIGHTED:
-            weight = tl.load(W + row, mask=is_row, other=0.0)
-            rows *= weight[:, None]
-            of_rows *= weight
+        rows, of_rows = weighted_softmax(logits, row, is_row, W, WEIGHTED)
         log += of_rows
         rows_hi, rows_lo = halves(rows)
         linear += product(tl.trans(z_hi), tl.trans(z_lo), rows_hi, rows_lo)
-        one = tl.load(Z + at + (pair // D)[None, :], mask=is_row[:, None], other=0.0)
-        other = tl.load(Z + at + (pair % D)[None, :], mask=is_row[:, None], other=0.0)
-        pairs_hi, pairs_lo = halves(one * other)
-        products += product(tl.trans(pairs_hi), tl.trans(pairs_lo), rows_hi, rows_lo)
+        products += sums_of_pairs(Z, at, pair, is_row, rows_hi, rows_lo, D)
     tl.store(LINEAR_SUMS + (program * P + feature)[:, None] * M + component[None, :], linear)
     tl.store(PRODUCTS + (program * D * D + pair)[:, None] * M + component[None, :], products)
     tl.store(LOG + program, tl.sum(log))

@@ -13,7 +13,7 @@ import numpy as np
 
 from swiftem._typing import Array
 from swiftem.data.foreign import torch_of
-from swiftem.engine.document_lane import LEAST_SCALE, Running
+from swiftem.engine.document_lane import Running, ScaledCounts
 from swiftem.engine.gpu.topics.counts import Side
 from swiftem.engine.gpu.topics.passes import PlainPasses
 from swiftem.models.documents import FLUSH, BoundDocuments, by_rows
@@ -91,7 +91,7 @@ class DrawnDocuments:
         )  # fmt: skip
 
 
-class PlainSteps:
+class PlainSteps(ScaledCounts):
     """Steps of sem and sem-vr on a device, with the interface of ``RunningCounts`` for what a lane stores.
 
     Parameters
@@ -188,7 +188,7 @@ class PlainSteps:
                 change, spent = change - other, spent + more
             if leaves:
                 self._places[row] = ends
-            if self._step(words, self._share * change, gamma):
+            if self.step(words, self._share * change, gamma):
                 theta = None
             else:
                 rejected += 1
@@ -238,17 +238,3 @@ class PlainSteps:
         beta = self._beta if len(self._beta) == 1 else self._beta[words]
         found = (found.clamp_(min=0.0) + strength * beta) / torch.where(totals > 0.0, totals, torch.inf)
         return torch.where(found > FLUSH, found, 0.0)
-
-    def _step(self, words: Any, change: Any, gamma: float) -> bool:
-        """Make a step with the change (U, K) of these words; return whether it was accepted."""
-        after = (1.0 - gamma) * self._total + gamma * change.sum(dim=0)
-        strength, totals = self._totals(after)
-        if not (strength > 0.0 and (totals >= 0.0).all()):
-            return False
-        self._scale *= 1.0 - gamma
-        if self._scale < LEAST_SCALE:
-            self._u *= self._scale
-            self._scale = 1.0
-        self._u[words] += gamma / self._scale * change
-        self._total = after
-        return True
