@@ -88,7 +88,7 @@ class Budget(NamedTuple):
     scratch : path or None
         Folder for a method's memory if it does not fit.
     reserved : int
-        Memory of the run without the method's memory.
+        Memory of the run without the method's memory, if there is a limit.
     on_device : int or None
         Limit of a device's memory in bytes, without data given there; None for no limit.
     """
@@ -103,8 +103,10 @@ class Budget(NamedTuple):
 
         Arguments are those of :func:`bytes_needed`.
         """
+        if self.limit is None:
+            return self
         needed = bytes_needed(source, method, statistics=statistics, starts=starts)
-        if self.limit is None or needed <= self.limit:
+        if needed <= self.limit:
             return self._replace(reserved=needed)
         hint = ""
         if isinstance(source, StoredSource) and method.index_streams:

@@ -1,6 +1,6 @@
 """The M-step of Gaussian mixtures with covariances, from flat statistics to the E-steps' coefficients.
 
-The formulas are those of :mod:`swiftem.models.covariance`, one file per kind. Matrices are factored in place
+The formulas are those of :mod:`swiftem.models.covariance`. Matrices are factored in place
 by loops whose innermost runs along a row, which compiles to vector instructions.
 """
 

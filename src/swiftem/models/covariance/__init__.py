@@ -1,8 +1,7 @@
-"""The kinds of covariance of a Gaussian mixture: one kind per file."""
+"""The kinds of covariance of a Gaussian mixture: "full" with the interface, the others one per file."""
 
 from swiftem.models.covariance.diag import Diag
-from swiftem.models.covariance.full import Full
-from swiftem.models.covariance.kind import Covariance
+from swiftem.models.covariance.kind import Covariance, Full
 from swiftem.models.covariance.spherical import Spherical
 from swiftem.models.covariance.tied import Tied
 
