@@ -65,6 +65,13 @@ ResultOption = Annotated[
 ]
 
 
+def _model_file(help: str, shown: str | bool = True) -> Any:
+    """Return the option of the file for a model."""
+    return typer.Option(
+        "--out", "-o", metavar="MODEL", callback=model_file_if_any, help=help, show_default=shown
+    )
+
+
 def fit(
     context: typer.Context,
     tables: TablesArgument,
@@ -81,13 +88,9 @@ def fit(
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(
-            "--out",
-            "-o",
-            metavar="MODEL",
-            callback=model_file_if_any,
-            help="File for the model; an existing one is replaced. Without it, the model is only shown.",
-            show_default="none; with --update the model itself",
+        _model_file(
+            "File for the model; an existing one is replaced. Without it, the model is only shown.",
+            "none; with --update the model itself",
         ),
     ] = None,
     covariance: Annotated[
@@ -230,16 +233,7 @@ def select(
             help="File for a plot of the criterion: .png, .svg or .pdf.",
         ),
     ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out",
-            "-o",
-            metavar="MODEL",
-            callback=model_file_if_any,
-            help="File for the best model; an existing one is replaced.",
-        ),
-    ] = None,
+    out: Annotated[Path | None, _model_file("File for the best model; an existing one is replaced.")] = None,
 ) -> None:
     """Find the number of components: fit several mixtures and compare them by a criterion.
 

@@ -264,12 +264,6 @@ class GaussianQueries(MixtureEstimator):
             raise ValueError(f"columns must be different numbers from 0 to {d - 1}, got {shown(columns)}.")
         return np.asarray(index % d, dtype=np.intp)
 
-    def plot_convergence(self, axes: Any = None) -> Any:
-        """Plot the objective against passes, and return the matplotlib axes."""
-        from swiftem.report.mixture import draw_history
-
-        return draw_history(self.history_, axes)
-
     def plot(self, X: ArrayLike | None = None, axes: Any = None) -> Any:
         """Plot the components of a mixture of two columns as ellipses, over ``X``; return the axes."""
         from swiftem.report.mixture import draw_mixture

@@ -290,12 +290,6 @@ n_features_in_, feature_names_in_
         bound = self._bind(ArraySource(np.zeros((1, self.n_features_in_))))
         return bound.draw(theta, labels, rng), labels
 
-    def plot_convergence(self, axes: Any = None) -> Any:
-        """Plot the objective against passes, and return the matplotlib axes."""
-        from swiftem.report.mixture import draw_history
-
-        return draw_history(self.history_, axes)
-
     def _fitted_arrays(self) -> dict[str, NDArray[Any]]:
         return {"weights_": self.weights_} | _flat(self.params_, "params_")
 

@@ -220,6 +220,12 @@ class MixtureScores(MixtureBase):
             found[here] = evaluation.responsibilities
         return like(X, found)  # type: ignore[no-any-return]
 
+    def plot_convergence(self, axes: Any = None) -> Any:
+        """Plot the objective against passes, and return the matplotlib axes."""
+        from swiftem.report.mixture import draw_history
+
+        return draw_history(self.history_, axes)
+
     def impute(self, X: ArrayLike, random_state: Any = None) -> Any:
         """Return the rows with missing cells filled in.
 
