@@ -6,7 +6,7 @@ import os
 import subprocess
 from pathlib import Path
 
-from swiftem.checkpoints.tree import environment as facts
+from swiftem.engine.threads import environment as facts
 
 __all__ = ["VERSIONS", "environment"]
 

@@ -6,7 +6,7 @@ import platform
 import numpy as np
 
 import swiftem
-from swiftem.checkpoints.tree import environment
+from swiftem.engine.threads import environment
 
 
 def test_versions_are_those_that_are_installed():

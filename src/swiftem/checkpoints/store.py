@@ -25,7 +25,8 @@ from swiftem.checkpoints.folder import (
     read_state,
     write_state,
 )
-from swiftem.checkpoints.tree import VERSIONS, decode, encode, environment, without_code
+from swiftem.checkpoints.tree import VERSIONS, decode, encode, without_code
+from swiftem.engine.threads import environment
 from swiftem.files.durable import (
     OtherFormatError,
     check_plain,

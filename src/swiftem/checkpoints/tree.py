@@ -5,10 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import hashlib
-import io
 import json
-import os
-import platform
 import struct
 import sys
 from types import CodeType, MethodType
@@ -17,22 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from swiftem.engine.threads import get_threads
+from swiftem.files.durable import array_bytes, read_array
 from swiftem.result import Iterate
 
-__all__ = [
-    "VERSIONS",
-    "array_bytes",
-    "decode",
-    "describe",
-    "digest",
-    "encode",
-    "environment",
-    "find_type",
-    "read_array",
-    "versions",
-    "without_code",
-]
+__all__ = ["VERSIONS", "decode", "describe", "digest", "encode", "find_type", "without_code"]
 
 LENGTH = struct.Struct("<Q")
 PLAIN = (bool, int, float, str, type(None))
@@ -165,26 +150,6 @@ def find_type(name: str) -> Any:
     return found if is_named else None
 
 
-def array_bytes(array: NDArray[Any]) -> bytes:
-    """Return an array in ``.npy`` format; no objects."""
-    stream = io.BytesIO()
-    np.lib.format.write_array(stream, array, allow_pickle=False)
-    return stream.getvalue()
-
-
-def read_array(part: bytes | memoryview) -> NDArray[Any]:
-    """Return the array of an .npy part, with its size checked, and no objects."""
-    stream = io.BytesIO(part)
-    version = np.lib.format.read_magic(stream)
-    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-    shape, _, dtype = read(stream)
-    if dtype.hasobject or int(np.prod(shape, dtype=object)) * dtype.itemsize != len(part) - stream.tell():
-        raise ValueError("an array in it has another size than stated")
-    stream.seek(0)
-    found: NDArray[Any] = np.lib.format.read_array(stream, allow_pickle=False)
-    return found
-
-
 VERSIONS = ("swiftem", "numpy", "numba", "python")
 """Packages whose versions must agree for a run to resume with the same bits."""
 DEEPEST = 8
@@ -301,47 +266,3 @@ def digest(*values: Any) -> str:
 
     add(values)
     return hashed.hexdigest()
-
-
-def environment(*packages: str) -> dict[str, str]:
-    """Return versions, machine, processor and threads; to resume a run, only :data:`VERSIONS` must agree.
-
-    Parameters
-    ----------
-    *packages : str
-        Further packages whose versions a report names.
-
-    Examples
-    --------
-    >>> sorted(set(environment("scipy")) - set(VERSIONS))
-    ['machine', 'processor', 'scipy', 'threads']
-    """
-    found = versions("swiftem", "numpy", "numba", *packages) | {"python": platform.python_version()}
-    machine = f"{platform.machine()}, {os.cpu_count()} cores, {platform.system()}"
-    return found | {"machine": machine, "processor": _processor(), "threads": str(get_threads())}
-
-
-def _processor() -> str:
-    """Return the processor's name, if the system provides it."""
-    try:
-        with open("/proc/cpuinfo", encoding="utf-8") as file:
-            return next(line.split(":", 1)[1].strip() for line in file if line.startswith("model name"))
-    except (OSError, StopIteration):
-        return platform.processor() or "unknown processor"
-
-
-def versions(*packages: str) -> dict[str, str]:
-    """Return the installed versions of packages.
-
-    >>> versions("no such package")
-    {'no such package': 'not installed'}
-    """
-    from importlib.metadata import PackageNotFoundError, version
-
-    found = {}
-    for package in packages:
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            found[package] = "not installed"
-    return found

@@ -72,6 +72,16 @@ def _model_file(help: str, shown: str | bool = True) -> Any:
     )
 
 
+ModelFileOption = Annotated[
+    Path | None,
+    _model_file(
+        "File for the model; an existing one is replaced. Without it, the model is only shown.",
+        "none; with --update the model itself",
+    ),
+]
+BestModelOption = Annotated[Path | None, _model_file("File for the best model; an existing one is replaced.")]
+
+
 def fit(
     context: typer.Context,
     tables: TablesArgument,
@@ -86,13 +96,7 @@ def fit(
             show_default="required unless --update is given",
         ),
     ] = None,
-    out: Annotated[
-        Path | None,
-        _model_file(
-            "File for the model; an existing one is replaced. Without it, the model is only shown.",
-            "none; with --update the model itself",
-        ),
-    ] = None,
+    out: ModelFileOption = None,
     covariance: Annotated[
         Covariance,
         typer.Option(
@@ -233,7 +237,7 @@ def select(
             help="File for a plot of the criterion: .png, .svg or .pdf.",
         ),
     ] = None,
-    out: Annotated[Path | None, _model_file("File for the best model; an existing one is replaced.")] = None,
+    out: BestModelOption = None,
 ) -> None:
     """Find the number of components: fit several mixtures and compare them by a criterion.
 

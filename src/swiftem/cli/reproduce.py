@@ -17,9 +17,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from swiftem.checkpoints.tree import environment
 from swiftem.cli.failures import FAILED, INTERRUPTED
 from swiftem.data import docstring_corpus
+from swiftem.engine.threads import environment
 from swiftem.estimators.watch import progress_bar
 from swiftem.files.durable import write_atomically
 from swiftem.report.drawing import save_picture

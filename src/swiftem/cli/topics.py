@@ -19,7 +19,6 @@ from rich.table import Table
 from rich.text import Text
 
 from swiftem._typing import Array
-from swiftem.checkpoints.tree import environment
 from swiftem.cli.choices import BUILT_IN, TopicsRequest
 from swiftem.cli.failures import FAILED, INTERRUPTED, in_options, is_interrupt, one_sentence, tell
 from swiftem.cli.out_file import table_ending, write_table
@@ -28,6 +27,7 @@ from swiftem.cli.topics_in_blocks import CorpusInBlocks, corpus_in_blocks
 from swiftem.data.documents.corpus_counts import CorpusCounts, Texts
 from swiftem.data.documents.docstrings.corpus import docstring_corpus
 from swiftem.data.documents.read_corpus import count_texts, read_corpus
+from swiftem.engine.threads import environment
 from swiftem.files.durable import write_atomically
 from swiftem.process import clock
 from swiftem.report.explorer.content import explorer_content

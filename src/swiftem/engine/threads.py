@@ -1,12 +1,14 @@
 """Threads for full passes, with results that do not depend on their number.
 
 The data are divided into parts, ranges of samples that depend on their number alone. Each part is processed
-by one thread, and the caller adds the results in the order of the parts.
+by one thread, and the caller adds the results in the order of the parts. :func:`environment` says where that
+happens: machine, threads and versions.
 """
 
 from __future__ import annotations
 
 import os
+import platform
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
@@ -19,15 +21,9 @@ from typing import Any, TypeVar
 from swiftem._checks import check_int
 
 __all__ = [
-    "get_threads",
-    "in_order",
-    "one_thread",
-    "one_thread_blas",
-    "one_thread_openmp",
-    "openmp_after_fork",
-    "part_ends",
-    "set_threads",
-]
+    "environment", "get_threads", "in_order", "one_thread", "one_thread_blas", "one_thread_openmp",
+    "openmp_after_fork", "part_ends", "set_threads", "versions",
+]  # fmt: skip
 
 T = TypeVar("T")
 
@@ -247,3 +243,49 @@ def _together(
         # Work that has begun may write to the caller's arrays: it must end before the caller continues.
         deque(numbers, 0)
         wait([helper for helper in helpers if not helper.cancel()])
+
+
+def environment(*packages: str) -> dict[str, str]:
+    """Return versions, machine, processor and threads.
+
+    To resume a run, only :data:`swiftem.checkpoints.tree.VERSIONS` must agree.
+
+    Parameters
+    ----------
+    *packages : str
+        Further packages whose versions a report names.
+
+    Examples
+    --------
+    >>> sorted(environment("scipy"))
+    ['machine', 'numba', 'numpy', 'processor', 'python', 'scipy', 'swiftem', 'threads']
+    """
+    found = versions("swiftem", "numpy", "numba", *packages) | {"python": platform.python_version()}
+    machine = f"{platform.machine()}, {os.cpu_count()} cores, {platform.system()}"
+    return found | {"machine": machine, "processor": _processor(), "threads": str(get_threads())}
+
+
+def _processor() -> str:
+    """Return the processor's name, if the system provides it."""
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as file:
+            return next(line.split(":", 1)[1].strip() for line in file if line.startswith("model name"))
+    except (OSError, StopIteration):
+        return platform.processor() or "unknown processor"
+
+
+def versions(*packages: str) -> dict[str, str]:
+    """Return the installed versions of packages.
+
+    >>> versions("no such package")
+    {'no such package': 'not installed'}
+    """
+    from importlib.metadata import PackageNotFoundError, version
+
+    found = {}
+    for package in packages:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            found[package] = "not installed"
+    return found

@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from swiftem.checkpoints.tree import array_bytes, read_array
 from swiftem.estimators.model_content import ModelContent
-from swiftem.files.durable import write_atomically
+from swiftem.files.durable import array_bytes, read_array, write_atomically
 
 __all__ = [
     "FORMAT",

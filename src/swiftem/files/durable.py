@@ -1,9 +1,10 @@
-"""Atomic and durable files; hashes of arrays and files; errors of damaged files as sentences."""
+"""Atomic and durable files, arrays in ``.npy`` format, hashes, and errors of damaged files as sentences."""
 
 from __future__ import annotations
 
 import errno
 import hashlib
+import io
 import os
 import re
 import stat
@@ -19,9 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 __all__ = [
-    "FORMAT", "OtherFormatError", "check_plain", "damage_named", "file_hash", "fingerprint", "in_brackets",
-    "open_plain", "read_into", "read_sealed", "replacing", "sync_folder", "telling_damage", "telling_where",
-    "write_all", "write_atomically", "write_sealed",
+    "FORMAT", "OtherFormatError", "array_bytes", "check_plain", "damage_named", "file_hash", "fingerprint",
+    "in_brackets", "open_plain", "read_array", "read_into", "read_sealed", "replacing", "sync_folder",
+    "telling_damage", "telling_where", "write_all", "write_atomically", "write_sealed",
 ]  # fmt: skip
 
 FORMAT = 3
@@ -319,3 +320,23 @@ def in_brackets(error: Exception) -> str:
     text = str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)
     first = next((line.strip() for line in text.splitlines() if line.strip()), "")
     return first.rstrip(". ")[:200] or type(error).__name__
+
+
+def array_bytes(array: NDArray[Any]) -> bytes:
+    """Return an array in ``.npy`` format; no objects."""
+    stream = io.BytesIO()
+    np.lib.format.write_array(stream, array, allow_pickle=False)
+    return stream.getvalue()
+
+
+def read_array(part: bytes | memoryview) -> NDArray[Any]:
+    """Return the array of an .npy part, with its size checked, and no objects."""
+    stream = io.BytesIO(part)
+    version = np.lib.format.read_magic(stream)
+    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    shape, _, dtype = read(stream)
+    if dtype.hasobject or int(np.prod(shape, dtype=object)) * dtype.itemsize != len(part) - stream.tell():
+        raise ValueError("an array in it has another size than stated")
+    stream.seek(0)
+    found: NDArray[Any] = np.lib.format.read_array(stream, allow_pickle=False)
+    return found
