@@ -35,6 +35,7 @@ class TopicExchange:
         def _alpha(self) -> Array: ...
         def _beta(self, n_words: int) -> Array: ...
         def _words(self, names: Any) -> Sequence[str]: ...
+        def _counts(self, X: Any, *, reset: bool) -> Any: ...
 
     @classmethod
     def from_counts(
@@ -174,6 +175,28 @@ class TopicExchange:
         return cls.from_counts(
             counts, names=names, alpha=np.asarray(model.alpha, dtype=np.float64), beta=beta
         )
+
+    def to_pyldavis(self, X: Any, names: Any = None) -> dict[str, Any]:
+        """Return the arguments of ``pyLDAvis.prepare``: ``prepare(**model.to_pyldavis(X))``.
+
+        Parameters
+        ----------
+        X : array-like or sparse, shape (D, V)
+            Counts of the documents to show.
+        names : sequence of str, or a fitted vectorizer, optional
+            As in :meth:`top_words`.
+
+        Examples
+        --------
+        >>> import numpy as np, swiftem
+        >>> X = np.array([[4, 3, 0, 0], [0, 0, 2, 5]])
+        >>> sorted(swiftem.PLSA(2, random_state=0).fit(X).to_pyldavis(X))
+        ['doc_lengths', 'doc_topic_dists', 'term_frequency', 'topic_term_dists', 'vocab']
+        """
+        from swiftem.report.pyldavis import pyldavis_data
+
+        check_is_fitted(self)
+        return pyldavis_data(self, self._counts(X, reset=False), self._words(names))
 
     def to_gensim(self, names: Any = None) -> Any:
         """Return gensim's ``LdaModel`` with these topics; needs gensim.

@@ -38,6 +38,7 @@ from swiftem.estimators.topics.input import TopicInput
 from swiftem.estimators.topics.learned_alpha import LEARN
 from swiftem.estimators.topics.plan import METHODS, SAMPLING, contrast_for, plan_topics
 from swiftem.estimators.topics.queries import TopicQueries
+from swiftem.estimators.topics.relations import TopicRelations
 from swiftem.estimators.topics.stream import TopicStream
 from swiftem.estimators.validated import say_spent
 from swiftem.estimators.watch import History, NoStart, VerboseLines, Watcher, keeps_checkpoints
@@ -54,6 +55,7 @@ class PLSA(
     TopicInput,
     TopicStream,
     TopicFile,
+    TopicRelations,
     TopicQueries,
     Persistent,
     CallbackSupportMixin,  # type: ignore[misc]

@@ -1,4 +1,4 @@
-"""Methods of fitted topics: their words, their coherence, their predictions."""
+"""Methods of fitted topics: their words, coherence, similarity and predictions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from swiftem._typing import Array, Index
 from swiftem.data.foreign import is_planned, is_tensor, like
 from swiftem.engine.units.documents import UnitDocuments
 from swiftem.estimators.topics.exchange import TopicExchange
-from swiftem.estimators.topics.relations import TopicRelations
 from swiftem.estimators.validated import chunk_by_chunk
 
 __all__ = [
@@ -25,10 +24,15 @@ __all__ = [
     "coherence_of",
     "mean_likelihood",
     "relevance_of",
+    "representative",
     "split_counts",
 ]
 
 FOLD_IN_PASSES, FOLD_IN_TOLERANCE = 200, 1e-4
+
+SHORT = 0.1
+"""Documents of this share of the median length have half the weight in the search for representative ones."""
+MEASURES = ("jensen-shannon", "hellinger", "cosine")
 
 LAMBDA = 0.5
 """λ of the relevance by which words are shown. On the docstrings of 20 packages that are in no benchmark:
@@ -136,7 +140,15 @@ def mean_likelihood(documents: Any, topics: Array, alpha: Array, *, max_iter: in
     return float(documents.weight @ found / documents.total)
 
 
-class TopicQueries(TopicRelations, TopicExchange, TransformerMixin):  # type: ignore[misc]
+def representative(shares: Array, lengths: Array | None, n: int) -> Index:
+    """Return the documents with the largest shares of each topic, shape (K, n); short ones count less."""
+    weight = np.ones(len(shares))
+    if lengths is not None:
+        weight = lengths / np.maximum(lengths + SHORT * float(np.median(lengths)), np.finfo(np.float64).tiny)
+    return np.argsort(-shares * weight[:, None], axis=0, kind="stable")[:n].T
+
+
+class TopicQueries(TopicExchange, TransformerMixin):  # type: ignore[misc]
     """Methods of :class:`swiftem.PLSA` that need a fitted model."""
 
     if TYPE_CHECKING:
@@ -228,33 +240,11 @@ class TopicQueries(TopicRelations, TopicExchange, TransformerMixin):  # type: ig
         >>> swiftem.PLSA(2, random_state=0).fit(X).top_words(["ape", "bee", "cod", "dog"], n=1)
         [['ape'], ['dog']]
         """
-        _check_fitted(self)
+        check_is_fitted(self)
         names = self._words(names)
         count = check_int("n", n, minimum=0)
         order = np.argsort(-self._relevance(relevance), axis=1, kind="stable")[:, :count]
         return [[str(names[v]) for v in row] for row in order]
-
-    def to_pyldavis(self, X: Any, names: Any = None) -> dict[str, Any]:
-        """Return the arguments of ``pyLDAvis.prepare``: ``prepare(**model.to_pyldavis(X))``.
-
-        Parameters
-        ----------
-        X : array-like or sparse, shape (D, V)
-            Counts of the documents to show.
-        names : sequence of str, or a fitted vectorizer, optional
-            As in :meth:`top_words`.
-
-        Examples
-        --------
-        >>> import numpy as np, swiftem
-        >>> X = np.array([[4, 3, 0, 0], [0, 0, 2, 5]])
-        >>> sorted(swiftem.PLSA(2, random_state=0).fit(X).to_pyldavis(X))
-        ['doc_lengths', 'doc_topic_dists', 'term_frequency', 'topic_term_dists', 'vocab']
-        """
-        from swiftem.report.pyldavis import pyldavis_data
-
-        _check_fitted(self)
-        return pyldavis_data(self, self._counts(X, reset=False), self._words(names))
 
     def _words(self, names: Any) -> Sequence[str]:
         """Return the columns' words: as given, from a vectorizer, from X, or their numbers."""
@@ -293,7 +283,7 @@ class TopicQueries(TopicRelations, TopicExchange, TransformerMixin):  # type: ig
         relevance : float
             Which words these are, as in :meth:`top_words`: by default the most likely ones.
         """
-        _check_fitted(self)
+        check_is_fitted(self)
         check_choice("measure", measure, ("npmi", "umass"))
         check_int("n", n, minimum=1)
         return coherence_of(self._counts(X, reset=False), self._relevance(relevance), measure, n)
@@ -315,14 +305,56 @@ class TopicQueries(TopicRelations, TopicExchange, TransformerMixin):  # type: ig
         >>> model.diversity(n=2), model.diversity(n=4)
         (1.0, 0.5)
         """
-        _check_fitted(self)
+        check_is_fitted(self)
         count = check_int("n", n, minimum=1)
         words = np.argsort(-self._relevance(relevance), axis=1, kind="stable")[:, :count]
         return len(np.unique(words)) / words.size
 
+    def topic_similarity(self, other: Any = None, *, measure: str = "jensen-shannon") -> Array:
+        """Return how similar topics are by their words: 1 for equal ones, 0 if they share no word.
+
+        Parameters
+        ----------
+        other : PLSA, optional
+            Another fitted model of the same words; by default this one.
+        measure : {"jensen-shannon", "hellinger", "cosine"}
+            One minus the Jensen–Shannon divergence in bits; Σ_v √(p_v q_v), which is one minus the square of
+            the Hellinger distance; or the cosine of the angle between the rows.
+
+        Returns
+        -------
+        ndarray, shape (K, K) or (K, number of topics of other)
+            Similarities.
+
+        Examples
+        --------
+        >>> import numpy as np, swiftem
+        >>> model = swiftem.PLSA.from_counts(np.array([[3, 1, 0, 0], [2, 2, 0, 0], [0, 0, 1, 1]]))
+        >>> model.topic_similarity().round(2)
+        array([[1.  , 0.95, 0.  ],
+               [0.95, 1.  , 0.  ],
+               [0.  , 0.  , 1.  ]])
+        """
+        check_is_fitted(self)
+        check_choice("measure", measure, MEASURES)
+        if other is not None and not hasattr(other, "components_"):
+            raise TypeError(f"other must be a fitted PLSA, got {shown(other)}.")
+        p = self.components_
+        q = p if other is None else np.asarray(other.components_)
+        if p.shape[1] != q.shape[1]:
+            raise ValueError(
+                f"other must be a model of the same {p.shape[1]:,} words, got one of {q.shape[1]:,}."
+            )
+        if measure == "cosine":
+            lengths = np.sqrt((p * p).sum(axis=1))[:, None] * np.sqrt((q * q).sum(axis=1))
+            return np.asarray(np.clip(p @ q.T / lengths, 0.0, 1.0))
+        if measure == "hellinger":
+            return np.asarray(np.clip(np.sqrt(p) @ np.sqrt(q).T, 0.0, 1.0))
+        return np.array([_jensen_shannon(row, q) for row in p])
+
     def topic_prevalence(self) -> Array:
         """Return each topic's share of the training tokens, shape (K,)."""
-        _check_fitted(self)
+        check_is_fitted(self)
         return np.asarray(self.topic_counts_ / self.topic_counts_.sum())
 
     topic_counts_: NDArray[np.float64]
@@ -332,10 +364,12 @@ class TopicQueries(TopicRelations, TopicExchange, TransformerMixin):  # type: ig
         return [int(k) for k in np.argsort(-self.topic_prevalence(), kind="stable")]
 
 
-def _check_fitted(model: Any) -> None:
-    from sklearn.utils.validation import check_is_fitted
+def _jensen_shannon(p: Array, q: Array) -> Array:
+    """Return one minus the Jensen–Shannon divergence in bits, between p (V,) and the rows of q (K, V)."""
+    from scipy.special import entr
 
-    check_is_fitted(model)
+    divergence = entr(0.5 * (p + q)).sum(axis=1) - 0.5 * (entr(p).sum() + entr(q).sum(axis=1))
+    return np.asarray(np.clip(1.0 - divergence / np.log(2.0), 0.0, 1.0))
 
 
 def as_strength(name: str, value: ArrayLike, shapes: Sequence[tuple[int, ...]]) -> Array:

@@ -1,4 +1,4 @@
-"""Methods of fitted topics: similarity, merging, representative documents, topics by label."""
+"""Methods of fitted topics: merging, representative documents, topics by label."""
 
 from __future__ import annotations
 
@@ -10,14 +10,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from swiftem._checks import check_choice, check_int, shown
+from swiftem._checks import check_int, shown
 from swiftem._typing import Array, Index
+from swiftem.estimators.topics.queries import representative
 
-__all__ = ["TopicRelations", "TopicsOver", "representative"]
-
-SHORT = 0.1
-"""Documents of this share of the median length have half the weight in the search for representative ones."""
-MEASURES = ("jensen-shannon", "hellinger", "cosine")
+__all__ = ["TopicRelations", "TopicsOver"]
 
 
 class TopicsOver(NamedTuple):
@@ -41,16 +38,8 @@ class TopicsOver(NamedTuple):
     tokens: Array
 
 
-def representative(shares: Array, lengths: Array | None, n: int) -> Index:
-    """Return the documents with the largest shares of each topic, shape (K, n); short ones count less."""
-    weight = np.ones(len(shares))
-    if lengths is not None:
-        weight = lengths / np.maximum(lengths + SHORT * float(np.median(lengths)), np.finfo(np.float64).tiny)
-    return np.argsort(-shares * weight[:, None], axis=0, kind="stable")[:n].T
-
-
 class TopicRelations:
-    """Methods of :class:`swiftem.PLSA` that compare, merge and illustrate topics."""
+    """Methods of :class:`swiftem.PLSA` that merge and illustrate topics."""
 
     if TYPE_CHECKING:
         n_components: int
@@ -66,48 +55,6 @@ class TopicRelations:
         def _counts(self, X: Any, *, reset: bool) -> Any: ...
         def _alpha(self) -> Array: ...
         def transform(self, X: Any) -> NDArray[np.float64]: ...  # noqa: D102
-
-    def topic_similarity(self, other: Any = None, *, measure: str = "jensen-shannon") -> Array:
-        """Return how similar topics are by their words: 1 for equal ones, 0 if they share no word.
-
-        Parameters
-        ----------
-        other : PLSA, optional
-            Another fitted model of the same words; by default this one.
-        measure : {"jensen-shannon", "hellinger", "cosine"}
-            One minus the Jensen–Shannon divergence in bits; Σ_v √(p_v q_v), which is one minus the square of
-            the Hellinger distance; or the cosine of the angle between the rows.
-
-        Returns
-        -------
-        ndarray, shape (K, K) or (K, number of topics of other)
-            Similarities.
-
-        Examples
-        --------
-        >>> import numpy as np, swiftem
-        >>> model = swiftem.PLSA.from_counts(np.array([[3, 1, 0, 0], [2, 2, 0, 0], [0, 0, 1, 1]]))
-        >>> model.topic_similarity().round(2)
-        array([[1.  , 0.95, 0.  ],
-               [0.95, 1.  , 0.  ],
-               [0.  , 0.  , 1.  ]])
-        """
-        check_is_fitted(self)
-        check_choice("measure", measure, MEASURES)
-        if other is not None and not hasattr(other, "components_"):
-            raise TypeError(f"other must be a fitted PLSA, got {shown(other)}.")
-        p = self.components_
-        q = p if other is None else np.asarray(other.components_)
-        if p.shape[1] != q.shape[1]:
-            raise ValueError(
-                f"other must be a model of the same {p.shape[1]:,} words, got one of {q.shape[1]:,}."
-            )
-        if measure == "cosine":
-            lengths = np.sqrt((p * p).sum(axis=1))[:, None] * np.sqrt((q * q).sum(axis=1))
-            return np.asarray(np.clip(p @ q.T / lengths, 0.0, 1.0))
-        if measure == "hellinger":
-            return np.asarray(np.clip(np.sqrt(p) @ np.sqrt(q).T, 0.0, 1.0))
-        return np.array([_jensen_shannon(row, q) for row in p])
 
     def representative_documents(self, X: Any = None, n: int = 5) -> Index:
         """Return the documents that have the largest shares of each topic.
@@ -269,11 +216,3 @@ def _members(groups: Sequence[Sequence[int]], n_topics: int) -> list[list[int]]:
         raise ValueError(f"groups must name each topic at most once, got {twice} twice.")
     alone = [[k] for k in range(n_topics) if k not in set(named)]
     return sorted([*(group for group in found if group), *alone])
-
-
-def _jensen_shannon(p: Array, q: Array) -> Array:
-    """Return one minus the Jensen–Shannon divergence in bits, between p (V,) and the rows of q (K, V)."""
-    from scipy.special import entr
-
-    divergence = entr(0.5 * (p + q)).sum(axis=1) - 0.5 * (entr(p).sum() + entr(q).sum(axis=1))
-    return np.asarray(np.clip(1.0 - divergence / np.log(2.0), 0.0, 1.0))

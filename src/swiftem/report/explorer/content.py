@@ -148,7 +148,7 @@ def _entries(components: Array) -> dict[str, str]:
 
 def _typical(corpus: CorpusCounts, shares: Array) -> list[Index]:
     """Return typical documents of each topic; equal texts are there once."""
-    from swiftem.estimators.topics.relations import representative
+    from swiftem.estimators.topics.queries import representative
 
     lengths = np.asarray(corpus.counts.sum(axis=1), dtype=np.float64).ravel()
     found = []
