@@ -142,7 +142,7 @@ MUTANTS = [
         PLAN,
         "n / needed >= WORTH",
         "n / needed > WORTH",
-        "tests/estimators/test_plan.py::test_the_boundary_of_auto",
+        "tests/estimators/test_plan.py::test_the_boundary_of_auto_for_many_components",
     ),
     (
         "fit_mixture: no em where all steps are rejected",
