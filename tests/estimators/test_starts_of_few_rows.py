@@ -133,8 +133,22 @@ def test_when_the_starts_are_compared(monkeypatch):
     assert len(calls) == 1
 
 
-@pytest.mark.parametrize(("n", "name"), [(26_000, "em"), (26_001, "sem-vr")], ids=["at", "above"])
-def test_after_a_race_on_all_rows_em_finishes(n, name):
+@pytest.mark.parametrize("n", [26_000, 26_001], ids=["of all rows", "of a sample"])
+def test_after_a_race_em_finishes(n):
     X, _ = blobs(n, 3, 4, apart=1.0)
-    assert fit(X, 4).method_ == name
+    assert fit(X, 4).method_ == "em"
     assert fit(X[:5000], 4, method="sem-vr", tol=1.0).method_ == "sem-vr"
+
+
+def test_after_a_race_on_a_sample_steps_are_larger_and_the_end_is_closer():
+    X, _ = blobs(30_000, 3, 4, apart=1.0)
+    default, plain = fit(X, 8), fit(X, 8, method="em")
+    assert default.history_.passes[-1] > plain.history_.passes[-1]
+    assert default.score(X) > plain.score(X)
+    assert default.converged_
+
+
+@pytest.mark.parametrize("given", [{"init_params": "k-means++"}, {"batch_size": 100}, {"step_size": 0.1}])
+def test_without_a_race_or_with_steps_of_the_user_many_rows_are_fitted_by_another_method(given):
+    X, _ = blobs(30_000, 3, 4, apart=1.0)
+    assert fit(X, 4, tol=1.0, **given).method_ == "sem-vr"
