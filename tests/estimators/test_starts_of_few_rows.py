@@ -9,10 +9,11 @@ from mixture_data import assert_same_model, blobs
 import swiftem
 from swiftem.data import ArraySource
 from swiftem.estimators.mixture.optima import few
-from swiftem.estimators.mixture.optima.accelerated import accelerated
+from swiftem.estimators.mixture.optima.accelerated import MULTIPLE, Remaining, accelerated
 from swiftem.estimators.mixture.optima.kinds import KINDS, start
 from swiftem.estimators.mixture.optima.spurious import at_floor
 from swiftem.estimators.mixture.optima.together import Together
+from swiftem.methods import Squarem
 from swiftem.models import GaussianMixtureModel, NormalInverseWishart
 from swiftem.problem import Problem
 
@@ -140,12 +141,21 @@ def test_after_a_race_em_finishes(n):
     assert fit(X[:5000], 4, method="sem-vr", tol=1.0).method_ == "sem-vr"
 
 
-def test_after_a_race_on_a_sample_steps_are_larger_and_the_end_is_closer():
-    X, _ = blobs(30_000, 3, 4, apart=1.0)
-    default, plain = fit(X, 8), fit(X, 8, method="em")
-    assert default.history_.passes[-1] > plain.history_.passes[-1]
-    assert default.score(X) > plain.score(X)
-    assert default.converged_
+def test_after_a_race_on_a_sample_the_end_is_closer(monkeypatch):
+    estimator = swiftem.estimators.mixture.estimator
+    made, plain = [], estimator.Fitting
+    monkeypatch.setattr(estimator, "Fitting", lambda *given: made.append(plain(*given)) or made[-1])
+    X, _ = blobs(26_001, 2, 3)
+    fit(X, 3)
+    fit(X[:26_000], 3)
+    fit(X, 3, method="em")
+    assert [one.multiple for one in made] == [estimator.AFTER_SAMPLE, MULTIPLE, MULTIPLE]
+    assert isinstance(made[0].plan.acceleration, Squarem)
+    bounds = (-1.0, -0.5, -0.45, -0.449)
+    assert [Remaining(1e-2, 1000, multiple=m).small for m in (MULTIPLE, 0.5)] == [8e-2, 5e-3]
+    for multiple, expected in ((MULTIPLE, True), (0.5, False)):
+        remaining = Remaining(1e-2, 1000, multiple=multiple)
+        assert [remaining.is_small(bound) for bound in bounds][-1] == expected
 
 
 @pytest.mark.parametrize("given", [{"init_params": "k-means++"}, {"batch_size": 100}, {"step_size": 0.1}])

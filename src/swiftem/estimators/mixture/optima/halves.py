@@ -38,6 +38,8 @@ SMALL = 0.01
 """Rows with a smaller responsibility are ignored for a component."""
 FIRST, PASSES = 3, 8
 """Passes of em from every start, and further ones from the best."""
+FAR = 46.0
+"""Largest difference of logits: what is further away has a share below 1e-20."""
 LEAST_SHARE = 1e-3
 """Minimum share of a part."""
 LEAST_ROWS = 8
@@ -139,7 +141,7 @@ def halves_of(bound: BoundGaussians, theta: GaussianTheta, seen: Seen, held: See
         one = GaussianTheta(*(part[2 * place : 2 * place + 2] for part in parts))
         z = _whitened(held.y - mean, factor)
         # What changes coordinates is in both densities.
-        after = np.logaddexp(*_log_densities(z, one)) + _log_determinant(factor, bound.d)
+        after = _log_sum(*_log_densities(z, one)) + _log_determinant(factor, bound.d)
         gain = held.gain(held.r[:, k], float(np.log(theta.weights[k])), after)
         found.append(Halves(k, gain, one.weights, *_placed(one, mean, factor)))
     return sorted(found, key=lambda halves: -halves.gain)
@@ -248,17 +250,34 @@ def _em(kind: Covariance, rows: list[_Own], d: int) -> GaussianTheta | None:
         phi = _phi(kind, parts).reshape(totals.shape[1], len(rows), -1, 2)
         if done == FIRST - 1:  # the best start is left
             bounds = [
-                own.weight @ np.logaddexp(own.powers @ phi[:, k, :, 0], own.powers @ phi[:, k, :, 1])
+                own.weight @ _log_sum(own.powers @ phi[:, k, :, 0], own.powers @ phi[:, k, :, 1])
                 for k, own in enumerate(rows)
             ]
             best = np.argmax(bounds, axis=1)
             phi = phi[:, np.arange(len(rows)), best][:, :, None]
-        with np.errstate(over="ignore"):
-            r = [
-                1.0 / (1.0 + np.exp(own.powers @ (phi[:, k, :, 1] - phi[:, k, :, 0])))
-                for k, own in enumerate(rows)
-            ]
+        r = [_share(own.powers @ (phi[:, k, :, 1] - phi[:, k, :, 0])) for k, own in enumerate(rows)]
     return parts
+
+
+def _share(logits: Array) -> Array:
+    """Return 1 / (1 + exp(logits)); limits keep exponentials of NumPy on their fast path."""
+    np.clip(logits, -FAR, FAR, out=logits)
+    np.exp(logits, out=logits)
+    logits += 1.0
+    return np.divide(1.0, logits, out=logits)
+
+
+def _log_sum(a: Array, b: Array) -> Array:
+    """Return log(exp(a) + exp(b)), some times as fast as :func:`numpy.logaddexp`.
+
+    >>> _log_sum(np.array([0.0, -1e9]), np.array([0.0, 0.0])).round(6)
+    array([0.693147, 0.      ])
+    """
+    away = np.abs(a - b)
+    np.minimum(away, FAR, out=away)
+    np.exp(-away, out=away)
+    away += 1.0
+    return np.asarray(np.maximum(a, b) + np.log(away, out=away))
 
 
 def _m_step(kind: Covariance, ones: Array, others: Array, rows: list[_Own]) -> GaussianTheta | None:

@@ -60,8 +60,9 @@ PASSES, FEW_PASSES, LAST, WHOLE = 12, 6, 15, 40
 fewer if em has converged. After 6 passes the order of candidates says little about that after 100."""
 PER_NUMBER, LEAST_ROWS = 3, 1000
 """Rows in the first round per estimated number, and their minimum."""
-MOVE_PER_NUMBER, MOVE_ROWS, MOVE_SHARE = 6, 4000, 8
-"""Rows on which moves are tried: per estimated number, their minimum, and one in how many of all rows."""
+MOVE_PER_NUMBER, MOVE_ROWS, MOVE_SHARE, MOVE_MOST = 6, 4000, 8, 40
+"""Rows on which moves are tried: per estimated number, their minimum, and one in how many of all rows, up to
+this many per estimated number."""
 TOL = 1e-4
 """Gain per pass below which em has converged."""
 TOO_FEW, LEAST = 10, 1000
@@ -80,6 +81,8 @@ MOVE, MOVE_ON = 4, 8
 """Passes of em after a move, and of the better half of the moves after them."""
 LOOK = 4
 """What finding moves counts for, in passes."""
+MANY = 50_000
+"""Rows times components from which on starts are made by several threads."""
 SPURIOUS = 1.0
 """What a component that collapsed onto a few rows costs in the comparison."""
 GAIN = 1e-4
@@ -240,7 +243,7 @@ class _Race:
     def _on_many(self) -> Problem:
         """Return the problem on the rows that moves are tried on."""
         n, q = rows_of(self._problem.source), int(self._problem.bound.size)
-        rows = max(MOVE_ROWS, MOVE_PER_NUMBER * q, n // MOVE_SHARE)
+        rows = max(MOVE_ROWS, MOVE_PER_NUMBER * q, min(n // MOVE_SHARE, MOVE_MOST * q))
         return self._on(min(rows, self._sample.seen.n))
 
     def _moved(self, best: _Candidate, moves: int) -> _Candidate:
@@ -278,7 +281,7 @@ class _Race:
             kind = kinds[number % len(kinds)]
             return _Candidate(start(kind, on, np.random.default_rng(seeds[number])), " ".join(kind), -inf)
 
-        found, failures = self._map(one, range(count))
+        found, failures = self._map(one, range(count), at_once=rows * self._problem.bound.n_components > MANY)
         if not found:
             raise failures[0]
         found, failures = self._em_of_all(found, on, passes)
@@ -296,7 +299,7 @@ class _Race:
         def one(moves: list[Proposal]) -> _Candidate:
             return best._replace(theta=moved(on, best.theta, moves), work=0, moves=best.moves + len(moves))
 
-        tried, _ = self._em_of_all(self._map(one, tries)[0], on, MOVE)
+        tried, _ = self._em_of_all(self._map(one, tries, at_once=False)[0], on, MOVE)
         tried = sorted(tried, key=lambda one: -one.value)[: -(-len(tried) // 2)]
         tried, _ = self._em_of_all(tried, on, MOVE_ON)
         better = [one for one in tried if one.value > best.value + GAIN]
@@ -349,9 +352,12 @@ class _Race:
         return len(on_few_values(bound, theta, self._spread, self._sample.seen, n))
 
     def _map(
-        self, function: Callable[[Any], _Candidate], given: Iterable[Any]
+        self, function: Callable[[Any], _Candidate], given: Iterable[Any], *, at_once: bool = True
     ) -> tuple[list[_Candidate], list[ValueError]]:
-        """Return the results of a function, in order, and its errors: there may be no M-step on few rows."""
+        """Return the results of a function, in order, and its errors: there may be no M-step on few rows.
+
+        Threads compute them, unless they take less time than the threads' changes.
+        """
 
         def attempt(item: Any) -> _Candidate | ValueError:
             try:
@@ -359,7 +365,7 @@ class _Race:
             except ValueError as error:
                 return error
 
-        found = list(self._pool.map(attempt, given))
+        found = list((self._pool.map if at_once else map)(attempt, given))
         self._left -= sum(one.work for one in found if isinstance(one, _Candidate))
         return (
             [one for one in found if isinstance(one, _Candidate)],

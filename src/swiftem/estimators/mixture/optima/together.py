@@ -12,6 +12,7 @@ leaves the array. Large passes are computed in slices of rows by several threads
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import starmap
 from math import inf
 from typing import Any
 
@@ -38,6 +39,8 @@ EMPTY = 1e-15
 """A component with a smaller weight has no rows."""
 SLICE = 1 << 16
 """Entries of T(y) and logits of a slice."""
+PER_LOGIT, MANY = 16, 4_000_000
+"""Work of a logit in addition to its products, and the work of a pass from which on threads gain."""
 
 
 def is_divisible(problem: Problem) -> bool:
@@ -197,7 +200,9 @@ class Together(SmallExpectation):
             return logits @ rows.T, value
 
         sums, values = np.zeros((len(phi), len(powers))), np.zeros(count)
-        for one, value in in_order(part, [(first,) for first in range(0, n, size)]):
+        slices = [(first,) for first in range(0, n, size)]
+        work = n * len(phi) * (len(powers) + PER_LOGIT)
+        for one, value in in_order(part, slices) if work > MANY else starmap(part, slices):
             values += value
             if one is not None:
                 sums += one
