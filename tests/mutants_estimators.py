@@ -271,10 +271,10 @@ MUTANTS = [
         "tests/estimators/test_starts_of_few_rows.py::test_no_more_components_collapse_than_from_the_first_start",
     ),
     (
-        "mixtures at once: weights of all add up to one, which the objective forgets",
+        "mixtures at once: leaps are as long as the square of what they should be",
         TOGETHER,
-        "-(values / total + log(count))",
-        "-(values / total)",
+        "alpha = np.minimum(np.sqrt(alpha), longest)",
+        "alpha = np.minimum(alpha, longest)",
         "tests/estimators/test_starts_of_few_rows.py::test_several_mixtures_at_once_are_those_one_by_one",
     ),
     (
