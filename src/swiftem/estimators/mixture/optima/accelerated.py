@@ -28,9 +28,11 @@ LEAST_RATE, UNKNOWN_RATE = 0.9, 0.9999
 """Minimum of c, and its value if there was only one gain."""
 ROUNDING = 1e-13
 """A smaller gain, relative to the bound, is rounding."""
-AHEAD, MOST_WORK, LEAST = 100, 2 * 10**7, 10
+MOST_ROWS = 5000
+"""Rows up to which a fit looks ahead."""
+AHEAD, MOST_WORK, LEAST = 100, 2 * 10**8, 10
 """Passes by which a fit of few rows looks ahead, at most and at least, and the maximum of passes times rows
-times statistics: some 30 ms. With too many rows for the minimum, it does not look."""
+times statistics: some 0.2 s, of which a tenth is usual. With too many for the minimum, it does not look."""
 CALM = 1e-4
 """Gain per pass at which it stops looking, in units of ``tol``."""
 
@@ -148,7 +150,7 @@ def beyond_plateau(
     gain.
     """
     passes = min(AHEAD, MOST_WORK // (problem.source.n * int(problem.bound.size)))
-    if passes < LEAST or not tol:
+    if problem.source.n > MOST_ROWS or passes < LEAST or not tol:
         return None
     try:
         found, done = accelerated(problem, theta, passes, CALM * tol, check)

@@ -21,7 +21,7 @@ from swiftem.models.gaussian_components import BoundGaussians
 from swiftem.models.gaussian_theta import GaussianTheta
 from swiftem.problem import Problem
 
-__all__ = ["KINDS", "gaussians", "kinds_for", "splits_at", "start", "theta_of"]
+__all__ = ["KINDS", "gaussians", "kinds_for", "of_labels", "scaled_rows", "splits_at", "start", "theta_of"]
 
 KINDS = (
     ("k-means", "scaled"), ("k-means++", "white"), ("grown", "scaled"), ("rows", "scaled"),
@@ -50,7 +50,7 @@ def start(kind: tuple[str, str], problem: Problem, rng: np.random.Generator) -> 
         return _grown(problem, rng)
     source: Any = problem.source
     labels = _labels(
-        name, _coordinates(bound.for_start(source.y), coordinates), source.weight, bound.n_components, rng
+        name, scaled_rows(bound.for_start(source.y), coordinates), source.weight, bound.n_components, rng
     )
     return of_labels(problem, labels)
 
@@ -93,7 +93,7 @@ def _nearest(z: Array, centres: Array) -> Index:
     return np.asarray(((centres**2).sum(axis=1) - 2.0 * z @ centres.T).argmin(axis=1))
 
 
-def _coordinates(y: NDArray[Any], name: str) -> Array:
+def scaled_rows(y: NDArray[Any], name: str) -> Array:
     """Return centred rows with columns of unit variance, or of unit covariance if possible."""
     z = np.asarray(y, dtype=np.float64).reshape(len(y), -1)
     z = z - z.mean(axis=0)
