@@ -13,6 +13,7 @@ INPUT = "estimators/mixture/base.py"
 MIXTURE = "estimators/mixture/gaussian_mixture.py"
 RACE = "estimators/mixture/optima/race.py"
 FEW = "estimators/mixture/optima/few.py"
+KINDS = "estimators/mixture/optima/kinds.py"
 TOGETHER = "estimators/mixture/optima/together.py"
 NOISE = "data/rows/noisy_source.py"
 
@@ -266,9 +267,23 @@ MUTANTS = [
     (
         "few rows: a start that collapses counts",
         FEW,
-        "return np.where(np.array(collapsed) > collapsed[0], -np.inf, values)",
-        "return values",
+        "np.where(collapsed > usual, -np.inf, -rows.objectives(thetas))",
+        "-rows.objectives(thetas)",
         "tests/estimators/test_starts_of_few_rows.py::test_no_more_components_collapse_than_from_the_first_start",
+    ),
+    (
+        "few rows: only the first start tells how many components may collapse",
+        FEW,
+        "max(collapsed[0], np.median(collapsed))",
+        "collapsed[0]",
+        "tests/estimators/test_starts_of_few_rows.py::test_as_many_components_may_collapse_as_in_half_of_the_candidates",
+    ),
+    (
+        "few rows: k-means++ keeps the last draw, not the best one",
+        KINDS,
+        "best = (near @ w).argmin(axis=1)",
+        "best = np.full(count, near.shape[1] - 1)",
+        "tests/estimators/test_starts_of_few_rows.py::test_k_means_of_all_are_those_one_by_one",
     ),
     (
         "mixtures at once: leaps are as long as the square of what they should be",

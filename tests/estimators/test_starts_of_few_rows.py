@@ -8,9 +8,10 @@ from mixture_data import assert_same_model, blobs
 
 import swiftem
 from swiftem.data import ArraySource
-from swiftem.estimators.mixture.optima import few
+from swiftem.estimators.mixture.optima import few, kinds
 from swiftem.estimators.mixture.optima.accelerated import MULTIPLE, Remaining, accelerated
 from swiftem.estimators.mixture.optima.kinds import KINDS, start
+from swiftem.estimators.mixture.optima.race import is_race, is_scarce
 from swiftem.estimators.mixture.optima.spurious import at_floor
 from swiftem.estimators.mixture.optima.together import Together
 from swiftem.methods import Squarem
@@ -116,6 +117,117 @@ def test_no_more_components_collapse_than_from_the_first_start():
     assert values[1] == -np.inf
     assert np.isfinite(values[0])
     assert np.isfinite(few._values(problem, rows, [on_repeats, first])).all()
+
+
+def test_as_many_components_may_collapse_as_in_half_of_the_candidates():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(240, 2))
+    problem = problem_of(X, 3)
+    wide = problem.model.theta(weights=np.full(3, 1 / 3), means=X[:3], covariances=[np.eye(2)] * 3)
+    narrow = [
+        wide._replace(
+            covariances=np.array([1e-6 * np.eye(2)] * count + [np.eye(2)] * (3 - count)),
+            precisions_cholesky=np.array([1e3 * np.eye(2)] * count + [np.eye(2)] * (3 - count)),
+        )
+        for count in (1, 1, 2)
+    ]
+    values = few._values(problem, Together(problem), [wide, *narrow])
+    assert np.isfinite(values).tolist() == [True, True, True, False]
+
+
+def one_by_one(z, w, m, count, rng):
+    """Return the labels of k-means from greedy k-means++, a run at a time, with the same draws."""
+    trials = 2 + int(np.log(m))
+    drawn = [rng.random((count, trials if k else 1)) for k in range(m)]
+    found = []
+    for run in range(count):
+        centres = np.empty((0, z.shape[1]))
+        near = np.ones(len(z))
+        for k in range(m):
+            best = np.inf
+            for u in drawn[k][run]:
+                row = min(
+                    int(np.searchsorted(np.cumsum(w * near), u * (w * near).sum(), "right")), len(z) - 1
+                )
+                tried = np.vstack([centres, z[row]])
+                away = ((z[:, None] - tried) ** 2).sum(axis=2).min(axis=1)
+                if w @ away < best:
+                    best, kept, kept_near = w @ away, tried, away
+            centres, near = kept, kept_near
+        for _ in range(kinds.SHORT):
+            labels = ((z[:, None] - centres) ** 2).sum(axis=2).argmin(axis=1)
+            for k in range(m):
+                if (labels == k).any():
+                    centres[k] = np.average(z[labels == k], axis=0, weights=w[labels == k])
+        found.append(((z[:, None] - centres) ** 2).sum(axis=2).argmin(axis=1))
+    return np.array(found)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_k_means_of_all_are_those_one_by_one(weighted):
+    rng = np.random.default_rng(3)
+    z = rng.normal(size=(150, 3)) + 2.0 * rng.integers(0, 3, size=(150, 1))
+    weight = rng.random(150) + 0.1 if weighted else None
+    found = kinds.run_k_means(z, weight, 6, 5, kinds.SHORT, np.random.default_rng(7))
+    expected = one_by_one(z, np.ones(150) if weight is None else weight, 6, 5, np.random.default_rng(7))
+    np.testing.assert_array_equal(found, expected)
+    assert len(np.unique(found, axis=0)) > 1
+
+
+def test_k_means_of_rows_that_are_all_the_same():
+    found = kinds.run_k_means(np.zeros((20, 2)), None, 3, 2, kinds.SHORT, np.random.default_rng(0))
+    assert found.shape == (2, 20)
+    assert found.max() == 0
+
+
+def test_the_longer_a_pass_takes_the_fewer_candidates():
+    rng = np.random.default_rng(0)
+    quick, slow = (problem_of(rng.normal(size=(n, d)), 20, "diag") for n, d in ((150, 5), (900, 60)))
+    assert few.candidates(quick) == few.MOST
+    assert few.candidates(slow) == few.LEAST
+
+
+def test_few_rows_per_estimated_number_are_few():
+    rng = np.random.default_rng(0)
+    wide, narrow = rng.normal(size=(1400, 60)), rng.normal(size=(1400, 3))
+    assert is_scarce(problem_of(wide, 5, "diag"))
+    assert not is_scarce(problem_of(narrow, 5, "diag"))
+    assert not is_scarce(problem_of(rng.normal(size=(5000, 60)), 20, "diag"))
+    assert not is_scarce(problem_of(rng.normal(size=(4999, 30)), 60, "diag"))  # a pass takes long
+    estimator = swiftem.GaussianMixture(5)
+    for rows in (wide, narrow):
+        problem = problem_of(rows, 5, "diag")
+        assert is_race(estimator, problem) != few.is_few(estimator, problem)
+
+
+@pytest.mark.parametrize("lost", [0, 3], ids=["the first", "another"])
+def test_candidates_without_an_m_step_are_left_out(monkeypatch, lost):
+    X = grid()
+    problem = problem_of(X, 16)
+    thetas = [start(KINDS[3], problem, np.random.default_rng(k)) for k in range(5)]
+    rows = Together(problem)
+    improve = Together.improve
+
+    def fails(self, group, passes, tol):
+        if any(theta is thetas[lost] for theta in group):
+            raise ValueError("no M-step")
+        return improve(self, group, passes, tol)
+
+    monkeypatch.setattr(Together, "improve", fails)
+    assert len(few._after(rows, thetas, 3)) == (0 if lost == 0 else 4)
+
+
+@pytest.mark.parametrize("at_once", [1, 10**9], ids=["two groups", "one"])
+def test_threads_do_not_change_the_start(monkeypatch, at_once):
+    monkeypatch.setattr(few, "AT_ONCE", at_once)
+    X, found = grid(), []
+    for threads in (1, 2):
+        swiftem.set_threads(threads)
+        try:
+            found.append(fit(X, 16))
+        finally:
+            swiftem.set_threads(None)
+    assert_same_model(*found)
 
 
 def test_when_the_starts_are_compared(monkeypatch):

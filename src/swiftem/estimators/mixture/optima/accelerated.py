@@ -30,9 +30,9 @@ ROUNDING = 1e-13
 """A smaller gain, relative to the bound, is rounding."""
 MOST_ROWS = 5000
 """Rows up to which a fit looks ahead."""
-AHEAD, MOST_WORK, LEAST = 100, 2 * 10**7, 10
+AHEAD, MOST_WORK, LEAST = 100, 2 * 10**8, 10
 """Passes by which a fit of few rows looks ahead, at most and at least, and the maximum of passes times rows
-times statistics: some 30 ms. With too many rows for the minimum, it does not look."""
+times statistics: some 0.2 s, of which a tenth is usual. With too many for the minimum, it does not look."""
 CALM = 1e-4
 """Gain per pass at which it stops looking, in units of ``tol``."""
 

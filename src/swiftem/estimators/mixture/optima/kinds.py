@@ -21,7 +21,17 @@ from swiftem.models.gaussian_components import BoundGaussians
 from swiftem.models.gaussian_theta import GaussianTheta
 from swiftem.problem import Problem
 
-__all__ = ["KINDS", "gaussians", "kinds_for", "splits_at", "start", "theta_of"]
+__all__ = [
+    "KINDS",
+    "gaussians",
+    "kinds_for",
+    "of_labels",
+    "run_k_means",
+    "scaled_rows",
+    "splits_at",
+    "start",
+    "theta_of",
+]
 
 KINDS = (
     ("k-means", "scaled"), ("k-means++", "white"), ("grown", "scaled"), ("rows", "scaled"),
@@ -52,7 +62,7 @@ def start(kind: tuple[str, str], problem: Problem, rng: np.random.Generator) -> 
         return _grown(problem, rng)
     source: Any = problem.source
     labels = _labels(
-        name, _coordinates(bound.for_start(source.y), coordinates), source.weight, bound.n_components, rng
+        name, scaled_rows(bound.for_start(source.y), coordinates), source.weight, bound.n_components, rng
     )
     return of_labels(problem, labels)
 
@@ -73,45 +83,65 @@ def of_labels(problem: Problem, labels: Index) -> Theta:
 
 
 def _labels(name: str, z: Array, weight: Array | None, count: int, rng: np.random.Generator) -> Index:
-    if name == "rows":
-        return _nearest(z, z[rng.choice(len(z), count, replace=False)])
-    centres = z[_plus_plus(z, weight, count, rng)]
-    labels = _nearest(z, centres)
-    if name == "k-means":
-        weighted = z if weight is None else z * weight[:, None]
-        for _ in range(SHORT):
-            member = np.eye(count)[labels]
-            sizes = member.sum(axis=0) if weight is None else weight @ member
-            filled = sizes > 0.0
-            centres[filled] = (member.T @ weighted)[filled] / sizes[filled, None]
-            labels = _nearest(z, centres)
-    return labels
-
-
-def _plus_plus(z: Array, weight: Array | None, count: int, rng: np.random.Generator) -> Index:
-    """Return rows by greedy k-means++ (Arthur and Vassilvitskii 2007), as in scikit-learn.
-
-    Each is the best of a few that are drawn in proportion to the squared distance from those before.
-    """
-    trials, squares = 2 + int(np.log(count)), np.einsum("ij,ij->i", z, z)
-    found, near = np.empty(count, dtype=np.intp), np.full(len(z), np.inf)
-    drawn = rng.choice(len(z), 1, p=None if weight is None else weight / weight.sum())
-    for place in range(count):
-        if place:
-            up_to = np.cumsum(near if weight is None else near * weight)
-            drawn = np.searchsorted(up_to, rng.random(trials) * up_to[-1]).clip(max=len(z) - 1)
-        after = squares - 2.0 * z[drawn] @ z.T + squares[drawn, None]
-        np.clip(after, 0.0, near, out=after)
-        best = int((after.sum(axis=1) if weight is None else after @ weight).argmin()) if place else 0
-        found[place], near = drawn[best], after[best]
-    return found
-
-
-def _nearest(z: Array, centres: Array) -> Index:
+    if name != "rows":
+        return run_k_means(z, weight, count, 1, SHORT if name == "k-means" else 0, rng)[0]
+    centres = z[rng.choice(len(z), count, replace=False)]
     return np.asarray(((centres**2).sum(axis=1) - 2.0 * z @ centres.T).argmin(axis=1))
 
 
-def _coordinates(y: NDArray[Any], name: str) -> Array:
+def run_k_means(
+    z: Array, weight: Array | None, m: int, count: int, iterations: int, rng: np.random.Generator
+) -> Index:
+    r"""Return the labels (count, n) of several runs of k-means, computed at once.
+
+    Each begins with greedy k-means++ (Arthur and Vassilvitskii 2007): a centre is the best of a few rows
+    drawn in proportion to the squared distance from those before. Then
+
+    .. math::
+
+        \ell_i = \arg\min_m |z_i - c_m|^2, \qquad
+        c_m = \sum_{\ell_i = m} w_i z_i / \sum_{\ell_i = m} w_i.
+
+    Parameters
+    ----------
+    z : ndarray, shape (n, d)
+        The rows.
+    weight : ndarray, shape (n,), or None
+        Their weights.
+    m : int
+        Number of centres.
+    count : int
+        Number of runs.
+    iterations : int
+        Number of times that centres become means of their rows.
+    rng : Generator
+        Source of randomness.
+    """
+    n, d = z.shape
+    w = np.ones(n) if weight is None else np.asarray(weight, dtype=np.float64)
+    squares, weighted = (z**2).sum(axis=1), z * w[:, None]
+    trials, runs = 2 + int(np.log(m)), np.arange(count)
+    centres = np.empty((count, m, d))
+    nearest = np.full((count, n), np.inf)
+    for k in range(m):
+        chance = np.cumsum(w if k == 0 else w * nearest, axis=-1).reshape(-1, n)
+        drawn = rng.random((count, trials if k else 1)) * chance[:, -1:]
+        index = np.minimum((chance[:, None] <= drawn[..., None]).sum(axis=2), n - 1)
+        away = squares + squares[index][..., None] - 2.0 * z[index] @ z.T
+        near = np.minimum(nearest[:, None], np.maximum(away, 0.0))
+        best = (near @ w).argmin(axis=1)
+        nearest, centres[:, k] = near[runs, best], z[index[runs, best]]
+    for left in range(iterations, -1, -1):
+        away = (centres**2).sum(axis=2)[..., None] - 2.0 * centres @ z.T
+        labels = away.argmin(axis=1)
+        if left:
+            member = (labels[:, None] == np.arange(m)[:, None]).astype(np.float64)
+            sizes = member @ w
+            np.divide(member @ weighted, sizes[..., None], out=centres, where=sizes[..., None] > 0.0)
+    return np.asarray(labels)
+
+
+def scaled_rows(y: NDArray[Any], name: str) -> Array:
     """Return centred rows with columns of unit variance, or of unit covariance if possible."""
     z = np.asarray(y, dtype=np.float64).reshape(len(y), -1)
     z = z - z.mean(axis=0)

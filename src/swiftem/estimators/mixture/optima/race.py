@@ -32,6 +32,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from swiftem._typing import Theta
+from swiftem.data.rows.array_source import ArraySource
 from swiftem.engine.threads import get_threads, one_thread_blas
 from swiftem.estimators.mixture.base import rows_of
 from swiftem.estimators.mixture.initial import Start, make_start
@@ -45,14 +46,14 @@ from swiftem.models.gaussian_components import BoundGaussians
 from swiftem.problem import Problem
 from swiftem.process import DeferredInterrupt
 
-__all__ = ["Raced", "is_moved", "is_race", "race", "raced_start"]
+__all__ = ["Raced", "is_moved", "is_race", "is_scarce", "pass_time", "race", "raced_start"]
 
 CANDIDATES = 8
 MORE = 1
 """Number of candidates, and how many each further ``n_init`` adds."""
 MOST_WORK, WORK = 5_000_000, 250
 """Maximum number of E-step evaluations of a race, in total and per row."""
-FEW, FEW_WORK, MANY_NUMBERS, LEAST_WORK = 5000, 80, 1000, 40
+FEW, FEW_WORK, MANY_NUMBERS, LEAST_WORK = 5000, 140, 1000, 40
 """Maximum per row for fewer than ``FEW`` rows, and for these with more estimated numbers than
 ``MANY_NUMBERS``: each evaluation takes long."""
 PASSES, FEW_PASSES, LAST, WHOLE = 12, 6, 15, 40
@@ -65,8 +66,12 @@ MOVE_PER_NUMBER, MOVE_ROWS, MOVE_SHARE, MOVE_MOST = 6, 4000, 8, 40
 this many per estimated number."""
 TOL = 1e-4
 """Gain per pass below which em has converged."""
+END = 0.01
+"""Gain per pass at which the last round ends, in units of ``tol`` of the fit; at most a tenth of ``TOL``."""
 TOO_FEW, LEAST = 10, 1000
 """Minimum number of rows per component, and in total, to hold some of them out."""
+SCARCE, LONGEST = 3, 110_000
+"""With fewer rows than that per estimated number, and quick passes in :func:`pass_time`, there is no race."""
 MOVES = 20
 """Default for the maximum number of accepted moves; the budget of evaluations usually ends them earlier."""
 TRIES, MOST_TRIED = 4, 8
@@ -118,7 +123,22 @@ class _Candidate(NamedTuple):
 
 def is_race(estimator: Any, problem: Problem) -> bool:
     """Tell whether a fit starts with a race: starts differ, and there are rows to compare them on."""
-    return _can_race(problem) and estimator._has_default_start(problem)
+    return _can_race(problem) and not is_scarce(problem) and estimator._has_default_start(problem)
+
+
+def is_scarce(problem: Problem) -> bool:
+    """Tell whether rows held out of so few say little, and passes are quick enough to compare on all rows."""
+    return (
+        isinstance(problem.source, ArraySource)
+        and problem.source.n < min(FEW, SCARCE * problem.bound.size)
+        and Together.serves_problem(problem)
+        and pass_time(problem) <= LONGEST
+    )
+
+
+def pass_time(problem: Problem) -> float:
+    """Return a measure of the time of a pass: logits, and products with features, 50 of which are one."""
+    return float(problem.source.n * (problem.bound.n_components + problem.bound.size / 50))
 
 
 def is_moved(estimator: Any, problem: Problem) -> bool:
@@ -169,12 +189,14 @@ def race(
     moves : int
         Maximum number of accepted split-and-merge moves at the end; only for Gaussians.
     tol : float
-        ``tol`` of the fit: the last round ends when a pass gains less than a tenth of it.
+        ``tol`` of the fit: the last round ends when a pass gains less than a hundredth of it.
     theta : NamedTuple, optional
         The only candidate.
     """
     with one_thread_blas(), DeferredInterrupt() as interrupt, ThreadPoolExecutor(get_threads()) as pool:
-        return _Race(problem, seed, pool, interrupt.check).run(n_init, moves, min(TOL, 0.1 * tol), theta)
+        return _Race(problem, seed, pool, interrupt.check).run(
+            n_init, moves, min(0.1 * TOL, END * tol), theta
+        )
 
 
 class _Race:

@@ -80,7 +80,6 @@ class Together(SmallExpectation):
         super().__init__(problem.bound, problem.source)
         self._between_blocks = check
         self._features()  # threads share them
-        self._scale: Array | None = None
 
     @staticmethod
     def serves_problem(problem: Problem) -> bool:
@@ -109,12 +108,14 @@ class Together(SmallExpectation):
         live, phi = np.arange(count), self._phi(*_joined(thetas, self.bound.centre))
         last, calm, done = np.full(count, inf), np.zeros(count, dtype=int), np.zeros(count, dtype=int)
         steps, ends = _Steps(count), np.empty((count, self.bound.n_components, phi.shape[1]))
+        scale: Array | None = None
         for number in range(1, passes + 1):
             s, objectives = self._pass_of(phi, len(live))
             with np.errstate(invalid="ignore"):  # none so far: ∞ − ∞ is not small
                 calm = np.where(np.abs(last - objectives) < tol, calm + 1, 0)
             last = objectives
-            steps.advance(s, objectives, self._without_unit(s))
+            scale = self._without_unit(s[0]) if scale is None else scale
+            steps.advance(s, objectives, scale)
             ends[live], done[live] = steps.kept, number
             stay = calm < 3
             if number == passes or not stay.any():
@@ -163,16 +164,16 @@ class Together(SmallExpectation):
         return np.concatenate([found.constant[:, None], found.phi.T], axis=1)
 
     def _without_unit(self, s: Array) -> Array:
-        """Return factors (1 + p,) that make statistics free of units: they depend on the rows only."""
-        if self._scale is None:
-            d, m = self.bound.d, self.bound.n_components
-            one = s[0]
-            flat = np.concatenate([one[:, 0], one[:, 1 : 1 + d].ravel(), one[:, 1 + d :].ravel()])
-            scale = self.bound.without_unit(flat)
-            self._scale = np.concatenate(
-                [[1.0], scale[m : m + d], scale[m * (1 + d) :][: s.shape[2] - 1 - d]]
-            )
-        return self._scale
+        """Return factors (1 + p,) that make statistics (M, 1 + p) free of units.
+
+        They depend on the rows only, but for rounding: each call of ``improve``, by whichever thread, has
+        its own.
+        """
+        d, m = self.bound.d, self.bound.n_components
+        scale = self.bound.without_unit(
+            np.concatenate([s[:, 0], s[:, 1 : 1 + d].ravel(), s[:, 1 + d :].ravel()])
+        )
+        return np.concatenate([[1.0], scale[m : m + d], scale[m * (1 + d) :][: s.shape[1] - 1 - d]])
 
     def _pass_of(self, phi: Array, count: int, *, statistics: bool = True) -> tuple[Array, Array]:
         """Return the statistics (K, M, 1 + p) of each mixture, and the objectives (K,)."""
