@@ -86,8 +86,8 @@ def units(y: NDArray[Any], *, shuffled: bool = False) -> Array:
     """Return for each column the unit that its values are multiples of, up to an offset; 0 if there is none.
 
     The unit is the smallest gap between two values. A column has one if its values repeat and all gaps are
-    multiples of the smallest. If rows are ``shuffled``, the first :data:`FIRST` tell whether values repeat: of
-    26,000 rows with every value twice, some 20 pairs are among them.
+    multiples of the smallest. If rows are ``shuffled``, the first :data:`FIRST` tell whether values repeat:
+    of 26,000 rows with every value twice, some 20 pairs are among them.
 
     >>> import numpy as np
     >>> counts = np.random.default_rng(0).integers(0, 9, size=(100, 1))
