@@ -285,10 +285,10 @@ MUTANTS = [
         "tests/estimators/test_starts_of_few_rows.py::test_k_means_of_all_are_those_one_by_one",
     ),
     (
-        "mixtures at once: weights of all add up to one, which the objective forgets",
+        "mixtures at once: leaps are as long as the square of what they should be",
         TOGETHER,
-        "-(values / total + log(count))",
-        "-(values / total)",
+        "alpha = np.minimum(np.sqrt(alpha), longest)",
+        "alpha = np.minimum(alpha, longest)",
         "tests/estimators/test_starts_of_few_rows.py::test_several_mixtures_at_once_are_those_one_by_one",
     ),
     (

@@ -173,7 +173,7 @@ class Remaining:
     It is infinite on a plateau, if gains do not shrink. Early gains shrink faster than later ones: c is
     assumed to rise once more by as much as it did, or halfway to 1 if that is unknown, and to be at least
     :data:`LEAST_RATE`. A fit has converged if em gains less than ``tol`` per pass and R is below
-    :data:`MULTIPLE` times ``tol``, whatever the method: stochastic methods end with passes of em. For a tiny
+    ``multiple`` times ``tol``, whatever the method: stochastic methods end with passes of em. For a tiny
     ``tol`` it is enough that R, summed over all rows, is below :data:`NEGLIGIBLE`. On few rows, where a pass
     is cheap, a fit also looks ahead (:func:`beyond_plateau`).
 
@@ -185,6 +185,8 @@ class Remaining:
         Number of rows.
     last_bound, last_gain, last_rate : float
         Last values of em before; −∞, ∞ and ∞ if unknown.
+    multiple : float
+        Maximum remaining gain in units of ``tol``.
 
     Attributes
     ----------
@@ -200,9 +202,9 @@ class Remaining:
 
     def __init__(
         self, tol: float, n: int, last_bound: float = -inf, last_gain: float = inf,
-        last_rate: float = inf,
+        last_rate: float = inf, *, multiple: float = MULTIPLE,
     ) -> None:  # fmt: skip
-        self._tol, self.small = tol, max(MULTIPLE * tol, NEGLIGIBLE / n)
+        self._tol, self.small = tol, max(multiple * tol, NEGLIGIBLE / n)
         self.last_bound, self.last_gain, self.last_rate = last_bound, last_gain, last_rate
 
     @property
