@@ -16,7 +16,7 @@ from swiftem.estimators.mixture.optima.kinds import KINDS as STARTS
 from swiftem.estimators.mixture.optima.kinds import gaussians, kinds_for, start
 from swiftem.estimators.mixture.optima.moves import merge_costs, merged, moved, proposals
 from swiftem.estimators.mixture.optima.race import race
-from swiftem.estimators.mixture.optima.sample import draw_sample
+from swiftem.estimators.mixture.optima.sample import draw_sample, units
 from swiftem.models import GaussianMixtureModel, MixtureModel
 from swiftem.problem import Problem
 
@@ -264,3 +264,11 @@ def test_a_race_has_what_it_says(tmp_path):
     assert won.candidates == racing.CANDIDATES + 2 * racing.MORE
     assert won.moves == 0
     assert tuple(won.kind.rsplit(" ", 1)) in STARTS
+
+
+def test_the_first_of_shuffled_rows_tell_that_values_do_not_repeat():
+    rng = np.random.default_rng(0)
+    twice = rng.permutation(np.repeat(np.arange(13_000.0), 2))
+    y = np.stack([twice, rng.integers(0, 5000, 26_000) / 8, rng.normal(size=26_000)], axis=1)
+    np.testing.assert_array_equal(units(y, shuffled=True), units(y))
+    np.testing.assert_array_equal(units(y), [1.0, 0.125, 0.0])

@@ -15,7 +15,7 @@ from swiftem.data import ArraySource
 from swiftem.engine.documents import Documents
 from swiftem.engine.expectation import Expectation
 from swiftem.engine.small_documents import SmallDocuments
-from swiftem.engine.small_expectation import SmallExpectation
+from swiftem.engine.small_expectation import LOWEST, SmallExpectation, exponentials
 from swiftem.estimators.mixture import plan
 from swiftem.estimators.topics import plan as plan_topics
 from swiftem.models import GaussianMixtureModel, MixtureModel
@@ -179,3 +179,11 @@ def test_the_rule_for_documents_is_one_of_sizes():
     assert type(plan_topics.documents_for(few, None, limit + 1)) is Documents
     many = sp.csr_array((plan_topics.FEW_DOCUMENTS + 1, 2))
     assert type(plan_topics.documents_for(many, None, 2)) is Documents
+
+
+def test_exponentials_off_the_slow_path_are_the_same_bits():
+    logits = -np.random.default_rng(0).exponential(200.0, size=4000)
+    logits[:3] = 0.0, -46.0, -np.inf
+    expected = np.where(logits < LOWEST, 0.0, np.exp(logits))
+    exponentials(logits)
+    np.testing.assert_array_equal(logits, expected)

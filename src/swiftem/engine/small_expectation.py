@@ -32,6 +32,7 @@ __all__ = [
     "KeptExpectation",
     "PlainExpectation",
     "SmallExpectation",
+    "exponentials",
     "is_near",
 ]
 
