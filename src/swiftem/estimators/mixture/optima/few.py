@@ -39,8 +39,6 @@ PASSES, MORE_PASSES, TOL = 6, 40, 1e-4
 """Passes of em before and after that, and the gain per pass below which em has converged."""
 MARGIN = 1e-3
 """Gain per row for which the first start is given up."""
-AT_ONCE = 100_000
-"""Logits from which on candidates are computed in two groups, by two threads if there are as many."""
 ROWS = 1000
 """Fewer rows are few: from there on there are enough of them to hold some out, unless they are scarce."""
 
@@ -118,22 +116,16 @@ def _improved(problem: Problem, rows: Together, thetas: list[Any]) -> list[Any]:
 def _after(rows: Together, thetas: list[Any], passes: int) -> list[Any]:
     """Return candidates after some passes, without those that have no M-step then; none without the first."""
 
-    def of_group(group: list[Any]) -> list[Any]:
-        try:
-            return [theta for theta, _ in rows.improve(group, passes, TOL)]
-        except ValueError:
-            return [alone(theta) for theta in group]
-
     def alone(theta: Any) -> Any:
         try:
             return rows.improve([theta], passes, TOL)[0][0]
         except ValueError:
             return None
 
-    logits = len(thetas) * len(thetas[0].weights) * rows.n
-    size = len(thetas) if logits < AT_ONCE else -(-len(thetas) // 2)
-    groups = [(thetas[k : k + size],) for k in range(0, len(thetas), size)]
-    found = [theta for group in in_order(of_group, groups) for theta in group]
+    try:
+        return [theta for theta, _ in rows.improve(thetas, passes, TOL)]
+    except ValueError:
+        found = [alone(theta) for theta in thetas]
     return [] if found[0] is None else [theta for theta in found if theta is not None]
 
 
