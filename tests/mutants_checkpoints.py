@@ -94,6 +94,6 @@ MUTANTS = [
         FIT,
         'self._kept_run, self._kept_look = kept["run"], kept["look"]',
         'self._kept_run = kept["run"]',
-        f"{FITS}::test_a_death_one_pass_before_the_end_changes_no_end[sem-vr]",
+        f"{FITS}::test_a_death_at_an_early_look_makes_the_next_one_no_end",
     ),
 ]

@@ -282,7 +282,7 @@ MUTANTS = [
         "estimators/mixture/candidate_fits.py",
         "np.where(index == largest, 2.0, 1.0)",
         "np.where(index == largest, 1.0, 1.0)",
-        f"{MIXTURE}::test_select_finds_the_number_of_components",
+        f"{MIXTURE}::test_a_doubled_component_leaves_the_density_as_it_is",
     ),
     (
         "gamma: the shape is that of other logarithms",

@@ -1,7 +1,9 @@
 """The list of mutants is up to date, and its runner tells what was noticed from what was not."""
 
 import shlex
+import subprocess
 from collections import Counter
+from pathlib import Path
 
 import mutate
 import pytest
@@ -72,3 +74,39 @@ def test_a_list(project, capsys):
     ]  # fmt: skip
     with pytest.raises(SystemExit):
         mutate.main(["--only", "nothing"])
+
+
+def test_a_run_that_was_stopped_continues(project, capsys, tmp_path):
+    """What is known is not run again, unless the mutant, its file or its tests change."""
+    kept = ["--folder", str(tmp_path / "kept"), "--only", "sum", "--only", "power"]
+    assert mutate.main([*kept, "--only", "old"]) == 1
+    assert "killed       sum" in capsys.readouterr().out
+    assert mutate.main(kept) == 1
+    assert capsys.readouterr().out == "1 killed, 1 survived\n"
+    tests = tmp_path / "tests" / "test_twice.py"
+    tests.write_text(tests.read_text() + "    assert swiftem.twice(3) == 6\n")
+    assert mutate.main(kept) == 0
+    assert "killed       power" in capsys.readouterr().out
+    project.write_text(project.read_text() + "\n")
+    assert mutate.main(kept) == 0
+    assert "killed       sum" in capsys.readouterr().out
+
+
+def test_what_ends_pytest_from_outside_kills_no_mutant():
+    found = [mutate.verdict(status) for status in (0, 1, 2, 4, 5, -6, -11, -9, -15, -2)]
+    assert found == ["survived", "killed", *3 * ["no tests ran"], *2 * ["killed"], *3 * ["no tests ran"]]
+
+
+@pytest.mark.parametrize("slow", [False, True], ids=["an endless loop", "a slow machine"])
+def test_an_endless_loop_is_noticed_and_a_slow_machine_is_none(project, capsys, monkeypatch, tmp_path, slow):
+    run = subprocess.run
+
+    def run_for_long(command, **options):
+        source = Path(options["env"]["PYTHONPATH"], "swiftem", "__init__.py").read_text()
+        if slow or "x - x" in source:
+            raise subprocess.TimeoutExpired(command, options["timeout"])
+        return run(command, **options)
+
+    monkeypatch.setattr(subprocess, "run", run_for_long)
+    assert mutate.main(["--only", "sum", "--skip-unchanged"]) == int(slow)
+    assert capsys.readouterr().out.startswith("no tests ran sum" if slow else "killed       sum")

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from swiftem.checkpoints.folder import Lock, MemoryFile, Records
-from swiftem.files.durable import read_sealed, write_sealed
+from swiftem.files.durable import read_into, read_sealed, write_all, write_sealed
 
 
 def test_a_sealed_file_with_any_byte_changed_is_refused(tmp_path):
@@ -61,6 +61,21 @@ def test_a_full_disk_leaves_the_old_file_and_nothing_else(tmp_path, monkeypatch,
             write_sealed(tmp_path / "file", b"after")
     assert read_sealed(tmp_path / "file") == b"before"
     assert os.listdir(tmp_path) == ["file"]
+
+
+def test_a_system_that_writes_and_reads_few_bytes_at_a_time(tmp_path, monkeypatch):
+    """A call may write or read less than it was asked to: the next one goes on after it."""
+    pwrite, preadv = os.pwrite, os.preadv
+    monkeypatch.setattr(os, "pwrite", lambda file, view, place: pwrite(file, view[:5], place))
+    monkeypatch.setattr(os, "preadv", lambda file, views, place: preadv(file, [views[0][:5]], place))
+    content = bytes(range(100))
+    write_sealed(tmp_path / "sealed", content)
+    assert read_sealed(tmp_path / "sealed") == content
+    with (tmp_path / "plain").open("wb+") as file:
+        assert write_all(file.fileno(), content, 3) == 103
+        found = bytearray(120)
+        assert read_into(file.fileno(), memoryview(found), 2) == 101
+    assert bytes(found[1:101]) == content
 
 
 def test_records_behind_the_length_do_not_count(tmp_path):
@@ -139,6 +154,18 @@ def test_memories_are_written_in_turns(tmp_path, dtype):
         for now, whole in zip(places[-2:], wholes[-2:], strict=True):  # the last two can be read
             np.testing.assert_array_equal(MemoryFile(tmp_path, now).read(), whole, strict=True)
     assert [place.slot for place in places] == [0, 1, 0, 1, 0]
+
+
+def test_a_memory_is_read_where_a_larger_one_was(tmp_path):
+    """A run that was killed before its first state may leave a larger memory behind."""
+    keep(tmp_path, np.ones((50, 3)))
+    memory = np.random.default_rng(0).random((20, 3))
+    np.testing.assert_array_equal(MemoryFile(tmp_path, keep(tmp_path, memory)).read(), memory)
+
+
+def test_a_memory_of_several_blocks_is_read(tmp_path):
+    memory = np.random.default_rng(0).random((50_000, 3))  # five blocks of 256 KiB, the last one short
+    np.testing.assert_array_equal(MemoryFile(tmp_path, keep(tmp_path, memory)).read(), memory)
 
 
 @pytest.mark.parametrize("how", ["flip", "cut", "gone"])

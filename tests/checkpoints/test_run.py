@@ -14,6 +14,7 @@ from helpers import NAMES, PROBLEMS, STOCHASTIC, assert_identical, assert_same_r
 
 import swiftem
 from swiftem import methods, models, schedules
+from swiftem.checkpoints.folder import read_state
 from swiftem.checkpoints.run_checkpoint import RunCheckpoint
 
 N_ITER = 48
@@ -201,6 +202,43 @@ def test_a_run_that_a_callback_stopped_stays_stopped(tmp_path):
     assert (stopped.status, stopped.n_iter) == (again.status, again.n_iter) == ("stopped", 12)
     assert_same_result(again, stopped)
     assert_same_path(again.path, stopped.path)
+
+
+@pytest.mark.parametrize("at", [8, 11])  # the last checkpoint is an odd or an even one
+def test_a_run_resumes_from_the_last_of_its_checkpoints(tmp_path, at):
+    problem, method = example("sem")
+    options = {"record_every": 1, "checkpoint_every": 3}
+    die(problem, method, tmp_path, at, **options)
+    first = []
+    go_on(problem, method, tmp_path, callback=lambda iterate: bool(first.append(iterate.k)), **options)
+    assert first[0] == at // 3 * 3 + 1
+
+
+@pytest.mark.parametrize("at", [8, 11])
+def test_the_state_that_a_run_resumes_from_stays_until_the_next_is_there(tmp_path, at):
+    """The first checkpoint after a resume replaces the older state: if it is damaged, the other is there."""
+    problem, method = example("iem")
+    whole = problem.run(method, n_iter=N_ITER, seed=3, record_every=1)
+    die(problem, method, tmp_path, at, record_every=1)
+    before = content(tmp_path)
+    die(problem, method, tmp_path, at + 2, record_every=1)
+    after = content(tmp_path)
+    changed = [name for name in ("state-0", "state-1") if before.get(name) != after[name]]
+    last = max(("state-0", "state-1"), key=lambda name: read_state(tmp_path / name)[0].number)
+    assert changed == [last]
+    (tmp_path / last).write_bytes(b"damaged")
+    assert_same_result(go_on(problem, method, tmp_path, record_every=1), whole)
+
+
+def test_checkpoints_are_at_multiples_of_their_distance(tmp_path, monkeypatch):
+    """Also where a run begins in between, as after a change of ``checkpoint_every``."""
+    problem, method = example("sem")
+    saved = []
+    save = RunCheckpoint._save
+    monkeypatch.setattr(RunCheckpoint, "_save", lambda self, at: (saved.append(at.state.k), save(self, at)))
+    go_on(problem, method, tmp_path, n_iter=10, resume="auto", checkpoint_every=5)
+    go_on(problem, method, tmp_path, n_iter=30, checkpoint_every=7)
+    assert saved == [5, 10, 14, 21, 28, 30]
 
 
 def test_what_record_returns_is_kept(tmp_path):

@@ -7,6 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 from swiftem.engine.documents import PIECES, Documents
+from swiftem.engine.numba.memory import Shared, Spare, padded
 
 
 def test_lengths_and_total():
@@ -61,6 +62,34 @@ def test_many_pieces_give_the_sums_of_one(dtype, monkeypatch):
     assert len(Documents(X)._summed(5)) > 2 * PIECES
     for few, many in zip(one, sums(), strict=True):
         np.testing.assert_allclose(many, few, rtol=1e-12 if dtype is np.float64 else 1e-5)
+
+
+@pytest.mark.parametrize("most", [0, 100])
+def test_sums_of_blocks_are_added_once(most):
+    """Parts are emptied into a total in float64 whenever they have more than ``most`` entries."""
+    shared, emptied = Shared(3, 2, np.float32, 2), []
+    for block in range(4):
+        for number, part in enumerate(shared.parts):
+            part[:, :2] += 1.0 + number
+        shared.add(30, most)
+        emptied.append(not any(part.any() for part in shared.parts))
+        assert emptied[-1] == (30 * (block + 1) > most)
+    assert emptied == ([True] * 4 if not most else [False, False, False, True])
+    for _ in range(2):
+        np.testing.assert_array_equal(shared.total(), np.full((3, 2), 12.0))
+    assert shared.total().dtype == np.float64
+
+
+def test_spare_arrays_are_of_the_size_and_type_that_is_asked_for():
+    spare = Spare(most=2)
+    kept = [padded(5, 16, np.float64), padded(5, 16, np.float32)]
+    spare.keep(kept)
+    found = spare.rows(5, 12, np.float32)
+    assert found is kept[1]
+    assert spare.rows(5, 16, np.float32) is not kept[0]
+    assert spare.rows(5, 16, np.float64) is kept[0]
+    spare.keep([padded(rows, 16, np.float64) for rows in (1, 2, 3)])
+    assert spare.rows(3, 16, np.float64).shape == (3, 16)  # of three, two were kept
 
 
 def test_tables_are_padded_rounded_and_have_no_tiny_numbers():

@@ -6,7 +6,7 @@ import warnings
 import numpy as np
 import pytest
 from dying_fits import Death
-from mixture_data import METHODS, assert_same_model, blobs
+from mixture_data import METHODS, assert_same_model, blobs, given_start
 from sklearn.base import clone
 
 import swiftem
@@ -132,6 +132,21 @@ def test_a_death_one_pass_before_the_end_changes_no_end(tmp_path, deadly, method
         fit(make(**kept), X)
     deadly(np.inf)
     assert_same_fit(fit(make(**kept, resume=True), X), whole)
+
+
+@pytest.mark.parametrize("method", ["sem-vr", "fiem"])
+@pytest.mark.parametrize("looks", [2, 3])
+def test_a_death_at_an_early_look_makes_the_next_one_no_end(tmp_path, deadly, method, looks):
+    """The gain of the next look is per pass since the last one, not since the beginning."""
+    X, _ = blobs(1500, 2, 3, apart=2.5, seed=8)
+    options = {"n_components": 3, "method": method, "tol": 1e-3, "max_iter": 100}
+    options |= given_start(X, 3, "full")
+    whole = fit(make(**options), X)
+    deadly(looks)
+    with pytest.raises(Death):
+        fit(make(checkpoint=tmp_path, checkpoint_every=1, **options), X)
+    deadly(np.inf)
+    assert_same_fit(fit(make(checkpoint=tmp_path, resume=True, checkpoint_every=1, **options), X), whole)
 
 
 def test_seconds_go_on(tmp_path, deadly, monkeypatch):

@@ -6,7 +6,7 @@ import pytest
 import swiftem
 from swiftem.data import ArraySource
 from swiftem.estimators.mixture.optima import halves as halving
-from swiftem.estimators.mixture.optima.halves import Seen, halves_of, loss_of_merge
+from swiftem.estimators.mixture.optima.halves import Seen, halves_of, losses_of_merges
 from swiftem.estimators.mixture.optima.kinds import gaussians
 from swiftem.estimators.mixture.optima.moves import merged, moved, proposals
 from swiftem.estimators.mixture.optima.spurious import on_few_values
@@ -135,7 +135,7 @@ def test_what_a_merge_costs_is_a_bound(kind):
     before = log_likelihood(X, kind, *parts)
     for pair in ((0, 1), (1, 4)):
         both = merged(Gaussians(kind, *(part[list(pair)] for part in parts)), 0, 1)
-        cost = loss_of_merge(problem.bound, both, pair, seen)
+        (cost,) = losses_of_merges(problem.bound, both, [pair], seen)
         lost = before - log_likelihood(X, kind, *merged(mixture, *pair)[1:])
         assert 0.0 < lost <= cost + 1e-6
         assert cost < 1.1 * lost

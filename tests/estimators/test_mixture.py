@@ -10,6 +10,7 @@ from sklearn.base import clone
 
 import swiftem
 from swiftem import Mixture, methods
+from swiftem.estimators.mixture.candidate_fits import CandidateFits
 from swiftem.models.families import Family, Poisson
 
 RNG = np.random.default_rng(0)
@@ -194,6 +195,23 @@ def test_select_finds_the_number_of_components():
         swiftem.select(rows_of("poisson"), 2, "full", family="poisson")
     with pytest.raises(TypeError, match="parameters of Mixture are allowed"):
         swiftem.select(rows_of("poisson"), 2, family="poisson", reg_covar=1.0)
+
+
+def test_a_doubled_component_leaves_the_density_as_it_is(monkeypatch):
+    """If no fit with more components is better, the largest one counts as two."""
+    fit = CandidateFits._fit
+
+    def fit_to_few(self, mixture):
+        fit(self, mixture) if mixture.n_components == 1 else mixture.fit(self.source.y[:6])
+
+    monkeypatch.setattr(CandidateFits, "_fit", fit_to_few)
+    X = np.random.default_rng(0).poisson(4.0, size=(200, 3))
+    found = swiftem.select(X, [1, 2, 4], family="poisson", random_state=0)
+    assert [row.start for row in found.table] == ["fresh", "doubled", "doubled"]
+    one, *others = found.models.values()
+    for mixture in others:
+        assert mixture.weights_.sum() == pytest.approx(1.0, rel=1e-14)
+        np.testing.assert_allclose(mixture.score_samples(X), one.score_samples(X), rtol=1e-12)
 
 
 @pytest.mark.parametrize(

@@ -69,7 +69,9 @@ def test_queries(name):
     total = mixture.score_samples(X).sum()
     assert mixture.bic(X) == pytest.approx(-2 * total + free * np.log(len(X)))
     drawn, labels = mixture.sample(5000)
-    assert np.allclose(np.median(drawn, axis=0), np.median(X, axis=0), rtol=0.1, atol=0.6)
+    low, high = np.quantile(drawn, [0.4, 0.6], axis=0)
+    middle = np.median(X, axis=0)
+    assert ((low <= middle) & (middle <= high)).all()
     assert drawn.shape == (5000, X.shape[1])
     assert set(labels) == {0, 1}
 

@@ -8,6 +8,7 @@ from mixture_data import METHODS, blobs, given_start
 from sklearn.exceptions import ConvergenceWarning
 
 import swiftem
+import swiftem.estimators.mixture.optima.accelerated as module
 from swiftem.data import ArraySource
 from swiftem.estimators.mixture.optima.accelerated import MULTIPLE, Leaps, Remaining, accelerated
 from swiftem.methods import Squarem
@@ -112,6 +113,31 @@ def test_linear_convergence_ends_where_the_rest_is_small(rate):
 def test_gains_that_grow_are_no_convergence():
     remaining = Remaining(1e-3, 10**9)
     assert not any(remaining.is_small(1e-4 * 1.1**k) for k in range(24))
+
+
+def test_a_rate_that_rises_is_expected_to_rise_again():
+    """Gains 1, 0.9, 0.9·0.92: with the rate 0.92 9.5 were left, with 0.94 it is 13."""
+    bounds = np.cumsum([0.0, 1.0, 0.9, 0.9 * 0.92])
+    for left, expected in ((11.2, False), (13.2, True)):
+        remaining = Remaining(left / MULTIPLE, 10**9)
+        assert [remaining.is_small(bound) for bound in bounds] == [False, False, False, expected]
+
+
+def test_a_gain_by_a_collapse_is_none(monkeypatch):
+    """Where em leads to a component on repeated rows, a fit that looks ahead does not follow."""
+    problem = Problem(GaussianMixtureModel(4, covariance="full", reg_covar=1e-6), ArraySource(X))
+    theta = problem.bound.initial_theta(np.random.default_rng(2))
+
+    def ahead():
+        return module.beyond_plateau(problem, theta, 1e-3, 1e-3, lambda: None)
+
+    found, passes = ahead()
+    assert problem.e_step.objective(found) < problem.e_step.objective(theta) - 1e-3
+    assert 0 < passes <= module.AHEAD
+    monkeypatch.setattr(module, "find_spurious", lambda on, at: [] if at is theta else [2])
+    assert ahead() is None
+    monkeypatch.setattr(module, "find_spurious", lambda on, at: [2])  # it was there before
+    assert ahead() is not None
 
 
 def test_a_fixed_point_needs_two_passes():

@@ -117,6 +117,20 @@ def test_passes_of_families(family, n_components):
         np.testing.assert_allclose(one, other, rtol=1e-11, atol=1e-13)
 
 
+def test_the_objective_is_that_of_the_parameters_that_are_given():
+    """The value of the last pass is used again only at the same θ."""
+    X, _ = blobs(301, 2, 3)
+    problem = Problem(GaussianMixtureModel(3, covariance="tied"), ArraySource(X), kernels="numpy")
+    one, other = (problem.bound.initial_theta(np.random.default_rng(seed)) for seed in (0, 1))
+    plain = Expectation(problem.bound, problem.source)
+    expected = [plain.objective(theta) for theta in (one, other, one)]
+    assert type(problem.e_step) is SmallExpectation
+    problem.e_step.full(one)
+    found = [problem.e_step.objective(theta) for theta in (one, other, one)]
+    assert found == pytest.approx(expected, rel=1e-12)
+    assert found[0] != pytest.approx(found[1], rel=1e-6)
+
+
 @pytest.mark.parametrize("n_components", [2, 3])
 def test_components_without_a_chance_have_responsibilities_that_matrix_products_take(n_components):
     """Neither NaN for a weight of zero, nor subnormal numbers, which would be slow."""

@@ -9,10 +9,11 @@ from mixture_data import assert_same_model, blobs
 import swiftem
 from swiftem.data import ArraySource
 from swiftem.estimators.mixture.optima import few
-from swiftem.estimators.mixture.optima.accelerated import accelerated
+from swiftem.estimators.mixture.optima.accelerated import MULTIPLE, Remaining, accelerated
 from swiftem.estimators.mixture.optima.kinds import KINDS, start
 from swiftem.estimators.mixture.optima.spurious import at_floor
 from swiftem.estimators.mixture.optima.together import Together
+from swiftem.methods import Squarem
 from swiftem.models import GaussianMixtureModel, NormalInverseWishart
 from swiftem.problem import Problem
 
@@ -133,8 +134,31 @@ def test_when_the_starts_are_compared(monkeypatch):
     assert len(calls) == 1
 
 
-@pytest.mark.parametrize(("n", "name"), [(26_000, "em"), (26_001, "sem-vr")], ids=["at", "above"])
-def test_after_a_race_on_all_rows_em_finishes(n, name):
+@pytest.mark.parametrize("n", [26_000, 26_001], ids=["of all rows", "of a sample"])
+def test_after_a_race_em_finishes(n):
     X, _ = blobs(n, 3, 4, apart=1.0)
-    assert fit(X, 4).method_ == name
+    assert fit(X, 4).method_ == "em"
     assert fit(X[:5000], 4, method="sem-vr", tol=1.0).method_ == "sem-vr"
+
+
+def test_after_a_race_on_a_sample_the_end_is_closer(monkeypatch):
+    estimator = swiftem.estimators.mixture.estimator
+    made, plain = [], estimator.Fitting
+    monkeypatch.setattr(estimator, "Fitting", lambda *given: made.append(plain(*given)) or made[-1])
+    X, _ = blobs(26_001, 2, 3)
+    fit(X, 3)
+    fit(X[:26_000], 3)
+    fit(X, 3, method="em")
+    assert [one.multiple for one in made] == [estimator.AFTER_SAMPLE, MULTIPLE, MULTIPLE]
+    assert isinstance(made[0].plan.acceleration, Squarem)
+    bounds = (-1.0, -0.5, -0.45, -0.449)
+    assert [Remaining(1e-2, 1000, multiple=m).small for m in (MULTIPLE, 0.5)] == [8e-2, 5e-3]
+    for multiple, expected in ((MULTIPLE, True), (0.5, False)):
+        remaining = Remaining(1e-2, 1000, multiple=multiple)
+        assert [remaining.is_small(bound) for bound in bounds][-1] == expected
+
+
+@pytest.mark.parametrize("given", [{"init_params": "k-means++"}, {"batch_size": 100}, {"step_size": 0.1}])
+def test_without_a_race_or_with_steps_of_the_user_many_rows_are_fitted_by_another_method(given):
+    X, _ = blobs(30_000, 3, 4, apart=1.0)
+    assert fit(X, 4, tol=1.0, **given).method_ == "sem-vr"

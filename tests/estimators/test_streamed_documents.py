@@ -98,6 +98,17 @@ def test_batches_are_the_documents_that_were_drawn(batch_size):
 
 
 @pytest.mark.usefixtures("small_blocks")
+def test_documents_of_a_batch_have_their_own_weights():
+    """From the first block, a later one, and two blocks."""
+    weight = np.arange(1.0, 701.0)
+    documents = StreamedDocuments(CsrDocuments(corpus()), weight)
+    for numbers in ([5, 0, 63], [130, 190, 131], [255, 256, 254, 257]):
+        batch = documents.take(np.array(numbers))
+        np.testing.assert_array_equal(batch.weight, weight[numbers])
+        np.testing.assert_array_equal(batch.index, numbers)
+
+
+@pytest.mark.usefixtures("small_blocks")
 @pytest.mark.parametrize("leave_one_out", [False, True])
 def test_em_on_a_file_is_em_in_memory(tmp_path, leave_one_out):
     X = corpus()
@@ -209,6 +220,8 @@ def test_a_pass_has_few_pages_of_the_scratch_file_in_memory():
     for rows in row_blocks(shares):
         shares[rows] = 1.0 / 200
     topics = np.random.default_rng(0).dirichlet(np.ones(40), size=200)
+    few = StreamedDocuments(CsrDocuments(corpus(4_000)))  # what is compiled has pages of files, too
+    few.em_pass(np.full((few.n, 200), 1.0 / 200), topics, np.full(200, 0.1))
     before, pages = resident(os.getpid(), "RssFile"), []
     documents.em_pass(
         shares, topics, np.full(200, 0.1), lambda: pages.append(resident(os.getpid(), "RssFile") - before)

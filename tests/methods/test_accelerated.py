@@ -251,6 +251,25 @@ def test_threads_change_no_bit(name):
     helpers.assert_same_result(*results)
 
 
+def test_the_rate_is_the_slowest_of_all_passes():
+    """A large step may leave a slow direction as it is, and the next passes do not show it."""
+
+    class Line:
+        def scale(self, s):
+            return np.ones_like(s)
+
+        def in_domain(self, s):
+            return True
+
+    scheme, s, step, rates = methods.Squarem(), np.array([0.0]), 1.0, []
+    state = scheme.begin(s)
+    for k, rate in enumerate([0.5] * 4 + [0.97] * 4 + [0.5] * 4):
+        state = scheme.advance(state, s, -float(k), Line(), plain=True)
+        rates.append(state.rate)
+        s, step = s + step, rate * step  # em's next step is ``rate`` times as large
+    np.testing.assert_allclose(rates, [np.inf] * 2 + [0.5] * 4 + [0.97] * 6)
+
+
 def test_the_names_of_both():
     assert methods.Accelerated(EM, "squarem").name == "em+squarem"
     assert methods.Accelerated(EM, methods.Anderson(order=3)).name == "em+anderson"

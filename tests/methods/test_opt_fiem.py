@@ -1,6 +1,7 @@
 """opt-FIEM: λ = 1 is fiem, the learned λ is that of least variance, and compiled stretches do the same."""
 
 import helpers
+import numba
 import numpy as np
 import pytest
 
@@ -108,6 +109,17 @@ def test_the_rule():
     assert learn(np.array([0.0, 0.0, 1.0]), -np.ones(2), np.ones(2))[2] == 0.0
     assert learn(np.array([0.0, 0.0, 1.0]), 9 * np.ones(2), np.ones(2))[2] == 2.0
     assert (coefficient.RATE, coefficient.LARGEST) == (declarations.RATE, declarations.LARGEST)
+
+
+@pytest.mark.parametrize(("new", "old"), [(0.0, 0.0), (-1.0, 1.0), (9.0, 1.0), (1.0, 2.0)])
+def test_the_compiled_rule(new, old):
+    rule = numba.njit(lambda moments, one, other: coefficient.learn(moments, one, other))
+    moments = np.array([0.1, 0.3, 0.8])
+    expected = moments.copy()
+    for _ in range(50):
+        assert rule(moments, new * old, old * old) == moments[2]
+        expected = learn(expected, np.array([new]), np.array([old]))
+        np.testing.assert_allclose(moments, expected, rtol=1e-13)
 
 
 @SIZES

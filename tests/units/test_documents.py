@@ -7,6 +7,9 @@ import pytest
 from scipy import sparse
 
 import swiftem
+from swiftem.data.units.pool import LocalPool
+from swiftem.engine.units import documents
+from swiftem.engine.units.documents import DocumentTask, UnitDocuments
 
 dask = pytest.importorskip("dask", reason="Dask is not installed")
 da = pytest.importorskip("dask.array")
@@ -67,6 +70,69 @@ def test_sparse_chunks_and_weights():
     np.testing.assert_allclose(one.components_, other.components_, rtol=1e-9, atol=1e-12)
 
 
+WEIGHTS = [RNG.integers(0, 4, size).astype(float) for size in (100, 350, 250)]
+
+
+def unit_documents(weights=WEIGHTS):
+    edges = np.concatenate([[0], np.cumsum([len(weight) for weight in WEIGHTS])])
+    units = [sparse.csr_array(TRAIN[a:b]) for a, b in pairwise(edges)]
+    return UnitDocuments(units, weights, pool=LocalPool(), token="", is_small=lambda entries, documents: True)
+
+
+def test_what_is_known_of_units():
+    units, weight = unit_documents(), np.concatenate(WEIGHTS)
+    assert units.n == 3
+    assert units.n_documents == int((weight > 0).sum())
+    assert units.total == weight @ TRAIN.sum(axis=1)
+    assert units.weight.tolist() == [one.sum() for one in WEIGHTS]
+    assert unit_documents(None).total == TRAIN.sum()
+
+
+def test_a_sample_has_its_own_weights(monkeypatch):
+    monkeypatch.setattr(documents, "SAMPLE", 60)
+    few, weight = unit_documents().few, np.concatenate(WEIGHTS)
+    assert 60 <= few.n <= 63
+    of = {row.tobytes(): float(one) for row, one in zip(TRAIN, weight, strict=True)}
+    assert [of[row.tobytes()] for row in few.matrix().toarray()] == few.weight.tolist()
+
+
+def plain_counts(topics, alpha, rounds=300):
+    """E-steps of all documents until they have converged, written out: weighted sums (V, K) of each unit."""
+    found, begin = [], 0
+    for weights in WEIGHTS:
+        n = TRAIN[begin : begin + len(weights)]
+        shares = np.full((len(n), len(topics)), 1.0 / len(topics))
+        for _ in range(rounds):
+            shares = shares * ((n / (shares @ topics)) @ topics.T) + alpha
+            shares /= shares.sum(axis=1, keepdims=True)
+        found.append(topics.T * ((weights[:, None] * n / (shares @ topics)).T @ shares))
+        begin += len(weights)
+    return found
+
+
+@pytest.mark.parametrize("groups", [1, 2, 3])
+def test_sums_in_groups_are_the_sums(monkeypatch, groups):
+    units, topics, alpha = unit_documents(), START / START.sum(axis=1, keepdims=True), np.full(5, 0.1)
+    monkeypatch.setattr(documents, "MOST_BYTES", 8 * 60 * 5 * -(-3 // groups))
+    numbers, weight = np.array([2, 0, 1]), np.array([0.5, 2.0, 3.0])
+    assert len(units.groups(numbers, 5)) == groups
+    given = DocumentTask(topics, alpha, None, True, rounds=300, tolerance=0.0)
+    counts, _ = units.counts(given, numbers, weight, lambda: None)
+    plain = plain_counts(topics, alpha)
+    expected = sum(factor * plain[number] for number, factor in zip(numbers, weight, strict=True))
+    np.testing.assert_allclose(counts, expected, rtol=1e-6, atol=1e-9)
+
+
+def test_a_score_is_weighted():
+    topics, alpha = START / START.sum(axis=1, keepdims=True), np.full(5, 0.1)
+    whole = [
+        unit_documents(weights).log_likelihood(topics, alpha, 50, 0.0)
+        for weights in (WEIGHTS, [2.0 * one for one in WEIGHTS], None)
+    ]
+    assert whole[1] == pytest.approx(2.0 * whole[0], rel=1e-12)
+    assert whole[2] != pytest.approx(whole[0], rel=0.1)
+
+
 def test_a_killed_fit_resumes_to_the_same_bits(tmp_path, monkeypatch):
     class Killed(BaseException):
         pass
@@ -76,8 +142,6 @@ def test_a_killed_fit_resumes_to_the_same_bits(tmp_path, monkeypatch):
 
     whole = fit().fit(dense())
     kept = {"checkpoint": tmp_path / "kept", "checkpoint_every": 1, "resume": "auto"}
-    from swiftem.engine.units import documents
-
     calls, real = [], documents.unit_counts
 
     def killed(*given):

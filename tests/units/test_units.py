@@ -9,8 +9,10 @@ from helpers import leaves
 
 import swiftem
 from swiftem import methods, models
-from swiftem.data import UnitSource, open_units
+from swiftem.data import ArraySource, UnitSource, open_units
+from swiftem.data.units import unit_source
 from swiftem.engine.units.rows import pairwise_sum
+from swiftem.problem import Problem
 
 
 def assert_close(one, other, rtol=1e-12):
@@ -214,6 +216,75 @@ def test_sums_are_pairwise():
 def test_units_that_cannot_be_used(units, weights, said):
     with pytest.raises((TypeError, ValueError), match=said):
         UnitSource(units, weights)
+
+
+def test_the_objective_is_that_of_the_parameters_that_are_given():
+    """The values of the last pass are used again only at the same θ."""
+    model, theta0 = start("full")
+    _, other = start("full")
+    other = other._replace(means=other.means + 1.0)
+    e_step = Problem(model, UnitSource(CUT)).e_step
+    rows = [swiftem.objective(model, X, theta) for theta in (theta0, other)]
+    e_step.full(theta0)
+    assert_close([e_step.objective(theta0), e_step.objective(other), e_step.objective(theta0)],
+                 [rows[0], rows[1], rows[0]])  # fmt: skip
+
+
+def test_a_batch_of_units_is_in_the_order_of_the_draws():
+    model, theta0 = start("diag")
+    units = UnitSource(CUT)
+    e_step = Problem(model, units).e_step
+    drawn = np.array([3, 0, 2, 0])
+    single = [e_step.rows(units.take(np.array([u])), theta0)[0] for u in drawn]
+    np.testing.assert_array_equal(e_step.rows(units.take(drawn), theta0), single)
+
+
+def test_a_prior_counts_as_for_all_rows(monkeypatch):
+    """The model is bound to a sample of the rows, which stands for all of them."""
+    monkeypatch.setattr(unit_source, "SAMPLE", 100)
+    model = models.GaussianMixtureModel(
+        2, covariance="diag", prior=models.NormalInverseWishart(5.0, 1.0, mean_precision=50.0)
+    )
+    theta0 = model.theta(means=X[:2], covariances=np.full((2, 3), 4.0))
+    ours, rows = (
+        swiftem.run(model, data, methods.EM(), theta0=theta0, n_iter=10) for data in (UnitSource(CUT), X)
+    )
+    assert_close(ours.theta.means, rows.theta.means, 1e-9)
+
+
+def test_a_unit_whose_rows_are_far_away_from_the_others():
+    """How far rows are decides how squares are computed: for all rows, as soon as all units are known."""
+    along, across = np.array([1.0, 1.0]), np.array([1.0, -1.0])
+    rows = np.random.default_rng(3).normal(size=(1200, 1)) * 0.1 * across
+    rows[600:] += np.repeat([1e5, -1e5], 300)[:, None] * along  # expanded squares of these lose 12 digits
+    model = models.GaussianMixtureModel(2, covariance="full")
+    wide = 1e8 * np.outer(along, along) + 0.01 * np.outer(across, across)
+    theta0 = model.theta(means=[0.05 * across, -0.05 * across], covariances=[wide, wide])
+    e_step = Problem(model, UnitSource([rows[:600], rows[600:]])).e_step
+    first, second = e_step.full(theta0), e_step.full(theta0)
+    assert_close(second[:2], first[:2], 1e-10)
+    assert_close(first[:2], Problem(model, ArraySource(rows)).e_step.full(theta0)[:2], 1e-10)
+
+
+def test_the_mean_is_that_of_the_rows():
+    assert_close(UnitSource(CUT).mean, X.mean(axis=0))
+    assert_close(UnitSource(CUT, WEIGHTS).mean, WEIGHT @ X / WEIGHT.sum())
+
+
+def test_other_lengths_and_weights_are_other_data():
+    """Of the same means."""
+    rows = np.repeat(X[:10], 6, axis=0)
+    units = [UnitSource([rows[:30], rows[30:]]), UnitSource([rows[:30:2], rows[30::2]])]
+    units.append(UnitSource([rows[:30], rows[30:]], [np.full(30, 2.0), np.full(30, 2.0)]))
+    units.append(UnitSource([rows[:30], rows[30:]], [np.ones(30), np.full(30, 2.0)]))
+    assert len({one.fingerprint() for one in units}) == len(units)
+
+
+def test_units_are_sampled_each_in_its_own_way():
+    rows = np.arange(1000.0)[:, None]
+    some = UnitSource([rows, rows]).sample(200, 0)
+    first, second = np.split(some.y[:, 0], 2)
+    assert not np.array_equal(first, second)
 
 
 def test_values_of_each_row_are_refused():

@@ -48,6 +48,9 @@ LOWEST = -46.0
 """A logit that is less, the largest being 0, has a responsibility of zero: below 1e-20 it counts for nothing,
 and subnormal numbers slow matrix products down."""
 
+FAST = -700.0
+"""NumPy's vectorised exponential is several times slower for smaller numbers, −∞ included."""
+
 GROUP = 64
 """Number of sums of exponentials that are multiplied before the logarithm; each is from 1 to M."""
 
@@ -272,10 +275,23 @@ def _softmax(rows: Array, largest: Array, totals: Array) -> None:
     """Replace logits (M, b) by responsibilities; write the largest logits, and sums of exponentials, (b,)."""
     np.maximum.reduce(rows, axis=0, out=largest)
     rows -= largest
-    np.copyto(rows, -np.inf, where=rows < LOWEST)
-    np.exp(rows, out=rows)
+    exponentials(rows)
     np.add.reduce(rows, axis=0, out=totals)
     rows /= totals
+
+
+def exponentials(logits: Array) -> None:
+    """Replace logits by their exponentials, or by zero below :data:`LOWEST`.
+
+    >>> logits = np.array([0.0, -50.0, -np.inf])
+    >>> exponentials(logits)
+    >>> logits
+    array([1., 0., 0.])
+    """
+    counts = logits >= LOWEST
+    np.maximum(logits, FAST, out=logits)
+    np.exp(logits, out=logits)
+    logits *= counts
 
 
 def _softmax_of_two(rows: Array, largest: Array, totals: Array) -> None:
@@ -286,8 +302,7 @@ def _softmax_of_two(rows: Array, largest: Array, totals: Array) -> None:
     is_swapped = one < 0.0
     np.abs(one, out=other)
     np.negative(other, out=other)
-    np.copyto(other, -np.inf, where=other < LOWEST)
-    np.exp(other, out=other)
+    exponentials(other)
     np.add(other, 1.0, out=totals)
     other /= totals
     np.subtract(1.0, other, out=one)

@@ -30,6 +30,7 @@ from swiftem.estimators.mixture.initial import (
     make_start,
 )
 from swiftem.estimators.mixture.online import OnlineMixture
+from swiftem.estimators.mixture.optima.accelerated import MULTIPLE
 from swiftem.estimators.mixture.optima.few import first_of_few, is_few
 from swiftem.estimators.mixture.optima.race import is_moved, is_race, raced_start
 from swiftem.estimators.mixture.optima.sample import MOST, dithered_source
@@ -51,6 +52,9 @@ NOT_CONVERGED = (
 )
 REFIT_PASSES = 50
 """Settings of the fits to a sample."""
+AFTER_SAMPLE = 1.0
+"""As ``MULTIPLE``, after a race on a sample of the rows: its optimum is close to that of all rows, first
+passes gain little, and further ones with larger steps are cheaper than a stochastic method."""
 
 
 class MixtureEstimator(CheckpointedClones, MixtureScores, Persistent, CallbackSupportMixin):  # type: ignore[misc]
@@ -117,13 +121,16 @@ class MixtureEstimator(CheckpointedClones, MixtureScores, Persistent, CallbackSu
         starting = problem = Problem(model, source, kernels=kernels, budget=budget)
         races = is_race(self, problem)
         compares = not races and is_few(self, problem)
-        # A race on all rows ends close to an optimum: a few passes of em are left.
-        em_suffices = bool(read.kernels) or (races and not self._goes_on() and rows_of(source) <= MOST)
+        # A race ends close to an optimum: a few passes of em are left, or some more after one on a sample.
+        is_open = self.method == "auto" and self.acceleration is None
+        raced = is_open and races and not self._goes_on()
+        after_sample = raced and rows_of(source) > MOST and not read.kernels and self._steps_are_open()
+        em_suffices = bool(read.kernels) or (raced and rows_of(source) <= MOST) or after_sample
         plan = make_plan(
             "em" if em_suffices and self.method == "auto" else self.method,
             self.batch_size, self.step_size, n=source.n,
             n_components=self.n_components, size=size, per_sample=rows_of(source) / source.n,
-            acceleration=self.acceleration,
+            acceleration="squarem" if after_sample else self.acceleration,
         )  # fmt: skip
         check_access(plan.for_run, source)
         reserved = budget.reserve(source, plan.for_run, statistics=size, starts=True)
@@ -167,7 +174,13 @@ class MixtureEstimator(CheckpointedClones, MixtureScores, Persistent, CallbackSu
         starts, seeds = make() if kept is None else kept.starts(make, check)
         passes = min(int(self.max_iter), MOST_PASSES)
         tol = check_real("tol", self.tol, minimum=0.0)
-        return Fitting(problem, plan, passes, tol, self._has_default_start(problem)), starts, seeds
+        looks_ahead = self._has_default_start(problem)
+        multiple = AFTER_SAMPLE if after_sample else MULTIPLE
+        return Fitting(problem, plan, passes, tol, looks_ahead, multiple), starts, seeds
+
+    def _steps_are_open(self) -> bool:
+        """Return whether the user leaves batch size and step size to the library."""
+        return all(isinstance(one, str) and one == "auto" for one in (self.batch_size, self.step_size))
 
     def _has_default_start(self, problem: Problem) -> bool:
         """Return whether the user neither names a start nor gives parameters."""

@@ -16,7 +16,13 @@ from swiftem.estimators.mixture.base import rows_of
 from swiftem.estimators.mixture.device import em_on_device
 from swiftem.estimators.mixture.initial import DegenerateComponentWarning, Start, check_start, reseed
 from swiftem.estimators.mixture.look import Look, Run
-from swiftem.estimators.mixture.optima.accelerated import Leaps, Remaining, accelerated, beyond_plateau
+from swiftem.estimators.mixture.optima.accelerated import (
+    MULTIPLE,
+    Leaps,
+    Remaining,
+    accelerated,
+    beyond_plateau,
+)
 from swiftem.estimators.mixture.plan import Plan, iterations_in
 from swiftem.estimators.watch import Moment, NoStart, StartWatch
 from swiftem.methods import Method, Squarem
@@ -101,6 +107,8 @@ class Fitting:
     looks_ahead : bool
         Whether em makes further passes to find out if it has converged: not from a given or named start,
         whose trajectory is scikit-learn's.
+    multiple : float
+        Maximum remaining gain of a converged fit, in units of ``tol``.
     """
 
     problem: Problem
@@ -108,6 +116,7 @@ class Fitting:
     max_passes: int
     tol: float
     looks_ahead: bool
+    multiple: float = MULTIPLE
 
     def fit(
         self, start: Start, seed: int, watch: StartWatch, *, last: tuple[float, float, float] | None = None,
@@ -170,7 +179,7 @@ class _OneFit:
             self._began = clock() - kept["seconds"]
             self._runs = kept["runs"]
             if kept["remaining"] is not None:
-                self._remaining = Remaining(self._shared.tol, rows_of(self._source), *kept["remaining"])
+                self._remaining = self._new_remaining(*kept["remaining"])
             if self._steps is not None:
                 self._steps.restore(kept["steps"], self._bound.size)
             self._kept_run, self._kept_look = kept["run"], kept["look"]
@@ -189,6 +198,9 @@ class _OneFit:
             "rng": self._rng.bit_generator.state,
         }  # fmt: skip
 
+    def _new_remaining(self, *last: float) -> Remaining:
+        return Remaining(self._shared.tol, rows_of(self._source), *last, multiple=self._shared.multiple)
+
     def keep_end(self) -> None:
         """Save the end of the fit."""
         if not self.fit.interrupted:
@@ -197,7 +209,7 @@ class _OneFit:
     def batch_em(self, last: tuple[float, float, float]) -> None:
         """Batch EM, from the saved state, or from the end of an earlier fit."""
         if self._remaining is None:
-            self._remaining = Remaining(self._shared.tol, rows_of(self._source), *last)
+            self._remaining = self._new_remaining(*last)
         passes = self._shared.max_passes - round(self.fit.passes)
         # An acceleration, a callback or a checkpoint uses each θ: M-steps are then the CPU's.
         is_plain = self._steps is None and not self.watch.wants_theta and type(self._keeper) is NoStart
@@ -217,7 +229,7 @@ class _OneFit:
         callback stopped it.
         """
         fit, stop, bound = self.fit, False, self._bound
-        remaining = remaining or Remaining(self._shared.tol, rows_of(self._source))
+        remaining = remaining or self._new_remaining()
         with DeferredInterrupt() as interrupt:
 
             def check() -> None:

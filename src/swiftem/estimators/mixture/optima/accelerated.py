@@ -28,6 +28,8 @@ LEAST_RATE, UNKNOWN_RATE = 0.9, 0.9999
 """Minimum of c, and its value if there was only one gain."""
 ROUNDING = 1e-13
 """A smaller gain, relative to the bound, is rounding."""
+MOST_ROWS = 5000
+"""Rows up to which a fit looks ahead."""
 AHEAD, MOST_WORK, LEAST = 100, 2 * 10**7, 10
 """Passes by which a fit of few rows looks ahead, at most and at least, and the maximum of passes times rows
 times statistics: some 30 ms. With too many rows for the minimum, it does not look."""
@@ -148,7 +150,7 @@ def beyond_plateau(
     gain.
     """
     passes = min(AHEAD, MOST_WORK // (problem.source.n * int(problem.bound.size)))
-    if passes < LEAST or not tol:
+    if problem.source.n > MOST_ROWS or passes < LEAST or not tol:
         return None
     try:
         found, done = accelerated(problem, theta, passes, CALM * tol, check)
@@ -171,7 +173,7 @@ class Remaining:
     It is infinite on a plateau, if gains do not shrink. Early gains shrink faster than later ones: c is
     assumed to rise once more by as much as it did, or halfway to 1 if that is unknown, and to be at least
     :data:`LEAST_RATE`. A fit has converged if em gains less than ``tol`` per pass and R is below
-    :data:`MULTIPLE` times ``tol``, whatever the method: stochastic methods end with passes of em. For a tiny
+    ``multiple`` times ``tol``, whatever the method: stochastic methods end with passes of em. For a tiny
     ``tol`` it is enough that R, summed over all rows, is below :data:`NEGLIGIBLE`. On few rows, where a pass
     is cheap, a fit also looks ahead (:func:`beyond_plateau`).
 
@@ -183,6 +185,8 @@ class Remaining:
         Number of rows.
     last_bound, last_gain, last_rate : float
         Last values of em before; −∞, ∞ and ∞ if unknown.
+    multiple : float
+        Maximum remaining gain in units of ``tol``.
 
     Attributes
     ----------
@@ -198,9 +202,9 @@ class Remaining:
 
     def __init__(
         self, tol: float, n: int, last_bound: float = -inf, last_gain: float = inf,
-        last_rate: float = inf,
+        last_rate: float = inf, *, multiple: float = MULTIPLE,
     ) -> None:  # fmt: skip
-        self._tol, self.small = tol, max(MULTIPLE * tol, NEGLIGIBLE / n)
+        self._tol, self.small = tol, max(multiple * tol, NEGLIGIBLE / n)
         self.last_bound, self.last_gain, self.last_rate = last_bound, last_gain, last_rate
 
     @property

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from swiftem._typing import Array
-from swiftem.engine.reference.gaussian_components import lower_triangle, posterior
+from swiftem.engine.reference.gaussian_components import lower_triangle
 from swiftem.estimators.mixture.optima.sample import on_rows
 from swiftem.estimators.mixture.split import Gaussians
 from swiftem.models.covariance import Covariance
@@ -32,12 +32,14 @@ from swiftem.models.gaussian_theta import GaussianStatistics, GaussianTheta
 from swiftem.models.normal_inverse_wishart import BoundPrior
 from swiftem.problem import Problem
 
-__all__ = ["Halves", "Seen", "halves_of", "loss_of_merge"]
+__all__ = ["Halves", "Seen", "halves_of", "losses_of_merges"]
 
-SMALL = 1e-3
+SMALL = 0.01
 """Rows with a smaller responsibility are ignored for a component."""
 FIRST, PASSES = 3, 8
 """Passes of em from every start, and further ones from the best."""
+FAR = 46.0
+"""Largest difference of logits: what is further away has a share below 1e-20."""
 LEAST_SHARE = 1e-3
 """Minimum share of a part."""
 LEAST_ROWS = 8
@@ -72,14 +74,21 @@ class Seen(NamedTuple):
         """Sum of the weights."""
         return float(self.weight.sum())
 
-    def of(self, *components: int) -> tuple[Array, Array, Array]:
-        """Return rows, weights times responsibility of some components, and log Σ w g of these.
-
-        Rows with a small responsibility are left out.
-        """
-        r = self.r[:, list(components)].sum(axis=1)
+    def of(self, k: int) -> tuple[Array, Array]:
+        """Return rows of a component, without those of small responsibility, and weights times these."""
+        r = self.r[:, k]
         own = np.flatnonzero(r > SMALL)
-        return self.y[own], self.weight[own] * r[own], np.log(r[own]) + self.log_likelihood[own]
+        return self.y[own], self.weight[own] * r[own]
+
+    def gain(self, r: Array, before: float, after: Array) -> float:
+        r"""Return the mean of :math:`r \,(\log g' - \log g)`, where :math:`r = g e^{b} / \sum w g`.
+
+        ``r`` (n,) are responsibilities, ``before`` is b, and ``after`` (n,) is :math:`\log g'`.
+        """
+        own = r > SMALL
+        r = np.where(own, r, 1.0)
+        change = np.where(own, after - (np.log(r) + self.log_likelihood - before), 0.0)
+        return float((self.weight * r) @ change) / self.total
 
 
 class Halves(NamedTuple):
@@ -126,26 +135,25 @@ def halves_of(bound: BoundGaussians, theta: GaussianTheta, seen: Seen, held: See
     parts = _em(kind, list(rows.values()), bound.d)
     if parts is None:
         return []
-    phi, found = _phi(kind, parts), []
+    found = []
     for place, k in enumerate(rows):
         mean, factor = theta.means[k], theta.precisions_cholesky[k]
-        two = slice(2 * place, 2 * place + 2)
-        y, weight, _ = held.of(k)
-        z = _whitened(y - mean, factor)
-        # What changes coordinates is in both densities, and g_k is a standard normal here.
-        gain = np.logaddexp(*(_powers(kind, z) @ phi[:, two]).T)
-        gain += 0.5 * (np.einsum("ij,ij->i", z, z) + bound.d * np.log(2.0 * np.pi))
-        one = GaussianTheta(*(part[two] for part in parts))
-        found.append(Halves(k, float(weight @ gain) / held.total, one.weights, *_placed(one, mean, factor)))
+        one = GaussianTheta(*(part[2 * place : 2 * place + 2] for part in parts))
+        z = _whitened(held.y - mean, factor)
+        # What changes coordinates is in both densities.
+        after = _log_sum(*_log_densities(z, one)) + _log_determinant(factor, bound.d)
+        gain = held.gain(held.r[:, k], float(np.log(theta.weights[k])), after)
+        found.append(Halves(k, gain, one.weights, *_placed(one, mean, factor)))
     return sorted(found, key=lambda halves: -halves.gain)
 
 
 def _own_rows(kind: Covariance, seen: Seen, k: int, theta: GaussianTheta, reg_covar: float) -> _Own | None:
-    y, weight, _ = seen.of(k)
+    y, weight = seen.of(k)
     d = y.shape[1]
     width = 1 + d + int(np.prod(kind.squares_shape(1, d)))
     most = max(LEAST_ROWS, NUMBERS // (width * len(theta.weights)))
-    y, weight = y[:most], weight[:most]
+    every = max(1, -(-len(y) // most))
+    y, weight = y[::every], weight[::every]
     count = float(weight.sum())
     if len(y) < LEAST_ROWS or not count > 0.0:
         return None
@@ -155,14 +163,36 @@ def _own_rows(kind: Covariance, seen: Seen, k: int, theta: GaussianTheta, reg_co
     return _Own(powers, weight, count, np.asarray(floor), d)
 
 
-def loss_of_merge(bound: BoundGaussians, merged: Gaussians, pair: tuple[int, int], held: Seen) -> float:
-    """Return what a component instead of a pair costs, per held-out row; ``merged`` is that one component."""
-    factors = bound.kind.factor(merged.covariances_)
-    if factors is None:
-        return float("inf")
-    y, weight, before = held.of(*pair)
-    after = posterior(y, merged.weights_, merged.means_, bound.kind.stacked(factors))[1]
-    return float(weight @ (before - after)) / held.total
+def losses_of_merges(
+    bound: BoundGaussians, merged: Gaussians, pairs: list[tuple[int, int]], held: Seen
+) -> Array:
+    """Return what single components instead of pairs cost, per held-out row: ∞ without an inverse."""
+    found = np.full(len(pairs), np.inf)
+    for place, (i, j) in enumerate(pairs):
+        here = slice(place, place + 1)
+        factors = bound.kind.factor(merged.covariances_[here])
+        if factors is not None:
+            one = GaussianTheta(
+                merged.weights_[here], merged.means_[here], merged.covariances_[here], factors
+            )
+            found[place] = -held.gain(held.r[:, i] + held.r[:, j], 0.0, _log_densities(held.y, one)[0])
+    return found
+
+
+def _log_densities(y: Array, parts: GaussianTheta) -> Array:
+    """Return log w g (C, n) of rows (n, d)."""
+    d, found = y.shape[1], np.empty((len(parts.weights), len(y)))
+    for m, (weight, mean, _, factor) in enumerate(zip(*parts, strict=True)):
+        z = _whitened(y - mean, factor)
+        np.einsum("ij,ij->i", z, z, out=found[m])
+        found[m] *= -0.5
+        found[m] += np.log(weight) + _log_determinant(factor, d) - 0.5 * d * np.log(2.0 * np.pi)
+    return found
+
+
+def _log_determinant(factor: Array, d: int) -> float:
+    of_axes = np.diagonal(factor) if factor.ndim == 2 else np.broadcast_to(factor, d)
+    return float(np.log(of_axes).sum())
 
 
 def _whitened(away: Array, factor: Array) -> Array:
@@ -220,17 +250,34 @@ def _em(kind: Covariance, rows: list[_Own], d: int) -> GaussianTheta | None:
         phi = _phi(kind, parts).reshape(totals.shape[1], len(rows), -1, 2)
         if done == FIRST - 1:  # the best start is left
             bounds = [
-                own.weight @ np.logaddexp(own.powers @ phi[:, k, :, 0], own.powers @ phi[:, k, :, 1])
+                own.weight @ _log_sum(own.powers @ phi[:, k, :, 0], own.powers @ phi[:, k, :, 1])
                 for k, own in enumerate(rows)
             ]
             best = np.argmax(bounds, axis=1)
             phi = phi[:, np.arange(len(rows)), best][:, :, None]
-        with np.errstate(over="ignore"):
-            r = [
-                1.0 / (1.0 + np.exp(own.powers @ (phi[:, k, :, 1] - phi[:, k, :, 0])))
-                for k, own in enumerate(rows)
-            ]
+        r = [_share(own.powers @ (phi[:, k, :, 1] - phi[:, k, :, 0])) for k, own in enumerate(rows)]
     return parts
+
+
+def _share(logits: Array) -> Array:
+    """Return 1 / (1 + exp(logits)); limits keep exponentials of NumPy on their fast path."""
+    np.clip(logits, -FAR, FAR, out=logits)
+    np.exp(logits, out=logits)
+    logits += 1.0
+    return np.divide(1.0, logits, out=logits)
+
+
+def _log_sum(a: Array, b: Array) -> Array:
+    """Return log(exp(a) + exp(b)), some times as fast as :func:`numpy.logaddexp`.
+
+    >>> _log_sum(np.array([0.0, -1e9]), np.array([0.0, 0.0])).round(6)
+    array([0.693147, 0.      ])
+    """
+    away = np.abs(a - b)
+    np.minimum(away, FAR, out=away)
+    np.exp(-away, out=away)
+    away += 1.0
+    return np.asarray(np.maximum(a, b) + np.log(away, out=away))
 
 
 def _m_step(kind: Covariance, ones: Array, others: Array, rows: list[_Own]) -> GaussianTheta | None:

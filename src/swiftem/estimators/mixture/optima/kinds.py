@@ -30,6 +30,8 @@ KINDS = (
 """How centres are found, and in which coordinates, in the order of the candidates."""
 SHORT = 5
 """Iterations of k-means."""
+FEW = 600
+"""Rows from which the splits of "grown" are computed."""
 
 
 def kinds_for(bound: Any) -> tuple[tuple[str, str], ...]:
@@ -73,10 +75,7 @@ def of_labels(problem: Problem, labels: Index) -> Theta:
 def _labels(name: str, z: Array, weight: Array | None, count: int, rng: np.random.Generator) -> Index:
     if name == "rows":
         return _nearest(z, z[rng.choice(len(z), count, replace=False)])
-    from sklearn.cluster import kmeans_plusplus
-
-    random_state = np.random.RandomState(int(rng.integers(2**31)))
-    centres, _ = kmeans_plusplus(z, count, sample_weight=weight, random_state=random_state)
+    centres = z[_plus_plus(z, weight, count, rng)]
     labels = _nearest(z, centres)
     if name == "k-means":
         weighted = z if weight is None else z * weight[:, None]
@@ -87,6 +86,25 @@ def _labels(name: str, z: Array, weight: Array | None, count: int, rng: np.rando
             centres[filled] = (member.T @ weighted)[filled] / sizes[filled, None]
             labels = _nearest(z, centres)
     return labels
+
+
+def _plus_plus(z: Array, weight: Array | None, count: int, rng: np.random.Generator) -> Index:
+    """Return rows by greedy k-means++ (Arthur and Vassilvitskii 2007), as in scikit-learn.
+
+    Each is the best of a few that are drawn in proportion to the squared distance from those before.
+    """
+    trials, squares = 2 + int(np.log(count)), np.einsum("ij,ij->i", z, z)
+    found, near = np.empty(count, dtype=np.intp), np.full(len(z), np.inf)
+    drawn = rng.choice(len(z), 1, p=None if weight is None else weight / weight.sum())
+    for place in range(count):
+        if place:
+            up_to = np.cumsum(near if weight is None else near * weight)
+            drawn = np.searchsorted(up_to, rng.random(trials) * up_to[-1]).clip(max=len(z) - 1)
+        after = squares - 2.0 * z[drawn] @ z.T + squares[drawn, None]
+        np.clip(after, 0.0, near, out=after)
+        best = int((after.sum(axis=1) if weight is None else after @ weight).argmin()) if place else 0
+        found[place], near = drawn[best], after[best]
+    return found
 
 
 def _nearest(z: Array, centres: Array) -> Index:
@@ -120,7 +138,7 @@ def _grown(problem: Problem, rng: np.random.Generator) -> Theta:
         if not half.in_domain(s):
             break
         theta = half.m_step(s)
-    splits = sorted(splits_at(smaller, theta), key=lambda split: -split.gain)[: count - few]
+    splits = sorted(splits_at(smaller, theta, FEW), key=lambda split: -split.gain)[: count - few]
     grown = gaussians(bound, theta)
     for split in splits:
         grown = Gaussians(grown.covariance_type, *apply_split(grown, split))

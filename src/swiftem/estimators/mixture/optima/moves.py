@@ -23,8 +23,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from swiftem._typing import Array, Theta
-from swiftem.estimators.mixture.optima.halves import Halves, Seen, halves_of, loss_of_merge
+from swiftem._typing import Array, Index, Theta
+from swiftem.estimators.mixture.optima.halves import Halves, Seen, halves_of, losses_of_merges
 from swiftem.estimators.mixture.optima.kinds import gaussians, splits_at, theta_of
 from swiftem.estimators.mixture.optima.together import is_divisible
 from swiftem.estimators.mixture.split import Gaussians, Split, apply_split, parameters_of
@@ -71,7 +71,7 @@ def proposals(on: Problem, held: Problem, theta: Any, most: int, gain: float = G
     gain : float
         If no split gains more, there are none.
     """
-    splits, pairs = _on_rows(on, held, theta) if is_divisible(on) else _by_bounds(on, theta)
+    splits, pairs = _on_rows(on, held, theta, gain) if is_divisible(on) else _by_bounds(on, theta)
     if not (splits and pairs and splits[0].gain > gain):
         return Proposals([], [])
     chosen = _at_once(splits, pairs, gain)
@@ -100,20 +100,26 @@ def _at_once(splits: list[Any], pairs: list[Any], gain: float) -> list[Proposal]
     return found
 
 
-def _on_rows(on: Problem, held: Problem, theta: Any) -> tuple[list[Any], list[tuple[float, Any]]]:
-    """Return splits, best first, and pairs with their costs, cheapest first, computed on rows."""
+def _on_rows(
+    on: Problem, held: Problem, theta: Any, gain: float
+) -> tuple[list[Any], list[tuple[float, Any]]]:
+    """Return splits, best first, and pairs with their costs, cheapest first, computed on rows.
+
+    There are none if no split gains more than ``gain``.
+    """
     bound, count = on.bound, on.bound.n_components
     seen, other = (Seen.by(theta, problem, ENTRIES // count) for problem in (on, held))
+    splits = halves_of(bound, theta, seen, other)
+    if not (splits and splits[0].gain > gain):
+        return [], []
     mixture = gaussians(bound, theta)
     costs = merge_costs(mixture)
     first, second = np.triu_indices(count, 1)
     order = np.argsort(costs[first, second], kind="stable")[: PAIRS * count]
-    pairs = []
-    for i, j in zip(first[order].tolist(), second[order].tolist(), strict=True):
-        kind, *parts = mixture
-        both = merged(Gaussians(kind, *(part[[i, j]] for part in parts)), 0, 1)
-        pairs.append((loss_of_merge(bound, both, (i, j), other), (i, j)))
-    return halves_of(bound, theta, seen, other), sorted(pairs)
+    first, second = first[order], second[order]
+    pairs = list(zip(first.tolist(), second.tolist(), strict=True))
+    losses = losses_of_merges(bound, _pooled(mixture, first, second), pairs, other)
+    return splits, sorted(zip(losses.tolist(), pairs, strict=True))
 
 
 def _by_bounds(on: Problem, theta: Any) -> tuple[list[Any], list[tuple[float, Any]]]:
@@ -160,17 +166,32 @@ def merged(mixture: Gaussians, i: int, j: int) -> Gaussians:
     array([[2.]])
     """
     kind, weights, means, covariances = mixture
-    share = weights[[i, j]] / weights[[i, j]].sum()
-    weights, means, covariances = weights.copy(), means.copy(), covariances.copy()
-    between = share[0] * share[1] * _square(kind, means[i] - means[j])
-    weights[i] += weights[j]
-    means[i] = share[0] * means[i] + share[1] * means[j]
+    both = _pooled(mixture, np.array([i]), np.array([j]))
+    weights, means = weights.copy(), means.copy()
+    weights[i], means[i] = both.weights_[0], both.means_[0]
     if kind == "tied":
-        covariances += weights[i] * between
+        covariances = both.covariances_
     else:
-        covariances[i] = share[0] * covariances[i] + share[1] * covariances[j] + between
+        covariances = covariances.copy()
+        covariances[i] = both.covariances_[0]
         covariances = np.delete(covariances, j, axis=0)
     return Gaussians(kind, np.delete(weights, j), np.delete(means, j, axis=0), covariances)
+
+
+def _pooled(mixture: Gaussians, first: Index, second: Index) -> Gaussians:
+    """Return pairs of components as one each, with weight, mean and covariance of both; "tied": one pair."""
+    kind, weights, means, covariances = mixture
+    both = weights[first] + weights[second]
+    share = (weights[first] / both)[:, None]
+    mean = share * means[first] + (1.0 - share) * means[second]
+    between = _square(kind, means[first] - means[second])
+    if kind == "tied":
+        return Gaussians(
+            kind, both, mean, covariances + both[0] * float(share[0, 0] * (1.0 - share[0, 0])) * between[0]
+        )
+    share = share.reshape(-1, *[1] * (covariances.ndim - 1))
+    pooled = share * covariances[first] + (1.0 - share) * covariances[second]
+    return Gaussians(kind, both, mean, pooled + share * (1.0 - share) * between)
 
 
 def merge_costs(mixture: Gaussians) -> Array:

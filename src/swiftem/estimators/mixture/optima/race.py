@@ -60,8 +60,9 @@ PASSES, FEW_PASSES, LAST, WHOLE = 12, 6, 15, 40
 fewer if em has converged. After 6 passes the order of candidates says little about that after 100."""
 PER_NUMBER, LEAST_ROWS = 3, 1000
 """Rows in the first round per estimated number, and their minimum."""
-MOVE_PER_NUMBER, MOVE_ROWS, MOVE_SHARE = 6, 4000, 8
-"""Rows on which moves are tried: per estimated number, their minimum, and one in how many of all rows."""
+MOVE_PER_NUMBER, MOVE_ROWS, MOVE_SHARE, MOVE_MOST = 6, 4000, 8, 40
+"""Rows on which moves are tried: per estimated number, their minimum, and one in how many of all rows, up to
+this many per estimated number."""
 TOL = 1e-4
 """Gain per pass below which em has converged."""
 TOO_FEW, LEAST = 10, 1000
@@ -80,8 +81,8 @@ MOVE, MOVE_ON = 4, 8
 """Passes of em after a move, and of the better half of the moves after them."""
 LOOK = 4
 """What finding moves counts for, in passes."""
-GROUP = 4
-"""Maximum number of candidates whose passes are computed at once."""
+MANY = 50_000
+"""Rows times components from which on starts are made by several threads."""
 SPURIOUS = 1.0
 """What a component that collapsed onto a few rows costs in the comparison."""
 GAIN = 1e-4
@@ -188,6 +189,8 @@ class _Race:
         rng = np.random.default_rng(self._seeds.spawn(1)[0])
         self._sample = draw_sample(problem.source, rng, dither=self._is_gaussian)
         self._held = on_rows(problem, self._sample.held)
+        self._problems: dict[int, Problem] = {}
+        self._kept: dict[int, Together | None] = {}
         self._spread = np.nanvar(self._sample.seen.y, axis=0, dtype=np.float64)
         self._left, self._tried = 0, MOST_TRIED
 
@@ -223,14 +226,25 @@ class _Race:
             self._tried = TRIES if left[0].value - left[1].value < AGREE else MOST_TRIED
             left = left[: -(-len(left) // 2)]
             rows = min(2 * rows, seen)
-            left = self._improved(left, on_rows(self._problem, self._sample.first(rows)), passes)
+            if len(left) > 1:
+                left = self._improved(left, self._on(rows), passes)
         return self._improved(left, self._on_many(), LAST)[0]
+
+    def _on(self, rows: int) -> Problem:
+        """Return the problem on the first rows, or on the whole sample."""
+        seen = self._sample.seen.n
+        rows = min(rows, seen + self._sample.held.n) if rows > seen else rows
+        found = self._problems.get(rows)
+        if found is None:
+            taken = self._sample.first(rows) if rows <= seen else self._sample.whole()
+            found = self._problems[rows] = on_rows(self._problem, taken)
+        return found
 
     def _on_many(self) -> Problem:
         """Return the problem on the rows that moves are tried on."""
         n, q = rows_of(self._problem.source), int(self._problem.bound.size)
-        rows = max(MOVE_ROWS, MOVE_PER_NUMBER * q, n // MOVE_SHARE)
-        return on_rows(self._problem, self._sample.first(rows))
+        rows = max(MOVE_ROWS, MOVE_PER_NUMBER * q, min(n // MOVE_SHARE, MOVE_MOST * q))
+        return self._on(min(rows, self._sample.seen.n))
 
     def _moved(self, best: _Candidate, moves: int) -> _Candidate:
         """Return a candidate after the moves that raise the likelihood of the held-out rows."""
@@ -254,23 +268,20 @@ class _Race:
 
     def _whole(self, best: _Candidate, tol: float) -> _Candidate:
         """Return a candidate fitted to the whole sample, and its value there."""
-        on = on_rows(self._problem, self._sample.whole())
-        best = (self._map(lambda one: self._em(one, on, WHOLE, tol), [best])[0] or [best])[0]
+        on = self._on(self._sample.seen.n + self._sample.held.n)
+        best = (self._em_of_all([best], on, WHOLE, tol)[0] or [best])[0]
         return best._replace(value=-on.e_step.objective(best.theta))
 
     def _begin(self, count: int, rows: int, passes: int) -> list[_Candidate]:
         """Return candidates after the first round."""
-        on, kinds = (
-            on_rows(self._problem, self._sample.first(rows)),
-            kinds_for(self._problem.bound),
-        )
+        on, kinds = self._on(rows), kinds_for(self._problem.bound)
         seeds = self._seeds.spawn(count)
 
         def one(number: int) -> _Candidate:
             kind = kinds[number % len(kinds)]
             return _Candidate(start(kind, on, np.random.default_rng(seeds[number])), " ".join(kind), -inf)
 
-        found, failures = self._map(one, range(count))
+        found, failures = self._map(one, range(count), at_once=rows * self._problem.bound.n_components > MANY)
         if not found:
             raise failures[0]
         found, failures = self._em_of_all(found, on, passes)
@@ -288,46 +299,36 @@ class _Race:
         def one(moves: list[Proposal]) -> _Candidate:
             return best._replace(theta=moved(on, best.theta, moves), work=0, moves=best.moves + len(moves))
 
-        tried, _ = self._em_of_all(self._map(one, tries)[0], on, MOVE)
+        tried, _ = self._em_of_all(self._map(one, tries, at_once=False)[0], on, MOVE)
         tried = sorted(tried, key=lambda one: -one.value)[: -(-len(tried) // 2)]
         tried, _ = self._em_of_all(tried, on, MOVE_ON)
         better = [one for one in tried if one.value > best.value + GAIN]
         return max(better, key=lambda one: one.value) if better else None
 
     def _em_of_all(
-        self, candidates: list[_Candidate], on: Problem, passes: int
+        self, candidates: list[_Candidate], on: Problem, passes: int, tol: float = TOL
     ) -> tuple[list[_Candidate], list[ValueError]]:
-        """Return candidates after some passes of em, and errors: groups of them at once, on few rows.
+        """Return candidates after some passes of em, and errors: all of them at once, on few rows."""
+        rows, held = self._together(on), self._together(self._held)
+        if not candidates or rows is None or held is None:
+            return self._map(lambda one: self._em(one, on, passes, tol), candidates)
+        try:
+            ends = rows.improve([one.theta for one in candidates], passes, tol)
+            values = -held.objectives([theta for theta, _ in ends])
+        except ValueError:  # for one of them: the others are improved without it
+            return self._map(lambda one: self._em(one, on, passes, tol), candidates)
+        found = [
+            self._valued(one, theta, float(value), done, on.source.n)
+            for one, (theta, done), value in zip(candidates, ends, values, strict=True)
+        ]
+        self._left -= sum(one.work for one in found)
+        return found, []
 
-        There are two groups at least, whatever the number of threads.
-        """
-        size = min(GROUP, -(-len(candidates) // 2))
-        if size < 2 or not (Together.serves_problem(on) and Together.serves_problem(self._held)):
-            return self._map(lambda one: self._em(one, on, passes), candidates)
-        rows, held = Together(on, self._check), Together(self._held, self._check)
-
-        def of_group(group: list[_Candidate]) -> list[_Candidate] | None:
-            try:
-                ends = rows.improve([one.theta for one in group], passes, TOL)
-                values = -held.objectives([theta for theta, _ in ends])
-            except ValueError:
-                return None
-            return [
-                self._valued(one, theta, float(value), done, on.source.n)
-                for one, (theta, done), value in zip(group, ends, values, strict=True)
-            ]
-
-        groups = [candidates[k : k + size] for k in range(0, len(candidates), size)]
-        found: list[_Candidate] = []
-        failures: list[ValueError] = []
-        for group, ended in zip(groups, list(self._pool.map(of_group, groups)), strict=True):
-            if ended is None:
-                ended, failed = self._map(lambda one: self._em(one, on, passes), group)
-                failures += failed
-            else:
-                self._left -= sum(one.work for one in ended)
-            found += ended
-        return found, failures
+    def _together(self, on: Problem) -> Together | None:
+        """Return the rows of a problem for several candidates at once, if there are few."""
+        if id(on) not in self._kept:
+            self._kept[id(on)] = Together(on, self._check) if Together.serves_problem(on) else None
+        return self._kept[id(on)]
 
     def _em(self, candidate: _Candidate, on: Problem, passes: int, tol: float = TOL) -> _Candidate:
         """Return a candidate after some passes of em, and its value on the rows held out."""
@@ -351,9 +352,12 @@ class _Race:
         return len(on_few_values(bound, theta, self._spread, self._sample.seen, n))
 
     def _map(
-        self, function: Callable[[Any], _Candidate], given: Iterable[Any]
+        self, function: Callable[[Any], _Candidate], given: Iterable[Any], *, at_once: bool = True
     ) -> tuple[list[_Candidate], list[ValueError]]:
-        """Return the results of a function, in order, and its errors: there may be no M-step on few rows."""
+        """Return the results of a function, in order, and its errors: there may be no M-step on few rows.
+
+        Threads compute them, unless they take less time than the threads' changes.
+        """
 
         def attempt(item: Any) -> _Candidate | ValueError:
             try:
@@ -361,7 +365,7 @@ class _Race:
             except ValueError as error:
                 return error
 
-        found = list(self._pool.map(attempt, given))
+        found = list((self._pool.map if at_once else map)(attempt, given))
         self._left -= sum(one.work for one in found if isinstance(one, _Candidate))
         return (
             [one for one in found if isinstance(one, _Candidate)],
