@@ -121,7 +121,7 @@ class MixtureEstimator(CheckpointedClones, MixtureScores, Persistent, CallbackSu
         starting = problem = Problem(model, source, kernels=kernels, budget=budget)
         races = is_race(self, problem)
         compares = not races and is_few(self, problem)
-        # A race ends close to an optimum: a few passes of em are left, or some more after one on a sample.
+        # A race ends close to an optimum: a few passes of em are left, with larger steps if it was on a sample.
         is_open = self.method == "auto" and self.acceleration is None
         raced = is_open and races and not self._goes_on()
         after_sample = raced and rows_of(source) > MOST and not read.kernels and self._steps_are_open()

@@ -77,7 +77,7 @@ class GaussianMixture(GaussianQueries, mixture.GaussianMixture):  # type: ignore
     verbose, verbose_interval : int
         Whether to show progress: a bar in a terminal, scikit-learn's lines otherwise.
     method : {"auto", "em", "sem", "iem", "sem-vr", "fiem", "opt-fiem", "spider"} or Method
-        How to fit. "auto" is em for small n, or after a race on all rows, and sem-vr for large n; see
+        How to fit. "auto" is em for small n, or after a race of starts, and sem-vr otherwise; see
         :mod:`swiftem.estimators.mixture.plan` for the rule. A method object of :mod:`swiftem.methods`, or one
         of your own, has its own batch size and step size.
     batch_size : int or "auto"
