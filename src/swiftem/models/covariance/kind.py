@@ -67,9 +67,12 @@ class Covariance(ABC):
     ) -> tuple[Array, Array]:
         """M-step: return the covariances, and for each variance its rounding error."""
 
-    @abstractmethod
     def factor(self, covariances: Array, floor: Array | float = 0.0) -> Array | None:
-        """Return ``precisions_cholesky``, or None if a covariance is not positive (above ``floor``)."""
+        """Return ``precisions_cholesky``, or None if a covariance is not positive (above ``floor``).
+
+        By default covariances are matrices, and the result is U: see :func:`matrix_factor`.
+        """
+        return matrix_factor(covariances, floor)
 
     @abstractmethod
     def coefficients(self, weights: Array, means: Array, factors: Array) -> Coefficients:
@@ -190,10 +193,6 @@ class Full(Covariance):
         scatter *= inverse[:, None, None]
         np.einsum("mjj->mj", scatter)[:] += reg_covar
         return scatter, ROUNDING * np.abs(np.einsum("mjj->mj", moments)) * inverse[:, None]
-
-    def factor(self, covariances: Array, floor: Array | float = 0.0) -> Array | None:
-        """Return U (M, d, d)."""
-        return matrix_factor(covariances, floor)
 
     def coefficients(self, weights: Array, means: Array, factors: Array) -> Coefficients:
         """Return φ(θ)."""

@@ -22,7 +22,6 @@ from swiftem.models.covariance.kind import (
     ROUNDING,
     Covariance,
     from_vech,
-    matrix_factor,
     vech_size,
 )
 from swiftem.models.gaussian_theta import GaussianStatistics
@@ -68,10 +67,6 @@ class Tied(Covariance):
         scatter *= inverse
         np.einsum("jj->j", scatter)[:] += reg_covar
         return scatter, ROUNDING * np.abs(np.diag(moments)) * inverse
-
-    def factor(self, covariances: Array, floor: Array | float = 0.0) -> Array | None:
-        """Return U (d, d)."""
-        return matrix_factor(covariances, floor)
 
     def coefficients(self, weights: Array, means: Array, factors: Array) -> Coefficients:
         """Return φ(θ)."""
