@@ -31,7 +31,7 @@ MUTANTS = [
         SMALL,
         "                    rows *= weight[here]\n",
         "                    rows *= weight[: rows.shape[1]]\n",
-        f"'{FITS}::test_the_fit_is_that_of_compiled_code[True-full]'",
+        f"{FITS}::test_blocks_of_rows_are_all_rows",
     ),
     (
         "few rows: the objective is that of an earlier θ",

@@ -186,7 +186,7 @@ MUTANTS = [
         "engine/numba/gaussian_passes.py",
         "rows[t, m] = given[first + t, m]",
         "rows[t, m] = given[t, m]",
-        f"{GAUSS}::test_a_start_by_responsibilities[full]",
+        f"{GAUSS}::test_a_start_by_responsibilities[auto-full]",
     ),
     (
         "batches: float32 memory is not what counts",

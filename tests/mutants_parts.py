@@ -83,6 +83,13 @@ MUTANTS = [
         f"{UNITS}::test_units_are_sampled_each_in_its_own_way",
     ),
     (
+        "unit: a file that was written again is read as it was",
+        UNIT,
+        "source = _opened(*unit[:3], where.allow_missing, unit.version)",
+        'source = _opened(*unit[:3], where.allow_missing, "")',
+        f"{UNITS}::test_a_file_that_was_written_again_is_read_again",
+    ),
+    (
         "unit: rows of weight zero are kept with the weights of others",
         UNIT,
         "rows, of_rows = rows[of_rows > 0.0], of_rows[of_rows > 0.0]",

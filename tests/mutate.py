@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import fcntl
 import hashlib
 import json
 import os
@@ -162,7 +163,12 @@ def place(folder: Path | None) -> Iterator[Path]:
             yield Path(name)
     else:
         folder.mkdir(parents=True, exist_ok=True)
-        yield folder
+        with (folder / "lock").open("w") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                raise SystemExit(f"{folder} is in use: wait until the other call ends.") from None
+            yield folder
 
 
 def run_all(mutants: Sequence[Mutant], workers: int, say: bool, folder: Path, results: Results) -> bool:

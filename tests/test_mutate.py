@@ -81,6 +81,8 @@ def test_a_run_that_was_stopped_continues(project, capsys, tmp_path):
     kept = ["--folder", str(tmp_path / "kept"), "--only", "sum", "--only", "power"]
     assert mutate.main([*kept, "--only", "old"]) == 1
     assert "killed       sum" in capsys.readouterr().out
+    with mutate.place(tmp_path / "kept"), pytest.raises(SystemExit, match="kept is in use"):
+        mutate.main(kept)
     assert mutate.main(kept) == 1
     assert capsys.readouterr().out == "1 killed, 1 survived\n"
     tests = tmp_path / "tests" / "test_twice.py"

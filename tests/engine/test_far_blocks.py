@@ -13,6 +13,8 @@ import pytest
 
 import swiftem
 from swiftem import methods, models, posterior
+from swiftem.data import ArraySource
+from swiftem.problem import Problem
 
 KINDS = ["full", "tied", "diag", "spherical"]
 every_kind = pytest.mark.parametrize("kind", KINDS)
@@ -144,10 +146,15 @@ def test_the_bound_of_a_pass(kind, weights):
     log_joint = np.log(0.5) - 0.5 * ((rows[:, None] - means) ** 2).sum(axis=2) - np.log(2 * np.pi)
     expected = np.logaddexp.reduce(log_joint, axis=1)
     model = models.GaussianMixtureModel(2, covariance=kind)
-    found = posterior(model, rows, model.theta(means=means, covariances=ones(kind)))
+    theta = model.theta(means=means, covariances=ones(kind))
+    found = posterior(model, rows, theta)
     np.testing.assert_allclose(found.log_likelihood, expected, rtol=1e-12)
+    problem = Problem(model, ArraySource(rows, weight if weights else None))  # compiled, also for few rows
+    problem.e_step.full(theta)
+    of_pass = problem.bound.penalty(theta) - problem.e_step.objective(theta)
     weight = weight if weights else np.ones(len(rows))
     assert fit.lower_bound_ == pytest.approx(weight @ expected / weight.sum(), rel=1e-12)
+    assert of_pass == pytest.approx(weight @ expected / weight.sum(), rel=1e-12)
 
 
 @every_kind

@@ -12,6 +12,7 @@ from mixture_data import blobs
 
 import swiftem
 from swiftem.data import ArraySource
+from swiftem.engine import small_expectation
 from swiftem.engine.documents import Documents
 from swiftem.engine.expectation import Expectation
 from swiftem.engine.small_documents import SmallDocuments
@@ -129,6 +130,24 @@ def test_the_objective_is_that_of_the_parameters_that_are_given():
     found = [problem.e_step.objective(theta) for theta in (one, other, one)]
     assert found == pytest.approx(expected, rel=1e-12)
     assert found[0] != pytest.approx(found[1], rel=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["full", "tied", "diag", "spherical"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_blocks_of_rows_are_all_rows(kind, weighted, monkeypatch):
+    monkeypatch.setattr(small_expectation, "NUMBERS", 0)  # blocks of 256 rows, of which the last has one
+    X, _ = blobs(513, 2, 3)
+    source = ArraySource(X, np.arange(1.0, 514.0) if weighted else None)
+    problem = Problem(GaussianMixtureModel(3, covariance=kind), source, kernels="numpy")
+    theta, plain = problem.bound.initial_theta(np.random.default_rng(0)), Expectation(problem.bound, source)
+    assert type(problem.e_step) is SmallExpectation
+    np.testing.assert_allclose(problem.e_step.full(theta), plain.full(theta), rtol=1e-11, atol=1e-12)
+    assert problem.e_step.objective(theta) == pytest.approx(plain.objective(theta), rel=1e-12)
+    ours, theirs = (
+        one.evaluate(theta, responsibilities=True, labels=True) for one in (problem.e_step, plain)
+    )
+    for one, other in zip(ours, theirs, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-10, atol=1e-12)
 
 
 @pytest.mark.parametrize("n_components", [2, 3])

@@ -9,6 +9,7 @@ from helpers import leaves
 
 import swiftem
 from swiftem import methods, models
+from swiftem.cli.out_file import write_table
 from swiftem.data import ArraySource, UnitSource, open_units
 from swiftem.data.units import unit_source
 from swiftem.engine.units.rows import pairwise_sum
@@ -175,6 +176,20 @@ def test_row_groups_are_units(tmp_path):
         swiftem.run(model, data, methods.EM(), theta0=theta0, n_iter=10) for data in (units, X[:, :2])
     )
     assert_close(ours.theta.means, rows.theta.means, 1e-11)
+
+
+@pytest.mark.parametrize("ending", [".npy", ".parquet"])
+def test_a_file_that_was_written_again_is_read_again(tmp_path, ending):
+    """A process keeps sources open from one fit to the next, but not those of files that have changed."""
+    pytest.importorskip("pyarrow")
+    file = tmp_path / f"rows{ending}"
+    for n in (300, 300, 500, 20):
+        rows = RNG.normal(size=n)
+        write_table(file, {"a": rows, "b": rows + 1.0})
+        units = open_units(str(file))
+        assert units.rows == n
+        assert_close(units.mean, [rows.mean(), rows.mean() + 1.0])
+        assert_close(units.sample(n, 0).y[:, 0], rows)
 
 
 def test_bad_rows_name_file_row_group_and_row(tmp_path):

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from glob import glob
+from hashlib import blake2b
 from math import isfinite
-from os import PathLike
+from os import PathLike, stat
 from pathlib import Path
 from typing import Any
 
@@ -144,7 +145,9 @@ def open_units(
     if not isinstance(source, ParquetSource):
         step = max(1, UNIT_BYTES // source.row_bytes)
         spans = [(start, min(start + step, source.n)) for start in range(0, source.n, step)]
-    units = [FileBlock(names, chosen, weight, number, span) for number, span in enumerate(spans)]
+    written = [(status.st_size, status.st_mtime_ns) for status in map(stat, names)]
+    version = blake2b(repr(written).encode(), digest_size=8).hexdigest()
+    units = [FileBlock(names, chosen, weight, number, span, version) for number, span in enumerate(spans)]
     where = [
         f"block {number} of {names[0] if len(names) == 1 else 'the files'}" for number in range(len(units))
     ]

@@ -51,6 +51,8 @@ class FileBlock(NamedTuple):
         Index of the block.
     rows : tuple of int, optional
         First row and end of the block, if the file has no row groups.
+    version : str
+        Changes if a file is written again: a worker then opens it again.
     """
 
     files: tuple[str, ...]
@@ -58,6 +60,7 @@ class FileBlock(NamedTuple):
     weight: Any
     number: int
     rows: tuple[int, int] | None = None
+    version: str = ""
 
 
 class Prepared(NamedTuple):
@@ -107,8 +110,10 @@ class Looked(NamedTuple):
 
 
 @lru_cache(maxsize=8)
-def _opened(files: tuple[str, ...], columns: tuple[Any, ...] | None, weight: Any, allow_missing: bool) -> Any:
-    """Return the source of files; a process opens it once."""
+def _opened(
+    files: tuple[str, ...], columns: tuple[Any, ...] | None, weight: Any, allow_missing: bool, version: str
+) -> Any:
+    """Return the source of files; a process opens each version of them once."""
     return open_source(list(files), columns, weight, allow_missing=allow_missing)
 
 
@@ -128,7 +133,7 @@ def prepare(unit: Any, weight: Any, where: Place) -> Prepared:
         return Prepared(aligned(unit.y), aligned(unit.weight), unit.names)
     names: tuple[str, ...] = ()
     if isinstance(unit, FileBlock):
-        source = _opened(*unit[:3], where.allow_missing)
+        source = _opened(*unit[:3], where.allow_missing, unit.version)
         if unit.rows is None:
             rows, of_rows = source.block(unit.number)
         else:
