@@ -72,7 +72,7 @@ class RegressionMixture(CheckpointedClones, RegressionQueries, Persistent):
         Whether ``fit`` starts from the last result; ``partial_fit`` always does.
     verbose, verbose_interval : int
         Whether to show progress: a bar in a terminal, lines otherwise.
-    method : {"auto", "em", "sem", "iem", "sem-vr", "fiem", "opt-fiem", "spider"}
+    method : str
         How to fit normal responses, as in :class:`swiftem.Mixture`; Poisson responses need em.
     batch_size, step_size, acceleration
         As in :class:`swiftem.Mixture`, for normal responses.
