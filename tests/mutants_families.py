@@ -299,6 +299,27 @@ MUTANTS = [
         f"{AMOUNTS}::test_a_gamma_component_on_one_value_has_the_floors_shape",
     ),
     (
+        "inverse Gaussian: the second moment is not centred",
+        "models/families/inverse_gaussian.py",
+        "first - second, 1.0 / LARGEST",
+        "first, 1.0 / LARGEST",
+        f"{AMOUNTS}::test_em_of_inverse_gaussians_by_hand",
+    ),
+    (
+        "inverse Gaussian: no floor",
+        "models/families/inverse_gaussian.py",
+        "self.floor * variation / a",
+        "0.0 * variation / a",
+        f"{AMOUNTS}::test_an_inverse_gaussian_component_on_one_value_has_the_floors_shape",
+    ),
+    (
+        "inverse Gaussian: negative variances are accepted",
+        "models/families/inverse_gaussian.py",
+        "(first - second >= -ROUNDING * (first + second)).all()",
+        "True",
+        f"{AMOUNTS}::test_statistics_that_no_amounts_have_are_outside_the_domain",
+    ),
+    (
         "log-normal: the density is that of the logarithms",
         "models/families/log_normal.py",
         "return -np.log(",

@@ -1,8 +1,9 @@
 """swiftem fits latent-variable models by stochastic EM.
 
 >>> import swiftem
->>> sorted(swiftem.methods.METHODS)
-['em', 'fiem', 'iem', 'opt-fiem', 'sem', 'sem-vr', 'spider']
+>>> mixture = swiftem.GaussianMixture(2, random_state=0).fit([[0.0], [0.1], [4.0], [4.1]])
+>>> sorted(mixture.means_[:, 0].round(2).tolist())
+[0.05, 4.05]
 """
 
 from importlib import import_module

@@ -21,6 +21,9 @@ FAMILY_ROWS = {
     ),
     "gamma": np.random.default_rng(8).gamma(3.0, np.repeat([[1.0], [30.0]], [20, 21], axis=0), (41, 3)),
     "gaussian": POINTS,
+    "inverse-gaussian": np.random.default_rng(9).wald(
+        np.repeat([[1.0], [30.0]], [20, 21], axis=0), 50.0, (41, 3)
+    ),
     "log-normal": np.exp(POINTS),
     "poisson": RNG.poisson(RNG.choice([2.0, 9.0], size=(41, 3))).astype(float),
     "student-t": POINTS + RNG.choice([0.0, 8.0], size=(41, 1)),

@@ -31,7 +31,7 @@ def agreement(found, kind):
 
 
 @pytest.mark.parametrize("method", ["auto", *methods.METHODS])
-@pytest.mark.parametrize("name", ["exponential", "gamma", "log-normal"])
+@pytest.mark.parametrize("name", ["exponential", "gamma", "inverse-gaussian", "log-normal"])
 def test_fits_of_amounts(name, method):
     X, kind = amounts()
     mixture = swiftem.Mixture(2, family=name, method=method, random_state=0).fit(X)
@@ -59,7 +59,7 @@ def test_fits_of_successes(method):
 
 
 @pytest.mark.parametrize("unit", [1e-9, 1e9])
-@pytest.mark.parametrize("name", ["exponential", "gamma", "log-normal"])
+@pytest.mark.parametrize("name", ["exponential", "gamma", "inverse-gaussian", "log-normal"])
 def test_units_change_nothing(name, unit):
     X, _ = amounts()
     fits = [swiftem.Mixture(2, family=name, random_state=0).fit(rows) for rows in (X, X * [[unit, 1.0]])]
@@ -70,7 +70,15 @@ def test_units_change_nothing(name, unit):
 
 @pytest.mark.parametrize(
     "family",
-    ["exponential", "gamma", "log-normal", Gamma(floor=1e-3), "binomial(trials=2000)", "von-mises-fisher"],
+    [
+        "exponential",
+        "gamma",
+        "inverse-gaussian",
+        "log-normal",
+        Gamma(floor=1e-3),
+        "binomial(trials=2000)",
+        "von-mises-fisher",
+    ],
     ids=str,
 )
 def test_files_of_models(tmp_path, family):
@@ -105,6 +113,78 @@ def test_a_gamma_component_on_one_value_has_the_floors_shape():
     mixture = swiftem.Mixture(2, family="gamma", random_state=0, init_params="kmeans")
     assert np.isfinite(mixture.fit(y).score(y))
     assert mixture.params_["shapes"].max() < 1.01 * most
+
+
+def inverse_gaussians(seed=0):
+    rng = np.random.default_rng(seed)
+    kind = rng.random((3000, 1)) < 0.3
+    return rng.wald(
+        np.where(kind, [[1.0, 300.0]], [[2.0, 90.0]]), np.where(kind, [[4.0, 900.0]], [[50.0, 30.0]])
+    )
+
+
+def test_em_of_inverse_gaussians_by_hand():
+    """Twenty iterations of the plainest EM, from the means of y and 1 / y, with SciPy's density."""
+    y = inverse_gaussians()
+    weights, means, shapes = (
+        np.array([0.5, 0.5]),
+        np.array([[1.5, 200.0], [2.5, 80.0]]),
+        np.full((2, 2), 40.0),
+    )
+    model = models.MixtureModel(2, "inverse-gaussian", smoothing=0.0)
+    theta = model.theta(weights=weights, means=means, shapes=shapes)
+    for _ in range(20):
+        joint = np.log(weights) + np.stack(
+            [
+                stats.invgauss.logpdf(y, mean / shape, scale=shape).sum(axis=1)
+                for mean, shape in zip(means, shapes, strict=True)
+            ],
+            axis=1,
+        )
+        r = np.exp(joint - np.logaddexp.reduce(joint, axis=1)[:, None])
+        count = r.sum(axis=0)[:, None]
+        weights, means = r.mean(axis=0), r.T @ y / count
+        shapes = 1.0 / (r.T @ (1.0 / y) / count - 1.0 / means)
+    found = swiftem.run(model, y, methods.EM(), theta0=theta, n_iter=20).theta
+    for ours, theirs in (
+        (found.weights, weights),
+        (found.params["means"], means),
+        (found.params["shapes"], shapes),
+    ):
+        assert np.allclose(ours, theirs, rtol=1e-10)
+
+
+@pytest.mark.parametrize("offset", [1e3, 1e8])
+def test_an_offset_costs_inverse_gaussians_no_digits(offset):
+    """Far from zero they are normal: means and variances are those of the rows, to all their digits."""
+    y = offset + np.random.default_rng(0).normal(size=(2000, 1))
+    mixture = swiftem.Mixture(1, family="inverse-gaussian", smoothing=0.0).fit(y)
+    (mean,), (shape,) = mixture.params_["means"], mixture.params_["shapes"]
+    assert mean - offset == pytest.approx((y - offset).mean(), rel=1e-6)
+    exact = ((y - mean) ** 2 / y).mean() * mean  # mean³ / shape, in terms that do not cancel
+    assert mean**3 / shape == pytest.approx(exact, rel=1e-6)
+    density = stats.norm.logpdf(y, mean, np.sqrt(exact)).mean()
+    assert mixture.score(y) == pytest.approx(density, abs=3.0 / offset)
+
+
+def test_an_inverse_gaussian_component_on_one_value_has_the_floors_shape():
+    y = np.concatenate([np.full(300, 2.0), inverse_gaussians()[:300, 1]])[:, None]
+    family = models.MixtureModel(1, "inverse-gaussian").learnt(ArraySource(y)).kind
+    found = family.m_step(np.ones(1), family.features(y[:1]))
+    most = family.scale[0] / (1e-6 * family.variation[0])
+    assert found["shapes"][0, 0] == pytest.approx(most, rel=1e-12)
+    assert found["means"][0, 0] == pytest.approx(2.0, rel=1e-12)
+    mixture = swiftem.Mixture(2, family="inverse-gaussian", smoothing=0, random_state=0, init_params="kmeans")
+    assert np.isfinite(mixture.fit(y).score(y))
+    assert mixture.params_["shapes"].max() < 1.01 * most
+
+
+def test_statistics_that_no_amounts_have_are_outside_the_domain():
+    family = models.MixtureModel(1, "inverse-gaussian").learnt(ArraySource(inverse_gaussians()[:, :1])).kind
+    assert family.m_step(np.ones(1), np.array([[0.5, 1.0]])) is not None
+    assert family.m_step(np.ones(1), np.array([[0.5, 0.1]])) is None  # a negative variance
+    assert family.m_step(np.ones(1), np.array([[-1.0, 4.0]])) is None  # a mean of zero
+    assert family.m_step(np.ones(1), np.array([[np.nan, 1.0]])) is None
 
 
 @pytest.mark.parametrize("d", [2, 3, 128, 1000])

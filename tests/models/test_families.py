@@ -34,6 +34,10 @@ PARAMS = {
         "means": RNG.uniform(2.0, 9.0, size=(2, 3)),
         "variances": RNG.uniform(0.5, 4.0, size=(2, 3)),
     },
+    "inverse-gaussian": {
+        "means": np.array([[0.5, 300.0, 2.0], [3.0, 900.0, 1.0]]),
+        "shapes": np.array([[2.0, 900.0, 0.8], [50.0, 3000.0, 9.0]]),
+    },
     "log-normal": {
         "means": np.array([[1.0, 6.0, -2.0], [2.0, 9.0, 1.0]]),
         "variances": np.array([[0.3, 1.0, 0.1], [2.0, 0.5, 1.0]]),
@@ -65,6 +69,9 @@ LAWS = {
     ).sum(axis=1),
     "gaussian": lambda y, params, m: stats.norm.logpdf(
         y, params["means"][m], np.sqrt(params["variances"][m])
+    ).sum(axis=1),
+    "inverse-gaussian": lambda y, params, m: stats.invgauss.logpdf(
+        y, params["means"][m] / params["shapes"][m], scale=params["shapes"][m]
     ).sum(axis=1),
     "log-normal": lambda y, params, m: stats.lognorm.logpdf(
         y, np.sqrt(params["variances"][m]), scale=np.exp(params["means"][m])
@@ -236,6 +243,11 @@ def test_a_prior_of_a_row_holds_components_without_rows(given, held):
         ("exponential", -2.0, r"data must not be negative, got -2 in row 7 \(family 'exponential'\)"),
         ("gamma", 0.0, r"data must be positive amounts, got 0 in row 7 \(family 'gamma'\)"),
         ("gamma", -1e9, r"data must be positive amounts, got -1e\+09 in row 7"),
+        (
+            "inverse-gaussian",
+            0.0,
+            r"data must be positive amounts, got 0 in row 7 \(family 'inverse-gaussian'\)",
+        ),
         ("log-normal", -1e9, r"data must be positive amounts, got -1e\+09 in row 7 \(family 'log-normal'\)"),
         ("von-mises-fisher", 9.0, r"data must be vectors of unit length \(.*\), got length 9.* in row 7"),
     ],

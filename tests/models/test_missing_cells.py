@@ -17,8 +17,8 @@ from swiftem.problem import Problem
 N, D, M = 600, 4, 3
 KINDS = ("full", "tied", "diag", "spherical")
 COLUMNS = (
-    "bernoulli", "poisson", "binomial(trials=6)", "exponential", "gamma", "log-normal", "gaussian",
-    "gaussian(covariance='spherical')", "categorical", "mixed",
+    "bernoulli", "poisson", "binomial(trials=6)", "exponential", "gamma", "inverse-gaussian", "log-normal",
+    "gaussian", "gaussian(covariance='spherical')", "categorical", "mixed",
 )  # fmt: skip
 METHODS = (
     methods.OnlineEM(batch_size=50), methods.IncrementalEM(batch_size=50),
@@ -43,6 +43,7 @@ def rows_of(name, seed=0):
         "binomial(trials=6)": rng.binomial(6, 0.1 + 0.25 * at / 1.5),
         "exponential": rng.exponential(1.0 + 4.0 * at),
         "gamma": rng.gamma(3.0, 1.0 + 2.0 * at),
+        "inverse-gaussian": rng.wald(1.0 + 4.0 * at, 20.0),
         "log-normal": np.exp(rng.normal(at, 0.5)),
         "categorical": np.minimum(rng.poisson(0.3 + at), 4),
     }

@@ -76,8 +76,9 @@ class GaussianMixture(GaussianQueries, mixture.GaussianMixture):  # type: ignore
         Whether ``fit`` starts from the last result; ``partial_fit`` always does.
     verbose, verbose_interval : int
         Whether to show progress: a bar in a terminal, scikit-learn's lines otherwise.
-    method : {"auto", "em", "sem", "iem", "sem-vr", "fiem", "opt-fiem", "spider"} or Method
-        How to fit. "auto" is em for small n, or after a race of starts, and sem-vr otherwise; see
+    method : str or Method
+        How to fit: a name in ``swiftem.methods.METHODS``, "em" or "fiem" for example. "auto" is
+        em for small n, or after a race of starts, and sem-vr otherwise; see
         :mod:`swiftem.estimators.mixture.plan` for the rule. A method object of :mod:`swiftem.methods`, or one
         of your own, has its own batch size and step size.
     batch_size : int or "auto"

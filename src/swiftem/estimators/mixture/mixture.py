@@ -39,15 +39,14 @@ class Mixture(TabularMixture, DensityMixin):  # type: ignore[misc]
     ----------
     n_components : int
         Number of components.
-    family : {"bernoulli", "binomial", "categorical", "exponential", "gamma", "gaussian", "log-normal", \
-"poisson", "student-t", "von-mises-fisher", "auto"}, Family or dict
-        Distribution of the components: a name, with options in parentheses (``"binomial(trials=10)"``), or
-        a family object (see :mod:`swiftem.families`). "auto" chooses by the types of columns, says so in a
-        line of the log (``swiftem``), and ``family_`` has its choice; the rule is in
-        :mod:`swiftem.estimators.mixture.table.auto`. For
-        columns of several kinds, a dict of these with the columns of each, by name if the input has column
-        names, else by number: ``{"poisson": ["visits"], "bernoulli": ["yes", "member"]}``. Every column must
-        be in exactly one block; blocks are independent given the component.
+    family : str, Family or dict
+        Distribution of the components: a name in ``swiftem.families.FAMILIES``, "poisson" or "gamma" for
+        example, with options in parentheses (``"binomial(trials=10)"``), or a family object. "auto" chooses
+        by the types of columns, says so in a line of the log (``swiftem``), and ``family_`` has its choice;
+        the rule is in :mod:`swiftem.estimators.mixture.table.auto`. For columns of several kinds, a dict of
+        these with the columns of each, by name if the input has column names, else by number:
+        ``{"poisson": ["visits"], "bernoulli": ["yes", "member"]}``. Every column must be in exactly one
+        block; blocks are independent given the component.
     tol : float
         A fit has converged if em gains less than this in the mean log-likelihood per pass, and all further
         passes together would gain less than eight times this: see :class:`swiftem.GaussianMixture`.
@@ -70,7 +69,7 @@ class Mixture(TabularMixture, DensityMixin):  # type: ignore[misc]
         Whether ``fit`` starts from the last result; ``partial_fit`` always does.
     verbose, verbose_interval : int
         Whether to show progress: a bar in a terminal, lines otherwise.
-    method : {"auto", "em", "sem", "iem", "sem-vr", "fiem", "spider"} or Method
+    method : str or Method
         How to fit, as in :class:`swiftem.GaussianMixture`.
     batch_size : int or "auto"
         Rows that a stochastic method draws per iteration.

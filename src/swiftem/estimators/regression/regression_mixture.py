@@ -74,7 +74,7 @@ class RegressionMixture(CheckpointedClones, RegressionQueries, Persistent):
         compared on a sample of 2,000 rows.
     random_state, warm_start, verbose, verbose_interval
         As in :class:`swiftem.Mixture`.
-    method : {"auto", "em", "sem", "iem", "sem-vr", "fiem", "opt-fiem", "spider"}
+    method : str
         How to fit normal responses, as in :class:`swiftem.Mixture`; Poisson responses need em.
     batch_size, step_size, acceleration
         As in :class:`swiftem.Mixture`, for normal responses.

@@ -13,6 +13,7 @@ from swiftem.models.families.exponential import Exponential
 from swiftem.models.families.family import Columns, Family, Params
 from swiftem.models.families.gamma import Gamma
 from swiftem.models.families.gaussian import Gaussian
+from swiftem.models.families.inverse_gaussian import InverseGaussian
 from swiftem.models.families.log_normal import LogNormal
 from swiftem.models.families.poisson import Poisson
 from swiftem.models.families.student_t import StudentT
@@ -30,6 +31,7 @@ __all__ = [
     "Gamma",
     "Gaussian",
     "Given",
+    "InverseGaussian",
     "LogNormal",
     "Params",
     "Poisson",
@@ -51,6 +53,7 @@ FAMILIES: dict[str, type[Family]] = {
         Exponential,
         Gamma,
         Gaussian,
+        InverseGaussian,
         LogNormal,
         Poisson,
         StudentT,

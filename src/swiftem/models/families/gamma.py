@@ -20,14 +20,55 @@ from swiftem.models.families.family import Columns, Family, Params
 from swiftem.models.families.log_normal import check_positive
 from swiftem.models.families.shape_equation import solve_shape
 
-__all__ = ["Gamma"]
+__all__ = ["Amounts", "Gamma"]
 
 LARGEST = 1e8
 """Largest shape: at larger ones the log-density would lose digits."""
 
 
+class Amounts(Family):
+    """Positive amounts y, relative to ``scale``; data may set ``scale`` and ``variation``."""
+
+    floor: float
+    scale: tuple[float, ...] | None
+    variation: tuple[float, ...] | None
+
+    def __post_init__(self) -> None:
+        check_real("floor", self.floor, minimum=0.0)
+
+    @property
+    def needs_data(self) -> bool:
+        """Whether scale or variation are unknown."""
+        return self.scale is None or self.variation is None
+
+    def learn(self, columns: Columns) -> Family:
+        """Set scale and variation from the data; a constant column has a variation of one."""
+        mean = np.where(columns.mean > 0.0, columns.mean, 1.0)  # others are refused by the check of rows
+        variation = np.square(np.sqrt(columns.variance) / mean)
+        variation = np.where(variation > 0.0, variation, 1.0)
+        scales, variations = tuple(mean.tolist()), tuple(variation.tolist())
+        changed: Any = self
+        found: Family = replace(changed, scale=self.scale or scales, variation=self.variation or variations)
+        return found
+
+    def unit(self, d: int) -> tuple[Array, Array]:
+        """Return scale and variation, (d,) each."""
+        one = (1.0,) * d
+        return np.array(self.scale or one), np.array(self.variation or one)
+
+    def check_rows(self, y: NDArray[Any]) -> None:
+        """Raise ValueError for amounts that are not positive."""
+        check_positive(y)
+
+    def check_params(self, params: Params) -> None:
+        """Raise ValueError for parameters that are not positive."""
+        for name, values in params.items():
+            if (values <= 0).any():
+                raise ValueError(f"{name} must be positive.")
+
+
 @dataclass(frozen=True)
-class Gamma(Family):
+class Gamma(Amounts):
     """Positive amounts; ``params_`` has ``shapes`` and ``rates``, (M, d) each. The means are shapes / rates.
 
     Parameters
@@ -58,37 +99,13 @@ class Gamma(Family):
     scale: tuple[float, ...] | None = field(default=None, repr=False)
     variation: tuple[float, ...] | None = field(default=None, repr=False)
 
-    def __post_init__(self) -> None:
-        check_real("floor", self.floor, minimum=0.0)
-
-    @property
-    def needs_data(self) -> bool:
-        """Whether scale or variation are unknown."""
-        return self.scale is None or self.variation is None
-
-    def learn(self, columns: Columns) -> Family:
-        """Set scale and variation from the data; a constant column has a variation of one."""
-        mean = np.where(columns.mean > 0.0, columns.mean, 1.0)  # others are refused by the check of rows
-        variation = np.square(np.sqrt(columns.variance) / mean)
-        variation = np.where(variation > 0.0, variation, 1.0)
-        scales, variations = tuple(mean.tolist()), tuple(variation.tolist())
-        return replace(self, scale=self.scale or scales, variation=self.variation or variations)
-
-    def _unit(self, d: int) -> tuple[Array, Array]:
-        one = (1.0,) * d
-        return np.array(self.scale or one), np.array(self.variation or one)
-
     def shapes(self, n_components: int, d: int) -> dict[str, tuple[int, ...]]:
         """Return the shapes of both parameters."""
         return {"shapes": (n_components, d), "rates": (n_components, d)}
 
-    def check_rows(self, y: NDArray[Any]) -> None:
-        """Raise ValueError for amounts that are not positive."""
-        check_positive(y)
-
     def features(self, y: NDArray[Any]) -> NDArray[Any]:
         """Return z and log z."""
-        z = y / self._unit(y.shape[1])[0]
+        z = y / self.unit(y.shape[1])[0]
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.concatenate([z, np.log(z)], axis=1)
 
@@ -111,7 +128,7 @@ class Gamma(Family):
 
     def _rates(self, params: Params) -> Array:
         """Return B, the rates of z."""
-        return np.asarray(params["rates"] * self._unit(params["rates"].shape[1])[0])
+        return np.asarray(params["rates"] * self.unit(params["rates"].shape[1])[0])
 
     def expected(self, params: Params) -> Array:
         """Return a / b."""
@@ -122,7 +139,7 @@ class Gamma(Family):
         z, logs = np.split(means, 2, axis=1)
         if not (z > 0.0).all():
             return None
-        scale, variation = self._unit(z.shape[1])
+        scale, variation = self.unit(z.shape[1])
         least = 0.5 * np.maximum(self.floor * variation, 1.0 / LARGEST)  # log a − ψ(a) is about 1 / 2a
         a = solve_shape(np.maximum(np.log(z) - logs, least))
         return {"shapes": a, "rates": a / (z * scale)}
@@ -135,9 +152,3 @@ class Gamma(Family):
     def log_bases(self, y: NDArray[Any]) -> Array | None:
         """Return −log y."""
         return -np.log(y.astype(np.float64))
-
-    def check_params(self, params: Params) -> None:
-        """Raise ValueError for shapes or rates that are not positive."""
-        for name in ("shapes", "rates"):
-            if (params[name] <= 0).any():
-                raise ValueError(f"{name} must be positive.")
