@@ -1,6 +1,7 @@
 """Starts that race: they end in better places, at any number of threads, with weights and from files."""
 
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -272,3 +273,21 @@ def test_the_first_of_shuffled_rows_tell_that_values_do_not_repeat():
     y = np.stack([twice, rng.integers(0, 5000, 26_000) / 8, rng.normal(size=26_000)], axis=1)
     np.testing.assert_array_equal(units(y, shuffled=True), units(y))
     np.testing.assert_array_equal(units(y), [1.0, 0.125, 0.0])
+
+
+@pytest.mark.parametrize("worse", [False, True])
+def test_a_move_that_loses_on_the_few_rows_seen_is_not_accepted(monkeypatch, worse):
+    X, _ = blobs(2000, 2, 3)
+    problem = Problem(GaussianMixtureModel(3, covariance="full", reg_covar=1e-6), ArraySource(X))
+    good = problem.bound.initial_theta(np.random.default_rng(0))
+    for _ in range(10):
+        good = problem.bound.m_step(problem.e_step.full(good))
+    other = (
+        good._replace(means=good.means + 0.1) if worse else problem.bound.m_step(problem.e_step.full(good))
+    )
+    with ThreadPoolExecutor(1) as pool:
+        run = racing._Race(problem, 0, pool, lambda: None)
+        tried = racing._Candidate(other, "moved", 1.0)
+        monkeypatch.setattr(run, "_em_of_all", lambda *given: ([tried], []))
+        found = run._move(racing._Candidate(good, "good", 0.0), run._on_many(), [])
+    assert (found is None) is worse

@@ -53,11 +53,11 @@ MORE = 1
 """Number of candidates, and how many each further ``n_init`` adds."""
 MOST_WORK, WORK = 5_000_000, 250
 """Maximum number of E-step evaluations of a race, in total and per row."""
-FEW, FEW_WORK, MANY_NUMBERS, LEAST_WORK = 5000, 140, 1000, 40
+FEW, FEW_WORK, MANY_NUMBERS, LEAST_WORK = 5000, 200, 1000, 80
 """Maximum per row for fewer than ``FEW`` rows, and for these with more estimated numbers than
 ``MANY_NUMBERS``: each evaluation takes long."""
-PASSES, FEW_PASSES, LAST, WHOLE = 12, 6, 15, 40
-"""Passes of em per round, also for fewer than ``FEW`` rows, after the last round, and on the whole sample;
+PASSES, LAST, WHOLE = 12, 15, 40
+"""Passes of em per round, after the last round, and on the whole sample;
 fewer if em has converged. After 6 passes the order of candidates says little about that after 100."""
 PER_NUMBER, LEAST_ROWS = 3, 1000
 """Rows in the first round per estimated number, and their minimum."""
@@ -239,7 +239,7 @@ class _Race:
         n, seen, q = rows_of(self._problem.source), self._sample.seen.n, int(self._problem.bound.size)
         per_row, passes = WORK, PASSES
         if n < FEW:
-            per_row, passes = LEAST_WORK if q > MANY_NUMBERS else FEW_WORK, FEW_PASSES
+            per_row = LEAST_WORK if q > MANY_NUMBERS else FEW_WORK
         self._left = min(MOST_WORK, n * per_row)
         rows = min(seen, max(LEAST_ROWS, PER_NUMBER * q))
         left = self._begin(count, rows, passes)
@@ -325,6 +325,9 @@ class _Race:
         tried = sorted(tried, key=lambda one: -one.value)[: -(-len(tried) // 2)]
         tried, _ = self._em_of_all(tried, on, MOVE_ON)
         better = [one for one in tried if one.value > best.value + GAIN]
+        if better and rows_of(self._problem.source) < FEW:  # so few rows held out may be misleading
+            most = on.e_step.objective(best.theta)
+            better = [one for one in better if on.e_step.objective(one.theta) < most]
         return max(better, key=lambda one: one.value) if better else None
 
     def _em_of_all(
