@@ -59,7 +59,7 @@ class ExponentialMixture(models.ExponentialFamilyModel):
 
 
 def main() -> None:
-    """Fit two kinds of waiting times with all five methods."""
+    """Fit two kinds of waiting times with all methods."""
     rng = np.random.default_rng(0)
     y = np.concatenate([rng.exponential(1.0, size=700), rng.exponential(20.0, size=300)])
     model = ExponentialMixture()

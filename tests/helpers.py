@@ -14,9 +14,9 @@ import swiftem
 from swiftem import methods, models
 from swiftem.data.source import Batch
 
-NAMES = ("em", "sem", "iem", "sem-vr", "fiem", "opt-fiem", "spider")
+NAMES = tuple(methods.METHODS)
 STOCHASTIC = NAMES[1:]
-IN_PAIRS = ("fiem", "opt-fiem")
+IN_PAIRS = tuple(name for name, kind in methods.METHODS.items() if kind.index_streams == 2)
 """Methods that draw i and j."""
 
 

@@ -179,7 +179,7 @@ def test_s0_spares_the_first_pass_where_nothing_is_remembered(make, name):
     problem = make(20)
     s0 = problem.run(methods.EM(), n_iter=2).s
     passes = problem.run(make_method(name), n_iter=0, s0=s0).passes
-    assert passes == (1.0 if name in ("iem", *helpers.IN_PAIRS) else 0.0)
+    assert passes == (1.0 if methods.METHODS[name].remembers else 0.0)
 
 
 @both_models

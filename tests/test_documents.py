@@ -18,8 +18,8 @@ CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text()
 SHOWN = re.findall(r"<!-- file: (\S+) -->\n```python\n(.*?)```\n", CONTRIBUTING, flags=re.S)
 
 
-def test_contributing_shows_a_method_a_family_and_a_model():
-    assert [path.split("/")[-2] for path, _ in SHOWN] == ["methods", "families", "examples"]
+def test_contributing_shows_a_method_a_family_a_model_and_a_source():
+    assert [path.split("/")[-2] for path, _ in SHOWN] == ["methods", "families", "examples", "examples"]
 
 
 FILES = {
@@ -292,7 +292,7 @@ def test_the_api_has_every_public_object():
                 assert name in listed, f"swiftem{module}.{name}"
 
 
-ALIASES = {"Batch", "Params"}
+ALIASES = {"Batch", "Chunk", "Params"}
 """Names of types: they have no docstring of their own."""
 
 

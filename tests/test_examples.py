@@ -21,6 +21,11 @@ def load(monkeypatch):
     return importlib.import_module
 
 
+def test_a_source_of_ones_own_runs(load, capsys):
+    load("npz_source").main()
+    assert "weights [0.39 0.61]" in capsys.readouterr().out
+
+
 def test_compiled_mixture_runs(load, capsys):
     load("compiled_mixture").main()
     fitted, timed = capsys.readouterr().out.splitlines()

@@ -6,8 +6,8 @@ import scipy.sparse as sp
 
 from swiftem import models
 from swiftem.data import TokenSource
-from swiftem.models.families import FAMILIES
-from swiftem.testing import check_model
+from swiftem.models.families import FAMILIES, read_family
+from swiftem.testing import check_family, check_model
 
 RNG = np.random.default_rng(5)
 POINTS = RNG.normal(size=(41, 3)) * 2
@@ -92,6 +92,11 @@ CASES = {
 )
 def test_contract(model, data):
     check_model(model, data)
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_contract_of_a_family(name):
+    check_family(read_family(name), FAMILY_ROWS[name])
 
 
 def test_every_registered_model_has_cases():

@@ -275,6 +275,8 @@ def test_bad_updates():
         Update(reference="previous", centre="anchor")
     with pytest.raises(ValueError, match="renewed_by must be 'none' if reference is 'anchor'"):
         Update(reference="anchor", centre="anchor", renewed_by="other")
+    with pytest.raises(ValueError, match=r"correction must be 1 if renewed_by is 'drawn', got 0\.5"):
+        Update(reference="memory", centre="memory", renewed_by="drawn", correction=0.5)
 
 
 @pytest.mark.parametrize("kind", ["unit", "tied"])

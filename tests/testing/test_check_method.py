@@ -6,7 +6,8 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import pytest
 
-from swiftem.methods import FastIncrementalEM, IncrementalEM, Method, OnlineEM, VarianceReducedEM
+from swiftem.methods import FastIncrementalEM, IncrementalEM, Method, OnlineEM, Update, VarianceReducedEM
+from swiftem.methods import SpiderEM as Library
 from swiftem.schedules import StepSize, sample_size
 from swiftem.testing import check_method
 
@@ -144,6 +145,51 @@ class GoesUphill(OnlineEM):
         return proxy, state
 
 
+@dataclass(frozen=True)
+class OtherDeclaration(Library):
+    """Its proxy is corrected since the last iteration, and it declares: since the anchor."""
+
+    update = Update(reference="anchor", centre="anchor")
+
+
+@dataclass(frozen=True)
+class SharesForMeans(VarianceReducedEM):
+    update = VarianceReducedEM.update
+
+    def proxy(self, k, theta, draws, state, e_step):
+        if self.renewal(k, e_step.n) == k:
+            state = type(state)(theta, e_step.full(theta))
+        batch = e_step.take(draws[0])
+        change = e_step.rows(batch, theta) - e_step.rows(batch, state.anchor)
+        return state.centre + e_step.share(batch, change), state
+
+
+class Before(NamedTuple):
+    before: Any
+    centre: np.ndarray
+
+
+@dataclass(frozen=True)
+class OtherFields(Library):
+    update = Library.update
+
+    def init(self, theta, s, memory):
+        return Before(theta, s)
+
+
+@dataclass(frozen=True)
+class RenewsBefore(VarianceReducedEM):
+    def renewal(self, k, n):
+        return max(0, super().renewal(k, n) - 1)
+
+
+@dataclass(frozen=True)
+class RenewsByTheClock(VarianceReducedEM):
+    def renewal(self, k, n):
+        COUNTER[0] += 1
+        return k + COUNTER[0] % 3
+
+
 @pytest.mark.parametrize("method", [SpiderEM(), SpiderEM(step_size=0.1, batch_size=5), Thawed()], ids=repr)
 def test_accepts_a_method_of_ones_own(method):
     check_method(method)
@@ -164,6 +210,11 @@ def test_accepts_a_method_of_ones_own(method):
         (WrongShape(), "shape of s"),
         (HoldsAFile(), "pickle"),
         (GoesUphill(step_size=0.5), "objective"),
+        (OtherDeclaration(step_size=0.1, batch_size=5), "update must declare what proxy computes"),
+        (SharesForMeans(step_size=0.1, batch_size=5), "update must declare what proxy computes"),
+        (OtherFields(), "fields of the update, anchor, centre, got Before"),
+        (RenewsBefore(), "renewal must return the first full pass"),
+        (RenewsByTheClock(), "renewal must return the first full pass"),
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, Method) else "",
 )

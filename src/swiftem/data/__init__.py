@@ -27,7 +27,7 @@ from swiftem.data.rows.csv_source import CsvSource
 from swiftem.data.rows.npy_source import NpySource
 from swiftem.data.rows.open_source import open_source
 from swiftem.data.rows.parquet_source import ParquetSource
-from swiftem.data.rows.stored_source import StoredSource
+from swiftem.data.rows.stored_source import Chunk, StoredSource
 from swiftem.data.rows.table_columns import UnknownColumnError
 from swiftem.data.rows.tables import Table, read_table
 from swiftem.data.source import Batch, Source
@@ -38,6 +38,7 @@ __all__ = [
     "ArraySource",
     "Batch",
     "BlockSource",
+    "Chunk",
     "Corpus",
     "CorpusCounts",
     "CorpusPackage",

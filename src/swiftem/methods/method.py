@@ -121,6 +121,10 @@ class Update:
             )
         if self.renewed_by != "none" and self.reference != "memory":
             raise ValueError(f"renewed_by must be 'none' if reference is {self.reference!r}.")
+        if self.renewed_by == "drawn" and self.fixed != 1.0:
+            raise ValueError(
+                f"correction must be 1 if renewed_by is 'drawn', got {self.correction}: S is then C alone."
+            )
 
     @property
     def is_optimal(self) -> bool:

@@ -127,7 +127,10 @@ STYLES: dict[str, Style] = {
 }
 """By the name that users write."""
 
-LATER = (("#56B4E9", "-"), ("#B8A000", "-."), ("#4B5320", ":"))
+LATER = (
+    ("#56B4E9", "-"), ("#B8A000", "-."), ("#4B5320", ":"), ("#8C1C13", "--"), ("#332288", "-."),
+    ("#A6761D", ":"), ("#2E8B8B", "--"), ("#AA4499", "-"),
+)  # fmt: skip
 """Colours and lines of the library's methods that are not in the paper, in their order."""
 OTHER = "#777777"
 """Colour of a method that is not the library's."""

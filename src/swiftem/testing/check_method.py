@@ -13,10 +13,18 @@ from swiftem.data.documents.token_source import TokenSource
 from swiftem.data.draws import SeededDraws, read_seed
 from swiftem.engine.expectation import Expectation
 from swiftem.methods import Method
+from swiftem.methods.method import declared
 from swiftem.models import GaussianMixtureModel, Model, PLSAModel
 from swiftem.testing.compare import assert_pickles, assert_same_path, flatten, freeze, require
 
 __all__ = ["Problem", "check_method", "small_problems"]
+
+
+FIELDS: dict[str, tuple[str, ...]] = {
+    "none": (), "anchor": ("anchor", "centre"), "previous": ("anchor", "centre"),
+    "memory": ("memory", "centre"),
+}  # fmt: skip
+"""Fields of a state by the reference of the update."""
 
 
 def check_method(method: Method) -> None:
@@ -35,7 +43,8 @@ def check_method(method: Method) -> None:
     that is a NamedTuple and pickles; nothing is written to except the state; with full batches the proxy is
     exact, so the method is EM (of one that ``leaps``, only the first); the same seed gives the same
     trajectory, whatever is recorded; a run that is split and resumed gives the same, also twice from one
-    state; the objective decreases.
+    state; compiled iterations do what ``proxy`` does, if there is an ``update``; ``renewal`` returns the next
+    full pass; the objective decreases.
 
     Examples
     --------
@@ -44,10 +53,12 @@ def check_method(method: Method) -> None:
     >>> check_method(FastIncrementalEM(step_size=0.05, batch_size=2))
     """
     check_declaration(method)
+    check_renewals(method)
     for problem in small_problems():
         check_one_step(method, problem)
         check_full_batch(method, problem)
         check_seed_and_resume(method, problem)
+        check_compiled(method, problem)
         check_progress(method, problem)
     assert_pickles(method, "method")
 
@@ -75,6 +86,19 @@ def check_declaration(method: Method) -> None:
     )
 
 
+def check_renewals(method: Method) -> None:
+    """A renewal is not before the iteration, and is that of all iterations up to it."""
+    for n in (7, 60, 80):
+        for k in range(50):
+            found = method.renewal(k, n)
+            fine = found is None or found == k or (found > k and method.renewal(k + 1, n) == found)
+            require(
+                fine and method.renewal(k, n) == found,
+                f"renewal must return the first full pass from k on, the same in every call, or None, but "
+                f"renewal({k}, {n}) is {found} and renewal({k + 1}, {n}) is {method.renewal(k + 1, n)}.",
+            )
+
+
 def check_one_step(method: Method, problem: Problem) -> None:
     """A step writes only to its state, and the state is a NamedTuple."""
     source = as_source(problem.data)
@@ -82,6 +106,12 @@ def check_one_step(method: Method, problem: Problem) -> None:
     theta = freeze(problem.theta0)
     s, memory = e_step.remember(theta)
     state = method.init(theta, freeze(s), memory if method.remembers else None)
+    update = declared(method)
+    named = () if update is None else FIELDS[update.reference] + ("moments",) * update.is_optimal
+    require(
+        set(named) <= set(getattr(state, "_fields", named)),
+        f"the state must have the fields of the update, {', '.join(named)}, got {type(state).__name__}.",
+    )
     draws = SeededDraws(read_seed(0), source.n, method.drawn, method.orders)
     for k in range(3):
         state_type = type(state)
@@ -145,6 +175,23 @@ def check_seed_and_resume(method: Method, problem: Problem) -> None:
         )  # fmt: skip
         assert_same_path(rest, whole, 0.0, f"a run that is resumed{attempt} must continue exactly")
         require(rest.passes == whole.passes, "a resumed run must continue the count of passes.")
+
+
+def check_compiled(method: Method, problem: Problem) -> None:
+    """Compiled iterations, which know the update alone, do what ``proxy`` does; with weights, too."""
+    if declared(method) is None:
+        return
+    weight = 1.0 + np.arange(problem.n) % 3
+    for given in (None, weight) if problem.name == "mixture" else (None,):
+        compiled, plain = (
+            run(
+                problem.model, problem.data, method, n_iter=24, record_every=1, theta0=problem.theta0, seed=3,
+                sample_weight=given, kernels=kernels,
+            )
+            for kernels in ("auto", "reference")
+        )  # fmt: skip
+        assert_same_path(compiled, plain, 1e-7, "update must declare what proxy computes")
+        require(compiled.passes == plain.passes, "update must declare the evaluations of proxy.")
 
 
 def check_progress(method: Method, problem: Problem) -> None:

@@ -85,7 +85,7 @@ class BlockSource(StoredSource):
             raise ValueError(f"data must have {what}, got blocks with none.")
         assert self._width is not None
         self.dtype, self.tail, self.is_weighted = kind, self._width, bool(self._weighted)
-        self._lay_out()
+        self.lay_out()
 
     def _checked(self) -> Iterator[Chunk]:
         """Yield the blocks as rows and weights, or raise an error with the block."""

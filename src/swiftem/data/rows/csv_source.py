@@ -92,7 +92,7 @@ class CsvSource(FileSource):
         if not self.n:
             what = "a positive weight, got only zeros" if self.is_weighted else "at least one row, got none"
             raise ValueError(f"{self._files[0]} must have {what}.")
-        self._lay_out()
+        self.lay_out()
 
     def _count(self, number: int) -> tuple[int, float]:
         n, total = 0, 0.0

@@ -122,7 +122,7 @@ class NpySource(StoredSource):
         self.n, self.total_weight, lengths = total, float(total), self._end - self._begin
         if self.is_weighted:
             lengths = self._weigh()
-        self._lay_out(lengths)
+        self.lay_out(lengths)
 
     def _weigh(self) -> Index:
         """Find the number of rows and the sum of weights; return the number of rows per block."""

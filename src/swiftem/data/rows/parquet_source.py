@@ -86,7 +86,7 @@ class ParquetSource(FileSource):
         self.n, self.total_weight = sum(lengths), float(sum(lengths))
         if self.is_weighted:
             lengths = self._weigh()
-        self._lay_out(lengths)
+        self.lay_out(lengths)
 
     def _weigh(self) -> list[int]:
         """Find the number of rows and the sum of weights; return the number of rows per row group."""

@@ -67,9 +67,9 @@ class Layout(NamedTuple):
 class StoredSource(ABC):
     """Base class of sources whose samples are read on demand.
 
-    A subclass sets ``n``, ``total_weight``, ``dtype``, ``tail`` (the shape of a sample, () or (d,)),
-    ``layout`` and ``is_weighted``, and implements :meth:`chunks`, :meth:`fingerprint` and, for random
-    access, :meth:`block`.
+    A subclass sets ``n``, ``total_weight``, ``dtype``, ``tail`` (the shape of a sample, () or (d,)) and
+    ``is_weighted``, then calls :meth:`lay_out`, and implements :meth:`chunks`, :meth:`fingerprint` and, for
+    random access, :meth:`block`. ``examples/npz_source.py`` is a complete one.
     """
 
     access: ClassVar[Access]
@@ -146,8 +146,8 @@ class StoredSource(ABC):
         """
         return self.reader().take(np.asarray(index), once=True)
 
-    def _lay_out(self, lengths: Any = None) -> None:
-        """Set the layout of blocks of these lengths; without any, data are read in order, by windows."""
+    def lay_out(self, lengths: Any = None) -> None:
+        """Set the layout of draws: blocks of these lengths in random order; without any, rows in order."""
         wanted = self._window or max(1, WINDOW_BYTES // self.row_bytes)
         if lengths is None:
             edges = np.append(np.arange(0, self.n, wanted), self.n)

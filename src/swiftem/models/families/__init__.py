@@ -90,7 +90,9 @@ def read_family(family: Given) -> Family:
     try:
         return kind(**options)
     except TypeError as error:
-        raise ValueError(f"family must have options of {name!r}, got {family!r}: {error}.") from None
+        raise ValueError(
+            f"family must have options of {name!r}, got {family!r}: {str(error).rstrip('.')}."
+        ) from None
 
 
 def _options(text: str) -> tuple[str, dict[str, Any]]:

@@ -113,4 +113,4 @@ class InverseGaussian(Amounts):
 
     def for_start(self, y: NDArray[Any]) -> NDArray[Any]:
         """Return logarithms, in which k-means is not ruled by the largest amounts."""
-        return np.log(y)
+        return np.asarray(np.log(y))
