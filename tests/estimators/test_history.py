@@ -75,7 +75,12 @@ def test_columns(method):
 
 def test_the_steps_of_a_schedule():
     mixture = fit(
-        method="sem", step_size=swiftem.schedules.inverse(2, 5), batch_size=100, max_iter=3, tol=0.0
+        method="sem",
+        step_size=swiftem.schedules.inverse(2, 5),
+        batch_size=100,
+        max_iter=3,
+        tol=0.0,
+        init_params="kmeans",
     )
     np.testing.assert_allclose(mixture.history_.step, [2 / (k + 5) for k in (4, 8, 12)])
 

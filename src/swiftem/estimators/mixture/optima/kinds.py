@@ -84,7 +84,7 @@ def of_labels(problem: Problem, labels: Index) -> Theta:
 
 def _labels(name: str, z: Array, weight: Array | None, count: int, rng: np.random.Generator) -> Index:
     if name != "rows":
-        return run_k_means(z, weight, count, 1, SHORT if name == "k-means" else 0, rng)[0]
+        return np.asarray(run_k_means(z, weight, count, 1, SHORT if name == "k-means" else 0, rng)[0])
     centres = z[rng.choice(len(z), count, replace=False)]
     return np.asarray(((centres**2).sum(axis=1) - 2.0 * z @ centres.T).argmin(axis=1))
 
