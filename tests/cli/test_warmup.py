@@ -33,10 +33,11 @@ def test_fits_compile_nothing_after_it():
     assert min(before) >= 1
     X = np.random.default_rng(0).normal(size=(50_000, 2))
     for rows in (X, X.astype(np.float32)):
-        mixture = swiftem.GaussianMixture(2, random_state=0, tol=1.0).fit(rows)
-        assert mixture.method_ == "sem-vr"
-        mixture.predict(rows)
-        mixture.score(rows)
+        for start, method in (("race", "em"), ("kmeans", "sem-vr")):
+            mixture = swiftem.GaussianMixture(2, init_params=start, random_state=0, tol=1.0).fit(rows)
+            assert mixture.method_ == method
+            mixture.predict(rows)
+            mixture.score(rows)
     counts = sp.csr_array(np.random.default_rng(0).poisson(0.2, size=(6000, 30)))
     for method in ("auto", "em", "sem", "sem-vr"):
         swiftem.PLSA(3, method=method, random_state=0, max_iter=3, tol=1.0).fit(counts).transform(counts)

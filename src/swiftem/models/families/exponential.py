@@ -34,8 +34,8 @@ class Exponential(Family):
     >>> X = rng.exponential(np.where(rng.random((5000, 1)) < 0.3, [[1.0, 50.0]], [[20.0, 2.0]]))
     >>> mixture = swiftem.Mixture(2, family="exponential", random_state=0).fit(X)
     >>> (1 / mixture.params_["rates"]).round()
-    array([[ 1., 49.],
-           [20.,  2.]])
+    array([[20.,  2.],
+           [ 1., 49.]])
     """
 
     name = "exponential"

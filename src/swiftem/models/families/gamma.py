@@ -85,8 +85,8 @@ class Gamma(Amounts):
     >>> X = rng.gamma(5.0, np.where(rng.random((5000, 1)) < 0.3, [[1.0, 30.0]], [[20.0, 2.0]]))
     >>> mixture = swiftem.Mixture(2, family="gamma", random_state=0).fit(X)
     >>> (mixture.params_["shapes"] / mixture.params_["rates"]).round()
-    array([[  5., 149.],
-           [101.,  10.]])
+    array([[101.,  10.],
+           [  5., 149.]])
     >>> mixture.params_["shapes"].round()
     array([[5., 5.],
            [5., 5.]])

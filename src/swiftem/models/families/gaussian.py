@@ -87,8 +87,8 @@ class Gaussian(Standardised):
     >>> X = np.where(rng.random((1000, 1)) < 0.3, [[1e6, 9.0]], [[1e6 + 8, 1.0]]) + rng.normal(size=(1000, 2))
     >>> mixture = swiftem.Mixture(2, family="gaussian", random_state=0).fit(X)
     >>> mixture.params_["means"].round()
-    array([[1.000008e+06, 1.000000e+00],
-           [1.000000e+06, 9.000000e+00]])
+    array([[1.000000e+06, 9.000000e+00],
+           [1.000008e+06, 1.000000e+00]])
     """
 
     name = "gaussian"

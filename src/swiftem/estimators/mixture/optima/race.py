@@ -57,8 +57,8 @@ FEW, FEW_WORK, MANY_NUMBERS, LEAST_WORK = 5000, 200, 1000, 80
 """Maximum per row for fewer than ``FEW`` rows, and for these with more estimated numbers than
 ``MANY_NUMBERS``: each evaluation takes long."""
 PASSES, LAST, WHOLE = 12, 15, 40
-"""Passes of em per round, after the last round, and on the whole sample;
-fewer if em has converged. After 6 passes the order of candidates says little about that after 100."""
+"""Passes of em per round, after the last round, and on the whole sample; fewer if em has converged.
+After 6 passes the order of candidates says little about that after 100."""
 PER_NUMBER, LEAST_ROWS = 3, 1000
 """Rows in the first round per estimated number, and their minimum."""
 MOVE_PER_NUMBER, MOVE_ROWS, MOVE_SHARE, MOVE_MOST = 6, 4000, 8, 40
@@ -194,9 +194,8 @@ def race(
         The only candidate.
     """
     with one_thread_blas(), DeferredInterrupt() as interrupt, ThreadPoolExecutor(get_threads()) as pool:
-        return _Race(problem, seed, pool, interrupt.check).run(
-            n_init, moves, min(0.1 * TOL, END * tol), theta
-        )
+        tol = min(0.1 * TOL, END * tol)
+        return _Race(problem, seed, pool, interrupt.check).run(n_init, moves, tol, theta)
 
 
 class _Race:
@@ -212,7 +211,8 @@ class _Race:
         self._sample = draw_sample(problem.source, rng, dither=self._is_gaussian)
         self._held = on_rows(problem, self._sample.held)
         self._problems: dict[int, Problem] = {}
-        self._kept: dict[int, Together | None] = {}
+        self._held_together = Together(self._held, check) if Together.serves_problem(self._held) else None
+        self._last: tuple[Problem, Together | None] = self._held, self._held_together
         self._spread = np.nanvar(self._sample.seen.y, axis=0, dtype=np.float64)
         self._left, self._tried = 0, MOST_TRIED
 
@@ -237,19 +237,17 @@ class _Race:
     def _heat(self, count: int) -> _Candidate:
         """Return the best of ``count`` candidates."""
         n, seen, q = rows_of(self._problem.source), self._sample.seen.n, int(self._problem.bound.size)
-        per_row, passes = WORK, PASSES
-        if n < FEW:
-            per_row = LEAST_WORK if q > MANY_NUMBERS else FEW_WORK
+        per_row = WORK if n >= FEW else LEAST_WORK if q > MANY_NUMBERS else FEW_WORK
         self._left = min(MOST_WORK, n * per_row)
         rows = min(seen, max(LEAST_ROWS, PER_NUMBER * q))
-        left = self._begin(count, rows, passes)
+        left = self._begin(count, rows, PASSES)
         while len(left) > 1:
             left = sorted(left, key=lambda one: -one.value)
             self._tried = TRIES if left[0].value - left[1].value < AGREE else MOST_TRIED
             left = left[: -(-len(left) // 2)]
             rows = min(2 * rows, seen)
             if len(left) > 1:
-                left = self._improved(left, self._on(rows), passes)
+                left = self._improved(left, self._on(rows), PASSES)
         return self._improved(left, self._on_many(), LAST)[0]
 
     def _on(self, rows: int) -> Problem:
@@ -351,9 +349,12 @@ class _Race:
 
     def _together(self, on: Problem) -> Together | None:
         """Return the rows of a problem for several candidates at once, if there are few."""
-        if id(on) not in self._kept:
-            self._kept[id(on)] = Together(on, self._check) if Together.serves_problem(on) else None
-        return self._kept[id(on)]
+        if on is self._held:
+            return self._held_together
+        if on is not self._last[0]:
+            self._last = on, None  # the memory is free before the next one is made
+            self._last = on, Together(on, self._check) if Together.serves_problem(on) else None
+        return self._last[1]
 
     def _em(self, candidate: _Candidate, on: Problem, passes: int, tol: float = TOL) -> _Candidate:
         """Return a candidate after some passes of em, and its value on the rows held out."""

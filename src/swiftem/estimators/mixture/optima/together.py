@@ -32,7 +32,7 @@ __all__ = ["Together", "is_divisible"]
 FARTHEST = 1e11
 """Squared distance, in standard deviations, up to which the rounding of expanded squares changes no logit by
 more than about 1e-4: enough to compare starts, not for a fit."""
-MOST, LOGITS = 1 << 22, 400_000
+MOST, LOGITS = 1 << 21, 400_000
 """Maximum number of entries of T(y) that are kept, and of logits of a mixture: from there on arithmetic takes
 most of the time, and compiled passes are as fast."""
 EMPTY = 1e-15
