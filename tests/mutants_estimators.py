@@ -293,11 +293,11 @@ MUTANTS = [
         "tests/estimators/test_starts_of_few_rows.py::test_several_mixtures_at_once_are_those_one_by_one",
     ),
     (
-        "race: a move that loses on the few rows seen is accepted",
+        "race: a move that loses on the rows seen is accepted",
         RACE,
         "if on.e_step.objective(one.theta) < most]",
         "if on.e_step.objective(one.theta) < np.inf]",
-        "tests/estimators/test_race.py::test_a_move_that_loses_on_the_few_rows_seen_is_not_accepted",
+        "tests/estimators/test_race.py::test_a_move_that_loses_on_the_rows_seen_is_not_accepted",
     ),
     (
         "race: no further moves after the first that fail",

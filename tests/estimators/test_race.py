@@ -275,9 +275,10 @@ def test_the_first_of_shuffled_rows_tell_that_values_do_not_repeat():
     np.testing.assert_array_equal(units(y), [1.0, 0.125, 0.0])
 
 
+@pytest.mark.parametrize("n", [2000, 8000])
 @pytest.mark.parametrize("worse", [False, True])
-def test_a_move_that_loses_on_the_few_rows_seen_is_not_accepted(monkeypatch, worse):
-    X, _ = blobs(2000, 2, 3)
+def test_a_move_that_loses_on_the_rows_seen_is_not_accepted(monkeypatch, worse, n):
+    X, _ = blobs(n, 2, 3)
     problem = Problem(GaussianMixtureModel(3, covariance="full", reg_covar=1e-6), ArraySource(X))
     good = problem.bound.initial_theta(np.random.default_rng(0))
     for _ in range(10):

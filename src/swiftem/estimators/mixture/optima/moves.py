@@ -12,7 +12,7 @@ by one. Otherwise gains and costs are computed on the rows of the components con
 (:mod:`swiftem.estimators.mixture.optima.halves`). All moves of different components that promise a gain are
 tried at once, then half of them and the best one; then single moves that promise none, since other components
 adapt in ways that these sums do not see. Each is followed by a few passes of em on the sample, and the best
-one is accepted if the likelihood of the held-out rows rises.
+one is accepted if the likelihood rises, of the held-out rows and of the others.
 """
 
 from __future__ import annotations

@@ -314,7 +314,7 @@ class _Race:
         return self._em_of_all(candidates, on, passes)[0] or candidates
 
     def _move(self, best: _Candidate, on: Problem, tries: list[list[Proposal]]) -> _Candidate | None:
-        """Return the best of a few sets of moves, or None if none raises the likelihood of held-out rows."""
+        """Return the best of a few sets of moves, or None if none gains on rows held out and on others."""
 
         def one(moves: list[Proposal]) -> _Candidate:
             return best._replace(theta=moved(on, best.theta, moves), work=0, moves=best.moves + len(moves))
@@ -323,7 +323,7 @@ class _Race:
         tried = sorted(tried, key=lambda one: -one.value)[: -(-len(tried) // 2)]
         tried, _ = self._em_of_all(tried, on, MOVE_ON)
         better = [one for one in tried if one.value > best.value + GAIN]
-        if better and rows_of(self._problem.source) < FEW:  # so few rows held out may be misleading
+        if better:  # on rows held out alone, a few far rows may decide
             most = on.e_step.objective(best.theta)
             better = [one for one in better if on.e_step.objective(one.theta) < most]
         return max(better, key=lambda one: one.value) if better else None
