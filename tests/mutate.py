@@ -6,7 +6,7 @@ pytest runs, files or single tests as on a command line, and at least one of the
 ``EQUIVALENT`` of ``(name, file, old, new, why)`` has mutants that no test could notice: they are not run.
 
 Every worker has a copy of the source and a cache of compiled kernels of its own; the source here stays as it
-is. All mutants take hours: ``--folder DIR`` keeps there what was found and compiled, and a call that was
+is. All mutants take an hour: ``--folder DIR`` keeps there what was found and compiled, and a call that was
 stopped continues where it stood. What was found counts as long as the mutant, its file and its tests' files
 are the same. The exit status is 1 where a mutant survived or its text is gone, and 2 where tests fail without
 a mutant.
