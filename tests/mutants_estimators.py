@@ -12,6 +12,7 @@ RELATIONS = "estimators/topics/relations.py"
 INPUT = "estimators/mixture/base.py"
 MIXTURE = "estimators/mixture/gaussian_mixture.py"
 RACE = "estimators/mixture/optima/race.py"
+SAMPLE = "estimators/mixture/optima/sample.py"
 FEW = "estimators/mixture/optima/few.py"
 KINDS = "estimators/mixture/optima/kinds.py"
 TOGETHER = "estimators/mixture/optima/together.py"
@@ -26,10 +27,52 @@ RESTORED = "        self._last, self._last_passes, self._calm, self._last_of_all
 MUTANTS = [
     (
         "race: moves from a given start are ignored",
-        RACE,
+        SAMPLE,
         'asked = moves != "auto" and moves > 0',
         'asked = moves == "never"',
         "tests/estimators/test_race.py::test_moves_that_are_asked_for_improve_a_start_that_is_given",
+    ),
+    (
+        "race: after Ctrl-C the last candidate is the start",
+        RACE,
+        "if self.best is None or one.value > self.best.value:",
+        "if True:",
+        "tests/estimators/test_interrupted_starts.py::test_it_is_the_best_candidate_so_far",
+    ),
+    (
+        "race: Ctrl-C after the last check is lost",
+        RACE,
+        "lost\n                interrupt.check()\n",
+        "lost\n                pass\n",
+        "tests/estimators/test_interrupted_starts.py::test_after_the_last_check_it_is_not_lost",
+    ),
+    (
+        "race: after Ctrl-C all starts are made",
+        RACE,
+        "            if self.best is not None:\n                self._check()\n",
+        "",
+        "tests/estimators/test_interrupted_starts.py::test_before_the_first_candidate_it_is_still_made",
+    ),
+    (
+        "few rows: Ctrl-C after the last check is lost",
+        FEW,
+        "            interrupt.check()\n        except",
+        "        except",
+        "tests/estimators/test_interrupted_starts.py::test_after_the_last_check_it_is_not_lost",
+    ),
+    (
+        "fit: after Ctrl-C in a race, passes follow",
+        "estimators/mixture/estimator.py",
+        "[pressed.start], [0], True",
+        "[pressed.start], [0], False",
+        "tests/estimators/test_interrupted_starts.py::test_a_model_wherever_it_is_pressed[race]",
+    ),
+    (
+        "starts: after Ctrl-C those before it are lost",
+        RESEED,
+        "        raise StartInterrupted(found[0]) from None\n",
+        "        raise\n",
+        "tests/estimators/test_interrupted_starts.py::test_of_several_k_means_the_first_is_kept",
     ),
     (
         "fit: no look ahead",

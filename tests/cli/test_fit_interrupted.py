@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from callbacks import AtPass
 
@@ -116,3 +117,53 @@ def test_at_a_running_process(flowers, tmp_path):
     assert "Traceback" not in output
     assert "the model so far is in" in output
     assert GaussianMixture.load(out).n_components == 3
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals to a process are POSIX")
+def test_at_a_process_whose_starts_race(tmp_path):
+    """The best start is the model, and the checkpoint resumes to the model of a fit without Ctrl-C."""
+    code = (
+        "import time\n"
+        "from swiftem.cli import main\n"
+        "from swiftem.estimators.mixture.optima import race\n"
+        "real = race._Race._moved\n"
+        "def moved(self, *given):\n"
+        "    print('race', flush=True)\n"
+        "    for _ in range(6000):\n"
+        "        self._check()\n"
+        "        time.sleep(0.01)\n"
+        "    return real(self, *given)\n"
+        "race._Race._moved = moved\n"
+        "main()\n"
+    )
+    rows = np.random.default_rng(0).normal(size=(3000, 2)) + 3.0 * np.arange(3000)[:, None] % 9
+    np.save(tmp_path / "rows.npy", rows)
+    files = {name: tmp_path / f"{name}.model" for name in ("early", "resumed", "whole")}
+    command = ["fit", str(tmp_path / "rows.npy"), "-m", "3", "--seed", "0"]
+    kept = ["--checkpoint", str(tmp_path / "kept")]
+    with subprocess.Popen(
+        [sys.executable, "-c", code, *command, *kept, "--out", str(files["early"])],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    ) as process:
+        for line in process.stdout:
+            if line == "race\n":
+                break
+        process.send_signal(signal.SIGINT)
+        output, _ = process.communicate(timeout=120)
+    assert process.returncode == 130
+    assert "Traceback" not in output
+    assert "Interrupted after 0 passes of em in" in output
+    assert f"the model so far is in {files['early']}; --resume continues the fit." in output
+    early = GaussianMixture.load(files["early"])
+    assert np.isfinite(early.score(rows))
+    for name, options in (("resumed", [*kept, "--resume"]), ("whole", [])):
+        subprocess.run(
+            [sys.executable, "-m", "swiftem", *command, *options, "--out", str(files[name])], check=True
+        )
+    resumed, whole = (GaussianMixture.load(files[name]) for name in ("resumed", "whole"))
+    np.testing.assert_array_equal(resumed.means_, whole.means_)
+    np.testing.assert_array_equal(resumed.history_.objective, whole.history_.objective)
+    assert not np.array_equal(early.means_, whole.means_)

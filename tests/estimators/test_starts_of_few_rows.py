@@ -11,7 +11,7 @@ from swiftem.data import ArraySource
 from swiftem.estimators.mixture.optima import few, kinds
 from swiftem.estimators.mixture.optima.accelerated import MULTIPLE, Remaining, accelerated
 from swiftem.estimators.mixture.optima.kinds import KINDS, start
-from swiftem.estimators.mixture.optima.race import is_race, is_scarce
+from swiftem.estimators.mixture.optima.sample import is_race, is_scarce
 from swiftem.estimators.mixture.optima.spurious import at_floor
 from swiftem.estimators.mixture.optima.together import Together
 from swiftem.methods import Squarem

@@ -26,14 +26,16 @@ from swiftem.estimators.mixture.fit import Fit, Fitting
 from swiftem.estimators.mixture.initial import (
     DegenerateComponentWarning,
     Start,
+    StartInterrupted,
     check_start,
     make_start,
+    until_interrupted,
 )
 from swiftem.estimators.mixture.online import OnlineMixture
 from swiftem.estimators.mixture.optima.accelerated import MULTIPLE
 from swiftem.estimators.mixture.optima.few import first_of_few, is_few
-from swiftem.estimators.mixture.optima.race import is_moved, is_race, raced_start
-from swiftem.estimators.mixture.optima.sample import MOST, dithered_source
+from swiftem.estimators.mixture.optima.race import raced_start
+from swiftem.estimators.mixture.optima.sample import MOST, dithered_source, is_moved, is_race
 from swiftem.estimators.mixture.optima.spurious import SpuriousComponentWarning, find_spurious, sentence
 from swiftem.estimators.mixture.plan import MOST_PASSES, kernels_for, make_plan
 from swiftem.estimators.mixture.scores import MixtureScores
@@ -80,7 +82,7 @@ class MixtureEstimator(CheckpointedClones, MixtureScores, Persistent, CallbackSu
         Returns
         -------
         self
-            Ctrl-C leaves a fitted model, with a warning.
+            Ctrl-C leaves a fitted model, with a warning; while starts race, the best one so far.
         """
         read = self._read(X, sample_weight, reset=True)
         self._check_parameters(read.X, xp=np)
@@ -152,11 +154,13 @@ class MixtureEstimator(CheckpointedClones, MixtureScores, Persistent, CallbackSu
                     elif compares:
                         starts = [first_of_few(self, starting, random_state)]
                     else:
-                        starts = [
+                        starts = until_interrupted(
                             make_start(self, starting, random_state, read.kept) for _ in range(self.n_init)
-                        ]
+                        )
                         if is_moved(self, starting):
-                            starts = [raced_start(self, starting, random_state, one) for one in starts]
+                            starts = until_interrupted(
+                                raced_start(self, starting, random_state, one) for one in starts
+                            )
             seeds = [0] * len(starts)
             if plan.method is not None:
                 seeds = random_state.randint(np.iinfo(np.int32).max, size=len(starts)).tolist()
@@ -171,12 +175,16 @@ class MixtureEstimator(CheckpointedClones, MixtureScores, Persistent, CallbackSu
                 check_start(problem.bound, start.theta, start.s)
                 np.random.default_rng(seed)
 
-        starts, seeds = make() if kept is None else kept.starts(make, check)
+        interrupted = False
+        try:
+            starts, seeds = make() if kept is None else kept.starts(make, check)
+        except StartInterrupted as pressed:
+            starts, seeds, interrupted = [pressed.start], [0], True
         passes = min(int(self.max_iter), MOST_PASSES)
         tol = check_real("tol", self.tol, minimum=0.0)
         looks_ahead = self._has_default_start(problem)
         multiple = AFTER_SAMPLE if after_sample else MULTIPLE
-        return Fitting(problem, plan, passes, tol, looks_ahead, multiple), starts, seeds
+        return Fitting(problem, plan, passes, tol, looks_ahead, multiple, interrupted), starts, seeds
 
     def _steps_are_open(self) -> bool:
         """Return whether the user leaves batch size and step size to the library."""
@@ -193,6 +201,8 @@ class MixtureEstimator(CheckpointedClones, MixtureScores, Persistent, CallbackSu
         kept: FitCheckpoint | None = None,
     ) -> Fit:  # fmt: skip
         """Return the best fit; a failed fit is ignored unless all fail."""
+        if fitting.interrupted:
+            return Fit(*starts[0][:2], reseeded=starts[0].empty, moves=starts[0].moves, interrupted=True)
         # em's last bound is that of the parameters before its last M-step. Another method's is that of this
         # start itself: the first pass would gain nothing, as if it had converged.
         after_em = self._goes_on() and getattr(self, "method_", "em") == "em"

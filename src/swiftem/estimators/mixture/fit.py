@@ -109,6 +109,8 @@ class Fitting:
         whose trajectory is scikit-learn's.
     multiple : float
         Maximum remaining gain of a converged fit, in units of ``tol``.
+    interrupted : bool
+        Whether Ctrl-C ended it before the first pass.
     """
 
     problem: Problem
@@ -117,6 +119,7 @@ class Fitting:
     tol: float
     looks_ahead: bool
     multiple: float = MULTIPLE
+    interrupted: bool = False
 
     def fit(
         self, start: Start, seed: int, watch: StartWatch, *, last: tuple[float, float, float] | None = None,

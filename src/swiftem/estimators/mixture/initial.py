@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -23,8 +23,8 @@ from swiftem.models.components import BoundComponents
 from swiftem.problem import Problem
 
 __all__ = [
-    "DegenerateComponentWarning", "Start", "check_start", "make_start", "mended", "reseed",
-    "start_statistics",
+    "DegenerateComponentWarning", "Start", "StartInterrupted", "check_start", "make_start", "mended",
+    "reseed", "start_statistics", "until_interrupted",
 ]  # fmt: skip
 
 LARGE = 100_000
@@ -59,6 +59,34 @@ class Start(NamedTuple):
     empty: int
     raced: bool = False
     moves: int = 0
+
+
+class StartInterrupted(KeyboardInterrupt):
+    """Ctrl-C while starts were made or improved; ``start`` is the best one so far.
+
+    It is an exception, not a start, so that no checkpoint has it: a resumed fit makes its starts again.
+    """
+
+    def __init__(self, start: Start) -> None:
+        super().__init__()
+        self.start = start
+
+
+def until_interrupted(made: Iterable[Start]) -> list[Start]:
+    """Return starts; after Ctrl-C raise :class:`StartInterrupted` with the first one, if it is made.
+
+    >>> len(until_interrupted(Start((), None, 0) for _ in range(2)))
+    2
+    """
+    found: list[Start] = []
+    try:
+        for start in made:
+            found.append(start)
+    except KeyboardInterrupt:
+        if not found:
+            raise
+        raise StartInterrupted(found[0]) from None
+    return found
 
 
 def check_start(bound: BoundComponents, theta: Any, s: Any) -> None:

@@ -22,9 +22,9 @@ import numpy as np
 
 from swiftem._typing import Array, Index
 from swiftem.engine.threads import in_order, one_thread
-from swiftem.estimators.mixture.initial import Start, make_start
+from swiftem.estimators.mixture.initial import Start, StartInterrupted, make_start
 from swiftem.estimators.mixture.optima.kinds import SHORT, of_labels, run_k_means, scaled_rows
-from swiftem.estimators.mixture.optima.race import is_scarce, pass_time
+from swiftem.estimators.mixture.optima.sample import is_scarce, pass_time
 from swiftem.estimators.mixture.optima.spurious import at_floor
 from swiftem.estimators.mixture.optima.together import Together
 from swiftem.problem import Problem
@@ -58,21 +58,32 @@ def first_of_few(estimator: Any, problem: Problem, random_state: np.random.Rando
     """Return the best start; later draws of ``random_state`` are those after the first start alone.
 
     Each ``n_init`` beyond the first adds a candidate. They are compared after the others: more are no worse.
+    After Ctrl-C, :class:`swiftem.estimators.mixture.initial.StartInterrupted` has the best one so far.
     """
-    found, values = [], np.empty(0)
+    found: list[Any] = []
+    values = np.empty(0)
+
+    def best() -> Start:
+        place = int(values.argmax()) if found else 0
+        is_better = found and values[place] > values[0] + MARGIN
+        return Start(found[place], None, 0, True) if is_better else first
+
     with one_thread(), DeferredInterrupt() as interrupt:
         first = make_start(estimator, problem, random_state)
         others = np.random.RandomState()
         others.set_state(random_state.get_state())
-        rows = Together(problem, interrupt.check)
-        for count in (candidates(problem) - 1, estimator.n_init - 1):
-            rng = np.random.default_rng(others.randint(2**31 - 1))
-            starts = _starts(problem, count, rng)
-            ends = _improved(problem, rows, [first.theta, *starts]) if starts else []
-            found += ends
-            values = np.append(values, _values(problem, rows, ends) if ends else [])
-    best = int(values.argmax()) if found else 0
-    return Start(found[best], None, 0, True) if found and values[best] > values[0] + MARGIN else first
+        try:
+            rows = Together(problem, interrupt.check)
+            for count in (candidates(problem) - 1, estimator.n_init - 1):
+                rng = np.random.default_rng(others.randint(2**31 - 1))
+                starts = _starts(problem, count, rng)
+                ends = _improved(problem, rows, [first.theta, *starts]) if starts else []
+                values = np.append(values, _values(problem, rows, ends) if ends else [])
+                found += ends
+            interrupt.check()
+        except KeyboardInterrupt:
+            raise StartInterrupted(best()) from None
+    return best()
 
 
 def candidates(problem: Problem) -> int:

@@ -32,10 +32,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from swiftem._typing import Theta
-from swiftem.data.rows.array_source import ArraySource
 from swiftem.engine.threads import get_threads, one_thread_blas
 from swiftem.estimators.mixture.base import rows_of
-from swiftem.estimators.mixture.initial import Start, make_start
+from swiftem.estimators.mixture.initial import Start, StartInterrupted, make_start
 from swiftem.estimators.mixture.optima.accelerated import accelerated
 from swiftem.estimators.mixture.optima.kinds import kinds_for, start
 from swiftem.estimators.mixture.optima.moves import Proposal, moved, proposals
@@ -46,7 +45,7 @@ from swiftem.models.gaussian_components import BoundGaussians
 from swiftem.problem import Problem
 from swiftem.process import DeferredInterrupt
 
-__all__ = ["Raced", "is_moved", "is_race", "is_scarce", "pass_time", "race", "raced_start"]
+__all__ = ["Raced", "race", "raced_start"]
 
 CANDIDATES = 8
 MORE = 1
@@ -68,10 +67,6 @@ TOL = 1e-4
 """Gain per pass below which em has converged."""
 END = 0.01
 """Gain per pass at which the last round ends, in units of ``tol`` of the fit; at most a tenth of ``TOL``."""
-TOO_FEW, LEAST = 10, 1000
-"""Minimum number of rows per component, and in total, to hold some of them out."""
-SCARCE, LONGEST = 3, 110_000
-"""With fewer rows than that per estimated number, and quick passes in :func:`pass_time`, there is no race."""
 MOVES = 20
 """Default for the maximum number of accepted moves; the budget of evaluations usually ends them earlier."""
 TRIES, MOST_TRIED = 4, 8
@@ -121,38 +116,6 @@ class _Candidate(NamedTuple):
     work: int = 0
 
 
-def is_race(estimator: Any, problem: Problem) -> bool:
-    """Tell whether a fit starts with a race: starts differ, and there are rows to compare them on."""
-    return _can_race(problem) and not is_scarce(problem) and estimator._has_default_start(problem)
-
-
-def is_scarce(problem: Problem) -> bool:
-    """Tell whether rows held out of so few say little, and passes are quick enough to compare on all rows."""
-    return (
-        isinstance(problem.source, ArraySource)
-        and problem.source.n < min(FEW, SCARCE * problem.bound.size)
-        and Together.serves_problem(problem)
-        and pass_time(problem) <= LONGEST
-    )
-
-
-def pass_time(problem: Problem) -> float:
-    """Return a measure of the time of a pass: logits, and products with features, 50 of which are one."""
-    return float(problem.source.n * (problem.bound.n_components + problem.bound.size / 50))
-
-
-def is_moved(estimator: Any, problem: Problem) -> bool:
-    """Tell whether moves are asked for after a start that the user gives or names."""
-    moves = getattr(estimator, "moves", 0)
-    asked = moves != "auto" and moves > 0 and isinstance(problem.bound, BoundGaussians)
-    return asked and _can_race(problem) and not estimator._has_default_start(problem)
-
-
-def _can_race(problem: Problem) -> bool:
-    count = int(problem.bound.n_components)
-    return count > 1 and rows_of(problem.source) >= max(TOO_FEW * count, LEAST)
-
-
 def raced_start(
     estimator: Any, problem: Problem, random_state: np.random.RandomState, given: Start | None = None
 ) -> Start:
@@ -192,10 +155,24 @@ def race(
         ``tol`` of the fit: the last round ends when a pass gains less than a hundredth of it.
     theta : NamedTuple, optional
         The only candidate.
+
+    Raises
+    ------
+    StartInterrupted
+        After Ctrl-C, with the best candidate so far.
     """
     with one_thread_blas(), DeferredInterrupt() as interrupt, ThreadPoolExecutor(get_threads()) as pool:
         tol = min(0.1 * TOL, END * tol)
-        return _Race(problem, seed, pool, interrupt.check).run(n_init, moves, tol, theta)
+        run = _Race(problem, seed, pool, interrupt.check)
+        try:
+            try:
+                return run.run(n_init, moves, tol, theta)
+            finally:  # whatever came of it, Ctrl-C is not lost
+                interrupt.check()
+        except KeyboardInterrupt:
+            if run.best is None:
+                raise
+            raise StartInterrupted(Start(run.best.theta, None, 0, True, run.best.moves)) from None
 
 
 class _Race:
@@ -215,12 +192,14 @@ class _Race:
         self._last: tuple[Problem, Together | None] = self._held, self._held_together
         self._spread = np.nanvar(self._sample.seen.y, axis=0, dtype=np.float64)
         self._left, self._tried = 0, MOST_TRIED
+        self.best: _Candidate | None = None
 
     def run(self, n_init: int, moves: int, tol: float, theta: Theta | None) -> Raced:
         """Run it: a heat, another one for further ``n_init``, and the better one on the whole sample."""
         if theta is not None:
             self._left = MOST_WORK
-            alone = self._improved([_Candidate(theta, "given", -inf)], self._on_many(), WHOLE)[0]
+            self.best = _Candidate(theta, "given", -inf)
+            alone = self._improved([self.best], self._on_many(), WHOLE)[0]
             best = self._whole(self._moved(alone, moves), tol)
             return Raced(best.theta, best.kind, 1, best.moves)
         first = self._heat(CANDIDATES)
@@ -298,6 +277,8 @@ class _Race:
         seeds = self._seeds.spawn(count)
 
         def one(number: int) -> _Candidate:
+            if self.best is not None:
+                self._check()
             kind = kinds[number % len(kinds)]
             return _Candidate(start(kind, on, np.random.default_rng(seeds[number])), " ".join(kind), -inf)
 
@@ -345,7 +326,14 @@ class _Race:
             for one, (theta, done), value in zip(candidates, ends, values, strict=True)
         ]
         self._left -= sum(one.work for one in found)
+        self._compare(found)
         return found, []
+
+    def _compare(self, candidates: Iterable[_Candidate]) -> None:
+        """Keep the best candidate so far, which remains after Ctrl-C; before the first round, the first."""
+        for one in candidates:
+            if self.best is None or one.value > self.best.value:
+                self.best = one
 
     def _together(self, on: Problem) -> Together | None:
         """Return the rows of a problem for several candidates at once, if there are few."""
@@ -391,7 +379,11 @@ class _Race:
             except ValueError as error:
                 return error
 
-        found = list((self._pool.map if at_once else map)(attempt, given))
+        found = []
+        for result in (self._pool.map if at_once else map)(attempt, given):
+            found.append(result)
+            if isinstance(result, _Candidate):
+                self._compare([result])
         self._left -= sum(one.work for one in found if isinstance(one, _Candidate))
         return (
             [one for one in found if isinstance(one, _Candidate)],

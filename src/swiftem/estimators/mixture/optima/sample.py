@@ -1,4 +1,4 @@
-"""The sample of rows on which starts are compared, and columns that are multiples of a unit."""
+"""The sample of rows on which starts are compared, whether there is one, and columns of whole units."""
 
 from __future__ import annotations
 
@@ -14,22 +14,65 @@ from swiftem.data.rows.noisy_source import NoisySource, with_noise
 from swiftem.data.rows.stored_source import StoredSource
 from swiftem.data.source import Source
 from swiftem.data.units.unit_source import UnitSource
+from swiftem.estimators.mixture.base import rows_of
+from swiftem.estimators.mixture.optima.together import Together
 from swiftem.estimators.validated import SAMPLE_BYTES, in_memory
+from swiftem.models.gaussian_components import BoundGaussians
 from swiftem.models.rows import spread_rows
 from swiftem.problem import Problem
 
-__all__ = ["Sample", "dithered_source", "draw_sample", "on_rows", "units"]
+__all__ = [
+    "Sample", "dithered_source", "draw_sample", "is_moved", "is_race", "is_scarce", "on_rows", "pass_time",
+    "units",
+]  # fmt: skip
 
 MOST = 26_000
 """Rows of the sample."""
 HELD, MOST_HELD = 0.25, 6000
 """Share of the sample that candidates are compared on, and how many rows at most; they see the others."""
+TOO_FEW, LEAST_ROWS = 10, 1000
+"""Minimum number of rows per component, and in total, to hold some of them out."""
+SCARCE, MOST_SCARCE, LONGEST = 3, 5000, 110_000
+"""With fewer rows than that per estimated number and than that in total, and quick passes in
+:func:`pass_time`, there is no race."""
 REPEATS = 2.0
 """A column is treated as multiples of a unit only if its values occur this many times on average."""
 FIRST = 1000
 """Rows among which some value of such a column repeats, in any sample of up to 26,000."""
 LEAST, LOOKED_AT = 50, 50_000
 """Minimum number of rows to detect units, and their maximum."""
+
+
+def is_race(estimator: Any, problem: Problem) -> bool:
+    """Tell whether a fit starts with a race: starts differ, and there are rows to compare them on."""
+    return _can_race(problem) and not is_scarce(problem) and estimator._has_default_start(problem)
+
+
+def is_scarce(problem: Problem) -> bool:
+    """Tell whether rows held out of so few say little, and passes are quick enough to compare on all rows."""
+    return (
+        isinstance(problem.source, ArraySource)
+        and problem.source.n < min(MOST_SCARCE, SCARCE * problem.bound.size)
+        and Together.serves_problem(problem)
+        and pass_time(problem) <= LONGEST
+    )
+
+
+def pass_time(problem: Problem) -> float:
+    """Return a measure of the time of a pass: logits, and products with features, 50 of which are one."""
+    return float(problem.source.n * (problem.bound.n_components + problem.bound.size / 50))
+
+
+def is_moved(estimator: Any, problem: Problem) -> bool:
+    """Tell whether moves are asked for after a start that the user gives or names."""
+    moves = getattr(estimator, "moves", 0)
+    asked = moves != "auto" and moves > 0 and isinstance(problem.bound, BoundGaussians)
+    return asked and _can_race(problem) and not estimator._has_default_start(problem)
+
+
+def _can_race(problem: Problem) -> bool:
+    count = int(problem.bound.n_components)
+    return count > 1 and rows_of(problem.source) >= max(TOO_FEW * count, LEAST_ROWS)
 
 
 class Sample(NamedTuple):

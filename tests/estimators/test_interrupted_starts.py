@@ -1,0 +1,335 @@
+"""Ctrl-C while starts race leaves the best of them as the model, and no checkpoint has it."""
+
+import _thread
+import os
+import signal
+import time
+import warnings
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+from mixture_data import assert_same_model, blobs
+from sklearn.exceptions import ConvergenceWarning
+
+import swiftem
+from swiftem.engine.threads import set_threads
+from swiftem.estimators.mixture import estimator, initial
+from swiftem.estimators.mixture.optima import few
+from swiftem.estimators.mixture.optima import race as racing
+from swiftem.process import DeferredInterrupt
+
+X, _ = blobs(2000, 2, 4, apart=1.5, seed=5)
+MEANS = X[:4]
+CASES = {
+    "race": (X, {}),
+    "further starts": (X, {"n_init": 3}),
+    "one by one": (X, {"covariance_type": "tied"}),
+    "few rows": (X[:300], {}),
+    "further starts of few rows": (X[:300], {"n_init": 4}),
+    "a given start": (X, {"means_init": MEANS, "init_params": "random_from_data", "moves": 20}),
+    "named starts": (X, {"init_params": "kmeans", "moves": 20, "n_init": 3}),
+    "without passes": (X, {"max_iter": 0}),
+    "another method": (X, {"method": "sem-vr"}),
+}
+
+
+def by_exception():
+    raise KeyboardInterrupt
+
+
+def by_signal():
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+@contextmanager
+def pressed(at, press=by_exception):
+    """Press Ctrl-C at check number ``at`` of the starts, and have it counted; infinity: never."""
+    calls = []
+
+    class Counted(DeferredInterrupt):
+        def check(self):
+            calls.append(1)
+            if len(calls) >= at and (press is by_exception or len(calls) == at):
+                press()
+            super().check()
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(racing, "DeferredInterrupt", Counted)
+        patch.setattr(few, "DeferredInterrupt", Counted)
+        yield calls
+
+
+def fit(rows, **options):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return swiftem.GaussianMixture(4, **{"random_state": 0} | options).fit(rows)
+
+
+def fit_interrupted(rows, **options):
+    mixture = swiftem.GaussianMixture(4, **{"random_state": 0} | options)
+    with pytest.warns(ConvergenceWarning, match=r"interrupted after 0\.0 passes; the model is") as found:
+        mixture.fit(rows)
+    assert [warning.filename for warning in found] == [__file__]
+    return mixture
+
+
+def count_of_checks(rows, **options):
+    with pressed(np.inf) as calls:
+        fit(rows, **options)
+    return len(calls)
+
+
+def places_in(count, most):
+    """Return at most so many numbers, from 1 to ``count``."""
+    return np.unique(np.linspace(1, count, most).astype(int))
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_model_wherever_it_is_pressed(name):
+    rows, options = CASES[name]
+    scores = []
+    count = count_of_checks(rows, **options)
+    assert count > 5
+    for at in places_in(count, count if name == "race" else 12):
+        with pressed(at):
+            mixture = fit_interrupted(rows, **options)
+        assert not mixture.converged_
+        assert (mixture.n_iter_, len(mixture.history_)) == (0, 0)
+        assert np.isnan(mixture.stationarity_)
+        assert np.isfinite(mixture.means_).all()
+        scores.append(mixture.score(rows))
+    assert np.isfinite(scores).all()
+    assert scores[-1] >= scores[0]
+    assert name not in ("race", "a given start", "one by one") or scores[-1] > scores[0] + 1e-3
+    mixture.set_params(warm_start=True, max_iter=100)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        assert mixture.fit(rows).n_iter_ >= 1
+
+
+@pytest.mark.parametrize("options", [{}, {"n_init": 4}])
+def test_it_is_the_best_candidate_so_far(options, monkeypatch):
+    real, found = racing._Race._valued, []
+
+    def valued(self, *given):
+        found.append(real(self, *given))
+        return found[-1]
+
+    monkeypatch.setattr(racing._Race, "_valued", valued)
+    count = count_of_checks(X, **options)
+    places = set()
+    for at in places_in(count, 25):
+        found.clear()
+        with pressed(at):
+            mixture = fit_interrupted(X, **options)
+        if found:
+            best = max(found, key=lambda one: one.value)
+            places.add((len(found), [one is best for one in found].index(True)))
+            np.testing.assert_array_equal(mixture.means_, best.theta.means)
+            assert mixture.history_.moves == best.moves
+    assert any(0 < place < number - 1 for number, place in places), "neither the first nor the last one"
+
+
+@pytest.mark.parametrize("name", ["race", "few rows", "named starts", "another method"])
+def test_a_resumed_fit_is_that_without_an_interrupt(name, tmp_path):
+    """The start that was interrupted is not the start of the checkpoint."""
+    rows, options = CASES[name]
+    whole = fit(rows, **options)
+    count = count_of_checks(rows, **options)
+    for number, at in enumerate(places_in(count, 6)):
+        kept = {"checkpoint": tmp_path / str(number), "checkpoint_every": 1}
+        with pressed(at):
+            mixture = fit_interrupted(rows, **options, **kept)
+        assert not np.array_equal(mixture.means_, whole.means_)
+        assert not any((tmp_path / str(number)).glob("state-*"))
+        assert not any((tmp_path / str(number)).glob("start-*"))
+        resume = (True, "auto", False)[number % 3]  # nothing is lost: it may also begin again
+        again = fit(rows, **options, **kept, resume=resume)
+        assert_same_model(again, whole)
+        np.testing.assert_array_equal(again.history_.objective, whole.history_.objective)
+        assert again.history_.moves == whole.history_.moves
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+@pytest.mark.parametrize("presses", [1, 2])
+@pytest.mark.parametrize("options", [{}, {"covariance_type": "tied"}])
+def test_a_signal_while_threads_work(threads, presses, options):
+    """Checks are in any thread, the signal is in the main one; a second one ends the race at once."""
+    data, _ = blobs(20_000, 4, 6, apart=0.7, seed=1)
+    before = signal.getsignal(signal.SIGINT)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    set_threads(threads)
+    try:
+        for at in (1, 7, 40):
+            began = time.monotonic()
+            with pressed(at, lambda: [by_signal() for _ in range(presses)]):
+                mixture = fit_interrupted(data, **options)
+            assert time.monotonic() - began < 60
+            assert np.isfinite(mixture.score(data))
+            assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    finally:
+        set_threads(None)
+        signal.signal(signal.SIGINT, before)
+
+
+@pytest.fixture
+def with_signals():
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("with_signals")
+def test_before_the_first_candidate_it_is_still_made(monkeypatch):
+    real = racing.draw_sample, racing.start
+    made = []
+
+    def draw(*given, **options):
+        by_signal()
+        return real[0](*given, **options)
+
+    def start(*given):
+        made.append(real[1](*given))
+        return made[-1]
+
+    monkeypatch.setattr(racing, "draw_sample", draw)
+    monkeypatch.setattr(racing, "start", start)
+    mixture = fit_interrupted(X)
+    assert len(made) == 1, "no further ones"
+    np.testing.assert_array_equal(mixture.means_, made[0].means)
+
+
+@pytest.mark.usefixtures("with_signals")
+@pytest.mark.parametrize(("rows", "name"), [(X, "_whole"), (X[:300], "_values")])
+def test_after_the_last_check_it_is_not_lost(rows, name, monkeypatch):
+    of = racing._Race if name == "_whole" else few
+    real = getattr(of, name)
+
+    def then_press(*given):
+        found = real(*given)
+        by_signal()
+        return found
+
+    monkeypatch.setattr(of, name, then_press)
+    fit_interrupted(rows)
+
+
+@pytest.mark.usefixtures("with_signals")
+def test_without_any_candidate_it_is_raised(monkeypatch):
+    def start(*given):
+        by_signal()
+        raise ValueError("no M-step")
+
+    monkeypatch.setattr(racing, "start", start)
+    monkeypatch.setattr(racing, "make_start", None)  # a call would fail
+    monkeypatch.setattr(racing, "CANDIDATES", 1)
+    mixture = swiftem.GaussianMixture(4, random_state=0)
+    with pytest.raises(KeyboardInterrupt):
+        mixture.fit(X)
+    assert not hasattr(mixture, "means_")
+
+
+@pytest.mark.parametrize("at", [1, 2, 3])
+def test_of_several_k_means_the_first_is_kept(at, monkeypatch):
+    real, calls = initial._kmeans, []
+
+    def kmeans(*given):
+        calls.append(1)
+        if len(calls) == at:
+            raise KeyboardInterrupt
+        return real(*given)
+
+    start = fit(X, init_params="kmeans", max_iter=0)
+    monkeypatch.setattr(initial, "_kmeans", kmeans)
+    if at == 1:
+        with pytest.raises(KeyboardInterrupt):
+            fit(X, init_params="kmeans", n_init=3)
+    else:
+        mixture = fit_interrupted(X, init_params="kmeans", n_init=3)
+        np.testing.assert_array_equal(mixture.means_, start.means_)
+
+
+def test_a_second_race_that_ends_early_leaves_the_first_one(monkeypatch):
+    options, real, won = {"init_params": "kmeans", "moves": 20, "n_init": 2}, estimator.raced_start, []
+
+    def raced(*given):
+        won.append((real(*given), len(calls)))
+        return won[-1][0]
+
+    monkeypatch.setattr(estimator, "raced_start", raced)
+    with pressed(np.inf) as calls:
+        fit(X, **options)
+    (first, count), _ = won
+    with pressed(count + 3) as calls:
+        mixture = fit_interrupted(X, **options)
+    assert len(won) == 3, "the second race did not end"
+    np.testing.assert_array_equal(mixture.means_, first.theta.means)
+    assert mixture.history_.moves == first.moves
+
+
+def test_other_families_and_stored_rows(tmp_path):
+    counts = np.random.default_rng(0).poisson(3.0 * (1 + X[:, :1] ** 2 % 5), size=(len(X), 2))
+    np.save(tmp_path / "rows.npy", X)
+    for mixture, rows in (
+        (swiftem.Mixture(4, family="poisson", random_state=0), counts),
+        (swiftem.GaussianMixture(4, random_state=0), tmp_path / "rows.npy"),
+        (swiftem.GaussianMixture(4, random_state=0, memory_limit="100MB"), tmp_path / "rows.npy"),
+    ):
+        with pressed(5), pytest.warns(ConvergenceWarning, match=r"interrupted after 0\.0 passes"):
+            mixture.fit(rows)
+        assert np.isfinite(mixture.score(counts if rows is counts else X))
+
+
+def test_units_of_dask():
+    da = pytest.importorskip("dask.array")
+    with pressed(5), pytest.warns(ConvergenceWarning, match=r"interrupted after 0\.0 passes"):
+        mixture = swiftem.GaussianMixture(4, random_state=0).fit(da.from_array(X, chunks=(500, 2)))
+    assert np.isfinite(mixture.score(X))
+
+
+def test_labels_are_those_of_the_model_so_far():
+    mixture = swiftem.GaussianMixture(4, random_state=0)
+    with pressed(10), pytest.warns(ConvergenceWarning, match=r"interrupted after 0\.0 passes"):
+        labels = mixture.fit_predict(X)
+    np.testing.assert_array_equal(labels, mixture.predict(X))
+
+
+def test_partial_fit_is_undone():
+    mixture = swiftem.GaussianMixture(4, random_state=0)
+    with pressed(10), pytest.raises(KeyboardInterrupt):
+        mixture.partial_fit(X)
+    assert not hasattr(mixture, "means_")
+
+
+@pytest.mark.usefixtures("with_signals")
+def test_a_selection_completes_the_fit_under_way():
+    with (
+        pressed(20, _thread.interrupt_main),
+        pytest.warns(ConvergenceWarning, match="The selection was interrupted after 1 of 2 fits"),
+    ):
+        found = swiftem.select(X, [4, 5], "full", random_state=0, n_jobs=1)
+    assert found.interrupted
+    assert found.best.converged_
+
+
+def test_callbacks_are_told_that_the_fit_ended():
+    told = []
+
+    class Tells:
+        def setup(self, estimator, context):
+            told.append("setup")
+
+        def teardown(self, estimator, context):
+            told.append("teardown")
+
+        def on_fit_task_begin(self, estimator, context, **given):
+            told.append(f"begin {context.task_name}")
+
+        def on_fit_task_end(self, estimator, context, **given):
+            told.append(f"end {context.task_name}")
+
+    mixture = swiftem.GaussianMixture(4, random_state=0).set_callbacks(Tells())
+    with pressed(10), pytest.warns(ConvergenceWarning, match=r"interrupted after 0\.0 passes"):
+        mixture.fit(X)
+    assert told == ["setup", "begin fit", "end fit", "teardown"]
