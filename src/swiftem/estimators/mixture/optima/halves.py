@@ -74,21 +74,27 @@ class Seen(NamedTuple):
         """Sum of the weights."""
         return float(self.weight.sum())
 
-    def of(self, k: int) -> tuple[Array, Array]:
-        """Return rows of a component, without those of small responsibility, and weights times these."""
-        r = self.r[:, k]
+    def of(self, *components: int) -> _Part:
+        """Return the rows of some components, without those of small responsibility."""
+        r = self.r[:, components].sum(axis=1)
         own = np.flatnonzero(r > SMALL)
-        return self.y[own], self.weight[own] * r[own]
+        return _Part(self.y[own], self.weight[own], r[own], self.log_likelihood[own])
 
-    def gain(self, r: Array, before: float, after: Array) -> float:
-        r"""Return the mean of :math:`r \,(\log g' - \log g)`, where :math:`r = g e^{b} / \sum w g`.
 
-        ``r`` (n,) are responsibilities, ``before`` is b, and ``after`` (n,) is :math:`\log g'`.
+class _Part(NamedTuple):
+    """Rows (n, d), their weights, responsibilities of some components together, and log-likelihoods (n,)."""
+
+    y: Array
+    weight: Array
+    r: Array
+    log_likelihood: Array
+
+    def gain(self, after: Array, before: float = 0.0) -> float:
+        r"""Return the sum of :math:`r \,(\log g' - \log g)`, where :math:`r = g e^{b} / \sum w g`.
+
+        ``after`` (n,) is :math:`\log g'`, and ``before`` is b.
         """
-        own = r > SMALL
-        r = np.where(own, r, 1.0)
-        change = np.where(own, after - (np.log(r) + self.log_likelihood - before), 0.0)
-        return float((self.weight * r) @ change) / self.total
+        return float((self.weight * self.r) @ (after - np.log(self.r) - self.log_likelihood + before))
 
 
 class Halves(NamedTuple):
@@ -139,16 +145,18 @@ def halves_of(bound: BoundGaussians, theta: GaussianTheta, seen: Seen, held: See
     for place, k in enumerate(rows):
         mean, factor = theta.means[k], theta.precisions_cholesky[k]
         one = GaussianTheta(*(part[2 * place : 2 * place + 2] for part in parts))
-        z = _whitened(held.y - mean, factor)
+        near = held.of(k)
         # What changes coordinates is in both densities.
-        after = _log_sum(*_log_densities(z, one)) + _log_determinant(factor, bound.d)
-        gain = held.gain(held.r[:, k], float(np.log(theta.weights[k])), after)
+        after = _log_sum(*_log_densities(_whitened(near.y - mean, factor), one))
+        after += _log_determinant(factor, bound.d)
+        gain = near.gain(after, float(np.log(theta.weights[k]))) / held.total
         found.append(Halves(k, gain, one.weights, *_placed(one, mean, factor)))
     return sorted(found, key=lambda halves: -halves.gain)
 
 
 def _own_rows(kind: Covariance, seen: Seen, k: int, theta: GaussianTheta, reg_covar: float) -> _Own | None:
-    y, weight = seen.of(k)
+    part = seen.of(k)
+    y, weight = part.y, part.weight * part.r
     d = y.shape[1]
     width = 1 + d + int(np.prod(kind.squares_shape(1, d)))
     most = max(LEAST_ROWS, NUMBERS // (width * len(theta.weights)))
@@ -175,7 +183,8 @@ def losses_of_merges(
             one = GaussianTheta(
                 merged.weights_[here], merged.means_[here], merged.covariances_[here], factors
             )
-            found[place] = -held.gain(held.r[:, i] + held.r[:, j], 0.0, _log_densities(held.y, one)[0])
+            own = held.of(i, j)
+            found[place] = -own.gain(_log_densities(own.y, one)[0]) / held.total
     return found
 
 
