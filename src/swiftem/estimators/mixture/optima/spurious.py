@@ -39,8 +39,9 @@ NEAR_FLOOR, OWN, ALIKE = 4.0, 4, 0.5
 WITHIN = 36.0
 SHOWN = 5
 """Components that the warning names."""
-LOOKED_AT = 5000
-"""Rows in which units of columns are detected."""
+LOOKED_AT, LOOKED_AT_OFTEN = 5000, 1500
+"""Rows in which units of columns are detected, and rows in which candidates are tested for repeated
+values."""
 
 
 class SpuriousComponentWarning(UserWarning):
@@ -97,7 +98,7 @@ def on_few_values(bound: BoundGaussians, theta: Any, spread: Array, rows: ArrayS
         is_small = theta.weights[m] * n < OWN * (bound.d + 1)
         if not is_small:
             if not len(r):
-                some = rows.take(np.arange(min(rows.n, LOOKED_AT)))
+                some = rows.take(np.arange(0, rows.n, -(-rows.n // LOOKED_AT_OFTEN)))
                 y, r = some.y.reshape(len(some.y), -1), bound.posterior(some, theta)[0]
             own = y[r[:, m] > 0.5][:, narrow[m]]
             is_small = any(len(np.unique(column)) < ALIKE * len(column) for column in own.T)
