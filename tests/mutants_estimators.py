@@ -343,6 +343,20 @@ MUTANTS = [
         "tests/estimators/test_race.py::test_a_move_that_loses_on_the_rows_seen_is_not_accepted",
     ),
     (
+        "race: the second of two heats decides nothing",
+        RACE,
+        "for one in first + self._heat(self._plan.again) if",
+        "for one in first + 0 * self._heat(self._plan.again) if",
+        "tests/estimators/test_heats.py::test_a_second_heat_follows_if_candidates_differ_and_no_move_gains",
+    ),
+    (
+        "race: two candidates are left before em has converged",
+        SAMPLE,
+        "FULL_FINALISTS, FULL_LAST, FULL_SHARE = 4, 50, 3",
+        "FULL_FINALISTS, FULL_LAST, FULL_SHARE = 2, 15, 3",
+        "tests/estimators/test_heats.py::test_the_last_round_has_more_candidates_and_passes",
+    ),
+    (
         "race: no further moves after the first that fail",
         RACE,
         "            while best is before and waiting and self._left >= cost:\n",

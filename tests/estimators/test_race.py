@@ -12,6 +12,7 @@ import swiftem
 from swiftem.data import ArraySource
 from swiftem.engine.threads import get_threads, set_threads
 from swiftem.estimators.mixture.optima import race as racing
+from swiftem.estimators.mixture.optima import sample as sampling
 from swiftem.estimators.mixture.optima.accelerated import accelerated
 from swiftem.estimators.mixture.optima.kinds import KINDS as STARTS
 from swiftem.estimators.mixture.optima.kinds import gaussians, kinds_for, start
@@ -107,7 +108,7 @@ def test_the_cost_is_bounded(monkeypatch):
     X, _ = blobs(40_000, 3, 6, apart=1.0)
     fit(X, 6, max_iter=1)
     work = sum(n * passes for n, (_, passes) in spent)
-    assert work <= min(racing.MOST_WORK, racing.WORK * len(X)) + 26_000 * racing.LAST
+    assert work <= min(sampling.MOST_WORK, sampling.WORK * len(X)) + 26_000 * racing.WIDER
     spent.clear()
     fit(X, 6, max_iter=1, n_init=10)
     assert sum(n * passes for n, (_, passes) in spent) <= 2.5 * work
@@ -290,5 +291,5 @@ def test_a_move_that_loses_on_the_rows_seen_is_not_accepted(monkeypatch, worse, 
         run = racing._Race(problem, 0, pool, lambda: None)
         tried = racing._Candidate(other, "moved", 1.0)
         monkeypatch.setattr(run, "_em_of_all", lambda *given: ([tried], []))
-        found = run._move(racing._Candidate(good, "good", 0.0), run._on_many(), [])
+        found = run._move(racing._Candidate(good, "good", 0.0), run._on(run._plan.many), [])
     assert (found is None) is worse

@@ -1,4 +1,4 @@
-"""The sample of rows on which starts are compared, whether there is one, and columns of whole units."""
+"""The sample of rows on which starts are compared, how many there are, and columns of whole units."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from swiftem.models.rows import spread_rows
 from swiftem.problem import Problem
 
 __all__ = [
-    "Sample", "dithered_source", "draw_sample", "is_moved", "is_race", "is_scarce", "on_rows", "pass_time",
-    "units",
+    "MOST_WORK", "MOVE_ROWS", "Plan", "Sample", "dithered_source", "draw_sample", "is_moved", "is_race",
+    "is_scarce", "on_rows", "pass_time", "plan_race", "units",
 ]  # fmt: skip
 
 MOST = 26_000
@@ -35,6 +35,25 @@ TOO_FEW, LEAST_ROWS = 10, 1000
 SCARCE, MOST_SCARCE, LONGEST = 3, 5000, 110_000
 """With fewer rows than that per estimated number and than that in total, and quick passes in
 :func:`pass_time`, there is no race."""
+MOST_WORK, WORK = 5_000_000, 250
+"""Maximum number of E-step evaluations of a race, in total and per row."""
+FEW_WORK, MANY_NUMBERS, LEAST_WORK = 200, 1000, 80
+"""Maximum per row for fewer than ``MOST_SCARCE`` rows, and for these with more estimated numbers than
+``MANY_NUMBERS``: each evaluation takes long."""
+PER_NUMBER, FIRST_ROWS = 3, 1000
+"""Rows in the first round per estimated number, and their minimum."""
+MOVE_PER_NUMBER, MOVE_ROWS, MOVE_SHARE, MOVE_MOST = 6, 4000, 8, 40
+"""Rows on which moves are tried: per estimated number, their minimum, and one in how many of all rows, up to
+this many per estimated number."""
+FINALISTS, LEAST_LAST, LAST, LAST_SHARE = 2, 15, 30, 8
+"""Number of candidates in the last round, and their passes, at least and at most: one in so many of all
+evaluations."""
+FULL_FINALISTS, FULL_LAST, FULL_SHARE = 4, 50, 3
+"""The same with full covariances, if that is at most one in so many of all evaluations. On 1,000 rows, or
+after 12 passes, the order of candidates says nothing about their ends."""
+AGAIN, AGAIN_ROWS, NUMBERS, MANY_ROWS = 8, 3, 20, 100_000
+"""Candidates of a second heat with full covariances, this many times the rows of moves, and so many numbers
+per component or so many rows. Otherwise a fit of scikit-learn takes too little time."""
 REPEATS = 2.0
 """A column is treated as multiples of a unit only if its values occur this many times on average."""
 FIRST = 1000
@@ -73,6 +92,45 @@ def is_moved(estimator: Any, problem: Problem) -> bool:
 def _can_race(problem: Problem) -> bool:
     count = int(problem.bound.n_components)
     return count > 1 and rows_of(problem.source) >= max(TOO_FEW * count, LEAST_ROWS)
+
+
+class Plan(NamedTuple):
+    """The sizes of a race.
+
+    Attributes
+    ----------
+    rows, many : int
+        Number of rows of the first round, and of moves.
+    finalists, passes : int
+        Number of candidates in the last round, and of their passes.
+    again : int
+        Number of further candidates if these end in different places and no move gains; 0 for none.
+    work : int
+        Maximum number of evaluations.
+    """
+
+    rows: int
+    many: int
+    finalists: int
+    passes: int
+    again: int
+    work: int
+
+
+def plan_race(problem: Problem, seen: int) -> Plan:
+    """Return the sizes of a race with ``seen`` rows that candidates are fitted to."""
+    bound, n = problem.bound, rows_of(problem.source)
+    size = int(bound.size)
+    many = min(seen, max(MOVE_ROWS, MOVE_PER_NUMBER * size, min(n // MOVE_SHARE, MOVE_MOST * size)))
+    is_full = isinstance(bound, BoundGaussians) and bound.kind.name == "full"
+    per_row = WORK if n >= MOST_SCARCE else LEAST_WORK if size > MANY_NUMBERS else FEW_WORK
+    rows, work = min(seen, max(FIRST_ROWS, PER_NUMBER * size)), min(MOST_WORK, n * per_row)
+    at_last = min(many, max(2 * rows, MOVE_ROWS))
+    if not is_full or FULL_SHARE * FULL_FINALISTS * FULL_LAST * at_last > work:
+        passes = min(max(work // (LAST_SHARE * FINALISTS * at_last), LEAST_LAST), LAST)
+        return Plan(rows, many, FINALISTS, passes, 0, work)
+    is_slow = n >= AGAIN_ROWS * many and (size >= NUMBERS * bound.n_components or n >= MANY_ROWS)
+    return Plan(rows, many, FULL_FINALISTS, FULL_LAST, AGAIN if is_slow else 0, work)
 
 
 class Sample(NamedTuple):

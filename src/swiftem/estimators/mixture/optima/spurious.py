@@ -90,8 +90,11 @@ def _spread(bound: BoundGaussians, theta: Any) -> Array:
 def on_few_values(bound: BoundGaussians, theta: Any, spread: Array, rows: ArraySource, n: int) -> list[int]:
     """Return the components fitted to n rows that sit on a few of them, or on repeated values.
 
-    ``rows`` are some of the data, and ``spread`` (d,) are the variances of the columns.
+    ``rows`` are some of the data, and ``spread`` (d,) are the variances of the columns. Their variance is one
+    that ``reg_covar`` alone holds. A component that is merely narrow has more rows, and all values differ.
     """
+    if bound.model.prior is not None or bound.kind.name == "tied":
+        return []
     narrow = at_floor(bound, theta, spread, NEAR_FLOOR)
     found, r = [], np.empty(0)
     for m in np.flatnonzero(narrow.any(axis=1)).tolist():
