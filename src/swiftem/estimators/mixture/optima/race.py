@@ -217,9 +217,8 @@ class _Race:
             second = self._heat(more)
             asked = moves if second[0].value > first[0].value else 0
             won.append(self._whole(self._moved(second, asked), tol))
-        best = max(
-            won, key=lambda one: one.value
-        )  # what n_init = 1 ends with is among them: more is no worse
+        # What n_init = 1 ends with is among them: more is no worse.
+        best = max(won, key=lambda one: one.value)
         return Raced(best.theta, best.kind, count + more, best.moves)
 
     def _heat(self, count: int) -> list[_Candidate]:
