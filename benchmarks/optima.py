@@ -2,7 +2,7 @@
 
 ``python -m benchmarks.optima [DATA ...] [--seeds 10] [--components 10] [--kinds full] [--who auto]`` does
 some of it. Each fit is a line of ``results/optima.csv``, written when it has ended; a run with the same file
-continues where the last one was stopped: remove it to begin anew. ``results/optima.svg`` shows time against
+continues where the last one was stopped: remove it for new fits. ``results/optima.svg`` shows time against
 log-likelihood.
 """
 
