@@ -86,6 +86,26 @@ def test_while_the_fit_is_measured(out, flowers, tmp_path, call, monkeypatch):
     assert file.exists() == out
 
 
+def interrupted_at(word, command):
+    """Return the output of a process that gets Ctrl-C when it has printed a line."""
+    with subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        # Also where whoever runs the tests ignores the signal.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    ) as process:
+        for line in process.stdout:
+            if line == f"{word}\n":
+                break
+        process.send_signal(signal.SIGINT)
+        output, _ = process.communicate(timeout=120)
+    assert process.returncode == 130
+    assert "Traceback" not in output
+    return output
+
+
 @pytest.mark.skipif(os.name != "posix", reason="signals to a process are POSIX")
 def test_at_a_running_process(flowers, tmp_path):
     out = tmp_path / "a.model"
@@ -100,21 +120,7 @@ def test_at_a_running_process(flowers, tmp_path):
     arguments = ["fit", flowers, "-m", "3", "--method", "em", "--tol", "0", "--max-passes", "1000000"]
     tests = str(Path(__file__).parents[1])
     command = [sys.executable, "-c", code, tests, *map(str, arguments), "--out", str(out)]
-    with subprocess.Popen(
-        command,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        # Also where whoever runs the tests ignores the signal.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
-    ) as process:
-        for line in process.stdout:
-            if line == "pass\n":
-                break
-        process.send_signal(signal.SIGINT)
-        output, _ = process.communicate(timeout=120)
-    assert process.returncode == 130
-    assert "Traceback" not in output
+    output = interrupted_at("pass", command)
     assert "the model so far is in" in output
     assert GaussianMixture.load(out).n_components == 3
 
@@ -141,20 +147,9 @@ def test_at_a_process_whose_starts_race(tmp_path):
     files = {name: tmp_path / f"{name}.model" for name in ("early", "resumed", "whole")}
     command = ["fit", str(tmp_path / "rows.npy"), "-m", "3", "--seed", "0"]
     kept = ["--checkpoint", str(tmp_path / "kept")]
-    with subprocess.Popen(
-        [sys.executable, "-c", code, *command, *kept, "--out", str(files["early"])],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
-    ) as process:
-        for line in process.stdout:
-            if line == "race\n":
-                break
-        process.send_signal(signal.SIGINT)
-        output, _ = process.communicate(timeout=120)
-    assert process.returncode == 130
-    assert "Traceback" not in output
+    output = interrupted_at(
+        "race", [sys.executable, "-c", code, *command, *kept, "--out", str(files["early"])]
+    )
     assert "Interrupted after 0 passes of em in" in output
     assert f"the model so far is in {files['early']}; --resume continues the fit." in output
     early = GaussianMixture.load(files["early"])
