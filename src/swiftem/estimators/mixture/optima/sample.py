@@ -1,4 +1,4 @@
-"""Which fits race, how much a race takes, the sample of rows that it compares on, and columns of whole units."""
+"""Which fits race, how much a race takes, the sample that it compares on, and columns of whole units."""
 
 from __future__ import annotations
 
