@@ -110,9 +110,11 @@ def draw(done: list[Fitted], file: Path) -> None:
     """Draw the fits, if Matplotlib is installed."""
     try:
         from matplotlib.figure import Figure
+        from matplotlib.ticker import FormatStrFormatter, LogLocator, NullLocator
     except ImportError:
         return
     problems = list(dict.fromkeys((fit.data, fit.kind, fit.components) for fit in done))
+    colours = {who: f"C{place}" for place, who in enumerate((*PEERS, *OURS))}  # the same in all panels
     across = min(4, len(problems))
     down = -(-len(problems) // across)
     figure = Figure(figsize=(4 * across, 3 * down), layout="constrained")
@@ -121,9 +123,13 @@ def draw(done: list[Fitted], file: Path) -> None:
         here = [fit for fit in done if (fit.data, fit.kind, fit.components) == problem]
         for who in dict.fromkeys(fit.who for fit in here):
             points = [(fit.seconds, fit.train) for fit in here if fit.who == who]
-            axes.plot(*zip(*points, strict=True), "o", markersize=4, alpha=0.7, label=who)
+            axes.plot(*zip(*points, strict=True), "o", color=colours[who], markersize=4, alpha=0.7, label=who)
         axes.set(xscale="log", title="{}, {}, M = {}".format(*problem), xlabel="seconds")
         axes.set_ylabel("mean log-likelihood")
+        axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0), numticks=5))
+        axes.xaxis.set_major_formatter(FormatStrFormatter("%g"))
+        axes.xaxis.set_minor_locator(NullLocator())
+        axes.tick_params(axis="x", labelsize=7)
     figure.axes[0].legend(fontsize="x-small")
     file.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(file)

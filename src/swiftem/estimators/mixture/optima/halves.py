@@ -74,14 +74,14 @@ class Seen(NamedTuple):
         """Sum of the weights."""
         return float(self.weight.sum())
 
-    def of(self, *components: int) -> _Part:
+    def of(self, *components: int) -> _Rows:
         """Return the rows of some components, without those of small responsibility."""
         r = self.r[:, components].sum(axis=1)
         own = np.flatnonzero(r > SMALL)
-        return _Part(self.y[own], self.weight[own], r[own], self.log_likelihood[own])
+        return _Rows(self.y[own], self.weight[own], r[own], self.log_likelihood[own])
 
 
-class _Part(NamedTuple):
+class _Rows(NamedTuple):
     """Rows (n, d), their weights, responsibilities of some components together, and log-likelihoods (n,)."""
 
     y: Array
