@@ -1,5 +1,6 @@
 """Reading in a thread: order, errors, and an end."""
 
+import threading
 import time
 
 import pytest
@@ -89,3 +90,22 @@ def test_what_is_read_is_closed_at_return(taken, readers):
     stream.close()
     assert items.closed == 1
     assert not readers()
+
+
+def test_the_reader_itself_may_collect_an_abandoned_generator(readers):
+    """A thread cannot join itself: garbage is collected by whichever thread allocates."""
+    suspended, ended = threading.Event(), []
+
+    def items():
+        yield 1
+        suspended.wait(10)
+        ahead.close()
+        ended.append(True)
+
+    ahead = read_ahead(items())
+    assert next(ahead) == 1
+    suspended.set()
+    deadline = time.monotonic() + 10
+    while not ended and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert ended

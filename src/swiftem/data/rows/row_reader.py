@@ -162,4 +162,5 @@ def read_ahead(items: Iterator[T], ahead: int = AHEAD) -> Generator[T, None, Non
                 raise error
     finally:
         unwanted.set()
-        thread.join()
+        if thread is not threading.current_thread():  # garbage may be collected by the reader itself
+            thread.join()
