@@ -2,14 +2,17 @@
 
 import os
 import signal
+import sys
 import threading
+from importlib import import_module
+from time import sleep
 
 import helpers
 import pytest
 from helpers import NAMES, Hooked, assert_same_result, make_method
 
 from swiftem import methods
-from swiftem.process import DeferredInterrupt
+from swiftem.process import AfterImports, DeferredInterrupt
 
 N_ITER = 20
 every_method = pytest.mark.parametrize("name", NAMES)
@@ -213,3 +216,36 @@ def test_another_handler_is_left_alone():
         ctrl_c()
         interrupt.check()
     assert pressed == [signal.SIGINT]
+
+
+@pytest.mark.parametrize("inside", [False, True], ids=["outside", "the_program_is_imported"])
+def test_an_import_is_complete_before_the_key_counts(inside, tmp_path, monkeypatch):
+    """Extension modules turn KeyboardInterrupt into errors of other types."""
+    (tmp_path / "odd_module.py").write_text(
+        "import signal\n"
+        "try:\n"
+        "    signal.raise_signal(signal.SIGINT)\n"
+        "except KeyboardInterrupt:\n"
+        "    raise SystemError('initialization failed') from None\n"
+        "complete = True\n"
+    )
+    (tmp_path / "odd_program.py").write_text("import test_interrupt\ntest_interrupt.import_and_wait()\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setitem(sys.modules, "test_interrupt", sys.modules[__name__])
+    with pytest.raises(KeyboardInterrupt):
+        import_module("odd_program") if inside else import_and_wait()
+    assert sys.modules.pop("odd_module").complete
+
+
+def import_and_wait():
+    """Import a module in which the key is pressed, and wait for its effect."""
+    signal.signal(signal.SIGINT, AfterImports())
+    import_module("odd_module")
+    sleep(10.0)
+
+
+def test_runs_defer_the_handler_of_the_command_line():
+    signal.signal(signal.SIGINT, AfterImports())
+    test_check_raises_only_after_the_key()
+    with pytest.raises(KeyboardInterrupt):
+        ctrl_c()

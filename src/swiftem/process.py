@@ -6,16 +6,50 @@ compiled: reported seconds do not contain that.
 
 from __future__ import annotations
 
+import _thread
 import signal
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Lock
-from time import perf_counter
+from time import perf_counter, sleep
 from types import FrameType, TracebackType
 from typing import Any
 
-__all__ = ["CompileClock", "DeferredInterrupt", "clock", "compile_clock", "uninterrupted"]
+__all__ = ["AfterImports", "CompileClock", "DeferredInterrupt", "clock", "compile_clock", "uninterrupted"]
+
+AGAIN = 0.01
+"""Seconds after which Ctrl-C comes again if there is an import under way."""
+
+
+class AfterImports:
+    """Handler of Ctrl-C that raises KeyboardInterrupt as Python's does, but never within an import.
+
+    Packages turn the exception into errors of their own while they are imported. Only imports within the
+    caller of the constructor count: a program may itself be a module that is imported.
+
+    >>> before = signal.signal(signal.SIGINT, AfterImports())
+    >>> _ = signal.signal(signal.SIGINT, before)
+    """
+
+    def __init__(self) -> None:
+        self._caller = sys._getframe(1)
+
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        """Raise KeyboardInterrupt, or let the signal come again."""
+        found: FrameType | None = sys._getframe(1)
+        while found is not None and found is not self._caller:
+            if found.f_code.co_filename.startswith("<frozen importlib"):
+                _thread.start_new_thread(_press_again, ())  # a Thread takes locks that may be held here
+                return
+            found = found.f_back
+        signal.default_int_handler(number, frame)
+
+
+def _press_again() -> None:
+    sleep(AGAIN)
+    _thread.interrupt_main()
 
 
 class DeferredInterrupt:
@@ -33,8 +67,9 @@ class DeferredInterrupt:
         self._previous: Any = None
 
     def __enter__(self) -> DeferredInterrupt:
-        in_main_thread = threading.current_thread() is threading.main_thread()
-        if in_main_thread and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        handler = signal.getsignal(signal.SIGINT)
+        raises = handler is signal.default_int_handler or isinstance(handler, AfterImports)
+        if raises and threading.current_thread() is threading.main_thread():
             self._previous = signal.signal(signal.SIGINT, self._handle)
         return self
 

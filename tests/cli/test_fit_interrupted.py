@@ -72,6 +72,25 @@ def test_after_the_model_was_written(flowers, tmp_path, call, monkeypatch):
     assert GaussianMixture.load(tmp_path / "a.model").n_components == 2
 
 
+@pytest.mark.parametrize("command", ["fit", "select", "update"])
+def test_while_the_model_is_written(command, flowers, tmp_path, call, monkeypatch):
+    file, real = tmp_path / "a.model", GaussianMixture.save
+    given = {"fit": ["fit", flowers, "-m", 2], "select": ["select", flowers, "-m", "1:2"]}
+    if command == "update":
+        assert call(*given["fit"], "-o", tmp_path / "old.model")[0] == 0
+        given["update"] = ["fit", flowers, "--update", tmp_path / "old.model"]
+
+    def press(self, path):
+        signal.raise_signal(signal.SIGINT)
+        real(self, path)
+
+    monkeypatch.setattr(GaussianMixture, "save", press)
+    code, _, stderr = call(*given[command], "-o", file)
+    assert code == 130
+    assert f"Interrupted; the model is in {file}." in stderr
+    assert np.isfinite(GaussianMixture.load(file).means_).all()
+
+
 @pytest.mark.parametrize("out", [True, False])
 def test_while_the_fit_is_measured(out, flowers, tmp_path, call, monkeypatch):
     def press(*args, **kwargs):

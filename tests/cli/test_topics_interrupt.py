@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from swiftem import PLSA
 from swiftem.cli import topics as module
 
 FILES = {"model.swiftem", "topic_words.csv", "document_topics.csv", "topics.html"}
@@ -78,6 +79,21 @@ def test_ctrl_c_while_the_corpus_is_read(run, folder, tmp_path, monkeypatch):
     code, output = run(folder, "--out", tmp_path / "out")
     assert code == 130
     assert "Interrupted while the corpus was read; nothing was written." in output
+
+
+@quickly
+def test_ctrl_c_while_the_model_is_saved(run, folder, tmp_path, monkeypatch):
+    real = PLSA.save
+
+    def press(self, file):
+        signal.raise_signal(signal.SIGINT)
+        real(self, file)
+
+    monkeypatch.setattr(PLSA, "save", press)
+    code, output = run(folder, "--topics", 2, "--out", tmp_path / "out")
+    assert code == 130
+    assert "Interrupted: written is what there was (model.swiftem)." in output
+    assert files(tmp_path / "out") == {"model.swiftem"}
 
 
 @quickly

@@ -8,6 +8,8 @@ import signal
 import sys
 from typing import Any
 
+from swiftem.process import AfterImports
+
 __all__ = ["main"]
 
 
@@ -19,13 +21,16 @@ def main() -> None:
         atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)
     from swiftem.cli.app import run_command
 
-    if signal.getsignal(signal.SIGINT) is _quit:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+    ours = signal.getsignal(signal.SIGINT) is _quit
+    if ours:
+        signal.signal(signal.SIGINT, AfterImports())
     hook, sys.unraisablehook = sys.unraisablehook, _press_again
     try:
         run_command()
     finally:
         sys.unraisablehook = hook
+        if ours:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _quit(*_: object) -> None:

@@ -18,6 +18,7 @@ from swiftem.cli.failures import one_sentence, tell, writing
 from swiftem.cli.model_file import is_regression, names_of, open_model, responses_of, rows_for
 from swiftem.cli.out_file import model_file, write_csv, write_table
 from swiftem.cli.table_options import TableChoice
+from swiftem.cli.table_rows import saved
 from swiftem.data.rows.table_columns import as_label
 from swiftem.data.rows.tables import read_cells
 from swiftem.process import clock
@@ -140,10 +141,7 @@ def update(model: Path, tables: Sequence[Path], choice: TableChoice, out: Path) 
                 f"{mean_text(mixture.lower_bound_)} before the update.",
                 soft_wrap=True,
             )
-        if names:
-            mixture.feature_names_in_ = np.array(names, dtype=object)
-        with writing(out):
-            mixture.save(out.resolve())
-        show_components(console, mixture, names)
-        console.print(f"Updated with {n:,} rows in {clock() - began:.1f} s.", soft_wrap=True)
-        console.print(f"Model: {out}", soft_wrap=True)
+        with saved(mixture, names, out):
+            show_components(console, mixture, names)
+            console.print(f"Updated with {n:,} rows in {clock() - began:.1f} s.", soft_wrap=True)
+            console.print(f"Model: {out}", soft_wrap=True)

@@ -19,7 +19,6 @@ __all__ = [
     "INTERRUPTED",
     "Group",
     "in_options",
-    "is_interrupt",
     "one_sentence",
     "plain",
     "tell",
@@ -35,12 +34,6 @@ INTERRUPTED = 130
 def tell(sentence: str) -> None:
     """Print a message to standard error, so that standard output has only results."""
     typer.echo(sentence, err=True)
-
-
-def is_interrupt(error: BaseException) -> bool:
-    """Tell whether Ctrl-C caused an error: the import of an extension module raises another type."""
-    pressed = isinstance(error, ImportError) and isinstance(error.__cause__, KeyboardInterrupt)
-    return pressed or isinstance(error, KeyboardInterrupt)
 
 
 IN_OPTIONS = {
@@ -96,9 +89,6 @@ def one_sentence(interrupted: str = "Interrupted; nothing was written.") -> Iter
         tell(f"There is not enough memory ({error})." if str(error) else "There is not enough memory.")
         raise typer.Exit(FAILED) from None
     except (OSError, ValueError, ImportError) as error:
-        if is_interrupt(error):
-            tell(interrupted)
-            raise typer.Exit(INTERRUPTED) from None
         sentence = str(error)
         if isinstance(error, OSError) and error.strerror and error.filename is not None:
             sentence = f"{error.filename} cannot be read: {error.strerror.lower()}."

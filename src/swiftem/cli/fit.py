@@ -28,7 +28,7 @@ from swiftem.cli.table_rows import (
     read_rows,
     read_units,
     said_of,
-    save_mixture,
+    saved,
 )
 from swiftem.process import clock
 from swiftem.report.numbers import criterion_text, mean_text, passes_text
@@ -82,9 +82,7 @@ def fit(request: FitRequest) -> int:
             measured, interrupted = None, True
         if table.y is not None:
             mixture.response_name_ = table.response
-        if request.out is not None:
-            save_mixture(mixture, table.names, request.out)
-        try:
+        with saved(mixture, table.names, request.out):
             show_components(console, mixture, table.names)
             if table.labels is not None and not interrupted:
                 _compare(console, request, mixture, table)
@@ -92,9 +90,6 @@ def fit(request: FitRequest) -> int:
                 console.print(line, soft_wrap=True)
             if client is not None and not console.is_terminal:  # on a terminal the estimator says it
                 console.print(table.X.pool.spent(), soft_wrap=True)
-        except KeyboardInterrupt:
-            tell("Interrupted." if request.out is None else f"Interrupted; the model is in {request.out}.")
-            interrupted = True
     return INTERRUPTED if interrupted else 0
 
 

@@ -28,7 +28,7 @@ from swiftem.cli.table_rows import (
     numbered,
     read_rows,
     said_of,
-    save_mixture,
+    saved,
 )
 from swiftem.process import clock
 from swiftem.report.numbers import criterion_text, mean_text
@@ -75,23 +75,22 @@ def select(request: SelectRequest) -> int:
         mixture.log_likelihood_ = found.ranking[0].log_likelihood
         if is_response:
             mixture.response_name_ = rows.response
-        if request.out is not None:
-            save_mixture(mixture, rows.names, request.out)
-        mixture.__dict__.pop("feature_names_in_", None)
-        _show(console, found)
-        show_components(console, mixture, rows.names)
-        if rows.labels is not None and request.choice.label is not None:
-            show_cross_table(
-                console, mixture.labels(*rows.data) if is_response else mixture.predict(rows.X), rows.labels,
-                mixture.n_components, request.choice.label, rows.weights,
-            )  # fmt: skip
-            console.print()
-        for line in _summary(request, found):
-            console.print(line, soft_wrap=True)
-        if request.picture is not None:
-            with writing(request.picture):
-                found.plot().figure.savefig(request.picture)
-            console.print(f"Picture: {request.picture}", soft_wrap=True)
+        with saved(mixture, rows.names, request.out):
+            mixture.__dict__.pop("feature_names_in_", None)
+            _show(console, found)
+            show_components(console, mixture, rows.names)
+            if rows.labels is not None and request.choice.label is not None:
+                labels = mixture.labels(*rows.data) if is_response else mixture.predict(rows.X)
+                show_cross_table(
+                    console, labels, rows.labels, mixture.n_components, request.choice.label, rows.weights
+                )
+                console.print()
+            for line in _summary(request, found):
+                console.print(line, soft_wrap=True)
+            if request.picture is not None:
+                with writing(request.picture):
+                    found.plot().figure.savefig(request.picture)
+                console.print(f"Picture: {request.picture}", soft_wrap=True)
     return INTERRUPTED if found.interrupted else 0
 
 

@@ -15,13 +15,14 @@ from numpy.typing import NDArray
 from swiftem._checks import shortened
 from swiftem._typing import Array
 from swiftem.cli.cross_table import check_labels
-from swiftem.cli.failures import writing
+from swiftem.cli.failures import INTERRUPTED, tell, writing
 from swiftem.cli.model_file import read
 from swiftem.cli.table_options import TableChoice
 from swiftem.data.rows.open_source import open_source, table_files
 from swiftem.data.rows.table_columns import UnknownColumnError, check_same_columns
 from swiftem.data.rows.tables import Table
 from swiftem.data.units.collections import NEEDS_DASK, open_units
+from swiftem.process import uninterrupted
 
 __all__ = [
     "Rows",
@@ -34,7 +35,7 @@ __all__ = [
     "read_rows",
     "read_units",
     "said_of",
-    "save_mixture",
+    "saved",
 ]
 
 FEW_LEVELS, ALMOST = 10, 0.8
@@ -297,8 +298,23 @@ def check_rows(tables: Sequence[Path], choice: TableChoice, rows: Rows, componen
     )
 
 
-def save_mixture(mixture: Any, names: Sequence[str], out: Path) -> None:
-    """Write a model with the names of its columns."""
+@contextmanager
+def saved(mixture: Any, names: Sequence[str], out: Path | None) -> Iterator[None]:
+    """Write a model with the names of its columns, if ``out`` is a file, and then show it in the context.
+
+    Ctrl-C does not interrupt the writing. In the context it ends the program and says where the model is.
+    """
+    try:
+        if out is not None:
+            with uninterrupted():
+                _save(mixture, names, out)
+        yield
+    except KeyboardInterrupt:
+        tell("Interrupted." if out is None else f"Interrupted; the model is in {out}.")
+        raise typer.Exit(INTERRUPTED) from None
+
+
+def _save(mixture: Any, names: Sequence[str], out: Path) -> None:
     if names:
         mixture.feature_names_in_ = np.array(names, dtype=object)
     with writing(out):

@@ -20,7 +20,7 @@ from rich.text import Text
 
 from swiftem._typing import Array
 from swiftem.cli.choices import BUILT_IN, TopicsRequest
-from swiftem.cli.failures import FAILED, INTERRUPTED, in_options, is_interrupt, one_sentence, tell
+from swiftem.cli.failures import FAILED, INTERRUPTED, in_options, one_sentence, tell
 from swiftem.cli.out_file import table_ending, write_table
 from swiftem.cli.select import compare_topics, write_comparison
 from swiftem.cli.topics_in_blocks import CorpusInBlocks, corpus_in_blocks
@@ -29,7 +29,7 @@ from swiftem.data.documents.docstrings.corpus import docstring_corpus
 from swiftem.data.documents.read_corpus import count_texts, read_corpus
 from swiftem.engine.threads import environment
 from swiftem.files.durable import write_atomically
-from swiftem.process import clock
+from swiftem.process import clock, uninterrupted
 from swiftem.report.explorer.content import explorer_content
 from swiftem.report.explorer.groups import DocumentGroups, group_documents, tokens_by_group
 from swiftem.report.explorer.names import TopicNames, read_names
@@ -114,22 +114,23 @@ def topics(request: TopicsRequest, console: Console | None = None) -> int:
         found = Found(corpus, model, ending, groups, notes, selection=selection, blocks=blocks)
         if names is not None:
             found = _named(found, names, say)
+    written: list[Path] = []
     try:
         request.out.mkdir(parents=True, exist_ok=True)
-        written = [_save(found.model, corpus, request.out / MODEL)]
+        with uninterrupted():
+            written.append(_save(found.model, corpus, request.out / MODEL))
         summary = summarise_topics(found.model, corpus, given=found.names)
         console.print(_table(summary, console.width))
         say(found.ending)
         _write(request, found, summary, written)
-    except (KeyboardInterrupt, ImportError) as error:
-        if not is_interrupt(error):
-            raise
+    except KeyboardInterrupt:
         interrupted = True
     except OSError as error:
         tell(f"The results could not be written to {request.out}: {error.strerror or error}.")
         return FAILED
     if interrupted:
-        say(f"Interrupted: written is what there was ({', '.join(file.name for file in written)}).")
+        files = ", ".join(file.name for file in written) or "nothing"
+        say(f"Interrupted: written is what there was ({files}).")
     if any(file.name == PAGE for file in written):
         say(f"Page: {request.out / PAGE} (open it in a browser); model and tables are beside it.")
     return INTERRUPTED if interrupted else 0
