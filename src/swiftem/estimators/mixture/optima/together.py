@@ -39,8 +39,11 @@ EMPTY = 1e-15
 """A component with a smaller weight has no rows."""
 SLICE = 1 << 16
 """Entries of T(y) and logits of a slice."""
-PER_LOGIT, MANY = 16, 4_000_000
+PER_LOGIT, MANY = 16, 10_000_000
 """Work of a logit in addition to its products, and the work of a pass from which on threads gain."""
+LARGE, SLICES = 1 << 18, 4
+"""Entries of a slice for threads, which wait for each other between operations on short ones, and the minimum
+number of slices."""
 
 
 def is_divisible(problem: Problem) -> bool:
@@ -180,7 +183,8 @@ class Together(SmallExpectation):
         self._between_blocks()
         powers, weight, _ = self._features()
         n, width, total = powers.shape[1], len(powers) + len(phi), self._source.total_weight
-        size = max(SLICE // width, 64)
+        at_once = n * len(phi) * (len(powers) + PER_LOGIT) > MANY
+        size = max(min(LARGE // width, -(-n // SLICES)) if at_once else SLICE // width, 64)
 
         def part(first: int) -> tuple[Array | None, Array]:
             here = slice(first, first + size)
@@ -202,8 +206,7 @@ class Together(SmallExpectation):
 
         sums, values = np.zeros((len(phi), len(powers))), np.zeros(count)
         slices = [(first,) for first in range(0, n, size)]
-        work = n * len(phi) * (len(powers) + PER_LOGIT)
-        for one, value in in_order(part, slices) if work > MANY else starmap(part, slices):
+        for one, value in in_order(part, slices) if at_once else starmap(part, slices):
             values += value
             if one is not None:
                 sums += one
