@@ -11,6 +11,7 @@ TOPICS = "estimators/topics/first_topics.py"
 RELATIONS = "estimators/topics/relations.py"
 INPUT = "estimators/mixture/base.py"
 MIXTURE = "estimators/mixture/gaussian_mixture.py"
+PROCESS = "process.py"
 RACE = "estimators/mixture/optima/race.py"
 SAMPLE = "estimators/mixture/optima/sample.py"
 FEW = "estimators/mixture/optima/few.py"
@@ -341,6 +342,41 @@ MUTANTS = [
         "if on.e_step.objective(one.theta) < most]",
         "if on.e_step.objective(one.theta) < np.inf]",
         "tests/estimators/test_race.py::test_a_move_that_loses_on_the_rows_seen_is_not_accepted",
+    ),
+    (
+        "race: a runner-up is moved however bad it is",
+        RACE,
+        "if runner_up.value > ends[0].value - NEAR:",
+        "if runner_up.value > -inf:",
+        "tests/estimators/test_heats.py::test_a_second_heat_follows_if_candidates_differ_and_no_move_gains",
+    ),
+    (
+        "Ctrl-C: an import is interrupted",
+        PROCESS,
+        'if found.f_code.co_filename.startswith("<frozen importlib"):',
+        'if found.f_code.co_filename.startswith("<frozen nothing"):',
+        "'tests/test_interrupt.py::test_an_import_is_complete_before_the_key_counts[outside]'",
+    ),
+    (
+        "Ctrl-C: a program that is imported is never interrupted",
+        PROCESS,
+        "while found is not None and found is not self._caller:",
+        "while found is not None:",
+        "'tests/test_interrupt.py::test_an_import_is_complete_before_the_key_counts[the_program_is_imported]'",
+    ),
+    (
+        "Ctrl-C: runs do not defer the handler of the command line",
+        PROCESS,
+        "handler is signal.default_int_handler or isinstance(handler, AfterImports)",
+        "handler is signal.default_int_handler",
+        "tests/test_interrupt.py::test_runs_defer_the_handler_of_the_command_line",
+    ),
+    (
+        "Ctrl-C: the file of a model is left out",
+        "cli/table_rows.py",
+        "            with uninterrupted():\n                _save",
+        "            if True:\n                _save",
+        "tests/cli/test_fit_interrupted.py::test_while_the_model_is_written",
     ),
     (
         "race: the second of two heats decides nothing",

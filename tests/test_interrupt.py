@@ -5,14 +5,14 @@ import signal
 import sys
 import threading
 from importlib import import_module
-from time import sleep
+from time import monotonic, sleep
 
 import helpers
 import pytest
 from helpers import NAMES, Hooked, assert_same_result, make_method
 
 from swiftem import methods
-from swiftem.process import AfterImports, DeferredInterrupt
+from swiftem.process import AGAIN, AfterImports, DeferredInterrupt
 
 N_ITER = 20
 every_method = pytest.mark.parametrize("name", NAMES)
@@ -240,12 +240,21 @@ def test_an_import_is_complete_before_the_key_counts(inside, tmp_path, monkeypat
 def import_and_wait():
     """Import a module in which the key is pressed, and wait for its effect."""
     signal.signal(signal.SIGINT, AfterImports())
-    import_module("odd_module")
-    sleep(10.0)
+    began = monotonic()
+    try:
+        import_module("odd_module")
+        sleep(10.0)
+    finally:  # if it never counts, it comes again and again
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        sleep(5 * AGAIN)
+        assert monotonic() - began < 9.0, "the key did not wake the thread"
 
 
 def test_runs_defer_the_handler_of_the_command_line():
     signal.signal(signal.SIGINT, AfterImports())
-    test_check_raises_only_after_the_key()
+    try:
+        test_check_raises_only_after_the_key()
+    except KeyboardInterrupt:
+        pytest.fail("KeyboardInterrupt came out of the context")
     with pytest.raises(KeyboardInterrupt):
         ctrl_c()

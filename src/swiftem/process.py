@@ -49,7 +49,11 @@ class AfterImports:
 
 def _press_again() -> None:
     sleep(AGAIN)
-    _thread.interrupt_main()
+    main = threading.main_thread().ident
+    if hasattr(signal, "pthread_kill") and main is not None:
+        signal.pthread_kill(main, signal.SIGINT)  # also wakes the thread if it waits
+    else:
+        _thread.interrupt_main()
 
 
 class DeferredInterrupt:
