@@ -41,13 +41,13 @@ class AfterImports:
         found: FrameType | None = sys._getframe(1)
         while found is not None and found is not self._caller:
             if found.f_code.co_filename.startswith("<frozen importlib"):
-                _thread.start_new_thread(_press_again, ())  # a Thread takes locks that may be held here
+                _thread.start_new_thread(_send_again, ())  # a Thread takes locks that may be held here
                 return
             found = found.f_back
         signal.default_int_handler(number, frame)
 
 
-def _press_again() -> None:
+def _send_again() -> None:
     sleep(AGAIN)
     main = threading.main_thread().ident
     if hasattr(signal, "pthread_kill") and main is not None:

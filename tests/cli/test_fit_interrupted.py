@@ -91,6 +91,16 @@ def test_while_the_model_is_written(command, flowers, tmp_path, call, monkeypatc
     assert np.isfinite(GaussianMixture.load(file).means_).all()
 
 
+def test_while_the_model_cannot_be_written(flowers, tmp_path, call, monkeypatch):
+    def press(self, path):
+        signal.raise_signal(signal.SIGINT)
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(GaussianMixture, "save", press)
+    code, _, stderr = call("fit", flowers, "-m", 2, "-o", tmp_path / "a.model")
+    assert (code, stderr.splitlines()[-1]) == (130, "Interrupted; nothing was written.")
+
+
 @pytest.mark.parametrize("out", [True, False])
 def test_while_the_fit_is_measured(out, flowers, tmp_path, call, monkeypatch):
     def press(*args, **kwargs):

@@ -15,21 +15,21 @@ __all__ = ["main"]
 
 def main() -> None:
     """Run the command line; Ctrl-C ends it at any moment without a traceback."""
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+    is_default = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    if is_default:
         signal.signal(signal.SIGINT, _quit)
         # Then all is done, but for the interpreter's own end.
         atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)
     from swiftem.cli.app import run_command
 
-    ours = signal.getsignal(signal.SIGINT) is _quit
-    if ours:
+    if is_default:
         signal.signal(signal.SIGINT, AfterImports())
     hook, sys.unraisablehook = sys.unraisablehook, _press_again
     try:
         run_command()
     finally:
         sys.unraisablehook = hook
-        if ours:
+        if is_default:
             signal.signal(signal.SIGINT, signal.default_int_handler)
 
 

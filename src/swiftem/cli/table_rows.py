@@ -304,13 +304,15 @@ def saved(mixture: Any, names: Sequence[str], out: Path | None) -> Iterator[None
 
     Ctrl-C does not interrupt the writing. In the context it ends the program and says where the model is.
     """
+    is_written = False
     try:
         if out is not None:
             with uninterrupted():
                 _save(mixture, names, out)
+                is_written = True
         yield
     except KeyboardInterrupt:
-        tell("Interrupted." if out is None else f"Interrupted; the model is in {out}.")
+        tell(f"Interrupted; the model is in {out}." if is_written else "Interrupted; nothing was written.")
         raise typer.Exit(INTERRUPTED) from None
 
 

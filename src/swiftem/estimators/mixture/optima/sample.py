@@ -200,8 +200,7 @@ def units(y: NDArray[Any], *, shuffled: bool = False) -> Array:
         return found
     for j, column in enumerate(y.T):
         column = column[~np.isnan(column)]
-        repeats = FIRST - len(np.unique(column[:FIRST]))
-        if shuffled and len(column) > FIRST and repeats < FIRST_REPEATS:
+        if shuffled and len(column) > FIRST and len(np.unique(column[:FIRST])) > FIRST - FIRST_REPEATS:
             continue
         values = np.unique(column).astype(np.float64)
         if len(values) < 2 or len(values) * REPEATS > len(column):
