@@ -62,8 +62,9 @@ def case(
     errors.append(abs(log_likelihood / float(expected.log_likelihood) - 1.0))
     half = replace(rows, y=rows.y[n // 2 :], weight=None if weight is None else rows.weight[n // 2 :])
     whole.refill(half)
-    expected = sums(half, e_step.blocks.given(at))
-    errors += differences(made.sums(made._theta).sums.cpu().numpy(), expected.sums.cpu().numpy(), d)
+    expected, found = sums(half, e_step.blocks.given(at)), made.sums(made._theta)
+    assert found.log_likelihood.shape == (), "em on a device stacks it with other scalars"
+    errors += differences(found.sums.cpu().numpy(), expected.sums.cpu().numpy(), d)
     return type(made).__name__ + ", dense" * getattr(made, "_is_dense", False), errors
 
 

@@ -154,7 +154,7 @@ class WhiteRows(FastRows):
                 **options, WEIGHTED=self._weighted, num_warps=8,
             )  # fmt: skip
         self._noted.copy_(torch.stack([errors.max(), candidates[0]]))
-        value = self._log_likelihood(self._log_of(lists.logs), constant)
+        value = self._log_likelihood(self._log_of(lists.logs), constant[0])
         if self._is_dense:
             return Sums(self._in_units(products), value)
         return Sums(self._about_centre(linear, products, theta.means), value)
