@@ -1,4 +1,7 @@
-"""Models and rows for passes on a device; ``DEVICE`` is a GPU if there is one, else PyTorch's CPU."""
+"""Models and rows for passes on a device: a GPU if there is one, else PyTorch's CPU.
+
+``DEVICE`` is its name for :class:`swiftem.problem.Problem`, ``ON`` for estimators and ``swiftem.run``.
+"""
 
 import json
 import os
@@ -15,7 +18,27 @@ from swiftem.data import ArraySource  # noqa: E402
 from swiftem.problem import Problem  # noqa: E402
 
 DEVICE = "torch:cuda:0" if torch.cuda.is_available() else "torch:cpu"
+ON = "cuda" if torch.cuda.is_available() else "torch:cpu"
 KINDS = ("full", "tied", "diag", "spherical")
+
+
+class Elsewhere(torch.Tensor):
+    """A tensor that NumPy cannot read before it is copied by ``cpu``, like those of a GPU."""
+
+    def cpu(self):
+        return self.as_subclass(torch.Tensor)
+
+    def numpy(self, **options):
+        raise TypeError("can't convert cuda:0 device type tensor to numpy: use Tensor.cpu() first.")
+
+    def __array__(self, *options):
+        return self.numpy()
+
+
+def on_device(values):
+    """Return an array as a tensor on the device."""
+    tensor = torch.as_tensor(values)
+    return tensor.cuda() if torch.cuda.is_available() else tensor.as_subclass(Elsewhere)
 
 
 def clusters(n=3000, d=3, n_components=4, *, offset=0.0, spread=2.0, seed=0, dtype=np.float64):

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from swiftem._tensors import in_numpy
 from swiftem._typing import Array
 
 __all__ = [
@@ -119,6 +120,7 @@ def as_numbers(name: str, values: ArrayLike, allow_missing: bool = False) -> NDA
     """Return ``values`` as an array of real numbers, unchanged in dtype; masked entries may become NaN."""
     if allow_missing:
         values = unmasked(values)
+    values = in_numpy(values)
     refuse_masked(name, values)
     if hasattr(values, "toarray") and hasattr(values, "nnz"):
         raise TypeError(
@@ -156,7 +158,7 @@ def as_floats(name: str, values: ArrayLike, *, shape: tuple[int | None, ...] | N
 
 def as_integers(name: str, values: ArrayLike) -> NDArray[np.intp]:
     """Return ``values`` as an integer array; floats raise TypeError, even whole ones."""
-    array = np.asarray(values)
+    array = np.asarray(in_numpy(values))
     if array.dtype.kind not in "iu":
         raise TypeError(f"{name} must hold integers, got dtype {array.dtype}.")
     return array.astype(np.intp, copy=False)

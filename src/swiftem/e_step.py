@@ -6,6 +6,7 @@ from typing import Any
 
 from swiftem._typing import Theta
 from swiftem.data.as_source import as_source
+from swiftem.data.foreign import kernels_of
 from swiftem.data.source import Source
 from swiftem.engine.expectation import Evaluation
 from swiftem.models.gaussian_theta import GaussianTheta
@@ -24,6 +25,7 @@ def posterior(
     responsibilities: bool = False,
     labels: bool = False,
     kernels: str = "auto",
+    device: str = "auto",
 ) -> Evaluation:
     """Return the log-likelihood of each sample and, optionally, responsibilities or most likely components.
 
@@ -39,8 +41,8 @@ def posterior(
         Parameters, from ``model.theta`` or from a run.
     responsibilities, labels : bool
         Whether to return them.
-    kernels : {"auto", "reference"}
-        As in :func:`swiftem.run`.
+    kernels, device : {"auto", "reference"} and {"auto", "cpu", "cuda"}
+        As in :func:`swiftem.run`; the returned arrays are NumPy's.
 
     Examples
     --------
@@ -59,7 +61,9 @@ def posterior(
         problem = Problem.read(model, data)
     else:
         allow_missing = getattr(model, "missing", "error") == "ignore"
-        problem = _bind(model, as_source(data, allow_missing=allow_missing), theta, kernels)
+        on_device = kernels_of(device, data)
+        source = as_source(data, on_device=on_device is not None, allow_missing=allow_missing)
+        problem = _bind(model, source, theta, on_device or kernels)
     return problem.e_step.evaluate(
         problem.bound.check_theta(theta, "theta"), responsibilities=responsibilities, labels=labels
     )

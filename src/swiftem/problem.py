@@ -27,10 +27,12 @@ from swiftem.data.draws import (
     generator,
     read_seed,
 )
+from swiftem.data.foreign import DEVICE_KERNELS
 from swiftem.data.rows.stored_source import StoredSource
 from swiftem.data.source import Source
 from swiftem.data.units.unit_source import UnitSource
 from swiftem.engine.expectation import BLOCK, Expectation, choose_expectation
+from swiftem.engine.gpu.expectation import check_on_device
 from swiftem.files.scratch import is_scratch, scratch_array
 from swiftem.methods.method import Method
 from swiftem.models.components import BoundComponents
@@ -97,6 +99,8 @@ class Problem:
         self.model, self.source, self.kernels, self.budget = model, source, kernels, budget
         # Any kind, as an estimator uses more of its own bound model than the contract has.
         self.bound: Any = _bind(model, source) if bound is None else bound
+        if kernels.startswith(DEVICE_KERNELS):
+            check_on_device(self.bound)
         self._of_thread = threading.local()
 
     def __getstate__(self) -> dict[str, Any]:

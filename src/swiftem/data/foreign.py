@@ -6,17 +6,16 @@ import re
 import sys
 from typing import Any
 
-import numpy as np
-
 from swiftem._checks import shown
+from swiftem._tensors import in_numpy, is_tensor, torch_of
 
 __all__ = [
     "DEVICE_KERNELS", "counts_of_tensor", "in_numpy", "is_planned", "is_tensor", "kernels_of", "like",
     "torch_of",
 ]  # fmt: skip
 
-CPU, CUDA = 1, 2
-"""DLPack's numbers of devices."""
+CUDA = 2
+"""DLPack's number of NVIDIA's GPUs."""
 DEVICE_KERNELS = "torch:"
 """Kernels of a device are called this, and the name of the device: "torch:cuda:0"."""
 
@@ -31,41 +30,6 @@ def is_planned(data: Any) -> bool:
     if isinstance(data, list | tuple):
         return len(data) > 0 and all(hasattr(type(part), "__dask_graph__") for part in data)
     return hasattr(type(data), "__dask_graph__")
-
-
-def torch_of(why: str) -> Any:
-    """Return PyTorch, or raise ImportError with a sentence that begins with ``why``."""
-    try:
-        import torch
-    except ImportError:
-        raise ImportError(f"{why} needs PyTorch: pip install 'swiftem[gpu]'.") from None
-    return torch
-
-
-def is_tensor(data: Any) -> bool:
-    """Tell whether data are an array of another library: of PyTorch, CuPy, JAX, anything with DLPack.
-
-    >>> is_tensor(np.zeros(3)), is_tensor([1.0])
-    (False, False)
-    """
-    if isinstance(data, np.ndarray | np.generic) or type(data).__module__.startswith("pyarrow"):
-        return False  # columns of pyarrow have DLPack, and names and missing values, which it lacks
-    return hasattr(data, "__dlpack_device__")
-
-
-def in_numpy(data: Any) -> Any:
-    """Return a tensor as an array of NumPy; other data unchanged.
-
-    >>> in_numpy([1.0])
-    [1.0]
-    """
-    if not is_tensor(data):
-        return data
-    if hasattr(data, "detach"):  # of PyTorch, which may have a gradient
-        return data.detach().cpu().numpy()
-    if int(data.__dlpack_device__()[0]) == CPU:
-        return np.from_dlpack(data)
-    return torch_of("an array on a device").from_dlpack(data).cpu().numpy()
 
 
 def counts_of_tensor(data: Any) -> Any:
@@ -87,6 +51,7 @@ def counts_of_tensor(data: Any) -> Any:
 def like(data: Any, found: Any) -> Any:
     """Return an array, or a tensor on that device, in the library and on the device of a tensor ``data``.
 
+    >>> import numpy as np
     >>> like([[1.0]], np.zeros(2))
     array([0., 0.])
     """
@@ -106,7 +71,8 @@ def kernels_of(device: str, data: Any = None) -> str | None:
     Parameters
     ----------
     device : str
-        "cpu", "cuda", "cuda:1", or "auto": that of ``data`` if they are on a GPU, else the CPU.
+        "cpu", "cuda", "cuda:1", or "auto": that of ``data`` if they are on a GPU, else the CPU. "torch:cpu"
+        is PyTorch's CPU device as if it were a GPU: for tests on machines without one.
     data : object
         The user's data.
 
@@ -115,7 +81,7 @@ def kernels_of(device: str, data: Any = None) -> str | None:
     >>> kernels_of("auto", [[1.0]]) is None
     True
     """
-    if not isinstance(device, str) or not re.fullmatch(r"auto|cpu|cuda(:\d+)?", device):
+    if not isinstance(device, str) or not re.fullmatch(r"auto|cpu|torch:cpu|cuda(:\d+)?", device):
         raise ValueError(f"device must be 'auto', 'cpu', 'cuda' or 'cuda:0', got {shown(device)}.")
     if device == "auto":
         kind, number = data.__dlpack_device__() if is_tensor(data) else (0, 0)
@@ -125,6 +91,8 @@ def kernels_of(device: str, data: Any = None) -> str | None:
     if device == "cpu":
         return None
     torch = torch_of(f"device={device!r}")
+    if device.startswith(DEVICE_KERNELS):
+        return device
     if not torch.cuda.is_available():
         raise ValueError(f"device must be 'cpu' here, got {device!r}: PyTorch finds no CUDA device.")
     number = int(device.partition(":")[2] or torch.cuda.current_device())

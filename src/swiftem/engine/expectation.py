@@ -253,9 +253,11 @@ def choose_expectation(
         from swiftem.engine.units.rows import UnitExpectation
 
         return UnitExpectation(model, source, kernels)
+    if kernels.startswith("torch:"):
+        from swiftem.engine.gpu.expectation import DeviceExpectation
+
+        return DeviceExpectation(model, source, kernels, device_limit)
     if isinstance(model, CompletedGaussians):
-        if kernels.startswith("torch:"):
-            raise ValueError("device must be 'cpu' for full and tied covariances if cells are missing.")
         if kernels == "numpy":
             from swiftem.engine.missing.completed_rows import CompletedRows
 
@@ -265,10 +267,6 @@ def choose_expectation(
 
             compiled = CompletedExpectation.of(model, source)
         return compiled or Expectation(model, source)
-    if kernels.startswith("torch:"):
-        from swiftem.engine.gpu.expectation import DeviceExpectation
-
-        return DeviceExpectation(model, source, kernels, device_limit)
     if type(model) is BoundDocuments:
         from swiftem.engine.units.documents import DocumentUnitExpectation, UnitDocuments
 

@@ -17,7 +17,7 @@ from sklearn.utils.validation import validate_data
 from swiftem._checks import refuse_masked, shown, unmasked
 from swiftem._typing import Array
 from swiftem.data.as_source import as_source, is_blocks
-from swiftem.data.foreign import is_planned
+from swiftem.data.foreign import in_numpy, is_planned
 from swiftem.data.rows.array_source import ArraySource
 from swiftem.data.rows.block_source import BlockSource, is_one_shot
 from swiftem.data.rows.npy_source import NpySource
@@ -55,6 +55,7 @@ def validated(estimator: Any, X: Any, **options: Any) -> Any:
     **options
         For ``validate_data``.
     """
+    X = in_numpy(X)
     if allows_missing(estimator):
         X, options = unmasked(X), options | {"ensure_all_finite": "allow-nan"}
     refuse_masked("X", X)
@@ -76,7 +77,8 @@ def read_weights(sample_weight: ArrayLike | None, X: Any) -> Array | None:
     """Return the validated weights (n,) of the rows of ``X``, or None if there are none."""
     if sample_weight is None:
         return None
-    weight: Array = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+    given = in_numpy(sample_weight)
+    weight: Array = _check_sample_weight(given, X, dtype=np.float64, ensure_non_negative=True)
     check_weights("sample_weight", weight)
     return weight
 

@@ -142,10 +142,11 @@ def mean_row(source: Source) -> Array:
     >>> mean_row(ArraySource([[1.0, 2.0], [3.0, 6.0]], sample_weight=[3.0, 1.0]))
     array([1.5, 3. ])
     """
-    if isinstance(source, TensorSource):
-        return source.mean_row()
     found = source.found if isinstance(source, StoredSource | ArraySource) else {}
     if "mean" in found:
+        return np.array(found["mean"])
+    if isinstance(source, TensorSource):
+        found["mean"] = source.mean_row()
         return np.array(found["mean"])
     origin: Array | None = None
     total = np.zeros(1)

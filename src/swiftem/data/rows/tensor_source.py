@@ -48,12 +48,16 @@ class TensorSource(ArraySource):
             rows, weight = rows[torch.from_numpy(weight > 0.0).to(rows.device)], weight[weight > 0.0]
         #: The rows, on their device.
         self.tensor = rows.contiguous()
-        self._weight = weight
+        self._weight, self.allow_missing = weight, False
+        self.found: dict[str, Any] = {}
         largest = max(abs(float(end)) for end in torch.aminmax(self.tensor))
         if not np.isfinite(largest):
             is_bad = ~torch.isfinite(self.tensor).all(dim=1)
             row = int(is_bad.to(torch.uint8).argmax())
-            raise ValueError(f"data must be finite, got NaN or infinity in row {row}.")
+            raise ValueError(
+                f"data must be finite, got NaN or infinity in row {row}: leave out or fill in such rows, or "
+                "use missing='ignore' with device='cpu' if cells are missing."
+            )
         #: The largest absolute value.
         self.largest = largest
 

@@ -19,8 +19,9 @@ from swiftem.engine.gpu.passes import Extents, Given, Rows, Sums, e_steps, sums,
 from swiftem.engine.small_expectation import TIED, KeptExpectation
 from swiftem.models.components import BoundComponents, Coefficients
 from swiftem.models.gaussian_components import BoundGaussians
+from swiftem.models.observed_gaussians import GaussiansWithHoles
 
-__all__ = ["DeviceExpectation", "plus_plus"]
+__all__ = ["DeviceExpectation", "check_on_device", "plus_plus"]
 
 NUMBERS = 1 << 22
 """Differences computed at a time."""
@@ -44,9 +45,7 @@ class DeviceExpectation(KeptExpectation):
     """
 
     def __init__(self, model: Any, source: Source, kernels: str, limit: int | None = None) -> None:
-        if not self.serves(model):
-            what = getattr(getattr(model, "kind", None), "name", "this model")
-            raise ValueError(f"device must be 'cpu' for {what}: there are no passes on a GPU for it.")
+        check_on_device(model)
         super().__init__(model, source)
         self._device, self._limit = kernels.removeprefix(DEVICE_KERNELS), limit
         self._on_device: DeviceBlocks | None = None
@@ -207,6 +206,15 @@ class DeviceExpectation(KeptExpectation):
                         of_components.argmax(dim=1) if labels else None,
                     ),
                 )
+
+
+def check_on_device(model: Any) -> None:
+    """Raise ValueError for a bound model that has no passes on a device."""
+    if isinstance(model, GaussiansWithHoles):
+        raise ValueError("device must be 'cpu' if cells are missing: passes on a GPU need complete rows.")
+    if not DeviceExpectation.serves(model):
+        what = getattr(getattr(model, "kind", None), "name", "this model")
+        raise ValueError(f"device must be 'cpu' for {what}: there are no passes on a GPU for it.")
 
 
 def added(total: Sums | None, part: Sums) -> Sums:

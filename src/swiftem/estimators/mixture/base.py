@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 
-from swiftem._checks import check_not_lazy
+from swiftem._checks import as_floats, check_not_lazy
 from swiftem._typing import Array, Theta
 from swiftem.data.foreign import in_numpy, is_planned, is_tensor, kernels_of
 from swiftem.data.rows.array_source import ArraySource
@@ -304,12 +304,15 @@ class MixtureBase(BaseEstimator, ABC):  # type: ignore[misc]
     def _read_stored(self, X: Any, sample_weight: ArrayLike | None, *, reset: bool, least: int) -> Read:
         """Return stored rows as a source; they are not loaded."""
         source: StoredSource | UnitSource | TensorSource
+        kept = None
         if isinstance(X, UnitSource):
             no_weights_beside(sample_weight)
             source = X
             self._check_allowed(source)
         elif is_tensor(X):
             source = TensorSource(X, sample_weight)
+            if sample_weight is not None and source.n < len(X):
+                kept = as_floats("sample_weight", sample_weight) > 0.0
         else:
             source = (
                 units_of(X, sample_weight, allow_missing=allows_missing(self))
@@ -321,4 +324,4 @@ class MixtureBase(BaseEstimator, ABC):  # type: ignore[misc]
         check_columns(self, source, reset=reset)
         if reset:
             self._check_enough(rows_of(source), least)
-        return Read(np.empty((0, d), dtype=source.dtype), None, None, source)
+        return Read(np.empty((0, d), dtype=source.dtype), None, kept, source)

@@ -14,6 +14,7 @@ from sklearn.utils import check_random_state
 
 from swiftem._checks import check_not_lazy, shown
 from swiftem._typing import Array
+from swiftem.data.foreign import in_numpy
 from swiftem.data.rows.array_source import ArraySource
 from swiftem.estimators.fit_checkpoint import kept_apart
 from swiftem.estimators.mixture.gaussian_mixture import GaussianMixture
@@ -106,6 +107,7 @@ class CandidateFits:
         is_gaussian = family == GAUSSIAN and label is None
         reader = GaussianMixture(**missing) if is_gaussian else Mixture(family=family, **missing)
         check_not_lazy("X", X)
+        X = in_numpy(X)
         coded = X if isinstance(reader, GaussianMixture) else reader._as_codes(X, reset=True)
         rows = validated(reader, coded, dtype=[np.float64, np.float32], ensure_min_samples=2)
         weight = read_weights(sample_weight, rows)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from swiftem.data.foreign import in_numpy
 from swiftem.estimators.fit_checkpoint import KEEPING
 from swiftem.estimators.mixture.base import MixtureBase, Past
 from swiftem.estimators.mixture.content import ONLINE, SAMPLE, read_online, read_past
@@ -189,5 +190,5 @@ def _parameters(parameters: dict[str, Any]) -> tuple[dict[str, Any], dict[str, N
         elif type(value) in SCHEDULES.values():
             header[name] = [type(value).__name__, [getattr(value, field.name) for field in fields(value)]]
         elif name in ARRAYS and not callable(value):
-            arrays[f"parameter_{name}"] = np.asarray(value)
+            arrays[f"parameter_{name}"] = np.asarray(in_numpy(value))
     return header, arrays

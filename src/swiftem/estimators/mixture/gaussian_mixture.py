@@ -17,6 +17,7 @@ from sklearn import config_context, mixture
 
 from swiftem._checks import check_real
 from swiftem._typing import Array, Theta
+from swiftem.data.foreign import in_numpy
 from swiftem.estimators.mixture.base import MixtureBase
 from swiftem.estimators.mixture.content import FITTED, read_gaussians
 from swiftem.estimators.mixture.gaussian_queries import GaussianQueries, covariances_of
@@ -210,6 +211,8 @@ lower_bounds_, n_features_in_, feature_names_in_
     _set_parameters = mixture.GaussianMixture._set_parameters
 
     def _check_parameters(self, X: Any, xp: Any = np) -> None:
+        for name in ("weights_init", "means_init", "precisions_init"):
+            setattr(self, name, in_numpy(getattr(self, name)))  # which are set to arrays below, too
         with config_context(array_api_dispatch=False):  # which allows for two starts only
             mixture.GaussianMixture._check_parameters(self, X, xp=xp)
 
@@ -229,7 +232,7 @@ lower_bounds_, n_features_in_, feature_names_in_
         if self.precisions_init is not None:
             kind = self.covariance_type
             factors = _compute_precision_cholesky_from_precisions(self.precisions_init, kind, xp=np)
-            given["precisions_cholesky"] = np.asarray(factors, dtype=np.float64)
+            given["precisions_cholesky"] = np.array(factors, dtype=np.float64, order="C")
             given["covariances"] = covariances_of(given["precisions_cholesky"], kind)
         return given
 

@@ -12,6 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from swiftem._typing import Array, Index, Theta
 from swiftem.checkpoints.run_checkpoint import check_form
+from swiftem.data.foreign import in_numpy
 from swiftem.data.rows.array_source import ArraySource
 from swiftem.data.rows.stored_source import StoredSource
 from swiftem.data.source import Source
@@ -118,7 +119,7 @@ def make_start(
     own = estimator._own_start(source, random_state)
     if own is not None:
         return Start(own, None, 0)
-    init_params = estimator.init_params
+    init_params = in_numpy(estimator.init_params)
     if kept is not None and not (isinstance(init_params, str) or callable(init_params)):
         given_rows = np.asarray(init_params)
         init_params = given_rows[kept] if len(given_rows) == len(kept) else given_rows
@@ -213,7 +214,7 @@ def _responsibilities(
 
 def _given(values: Any, n: int, n_components: int) -> Rows:
     """Return given labels or responsibilities, validated."""
-    found = np.asarray(values)
+    found = np.asarray(in_numpy(values))
     if found.ndim == 1 and len(found) == n and found.dtype.kind in "iu":
         if found.min() < 0 or found.max() >= n_components:
             raise ValueError(

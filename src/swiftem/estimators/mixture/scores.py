@@ -173,7 +173,7 @@ class MixtureScores(MixtureBase):
         found = in_numpy(self._evaluate(X).log_likelihood)
         weight = read_weights(sample_weight, found)
         if weight is None:
-            return float(found.sum()), float(len(found))
+            return float(found.sum(dtype=np.float64)), float(len(found))
         return float(weight @ found), float(weight.sum())
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
@@ -254,7 +254,10 @@ class MixtureScores(MixtureBase):
                [1., 2.]])
         """
         if is_planned(X) or isinstance(X, UnitSource) or (is_tensor(X) and kernels_of(self.device, X)):
-            raise TypeError("X must be an array, a table or a file for impute, got rows on another device.")
+            raise TypeError(
+                "X must be an array, a table or a file for impute, got rows on another device: copy them to "
+                "this process first."
+            )
         rows = self._rows(X)
         rng = (
             None
@@ -310,7 +313,7 @@ class MixtureScores(MixtureBase):
         if isinstance(rows, StoredSource):
             no_weights_beside(sample_weight)
         else:
-            given = read_weights(sample_weight, rows)
+            given = read_weights(sample_weight, rows.tensor if isinstance(rows, TensorSource) else rows)
         total, of_all, entropy = self._entropy(rows, given)
         return criteria(total, of_all, self._n_parameters(), entropy)["icl"]
 
@@ -318,9 +321,11 @@ class MixtureScores(MixtureBase):
         """Return Σ w log g, Σ w, and the entropy of the responsibilities, −Σ w Σ_m r_m log r_m."""
         total = of_all = entropy = 0.0
         for _, here, evaluation in self._with_responsibilities(X, weight):
-            r = evaluation.responsibilities
-            assert r is not None
+            r, log_likelihood = (
+                np.asarray(in_numpy(part), dtype=np.float64)
+                for part in (evaluation.responsibilities, evaluation.log_likelihood)
+            )
             entropy -= float(here @ (r * np.log(r, out=np.zeros_like(r), where=r > 0)).sum(axis=1))
-            total += float(here @ evaluation.log_likelihood)
+            total += float(here @ log_likelihood)
             of_all += float(here.sum())
         return total, of_all, entropy

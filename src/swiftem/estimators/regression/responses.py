@@ -10,6 +10,7 @@ from sklearn.utils import column_or_1d
 
 from swiftem._checks import unmasked
 from swiftem._typing import Array
+from swiftem.data.foreign import in_numpy
 from swiftem.data.rows.array_source import ArraySource
 from swiftem.estimators.mixture.table.columns import is_missing
 from swiftem.estimators.validated import validated
@@ -37,7 +38,7 @@ class Observed(NamedTuple):
 
 def read_responses(estimator: Any, X: Any, y: Any, *, reset: bool) -> tuple[Array, Array, NDArray[np.bool_]]:
     """Return rows (n, d), responses (n,) with zeros in place of missing ones, and which are observed."""
-    values = unmasked(y)
+    values = unmasked(in_numpy(y))
     seen = None
     if y is not None:
         values, seen = _filled(values)

@@ -258,7 +258,7 @@ class TopicInput:
         """Return α (K,) at the beginning of a fit."""
         n_components = check_int("n_components", self.n_components, minimum=1, maximum=MOST_TOPICS)
         given = as_strength("alpha", FIRST if self._learns_alpha else self.alpha, [(n_components,)])
-        return np.ascontiguousarray(np.broadcast_to(given, (n_components,)))
+        return np.array(np.broadcast_to(given, (n_components,)))  # writable, as PyTorch wants it
 
     def _beta(self, n_words: int) -> Array:
         given = as_strength(

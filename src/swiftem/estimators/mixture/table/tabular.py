@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from swiftem._checks import shown, unmasked
+from swiftem.data.foreign import in_numpy, kernels_of
 from swiftem.data.rows.array_source import ArraySource
 from swiftem.estimators.mixture.base import Read
 from swiftem.estimators.mixture.estimator import MixtureEstimator
@@ -70,6 +71,7 @@ class TabularMixture(VerboseLines, MixtureEstimator):
 
         Columns of numbers that are objects, because cells are missing, become floats.
         """
+        X = in_numpy(X) if kernels_of(self.device, X) is None else X
         X = unmasked(X) if allows_missing(self) else X
         columns = table_columns(X.y if type(X) is ArraySource else X)
         if reset:
