@@ -39,7 +39,8 @@ browser-test-parts: ## install the Chromium that the tests of pages need, on Deb
 	command -v chromium >/dev/null || { apt-get update -q && apt-get install -q -y --no-install-recommends chromium; }
 
 test-gpu: ## run the tests of the GPU on a machine with one, by its own python3, and print figures
-	PYTHONPATH=src python3 -m pytest -q -p no:cacheprovider tests/gpu
+	PYTHONPATH=src python3 -m pytest -q -p no:cacheprovider tests/gpu/test_product.py
+	PYTHONPATH=src python3 -m pytest -q -p no:cacheprovider tests/gpu --ignore=tests/gpu/test_product.py
 	PYTHONPATH=src python3 -m benchmarks --only gpu
 
 test-slow: $(VENV)/.dev.stamp $(VENV)/.docs.stamp ## run the slow tests, those of the built documentation too

@@ -10,14 +10,13 @@ import swiftem
 SOURCE = Path(swiftem.__file__).parent
 FILES = sorted(SOURCE.rglob("*.py"))
 
-BASE = {"_typing", "_tensors", "_checks", "_cache", "_warn", "process", "files"}
+BASE = {"_typing", "_checks", "_cache", "_warn", "process", "files"}
 TOP = {"estimators", "theory", "testing", "experiments", "report", "reports", "cli"}
 RUN = {"algorithm", "e_step"}
 UPPER = TOP | RUN
 ALLOWED = {
     "_typing": set(),
-    "_tensors": set(),
-    "_checks": {"_typing", "_tensors"},
+    "_checks": {"_typing"},
     "_cache": set(),
     "_warn": set(),
     "process": set(),
@@ -104,7 +103,7 @@ def module_of(path):
 @pytest.mark.parametrize("path", FILES, ids=[str(path.relative_to(SOURCE)) for path in FILES])
 def test_imports(path):
     compiled = SOURCE / "engine" / "numba" in path.parents
-    on_device = SOURCE / "engine" / "gpu" in path.parents or path.name == "_tensors.py"
+    on_device = SOURCE / "engine" / "gpu" in path.parents or path.name == "_checks.py"
     late = {"numba"} if compiled else {"distributed"} if path.name == "worker_plugin.py" else set()
     late |= {"torch", "triton"} if on_device else set()
     assert violations(layer_of(module_of(path)), path.read_text(), late=late) == []

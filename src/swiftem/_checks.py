@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from swiftem._tensors import in_numpy
 from swiftem._typing import Array
 
 __all__ = [
     "MemoryLimitError", "as_floats", "as_integers", "as_numbers", "check_choice", "check_finite", "check_int",
-    "check_not_lazy", "check_real", "check_simplex", "refuse_masked", "shortened", "shown", "unmasked",
+    "check_not_lazy", "check_real", "check_simplex", "in_numpy", "is_tensor", "refuse_masked", "shortened",
+    "shown", "torch_of", "unmasked",
 ]  # fmt: skip
 
 SIMPLEX_TOLERANCE = 1e-6
@@ -25,6 +25,43 @@ SHOWN = 80
 """Maximum number of characters of a value in a sentence."""
 LISTED = 10
 """Maximum number of words listed in a sentence."""
+CPU = 1
+"""DLPack's number of the CPU."""
+
+
+def torch_of(why: str) -> Any:
+    """Return PyTorch, or raise ImportError with a sentence that begins with ``why``."""
+    try:
+        import torch
+    except ImportError:
+        raise ImportError(f"{why} needs PyTorch: pip install 'swiftem[gpu]'.") from None
+    return torch
+
+
+def is_tensor(data: Any) -> bool:
+    """Return whether data are an array of another library: of PyTorch, CuPy, JAX, anything with DLPack.
+
+    >>> is_tensor(np.zeros(3)), is_tensor([1.0])
+    (False, False)
+    """
+    if isinstance(data, np.ndarray | np.generic) or type(data).__module__.startswith("pyarrow"):
+        return False  # columns of pyarrow have DLPack, and names and missing values, which it lacks
+    return hasattr(data, "__dlpack_device__")
+
+
+def in_numpy(data: Any) -> Any:
+    """Return a tensor as an array of NumPy; other data unchanged.
+
+    >>> in_numpy([1.0])
+    [1.0]
+    """
+    if not is_tensor(data):
+        return data
+    if hasattr(data, "detach"):  # of PyTorch, which may have a gradient
+        return data.detach().cpu().numpy()
+    if int(data.__dlpack_device__()[0]) == CPU:
+        return np.from_dlpack(data)
+    return torch_of("an array on a device").from_dlpack(data).cpu().numpy()
 
 
 class MemoryLimitError(ValueError):

@@ -7,6 +7,7 @@ from helpers import SequentialSource
 from stored_sources import KINDS, make
 
 from swiftem.data import ArraySource, CountSource, TokenSource
+from swiftem.data.rows.tensor_source import TensorSource
 from swiftem.data.source import Batch
 from swiftem.testing import check_source
 
@@ -62,6 +63,14 @@ def test_fingerprint_changes_with_data_weights_and_window(kind, tmp_path):
 )
 def test_contract_of_what_is_in_memory(source):
     check_source(source)
+
+
+@pytest.mark.parametrize("weight", [None, np.arange(1000.0) % 3])
+def test_contract_of_a_tensor(weight):
+    torch = pytest.importorskip("torch")
+    source = TensorSource(torch.from_numpy(ROWS), weight)
+    check_source(source, ROWS if weight is None else ROWS[weight > 0])
+    assert set(vars(ArraySource(ROWS))) - {"y"} <= set(vars(source)), "it is used in place of an array"
 
 
 class Wrong(ArraySource):

@@ -6,8 +6,7 @@ import re
 import sys
 from typing import Any
 
-from swiftem._checks import shown
-from swiftem._tensors import in_numpy, is_tensor, torch_of
+from swiftem._checks import in_numpy, is_tensor, shown, torch_of
 
 __all__ = [
     "DEVICE_KERNELS", "counts_of_tensor", "in_numpy", "is_planned", "is_tensor", "kernels_of", "like",

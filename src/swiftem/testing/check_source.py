@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from swiftem.data.rows.array_source import ArraySource
 from swiftem.data.rows.stored_source import StoredSource
 from swiftem.data.source import Source
 from swiftem.testing.compare import require
@@ -15,7 +16,8 @@ __all__ = ["check_source"]
 
 
 MEMBERS = ("n", "total_weight", "access", "take", "blocks", "fingerprint")
-STORED = (*MEMBERS, "dtype", "tail", "is_weighted", "layout")
+STORED = (*MEMBERS, "dtype", "tail", "is_weighted", "layout", "allow_missing", "found")
+ARRAY = (*MEMBERS, "y", "weight", "like", "allow_missing", "found")
 
 
 def check_source(source: Source, y: Any = None) -> None:
@@ -41,7 +43,9 @@ def check_source(source: Source, y: Any = None) -> None:
     >>> from swiftem.testing import check_source
     >>> check_source(ArraySource([[1.0], [2.0], [3.0]]), [[1.0], [2.0], [3.0]])
     """
-    wanted = STORED if isinstance(source, StoredSource) else MEMBERS
+    wanted = MEMBERS
+    if isinstance(source, StoredSource | ArraySource):
+        wanted = STORED if isinstance(source, StoredSource) else ARRAY
     missing = [name for name in wanted if not hasattr(source, name)]
     require(
         not missing, f"{type(source).__name__} must have {', '.join(missing)}: see help(swiftem.data.Source)."

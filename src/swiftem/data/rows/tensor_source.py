@@ -90,7 +90,8 @@ class TensorSource(ArraySource):
     def take(self, index: Index) -> Batch:
         """Return a copy of the rows with these indices."""
         index = np.asarray(index)
-        chosen = self.tensor[torch_of("a tensor").from_numpy(index).to(self.tensor.device)]
+        places = torch_of("a tensor").from_numpy(np.ascontiguousarray(index))
+        chosen = self.tensor[places.to(self.tensor.device)]
         return Batch(chosen.cpu().numpy(), self._weights(index), index)
 
     def blocks(self, rows: int) -> Iterator[Batch]:

@@ -76,7 +76,9 @@ class TopicFile:
         header["auto_beta"] = isinstance(self.beta, str)
         header["history"] = [list(moment) for moment in getattr(self, "history_", [])]
         arrays = {
-            "alpha": np.asarray(self._alpha() if self._learns_alpha else in_numpy(self.alpha), dtype=np.float64),
+            "alpha": np.asarray(
+                self._alpha() if self._learns_alpha else in_numpy(self.alpha), dtype=np.float64
+            ),
             "beta": np.asarray(in_numpy(beta_for(self.beta, self.n_components)), dtype=np.float64),
             "components_": self.components_,
             "topic_counts_": self.topic_counts_,
