@@ -6,7 +6,7 @@ import sys
 
 import numpy as np
 import pytest
-from gpu_problems import DEVICE, KINDS, clusters, problem, torch
+from gpu_problems import DEVICE, KINDS, ON, clusters, on_device, problem, torch
 
 import swiftem
 from swiftem import methods, models
@@ -126,6 +126,7 @@ def test_tensors_are_told_from_arrays():
 def test_names_of_devices():
     assert kernels_of("cpu") is None
     assert kernels_of("auto", torch.zeros(3)) is None
+    assert kernels_of("torch:cpu") == "torch:cpu"
     with pytest.raises(ValueError, match="device must be 'auto', 'cpu', 'cuda' or 'cuda:0', got 'gpu'"):
         kernels_of("gpu")
     if not torch.cuda.is_available():
@@ -148,30 +149,19 @@ def test_an_estimator_of_tensors(monkeypatch):
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("as_tensor", [False, True])
-def test_a_fit_on_a_device(monkeypatch, kind, as_tensor):
-    """The device is PyTorch's CPU if there is no GPU: the estimator does not know."""
-    for module in ("mixture.base", "mixture.scores"):
-        monkeypatch.setattr(f"swiftem.estimators.{module}.kernels_of", lambda device, data=None: DEVICE)
+def test_a_fit_on_a_device(kind, as_tensor):
     y = clusters(6000)
-    rows = torch.from_numpy(y).to(DEVICE.removeprefix("torch:")) if as_tensor else y
+    rows = on_device(y) if as_tensor else y
     options = {"covariance_type": kind, "random_state": 0, "init_params": "k-means++", "method": "em"}
-    fitted = swiftem.GaussianMixture(4, **options).fit(rows)
-    monkeypatch.undo()
+    fitted = swiftem.GaussianMixture(4, device=ON, **options).fit(rows)
     expected = swiftem.GaussianMixture(4, **options).fit(y)
     np.testing.assert_allclose(fitted.means_, expected.means_, rtol=1e-6, atol=1e-8)
     assert fitted.n_iter_ == expected.n_iter_
     assert fitted.log_likelihood_ == pytest.approx(expected.log_likelihood_, rel=1e-9)
 
 
-@pytest.fixture
-def on_device(monkeypatch):
-    """Compute on a device: PyTorch's CPU if there is no GPU."""
-    for module in ("mixture.base", "mixture.scores"):
-        monkeypatch.setattr(f"swiftem.estimators.{module}.kernels_of", lambda device, data=None: DEVICE)
-
-
 @pytest.mark.parametrize("kind", KINDS)
-def test_iterations_of_em_do_not_leave_the_device(on_device, monkeypatch, kind):
+def test_iterations_of_em_do_not_leave_the_device(monkeypatch, kind):
     y = clusters(6000)
     options = {"covariance_type": kind, "random_state": 0, "init_params": "random_from_data", "method": "em"}
     real, calls = BoundGaussians._solve, []
@@ -181,20 +171,19 @@ def test_iterations_of_em_do_not_leave_the_device(on_device, monkeypatch, kind):
         return real(self, s)
 
     monkeypatch.setattr(BoundGaussians, "_solve", solve)
-    fitted = swiftem.GaussianMixture(4, **options).fit(y)
+    fitted = swiftem.GaussianMixture(4, device=ON, **options).fit(y)
     assert fitted.n_iter_ > 10
     assert len(calls) <= 4  # of the start, and of the end
 
 
-def test_a_component_without_rows_is_reinitialised_on_a_device(on_device, monkeypatch):
+def test_a_component_without_rows_is_reinitialised_on_a_device():
     y = clusters(3000)
     options = {
         "means_init": [[0.0, 0, 0], [1.0, 1, 1], [2.0, 0, 1], [1e4, 1e4, 1e4]], "random_state": 0,
         "method": "em", "max_iter": 500,
     }  # fmt: skip
     with pytest.warns(DegenerateComponentWarning):
-        fitted = swiftem.GaussianMixture(4, **options).fit(y)
-    monkeypatch.undo()
+        fitted = swiftem.GaussianMixture(4, device=ON, **options).fit(y)
     with pytest.warns(DegenerateComponentWarning):
         expected = swiftem.GaussianMixture(4, **options).fit(y)
     np.testing.assert_allclose(fitted.means_, expected.means_, rtol=1e-6, atol=1e-8)
@@ -214,11 +203,10 @@ def test_k_means_plus_plus_chooses_the_rows_of_scikit_learn(weighted):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_random_rows_are_drawn_on_the_device(monkeypatch, kind):
+def test_random_rows_are_drawn_on_the_device(kind):
     y = clusters(4000, dtype=np.float32)
     fitted = swiftem.GaussianMixture(3, covariance_type=kind, random_state=0, init_params="k-means++").fit(y)
-    monkeypatch.setattr("swiftem.estimators.mixture.gaussian_queries.kernels_of", lambda device: DEVICE)
-    rows, labels = fitted.sample(100_000)
+    rows, labels = fitted.to(ON).sample(100_000)
     again, _ = fitted.sample(100_000)
     assert torch.equal(rows, again)
     assert rows.dtype == torch.float32
@@ -235,14 +223,11 @@ def test_random_rows_are_drawn_on_the_device(monkeypatch, kind):
         np.testing.assert_allclose(np.cov(y[labels == m].T), full(m), atol=0.3)
 
 
-def test_a_model_moves_between_devices_and_files(on_device, monkeypatch, tmp_path):
+def test_a_model_moves_between_devices_and_files(tmp_path):
     y = clusters(3000, dtype=np.float32)
-    fitted = swiftem.GaussianMixture(
-        4, random_state=0, init_params="k-means++", device_memory_limit="3GB"
-    ).fit(torch.from_numpy(y).to(DEVICE.removeprefix("torch:")))  # fmt: skip
-    fitted.device = "cuda"  # as if the fit had asked for it
+    options = {"random_state": 0, "init_params": "k-means++", "device": ON, "device_memory_limit": "3GB"}
+    fitted = swiftem.GaussianMixture(4, **options).fit(on_device(y))
     fitted.save(tmp_path / "model.swiftem")
-    monkeypatch.undo()
     loaded = swiftem.GaussianMixture.load(tmp_path / "model.swiftem")
     assert loaded.device == "auto"
     np.testing.assert_array_equal(loaded.means_, fitted.means_)
@@ -277,17 +262,14 @@ class OnlyDLPack:
 
 
 @pytest.mark.parametrize("there", [False, True])
-def test_arrays_with_dlpack_come_in_and_go_out(monkeypatch, there):
-    if there:
-        for module in ("mixture.base", "mixture.scores"):
-            monkeypatch.setattr(f"swiftem.estimators.{module}.kernels_of", lambda device, data=None: DEVICE)
+def test_arrays_with_dlpack_come_in_and_go_out(there):
     y = clusters(3000)
     rows = OnlyDLPack(torch.from_numpy(y).to(DEVICE.removeprefix("torch:") if there else "cpu"))
-    fitted = swiftem.GaussianMixture(4, random_state=0, init_params="k-means++", method="em").fit(rows)
+    options = {"random_state": 0, "init_params": "k-means++", "method": "em"}
+    fitted = swiftem.GaussianMixture(4, device=ON if there else "cpu", **options).fit(rows)
     found = fitted.predict(rows), fitted.predict_proba(rows), fitted.score_samples(rows)
     assert all(isinstance(each, OnlyDLPack) for each in found)
-    monkeypatch.undo()
-    expected = swiftem.GaussianMixture(4, random_state=0, init_params="k-means++", method="em").fit(y)
+    expected = swiftem.GaussianMixture(4, **options).fit(y)
     np.testing.assert_allclose(fitted.means_, expected.means_, rtol=1e-6, atol=1e-8)
     np.testing.assert_array_equal(found[0].tensor.cpu().numpy(), expected.predict(y))
 
@@ -335,16 +317,15 @@ def test_a_limit_of_the_devices_memory(caplog):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_results_of_tensors_stay_on_the_device(on_device, monkeypatch, dtype):
+def test_results_of_tensors_stay_on_the_device(monkeypatch, dtype):
     y = clusters(3000, dtype=dtype)
-    fitted = swiftem.GaussianMixture(4, random_state=0, init_params="k-means++").fit(y)
+    fitted = swiftem.GaussianMixture(4, random_state=0, init_params="k-means++", device=ON).fit(y)
     tensor, asked = torch.from_numpy(y).to(DEVICE.removeprefix("torch:")), []
     with monkeypatch.context() as patched:
         patched.setattr(torch.Tensor, "cpu", lambda self: asked.append(self.numel()) or self.to("cpu"))
         found = [fitted.predict(tensor), fitted.predict_proba(tensor), fitted.score_samples(tensor)]
     assert max(asked, default=0) < 100, "results were copied to the CPU"
     assert all(each.device == tensor.device for each in found)
-    monkeypatch.undo()
     expected = fitted.predict(y), fitted.predict_proba(y), fitted.score_samples(y)
     for one, other in zip(found, expected, strict=True):
         assert one.cpu().numpy().dtype == other.dtype

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from gpu_problems import DEVICE, lines_of, torch
+from gpu_problems import DEVICE, ON, lines_of, torch
 
 import swiftem
 from swiftem.budget import MemoryLimitError
@@ -137,20 +137,11 @@ def test_stretches_of_batches_fit():
     np.testing.assert_array_equal(found[0][1], found[1][1])
 
 
-@pytest.fixture
-def there(monkeypatch):
-    """Fits are on a GPU if there is one, else on PyTorch's CPU."""
-    monkeypatch.setattr(
-        "swiftem.estimators.topics.input.kernels_of",
-        lambda device, data=None: DEVICE if device == "cuda" else None,
-    )
-
-
 @pytest.mark.filterwarnings("ignore:The fit did not converge")
 @pytest.mark.parametrize("options", [{}, {"method": "em", "acceleration": "squarem"}, {"method": "sem-vr"}])
-def test_a_fit_within_a_limit(there, options):
+def test_a_fit_within_a_limit(options):
     X = counts(520)
-    options = {"n_components": 4, "random_state": 0, "max_iter": 8, "device": "cuda", **options}
+    options = {"n_components": 4, "random_state": 0, "max_iter": 8, "device": ON, **options}
     expected = swiftem.PLSA(**options).fit(X)
     model = swiftem.PLSA(**options, device_memory_limit=limit(X))
     fitted = model.fit(X)
@@ -161,14 +152,14 @@ def test_a_fit_within_a_limit(there, options):
     np.testing.assert_array_equal(model.fit(X).components_, fitted.components_)
 
 
-def test_a_limit_that_is_too_small(there):
+def test_a_limit_that_is_too_small():
     with pytest.raises(
         MemoryLimitError,
         match=r"device_memory_limit must be at least .* for 3 topics of 50 words, got 1 MB",
     ):
-        swiftem.PLSA(3, device="cuda", device_memory_limit=1000).fit(counts())
+        swiftem.PLSA(3, device=ON, device_memory_limit=1000).fit(counts())
     with pytest.raises(ValueError, match="device_memory_limit must be"):
-        swiftem.PLSA(3, device="cuda", device_memory_limit="much").fit(counts())
+        swiftem.PLSA(3, device=ON, device_memory_limit="much").fit(counts())
 
 
 def test_blocks_of_kernels():

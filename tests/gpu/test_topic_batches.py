@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from gpu_problems import DEVICE, lines_of, torch
+from gpu_problems import DEVICE, ON, lines_of, torch
 
 import swiftem
 from swiftem.engine.documents import Documents
@@ -152,18 +152,9 @@ def test_full_sums_equal_the_reference():
     assert spent == evaluations
 
 
-@pytest.fixture
-def there(monkeypatch):
-    """Fits are on a GPU if there is one, else on PyTorch's CPU."""
-    monkeypatch.setattr(
-        "swiftem.estimators.topics.input.kernels_of",
-        lambda device, data=None: DEVICE if device == "cuda" else None,
-    )
-
-
 @pytest.mark.filterwarnings("ignore:The fit did not converge")
 @pytest.mark.parametrize("options", [{"method": "sem"}, {"method": "sem-vr"}, {}])
-def test_a_fit_makes_no_batch_on_the_cpu(there, options, monkeypatch):
+def test_a_fit_makes_no_batch_on_the_cpu(options, monkeypatch):
     X, options = counts(700), {"n_components": 3, "random_state": 0, "max_iter": 12, **options}
     expected = swiftem.PLSA(**options, device="cpu").fit(X)
     advanced, lanes = DeviceDocumentLane.advance, []
@@ -172,8 +163,8 @@ def test_a_fit_makes_no_batch_on_the_cpu(there, options, monkeypatch):
     )
     with monkeypatch.context() as patch:
         patch.setattr(Documents, "take", lambda *_: pytest.fail("a batch of documents is on the CPU"))
-        fitted = swiftem.PLSA(**options, device="cuda").fit(X)
-        again = swiftem.PLSA(**options, device="cuda").fit(X)
+        fitted = swiftem.PLSA(**options, device=ON).fit(X)
+        again = swiftem.PLSA(**options, device=ON).fit(X)
     assert lanes
     np.testing.assert_allclose(fitted.components_, expected.components_, atol=1e-4)
     np.testing.assert_allclose(fitted.doc_topic_, expected.doc_topic_, atol=2e-3)
@@ -184,9 +175,9 @@ def test_a_fit_makes_no_batch_on_the_cpu(there, options, monkeypatch):
 
 @pytest.mark.filterwarnings("ignore:The fit did not converge")
 @pytest.mark.parametrize("method", ["sem", "sem-vr"])
-def test_a_fit_resumes_with_the_same_bits(there, tmp_path, monkeypatch, method):
+def test_a_fit_resumes_with_the_same_bits(tmp_path, monkeypatch, method):
     X = counts(200)
-    options = {"n_components": 3, "method": method, "random_state": 0, "device": "cuda", "max_iter": 60}
+    options = {"n_components": 3, "method": method, "random_state": 0, "device": ON, "max_iter": 60}
     whole = swiftem.PLSA(**options).fit(X)
     options |= {"checkpoint": tmp_path / "fit", "checkpoint_every": 1}
     advance, calls = DeviceDocumentLane.advance, []
@@ -209,11 +200,11 @@ def test_a_fit_resumes_with_the_same_bits(there, tmp_path, monkeypatch, method):
 @pytest.mark.parametrize(
     "options", [{"method": "fiem"}, {"method": "iem"}, {"method": "sem", "sampling": "tokens"}]
 )
-def test_methods_of_tokens_are_refused(there, options):
+def test_methods_of_tokens_are_refused(options):
     with pytest.raises(
-        ValueError, match=r"'sem' or 'sem-vr' by documents, for device='cuda', got .* drawn on the CPU"
+        ValueError, match=rf"'sem' or 'sem-vr' by documents, for device='{ON}', got .* drawn on the CPU"
     ):
-        swiftem.PLSA(3, device="cuda", **options).fit(counts())
+        swiftem.PLSA(3, device=ON, **options).fit(counts())
 
 
 def check(found):

@@ -254,7 +254,7 @@ def method_name(name: str) -> str:
 
 def device_name(name: str) -> str:
     """Return the name of a device; raise BadParameter if it is not one."""
-    if not re.fullmatch(r"auto|cpu|cuda(:\d+)?", name):
+    if not re.fullmatch(r"auto|cpu|torch:cpu|cuda(:\d+)?", name):
         raise typer.BadParameter(f"{name!r} is not cpu, cuda or cuda:0.")
     return name
 
