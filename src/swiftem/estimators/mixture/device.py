@@ -90,7 +90,7 @@ def sample_on_device(theta: Any, kind: str, count: int, kernels: str, seed: int,
     torch, device = torch_of("a sample"), kernels.removeprefix(DEVICE_KERNELS)
     rng = torch.Generator(device=device).manual_seed(seed)
     weights, means, factors = (
-        torch.from_numpy(np.asarray(part, dtype=np.float64)).to(device)
+        torch.from_numpy(np.array(part, dtype=np.float64, order="C")).to(device)  # factors may be flipped
         for part in (theta.weights, theta.means, theta.precisions_cholesky)
     )
     labels = torch.multinomial(weights, count, replacement=True, generator=rng).sort().values

@@ -232,7 +232,7 @@ lower_bounds_, n_features_in_, feature_names_in_
         if self.precisions_init is not None:
             kind = self.covariance_type
             factors = _compute_precision_cholesky_from_precisions(self.precisions_init, kind, xp=np)
-            given["precisions_cholesky"] = np.array(factors, dtype=np.float64, order="C")
+            given["precisions_cholesky"] = np.asarray(factors, dtype=np.float64)
             given["covariances"] = covariances_of(given["precisions_cholesky"], kind)
         return given
 

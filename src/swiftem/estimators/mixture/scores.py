@@ -313,7 +313,7 @@ class MixtureScores(MixtureBase):
         if isinstance(rows, StoredSource):
             no_weights_beside(sample_weight)
         else:
-            given = read_weights(sample_weight, rows.tensor if isinstance(rows, TensorSource) else rows)
+            given = read_weights(sample_weight, np.empty(rows.n) if isinstance(rows, TensorSource) else rows)
         total, of_all, entropy = self._entropy(rows, given)
         return criteria(total, of_all, self._n_parameters(), entropy)["icl"]
 
