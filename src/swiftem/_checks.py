@@ -13,9 +13,9 @@ from numpy.typing import ArrayLike, NDArray
 from swiftem._typing import Array
 
 __all__ = [
-    "MemoryLimitError", "as_floats", "as_integers", "as_numbers", "check_choice", "check_finite", "check_int",
-    "check_not_lazy", "check_real", "check_simplex", "in_numpy", "is_tensor", "refuse_masked", "shortened",
-    "shown", "torch_of", "unmasked",
+    "MemoryLimitError", "as_floats", "as_integers", "as_numbers", "check_choice", "check_dense",
+    "check_finite", "check_int", "check_not_lazy", "check_real", "check_simplex", "in_numpy", "is_tensor",
+    "refuse_masked", "shortened", "shown", "torch_of", "unmasked",
 ]  # fmt: skip
 
 SIMPLEX_TOLERANCE = 1e-6
@@ -49,6 +49,13 @@ def is_tensor(data: Any) -> bool:
     return hasattr(data, "__dlpack_device__")
 
 
+def check_dense(tensor: Any) -> None:
+    """Raise TypeError for a sparse tensor of PyTorch."""
+    layout = str(getattr(tensor, "layout", "torch.strided"))
+    if layout != "torch.strided":
+        raise TypeError(f"tensors must be dense here, got {layout}: convert it with .to_dense().")
+
+
 def in_numpy(data: Any) -> Any:
     """Return a tensor as an array of NumPy; other data unchanged.
 
@@ -58,7 +65,9 @@ def in_numpy(data: Any) -> Any:
     if not is_tensor(data):
         return data
     if hasattr(data, "detach"):  # of PyTorch, which may have a gradient
-        return data.detach().cpu().numpy()
+        check_dense(data)
+        tensor = data.detach().cpu()
+        return (tensor.float() if str(tensor.dtype) == "torch.bfloat16" else tensor).numpy()
     if int(data.__dlpack_device__()[0]) == CPU:
         return np.from_dlpack(data)
     return torch_of("an array on a device").from_dlpack(data).cpu().numpy()

@@ -464,6 +464,18 @@ def test_rows_of_a_start_without_a_pass(kind):
     assert np.isfinite(in_numpy(model.sample(5)[0])).all()
 
 
+@pytest.mark.parametrize("device", [ON, "cpu"])
+def test_tensors_of_other_types(device):
+    """Rows of bfloat16 are numbers as others; sparse ones are not rows."""
+    options = {"random_state": 0, "init_params": "kmeans", "device": device}
+    rows = torch.as_tensor(ROWS).bfloat16()
+    expected = swiftem.GaussianMixture(3, random_state=0, init_params="kmeans").fit(rows.double().numpy())
+    found = swiftem.GaussianMixture(3, **options).fit(on_device(rows))
+    assert found.log_likelihood_ == pytest.approx(expected.log_likelihood_, rel=1e-4)
+    with pytest.raises(TypeError, match=r"tensors must be dense here, got torch.sparse_coo: .*to_dense"):
+        swiftem.GaussianMixture(3, **options).fit(sparse_tensor(ROWS))
+
+
 def never(*given):
     raise AssertionError("the fit has begun")
 

@@ -43,7 +43,7 @@ def check_source(source: Source, y: Any = None) -> None:
     >>> from swiftem.testing import check_source
     >>> check_source(ArraySource([[1.0], [2.0], [3.0]]), [[1.0], [2.0], [3.0]])
     """
-    wanted = MEMBERS
+    wanted: tuple[str, ...] = MEMBERS
     if isinstance(source, StoredSource | ArraySource):
         wanted = STORED if isinstance(source, StoredSource) else ARRAY
     missing = [name for name in wanted if not hasattr(source, name)]

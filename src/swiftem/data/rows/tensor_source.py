@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from swiftem._checks import check_dense
 from swiftem._typing import Array, Index
 from swiftem.data.foreign import torch_of
 from swiftem.data.rows.array_source import ArraySource
@@ -34,6 +35,7 @@ class TensorSource(ArraySource):
 
     def __init__(self, tensor: Any, sample_weight: ArrayLike | None = None) -> None:
         torch = torch_of("a tensor")
+        check_dense(tensor)
         rows = torch.from_dlpack(tensor.detach() if hasattr(tensor, "detach") else tensor)
         if rows.ndim != 2 or not rows.numel():
             raise ValueError(
