@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from swiftem.cli.cross_table import check_labels, show_cross_table
 from swiftem.cli.failures import one_sentence, tell, writing
 from swiftem.cli.model_file import is_regression, names_of, open_model, responses_of, rows_for
 from swiftem.cli.out_file import model_file, write_csv, write_table
+from swiftem.cli.screen import VisibleOutput
 from swiftem.cli.table_options import TableChoice
 from swiftem.cli.table_rows import saved
 from swiftem.data.rows.table_columns import as_label
@@ -52,7 +52,7 @@ def predict(
             shares = (mixture.responsibilities if regresses else mixture.predict_proba)(*data)
             found |= {f"probability_{m}": shares[:, m] for m in range(shares.shape[1])}
         if out is None:
-            write_csv(sys.stdout, found)
+            write_csv(VisibleOutput(), found)
             return
         with writing(out):
             write_table(out.resolve(), found)
@@ -84,7 +84,7 @@ def impute(
         is_array = out is not None and out.suffix.lower() == ".npy"
         found = columns if is_array or choice.columns is not None else read_cells(table) | columns
         if out is None:
-            write_csv(sys.stdout, found)
+            write_csv(VisibleOutput(), found)
             return
         with writing(out):
             write_table(out.resolve(), found)

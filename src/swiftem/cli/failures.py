@@ -12,6 +12,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
+from swiftem._visible import visible
 from swiftem.data import UnknownColumnError
 
 __all__ = [
@@ -33,7 +34,7 @@ INTERRUPTED = 130
 
 def tell(sentence: str) -> None:
     """Print a message to standard error, so that standard output has only results."""
-    typer.echo(sentence, err=True)
+    typer.echo(visible(sentence), err=True)
 
 
 IN_OPTIONS = {
@@ -123,13 +124,19 @@ SENTENCES = {
 class Group(TyperGroup):
     """The commands of ``swiftem``."""
 
+    def make_context(self, *arguments: Any, **given: Any) -> Any:
+        """Read the options of the group."""
+        with _visible_errors():
+            return super().make_context(*arguments, **given)
+
     def invoke(self, ctx: Any) -> Any:
         """Run a command; an invalid option is named with its value and with the name that was meant."""
-        try:
-            return super().invoke(ctx)
-        except typer.BadParameter as error:
-            error.message = plain(error)
-            raise
+        with _visible_errors():
+            try:
+                return super().invoke(ctx)
+            except typer.BadParameter as error:
+                error.message = plain(error)
+                raise
 
     def get_params(self, ctx: Any) -> Any:
         """Return the options of the group."""
@@ -141,6 +148,17 @@ class Group(TyperGroup):
         if command is not None:
             _without_types(command.get_params(ctx))
         return command
+
+
+@contextmanager
+def _visible_errors() -> Iterator[None]:
+    """Make values in the sentences of typer visible."""
+    try:
+        yield
+    except Exception as error:
+        if hasattr(error, "format_message"):  # typer's, whose base has moved between versions
+            error.message = visible(error.message)  # type: ignore[attr-defined]
+        raise
 
 
 def plain(error: typer.BadParameter) -> str:

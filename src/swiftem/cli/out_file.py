@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, BinaryIO, TextIO
+from typing import Any, BinaryIO
 
 import numpy as np
 import typer
@@ -197,7 +197,7 @@ def write_table_blocks(path: Path, blocks: Iterable[Mapping[str, NDArray[Any]]])
 
 
 def write_csv(
-    text: TextIO, columns: Mapping[str, NDArray[Any]], delimiter: str = ",", *, header: bool = True
+    text: Any, columns: Mapping[str, NDArray[Any]], delimiter: str = ",", *, header: bool = True
 ) -> None:
     """Write columns as text; numbers are read back exactly."""
     writer = csv.writer(text, delimiter=delimiter, lineterminator="\n")

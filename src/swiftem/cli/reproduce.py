@@ -13,11 +13,11 @@ from time import perf_counter
 from typing import Any
 
 from rich.box import SIMPLE_HEAD
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from swiftem.cli.failures import FAILED, INTERRUPTED
+from swiftem.cli.screen import Console
 from swiftem.data import docstring_corpus
 from swiftem.engine.threads import environment
 from swiftem.estimators.watch import progress_bar

@@ -12,13 +12,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from rich.console import Console
+from rich.text import Text
 
 from swiftem.cli.choices import TopicsRequest
 from swiftem.cli.components import screen, show_components, show_table
 from swiftem.cli.cross_table import show_cross_table
 from swiftem.cli.failures import INTERRUPTED, one_sentence, tell, writing
 from swiftem.cli.out_file import write_table
+from swiftem.cli.screen import Console
 from swiftem.cli.table_options import TableChoice
 from swiftem.cli.table_rows import (
     Rows,
@@ -111,7 +112,7 @@ def _select(request: SelectRequest, rows: Rows, console: Console) -> Selection:
         warnings.simplefilter("ignore", ConvergenceWarning)  # the table and the summary say it
         return run_select(
             rows.X, request.counts, criterion=request.criterion, sample_weight=rows.weights, y=rows.y,
-            verbose=False if status is None else lambda line: status.update(f"Fitted {line}"),
+            verbose=False if status is None else lambda line: status.update(Text(f"Fitted {line}")),
             **parameters,
         )  # fmt: skip
 
@@ -178,7 +179,7 @@ def compare_topics(
     with console.status("comparing numbers of topics") as status:
         found = select_topics(
             counts, numbers, random_state=request.seed, **request.fit_options(),
-            verbose=(lambda line: status.update(line)) if console.is_terminal else False,
+            verbose=(lambda line: status.update(Text(line))) if console.is_terminal else False,
         )  # fmt: skip
     return found, clock() - began
 

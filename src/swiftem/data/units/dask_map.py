@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ClusterError", "DaskMap", "HeldUnit", "lost"]
 
-log = logging.getLogger(__name__)
+log = logging.getLogger("swiftem")
 
 NO_WORKER, NO_SCHEDULER = 10.0, 10.0
 """Seconds without workers before a warning; seconds without the scheduler before a run ends."""
