@@ -55,7 +55,7 @@ def predict(
             write_csv(VisibleOutput(), found)
             return
         with writing(out):
-            write_table(out.resolve(), found)
+            write_table(out, found)
         if "label" not in found:
             tell(f"{out}: {len(rows.values):,} rows, without their response: predictions alone.")
             return
@@ -87,7 +87,7 @@ def impute(
             write_csv(VisibleOutput(), found)
             return
         with writing(out):
-            write_table(out.resolve(), found)
+            write_table(out, found)
         count = int(np.isnan(rows.values).sum())
         tell(f"{out}: {len(rows.values):,} rows, {count:,} missing cells filled in.")
 

@@ -112,7 +112,7 @@ def _writable(path: Path) -> Path:
         raise typer.BadParameter(f"{path} is a folder: name a file.")
     if target.exists() and not target.is_file():
         raise typer.BadParameter(f"{path} is not an ordinary file: name another one.")
-    _try(target.parent, f"{path} cannot be written", "name another file")
+    _try(path.parent, f"{path} cannot be written", "name another file")
     return path
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -202,10 +203,11 @@ def _write(
     request.out.mkdir(parents=True, exist_ok=True)
     for experiment in experiments:
         if experiment.rows:
-            with open(request.out / f"{experiment.name}.csv", "w", newline="", encoding="utf-8") as file:
-                writer = csv.writer(file)
-                writer.writerow(experiment.rows[0]._fields)
-                writer.writerows(experiment.rows)
+            lines = io.StringIO()
+            writer = csv.writer(lines)
+            writer.writerow(experiment.rows[0]._fields)
+            writer.writerows(experiment.rows)
+            write_atomically(request.out / f"{experiment.name}.csv", lines.getvalue().encode())
     if not request.corpora and any(e.name == "plsa" and e.rows for e in experiments):
         docstring_corpus().write_contents(request.out / DOCUMENTS)
         facts["docstrings"] = f"the documents of plsa are listed in {DOCUMENTS} beside this page"

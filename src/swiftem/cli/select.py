@@ -31,6 +31,7 @@ from swiftem.cli.table_rows import (
     said_of,
     saved,
 )
+from swiftem.files.durable import replacing
 from swiftem.process import clock
 from swiftem.report.numbers import criterion_text, mean_text
 
@@ -89,8 +90,8 @@ def select(request: SelectRequest) -> int:
             for line in _summary(request, found):
                 console.print(line, soft_wrap=True)
             if request.picture is not None:
-                with writing(request.picture):
-                    found.plot().figure.savefig(request.picture)
+                with writing(request.picture), replacing(request.picture) as file:
+                    found.plot().figure.savefig(file, format=request.picture.suffix[1:].lower())
                 console.print(f"Picture: {request.picture}", soft_wrap=True)
     return INTERRUPTED if found.interrupted else 0
 
@@ -191,5 +192,6 @@ def write_comparison(found: TopicSelection, folder: Path, ending: str) -> list[P
     write_table(files[0], {name: np.array([getattr(row, name) for row in rows]) for name in rows[0]._fields})
     if find_spec("matplotlib"):
         files.append(folder / "numbers_of_topics.svg")
-        found.plot()[0].figure.savefig(files[1])
+        with replacing(files[1]) as file:
+            found.plot()[0].figure.savefig(file, format="svg")
     return files

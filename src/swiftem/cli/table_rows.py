@@ -320,6 +320,6 @@ def _save(mixture: Any, names: Sequence[str], out: Path) -> None:
     if names:
         mixture.feature_names_in_ = np.array(names, dtype=object)
     with writing(out):
-        mixture.save(out.resolve())  # a link stays one: a new file takes the name of its target
+        mixture.save(out)
     # scikit-learn would warn of the array, which has no names, in what follows.
     mixture.__dict__.pop("feature_names_in_", None)

@@ -39,7 +39,8 @@ def save_arrays(path: str | Path, kind: str, header: dict[str, Any], arrays: dic
     Parameters
     ----------
     path : str or Path
-        The file; its folder must exist. An existing file is replaced and keeps its permissions.
+        The file; its folder must exist. An existing file is replaced and keeps its permissions; a
+        link is replaced, and its target stays as it is.
     kind : str
         Kind of the content, such as ``"GaussianMixture"``.
     header : dict
@@ -58,10 +59,11 @@ def save_arrays(path: str | Path, kind: str, header: dict[str, Any], arrays: dic
     """
     import swiftem
 
-    # If the path is a link, its target is written.
-    target = Path(os.path.realpath(path))
+    target = Path(path)
     if target.is_dir():
         raise IsADirectoryError(f"path must be a file, got the folder {path}.")
+    if target.exists() and not target.is_file():
+        raise ValueError(f"path must be an ordinary file, got {path}.")
     if not target.parent.is_dir():
         raise FileNotFoundError(f"path must be in a folder that exists, got {path}.")
     full = {
