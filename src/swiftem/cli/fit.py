@@ -84,6 +84,7 @@ def fit(request: FitRequest) -> int:
             measured, interrupted = None, True
         if table.y is not None:
             mixture.response_name_ = table.response
+        mixture._layout = table.layout
         with saved(mixture, table.names, request.out):
             show_components(console, mixture, table.names)
             if table.labels is not None and not interrupted:

@@ -77,6 +77,7 @@ def select(request: SelectRequest) -> int:
         mixture.log_likelihood_ = found.ranking[0].log_likelihood
         if is_response:
             mixture.response_name_ = rows.response
+        mixture._layout = rows.layout
         with saved(mixture, rows.names, request.out):
             mixture.__dict__.pop("feature_names_in_", None)
             _show(console, found)

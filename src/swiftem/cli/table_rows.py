@@ -58,6 +58,8 @@ class Rows:
     y: Array | None = None
     response: str | None = None
     texts: dict[int, NDArray[Any]] = field(default_factory=dict)
+    layout: tuple[int, ...] = ()
+    """Of a file without names: its number of columns, and the numbers of those fitted, if not all are."""
 
     @property
     def data(self) -> tuple[Any, ...]:
@@ -163,6 +165,7 @@ def _without_ids(tables: Sequence[Path], rows: Rows) -> Rows:
         names=tuple(rows.names[place] for place in keep) if rows.names else (),
         texts={keep.index(place): part for place, part in rows.texts.items() if place not in gone},
         notes=(*rows.notes, note),
+        layout=rows.layout and (rows.layout[0], *(rows.layout[1 + place] for place in keep)),
     )  # fmt: skip
 
 
@@ -247,8 +250,12 @@ def _in_memory(paths: Sequence[Path], choice: TableChoice) -> Rows:
     check_labels(labels, choice.label)
     n = len(values) if weights is None else int(np.count_nonzero(weights))
     notes = tuple(note for table in tables for note in table.notes)
+    is_whole = first.names or first.places == tuple(range(first.width))
+    layout = () if is_whole else (first.width, *first.places)
     if choice.response is None:
-        return Rows(values, weights, first.names, notes, n, values.shape[1], labels, texts=texts)
+        return Rows(
+            values, weights, first.names, notes, n, values.shape[1], labels, texts=texts, layout=layout
+        )
     X, y = np.ascontiguousarray(values[:, :-1]), np.asarray(values[:, -1], dtype=np.float64)
     return Rows(
         X,
@@ -260,6 +267,7 @@ def _in_memory(paths: Sequence[Path], choice: TableChoice) -> Rows:
         labels,
         y,
         first.names[-1] if first.names else None,
+        layout=layout,
     )
 
 

@@ -196,6 +196,8 @@ class Persistent:
             The file; an existing one is replaced atomically.
         """
         header, arrays = self._to_file()
+        if layout := getattr(self, "_layout", ()):
+            header["layout"] = list(layout)
         save_arrays(path, type(self).__name__, header, arrays)
 
     @classmethod
@@ -209,7 +211,10 @@ class Persistent:
         """
         content = ModelContent(*load_arrays(path, cls.__name__))
         try:
-            return cls._from_file(content)
+            made = cls._from_file(content)
+            if "layout" in content.header:
+                made._layout = content.layout()
+            return made
         except MemoryError:
             raise MemoryError(f"{path} needs more memory than is available") from None
         except Exception as error:  # any failure here is the file's fault
@@ -217,6 +222,7 @@ class Persistent:
             raise ValueError(f"{path} is not a valid {cls.__name__}: {what[:300]}.") from None
 
     if TYPE_CHECKING:  # attributes of the estimator
+        _layout: tuple[int, ...]
 
         def _to_file(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]: ...
 

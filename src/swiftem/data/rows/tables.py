@@ -16,13 +16,13 @@ from swiftem._checks import shortened
 from swiftem._typing import Array
 from swiftem.data.rows.csv_layout import layout_of, number_in, records
 from swiftem.data.rows.csv_source import read_csv
-from swiftem.data.rows.npy_source import read_npy
+from swiftem.data.rows.npy_source import open_npy, read_npy
 from swiftem.data.rows.open_source import TEXT, find_table, said_whose
 from swiftem.data.rows.parquet_source import opened, parquet_names, read_parquet
 from swiftem.data.rows.table_columns import Column, Wanted, left_out_of
 from swiftem.data.sample_weight import checked_weights
 
-__all__ = ["Table", "read_cells", "read_names", "read_table"]
+__all__ = ["Table", "read_cells", "read_names", "read_table", "read_width"]
 
 
 log = logging.getLogger("swiftem")
@@ -51,6 +51,10 @@ class Table:
     texts : dict of int to ndarray of object, shape (n,)
         Columns of text by place, if they were requested; None is a missing cell. In ``values`` they are zero,
         or NaN.
+    places : tuple of int
+        The indices of the d columns in the file.
+    width : int
+        Number of columns of the file.
     """
 
     values: NDArray[Any]
@@ -61,6 +65,8 @@ class Table:
     labels: NDArray[Any] | None = None
     rows: NDArray[np.intp] | None = None
     texts: dict[int, NDArray[Any]] = field(default_factory=dict)
+    places: tuple[int, ...] = ()
+    width: int = 0
 
     @property
     def cells(self) -> NDArray[Any]:
@@ -179,7 +185,10 @@ def read_table(
             raise ValueError(f"{file} must have a positive weight, got only zeros.")
     for note in notes:
         log.info(note)
-    return Table(values, chosen.names, weight, chosen.left_out, tuple(notes), labels, kept, texts)
+    return Table(
+        values, chosen.names, weight, chosen.left_out, tuple(notes), labels, kept, texts, chosen.places,
+        chosen.width,
+    )  # fmt: skip
 
 
 def _with_text(
@@ -238,6 +247,15 @@ def read_names(path: str | os.PathLike[str]) -> tuple[str, ...]:
         if ending == ".npy":
             return ()
         return layout_of(file).names if ending in TEXT else parquet_names(file)
+
+
+def read_width(path: str | os.PathLike[str]) -> int:
+    """Return the number of columns of a table, numeric or not."""
+    file, ending = find_table(path)
+    with said_whose(file):
+        if ending in TEXT:
+            return len(layout_of(file).unfit)
+        return int(np.prod(open_npy(file).shape[1:])) if ending == ".npy" else len(parquet_names(file))
 
 
 def _about_header(file: Path, names: tuple[str, ...]) -> list[str]:
