@@ -129,6 +129,10 @@ def update(model: Path, tables: Sequence[Path], choice: TableChoice, out: Path) 
     with one_sentence():
         console = screen()
         mixture = open_model(model, instead="--update takes a model, written by swiftem fit")
+        if is_regression(mixture) and mixture.family == "poisson":
+            raise ValueError(
+                f"--update needs another model than {model}, of Poisson responses: fit all rows."
+            )
         model_file(out)
         names, began, n = names_of(mixture), clock(), 0
         for table in (file for path in tables for file in table_files(path)):

@@ -45,6 +45,14 @@ IN_OPTIONS = {
     "device_memory_limit must": "--device-memory-limit must",
     "device must be 'cpu'": "--device must be cpu",
     "device='": "--device '",
+    "data can only be read in order, and": (
+        "text files are read in order (several files, or one with --memory-limit), and"
+    ),
+    "leave out such rows, or give student-t(covariance='diag')": (
+        "use --skip-missing, or --family \"student-t(covariance='diag')\""
+    ),
+    "leave out such rows, or choose another family": "use --skip-missing, or another --family",
+    "has no unit vector, leave out such rows": "has no unit vector, use --skip-missing",
     "skip them (read_table has skip_missing=True)": (
         "use --skip-missing (fit and select also have --ignore-missing)"
     ),
@@ -102,8 +110,9 @@ def one_sentence(interrupted: str = "Interrupted; nothing was written.") -> Iter
 
 @contextmanager
 def writing(out: Path) -> Iterator[None]:
-    """Add the name of the file to an error of the system."""
+    """Create the folder of a file, and add the file's name to an error of the system."""
     try:
+        out.parent.mkdir(parents=True, exist_ok=True)
         yield
     except OSError as error:
         reason = (error.strerror or str(error)).lower()

@@ -229,6 +229,11 @@ def refuse_options_of_rows(context: typer.Context, family: str) -> None:
     """Raise BadParameter for options that regressions do not have, and for other families of responses."""
     if family not in ("gaussian", "poisson"):
         raise typer.BadParameter(f"responses are gaussian or poisson, got {family}.", param_hint="'--family'")
+    if family == "poisson":
+        if context.params.get("method", "auto") not in ("auto", "em"):
+            said = "responses of --family poisson are fitted by em: leave it out."
+            raise typer.BadParameter(said, param_hint="'--method'")
+        _refuse(context, ("acceleration",), "responses of --family poisson have none: leave it out.")
     on_device = "device", "device_memory_limit"
     names = ("covariance", "reg_covar", "memory_limit", "scratch", "scheduler", *on_device)
     _refuse(context, names, "regressions (--response) do not have it: leave it out.")

@@ -14,8 +14,8 @@ from swiftem._checks import shortened
 from swiftem.cli.failures import tell
 from swiftem.cli.table_options import TableChoice
 from swiftem.data.rows.open_source import is_table
-from swiftem.data.rows.table_columns import UnknownColumnError, as_label
-from swiftem.data.rows.tables import Table, read_names, read_table, read_width
+from swiftem.data.rows.table_columns import UnknownColumnError, Wanted, as_label
+from swiftem.data.rows.tables import Table, read_names, read_places, read_table
 
 __all__ = [
     "KINDS", "MIXTURES", "is_regression", "names_of", "open_model", "read", "read_header", "responses_of",
@@ -106,7 +106,8 @@ def _as_fitted(mixture: Any, path: Path, choice: TableChoice) -> TableChoice:
     columns = [str(place) for place in layout[1:]]
     if not layout or {choice.label, choice.weights} & {*columns} or read_names(path):
         return choice
-    return replace(choice, columns=columns) if read_width(path) == layout[0] else choice
+    # A table without names of any other width has no such layout.
+    return replace(choice, columns=columns) if read_places(path, Wanted(["0"]))[:1] == layout[:1] else choice
 
 
 def is_regression(model: Any) -> bool:

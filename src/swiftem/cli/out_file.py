@@ -67,19 +67,10 @@ def table_file(path: Path | None) -> Path | None:
 
 
 def writable_folder(folder: Path) -> Path:
-    """Return a folder; raise BadParameter if it cannot be written to.
-
-    Folders that were created for the check are removed: a failed command leaves nothing behind.
-    """
+    """Return a folder; raise BadParameter if it cannot be written to."""
     if folder.exists() and not folder.is_dir():
         raise typer.BadParameter(f"{folder} is a file: name a folder for the results.")
-    made = [path for path in (folder, *folder.parents) if not path.exists()]
-    try:
-        _try(folder, f"{folder} cannot be written to", "name another folder")
-    finally:
-        for path in made:
-            with suppress(OSError):
-                path.rmdir()
+    _try(folder, f"{folder} cannot be written to", "name another folder")
     return folder
 
 
@@ -117,9 +108,13 @@ def _writable(path: Path) -> Path:
 
 
 def _try(folder: Path, what: str, instead: str) -> None:
-    """Write a nameless file to a folder, which is created; raise BadParameter if that fails."""
+    """Write a nameless file to a folder; raise BadParameter if that fails.
+
+    Folders that were created for the check are removed: a failed command leaves nothing behind.
+    """
     import tempfile
 
+    made = [path for path in (folder, *folder.parents) if not path.exists()]
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
@@ -127,6 +122,10 @@ def _try(folder: Path, what: str, instead: str) -> None:
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise typer.BadParameter(f"{what} ({reason}): {instead}.") from None
+    finally:
+        for path in made:
+            with suppress(OSError):
+                path.rmdir()
 
 
 WRITTEN = (".csv", ".tsv", ".parquet", ".npy")

@@ -19,8 +19,8 @@ from swiftem.cli.failures import INTERRUPTED, tell, writing
 from swiftem.cli.model_file import read
 from swiftem.cli.table_options import TableChoice
 from swiftem.data.rows.open_source import open_source, table_files
-from swiftem.data.rows.table_columns import UnknownColumnError, check_same_columns
-from swiftem.data.rows.tables import Table
+from swiftem.data.rows.table_columns import UnknownColumnError, Wanted, check_same_columns
+from swiftem.data.rows.tables import Table, read_places
 from swiftem.data.units.collections import NEEDS_DASK, open_units
 from swiftem.process import uninterrupted
 
@@ -93,7 +93,9 @@ def read_rows(
     source = open_source(
         list(tables), choice.columns, choice.weights, drop=choice.drop, allow_missing=choice.ignore_missing
     )
-    return Rows(source, None, source.names, source.notes, source.n, int(np.prod(source.tail, dtype=int)))
+    d = int(np.prod(source.tail, dtype=int))
+    layout = _layout(table_files(tables[0]), choice)
+    return Rows(source, None, source.names, source.notes, source.n, d, layout=layout)
 
 
 @contextmanager
@@ -165,7 +167,6 @@ def _without_ids(tables: Sequence[Path], rows: Rows) -> Rows:
         names=tuple(rows.names[place] for place in keep) if rows.names else (),
         texts={keep.index(place): part for place, part in rows.texts.items() if place not in gone},
         notes=(*rows.notes, note),
-        layout=rows.layout and (rows.layout[0], *(rows.layout[1 + place] for place in keep)),
     )  # fmt: skip
 
 
@@ -250,8 +251,7 @@ def _in_memory(paths: Sequence[Path], choice: TableChoice) -> Rows:
     check_labels(labels, choice.label)
     n = len(values) if weights is None else int(np.count_nonzero(weights))
     notes = tuple(note for table in tables for note in table.notes)
-    is_whole = first.names or first.places == tuple(range(first.width))
-    layout = () if is_whole else (first.width, *first.places)
+    layout = _layout(files, choice)
     if choice.response is None:
         return Rows(
             values, weights, first.names, notes, n, values.shape[1], labels, texts=texts, layout=layout
@@ -273,6 +273,11 @@ def _in_memory(paths: Sequence[Path], choice: TableChoice) -> Rows:
 
 def _heads(table: Table) -> Sequence[str]:
     return table.names or [f"column {j}" for j in range(table.values.shape[1])]
+
+
+def _layout(files: Sequence[Path], choice: TableChoice) -> tuple[int, ...]:
+    wanted = Wanted(choice.columns, choice.weights, choice.drop, choice.label, choice.response)
+    return read_places(files[0], wanted)
 
 
 def name_of(tables: Sequence[Path]) -> str:

@@ -91,8 +91,6 @@ class Columns:
         Index of the column of labels.
     text : dict of int to int
         Columns of text among the data: their places in ``names``, and their indices.
-    width : int
-        Number of columns of the table.
     """
 
     data: tuple[int, ...]
@@ -101,14 +99,6 @@ class Columns:
     left_out: dict[str, str]
     label: int | None = None
     text: dict[int, int] = field(default_factory=dict)
-    width: int = 0
-
-    @property
-    def places(self) -> tuple[int, ...]:
-        """Indices of all columns of data, numbers and text, in order."""
-        numbers = iter(self.data)
-        n = len(self.data) + len(self.text)
-        return tuple(self.text[place] if place in self.text else next(numbers) for place in range(n))
 
     @property
     def all(self) -> tuple[int, ...]:
@@ -244,7 +234,7 @@ def choose_columns(file: Path, names: Sequence[str], unfit: Sequence[str], wante
         if wanted.text is not None and (number in as_text or unfit[number] in TEXTS)
     }
     numeric = tuple(number for number in data if number not in text.values())
-    return Columns(numeric, labelled if names else (), weight, left_out, labels, text, len(unfit))
+    return Columns(numeric, labelled if names else (), weight, left_out, labels, text)
 
 
 def _find(file: Path, names: Sequence[str], width: int, column: Column, argument: str) -> int:

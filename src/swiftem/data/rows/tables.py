@@ -19,10 +19,10 @@ from swiftem.data.rows.csv_source import read_csv
 from swiftem.data.rows.npy_source import open_npy, read_npy
 from swiftem.data.rows.open_source import TEXT, find_table, said_whose
 from swiftem.data.rows.parquet_source import opened, parquet_names, read_parquet
-from swiftem.data.rows.table_columns import Column, Wanted, left_out_of
+from swiftem.data.rows.table_columns import Column, Wanted, choose_columns, left_out_of
 from swiftem.data.sample_weight import checked_weights
 
-__all__ = ["Table", "read_cells", "read_names", "read_table", "read_width"]
+__all__ = ["Table", "read_cells", "read_names", "read_places", "read_table"]
 
 
 log = logging.getLogger("swiftem")
@@ -51,10 +51,6 @@ class Table:
     texts : dict of int to ndarray of object, shape (n,)
         Columns of text by place, if they were requested; None is a missing cell. In ``values`` they are zero,
         or NaN.
-    places : tuple of int
-        The indices of the d columns in the file.
-    width : int
-        Number of columns of the file.
     """
 
     values: NDArray[Any]
@@ -65,8 +61,6 @@ class Table:
     labels: NDArray[Any] | None = None
     rows: NDArray[np.intp] | None = None
     texts: dict[int, NDArray[Any]] = field(default_factory=dict)
-    places: tuple[int, ...] = ()
-    width: int = 0
 
     @property
     def cells(self) -> NDArray[Any]:
@@ -185,10 +179,7 @@ def read_table(
             raise ValueError(f"{file} must have a positive weight, got only zeros.")
     for note in notes:
         log.info(note)
-    return Table(
-        values, chosen.names, weight, chosen.left_out, tuple(notes), labels, kept, texts, chosen.places,
-        chosen.width,
-    )  # fmt: skip
+    return Table(values, chosen.names, weight, chosen.left_out, tuple(notes), labels, kept, texts)
 
 
 def _with_text(
@@ -249,13 +240,18 @@ def read_names(path: str | os.PathLike[str]) -> tuple[str, ...]:
         return layout_of(file).names if ending in TEXT else parquet_names(file)
 
 
-def read_width(path: str | os.PathLike[str]) -> int:
-    """Return the number of columns of a table, numeric or not."""
+def read_places(path: str | os.PathLike[str], wanted: Wanted) -> tuple[int, ...]:
+    """Return the number of columns of a table without names, and the numbers of those that are wanted.
+
+    It is empty if the table has names, or if all columns are wanted, in order.
+    """
+    if read_names(path):
+        return ()
     file, ending = find_table(path)
     with said_whose(file):
-        if ending in TEXT:
-            return len(layout_of(file).unfit)
-        return int(np.prod(open_npy(file).shape[1:])) if ending == ".npy" else len(parquet_names(file))
+        unfit = [""] * int(np.prod(open_npy(file).shape[1:])) if ending == ".npy" else layout_of(file).unfit
+    chosen = choose_columns(file, (), unfit, wanted).data
+    return () if chosen == tuple(range(len(unfit))) else (len(unfit), *chosen)
 
 
 def _about_header(file: Path, names: tuple[str, ...]) -> list[str]:
