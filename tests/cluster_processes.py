@@ -1,6 +1,7 @@
 """A scheduler and workers as processes of their own, which tests may kill."""
 
 import contextlib
+import os
 import subprocess
 import sys
 
@@ -53,10 +54,11 @@ def run(name, data, **options):
 
 
 @contextlib.contextmanager
-def process(code, *given):
+def process(code, *given, **environment):
     """Context with a process that runs ``code``, and the first line that it prints; killed at the end."""
     command = [sys.executable, "-W", "ignore", "-c", code, *map(str, given)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as started:
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL, "text": True}
+    with subprocess.Popen(command, env=os.environ | environment, **pipes) as started:
         try:
             assert started.stdout is not None
             yield started, started.stdout.readline().strip()

@@ -1,9 +1,10 @@
+import logging
 import os
 from pathlib import Path
 
 import pytest
 
-from swiftem._cache import is_writable, user_cache
+from swiftem._cache import cache_in, is_writable, user_cache
 from swiftem.files.durable import write_atomically
 
 
@@ -24,10 +25,109 @@ def test_folders_that_cannot_be_written_to(monkeypatch, tmp_path):
     (tmp_path / "file").touch()
     assert not is_writable(tmp_path / "file")
     assert not is_writable(tmp_path / "file" / "below")
-    assert not is_writable(Path("~/.cache/swiftem"))  # there is no home
+    assert cache_in(tmp_path / "file", "swiftem")[1].endswith("file/swiftem cannot be written to")
+    assert cache_in(Path("~/.cache"), "swiftem")[1] == "there is no home folder"
     assert os.listdir(tmp_path) == ["file"]
     assert is_writable(tmp_path / "new")
     assert os.listdir(tmp_path / "new") == []
+
+
+def of_another(path, mode):
+    """Make a folder that belongs to nobody, which only root can; otherwise one where all can write."""
+    path.mkdir()
+    path.chmod(mode)
+    if os.geteuid() == 0:
+        os.chown(path, 65534, 65534)
+    else:
+        path.chmod(mode | 0o002)
+
+
+def shared(path, mode=0o777):
+    """Make a folder of the user's own with this mode."""
+    path.mkdir()
+    path.chmod(mode)
+
+
+def plant(base):
+    """Put a folder of another user where swiftem's would be."""
+    base.mkdir(mode=0o700)
+    of_another(base / "swiftem", 0o777)
+
+
+def link(base):
+    """Put a link to a folder of another user where swiftem's would be."""
+    base.mkdir(mode=0o700)
+    of_another(base.parent / "elsewhere", 0o777)
+    (base / "swiftem").symlink_to(base.parent / "elsewhere")
+
+
+UNSAFE = {
+    "another's, sticky": lambda base: of_another(base, 0o1777),
+    "another's, private": lambda base: of_another(base, 0o755),
+    "all can write": shared,
+    "all can write, sticky": lambda base: shared(base, 0o1777),
+    "the group can write": lambda base: shared(base, 0o770),
+    "planted": plant,
+    "planted link": link,
+}
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="folders of Windows have no owners")
+@pytest.mark.parametrize("make", UNSAFE.values(), ids=UNSAFE)
+def test_a_folder_that_others_can_change_is_no_cache(make, tmp_path):
+    base = tmp_path / "base"
+    make(base)
+    before = sorted(base.rglob("*"))
+    why = cache_in(base, "swiftem", "kernels")[1]
+    assert why.startswith(("others can write to ", f"{tmp_path}/")), why
+    assert sorted(base.rglob("*")) == before
+    # Nor is one below it, whose name another user could give to another folder, unless names are safe there.
+    if make not in (plant, link, UNSAFE["all can write, sticky"]):
+        assert cache_in(base / "own", "swiftem")[1]
+
+
+def test_a_cache_is_private_and_may_be_below_a_folder_like_tmp(tmp_path, monkeypatch):
+    shared(tmp_path / "tmp", 0o1777)
+    (tmp_path / "link").symlink_to(tmp_path / "tmp")
+    before = os.umask(0)
+    try:
+        folder, why = cache_in(tmp_path / "link" / "own", "swiftem", "kernels")
+    finally:
+        os.umask(before)
+    assert why == ""
+    assert folder == tmp_path / "tmp" / "own" / "swiftem" / "kernels"  # not through the link
+    for path in (folder, folder.parent, folder.parent.parent):
+        assert path.stat().st_mode & 0o777 == 0o700
+
+
+def test_triton_uses_a_private_cache(tmp_path, monkeypatch, caplog):
+    from swiftem.engine.gpu import triton_cache
+
+    shared(tmp_path / "shared", 0o1777)
+    for given, is_safe in ((tmp_path / "own", True), (tmp_path / "shared", False)):
+        monkeypatch.setenv("TRITON_CACHE_DIR", str(given))
+        triton_cache.keep_private.cache_clear()
+        with caplog.at_level(logging.WARNING, logger="swiftem"):
+            triton_cache.keep_private()
+            triton_cache.keep_private()
+        used = Path(os.environ["TRITON_CACHE_DIR"])
+        assert (used == given) == is_safe
+        assert used.stat().st_mode & 0o777 == 0o700
+        assert len(caplog.messages) == (not is_safe)
+    assert caplog.messages[0].startswith("Triton compiles in every process, without a cache, as others can ")
+    triton_cache.keep_private.cache_clear()
+
+
+def test_kernels_of_triton_ask_for_a_private_cache(monkeypatch):
+    pytest.importorskip("triton")
+    from triton import knobs
+
+    from swiftem.engine.gpu import fast, triton_cache
+    from swiftem.engine.gpu.topics import kernels
+
+    assert fast.keep_private is kernels.keep_private is triton_cache.keep_private
+    assert triton_cache.keep_private.cache_info().currsize
+    assert os.path.realpath(knobs.cache.dir) == os.environ["TRITON_CACHE_DIR"]
 
 
 def test_a_write_that_fails_leaves_what_was_there(monkeypatch, tmp_path):

@@ -10,7 +10,7 @@ import swiftem
 SOURCE = Path(swiftem.__file__).parent
 FILES = sorted(SOURCE.rglob("*.py"))
 
-BASE = {"_typing", "_checks", "_cache", "_warn", "process", "files"}
+BASE = {"_typing", "_checks", "_cache", "_visible", "_warn", "process", "files"}
 TOP = {"estimators", "theory", "testing", "experiments", "report", "reports", "cli"}
 RUN = {"algorithm", "e_step"}
 UPPER = TOP | RUN
@@ -18,7 +18,8 @@ ALLOWED = {
     "_typing": set(),
     "_checks": {"_typing"},
     "_cache": set(),
-    "_warn": set(),
+    "_visible": set(),
+    "_warn": {"_visible"},
     "process": set(),
     "files": {"_typing", "_checks", "_cache", "process"},
     "kernels": BASE,

@@ -9,6 +9,7 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from swiftem import _visible  # noqa: F401  (for the log)
 from swiftem.process import uninterrupted
 
 if TYPE_CHECKING:

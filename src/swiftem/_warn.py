@@ -6,6 +6,8 @@ import sys
 import warnings
 from types import FrameType
 
+from swiftem._visible import visible
+
 __all__ = ["warn"]
 
 INSIDE = ("swiftem", "sklearn")
@@ -18,4 +20,4 @@ def warn(message: str, category: type[Warning]) -> None:
     level = 2
     while frame is not None and str(frame.f_globals.get("__name__")).partition(".")[0] in INSIDE:
         frame, level = frame.f_back, level + 1
-    warnings.warn(message, category, stacklevel=level)
+    warnings.warn(visible(message), category, stacklevel=level)

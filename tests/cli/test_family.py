@@ -59,8 +59,23 @@ def test_spider_by_name(visits, tmp_path, invoke):
             ["--method", "spidr"],
             "'spidr' is not one of 'auto', 'em', 'sem',",
         ),
-        (["--family", "poisson", "--covariance", "diag"], "components of family poisson have no covariance"),
-        (["--family", "poisson", "--reg-covar", "1"], "components of family poisson have no covariance"),
+        (
+            ["--family", "poisson", "--covariance", "diag"],
+            "'--covariance': only --family gaussian has it, got",
+        ),
+        (
+            ["--family", "poisson", "--reg-covar", "1"],
+            "only --family gaussian has it, got poisson: leave it out.",
+        ),
+        (
+            ["--family", "student-t", "--reg-covar", "1"],
+            'leave it out, or give --family "student-t(floor=1e-6)".',
+        ),
+        (
+            ["--family", "student-t(floor=1)", "--covariance", "diag"],
+            "leave it out, or give --family \"student-t(covariance='diag')\".",
+        ),
+        (["--family", "student-t(reg=1)"], "which are: covariance, degrees_of_freedom, floor; got 'reg'."),
     ],
 )
 def test_options_that_do_not_go_together(visits, tmp_path, invoke, options, sentence):

@@ -126,13 +126,30 @@ def test_not_converged(flowers, tmp_path, invoke):
     assert "raise --max-passes or --tol; distance" in output
 
 
-def test_an_older_model_is_replaced_also_through_a_link(flowers, tmp_path, call):
-    target, link = tmp_path / "target.model", tmp_path / "link.model"
-    target.write_text("old")
-    link.symlink_to(target)
-    assert call("fit", flowers, "-m", 2, "-o", link)[0] == 0
-    assert link.is_symlink()
-    assert GaussianMixture.load(target).n_components == 2
+@pytest.mark.parametrize("content", ["old", None])
+def test_a_link_is_replaced_and_its_target_stays(content, flowers, tmp_path, call):
+    """The target may belong to somebody else, and so may the permissions."""
+    target = tmp_path / "elsewhere" / "target"
+    target.parent.mkdir()
+    if content is not None:
+        target.write_text(content)
+        target.chmod(0o666)
+    plain = tmp_path / "plain"
+    plain.touch()
+    names = ["a.model", "predicted.csv", "imputed.csv", "picture.svg"]
+    model, predicted, imputed, picture = links = [tmp_path / name for name in names]
+    for link in links:
+        link.symlink_to(target)
+    assert call("select", flowers, "-m", "1:2", "-d", "w", "-p", picture)[0] == 0
+    assert call("fit", flowers, "-m", 2, "-d", "w", "-o", model)[0] == 0
+    assert call("predict", model, flowers, "-o", predicted)[0] == 0
+    assert call("impute", model, flowers, "-o", imputed)[0] == 0
+    for link in links:
+        assert not link.is_symlink()
+        assert link.stat().st_mode & 0o777 == plain.stat().st_mode & 0o777
+    assert GaussianMixture.load(model).n_components == 2
+    assert (target.read_text() if target.exists() else None) == content
+    assert os.listdir(target.parent) == ([] if content is None else ["target"])
 
 
 def test_columns_with_commas_in_their_names(tmp_path, call):

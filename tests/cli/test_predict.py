@@ -25,6 +25,38 @@ def test_labels_to_standard_output(flowers, model, clusters, call):
     np.testing.assert_array_equal(values[:, 0], mixture.predict(clusters[0]))
 
 
+@pytest.mark.parametrize("ending", [".csv", ".npy"])
+@pytest.mark.parametrize(
+    ("places", "options"),
+    [([0, 2], ["-l", 1]), ([0, 2], ["-w", 1]), ([2, 0], ["-c", "2,0"]), ([0, 2], ["-d", 1])],
+    ids=["label", "weights", "another order", "dropped"],
+)
+def test_columns_of_a_table_without_names_are_those_of_the_fit(
+    places, options, ending, clusters, tmp_path, call
+):
+    """Of a table of another width, too, if it has as many numeric columns as the model."""
+    X = np.column_stack([clusters[0][:, 0], np.arange(120) % 3, clusters[0][:, 1]])
+    file, part, out = tmp_path / f"a{ending}", tmp_path / f"b{ending}", tmp_path / "a.model"
+    for path, rows in ((file, X), (part, X[:, places])):
+        if ending == ".npy":
+            np.save(path, rows)
+        else:
+            np.savetxt(path, rows, delimiter=",")
+    assert call("fit", file, "-m", 3, *options, "-o", out)[0] == 0
+    expected = GaussianMixture.load(out).predict(X[:, places])
+    for table in (file, part):
+        code, stdout, stderr = call("predict", out, table)
+        assert code == 0, stderr
+        np.testing.assert_array_equal(columns_of(stdout)[1][:, 0], expected)
+    label = [] if "-c" in options else ["-l", 1]
+    for command in (["score", out, file], ["score", out, file, *label], ["impute", out, file],
+                    ["fit", file, "--update", out]):  # fmt: skip
+        code, _, stderr = call(*command)
+        assert code == 0, stderr
+    np.savetxt(tmp_path / "c.csv", np.column_stack([X, X]), delimiter=",")
+    assert call("predict", out, tmp_path / "c.csv")[0] == 1
+
+
 def test_everything_to_standard_output(flowers, model, clusters, call):
     path, mixture = model
     _, stdout, _ = call("predict", path, flowers, "--proba", "--log-likelihood")

@@ -35,6 +35,19 @@ def expected(old, clusters):
     return mixture
 
 
+def test_a_folder_of_new_files(old, files, clusters, tmp_path, call):
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    for file in files:
+        file.rename(folder / file.name)
+    code, stdout, stderr = call("fit", "--update", old, folder, "-o", tmp_path / "new.model")
+    assert (code, stderr.count("new-1.csv")) == (0, 1)
+    assert stdout.index("new-0.csv: 60 rows") < stdout.index("new-1.csv: 60 rows")
+    np.testing.assert_array_equal(
+        GaussianMixture.load(tmp_path / "new.model").means_, expected(old, clusters).means_
+    )
+
+
 def test_the_model_goes_on_with_new_files(old, files, clusters, tmp_path, call):
     before, out = old.read_bytes(), tmp_path / "new.model"
     code, stdout, stderr = call("fit", "--update", old, *files, "-o", out)

@@ -1,13 +1,17 @@
 """``swiftem warmup`` compiles what fits use, and says where it is."""
 
+import io
+import sys
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from rich.console import Console
 from typer.testing import CliRunner
 
 import swiftem
 from swiftem.cli import warmup
-from swiftem.cli.app import app
+from swiftem.cli.app import app, run_command
 
 
 def known():
@@ -59,11 +63,37 @@ def test_it_says_where_the_cache_is(option, expected, monkeypatch):
     assert str(cache_folder()) in result.output
 
 
-def test_a_cache_that_cannot_be_written_to_is_an_error(monkeypatch):
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_the_cursor_comes_back_after_ctrl_c(monkeypatch):
+    """Also if it comes while the bar starts, between hiding the cursor and the context."""
+    terminal, show = Terminal(), Console.show_cursor
+
+    def interrupted(console, is_shown=True):
+        show(console, is_shown)
+        if not is_shown:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(Console, "show_cursor", interrupted)
+    monkeypatch.setattr(warmup, "USUAL", ())
+    monkeypatch.setattr(sys, "argv", ["swiftem", "warmup"])
+    monkeypatch.setattr(sys, "stdout", terminal)
+    monkeypatch.setenv("TERM", "xterm")
+    with pytest.raises(SystemExit) as end:
+        run_command()
+    assert end.value.code == 130
+    hidden, shown = (terminal.getvalue().rfind(code) for code in ("\x1b[?25l", "\x1b[?25h"))
+    assert 0 <= hidden < shown
+
+
+def test_a_cache_that_cannot_be_used_is_an_error(monkeypatch):
     from swiftem.engine.numba import compile
 
     monkeypatch.setattr(warmup, "USUAL", ())
-    monkeypatch.setattr(compile, "_CACHED", False)
+    monkeypatch.setattr(compile, "_WHY_NOT", "others can write to it")
     result = CliRunner().invoke(app, ["warmup"])
     assert result.exit_code == 1
-    assert "cannot be written to: nothing that was compiled is kept." in result.stderr
+    assert "Nothing that was compiled is kept, as others can write to it." in result.stderr

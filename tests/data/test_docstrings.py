@@ -124,6 +124,9 @@ def test_the_user_s_cache(packages, tmp_path, reads, monkeypatch):
     (file,) = (user_cache() / "docstrings").iterdir()
     assert file.is_relative_to(tmp_path)
     assert file.name.startswith(f"{name}-1.0-")
+    tmp_path.chmod(0o777)  # from now on it could be another user's
+    docstring_corpus([name], min_length=10)
+    assert reads == [name] * 2
 
 
 @pytest.mark.parametrize(

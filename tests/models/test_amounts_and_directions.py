@@ -257,7 +257,7 @@ def test_blocks_of_amounts_and_answers():
         (lambda: Binomial(trials=0), "trials must be at least 1, got 0"),
         (lambda: Binomial(trials=(3, 2.5)), "trials must be an integer, got 2.5"),
         (lambda: read_family("binomial(trials)"), r"family must be of the form name\(option=value\)"),
-        (lambda: read_family("gamma(flour=1)"), "family must have options of 'gamma', got 'gamma"),
+        (lambda: read_family("gamma(flour=1)"), "options of 'gamma', which are: floor.*; got 'flour'"),
         (lambda: Gamma(floor=-1.0), "floor must be finite and at least 0"),
         (
             lambda: models.MixtureModel(1, "gamma").theta(shapes=[[0.0]], rates=[[1.0]]),

@@ -2,16 +2,20 @@
 
 import os
 import re
+import shutil
 import signal
 import threading
+import time
+from pathlib import Path
 
 import numpy as np
 import pytest
-from cluster_processes import METHODS, RNG, X, run
+from cluster_processes import METHODS, RNG, WORKER, X, process, run
 from helpers import leaves
 
 import swiftem
 from swiftem import methods, models
+from swiftem.data.units.versions import difference, versions
 
 dask = pytest.importorskip("dask", reason="Dask is not installed")
 distributed = pytest.importorskip("distributed", reason="distributed is not installed")
@@ -100,6 +104,43 @@ def test_a_dead_worker_costs_its_units_and_no_bit(cluster):
         for _ in range(2):
             assert_same(run("em", planned()), here)
         killed.join()
+
+
+def test_a_worker_with_another_copy_of_swiftem_is_refused(cluster, tmp_path):
+    """Also one that joins later; what it computes could differ, without a word."""
+    source = Path(swiftem.__file__).parent
+    shutil.copytree(source, tmp_path / "swiftem", ignore=shutil.ignore_patterns("__pycache__"))
+    with (tmp_path / "swiftem" / "schedules.py").open("a") as file:
+        file.write("# another version\n")
+    with distributed.Client(cluster) as client:
+        run("em", planned())
+        with process(WORKER, cluster.scheduler_address, PYTHONPATH=str(tmp_path)) as (_, address):
+            client.wait_for_workers(3)
+            said = (
+                rf"Worker {address} must have the versions of the client, got 0\S+ with files \w+ of swiftem"
+            )
+            with pytest.raises(ConnectionError, match=said):
+                run("em", planned())
+            with distributed.Client(cluster, set_as_default=False) as another:
+                data = np.array_split(X, 4)
+                model = models.GaussianMixtureModel(2, covariance="full")
+                with pytest.raises(ConnectionError, match=said):
+                    swiftem.run(
+                        model, [dask.delayed(part) for part in data], methods.EM(), n_iter=1, client=another
+                    )
+        while len(client.scheduler_info(n_workers=-1)["workers"]) > 2:
+            time.sleep(0.05)
+        run("em", planned())
+
+
+def test_a_worker_without_this_version_of_swiftem():
+    for theirs in (None, ModuleNotFoundError("No module named 'swiftem.data.units.versions'")):
+        said = difference("tcp://a:1", theirs)
+        assert said.startswith(
+            "Worker tcp://a:1 must have the versions of the client, got another version of "
+        )
+    assert "NumPy, not" in difference("tcp://a:1", versions() | {"NumPy": "0.1"})
+    assert difference("tcp://a:1", dict(versions())) == ""
 
 
 def test_collections(cluster):

@@ -55,6 +55,7 @@ def run_command() -> None:
         app(prog_name="swiftem")
     except KeyboardInterrupt:  # while typer makes its commands
         tell("Interrupted.")
+        _show_cursor()
         sys.exit(INTERRUPTED)
     except ImportError as error:  # while options are checked: a package is missing, or another version
         tell(str(error))
@@ -62,7 +63,16 @@ def run_command() -> None:
     except SystemExit as end:  # while it reads arguments: it would end without a word
         if isinstance(getattr(end.__context__, "__cause__", None), KeyboardInterrupt):
             tell("Interrupted.")
+        if end.code == INTERRUPTED:
+            _show_cursor()
         raise
+
+
+def _show_cursor() -> None:
+    """Show the cursor of a terminal: a bar that Ctrl-C interrupts while it starts leaves it hidden."""
+    from swiftem.cli.screen import Console
+
+    Console().show_cursor()
 
 
 def _show_version(wanted: bool) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -17,8 +16,10 @@ from swiftem.cli.cross_table import check_labels, show_cross_table
 from swiftem.cli.failures import one_sentence, tell, writing
 from swiftem.cli.model_file import is_regression, names_of, open_model, responses_of, rows_for
 from swiftem.cli.out_file import model_file, write_csv, write_table
+from swiftem.cli.screen import VisibleOutput
 from swiftem.cli.table_options import TableChoice
 from swiftem.cli.table_rows import saved
+from swiftem.data.rows.open_source import table_files
 from swiftem.data.rows.table_columns import as_label
 from swiftem.data.rows.tables import read_cells
 from swiftem.process import clock
@@ -52,10 +53,10 @@ def predict(
             shares = (mixture.responsibilities if regresses else mixture.predict_proba)(*data)
             found |= {f"probability_{m}": shares[:, m] for m in range(shares.shape[1])}
         if out is None:
-            write_csv(sys.stdout, found)
+            write_csv(VisibleOutput(), found)
             return
         with writing(out):
-            write_table(out.resolve(), found)
+            write_table(out, found)
         if "label" not in found:
             tell(f"{out}: {len(rows.values):,} rows, without their response: predictions alone.")
             return
@@ -84,10 +85,10 @@ def impute(
         is_array = out is not None and out.suffix.lower() == ".npy"
         found = columns if is_array or choice.columns is not None else read_cells(table) | columns
         if out is None:
-            write_csv(sys.stdout, found)
+            write_csv(VisibleOutput(), found)
             return
         with writing(out):
-            write_table(out.resolve(), found)
+            write_table(out, found)
         count = int(np.isnan(rows.values).sum())
         tell(f"{out}: {len(rows.values):,} rows, {count:,} missing cells filled in.")
 
@@ -128,9 +129,13 @@ def update(model: Path, tables: Sequence[Path], choice: TableChoice, out: Path) 
     with one_sentence():
         console = screen()
         mixture = open_model(model, instead="--update takes a model, written by swiftem fit")
+        if is_regression(mixture) and mixture.family == "poisson":
+            raise ValueError(
+                f"--update needs another model than {model}, of Poisson responses: fit all rows."
+            )
         model_file(out)
         names, began, n = names_of(mixture), clock(), 0
-        for table in tables:
+        for table in (file for path in tables for file in table_files(path)):
             if names:
                 mixture.feature_names_in_ = np.array(names, dtype=object)
             rows = rows_for(mixture, table, choice)

@@ -293,7 +293,7 @@ def check_limit(memory_limit: str | None, scratch: Path | None, choice: TableCho
     if memory_limit is not None and choice is not None and (choice.skip_missing or choice.label is not None):
         raise typer.BadParameter(
             "it needs the whole table in memory: leave --memory-limit out"
-            + (", or use --drop to leave the column out." if choice.label is not None else "."),
+            + ("." if choice.skip_missing else ", or use --drop to leave the column out."),
             param_hint="'--skip-missing'" if choice.skip_missing else "'--label'",
         )
     if scratch is not None and memory_limit is None:

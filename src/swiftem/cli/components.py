@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from rich.box import SIMPLE_HEAD
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from swiftem._typing import Array
+from swiftem._visible import visible
+from swiftem.cli.screen import Console
 from swiftem.models.families import Blocks, Family
 from swiftem.report.numbers import counted
 
@@ -137,6 +138,7 @@ def show_table(
 
 
 def _short(cell: str) -> str:
+    cell = visible(cell).replace("\n", "\\n")  # before it is measured
     return cell if len(cell) <= LONGEST_CELL else cell[: LONGEST_CELL - 1] + "…"
 
 

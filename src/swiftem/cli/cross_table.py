@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import typer
 from numpy.typing import NDArray
-from rich.console import Console
 
 from swiftem._typing import Array
 from swiftem.cli.components import show_table
+from swiftem.cli.screen import Console
 
 __all__ = ["check_labels", "show_cross_table"]
 

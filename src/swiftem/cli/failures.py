@@ -12,6 +12,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
+from swiftem._visible import visible
 from swiftem.data import UnknownColumnError
 
 __all__ = [
@@ -33,7 +34,7 @@ INTERRUPTED = 130
 
 def tell(sentence: str) -> None:
     """Print a message to standard error, so that standard output has only results."""
-    typer.echo(sentence, err=True)
+    typer.echo(visible(sentence), err=True)
 
 
 IN_OPTIONS = {
@@ -44,6 +45,14 @@ IN_OPTIONS = {
     "device_memory_limit must": "--device-memory-limit must",
     "device must be 'cpu'": "--device must be cpu",
     "device='": "--device '",
+    "data can only be read in order, and": (
+        "text files are read in order (several files, or one with --memory-limit), and"
+    ),
+    "leave out such rows, or give student-t(covariance='diag')": (
+        "use --skip-missing, or --family \"student-t(covariance='diag')\""
+    ),
+    "leave out such rows, or choose another family": "use --skip-missing, or another --family",
+    "has no unit vector, leave out such rows": "has no unit vector, use --skip-missing",
     "skip them (read_table has skip_missing=True)": (
         "use --skip-missing (fit and select also have --ignore-missing)"
     ),
@@ -101,8 +110,9 @@ def one_sentence(interrupted: str = "Interrupted; nothing was written.") -> Iter
 
 @contextmanager
 def writing(out: Path) -> Iterator[None]:
-    """Add the name of the file to an error of the system."""
+    """Create the folder of a file, and add the file's name to an error of the system."""
     try:
+        out.parent.mkdir(parents=True, exist_ok=True)
         yield
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
@@ -123,13 +133,19 @@ SENTENCES = {
 class Group(TyperGroup):
     """The commands of ``swiftem``."""
 
+    def make_context(self, *arguments: Any, **given: Any) -> Any:
+        """Read the options of the group."""
+        with _visible_errors():
+            return super().make_context(*arguments, **given)
+
     def invoke(self, ctx: Any) -> Any:
         """Run a command; an invalid option is named with its value and with the name that was meant."""
-        try:
-            return super().invoke(ctx)
-        except typer.BadParameter as error:
-            error.message = plain(error)
-            raise
+        with _visible_errors():
+            try:
+                return super().invoke(ctx)
+            except typer.BadParameter as error:
+                error.message = plain(error)
+                raise
 
     def get_params(self, ctx: Any) -> Any:
         """Return the options of the group."""
@@ -141,6 +157,17 @@ class Group(TyperGroup):
         if command is not None:
             _without_types(command.get_params(ctx))
         return command
+
+
+@contextmanager
+def _visible_errors() -> Iterator[None]:
+    """Make values in the sentences of typer visible."""
+    try:
+        yield
+    except Exception as error:
+        if hasattr(error, "format_message"):  # typer's, whose base has moved between versions
+            error.message = visible(error.message)  # type: ignore[attr-defined]
+        raise
 
 
 def plain(error: typer.BadParameter) -> str:

@@ -9,13 +9,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
+from rich.text import Text
 
 from swiftem._checks import shortened
 from swiftem.cli.components import screen, show_components
 from swiftem.cli.cross_table import show_cross_table
 from swiftem.cli.failures import INTERRUPTED, in_options, one_sentence, tell
 from swiftem.cli.model_file import KINDS
+from swiftem.cli.screen import Console
 from swiftem.cli.table_options import TableChoice
 from swiftem.cli.table_rows import (
     Rows,
@@ -53,7 +54,8 @@ def fit(request: FitRequest) -> int:
     """Read, fit, write the model, show it, and return the exit code: 0, or 130 after Ctrl-C."""
     with one_sentence(), on_cluster(request.scheduler) as client:
         console = screen()
-        with console.status(f"Reading {name_of(request.tables)}") if console.is_terminal else nullcontext():
+        reading = Text(f"Reading {name_of(request.tables)}")  # a name may have what looks like markup
+        with console.status(reading) if console.is_terminal else nullcontext():
             family = request.parameters.get("family")
             limit = request.parameters.get("memory_limit")
             if client is None:
@@ -82,6 +84,7 @@ def fit(request: FitRequest) -> int:
             measured, interrupted = None, True
         if table.y is not None:
             mixture.response_name_ = table.response
+        mixture._layout = table.layout
         with saved(mixture, table.names, request.out):
             show_components(console, mixture, table.names)
             if table.labels is not None and not interrupted:

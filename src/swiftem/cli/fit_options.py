@@ -229,16 +229,28 @@ def refuse_options_of_rows(context: typer.Context, family: str) -> None:
     """Raise BadParameter for options that regressions do not have, and for other families of responses."""
     if family not in ("gaussian", "poisson"):
         raise typer.BadParameter(f"responses are gaussian or poisson, got {family}.", param_hint="'--family'")
+    if family == "poisson":
+        if context.params.get("method", "auto") not in ("auto", "em"):
+            said = "responses of --family poisson are fitted by em: leave it out."
+            raise typer.BadParameter(said, param_hint="'--method'")
+        _refuse(context, ("acceleration",), "responses of --family poisson have none: leave it out.")
     on_device = "device", "device_memory_limit"
     names = ("covariance", "reg_covar", "memory_limit", "scratch", "scheduler", *on_device)
     _refuse(context, names, "regressions (--response) do not have it: leave it out.")
 
 
 def refuse_options_of_gaussians(context: typer.Context, family: str) -> None:
-    """Raise BadParameter for options of Gaussians if the family is another."""
-    if family != GAUSSIAN:
-        said = f"components of family {family} have no covariance: leave it out."
-        _refuse(context, ("covariance", "reg_covar"), said)
+    """Raise BadParameter for options of Gaussians if the family is another, which may have its own."""
+    if family == GAUSSIAN:
+        return
+    from swiftem.models.families import FAMILIES, has_option
+
+    name = family.partition("(")[0].strip()
+    for option, of_family, value in (("covariance", "covariance", "'diag'"), ("reg_covar", "floor", "1e-6")):
+        said = f"only --family gaussian has it, got {family}: leave it out"
+        if name in FAMILIES and has_option(name, of_family):
+            said += f', or give --family "{name}({of_family}={value})"'
+        _refuse(context, (option,), f"{said}.")
 
 
 def check_fit(

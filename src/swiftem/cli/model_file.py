@@ -14,8 +14,8 @@ from swiftem._checks import shortened
 from swiftem.cli.failures import tell
 from swiftem.cli.table_options import TableChoice
 from swiftem.data.rows.open_source import is_table
-from swiftem.data.rows.table_columns import UnknownColumnError, as_label
-from swiftem.data.rows.tables import Table, read_names, read_table
+from swiftem.data.rows.table_columns import UnknownColumnError, Wanted, as_label
+from swiftem.data.rows.tables import Table, read_names, read_places, read_table
 
 __all__ = [
     "KINDS", "MIXTURES", "is_regression", "names_of", "open_model", "read", "read_header", "responses_of",
@@ -75,6 +75,8 @@ def rows_for(mixture: Any, path: Path, choice: TableChoice, *, needs_response: b
     choice = replace(choice, ignore_missing=allowed and not choice.skip_missing)
     names, width = names_of(mixture), int(mixture.n_features_in_)
     found = read_names(path) if names and choice.columns is None else ()
+    if not names and choice.columns is None and not choice.drop:
+        choice = _as_fitted(mixture, path, choice)
     response = getattr(mixture, "response_name_", None)
     if is_regression(mixture):
         if found and (needs_response or response in found):
@@ -96,6 +98,16 @@ def rows_for(mixture: Any, path: Path, choice: TableChoice, *, needs_response: b
     for note in table.notes:
         tell(note)
     return _with_categories(mixture, path, table, names)
+
+
+def _as_fitted(mixture: Any, path: Path, choice: TableChoice) -> TableChoice:
+    """Return the choice with the columns that were fitted, for a table that is like the one of the fit."""
+    layout = getattr(mixture, "_layout", ())
+    columns = [str(place) for place in layout[1:]]
+    if not layout or {choice.label, choice.weights} & {*columns} or read_names(path):
+        return choice
+    # A table without names of any other width has no such layout.
+    return replace(choice, columns=columns) if read_places(path, Wanted(["0"]))[:1] == layout[:1] else choice
 
 
 def is_regression(model: Any) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, BinaryIO, TextIO
+from typing import Any, BinaryIO
 
 import numpy as np
 import typer
@@ -67,19 +67,10 @@ def table_file(path: Path | None) -> Path | None:
 
 
 def writable_folder(folder: Path) -> Path:
-    """Return a folder; raise BadParameter if it cannot be written to.
-
-    Folders that were created for the check are removed: a failed command leaves nothing behind.
-    """
+    """Return a folder; raise BadParameter if it cannot be written to."""
     if folder.exists() and not folder.is_dir():
         raise typer.BadParameter(f"{folder} is a file: name a folder for the results.")
-    made = [path for path in (folder, *folder.parents) if not path.exists()]
-    try:
-        _try(folder, f"{folder} cannot be written to", "name another folder")
-    finally:
-        for path in made:
-            with suppress(OSError):
-                path.rmdir()
+    _try(folder, f"{folder} cannot be written to", "name another folder")
     return folder
 
 
@@ -112,14 +103,18 @@ def _writable(path: Path) -> Path:
         raise typer.BadParameter(f"{path} is a folder: name a file.")
     if target.exists() and not target.is_file():
         raise typer.BadParameter(f"{path} is not an ordinary file: name another one.")
-    _try(target.parent, f"{path} cannot be written", "name another file")
+    _try(path.parent, f"{path} cannot be written", "name another file")
     return path
 
 
 def _try(folder: Path, what: str, instead: str) -> None:
-    """Write a nameless file to a folder, which is created; raise BadParameter if that fails."""
+    """Write a nameless file to a folder; raise BadParameter if that fails.
+
+    Folders that were created for the check are removed: a failed command leaves nothing behind.
+    """
     import tempfile
 
+    made = [path for path in (folder, *folder.parents) if not path.exists()]
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
@@ -127,6 +122,10 @@ def _try(folder: Path, what: str, instead: str) -> None:
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise typer.BadParameter(f"{what} ({reason}): {instead}.") from None
+    finally:
+        for path in made:
+            with suppress(OSError):
+                path.rmdir()
 
 
 WRITTEN = (".csv", ".tsv", ".parquet", ".npy")
@@ -197,7 +196,7 @@ def write_table_blocks(path: Path, blocks: Iterable[Mapping[str, NDArray[Any]]])
 
 
 def write_csv(
-    text: TextIO, columns: Mapping[str, NDArray[Any]], delimiter: str = ",", *, header: bool = True
+    text: Any, columns: Mapping[str, NDArray[Any]], delimiter: str = ",", *, header: bool = True
 ) -> None:
     """Write columns as text; numbers are read back exactly."""
     writer = csv.writer(text, delimiter=delimiter, lineterminator="\n")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -13,11 +14,11 @@ from time import perf_counter
 from typing import Any
 
 from rich.box import SIMPLE_HEAD
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from swiftem.cli.failures import FAILED, INTERRUPTED
+from swiftem.cli.screen import Console
 from swiftem.data import docstring_corpus
 from swiftem.engine.threads import environment
 from swiftem.estimators.watch import progress_bar
@@ -202,10 +203,11 @@ def _write(
     request.out.mkdir(parents=True, exist_ok=True)
     for experiment in experiments:
         if experiment.rows:
-            with open(request.out / f"{experiment.name}.csv", "w", newline="", encoding="utf-8") as file:
-                writer = csv.writer(file)
-                writer.writerow(experiment.rows[0]._fields)
-                writer.writerows(experiment.rows)
+            lines = io.StringIO()
+            writer = csv.writer(lines)
+            writer.writerow(experiment.rows[0]._fields)
+            writer.writerows(experiment.rows)
+            write_atomically(request.out / f"{experiment.name}.csv", lines.getvalue().encode())
     if not request.corpora and any(e.name == "plsa" and e.rows for e in experiments):
         docstring_corpus().write_contents(request.out / DOCUMENTS)
         facts["docstrings"] = f"the documents of plsa are listed in {DOCUMENTS} beside this page"

@@ -12,13 +12,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from rich.console import Console
+from rich.text import Text
 
 from swiftem.cli.choices import TopicsRequest
 from swiftem.cli.components import screen, show_components, show_table
 from swiftem.cli.cross_table import show_cross_table
 from swiftem.cli.failures import INTERRUPTED, one_sentence, tell, writing
 from swiftem.cli.out_file import write_table
+from swiftem.cli.screen import Console
 from swiftem.cli.table_options import TableChoice
 from swiftem.cli.table_rows import (
     Rows,
@@ -30,6 +31,7 @@ from swiftem.cli.table_rows import (
     said_of,
     saved,
 )
+from swiftem.files.durable import replacing
 from swiftem.process import clock
 from swiftem.report.numbers import criterion_text, mean_text
 
@@ -75,6 +77,7 @@ def select(request: SelectRequest) -> int:
         mixture.log_likelihood_ = found.ranking[0].log_likelihood
         if is_response:
             mixture.response_name_ = rows.response
+        mixture._layout = rows.layout
         with saved(mixture, rows.names, request.out):
             mixture.__dict__.pop("feature_names_in_", None)
             _show(console, found)
@@ -88,8 +91,8 @@ def select(request: SelectRequest) -> int:
             for line in _summary(request, found):
                 console.print(line, soft_wrap=True)
             if request.picture is not None:
-                with writing(request.picture):
-                    found.plot().figure.savefig(request.picture)
+                with writing(request.picture), replacing(request.picture) as file:
+                    found.plot().figure.savefig(file, format=request.picture.suffix[1:].lower())
                 console.print(f"Picture: {request.picture}", soft_wrap=True)
     return INTERRUPTED if found.interrupted else 0
 
@@ -111,7 +114,7 @@ def _select(request: SelectRequest, rows: Rows, console: Console) -> Selection:
         warnings.simplefilter("ignore", ConvergenceWarning)  # the table and the summary say it
         return run_select(
             rows.X, request.counts, criterion=request.criterion, sample_weight=rows.weights, y=rows.y,
-            verbose=False if status is None else lambda line: status.update(f"Fitted {line}"),
+            verbose=False if status is None else lambda line: status.update(Text(f"Fitted {line}")),
             **parameters,
         )  # fmt: skip
 
@@ -178,7 +181,7 @@ def compare_topics(
     with console.status("comparing numbers of topics") as status:
         found = select_topics(
             counts, numbers, random_state=request.seed, **request.fit_options(),
-            verbose=(lambda line: status.update(line)) if console.is_terminal else False,
+            verbose=(lambda line: status.update(Text(line))) if console.is_terminal else False,
         )  # fmt: skip
     return found, clock() - began
 
@@ -190,5 +193,6 @@ def write_comparison(found: TopicSelection, folder: Path, ending: str) -> list[P
     write_table(files[0], {name: np.array([getattr(row, name) for row in rows]) for name in rows[0]._fields})
     if find_spec("matplotlib"):
         files.append(folder / "numbers_of_topics.svg")
-        found.plot()[0].figure.savefig(files[1])
+        with replacing(files[1]) as file:
+            found.plot()[0].figure.savefig(file, format="svg")
     return files

@@ -19,8 +19,8 @@ from swiftem.cli.failures import INTERRUPTED, tell, writing
 from swiftem.cli.model_file import read
 from swiftem.cli.table_options import TableChoice
 from swiftem.data.rows.open_source import open_source, table_files
-from swiftem.data.rows.table_columns import UnknownColumnError, check_same_columns
-from swiftem.data.rows.tables import Table
+from swiftem.data.rows.table_columns import UnknownColumnError, Wanted, check_same_columns
+from swiftem.data.rows.tables import Table, read_places
 from swiftem.data.units.collections import NEEDS_DASK, open_units
 from swiftem.process import uninterrupted
 
@@ -58,6 +58,8 @@ class Rows:
     y: Array | None = None
     response: str | None = None
     texts: dict[int, NDArray[Any]] = field(default_factory=dict)
+    layout: tuple[int, ...] = ()
+    """Of a file without names: its number of columns, and the numbers of those fitted, if not all are."""
 
     @property
     def data(self) -> tuple[Any, ...]:
@@ -91,7 +93,9 @@ def read_rows(
     source = open_source(
         list(tables), choice.columns, choice.weights, drop=choice.drop, allow_missing=choice.ignore_missing
     )
-    return Rows(source, None, source.names, source.notes, source.n, int(np.prod(source.tail, dtype=int)))
+    d = int(np.prod(source.tail, dtype=int))
+    layout = _layout(table_files(tables[0]), choice)
+    return Rows(source, None, source.names, source.notes, source.n, d, layout=layout)
 
 
 @contextmanager
@@ -247,8 +251,11 @@ def _in_memory(paths: Sequence[Path], choice: TableChoice) -> Rows:
     check_labels(labels, choice.label)
     n = len(values) if weights is None else int(np.count_nonzero(weights))
     notes = tuple(note for table in tables for note in table.notes)
+    layout = _layout(files, choice)
     if choice.response is None:
-        return Rows(values, weights, first.names, notes, n, values.shape[1], labels, texts=texts)
+        return Rows(
+            values, weights, first.names, notes, n, values.shape[1], labels, texts=texts, layout=layout
+        )
     X, y = np.ascontiguousarray(values[:, :-1]), np.asarray(values[:, -1], dtype=np.float64)
     return Rows(
         X,
@@ -260,11 +267,17 @@ def _in_memory(paths: Sequence[Path], choice: TableChoice) -> Rows:
         labels,
         y,
         first.names[-1] if first.names else None,
+        layout=layout,
     )
 
 
 def _heads(table: Table) -> Sequence[str]:
     return table.names or [f"column {j}" for j in range(table.values.shape[1])]
+
+
+def _layout(files: Sequence[Path], choice: TableChoice) -> tuple[int, ...]:
+    wanted = Wanted(choice.columns, choice.weights, choice.drop, choice.label, choice.response)
+    return read_places(files[0], wanted)
 
 
 def name_of(tables: Sequence[Path]) -> str:
@@ -320,6 +333,6 @@ def _save(mixture: Any, names: Sequence[str], out: Path) -> None:
     if names:
         mixture.feature_names_in_ = np.array(names, dtype=object)
     with writing(out):
-        mixture.save(out.resolve())  # a link stays one: a new file takes the name of its target
+        mixture.save(out)
     # scikit-learn would warn of the array, which has no names, in what follows.
     mixture.__dict__.pop("feature_names_in_", None)

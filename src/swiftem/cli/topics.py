@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import typer
 from rich.box import SIMPLE_HEAD
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
@@ -22,6 +21,7 @@ from swiftem._typing import Array
 from swiftem.cli.choices import BUILT_IN, TopicsRequest
 from swiftem.cli.failures import FAILED, INTERRUPTED, in_options, one_sentence, tell
 from swiftem.cli.out_file import table_ending, write_table
+from swiftem.cli.screen import Console
 from swiftem.cli.select import compare_topics, write_comparison
 from swiftem.cli.topics_in_blocks import CorpusInBlocks, corpus_in_blocks
 from swiftem.data.documents.corpus_counts import CorpusCounts, Texts

@@ -99,7 +99,7 @@ ALL = (
 
 def warmup(everything: bool) -> None:
     """Compile kernels that are not in the cache, and print the cache folder."""
-    from swiftem.engine.numba.compile import cache_folder, is_kept
+    from swiftem.engine.numba.compile import cache_folder, why_not_kept
     from swiftem.estimators.watch import progress_bar
 
     with one_sentence("Interrupted; what was compiled before is kept."), warnings.catch_warnings():
@@ -117,6 +117,6 @@ def warmup(everything: bool) -> None:
                     bar.advance(task, part.seconds)
         finally:
             log.setLevel(level)
-        if not is_kept():
-            raise OSError(f"{cache_folder()} cannot be written to: nothing that was compiled is kept.")
+        if why_not_kept():
+            raise OSError(f"Nothing that was compiled is kept, as {why_not_kept()}.")
         console.print(f"Compiled in {perf_counter() - began:.1f} s: {cache_folder()}", soft_wrap=True)

@@ -87,6 +87,14 @@ class ModelContent:
             raise ValueError(f"{name} must be an integer of at least {least}, got {_short(found)}")
         return found
 
+    def layout(self) -> tuple[int, ...]:
+        """Return the number of columns of the fitted file, and the numbers of those that are data."""
+        found = self._entry("layout")
+        is_valid = isinstance(found, list) and len(found) > 1 and all(type(part) is int for part in found)
+        if not is_valid or not all(0 <= part < found[0] < MOST for part in found[1:]):
+            raise ValueError(f"layout must be a list of columns, got {_short(found)}")
+        return tuple(found)
+
     def real(self, name: str, least: float = -np.inf, *, finite: bool = True) -> float:
         """Return a number of the header."""
         found = self._entry(name)

@@ -39,7 +39,8 @@ def save_arrays(path: str | Path, kind: str, header: dict[str, Any], arrays: dic
     Parameters
     ----------
     path : str or Path
-        The file; its folder must exist. An existing file is replaced and keeps its permissions.
+        The file; its folder must exist. An existing file is replaced and keeps its permissions; a
+        link is replaced, and its target stays as it is.
     kind : str
         Kind of the content, such as ``"GaussianMixture"``.
     header : dict
@@ -58,10 +59,11 @@ def save_arrays(path: str | Path, kind: str, header: dict[str, Any], arrays: dic
     """
     import swiftem
 
-    # If the path is a link, its target is written.
-    target = Path(os.path.realpath(path))
+    target = Path(path)
     if target.is_dir():
         raise IsADirectoryError(f"path must be a file, got the folder {path}.")
+    if target.exists() and not target.is_file():
+        raise ValueError(f"path must be an ordinary file, got {path}.")
     if not target.parent.is_dir():
         raise FileNotFoundError(f"path must be in a folder that exists, got {path}.")
     full = {
@@ -194,6 +196,8 @@ class Persistent:
             The file; an existing one is replaced atomically.
         """
         header, arrays = self._to_file()
+        if layout := getattr(self, "_layout", ()):
+            header["layout"] = list(layout)
         save_arrays(path, type(self).__name__, header, arrays)
 
     @classmethod
@@ -207,7 +211,10 @@ class Persistent:
         """
         content = ModelContent(*load_arrays(path, cls.__name__))
         try:
-            return cls._from_file(content)
+            made = cls._from_file(content)
+            if "layout" in content.header:
+                made._layout = content.layout()
+            return made
         except MemoryError:
             raise MemoryError(f"{path} needs more memory than is available") from None
         except Exception as error:  # any failure here is the file's fault
@@ -215,6 +222,7 @@ class Persistent:
             raise ValueError(f"{path} is not a valid {cls.__name__}: {what[:300]}.") from None
 
     if TYPE_CHECKING:  # attributes of the estimator
+        _layout: tuple[int, ...]
 
         def _to_file(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]: ...
 

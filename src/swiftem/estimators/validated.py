@@ -83,7 +83,7 @@ def read_weights(sample_weight: ArrayLike | None, X: Any) -> Array | None:
     return weight
 
 
-log = logging.getLogger(__name__)
+log = logging.getLogger("swiftem")
 
 
 def chunk_by_chunk(

@@ -30,7 +30,12 @@ def progress_bar(console: Any = None) -> Any:
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
     from rich.progress import TimeRemainingColumn as Left
 
-    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        TaskProgressColumn(),
+        TimeElapsedColumn(),
+    )
     disabled = console is not None and not console.is_terminal
     return Progress(*columns, TextColumn("left"), Left(), console=console, disable=disabled)
 

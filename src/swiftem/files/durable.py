@@ -181,6 +181,7 @@ def replacing(path: Path, *, durable: bool = False) -> Iterator[BinaryIO]:
     """Open a file that other processes see complete or not at all; its folder must exist.
 
     An existing file keeps its permissions, unless the file is durable: flushed to disk, and then its name.
+    A link is replaced; what it points to stays as it is.
 
     >>> import pathlib, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -203,7 +204,8 @@ def replacing(path: Path, *, durable: bool = False) -> Iterator[BinaryIO]:
             if durable:
                 os.fsync(handle)
         if not durable:  # such a temporary file is private to its owner, and the result would be, too
-            os.chmod(name, path.stat().st_mode & 0o777 if path.exists() else 0o666 & ~_umask())
+            is_file = path.exists() and not path.is_symlink()
+            os.chmod(name, path.stat().st_mode & 0o777 if is_file else 0o666 & ~_umask())
         os.replace(name, path)
     except BaseException:  # also Ctrl-C: nothing half-written remains
         Path(name).unlink(missing_ok=True)

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from swiftem.files.durable import replacing, write_atomically
 from swiftem.report.numbers import power_of_ten
 from swiftem.report.section import Panel, Picture
 
@@ -135,8 +136,9 @@ def save_picture(picture: Picture, folder: Path) -> list[Path]:
     for axes in grid[len(picture.panels) :]:
         axes.set_axis_off()
     png, svg = folder / f"{picture.name}.png", folder / f"{picture.name}.svg"
-    figure.savefig(png, format="png", dpi=130, metadata={"Software": None})
-    svg.write_bytes(_svg(figure))
+    with replacing(png) as file:
+        figure.savefig(file, format="png", dpi=130, metadata={"Software": None})
+    write_atomically(svg, _svg(figure))
     return [png, svg]
 
 

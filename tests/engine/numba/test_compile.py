@@ -3,6 +3,7 @@
 import json
 import multiprocessing
 import os
+import pickle
 import subprocess
 import sys
 import warnings
@@ -167,12 +168,44 @@ def test_a_folder_that_cannot_be_written_to(tmp_path):
     (tmp_path / "file").touch()
     printed, lines = python(KERNEL, cache=tmp_path / "file" / "cache", path=tmp_path)
     assert printed == {"hits": 0, "misses": 1}
-    assert len(lines) == 1
-    assert lines[0].startswith(
-        "swiftem compiles steps of a model of functions: a few seconds, in every process, as "
-    )
+    assert len(lines) == 2
+    assert lines[0].startswith("swiftem compiles in every process, without a cache, as ")
     assert lines[0].endswith(" cannot be written to.")
+    assert lines[1] == "swiftem compiles steps of a model of functions: a few seconds, in every process."
     assert not list(tmp_path.rglob("*.nbi"))
+
+
+class Planted:
+    """Creates a file when it is loaded."""
+
+    def __init__(self, path):
+        self._path = str(path)
+
+    def __reduce__(self):
+        return open, (self._path, "w")
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="folders of Windows have no owners")
+def test_a_file_that_another_user_planted_is_not_loaded(tmp_path):
+    """Files of the cache are code: they are loaded only from a folder where nobody else can write."""
+    base, mark = tmp_path / "base", tmp_path / "mark"
+    assert python(KERNEL, cache=base)[0] == {"hits": 0, "misses": 1}
+    (index,) = base.rglob("*.nbi")
+    index.write_bytes(pickle.dumps(Planted(mark)))
+    assert python(KERNEL, cache=base)[0] == {"hits": 0, "misses": 1}
+    assert mark.exists()  # so it would be
+    mark.unlink()
+    index.write_bytes(pickle.dumps(Planted(mark)))
+    base.chmod(0o1777)
+    if os.geteuid() == 0:
+        for path in (base, *base.rglob("*")):
+            os.chown(path, 65534, 65534)
+    printed, lines = python(KERNEL, cache=base)
+    assert printed == {"hits": 0, "misses": 1}
+    assert not mark.exists()
+    others = "belongs to another user" if os.geteuid() == 0 else f"others can write to {base}"
+    assert others in lines[0]
+    assert [line for line in lines if "without a cache" in line] == lines[:1]
 
 
 def copy_package(folder):

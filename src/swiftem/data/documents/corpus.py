@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import csv
+import io
 import os
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
 from swiftem._checks import check_int
+from swiftem.files.durable import write_atomically
 
 __all__ = ["Corpus", "CorpusPackage"]
 
@@ -104,13 +106,14 @@ class Corpus:
         <BLANKLINE>
         """
         file = Path(path)
-        with file.open("w", newline="", encoding="utf-8") as lines:
-            writer = csv.writer(lines, lineterminator="\n")
-            writer.writerow(["document", "package", "version", "name", "characters"])
-            for number, (name, document) in enumerate(zip(self.names, self.documents, strict=True)):
-                package = self._package_of(name)
-                version = self.packages[package].version if package else ""
-                writer.writerow([number, package, version, name, len(document)])
+        lines = io.StringIO()
+        writer = csv.writer(lines, lineterminator="\n")
+        writer.writerow(["document", "package", "version", "name", "characters"])
+        for number, (name, document) in enumerate(zip(self.names, self.documents, strict=True)):
+            package = self._package_of(name)
+            version = self.packages[package].version if package else ""
+            writer.writerow([number, package, version, name, len(document)])
+        write_atomically(file, lines.getvalue().encode())
         return file
 
     def _package_of(self, name: str) -> str:

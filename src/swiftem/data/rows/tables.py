@@ -16,13 +16,13 @@ from swiftem._checks import shortened
 from swiftem._typing import Array
 from swiftem.data.rows.csv_layout import layout_of, number_in, records
 from swiftem.data.rows.csv_source import read_csv
-from swiftem.data.rows.npy_source import read_npy
+from swiftem.data.rows.npy_source import open_npy, read_npy
 from swiftem.data.rows.open_source import TEXT, find_table, said_whose
 from swiftem.data.rows.parquet_source import opened, parquet_names, read_parquet
-from swiftem.data.rows.table_columns import Column, Wanted, left_out_of
+from swiftem.data.rows.table_columns import Column, Wanted, choose_columns, left_out_of
 from swiftem.data.sample_weight import checked_weights
 
-__all__ = ["Table", "read_cells", "read_names", "read_table"]
+__all__ = ["Table", "read_cells", "read_names", "read_places", "read_table"]
 
 
 log = logging.getLogger("swiftem")
@@ -238,6 +238,20 @@ def read_names(path: str | os.PathLike[str]) -> tuple[str, ...]:
         if ending == ".npy":
             return ()
         return layout_of(file).names if ending in TEXT else parquet_names(file)
+
+
+def read_places(path: str | os.PathLike[str], wanted: Wanted) -> tuple[int, ...]:
+    """Return the number of columns of a table without names, and the numbers of those that are wanted.
+
+    It is empty if the table has names, or if all columns are wanted, in order.
+    """
+    if read_names(path):
+        return ()
+    file, ending = find_table(path)
+    with said_whose(file):
+        unfit = [""] * int(np.prod(open_npy(file).shape[1:])) if ending == ".npy" else layout_of(file).unfit
+    chosen = choose_columns(file, (), unfit, wanted).data
+    return () if chosen == tuple(range(len(unfit))) else (len(unfit), *chosen)
 
 
 def _about_header(file: Path, names: tuple[str, ...]) -> list[str]:

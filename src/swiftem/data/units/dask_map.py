@@ -16,6 +16,7 @@ from uuid import uuid4
 import numpy as np
 
 from swiftem._warn import warn
+from swiftem.data.units.versions import versions
 from swiftem.data.units.worker_plugin import ThreadsPlugin, host_of, use_threads
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ClusterError", "DaskMap", "HeldUnit", "lost"]
 
-log = logging.getLogger(__name__)
+log = logging.getLogger("swiftem")
 
 NO_WORKER, NO_SCHEDULER = 10.0, 10.0
 """Seconds without workers before a warning; seconds without the scheduler before a run ends."""
@@ -185,9 +186,9 @@ class DaskMap:
             return
         if future.status == "finished":
             kind, seconds, transfer, self._found[number] = result
+            self._pool.note(kind)
             self._took.append(seconds)
             self._pool.transfer += transfer
-            self._pool.note(kind)
             self._left.discard(number)
             return
         if future.status == "error" and not isinstance(result[1], KilledWorker):
@@ -232,7 +233,7 @@ def _same(value: Any) -> Any:
     return value
 
 
-def _timed(function: Callable[..., Any], shared: _Shared, *item: Any) -> tuple[str, float, float, Any]:
+def _timed(function: Callable[..., Any], shared: _Shared, *item: Any) -> tuple[Any, float, float, Any]:
     """Return the kind of this worker, the seconds of a task and of transfers before it, and its result."""
     from distributed import get_worker
 
@@ -241,18 +242,16 @@ def _timed(function: Callable[..., Any], shared: _Shared, *item: Any) -> tuple[s
     plugin = worker.plugins.get(ThreadsPlugin.name)
     began = perf_counter()
     found = function(shared.common, *item)
-    return kind_of_worker(), perf_counter() - began, plugin.take_seconds() if plugin else 0.0, found
+    kind = worker.address, processor(), versions()
+    return kind, perf_counter() - began, plugin.take_seconds() if plugin else 0.0, found
 
 
 @cache
-def kind_of_worker() -> str:
-    """Return the properties that the last bits of a result depend on."""
-    import scipy
-
-    processor = platform.machine()
+def processor() -> str:
+    """Return the name of the CPU, which the last bits of a result depend on."""
     with suppress(OSError, StopIteration), open("/proc/cpuinfo", encoding="utf-8") as lines:
-        processor = next(line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
-    return f"{processor}, NumPy {np.__version__}, SciPy {scipy.__version__}"
+        return next(line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return platform.machine()
 
 
 def is_planned(value: Any) -> bool:

@@ -17,6 +17,7 @@ import numpy as np
 
 from swiftem._warn import warn
 from swiftem.data.units.dask_map import NO_SCHEDULER, NO_WORKER, ClusterError, DaskMap, HeldUnit, lost
+from swiftem.data.units.versions import difference, versions
 from swiftem.data.units.worker_plugin import KernelsPlugin, ThreadsPlugin, host_of
 
 __all__ = ["ClusterError", "DaskPool"]
@@ -31,6 +32,11 @@ SHARE = 0.5
 """Share of the cluster's memory in which units may be kept."""
 
 _plugins: WeakKeyDictionary[Any, set[str]] = WeakKeyDictionary()
+
+
+def _check_versions(worker: str, theirs: Any) -> None:
+    if sentence := difference(worker, theirs):
+        raise ClusterError(sentence)
 
 
 class DaskPool:
@@ -58,18 +64,32 @@ class DaskPool:
         self._threads: tuple[float, dict[str, int]] = (-FRESH, {})
         #: Median seconds of the tasks of a name in its last pass.
         self.usual: dict[str, float] = {}
-        self._kinds: set[str] = set()
+        self._processors: set[str] = set()
         self._warned = False
+        if client not in _plugins:
+            self._compare_versions()
         self._register(ThreadsPlugin())
 
-    def note(self, kind: str) -> None:
-        """Warn, once, if workers differ in properties that the last bits of a result depend on."""
-        self._kinds.add(kind)
-        if len(self._kinds) == 2 and not self._warned:
+    def _compare_versions(self) -> None:
+        """Raise ClusterError if a worker has another swiftem: its results would be others, or fail."""
+        found = self._patiently(lambda: self.client.run(versions, on_error="return"))
+        for worker, theirs in found.items():
+            if not isinstance(theirs, OSError):  # of a worker that has just died
+                _check_versions(worker, theirs)
+
+    def note(self, kind: Any) -> None:
+        """Check the worker of a result: it may have joined late. Warn, once, if workers differ in their CPU.
+
+        Other versions of swiftem send a text instead of address, processor and versions.
+        """
+        worker, processor, theirs = ("(of an older version)", "", None) if isinstance(kind, str) else kind
+        _check_versions(worker, theirs)
+        self._processors.add(processor)
+        if len(self._processors) == 2 and not self._warned:
             self._warned = True
             warn(
-                f"The workers differ in CPU or versions, and so may the last bits of results: "
-                f"{'; '.join(sorted(self._kinds))}.",
+                f"The workers differ in CPU, and so may the last bits of results: "
+                f"{'; '.join(sorted(self._processors))}.",
                 UserWarning,
             )
 

@@ -2,8 +2,9 @@
 
 A kernel's cache is in a folder named after the content of all kernel files, so that a change of any of them,
 also of a helper that another file imports, can never run stale code. Numba's own key, date and size of the
-kernel's file, does not detect such a change. If that folder is not writable, kernels compile in memory:
-Numba's own fallback, a folder that all versions share, could have stale code.
+kernel's file, does not detect such a change. If that folder is not writable, or others can write there,
+kernels compile in memory: Numba's own fallback, a folder that all versions share, could have stale code, and
+what others write there would run in this process.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from typing import Any, NoReturn
 import numba
 from numba.core import event
 
-from swiftem._cache import is_writable, user_cache
+from swiftem._cache import cache_in, user_cache
 from swiftem.process import compile_clock
 
 __all__ = [
@@ -32,6 +33,7 @@ __all__ = [
     "kernel",
     "lean",
     "summed",
+    "why_not_kept",
 ]
 
 log = logging.getLogger("swiftem")
@@ -68,7 +70,7 @@ def _digest_of_sources() -> str:
 
 def cache_folder() -> Path:
     """Return the folder of compiled kernels: below NUMBA_CACHE_DIR, else the user's cache folder."""
-    return user_cache() / _digest_of_sources()
+    return _FOLDER
 
 
 def kernel(function: Callable[..., Any], **more: Any) -> Any:
@@ -84,11 +86,15 @@ def kernel(function: Callable[..., Any], **more: Any) -> Any:
     settings: Any = numba.config
     before, settings.CACHE_DIR = settings.CACHE_DIR, str(_FOLDER)
     try:
-        return numba.njit(cache=_CACHED, **OPTIONS, **more)(function)
+        found = numba.njit(cache=is_kept(), **OPTIONS, **more)(function)
+        # Numba takes another folder if it cannot write to this one, as on a full disk.
+        if not is_kept() or not hasattr(found, "stats") or _FOLDER in Path(found.stats.cache_path).parents:
+            return found
     except RuntimeError:  # a function that is in no file, as in the example
-        return numba.njit(**OPTIONS, **more)(function)
+        pass
     finally:
         settings.CACHE_DIR = before
+    return numba.njit(**OPTIONS, **more)(function)
 
 
 def lean(function: Callable[..., Any]) -> Any:
@@ -198,12 +204,18 @@ def summed(function: Callable[..., Any]) -> Any:
 
 def is_kept() -> bool:
     """Tell whether what is compiled is kept for other processes."""
-    return _CACHED
+    return not why_not_kept()
+
+
+def why_not_kept() -> str:
+    """Return why nothing that is compiled is kept; empty if it is."""
+    return _WHY_NOT
 
 
 _HELPERS = _helper_compiler()
-_FOLDER = cache_folder()
-_CACHED = is_writable(_FOLDER)
+_FOLDER, _WHY_NOT = cache_in(user_cache().parent, "swiftem", _digest_of_sources())
+if _WHY_NOT:
+    log.warning("swiftem compiles in every process, without a cache, as %s.", _WHY_NOT)
 
 
 class _Listener(event.Listener):
@@ -245,9 +257,7 @@ def _say(function: Any) -> None:
     of_file = "steps of topics" if file.startswith("plsa") else PARTS.get(file, f"a kernel ({file})")
     what, seconds = ABOUT.get(f"{file}.{function.__name__}", (of_file, None))
     how_long = "a few seconds" if seconds is None else f"about {seconds} s"
-    when = "once on this machine"
-    if not _CACHED:
-        when = f"in every process, as {_FOLDER} cannot be written to"
+    when = "once on this machine" if is_kept() else "in every process"
     log.warning("swiftem compiles %s: %s, %s.", what, how_long, when)
 
 

@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Mapping
+from dataclasses import fields
 from typing import Any
 
 from swiftem._checks import check_choice, shown
@@ -38,6 +39,7 @@ __all__ = [
     "StudentT",
     "VonMisesFisher",
     "find_family",
+    "has_option",
     "read_family",
 ]
 
@@ -87,12 +89,25 @@ def read_family(family: Given) -> Family:
     plain = {known.replace("-", ""): known for known in FAMILIES}
     name = plain.get(name.replace("-", "").replace("_", ""), name)
     kind = FAMILIES[check_choice("family", name, tuple(FAMILIES))]
+    unknown = [option for option in options if not has_option(name, option)]
+    if unknown:
+        known = ", ".join(part.name for part in fields(kind) if part.repr) or "none"  # type: ignore[arg-type]
+        raise ValueError(f"family must have options of {name!r}, which are: {known}; got {unknown[0]!r}.")
     try:
         return kind(**options)
     except TypeError as error:
         raise ValueError(
             f"family must have options of {name!r}, got {family!r}: {str(error).rstrip('.')}."
         ) from None
+
+
+def has_option(name: str, option: str) -> bool:
+    """Tell whether a family has an option.
+
+    >>> has_option("student-t", "floor"), has_option("poisson", "floor")
+    (True, False)
+    """
+    return option in (part.name for part in fields(FAMILIES[name]))  # type: ignore[arg-type]
 
 
 def _options(text: str) -> tuple[str, dict[str, Any]]:

@@ -15,7 +15,7 @@ import zlib
 from collections.abc import Iterable
 from pathlib import Path
 
-from swiftem._cache import is_writable, user_cache
+from swiftem._cache import cache_in, is_writable, user_cache
 from swiftem._checks import check_int
 from swiftem.data.documents.corpus import Corpus, CorpusPackage
 from swiftem.data.documents.docstrings.reader import (
@@ -129,7 +129,10 @@ def _package_names(packages: Iterable[str]) -> list[str]:
 def _folder(cache: bool | str | os.PathLike[str] | None) -> Path | None:
     """Return the cache folder, or None for no cache."""
     if cache is None or isinstance(cache, bool):
-        return user_cache() / "docstrings" if cache else None
+        folder, why_not = cache_in(user_cache().parent, "swiftem", "docstrings") if cache else (None, "")
+        if why_not:
+            log.info("Docstrings: they are read again each time, as %s.", why_not)
+        return None if why_not else folder
     if not isinstance(cache, str | os.PathLike):
         raise TypeError(f"cache must be True, False, None or a folder, got {cache!r}.")
     return Path(os.path.expanduser(cache))

@@ -13,8 +13,11 @@ those of ``engine/numba/plsa_document_passes.py`` in float32.
 import triton
 import triton.language as tl
 
+from swiftem.engine.gpu.triton_cache import keep_private
+
 __all__ = ["finish_documents", "finish_words", "fold_in", "segment_sums"]
 
+keep_private()
 SMALLEST = tl.constexpr(1e-30)
 TINY = tl.constexpr(1e-12)
 IMPOSSIBLE = tl.constexpr(-498.2892142331043)

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from swiftem._typing import Array
+from swiftem._visible import visible
 from swiftem.models.families import Blocks, Family, Params
 
 __all__ = [
@@ -174,7 +175,7 @@ class Summary:
     rows: tuple[tuple[str, ...], ...]
 
     def __repr__(self) -> str:
-        table = (self.head, *self.rows)
+        table = [[visible(cell) for cell in row] for row in (self.head, *self.rows)]
         widths = [max(len(row[place]) for row in table) for place in range(len(self.head))]
         lines, first = [self.title], 2
         while first < len(self.head):
