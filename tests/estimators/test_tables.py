@@ -8,7 +8,7 @@ import pytest
 import swiftem
 from swiftem import Mixture
 from swiftem.estimators.persistence import save_arrays
-from swiftem.families import Binomial
+from swiftem.families import Binomial, Categorical
 
 pd = pytest.importorskip("pandas")
 
@@ -100,7 +100,10 @@ def test_an_array_of_integers():
     assert mixture.family_.name == "poisson + categorical"
     assert mixture.categories_ == {1: (1, 2, 3, 4, 5)}
     assert np.array_equal(mixture.predict(X.astype(float)), mixture.predict(X))
-    with pytest.raises(ValueError, match=r"categories of the fit in column 1 \(1, 2, 3, 4, 5\), got 9"):
+    with pytest.raises(
+        ValueError,
+        match=r"categories of the fit in column 1 \(1, 2, 3, 4, 5\), as levels= was not given, got 9",
+    ):
         mixture.predict([[3, 9]])
     numbers = Mixture(2, family="auto", random_state=0).fit(X.astype(float))
     assert numbers.family_.name == "gaussian"
@@ -117,7 +120,7 @@ def test_one_level_only():
 def test_levels_that_a_component_never_saw():
     """The prior gives them a chance: there is no minus infinity."""
     X = np.repeat([[0, 0, 1], [2, 1, 0]], 200, axis=0)
-    mixture = Mixture(2, family="categorical", random_state=0).fit(X)
+    mixture = Mixture(2, family=Categorical(levels=(3, 2, 2)), random_state=0).fit(X)
     assert (mixture.params_["probabilities"][:, 0, [0, 2]] > 0.0).all()
     assert np.isfinite(mixture.score_samples([[0, 1, 0], [1, 0, 0]])).all()
     plain = Mixture(2, family="categorical", smoothing=0.0, random_state=0).fit(X)

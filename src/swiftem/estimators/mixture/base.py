@@ -154,6 +154,10 @@ class MixtureBase(BaseEstimator, ABC):  # type: ignore[misc]
         """Return a model with what it has to know of the data before their statistics have a size."""
         return model
 
+    def _streamed(self, model: Any, source: Source) -> Any:
+        """Return a model with what it has to know of the rows of a ``partial_fit``."""
+        return model
+
     def _fitted_model(self) -> Any:
         """Return the model as fitted, with what it has learnt of the data."""
         return self._model()

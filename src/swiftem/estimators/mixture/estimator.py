@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 from dataclasses import replace
+from functools import partial
 from math import inf
 from typing import Any, Self
 
@@ -305,14 +306,15 @@ class MixtureEstimator(CheckpointedClones, MixtureScores, Persistent, CallbackSu
             return self
         is_first = not hasattr(self, "weights_")
         read = self._read(X, sample_weight, reset=is_first, least=1, in_batches=True)
-        model, source = self._model() if is_first else self._fitted_model(), read.source
+        source = read.source
         assert isinstance(source, ArraySource)
+        model = self._streamed(self._model() if is_first else self._fitted_model(), source)
         online: OnlineMixture | None = self.__dict__.get("_online")
         if online is None:
             self._check_parameters(read.X, xp=np)
             rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
         if is_first:
-            online, theta = OnlineMixture.begin(model, source, self._fit_first, rng)
+            online, theta = OnlineMixture.begin(model, source, partial(self._fit_first, model), rng)
         else:
             theta = self._theta(read.X.shape[1])
             if online is None:
@@ -333,10 +335,10 @@ class MixtureEstimator(CheckpointedClones, MixtureScores, Persistent, CallbackSu
         self.stationarity_ = self.log_likelihood_ = np.nan
         return self
 
-    def _fit_first(self, source: ArraySource, theta: Theta | None) -> Theta:
+    def _fit_first(self, model: Any, source: ArraySource, theta: Theta | None) -> Theta:
         """Return θ of a fit to the first batch: like ``fit``, without warnings."""
         parameters = self.get_params(deep=False) | {"warm_start": False, "verbose": 0}
-        return self._quietly(self._model(), source, parameters, None)
+        return self._quietly(model, source, parameters, None)
 
     def _fit_rows(self, source: ArraySource, theta: Theta | None) -> Theta:
         """Return θ after a few passes of em on a sample: from a new start, or from given parameters."""

@@ -55,10 +55,10 @@ def mixture_to_file(estimator: MixtureBase) -> tuple[dict[str, Any], dict[str, N
     header["history"], header["moves"] = [list(moment) for moment in history], history.moves
     if hasattr(estimator, "family_"):
         header["family_"] = family_header(estimator.family_)
-    if hasattr(estimator, "categories_"):
+    if "_texts" in estimator.__dict__:  # codes are in the family
         header["categories_"] = [
             [name, [part if isinstance(part, PLAIN) else str(part) for part in parts]]
-            for name, parts in estimator.categories_.items()
+            for name, parts in estimator.__dict__["_texts"].items()
         ]
     arrays |= estimator._fitted_arrays()
     arrays["lower_bounds_"] = np.asarray(getattr(estimator, "lower_bounds_", []), dtype=np.float64)
@@ -100,7 +100,7 @@ def mixture_from_file(cls: type[Any], content: ModelContent) -> Any:
     if names is not None:
         made.feature_names_in_ = names
     if "categories_" in content.header:
-        made.categories_ = _categories(content.header["categories_"])
+        made._texts = _categories(content.header["categories_"])
     made.lower_bounds_ = content.array("lower_bounds_", (None,), finite=False).tolist()
     made.history_ = content.history()
     read_state(made, content, model, d)
@@ -167,8 +167,12 @@ def family_from_header(header: Any) -> Any:
         found = {family_from_header(part): columns for part, columns in pairs}
         return found if kind == "dict" else read_family(found)
     name, values = header
-    given = {key: tuple(value) if isinstance(value, list) else value for key, value in values.items()}
-    return find_family(name)(**given)
+    return find_family(name)(**{key: _tuples(value) for key, value in values.items()})
+
+
+def _tuples(value: Any) -> Any:
+    """Return lists as tuples, which JSON has not."""
+    return tuple(map(_tuples, value)) if isinstance(value, list) else value
 
 
 def _parameters(parameters: dict[str, Any]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:

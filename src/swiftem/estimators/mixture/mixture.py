@@ -20,6 +20,7 @@ from swiftem.data.rows.array_source import ArraySource
 from swiftem.data.source import Source
 from swiftem.estimators.mixture.base import MixtureBase
 from swiftem.estimators.mixture.file import family_from_header
+from swiftem.estimators.mixture.table.columns import TEXT, TableColumn
 from swiftem.estimators.mixture.table.tabular import AUTO, TabularMixture
 from swiftem.estimators.model_content import ModelContent
 from swiftem.estimators.sklearn_parts import AT_LEAST_ONE, NOT_NEGATIVE, Interval
@@ -98,8 +99,8 @@ class Mixture(TabularMixture, DensityMixin):  # type: ignore[misc]
     family_ : Family
         The family; fields that depend on the data, such as ``levels``, are set.
     categories_ : dict of tuple
-        Categories of columns of text or of categories, by name or number of the column: their codes are 0,
-        1, .... Only if there are such columns.
+        Categories of columns of codes, text or categories, by name or number of the column, in the order of
+        their probabilities: those of the rows of positive weight. Only if there are such columns.
     converged_, n_iter_, lower_bound_, lower_bounds_, method_, history_, stationarity_, log_likelihood_, \
 n_features_in_, feature_names_in_
         As in :class:`swiftem.GaussianMixture`; the bounds are minus the penalised objective.
@@ -213,6 +214,9 @@ n_features_in_, feature_names_in_
     def _learnt(self, model: MixtureModel, source: Source) -> MixtureModel:
         return model.learnt(source)
 
+    def _streamed(self, model: MixtureModel, source: Source) -> MixtureModel:
+        return model.streamed(source)
+
     def _fitted_model(self) -> MixtureModel:
         if isinstance(self.family, str) and self.family == AUTO:
             return self._model(self.family_)
@@ -276,6 +280,8 @@ n_features_in_, feature_names_in_
     def sample(self, n_samples: int = 1) -> tuple[Array, NDArray[Any]]:
         """Return random rows (n_samples, d) and the components (n_samples,) that they come from.
 
+        Rows are objects if there are columns of text.
+
         Parameters
         ----------
         n_samples : int
@@ -287,7 +293,8 @@ n_features_in_, feature_names_in_
         theta = self._theta()
         labels = np.sort(rng.choice(self.n_components, size=n_samples, p=theta.weights / theta.weights.sum()))
         bound = self._bind(ArraySource(np.zeros((1, self.n_features_in_))))
-        return bound.draw(theta, labels, rng), labels
+        rows = bound.draw(theta, labels, rng)
+        return self._with_texts(rows, [TableColumn(j, TEXT, part) for j, part in enumerate(rows.T)]), labels
 
     def _fitted_arrays(self) -> dict[str, NDArray[Any]]:
         return {"weights_": self.weights_} | _flat(self.params_, "params_")

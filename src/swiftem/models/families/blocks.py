@@ -172,10 +172,24 @@ class Blocks(Family):
     def learn(self, columns: Columns) -> Family:
         """Let each block learn from its columns."""
         learnt = [
-            family.learn(Columns(*(part[here] for part in columns))) if family.needs_data else family
+            family.learn(_part(columns, here)) if family.needs_data else family
             for family, here in self._parts
         ]
         return replace(self, families=tuple(learnt))
+
+    def streamed(self, columns: Columns) -> Family:
+        """Let each block learn from more rows."""
+        found = tuple(family.streamed(_part(columns, here)) for family, here in self._parts)
+        return replace(self, families=found)
+
+    def coded_columns(self, d: int) -> tuple[int, ...]:
+        """Return the columns of blocks of codes."""
+        pairs = zip(self.families, self.columns, strict=True)
+        return tuple(int(column) for family, columns in pairs if family.is_coded for column in columns)
+
+    def level_codes(self) -> list[tuple[int, ...]]:
+        """Return the codes of the levels of all blocks."""
+        return [codes for family in self.families for codes in family.level_codes()]
 
     def shapes(self, n_components: int, d: int) -> dict[str, Any]:
         """Return the shapes of the parameters of each block."""
@@ -296,6 +310,11 @@ class Blocks(Family):
         """Return the sum over blocks."""
         pairs = zip(self.families, self.columns, strict=True)
         return sum(family.n_free(n_components, len(columns)) for family, columns in pairs)
+
+
+def _part(columns: Columns, here: Any) -> Columns:
+    """Return the summary of a block's columns."""
+    return Columns(*(None if part is None else part[here] for part in columns))
 
 
 def _column(name: str, column: Any) -> int | str:

@@ -100,6 +100,11 @@ def objects(X: Any, columns: Sequence[TableColumn]) -> dict[int, NDArray[np.floa
     return found
 
 
+def is_frame(X: Any) -> bool:
+    """Return whether X is a data frame or a table of pandas, polars or pyarrow."""
+    return type(X).__module__.partition(".")[0] in ("pandas", "polars", "pyarrow")
+
+
 def _of_pandas(name: Any, series: Any) -> TableColumn:
     if hasattr(series, "cat"):
         return TableColumn(name, TEXT, series.to_numpy(dtype=object), tuple(series.cat.categories.tolist()))
@@ -160,10 +165,12 @@ def replaced(X: Any, columns: dict[int, NDArray[np.float64]]) -> Any:
         return made
     if library == "polars":
         series = type(X.to_series(0))
-        return X.with_columns([series(X.columns[place], values) for place, values in columns.items()])
+        return X.with_columns(
+            [series(X.columns[place], values.tolist()) for place, values in columns.items()]
+        )
     if library == "pyarrow":
         for place, values in columns.items():
-            X = X.set_column(place, X.column_names[place], [values])
+            X = X.set_column(place, X.column_names[place], [values.tolist()])
         return X
     made = np.array(X, dtype=object) if isinstance(X, list | tuple) or X.dtype.kind == "U" else X.copy()
     made = made if made.dtype.kind in "fO" else made.astype(np.float64)
