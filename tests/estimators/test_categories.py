@@ -104,7 +104,7 @@ def test_only_codes_of_positive_weight():
     text = pd.DataFrame(np.array(list("_abcde___z"), dtype=object)[X])
     of_text = fitted(text, sample_weight=weight)
     assert of_text.categories_ == dict.fromkeys(range(4), tuple("abcde"))
-    with pytest.raises(ValueError, match="categories of the fit in column 0 .*, got 'z'"):
+    with pytest.raises(ValueError, match=r"categories of the fit in column 0 .*, got 'z'"):
         of_text.predict(pd.DataFrame([["z", "a", "a", "a"]]))
 
 
@@ -117,11 +117,11 @@ def test_a_code_that_the_fit_never_saw():
     for call in (mixture.predict, mixture.score_samples, mixture.partial_fit, mixture.bic):
         with pytest.raises(ValueError, match=sentence):
             call([[1, 1, 1, 1], [1, 6, 1, 1]])
-    for bad in (-1, 1.5, 1e7, 1e300):
+    for bad in (-1, 1.5, 1e7, 1e30):
         with pytest.raises(ValueError, match=r"(codes|categories).* in column 0 .*got|in column 0, got"):
             mixture.predict([[bad, 1, 1, 1]])
     with pytest.raises(
-        ValueError, match="must be codes, whole numbers from 0 on, in column 2, got 2.5 in row 3"
+        ValueError, match=r"must be codes, whole numbers from 0 on, in column 2, got 2.5 in row 3"
     ):
         fitted(np.where(np.arange(600)[:, None] == 3, [1, 1, 2.5, 1], X))
 
@@ -139,11 +139,10 @@ def test_missing_cells_are_filled_in_with_codes_of_the_user():
         family=Categorical(categories=((2, 5, 7), (1, 3, 4))),
     )  # fmt: skip
     assert given.impute([[5, np.nan], [np.nan, 1], [7, 4]]).tolist() == [[5, 3], [2, 1], [7, 4]]
-    plain = fitted(np.searchsorted(CODES, X))
-    again = fitted(np.where(np.isnan(holes), np.nan, np.searchsorted(CODES, X)))
-    assert np.array_equal(np.searchsorted(CODES, mixture.impute(holes)),
-                          again.impute(np.where(np.isnan(holes), np.nan, np.searchsorted(CODES, X))))  # fmt: skip
-    assert plain._n_parameters() == mixture._n_parameters()
+    plain = np.where(np.isnan(holes), np.nan, np.searchsorted(CODES, X))
+    again = fitted(plain)
+    assert np.array_equal(np.searchsorted(CODES, mixture.impute(holes)), again.impute(plain))
+    assert again._n_parameters() == mixture._n_parameters()
 
 
 def test_samples_of_text_are_text():

@@ -102,7 +102,7 @@ class NpySource(StoredSource):
         width = 1 if first.ndim == 1 else first.shape[1]
         chosen = choose_columns(Path(self._labels[0]), (), [""] * width, Wanted(columns, weight, drop))
         self._columns = None if chosen.data == tuple(range(width)) else list(chosen.data)
-        self._weight_column = chosen.weights
+        self._weight_column, self.numbers = chosen.weights, chosen.numbers
         small = all(array.dtype in (np.float32, np.float16) for array in self._arrays)
         self.dtype = np.dtype(np.float32 if small else np.float64)
         self.tail = () if first.ndim == 1 else (len(chosen.data),)

@@ -85,6 +85,8 @@ class StoredSource(ABC):
     layout: Layout
     is_weighted: bool
     names: tuple[str, ...] = ()
+    numbers: tuple[int, ...] = ()
+    """Indices of the columns in the files, if there are files."""
     notes: tuple[str, ...] = ()
 
     def __init__(self, window: int | None = None, allow_missing: bool = False) -> None:
@@ -191,6 +193,7 @@ class FileSource(StoredSource):
             self._looked.append(looked)
         self._chosen = self._choices[0]
         self.names, self.notes = self._chosen.names, left_out_of(self._files, self._choices)
+        self.numbers = self._chosen.numbers
         self.tail, self.is_weighted = (len(self._chosen.data),), self._chosen.weights is not None
         self._survey()
 

@@ -101,6 +101,13 @@ class Columns:
     text: dict[int, int] = field(default_factory=dict)
 
     @property
+    def numbers(self) -> tuple[int, ...]:
+        """Indices of all columns of the data, in order."""
+        rest = iter(self.data)
+        count = len(self.data) + len(self.text)
+        return tuple(self.text[place] if place in self.text else next(rest) for place in range(count))
+
+    @property
     def all(self) -> tuple[int, ...]:
         """Indices of all columns that must be read as numbers, the weights last."""
         return self.data if self.weights is None else (*self.data, self.weights)

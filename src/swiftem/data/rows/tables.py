@@ -51,6 +51,8 @@ class Table:
     texts : dict of int to ndarray of object, shape (n,)
         Columns of text by place, if they were requested; None is a missing cell. In ``values`` they are zero,
         or NaN.
+    numbers : tuple of int
+        Indices of the d columns in the file, from 0.
     """
 
     values: NDArray[Any]
@@ -61,6 +63,7 @@ class Table:
     labels: NDArray[Any] | None = None
     rows: NDArray[np.intp] | None = None
     texts: dict[int, NDArray[Any]] = field(default_factory=dict)
+    numbers: tuple[int, ...] = ()
 
     @property
     def cells(self) -> NDArray[Any]:
@@ -179,7 +182,9 @@ def read_table(
             raise ValueError(f"{file} must have a positive weight, got only zeros.")
     for note in notes:
         log.info(note)
-    return Table(values, chosen.names, weight, chosen.left_out, tuple(notes), labels, kept, texts)
+    return Table(
+        values, chosen.names, weight, chosen.left_out, tuple(notes), labels, kept, texts, chosen.numbers
+    )
 
 
 def _with_text(
