@@ -10,11 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from swiftem._columns import refuse_columns
 from swiftem._typing import Array
 
 __all__ = [
-    "MemoryLimitError", "as_floats", "as_integers", "as_numbers", "check_choice", "check_finite", "check_int",
-    "check_not_lazy", "check_real", "check_simplex", "refuse_masked", "shortened", "shown", "unmasked",
+    "TOO_LARGE", "MemoryLimitError", "as_floats", "as_integers", "as_numbers", "check_choice", "check_finite",
+    "check_int", "check_not_lazy", "check_real", "check_simplex", "refuse_masked", "shortened", "shown",
+    "unmasked",
 ]  # fmt: skip
 
 SIMPLEX_TOLERANCE = 1e-6
@@ -22,6 +24,7 @@ STRONGEST = 1e100
 """Largest penalty or prior: divided by the sum of small weights, it must be finite."""
 SHOWN = 80
 """Maximum number of characters of a value in a sentence."""
+TOO_LARGE = "{} must have numbers that a float can hold, got an integer above 1e308: use another unit."
 LISTED = 10
 """Maximum number of words listed in a sentence."""
 
@@ -124,6 +127,7 @@ def as_numbers(name: str, values: ArrayLike, allow_missing: bool = False) -> NDA
         raise TypeError(
             f"{name} must be a dense array here, got a sparse matrix: convert it with .toarray()."
         )
+    refuse_columns(name, values)
     try:
         array = np.asarray(values)
     except ValueError:
@@ -133,7 +137,9 @@ def as_numbers(name: str, values: ArrayLike, allow_missing: bool = False) -> NDA
     if array.dtype.kind == "O":
         try:
             array = array.astype(np.float64)
-        except (TypeError, ValueError, OverflowError):
+        except OverflowError:
+            raise ValueError(TOO_LARGE.format(name)) from None
+        except (TypeError, ValueError):
             raise TypeError(f"{name} must hold real numbers, got objects that are not numbers.") from None
     if array.dtype.kind not in "biuf":
         raise TypeError(f"{name} must hold real numbers, got dtype {array.dtype}.")

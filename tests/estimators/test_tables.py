@@ -155,7 +155,11 @@ def bad(**changes):
         ),
         (
             lambda: Mixture(2, family="auto").fit(bad(when=pd.Timestamp("2020-01-01"))),
-            "family='auto' must have columns of numbers, text or categories, got column 'when'",
+            "X must have numbers in every column, got dates in column 'when'",
+        ),
+        (
+            lambda: Mixture(2, family="auto").fit(bad(thing=[{}] * 50)),
+            "family='auto' must have columns of numbers, text or categories, got column 'thing'",
         ),
         (lambda: Mixture(2, family="auto").fit("rows.csv"), "family='auto' must have a table in memory"),
         (

@@ -96,8 +96,9 @@ def read_rows(
         is_free = family is not None and not isinstance(family, dict) and choice.columns is None
         return _without_ids(tables, rows) if is_free else rows
     source = open_source(
-        list(tables), choice.columns, choice.weights, drop=choice.drop, allow_missing=choice.ignore_missing
-    )
+        list(tables), choice.columns, choice.weights, drop=choice.drop, allow_missing=choice.ignore_missing,
+        leave_out=True,
+    )  # fmt: skip
     d = int(np.prod(source.tail, dtype=int))
     return Rows(source, None, source.names, source.notes, source.n, d, numbers=source.numbers)
 
@@ -127,10 +128,10 @@ def read_units(tables: Sequence[Path], choice: TableChoice, client: Any) -> Rows
     """Return rows that the workers of a cluster read; file names may be patterns."""
     source = open_units(
         [str(table) for table in tables], choice.columns, choice.weights, client=client,
-        allow_missing=choice.ignore_missing,
+        allow_missing=choice.ignore_missing, leave_out=True,
     )  # fmt: skip
     numbers = tuple(map(int, choice.columns)) if choice.columns and not source.names else ()
-    return Rows(source, None, source.names, (), source.rows, source.tail[0], numbers=numbers)
+    return Rows(source, None, source.names, source.notes, source.rows, source.tail[0], numbers=numbers)
 
 
 def takes_text(family: Any) -> bool:

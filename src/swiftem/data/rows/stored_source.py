@@ -177,9 +177,10 @@ class FileSource(StoredSource):
         drop: Sequence[Column] = (),
         window: int | None = None,
         allow_missing: bool = False,
+        leave_out: bool = False,
     ) -> None:
         super().__init__(window, allow_missing)
-        wanted = Wanted(columns, weight, drop)
+        wanted = Wanted(columns, weight, drop, leave_out=leave_out)
         self._files = [Path(file) for file in (files if isinstance(files, list | tuple) else [files])]
         self._choices: list[Columns] = []
         self._looked: list[Any] = []

@@ -109,7 +109,7 @@ def read_table(
         A numeric column that becomes the last one of the data.
     text : sequence of names or numbers, optional
         If given, columns of text are data, too, in ``texts``; those listed are read as text whatever they
-        hold, and true and false are numbers.
+        hold.
     skip_missing : bool
         Whether to leave out rows with a missing value in the data or the weights. An infinity is still an
         error.
@@ -119,8 +119,8 @@ def read_table(
     Returns
     -------
     Table
-        Text, times, and columns without a name or without a value are left out, and rows are skipped, with a
-        note.
+        Text, dates, durations, decimals, lists, and columns without a name or without a value are left out,
+        and rows are skipped, with a note; true and false are 1 and 0.
 
     Raises
     ------

@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from swiftem._checks import TOO_LARGE
+
 __all__ = ["TEXT", "TableColumn", "is_missing", "objects", "replaced", "table_columns"]
 
 BOOL, INTEGER, FLOAT, TEXT, OTHER = "bool", "integer", "float", "text", "other"
@@ -96,7 +98,10 @@ def objects(X: Any, columns: Sequence[TableColumn]) -> dict[int, NDArray[np.floa
         if column.kind in (TEXT, OTHER) or (isinstance(dtype, np.dtype) and dtype.kind != "O"):
             continue
         values = column.values.tolist()
-        found[place] = np.array([np.nan if is_missing(value) else float(value) for value in values])
+        try:
+            found[place] = np.array([np.nan if is_missing(value) else float(value) for value in values])
+        except OverflowError:
+            raise ValueError(TOO_LARGE.format(f"X in column {column.name!r}")) from None
     return found
 
 

@@ -33,7 +33,7 @@ from swiftem.estimators.mixture.table.profile import (
     profile_of,
     summary_of,
 )
-from swiftem.estimators.validated import allows_missing
+from swiftem.estimators.validated import allows_missing, refuse_table
 from swiftem.estimators.watch import VerboseLines
 from swiftem.models.families import Blocks, Family, Given, Params, read_family
 
@@ -93,6 +93,7 @@ class TabularMixture(VerboseLines, MixtureEstimator):
         Columns of numbers that are objects, because cells are missing, become floats.
         """
         X = unmasked(X) if allows_missing(self) else X
+        refuse_table(X, takes_text=True)
         columns = table_columns(X.y if type(X) is ArraySource else X)
         if reset:
             self.__dict__.pop("_texts", None)
