@@ -89,12 +89,17 @@ def refuse_table(X: Any, *, takes_text: bool = False, for_text: str = "") -> Non
         raise ValueError("Expected 2D array, got scalar array instead: X must have rows and columns, (n, d).")
 
 
-def read_weights(sample_weight: ArrayLike | None, X: Any) -> Array | None:
-    """Return the validated weights (n,) of the rows of ``X``, or None if there are none."""
+def read_weights(sample_weight: ArrayLike | None, X: Any, *, may_be_zero: bool = False) -> Array | None:
+    """Return the validated weights (n,) of the rows of ``X``, or None if there are none.
+
+    One of them must be positive, unless they ``may_be_zero``.
+    """
     if sample_weight is None:
         return None
     try:
-        weight: Array = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        weight: Array = _check_sample_weight(
+            sample_weight, X, dtype=np.float64, ensure_non_negative=True, allow_all_zero_weights=may_be_zero
+        )
     except OverflowError:
         raise ValueError(TOO_LARGE.format("sample_weight")) from None
     check_weights("sample_weight", weight)

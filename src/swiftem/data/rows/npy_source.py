@@ -90,7 +90,7 @@ class NpySource(StoredSource):
         if not parts:
             raise ValueError("data must be at least one file, got none.")
         opened = [_open(part, number) for number, part in enumerate(parts)]
-        self._labels = [label for label, _ in opened]
+        self._files, self._labels = parts, [label for label, _ in opened]
         self._arrays = [array for _, array in opened]
         first = self._arrays[0]
         for label, array in opened[1:]:
@@ -123,6 +123,12 @@ class NpySource(StoredSource):
         if self.is_weighted:
             lengths = self._weigh()
         self.lay_out(lengths)
+
+    def unweighted(self) -> StoredSource:
+        """Return a source of all rows, including those of weight zero, without weights."""
+        if not self.is_weighted:
+            return self
+        return NpySource(self._files, self.numbers, window=self._window, allow_missing=self.allow_missing)
 
     def _weigh(self) -> Index:
         """Find the number of rows and the sum of weights; return the number of rows per block."""

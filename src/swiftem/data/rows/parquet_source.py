@@ -15,6 +15,7 @@ from swiftem._columns import arrow_reason
 from swiftem.data.rows.stored_source import Chunk, FileSource, weighted
 from swiftem.data.rows.table_columns import (
     Columns,
+    UnknownColumnError,
     Wanted,
     as_label,
     choose_columns,
@@ -270,8 +271,14 @@ def opened(file: Path, **options: Any) -> Iterator[Any]:
         from pyarrow import parquet
     except ImportError:
         raise ImportError(NEEDS_PYARROW) from None
+    refused = None
     with damage_named(file, PARQUET), parquet.ParquetFile(file, **options) as stored:
-        yield stored
+        try:
+            yield stored
+        except UnknownColumnError as error:  # of the user, not of the file
+            refused = error
+    if refused is not None:
+        raise refused
 
 
 def check_rows(file: Path, rows: int, columns: int, instead: str) -> None:

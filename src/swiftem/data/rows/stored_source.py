@@ -110,6 +110,10 @@ class StoredSource(ABC):
     def fingerprint(self) -> str:
         """Return a text that changes if samples, weights or the layout, and therefore the draws, change."""
 
+    def unweighted(self) -> StoredSource:
+        """Return a source of all samples, including those of weight zero, without weights."""
+        return self
+
     @property
     def row_bytes(self) -> int:
         """Size of a sample and its weight in memory."""
@@ -197,6 +201,12 @@ class FileSource(StoredSource):
         self.numbers = self._chosen.numbers
         self.tail, self.is_weighted = (len(self._chosen.data),), self._chosen.weights is not None
         self._survey()
+
+    def unweighted(self) -> StoredSource:
+        """Return a source of all rows, including those of weight zero, without weights."""
+        if not self.is_weighted:
+            return self
+        return type(self)(self._files, self.numbers, window=self._window, allow_missing=self.allow_missing)
 
     @abstractmethod
     def _look(self, file: Path, wanted: Wanted) -> tuple[Sequence[str], Columns, Any]:

@@ -296,18 +296,23 @@ class MixtureEstimator(CheckpointedClones, MixtureScores, Persistent, CallbackSu
         y : ignored
             For scikit-learn's conventions.
         sample_weight : array-like, shape (n,), optional
-            Non-negative weights.
+            Non-negative weights; rows of weight zero add nothing.
         """
         if getattr(self, "dither", None) is not None:
             raise ValueError("dither must be None for partial_fit: add the noise to the rows yourself.")
         if is_stored(X) or is_planned(X):
             for rows, weights in blocks_of(X, sample_weight, allow_missing=allows_missing(self)):
-                self.partial_fit(rows, sample_weight=weights)
+                if hasattr(self, "weights_") or weights is None or np.any(weights):
+                    self.partial_fit(rows, sample_weight=weights)
+            if not hasattr(self, "weights_"):
+                raise ValueError("sample_weight must have a positive entry, got only zeros.")
             return self
         is_first = not hasattr(self, "weights_")
         read = self._read(X, sample_weight, reset=is_first, least=1, in_batches=True)
         source = read.source
         assert isinstance(source, ArraySource)
+        if not source.n:  # all weights are zero
+            return self
         model = self._streamed(self._model() if is_first else self._fitted_model(), source)
         online: OnlineMixture | None = self.__dict__.get("_online")
         if online is None:

@@ -18,12 +18,13 @@ from swiftem.estimators.model_content import ModelContent, check_parameters
 from swiftem.estimators.persistence import plain
 from swiftem.estimators.watch import History
 from swiftem.models import NormalInverseWishart
-from swiftem.models.families import Blocks, Family, Given, find_family, read_family
+from swiftem.models.families import Blocks, Given, find_family, read_family
 from swiftem.schedules import constant, inverse, power, sample_size
 
 __all__ = [
     "family_from_header",
     "family_header",
+    "flat",
     "mixture_from_file",
     "mixture_to_file",
     "read_state",
@@ -136,6 +137,16 @@ def _parameters_of(content: ModelContent) -> dict[str, Any]:
         parameters["family"] = family_from_header(content.header["family"])
     if "prior" in content.header:
         parameters["prior"] = NormalInverseWishart(*content.header["prior"])
+    start = [name for name in content.arrays if name.startswith("parameter_params_init.")]
+    if start:
+        parameters["params_init"] = {}
+    for name in start:
+        inside, *path = parameters["params_init"], *name.split(".")[1:]
+        for part in path[:-1]:
+            inside = inside.setdefault(part, {})
+            if not isinstance(inside, dict):
+                raise ValueError("params_init must be arrays by name, or by family and name")
+        inside[path[-1]] = content.numbers(name)
     for name in ARRAYS:
         found = content.numbers(f"parameter_{name}")
         if found is not None:
@@ -175,6 +186,18 @@ def _tuples(value: Any) -> Any:
     return tuple(map(_tuples, value)) if isinstance(value, list) else value
 
 
+def flat(params: Mapping[str, Any], prefix: str = "") -> dict[str, NDArray[Any]]:
+    """Return arrays in dicts by name, with those of a block after its name and a dot."""
+    found: dict[str, NDArray[Any]] = {}
+    for name, part in params.items():
+        found |= (
+            flat(part, f"{prefix}{name}.")
+            if isinstance(part, Mapping)
+            else {f"{prefix}{name}": np.asarray(part)}
+        )
+    return found
+
+
 def _parameters(parameters: dict[str, Any]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """Return parameters as header and arrays; functions and generators are omitted."""
     header: dict[str, Any] = {"parameters": {}}
@@ -186,8 +209,10 @@ def _parameters(parameters: dict[str, Any]) -> tuple[dict[str, Any], dict[str, N
             value = value.item()
         if isinstance(value, PLAIN):
             header["parameters"][name] = value
-        elif isinstance(value, Family | Mapping):
+        elif name == "family":
             header["family"] = family_header(value)
+        elif name == "params_init":
+            arrays |= flat(value, "parameter_params_init.")
         elif isinstance(value, NormalInverseWishart):
             header["prior"] = [getattr(value, field.name) for field in fields(value)]
         elif type(value) in SCHEDULES.values():

@@ -19,7 +19,7 @@ from swiftem._typing import Array, Theta
 from swiftem.data.rows.array_source import ArraySource
 from swiftem.data.source import Source
 from swiftem.estimators.mixture.base import MixtureBase
-from swiftem.estimators.mixture.file import family_from_header
+from swiftem.estimators.mixture.file import family_from_header, flat
 from swiftem.estimators.mixture.table.columns import TEXT, TableColumn
 from swiftem.estimators.mixture.table.tabular import AUTO, TabularMixture
 from swiftem.estimators.model_content import ModelContent
@@ -266,7 +266,7 @@ n_features_in_, feature_names_in_
         with np.errstate(over="ignore", under="ignore"):
             weights = np.asarray(theta.weights, dtype=dtype)
             params = _converted(theta.params, dtype)
-        if not all(np.isfinite(part).all() for part in (weights, *_flat(params).values())):
+        if not all(np.isfinite(part).all() for part in (weights, *flat(params).values())):
             raise ValueError(
                 f"X must have a scale at which {np.dtype(dtype).name} can hold the parameters: scale the "
                 "columns, or pass float64."
@@ -297,7 +297,7 @@ n_features_in_, feature_names_in_
         return self._with_texts(rows, [TableColumn(j, TEXT, part) for j, part in enumerate(rows.T)]), labels
 
     def _fitted_arrays(self) -> dict[str, NDArray[Any]]:
-        return {"weights_": self.weights_} | _flat(self.params_, "params_")
+        return {"weights_": self.weights_} | flat(self.params_, "params_")
 
     def _read_fitted(self, content: ModelContent, d: int) -> None:
         kept = content.header.get("family_")
@@ -327,14 +327,6 @@ def _converted(params: Mapping[str, Any], dtype: Any) -> dict[str, Any]:
         name: _converted(part, dtype) if isinstance(part, Mapping) else np.asarray(part, dtype=dtype)
         for name, part in params.items()
     }
-
-
-def _flat(params: Mapping[str, Any], prefix: str = "") -> dict[str, NDArray[Any]]:
-    """Return arrays in dicts by name, with those of a block after its name and a dot."""
-    found: dict[str, NDArray[Any]] = {}
-    for name, part in params.items():
-        found |= _flat(part, f"{prefix}{name}.") if isinstance(part, Mapping) else {f"{prefix}{name}": part}
-    return found
 
 
 def _from_file(content: ModelContent, shapes: Mapping[str, Any], prefix: str) -> dict[str, Any]:
