@@ -10,14 +10,13 @@ import swiftem
 SOURCE = Path(swiftem.__file__).parent
 FILES = sorted(SOURCE.rglob("*.py"))
 
-BASE = {"_typing", "_checks", "_columns", "_cache", "_warn", "process", "files"}
+BASE = {"_typing", "_checks", "_cache", "_warn", "process", "files"}
 TOP = {"estimators", "theory", "testing", "experiments", "report", "reports", "cli"}
 RUN = {"algorithm", "e_step"}
 UPPER = TOP | RUN
 ALLOWED = {
     "_typing": set(),
-    "_columns": set(),
-    "_checks": {"_typing", "_columns"},
+    "_checks": {"_typing"},
     "_cache": set(),
     "_warn": set(),
     "process": set(),

@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import validate_data
 
-from swiftem._checks import TOO_LARGE, refuse_masked, shown, unmasked
-from swiftem._columns import refuse_columns
+from swiftem._checks import TOO_LARGE, refuse_columns, refuse_masked, shown, unmasked
 from swiftem._typing import Array
 from swiftem.data.as_source import as_source, is_blocks
 from swiftem.data.foreign import is_planned
@@ -85,7 +84,7 @@ def refuse_table(X: Any, *, takes_text: bool = False, for_text: str = "") -> Non
     refuse_columns("X", X, takes_text=takes_text, for_text=for_text)
     if isinstance(X, np.ndarray) and X.dtype.kind == "c":
         raise ValueError(f"Complex data not supported: X must have real numbers, got dtype {X.dtype}.")
-    if isinstance(X, Number | np.ndarray) and np.ndim(X) == 0:
+    if isinstance(X, Number) or (isinstance(X, np.ndarray) and X.ndim == 0):
         raise ValueError("Expected 2D array, got scalar array instead: X must have rows and columns, (n, d).")
 
 

@@ -110,7 +110,8 @@ def open_source(
     if len(kinds) > 1:
         other = next(file for file, ending in zip(files, endings, strict=True) if ending != endings[0])
         raise ValueError(f"{other} must have the format of {files[0]}: all files of a fit have one format.")
-    kind: Any = {"text": CsvSource, ".npy": NpySource, ".parquet": ParquetSource}[kinds.pop()]
+    known: dict[str, Any] = {"text": CsvSource, ".npy": NpySource, ".parquet": ParquetSource}
+    kind = known[kinds.pop()]
     with said_whose(files[0] if len(files) == 1 else Path(f"{files[0]} or another of {len(files)} files")):
         more = {} if kind is NpySource else {"leave_out": leave_out}
         source: StoredSource = kind(

@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from swiftem._checks import shortened
-from swiftem._columns import TEXTS
+from swiftem._checks import TEXTS, shortened
 from swiftem.data.documents.formats.lines import whole_number
 
 __all__ = [

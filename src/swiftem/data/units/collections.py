@@ -10,8 +10,7 @@ from os import PathLike, stat
 from pathlib import Path
 from typing import Any
 
-from swiftem._checks import shown
-from swiftem._columns import refuse_columns
+from swiftem._checks import refuse_columns, shown
 from swiftem.data.foreign import is_planned
 from swiftem.data.rows.open_source import are_paths, open_source
 from swiftem.data.rows.parquet_source import ParquetSource

@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from swiftem._checks import as_numbers, check_finite
-from swiftem._columns import refuse_columns
+from swiftem._checks import as_numbers, check_finite, refuse_columns
 from swiftem._typing import Array
 from swiftem.data.rows.array_source import ArraySource
 from swiftem.data.rows.open_source import open_source

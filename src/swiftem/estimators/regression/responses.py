@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import column_or_1d
 
-from swiftem._checks import TOO_LARGE, unmasked
-from swiftem._columns import refuse_values
+from swiftem._checks import TOO_LARGE, refuse_values, unmasked
 from swiftem._typing import Array
 from swiftem.data.rows.array_source import ArraySource
 from swiftem.estimators.mixture.table.columns import is_missing

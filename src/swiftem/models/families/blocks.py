@@ -326,7 +326,8 @@ def _named_columns(columns: Sequence[int | str]) -> Iterator[None]:
 
 def _part(columns: Columns, here: Any) -> Columns:
     """Return the summary of a block's columns."""
-    return Columns(*(None if part is None else part[here] for part in columns))
+    parts: Any = [None if part is None else part[here] for part in columns]
+    return Columns(*parts)
 
 
 def _column(name: str, column: Any) -> int | str:
