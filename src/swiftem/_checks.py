@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from datetime import date, time, timedelta
+from decimal import Decimal
 from numbers import Integral, Real
 from typing import Any
 
@@ -13,9 +15,10 @@ from numpy.typing import ArrayLike, NDArray
 from swiftem._typing import Array
 
 __all__ = [
-    "MemoryLimitError", "as_floats", "as_integers", "as_numbers", "check_choice", "check_dense",
-    "check_finite", "check_int", "check_not_lazy", "check_real", "check_simplex", "in_numpy", "is_tensor",
-    "refuse_masked", "shortened", "shown", "torch_of", "unmasked",
+    "TEXTS", "TOO_LARGE", "MemoryLimitError", "arrow_reason", "as_floats", "as_integers", "as_numbers",
+    "check_choice", "check_dense", "check_finite", "check_int", "check_not_lazy", "check_real", "check_simplex",
+    "in_numpy", "is_tensor", "not_numbers", "refuse_columns", "refuse_masked", "refuse_values", "shortened", "shown",
+    "torch_of", "unmasked",
 ]  # fmt: skip
 
 SIMPLEX_TOLERANCE = 1e-6
@@ -23,10 +26,33 @@ STRONGEST = 1e100
 """Largest penalty or prior: divided by the sum of small weights, it must be finite."""
 SHOWN = 80
 """Maximum number of characters of a value in a sentence."""
+TOO_LARGE = "{} must have numbers that a float can hold, got an integer above 1e308: use another unit."
 LISTED = 10
 """Maximum number of words listed in a sentence."""
 CPU = 1
 """DLPack's number of the CPU."""
+TEXTS = ("text", "categories")
+"""What columns may have if they are to be categories."""
+OF_DTYPE = {
+    "U": "text", "S": "bytes", "T": "text", "M": "dates", "m": "durations", "c": "complex numbers",
+}  # fmt: skip
+OF_TYPE: tuple[tuple[Any, str], ...] = (
+    (str, "text"),
+    (bytes, "bytes"),
+    (timedelta | np.timedelta64, "durations"),
+    (date | np.datetime64, "dates"),
+    (time, "times"),
+    (Decimal, "decimals"),
+    (list | tuple | set | np.ndarray, "lists"),
+    (complex | np.complexfloating, "complex numbers"),
+)
+OF_NAME = {"Period": "dates", "Interval": "intervals"}
+"""Types of pandas."""
+OF_POLARS = {
+    "String": "text", "Utf8": "text", "Categorical": "categories", "Enum": "categories", "Date": "dates",
+    "Datetime": "dates", "Time": "times", "Duration": "durations", "Decimal": "decimals", "List": "lists",
+    "Array": "lists", "Struct": "structures", "Binary": "bytes",
+}  # fmt: skip
 
 
 def torch_of(why: str) -> Any:
@@ -172,6 +198,7 @@ def as_numbers(name: str, values: ArrayLike, allow_missing: bool = False) -> NDA
         raise TypeError(
             f"{name} must be a dense array here, got a sparse matrix: convert it with .toarray()."
         )
+    refuse_columns(name, values)
     try:
         array = np.asarray(values)
     except ValueError:
@@ -181,7 +208,9 @@ def as_numbers(name: str, values: ArrayLike, allow_missing: bool = False) -> NDA
     if array.dtype.kind == "O":
         try:
             array = array.astype(np.float64)
-        except (TypeError, ValueError, OverflowError):
+        except OverflowError:
+            raise ValueError(TOO_LARGE.format(name)) from None
+        except (TypeError, ValueError):
             raise TypeError(f"{name} must hold real numbers, got objects that are not numbers.") from None
     if array.dtype.kind not in "biuf":
         raise TypeError(f"{name} must hold real numbers, got dtype {array.dtype}.")
@@ -245,3 +274,131 @@ def shortened(words: Sequence[str], most: int = LISTED) -> str:
     """
     more = len(words) - most
     return ", ".join(words[:most]) + (f" and {more:,} more" if more > 0 else "")
+
+
+def not_numbers(X: Any) -> dict[Any, str]:
+    """Return what is in columns that are no numbers, by name or number; empty if there are none.
+
+    Objects of unknown types are not named: they may have a value as a number.
+
+    >>> from datetime import date
+    >>> not_numbers(np.array([[date(2020, 1, 1), 1.0, "a"]], dtype=object))
+    {0: 'dates', 2: 'text'}
+    """
+    library = type(X).__module__.partition(".")[0]
+    found: Iterable[tuple[Any, str]] = ()
+    if library == "pandas" and hasattr(X, "iloc") and X.ndim == 2:
+        found = ((_name(name, j), _of_pandas(X, j)) for j, name in enumerate(X.columns))
+    elif library == "polars" and hasattr(X, "get_columns"):
+        found = ((part.name, _of_polars(part)) for part in X.get_columns())
+    elif library == "pyarrow" and hasattr(X, "column_names"):
+        found = zip(X.column_names, map(arrow_reason, X.schema.types), strict=True)
+    elif isinstance(X, np.ndarray):
+        found = _of_array(X)
+    elif isinstance(X, list | tuple) and X and isinstance(X[0], list | tuple):
+        width = len(X[0])
+        if all(isinstance(row, list | tuple) and len(row) == width for row in X):
+            what = [_of_types(map(type, column)) for column in zip(*X, strict=True)]
+            found = () if set(what) == {"lists"} else enumerate(what)  # else it has three axes
+    return {name: what for name, what in found if what}
+
+
+def _name(name: Any, number: int) -> Any:
+    return name if isinstance(name, str) else number
+
+
+def _of_array(X: np.ndarray[Any, Any]) -> Iterable[tuple[Any, str]]:
+    if X.dtype.names is not None:
+        return ((name, _of_dtype(X.dtype[name])) for name in X.dtype.names)
+    what = _of_dtype(X.dtype)
+    if X.ndim != 2 or what == "complex numbers":
+        return ()
+    if what or X.dtype.kind != "O":
+        return ((j, what) for j in range(X.shape[1]))
+    return ((j, _of_types(map(type, X[:, j].tolist()))) for j in range(X.shape[1]))
+
+
+def _of_dtype(dtype: Any) -> str:
+    return "lists" if dtype.shape else OF_DTYPE.get(dtype.kind, "")
+
+
+def _of_types(types: Iterable[type]) -> str:
+    """Return what values of these types are, or nothing for numbers and missing values."""
+    for kind in dict.fromkeys(types):
+        if kind.__name__ == "NaTType":  # a missing value, though it is a datetime
+            continue
+        if kind.__name__ in OF_NAME:
+            return OF_NAME[kind.__name__]
+        for known, what in OF_TYPE:
+            if issubclass(kind, known):
+                return what
+    return ""
+
+
+def refuse_values(name: str, values: np.ndarray[Any, Any]) -> None:
+    """Raise ValueError for an array whose values are no numbers."""
+    is_object = values.dtype.kind == "O"
+    what = _of_types(map(type, values.ravel().tolist())) if is_object else _of_dtype(values.dtype)
+    if what:
+        raise ValueError(f"{name} must have numbers, got {what}.")
+
+
+def _of_pandas(frame: Any, place: int) -> str:
+    dtype = frame.dtypes.iloc[place]
+    if hasattr(dtype, "categories"):
+        return "categories"
+    if hasattr(dtype, "pyarrow_dtype"):
+        return arrow_reason(dtype.pyarrow_dtype)
+    kind = getattr(dtype, "kind", "O")
+    if kind != "O":
+        return OF_DTYPE.get(kind, "")
+    if type(dtype).__name__ == "StringDtype":
+        return "text"
+    return _of_types(map(type, frame.iloc[:, place].tolist()))
+
+
+def _of_polars(series: Any) -> str:
+    name = str(series.dtype.base_type())
+    return _of_types(map(type, series.to_list())) if name == "Object" else OF_POLARS.get(name, "")
+
+
+def arrow_reason(kind: Any) -> str:
+    """Return what a column of an Arrow type has if it has no numbers, or nothing; a bool is 0 or 1."""
+    from pyarrow import types
+
+    if types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind) or types.is_null(kind):
+        return ""
+    for is_of_kind, what in (
+        (types.is_decimal, "decimals"),
+        (types.is_string, "text"),
+        (types.is_large_string, "text"),
+        (types.is_string_view, "text"),
+        (types.is_dictionary, "categories"),
+        (types.is_duration, "durations"),
+        (types.is_interval, "durations"),
+        (types.is_time, "times"),
+        (types.is_temporal, "dates"),
+        (types.is_struct, "structures"),
+        (types.is_nested, "lists"),
+    ):
+        if is_of_kind(kind):
+            return what
+    return str(kind)
+
+
+def refuse_columns(name: str, X: Any, *, takes_text: bool = False, for_text: str = "") -> None:
+    """Raise ValueError for columns that are no numbers, with their names and an advice ``for_text``."""
+    found = {column: what for column, what in not_numbers(X).items() if not (takes_text and what in TEXTS)}
+    if found:
+        named = [f"{what} in column {column!r}" for column, what in list(found.items())[:10]]
+        more = f" and {len(found) - 10} more" if len(found) > 10 else ""
+        instead = for_text if any(what in TEXTS for what in found.values()) else ""
+        raise ValueError(
+            f"{name} must have numbers in every column, got {', '.join(named)}{more}: leave out such "
+            f"columns, or convert them to numbers{instead}."
+        )
+    if isinstance(X, np.ndarray) and X.dtype.names is not None:
+        raise ValueError(
+            f"{name} must be rows and columns, (n, d), got a structured array: pass it as a data frame, or "
+            "by numpy.lib.recfunctions.structured_to_unstructured."
+        )

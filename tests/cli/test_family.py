@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from swiftem import Mixture
+from swiftem import Mixture, select
 
 
 @pytest.fixture
@@ -182,3 +182,64 @@ def test_auto(tmp_path, invoke):
     code, output = invoke("fit", path, "-m", 2, "--family", "auto", "--memory-limit", "500MB", "--out", out)
     assert code == 1
     assert "--family auto must read all rows" in output
+
+
+def test_auto_counts_the_codes_of_the_data(tmp_path, invoke):
+    """Codes begin at one, and have a gap: BIC, imputed cells and selections are those of 0, 1, 2, 3."""
+    rng = np.random.default_rng(0)
+    kind = rng.random((400, 1)) < 0.4
+    codes = np.array([1, 2, 3, 9])[rng.binomial(3, np.where(kind, 0.2, 0.8), (400, 3))]
+    path, out = tmp_path / "a.csv", tmp_path / "a.model"
+    np.savetxt(path, codes, fmt="%d", delimiter=",", header="p,q,r", comments="")
+    code, output = invoke("fit", path, "-m", 2, "--family", "auto", "--out", out)
+    assert code == 0, output
+    mixture = Mixture.load(out)
+    assert mixture.categories_ == dict.fromkeys("pqr", (1, 2, 3, 9))
+    family = {"categorical": [0, 1, 2]}
+    plain = Mixture(2, family=family, random_state=0).fit(np.searchsorted([1, 2, 3, 9], codes))
+    assert f"BIC {plain.bic(np.searchsorted([1, 2, 3, 9], codes)):.2f}" in output.replace(",", "")
+    code, output = invoke("select", path, "-m", "2", "--family", "auto")
+    found = select(np.searchsorted([1, 2, 3, 9], codes), [2], family=family, random_state=0)
+    assert f"{found.ranking[0].bic:.2f}" in output.replace(",", "")
+    holes = tmp_path / "holes.csv"
+    holes.write_text("p,q,r\n9,,9\n1,1,\n")
+    code, output = invoke("impute", out, holes)
+    assert code == 0, output
+    assert output.split() == ["p,q,r", "9,9,9", "1,1,1"]
+    holes.write_text("p,q,r\n9,4,9\n")
+    code, output = invoke("predict", out, holes)
+    assert code == 1
+    assert "categories of the fit in column 1 (1, 2, 3, 9)" in " ".join(output.split())
+
+
+@pytest.mark.parametrize("names", ["", "first,second,third"])
+def test_columns_by_number_are_those_of_the_file(names, tmp_path, invoke):
+    rng = np.random.default_rng(0)
+    kind = rng.random(300) < 0.5
+    X = np.column_stack([
+        rng.normal(np.where(kind, -4.0, 4.0)), rng.poisson(np.where(kind, 2, 20)),
+        rng.normal(np.where(kind, -4.0, 4.0)),
+    ])  # fmt: skip
+    path, out = tmp_path / ("a.csv" if names else "a.npy"), tmp_path / "a.model"
+    if names:
+        np.savetxt(path, X, delimiter=",", header=names, comments="", fmt="%.17g")
+    else:
+        np.save(path, X)
+    code, output = invoke("fit", path, "-m", 2, "--family", "poisson=1;gaussian=2,0", "--out", out)
+    assert code == 0, output
+    mixture = Mixture.load(out)
+    ours = Mixture(2, family={"poisson": [1], "gaussian": [2, 0]}, random_state=0).fit(X)
+    assert np.sort(mixture.params_["poisson"]["rates"], axis=None) == pytest.approx(
+        np.sort(ours.params_["poisson"]["rates"], axis=None), rel=0.01
+    )
+    code, output = invoke("predict", out, path, "--out", tmp_path / "labels.csv")
+    assert code == 0, output
+    labels = np.loadtxt(tmp_path / "labels.csv", skiprows=1).astype(bool)
+    assert max(np.mean(labels == kind), np.mean(labels != kind)) > 0.99
+    code, output = invoke("select", path, "-m", "2", "--family", "poisson=1;gaussian=0")
+    assert code == 0, output
+    code, output = invoke("fit", path, "-m", 2, "--columns", "2,1", "--family", "poisson=1;gaussian=2")
+    assert code == 0, output
+    code, output = invoke("fit", path, "-m", 2, "--columns", "2,1", "--family", "poisson=0;gaussian=2")
+    assert code == 2
+    assert "family must have columns of the data" in " ".join(output.replace("│", " ").split())

@@ -1,6 +1,7 @@
 """``swiftem fit --response`` and what the other commands make of such a model."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from regression_data import counts, lines
 
@@ -169,3 +170,13 @@ def test_arrays_have_no_names(prices, tmp_path, invoke):
     code, output = invoke("fit", tmp_path / "a.npy", "-m", 2, "--response", 0)
     assert code == 2
     assert "response must be the last column of" in output
+
+
+def test_the_response_is_no_column_of_the_data(prices, tmp_path, invoke):
+    frame = pd.read_csv(prices[0])
+    frame.to_parquet(tmp_path / "prices.parquet")
+    for table in (prices[0], tmp_path / "prices.parquet"):
+        code, output = invoke("fit", table, "-m", 2, "--response", "price", "--columns", "size,price")
+        assert code == 2
+        said = " ".join(output.replace("│", " ").split())
+        assert "Invalid value for '--columns': columns must not include the response, got 'price'." in said

@@ -1,6 +1,7 @@
 """Columns of text: ``--family auto`` and ``categorical``, and what models of them take."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from swiftem import Mixture
@@ -46,11 +47,10 @@ def test_auto_takes_text_and_leaves_out_ids(table, people, tmp_path, invoke):
     out = tmp_path / "a.model"
     code, output = invoke("fit", table, "-m", 2, "--family", "auto", "-o", out)
     assert code == 0, output
-    member = "bernoulli for member" if table.suffix == ".parquet" else "categorical for job, member"
     assert "gaussian for age" in output
     assert "categorical for job" in output
     assert "poisson for visits" in output
-    assert member in output
+    assert "bernoulli for member" in output
     assert "like an id: name (300 different texts in 300 rows); --columns takes it if it is named." in output
     model = Mixture.load(out)
     assert list(model.feature_names_in_) == ["age", "job", "visits", "member"]
@@ -195,3 +195,29 @@ def test_impute_that_cannot_be(tmp_path, model, invoke, monkeypatch, options, co
     found, output = invoke("impute", *options)
     assert found == code
     assert sentence in output
+
+
+@pytest.mark.parametrize("ending", [".csv", ".parquet"])
+def test_dates_are_left_out_unless_they_are_named(ending, tmp_path, invoke):
+    rng = np.random.default_rng(0)
+    days = np.datetime64("2020-01-01") + np.arange(300) % 84
+    frame = pd.DataFrame({
+        "x": rng.normal(size=300), "when": days, "took": pd.to_timedelta(np.arange(300), "D"),
+        "tags": [[1, 2]] * 300, "region": ["north", "south", "west"] * 100, "yes": rng.random(300) < 0.5,
+    })  # fmt: skip
+    path = tmp_path / f"a{ending}"
+    frame.to_csv(path, index=False) if ending == ".csv" else frame.to_parquet(path, index=False)
+    said = "when (dates), took (durations), tags (lists)"
+    code, output = invoke("fit", path, "-m", 1, "--family", "auto", "-o", tmp_path / "a.model")
+    assert code == 0, output
+    assert f"{said}." in output
+    assert "gaussian for x; categorical for region; bernoulli for yes" in output
+    for options in ((), ("--memory-limit", "500MB")):
+        code, output = invoke("fit", path, "-m", 1, *options)
+        assert code == 0, output
+        assert f"{said}, region (text)." in output
+    for options in ((), ("--memory-limit", "500MB"), ("--family", "auto")):
+        code, output = invoke("fit", path, "-m", 1, "--columns", "x,when", *options)
+        assert code != 0
+        assert "'when'" in output
+        assert "number" in output

@@ -104,9 +104,9 @@ def test_what_is_no_number_is_left_out(tmp_path, caplog):
         table = read_table(file)
     np.testing.assert_array_equal(table.values, [[1], [2]])
     assert table.left_out == {
-        "column 0": "no name", "kind": "text", "empty": "no values", "date": "text"
+        "column 0": "no name", "kind": "text", "empty": "no values", "date": "dates"
     }  # fmt: skip
-    note = f"Left out of {file}: column 0 (no name), kind (text), empty (no values), date (text)."
+    note = f"Left out of {file}: column 0 (no name), kind (text), empty (no values), date (dates)."
     assert table.notes == (note,)
     assert note in caplog.messages
 
@@ -249,3 +249,38 @@ def test_a_late_first_value(tmp_path):
 def test_a_late_mistake(tmp_path):
     file = csv_file(tmp_path, "\n".join(["a,b", *["1,2"] * 100_000, "1,x", "1,2"]))
     assert "got 'x' in column 'b', line 100002" in sentence_of(lambda: read_table(file))
+
+
+def test_true_and_false_are_numbers(tmp_path):
+    file = csv_file(tmp_path, "a,yes,mixed\n1,True,true\n2,False,maybe\n3,true,false\n")
+    table = read_table(file)
+    np.testing.assert_array_equal(table.values, [[1, 1], [2, 0], [3, 1]])
+    assert table.left_out == {"mixed": "text"}
+    file = csv_file(tmp_path, "a,yes\n1,TRUE\n2,NA\n3,FALSE\n")
+    np.testing.assert_array_equal(read_table(file, allow_missing=True).values, [[1, 1], [2, np.nan], [3, 0]])
+    file = csv_file(tmp_path, "a,yes\n" + "1,TRUE\n" * 1000 + "1,2\n")
+    assert "got '2' in column 'yes', line 1002" in sentence_of(lambda: read_table(file))
+
+
+@pytest.mark.parametrize(
+    ("cells", "what"),
+    [
+        (["2021-03-04", "2021-12-31"], "dates"),
+        (["2021-03-04 12:30:05.250+02:00", "2021-03-04T12:30Z"], "dates"),
+        (["3/4/2021", "31/12/21"], "dates"),
+        (["04.03.2021", "4.3.2021"], "dates"),
+        (["4 March 2021", "04-Mar-21"], "dates"),
+        (['"Mar 4, 2021"', '"December 31, 2021"'], "dates"),
+        (["12:30", "12:30:05 PM"], "times"),
+        (["1 days 02:03:04", "0 days"], "durations"),
+        (["P1DT2H", "PT5M"], "durations"),
+        (['"[1, 2]"', '"[]"'], "lists"),
+        (["2021-03-04", "never"], "text"),
+        (["10.0.0.1", "10.0.0.2"], "text"),
+        (["p", "pt"], "text"),
+    ],
+)
+def test_dates_and_durations_are_no_text(tmp_path, cells, what):
+    file = csv_file(tmp_path, "a,b\n" + "".join(f"{number},{cell}\n" for number, cell in enumerate(cells)))
+    assert read_table(file).left_out == {"b": what}
+    assert (read_table(file, text=()).left_out or {"b": "text"}) == {"b": what}

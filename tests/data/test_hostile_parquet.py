@@ -135,9 +135,9 @@ def test_each_files_own_notes(tmp_path):
         parquet.write_table(pa.table(columns), tmp_path / name)
     one, two, three = (tmp_path / name for name in tables)
     notes = (f"Left out of {one}: kind (text).", f"Left out of {three}: at (text).")
-    assert open_source([one, two, three]).notes == notes
-    assert open_source([one, two]).notes == notes[:1]
-    assert open_source([two, one]).notes == notes[:1]
-    assert open_source([two]).notes == ()
+    assert open_source([one, two, three], leave_out=True).notes == notes
+    assert open_source([one, two], leave_out=True).notes == notes[:1]
+    assert open_source([two, one], leave_out=True).notes == notes[:1]
+    assert open_source([two], leave_out=True).notes == ()
     parquet.write_table(pa.table(tables["1.parquet"]), tmp_path / "4.parquet")
-    assert open_source([one, tmp_path / "4.parquet"]).notes == notes[:1]
+    assert open_source([one, tmp_path / "4.parquet"], leave_out=True).notes == notes[:1]

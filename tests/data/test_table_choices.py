@@ -67,7 +67,7 @@ def test_columns_are_dropped(kind, tmp_path):
     np.testing.assert_array_equal(table.values, ROWS[:, 2:])
     assert table.left_out == {}
     assert len(table.labels) == 4
-    source = open_source(file, drop=[a, b] if kind != "npy" else [0, 1, 3])
+    source = open_source(file, drop=[a, b, label] if kind != "npy" else [0, 1, 3])
     np.testing.assert_array_equal(next(source.blocks(10)).y, ROWS[:, 2:])
 
 

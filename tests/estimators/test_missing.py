@@ -298,7 +298,7 @@ def test_what_is_still_an_error():
     with pytest.raises(ValueError, match=r"must be counts .* got -1 in row 5"):
         mixture().fit(H)
     coded = mixture(family="categorical", tol=1e-3).fit(np.where(np.isnan(HOLES), np.nan, HOLES % 3))
-    with pytest.raises(ValueError, match="must be codes from 0 to 2 in column 0, got 7"):
+    with pytest.raises(ValueError, match=r"must be codes from 0 to 2 in column 0 \(levels=3\), got 7"):
         coded.predict([[7.0, np.nan, 1.0]])
     for family in ("student-t", "von-mises-fisher"):
         with pytest.raises(ValueError, match=f"must not be missing in columns of family '{family}'"):

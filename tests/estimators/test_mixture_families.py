@@ -152,7 +152,9 @@ def test_a_code_that_was_not_in_the_fit():
     mixture = Mixture(2, family="categorical", random_state=0).fit(X)
     new = X[:5].copy()
     new[3, 1] = 4.0
-    sentence = r"data must be codes from 0 to 3 in column 1, got 4 in row 3 \(family 'categorical'\)"
+    sentence = (
+        r"data must be codes from 0 to 3 in column 1 \(levels=4\), got 4 in row 3 \(family 'categorical'\)"
+    )
     for asked in (mixture.predict, mixture.score, mixture.predict_proba, mixture.partial_fit):
         with pytest.raises(ValueError, match=sentence):
             asked(new)

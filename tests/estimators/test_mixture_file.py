@@ -56,3 +56,23 @@ def test_foreign_files_are_refused(tmp_path):
         swiftem.GaussianMixture.load(tmp_path / "topics")
     with pytest.raises(FileNotFoundError):
         swiftem.GaussianMixture.load(tmp_path / "none")
+
+
+def test_a_given_start_is_kept(tmp_path):
+    rows = np.random.default_rng(0).poisson(3, (100, 2)) + np.repeat([0.0, 20.0], 50)[:, None]
+    for family, start in (
+        ("poisson", {"rates": [[1.0, 2.0], [20.0, 20.0]]}),
+        (
+            {"poisson": [0], "gaussian": [1]},
+            {"poisson": {"rates": [[1.0], [20.0]]},
+             "gaussian": {"means": [[1.0], [20.0]], "variances": np.ones((2, 1))}},
+        ),
+    ):  # fmt: skip
+        mixture = swiftem.Mixture(2, family=family, params_init=start, random_state=0).fit(rows)
+        mixture.save(tmp_path / "a.model")
+        loaded = swiftem.Mixture.load(tmp_path / "a.model")
+        assert loaded.family == family
+        assert loaded.params_init.keys() == start.keys()
+        assert np.array_equal(loaded.predict(rows), mixture.predict(rows))
+        again = loaded.fit(rows)
+        assert again.lower_bound_ == mixture.lower_bound_

@@ -1,6 +1,7 @@
 """Marginals and conditionals against the joint density, and scikit-learn's form."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import swiftem
@@ -39,3 +40,21 @@ def test_scikit_learns_form_predicts_the_same(mixture):
 def test_columns_that_are_none(mixture, columns):
     with pytest.raises(ValueError, match="columns"):
         mixture.marginal(columns)
+
+
+def test_columns_by_name_and_from_the_end(mixture):
+    named = swiftem.GaussianMixture(2, covariance_type=mixture.covariance_type, random_state=0, tol=1e-2).fit(
+        pd.DataFrame(X, columns=["a", "b", "c"])
+    )
+    for columns in (["c", "a"], [-1, -3], [2, -3]):
+        marginal = named.marginal(columns)
+        assert list(marginal.feature_names_in_) == ["c", "a"]
+        assert np.array_equal(marginal.means_, named.means_[:, [2, 0]])
+        given = named.condition(columns, [0.5, -0.2])
+        assert list(given.feature_names_in_) == ["b"]
+        assert np.array_equal(given.means_, named.condition([2, 0], [0.5, -0.2]).means_)
+    for columns in (["a", "d"], [-4], [0, -3]):
+        with pytest.raises(ValueError, match="columns must be"):
+            named.marginal(columns)
+        with pytest.raises(ValueError, match="columns must be"):
+            named.condition(columns, np.zeros(len(columns)))

@@ -137,3 +137,29 @@ def test_the_sample_of_a_stream_stands_for_all_rows(heavy):
     away = np.mean(sums, axis=0) - [weight[:10].sum(), weight[10:].sum()]
     assert (np.abs(away) < 4.0 * error + 1e-9).all()
     assert (error < 0.03 * weight.sum()).all()
+
+
+def test_rows_without_weight_add_nothing():
+    rng = np.random.default_rng(0)
+    Y = rng.poisson(3, (100, 2)) + np.repeat([0.0, 20.0], 50)[:, None]
+    nothing = np.zeros(5)
+    for make in (
+        lambda: swiftem.GaussianMixture(2, random_state=0),
+        lambda: swiftem.Mixture(2, family="poisson", random_state=0),
+        lambda: swiftem.Mixture(2, family="categorical", random_state=0),
+    ):
+        mixture = make().partial_fit(Y)
+        before = mixture.predict_proba(Y)
+        assert np.array_equal(mixture.partial_fit(Y[:5], sample_weight=nothing).predict_proba(Y), before)
+        blocks = [(Y[:5], nothing), (Y, np.ones(100)), (Y[:5], nothing)]
+        assert np.array_equal(make().partial_fit(iter(blocks)).predict_proba(Y), before)
+        for X, weight in ((Y[:5], nothing), (iter([(Y[:5], nothing)]), None)):
+            with pytest.raises(ValueError, match=r"(?i)sample.weight"):
+                make().partial_fit(X, sample_weight=weight)
+    regression = swiftem.RegressionMixture(2, random_state=0).partial_fit(Y, Y[:, 0])
+    before = regression.coef_.copy()
+    regression.partial_fit(Y[:5], Y[:5, 0], sample_weight=nothing)
+    assert np.array_equal(regression.coef_, before)
+    topics = swiftem.PLSA(2, random_state=0).partial_fit(Y)
+    before = topics.components_.copy()
+    assert np.allclose(topics.partial_fit(Y[:5], sample_weight=nothing).components_, before)

@@ -2,15 +2,18 @@
 
 import logging
 
+import dask.array as da
 import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 
 import swiftem
 from swiftem import Mixture
+from swiftem.data import ArraySource
 from swiftem.estimators.persistence import save_arrays
-from swiftem.families import Binomial
-
-pd = pytest.importorskip("pandas")
+from swiftem.families import Binomial, Categorical
 
 
 def survey(n=1500, seed=0):
@@ -100,7 +103,10 @@ def test_an_array_of_integers():
     assert mixture.family_.name == "poisson + categorical"
     assert mixture.categories_ == {1: (1, 2, 3, 4, 5)}
     assert np.array_equal(mixture.predict(X.astype(float)), mixture.predict(X))
-    with pytest.raises(ValueError, match=r"categories of the fit in column 1 \(1, 2, 3, 4, 5\), got 9"):
+    with pytest.raises(
+        ValueError,
+        match=r"categories of the fit in column 1 \(1, 2, 3, 4, 5\), as levels= was not given, got 9",
+    ):
         mixture.predict([[3, 9]])
     numbers = Mixture(2, family="auto", random_state=0).fit(X.astype(float))
     assert numbers.family_.name == "gaussian"
@@ -117,7 +123,7 @@ def test_one_level_only():
 def test_levels_that_a_component_never_saw():
     """The prior gives them a chance: there is no minus infinity."""
     X = np.repeat([[0, 0, 1], [2, 1, 0]], 200, axis=0)
-    mixture = Mixture(2, family="categorical", random_state=0).fit(X)
+    mixture = Mixture(2, family=Categorical(levels=(3, 2, 2)), random_state=0).fit(X)
     assert (mixture.params_["probabilities"][:, 0, [0, 2]] > 0.0).all()
     assert np.isfinite(mixture.score_samples([[0, 1, 0], [1, 0, 0]])).all()
     plain = Mixture(2, family="categorical", smoothing=0.0, random_state=0).fit(X)
@@ -152,7 +158,11 @@ def bad(**changes):
         ),
         (
             lambda: Mixture(2, family="auto").fit(bad(when=pd.Timestamp("2020-01-01"))),
-            "family='auto' must have columns of numbers, text or categories, got column 'when'",
+            "X must have numbers in every column, got dates in column 'when'",
+        ),
+        (
+            lambda: Mixture(2, family="auto").fit(bad(thing=[{}] * 50)),
+            "family='auto' must have columns of numbers, text or categories, got column 'thing'",
         ),
         (lambda: Mixture(2, family="auto").fit("rows.csv"), "family='auto' must have a table in memory"),
         (
@@ -228,3 +238,89 @@ def test_categories_of_a_damaged_file(broken, tmp_path):
     save_arrays(tmp_path / "a.model", "Mixture", header, arrays)
     with pytest.raises(ValueError, match="categories_ must be a list of columns and their categories"):
         Mixture.load(tmp_path / "a.model")
+
+
+@pytest.mark.parametrize(
+    ("values", "family"),
+    [
+        ([0, 1], "bernoulli"),
+        ([0, 2], "categorical"),
+        ([1, 20], "categorical"),
+        ([1, 21], "poisson"),
+        (range(10), "categorical"),
+        (range(11), "poisson"),
+        (range(11, 21), "categorical"),
+        ([0, 1000], "poisson"),
+        ([0, 1001], "gaussian"),
+        ([-1, 1], "gaussian"),
+    ],
+)
+def test_auto_by_the_values_of_integers(values, family):
+    X = np.resize(np.array(values), (110, 1))
+    mixture = Mixture(1, family="auto", random_state=0).fit(X)
+    assert mixture.family_.name == family
+    if family == "categorical":
+        assert mixture.categories_ == {0: tuple(values)}
+
+
+def test_trials_of_a_binomial_that_are_learnt():
+    rng = np.random.default_rng(0)
+    X = (rng.random((300, 3)) < [0.2, 0.5, 0.9]).astype(float) * [1, 1, 4]
+    X = np.column_stack([X, np.zeros(300)])
+    mixture = Mixture(1, family="binomial", random_state=0, smoothing=0.0).fit(X)
+    assert mixture.family_.trials == (1, 1, 4, 1)
+    answers = Mixture(1, family="bernoulli", random_state=0, smoothing=0.0).fit(X[:, :2])
+    plain = Mixture(1, family="binomial", random_state=0, smoothing=0.0).fit(X[:, :2])
+    assert plain.score(X[:, :2]) == pytest.approx(answers.score(X[:, :2]), rel=1e-12)
+    assert mixture.params_["probabilities"] == pytest.approx(X.mean(axis=0)[None] / [1, 1, 4, 1], rel=1e-9)
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
+def test_imputed_tables_are_of_the_same_library(library):
+    frame, _ = survey(300)
+    frame = frame[["job", "agrees", "age"]].astype({"job": object, "agrees": float})
+    frame.loc[::3, "job"] = None
+    frame.loc[1::3, "agrees"] = np.nan
+    table = {
+        "pandas": lambda: frame, "polars": lambda: pl.DataFrame(frame), "pyarrow": lambda: pa.table(frame),
+    }[library]()  # fmt: skip
+    family = {"categorical": ["job", "agrees"], "gaussian": ["age"]}
+    mixture = Mixture(2, family=family, random_state=0).fit(table)
+    for seed in (None, 0):
+        filled = mixture.impute(table, random_state=seed)
+        assert type(filled) is type(table)
+        found = filled if library == "pandas" else filled.to_pandas()
+        assert list(found.columns) == list(frame.columns)
+        assert set(found["job"]) == {"baker", "clerk"}
+        assert set(found["agrees"]) == {1, 2, 3, 4, 5}
+        seen = frame["job"].notna()
+        assert (found["job"][seen] == frame["job"][seen]).all()
+
+
+def test_imputed_categories_are_the_most_likely_ones_of_all_components():
+    params = {"probabilities": [[[0.4, 0.35, 0.25]], [[0.0, 0.45, 0.55]]]}
+    mixture = Mixture.from_parameters([0.55, 0.45], params, family=Categorical(categories=((2, 4, 7),)))
+    assert mixture.impute([[np.nan]]).tolist() == [[4.0]]  # each component alone would say 2, or 7
+    drawn = mixture.impute(np.full((4000, 1), np.nan), random_state=0)
+    values, counts = np.unique(drawn, return_counts=True)
+    assert values.tolist() == [2, 4, 7]
+    assert counts / 4000 == pytest.approx([0.22, 0.395, 0.385], abs=0.03)
+
+
+def test_a_dask_collection_is_imputed_in_parts():
+    X = np.random.default_rng(0).normal(size=(50, 2))
+    mixture = swiftem.GaussianMixture(1, missing="ignore", random_state=0).fit(X)
+    with pytest.raises(TypeError, match="for impute, got a Dask collection: give its parts"):
+        mixture.impute(da.from_array(X, chunks=(10, 2)))
+
+
+def test_auto_of_a_source_with_missing_cells():
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.integers(1, 5, 200), rng.normal(size=200)])
+    X[::7] = np.nan
+    for weight in (None, np.where(np.arange(200) % 2, 2.0, 0.0)):
+        mixture = Mixture(2, family="auto", random_state=0, tol=0.5)
+        mixture.fit(ArraySource(X, weight, allow_missing=True))
+        plain = Mixture(2, family="auto", random_state=0, tol=0.5).fit(X, sample_weight=weight)
+        assert mixture.family_ == plain.family_
+        assert mixture.lower_bound_ == pytest.approx(plain.lower_bound_, rel=1e-9)

@@ -115,7 +115,7 @@ def _mixture(request: FitRequest, table: Rows, verbose: bool) -> Any:
     if table.y is not None:
         return RegressionMixture(**parameters, verbose=int(verbose))
     if isinstance(parameters.get("family"), dict):
-        parameters = parameters | {"family": numbered(parameters["family"], table.names)}
+        parameters = parameters | {"family": numbered(parameters["family"], table)}
         check_text(parameters["family"], table, table.names)
     made = Mixture if "family" in parameters else GaussianMixture
     return made(**parameters, verbose=int(verbose))

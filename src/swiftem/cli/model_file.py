@@ -83,7 +83,7 @@ def rows_for(mixture: Any, path: Path, choice: TableChoice, *, needs_response: b
             choice = replace(choice, response=response)
     else:
         _number_categories(mixture, names)
-        places = getattr(mixture, "categories_", {})
+        places = mixture.__dict__.get("_texts", {})
         chosen = names if found else choice.columns or [str(j) for j in range(width)]
         text = [chosen[place] for place in places if place < len(chosen)]
         choice = replace(choice, text=text if hasattr(mixture, "family_") else None)
@@ -127,15 +127,16 @@ def responses_of(model: Any, table: Table) -> tuple[Any, ...]:
 
 def _number_categories(mixture: Any, names: Sequence[str]) -> None:
     """Give categories the number of their column in place of its name: rows are read without names."""
-    if hasattr(mixture, "categories_"):
+    texts = mixture.__dict__.get("_texts")
+    if texts is not None:
         places = {name: place for place, name in enumerate(names)}
-        mixture.categories_ = {places.get(name, name): parts for name, parts in mixture.categories_.items()}
+        mixture._texts = {places.get(name, name): parts for name, parts in texts.items()}
 
 
 def _with_categories(mixture: Any, path: Path, table: Table, names: Sequence[str]) -> Table:
     """Return a table with the model's categories in place of their text."""
     texts = dict(table.texts)
-    for place, levels in getattr(mixture, "categories_", {}).items():
+    for place, levels in mixture.__dict__.get("_texts", {}).items():
         known: dict[str | None, Any] = {as_label(level): level for level in levels} | {None: None}
         unseen = list(dict.fromkeys(cell for cell in texts[place].tolist() if cell not in known))
         if unseen:

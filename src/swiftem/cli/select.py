@@ -107,7 +107,7 @@ def _select(request: SelectRequest, rows: Rows, console: Console) -> Selection:
     if rows.y is None:
         parameters = parameters | {"family": chosen_family(parameters["family"], rows)}
     if isinstance(parameters["family"], dict):
-        parameters = parameters | {"family": numbered(parameters["family"], rows.names)}
+        parameters = parameters | {"family": numbered(parameters["family"], rows)}
         check_text(parameters["family"], rows, rows.names)
     status = console.status("Fitting") if console.is_terminal else None
     with warnings.catch_warnings(), status or nullcontext():

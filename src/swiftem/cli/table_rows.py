@@ -46,7 +46,10 @@ CONNECT = "5s"
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows for the estimator, with their weights, names, notes, numbers and labels."""
+    """Rows for the estimator, with their weights, names, notes, numbers and labels.
+
+    ``numbers`` are the indices of the columns in the file; empty if they are 0, 1, ....
+    """
 
     X: Any
     weights: Array | None
@@ -60,6 +63,7 @@ class Rows:
     texts: dict[int, NDArray[Any]] = field(default_factory=dict)
     layout: tuple[int, ...] = ()
     """Of a file without names: its number of columns, and the numbers of those fitted, if not all are."""
+    numbers: tuple[int, ...] = ()
 
     @property
     def data(self) -> tuple[Any, ...]:
@@ -79,7 +83,10 @@ def read_rows(
     if takes_text(family) and memory_limit is None:
         choice = replace(choice, text=())
     if isinstance(family, dict) and choice.columns is None:
-        wanted = replace(choice, columns=[column for columns in family.values() for column in columns])
+        columns = [column for columns in family.values() for column in columns]
+        if all(column.isdigit() for column in columns):  # a model without names is applied by position
+            columns = sorted(columns, key=int)
+        wanted = replace(choice, columns=columns)
         try:
             return read_rows(tables, wanted, memory_limit, at_once=at_once)
         except UnknownColumnError as error:
@@ -91,11 +98,12 @@ def read_rows(
         is_free = family is not None and not isinstance(family, dict) and choice.columns is None
         return _without_ids(tables, rows) if is_free else rows
     source = open_source(
-        list(tables), choice.columns, choice.weights, drop=choice.drop, allow_missing=choice.ignore_missing
-    )
+        list(tables), choice.columns, choice.weights, drop=choice.drop, allow_missing=choice.ignore_missing,
+        leave_out=True,
+    )  # fmt: skip
     d = int(np.prod(source.tail, dtype=int))
     layout = _layout(table_files(tables[0]), choice)
-    return Rows(source, None, source.names, source.notes, source.n, d, layout=layout)
+    return Rows(source, None, source.names, source.notes, source.n, d, layout=layout, numbers=source.numbers)
 
 
 @contextmanager
@@ -123,9 +131,10 @@ def read_units(tables: Sequence[Path], choice: TableChoice, client: Any) -> Rows
     """Return rows that the workers of a cluster read; file names may be patterns."""
     source = open_units(
         [str(table) for table in tables], choice.columns, choice.weights, client=client,
-        allow_missing=choice.ignore_missing,
+        allow_missing=choice.ignore_missing, leave_out=True,
     )  # fmt: skip
-    return Rows(source, None, source.names, (), source.rows, source.tail[0])
+    numbers = tuple(map(int, choice.columns)) if choice.columns and not source.names else ()
+    return Rows(source, None, source.names, source.notes, source.rows, source.tail[0], numbers=numbers)
 
 
 def takes_text(family: Any) -> bool:
@@ -166,6 +175,7 @@ def _without_ids(tables: Sequence[Path], rows: Rows) -> Rows:
         rows, X=_narrow(rows.X[:, keep], bool(set(rows.texts) - gone)), d=len(keep),
         names=tuple(rows.names[place] for place in keep) if rows.names else (),
         texts={keep.index(place): part for place, part in rows.texts.items() if place not in gone},
+        numbers=tuple(rows.numbers[place] for place in keep),
         notes=(*rows.notes, note),
     )  # fmt: skip
 
@@ -186,22 +196,24 @@ def check_text(family: Any, rows: Rows, names: Sequence[str]) -> None:
             )
 
 
-def numbered(family: dict[str, list[str]], names: Sequence[str]) -> dict[str, list[int]]:
-    """Return the columns of each family by number, as rows are read without names.
+def numbered(family: dict[str, list[str]], rows: Rows) -> dict[str, list[int]]:
+    """Return the places in the rows of the columns of each family, given by name or by number in the file.
 
-    >>> numbered({"poisson": ["b"], "bernoulli": ["0"]}, ("a", "b"))
+    >>> rows = Rows(None, None, ("c", "b"), (), 9, 2, numbers=(2, 1))
+    >>> numbered({"poisson": ["b"], "bernoulli": ["2"]}, rows)
     {'poisson': [1], 'bernoulli': [0]}
     """
-    from swiftem.models.families import Blocks, read_family
+    numbers = list(rows.numbers or range(rows.d))
 
-    given = {
-        name: [column if column in names or not column.isdigit() else int(column) for column in columns]
-        for name, columns in family.items()
-    }
-    blocks = read_family(given)
-    assert isinstance(blocks, Blocks)
-    numbers = blocks.named(names).columns
-    return {name: [int(column) for column in columns] for name, columns in zip(given, numbers, strict=True)}
+    def place(column: str) -> int:
+        if column in rows.names:
+            return rows.names.index(column)
+        if column.isdigit() and int(column) in numbers:
+            return numbers.index(int(column))
+        have = shortened(rows.names or [str(number) for number in numbers])
+        raise UnknownColumnError(f"family must have columns of the data, {have}, got {column!r}.", "family")
+
+    return {name: [place(column) for column in columns] for name, columns in family.items()}
 
 
 def chosen_family(family: Any, rows: Rows) -> Any:
@@ -217,7 +229,7 @@ def chosen_family(family: Any, rows: Rows) -> Any:
         return family
     if not isinstance(rows.X, np.ndarray):
         raise ValueError("--family auto must read all rows: leave out --memory-limit and --scheduler.")
-    heads = rows.names or [str(j) for j in range(rows.d)]
+    heads = rows.names or [str(number) for number in rows.numbers or range(rows.d)]
     columns = [
         TableColumn(place, TEXT, rows.texts[place])
         if place in rows.texts
@@ -253,8 +265,18 @@ def _in_memory(paths: Sequence[Path], choice: TableChoice) -> Rows:
     notes = tuple(note for table in tables for note in table.notes)
     layout = _layout(files, choice)
     if choice.response is None:
+        d = values.shape[1]
         return Rows(
-            values, weights, first.names, notes, n, values.shape[1], labels, texts=texts, layout=layout
+            values,
+            weights,
+            first.names,
+            notes,
+            n,
+            d,
+            labels,
+            texts=texts,
+            layout=layout,
+            numbers=first.numbers,
         )
     X, y = np.ascontiguousarray(values[:, :-1]), np.asarray(values[:, -1], dtype=np.float64)
     return Rows(

@@ -8,13 +8,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from math import nan
+from numbers import Number
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import validate_data
 
-from swiftem._checks import refuse_masked, shown, unmasked
+from swiftem._checks import TOO_LARGE, refuse_columns, refuse_masked, shown, unmasked
 from swiftem._typing import Array
 from swiftem.data.as_source import as_source, is_blocks
 from swiftem.data.foreign import in_numpy, is_planned
@@ -32,7 +33,7 @@ from swiftem.models.rows import spread_rows
 
 __all__ = [
     "allows_missing", "blocks_of", "chunk_by_chunk", "in_memory", "is_stored", "open_rows", "read_weights",
-    "say_spent", "some_rows", "validated",
+    "refuse_table", "say_spent", "some_rows", "validated",
 ]  # fmt: skip
 
 
@@ -61,9 +62,12 @@ def validated(estimator: Any, X: Any, **options: Any) -> Any:
     refuse_masked("X", X)
     if callable(X) or isinstance(X, Iterator):
         raise TypeError(f"X must be an array, a data frame or a sparse matrix here, got {shown(X)}.")
+    refuse_table(X, for_text=MIXTURE if hasattr(estimator, "missing") else "")
     with np.errstate(invalid="ignore"):  # it sums the data to look for infinities
         try:
             return validate_data(estimator, X, **options)
+        except OverflowError:
+            raise ValueError(TOO_LARGE.format("X")) from None
         except ValueError as error:
             if not hasattr(estimator, "missing") or not str(error).startswith("Input X contains NaN"):
                 raise
@@ -73,12 +77,32 @@ def validated(estimator: Any, X: Any, **options: Any) -> Any:
             ) from None
 
 
-def read_weights(sample_weight: ArrayLike | None, X: Any) -> Array | None:
-    """Return the validated weights (n,) of the rows of ``X``, or None if there are none."""
+MIXTURE = ', or use Mixture(family="auto") for text'
+
+
+def refuse_table(X: Any, *, takes_text: bool = False, for_text: str = "") -> None:
+    """Raise ValueError for columns that are no numbers, and for arrays that are complex or have no rows."""
+    refuse_columns("X", X, takes_text=takes_text, for_text=for_text)
+    if isinstance(X, np.ndarray) and X.dtype.kind == "c":
+        raise ValueError(f"Complex data not supported: X must have real numbers, got dtype {X.dtype}.")
+    if isinstance(X, Number) or (isinstance(X, np.ndarray) and X.ndim == 0):
+        raise ValueError("Expected 2D array, got scalar array instead: X must have rows and columns, (n, d).")
+
+
+def read_weights(sample_weight: ArrayLike | None, X: Any, *, may_be_zero: bool = False) -> Array | None:
+    """Return the validated weights (n,) of the rows of ``X``, or None if there are none.
+
+    One of them must be positive, unless they ``may_be_zero``.
+    """
     if sample_weight is None:
         return None
     given = in_numpy(sample_weight)
-    weight: Array = _check_sample_weight(given, X, dtype=np.float64, ensure_non_negative=True)
+    try:
+        weight: Array = _check_sample_weight(
+            given, X, dtype=np.float64, ensure_non_negative=True, allow_all_zero_weights=may_be_zero
+        )
+    except OverflowError:
+        raise ValueError(TOO_LARGE.format("sample_weight")) from None
     check_weights("sample_weight", weight)
     return weight
 

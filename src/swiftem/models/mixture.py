@@ -136,15 +136,28 @@ class MixtureModel:
 
         Names of columns are replaced by numbers, if the source has names.
         """
+        family = self._for(source)
+        if family.needs_data:
+            family = family.learn(columns_of(source, family.coded_columns(width_of(source))))
+        if self.missing == "ignore" and has_missing(source):
+            family = observed(complete(family))
+        return self if family is self.kind else replace(self, family=family)
+
+    def _for(self, source: Source) -> Family:
+        """Return the family with numbers of columns."""
         family = self.kind
         if isinstance(family, Blocks):
             family = family.named(getattr(source, "names", None))
             family.check_columns(width_of(source))
-        if family.needs_data:
-            family = family.learn(columns_of(source))
-        if self.missing == "ignore" and has_missing(source):
-            family = observed(complete(family))
-        return self if family is self.kind else replace(self, family=family)
+        return family
+
+    def streamed(self, source: Source) -> MixtureModel:
+        """Return the model for ``partial_fit``, after what its family learns from more rows."""
+        family = self._for(source)
+        coded = family.coded_columns(width_of(source))
+        if not (family.needs_data or coded):
+            return self
+        return replace(self, family=family.streamed(columns_of(source, coded)))
 
     def with_holes(self) -> MixtureModel:
         """Return the model for rows with missing cells; its statistics have the masses of observed ones."""

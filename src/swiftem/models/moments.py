@@ -6,6 +6,7 @@ from dataclasses import fields, is_dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from swiftem._typing import Array
 from swiftem.data.rows.array_source import ArraySource
@@ -14,13 +15,16 @@ from swiftem.data.source import Source
 from swiftem.data.units.unit import Place, read_unit
 from swiftem.data.units.unit_source import UnitSource
 from swiftem.models.families import Columns, Family
+from swiftem.models.families.categorical import MOST as MOST_CODES
 from swiftem.models.rows import BLOCK, check_seen, check_size, has_missing, two_dimensional
 
 __all__ = ["columns_of", "moments_of", "width_of"]
 
 
-def columns_of(source: Source) -> Columns:
+def columns_of(source: Source, coded: tuple[int, ...] = ()) -> Columns:
     """Return the summary of the columns, by one pass; a stored source caches it.
+
+    Codes are those of the columns ``coded``.
 
     >>> from swiftem.data import ArraySource
     >>> found = columns_of(ArraySource([[1.0, 2.0], [3.0, 6.0]]))
@@ -28,21 +32,22 @@ def columns_of(source: Source) -> Columns:
     (array([3., 6.]), array([2., 4.]), array([1., 4.]))
     """
     if isinstance(source, UnitSource):
-        parts: list[Any] = source.pool.map(_columns_of_unit, None, source.work, name="columns-of")
+        parts: list[Any] = source.pool.map(_columns_of_unit, coded, source.work, name="columns-of")
         masses = source.weight
         if source.masses is not None:
             check_seen(source.masses > 0.0)
             masses = np.array([mass for _, mass in parts])
         return _together([columns for columns, _ in parts], masses)
-    found = _found(source)
-    if "columns" not in found:
+    found, key = _found(source), f"columns {coded}"
+    if key not in found:
         if has_missing(source):
-            seen, mass = _of_observed(source)
+            seen, mass = _of_observed(source, coded)
             check_seen(mass > 0.0)
-            found["columns"] = seen
+            found[key] = seen
             return seen
         origin: Array | None = None
         lowest, highest, total, squares = (np.zeros(1) for _ in range(4))
+        codes = _no_codes(width_of(source), coded)
         for batch in source.blocks(BLOCK):
             y = two_dimensional(batch.y)
             if not isinstance(source, ArraySource):
@@ -53,20 +58,40 @@ def columns_of(source: Source) -> Columns:
             lowest = np.minimum(lowest, away.min(axis=0))
             highest = np.maximum(highest, away.max(axis=0))
             total, squares = total + batch.weight @ away, squares + batch.weight @ (away * away)
+            _mark(codes, y, coded)
         assert origin is not None, "a source has at least one sample"
         mean = total / source.total_weight
         variance = np.maximum(squares / source.total_weight - mean * mean, 0.0)
-        found["columns"] = Columns(origin + lowest, origin + highest, origin + mean, variance)
-    columns: Columns = found["columns"]
+        found[key] = Columns(origin + lowest, origin + highest, origin + mean, variance, codes)
+    columns: Columns = found[key]
     return columns
 
 
-def _of_observed(source: Source) -> tuple[Columns, Array]:
+def _no_codes(d: int, coded: tuple[int, ...]) -> NDArray[Any]:
+    """Return a boolean array without entries for each column of codes, (d,) with None for the others."""
+    codes = np.full(d, None)
+    for column in coded:
+        codes[column] = np.zeros(0, dtype=bool)
+    return codes
+
+
+def _mark(codes: NDArray[Any], y: NDArray[Any], coded: tuple[int, ...]) -> None:
+    """Set the entries of the codes in rows (b, d), for each column of codes; other values are ignored."""
+    for column in coded:
+        values = y[:, column]
+        valid = values[(values >= 0) & (values < MOST_CODES) & (values == np.floor(values))].astype(np.intp)
+        most = int(valid.max(initial=-1)) + 1
+        codes[column] = np.pad(codes[column], (0, max(0, most - len(codes[column]))))
+        codes[column][valid] = True
+
+
+def _of_observed(source: Source, coded: tuple[int, ...] = ()) -> tuple[Columns, Array]:
     """Return the summary of the observed cells of the columns, and their weights (d,), which may be zero."""
     d = width_of(source)
     origin, seen = np.zeros(d), np.zeros(d, dtype=bool)
     lowest, highest = np.full(d, np.inf), np.full(d, -np.inf)
     mass, total, squares = np.zeros(d), np.zeros(d), np.zeros(d)
+    codes = _no_codes(d, coded)
     for batch in source.blocks(BLOCK):
         y = two_dimensional(batch.y)
         if not isinstance(source, ArraySource):
@@ -80,17 +105,19 @@ def _of_observed(source: Source) -> tuple[Columns, Array]:
         highest = np.maximum(highest, np.where(known, y, -np.inf).max(axis=0))
         mass, total = mass + batch.weight @ known, total + batch.weight @ away
         squares = squares + batch.weight @ (away * away)
+        _mark(codes, y, coded)
     below = np.where(mass > 0.0, mass, 1.0)
     mean = total / below
-    return Columns(lowest, highest, origin + mean, np.maximum(squares / below - mean * mean, 0.0)), mass
+    variance = np.maximum(squares / below - mean * mean, 0.0)
+    return Columns(lowest, highest, origin + mean, variance, codes), mass
 
 
-def _columns_of_unit(common: None, unit: Any, weight: Any, where: Place) -> tuple[Columns, Array]:
+def _columns_of_unit(coded: tuple[int, ...], unit: Any, weight: Any, where: Place) -> tuple[Columns, Array]:
     source = read_unit(unit, weight, where)
     assert source is not None, "units without rows were left out"
     if has_missing(source):
-        return _of_observed(source)
-    found = columns_of(source)
+        return _of_observed(source, coded)
+    found = columns_of(source, coded)
     return found, np.full(len(found.mean), source.total_weight)
 
 
@@ -110,7 +137,20 @@ def _together(parts: list[Columns], weight: Array) -> Columns:
         mean = (share * means).sum(axis=0)
         variance = (share * (own + (means - mean) ** 2)).sum(axis=0)
     lowest = np.min([part.lowest for part in parts], axis=0)
-    return Columns(lowest, np.max([part.highest for part in parts], axis=0), mean, variance)
+    highest = np.max([part.highest for part in parts], axis=0)
+    return Columns(lowest, highest, mean, variance, _all_codes([part.codes for part in parts]))
+
+
+def _all_codes(parts: list[Any]) -> NDArray[Any] | None:
+    """Return the codes of all rows, from those of parts."""
+    if parts[0] is None:
+        return None
+    codes = np.full(len(parts[0]), None)
+    for column in [place for place, bits in enumerate(parts[0]) if bits is not None]:
+        codes[column] = np.zeros(max(len(part[column]) for part in parts), dtype=bool)
+        for part in parts:
+            codes[column][: len(part[column])] |= part[column]
+    return codes
 
 
 def width_of(source: Source) -> int:

@@ -56,6 +56,7 @@ class ArraySource:
         weight = None
         if sample_weight is not None:
             weight = read_sample_weight(sample_weight, len(array), self.unit)
+        self._all = array
         if weight is not None and not weight.all():
             array, weight = array[weight > 0], weight[weight > 0]
         check_finite("data", array, allow_missing)
@@ -71,11 +72,16 @@ class ArraySource:
         """Return the source of arrays that were checked before: finite, and without weights of zero."""
         source = cls.__new__(cls)
         source.y, source._weight, source.allow_missing, source.found = y, weight, allow_missing, {}
+        source._all = y
         return source
 
     def like(self, y: NDArray[Any], weight: Array | None = None) -> ArraySource:
         """Return a source of other rows, in which cells may be missing if they may be here."""
         return ArraySource(y, weight, allow_missing=self.allow_missing)
+
+    def unweighted(self) -> ArraySource:
+        """Return a source of all rows, including those of weight zero, without weights."""
+        return self if self._weight is None else ArraySource(self._all, allow_missing=self.allow_missing)
 
     @property
     def n(self) -> int:

@@ -122,6 +122,15 @@ class BlockSource(StoredSource):
             if len(chunk.y):
                 yield chunk
 
+    def unweighted(self) -> StoredSource:
+        """Return a source of all rows, including those of weight zero, without weights."""
+        if not self.is_weighted:
+            return self
+        return BlockSource(self._without_weights, window=self._window, allow_missing=self.allow_missing)
+
+    def _without_weights(self) -> Iterator[Any]:
+        return (rows for rows, _ in (self._make() if callable(self._make) else self._make))
+
     def chunks(self, rows: int) -> Iterator[Chunk]:
         """Yield all rows in order, block by block, large blocks in pieces."""
         for y, weight in self._checked():

@@ -12,7 +12,7 @@ from typing import BinaryIO
 
 from swiftem.data.documents.formats.lines import decode_line
 
-__all__ = ["NULLS", "CsvLayout", "is_missing", "layout_of", "number_in", "records"]
+__all__ = ["BOOLS", "NULLS", "CsvLayout", "is_missing", "layout_of", "number_in", "records"]
 
 DELIMITERS = ("\t", ";", ",", " ")
 """In this order: a decimal comma is no delimiter if there are semicolons. A space is any white space."""
@@ -28,6 +28,28 @@ NULLS = sorted(
     {form for text in MISSING for form in (text, text.upper(), text.title(), text.replace("nan", "NaN"))}
 )
 """How they are written: pyarrow compares them as they are."""
+BOOL = "true or false"
+BOOLS = {"true": 1.0, "false": 0.0}
+"""Texts for true and false, in lower case."""
+TIME = r"\d{1,2}:\d{2}(:\d{2}([.,]\d+)?)?( ?[ap]m)?( ?(z|utc|[+-]\d{2}:?\d{2}))?"
+MONTH = r"(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?"
+DATE = "|".join(
+    (
+        r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}",
+        r"\d{1,2}[-/.]\d{1,2}[-/.](\d{2}|\d{4})",
+        rf"\d{{1,2}}[- ]{MONTH}[- ,]+\d{{2,4}}",
+        rf"{MONTH} \d{{1,2}},? \d{{4}}",
+    )
+)
+NOT_TEXT = {
+    "dates": re.compile(rf"({DATE})([t ]+{TIME})?", re.IGNORECASE),
+    "times": re.compile(TIME, re.IGNORECASE),
+    "durations": re.compile(
+        rf"-?\d+ days?,?( *[+-]?{TIME})?|-?p(\d+[ymwd])*(t(\d+([.,]\d+)?[hms])+)?", re.IGNORECASE
+    ),
+    "lists": re.compile(r"\[.*\]|\(.*,.*\)", re.DOTALL),
+}
+"""How columns that are neither numbers nor text are written."""
 DECIMAL_COMMA = re.compile(r"\s*[+-]?\d*,\d+([eE][+-]?\d+)?\s*")
 
 
@@ -45,6 +67,8 @@ class CsvLayout:
         Why a column cannot be data, one text per column; empty if it can.
     header_lines : int
         Lines before the first row.
+    bools : tuple of int
+        Columns of true and false, which are 1 and 0.
     """
 
     delimiter: str
@@ -52,6 +76,7 @@ class CsvLayout:
     names: tuple[str, ...]
     unfit: tuple[str, ...]
     header_lines: int
+    bools: tuple[int, ...] = ()
 
 
 def is_missing(cell: str) -> bool:
@@ -140,7 +165,9 @@ def layout_of(file: Path) -> CsvLayout:
         "no name" if names and not names[number] else _unfit([cells for _, cells in rows], number, decimal)
         for number in range(len(first))
     )
-    return CsvLayout(delimiter, decimal, names, unfit, first_line if has_header else 0)
+    bools = tuple(number for number, why in enumerate(unfit) if why == BOOL)
+    unfit = tuple("" if why == BOOL else why for why in unfit)
+    return CsvLayout(delimiter, decimal, names, unfit, first_line if has_header else 0, bools)
 
 
 def _delimiter(file: Path) -> str:
@@ -178,8 +205,14 @@ def _unfit(rows: list[list[str]], number: int, decimal: str) -> str:
 
     Text further down is a mistake in the file, and an error: leaving the column out would hide it.
     """
-    cells = (cells[number] for cells in rows if number < len(cells))
-    first = next((cell for cell in cells if not is_missing(cell)), None)
-    if first is None:
+    cells = [cells[number].strip() for cells in rows if number < len(cells) and not is_missing(cells[number])]
+    if not cells:
         return "no values"
-    return "" if number_in(first, decimal) is not None else "text"
+    if number_in(cells[0], decimal) is not None:
+        return ""
+    if all(cell.lower() in BOOLS for cell in cells):
+        return BOOL
+    for what, form in NOT_TEXT.items():
+        if all(form.fullmatch(cell) for cell in cells):
+            return what
+    return "text"

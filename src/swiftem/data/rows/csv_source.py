@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from swiftem._typing import Array
-from swiftem.data.rows.csv_layout import NULLS, CsvLayout, is_missing, layout_of, number_in, records
+from swiftem.data.rows.csv_layout import BOOLS, NULLS, CsvLayout, is_missing, layout_of, number_in, records
 from swiftem.data.rows.stored_source import Chunk, FileSource, weighted
 from swiftem.data.rows.table_columns import (
     Columns,
@@ -66,7 +66,7 @@ class CsvSource(FileSource):
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = pathlib.Path(folder, "fish.csv")
     ...     _ = file.write_text("kind,length,width\nperch,20.5,3\nbream,31,4.5\n")
-    ...     source = CsvSource(file)
+    ...     source = CsvSource(file, drop=["kind"])
     ...     source.n, source.names, next(source.blocks(10)).y.tolist()
     (2, ('length', 'width'), [[20.5, 3.0], [31.0, 4.5]])
     """
@@ -222,7 +222,8 @@ def by_pyarrow(
             for batch in batches:
                 found = np.empty((batch.num_rows, len(chosen.all)))
                 for place in range(len(chosen.all)):
-                    found[:, place] = batch.column(place).to_numpy(zero_copy_only=False)
+                    column = batch.column(place).cast(pa.float64())
+                    found[:, place] = column.to_numpy(zero_copy_only=False)
                 unusable = chosen.weights is not None and len(bad_weights(found[:, -1]))
                 if unusable or first_bad_cell(found, allow_missing) is not None:
                     raise StumbledError
@@ -249,7 +250,11 @@ def _options(
         "parse_options": csv.ParseOptions(delimiter=layout.delimiter, newlines_in_values=True),
         "convert_options": csv.ConvertOptions(
             include_columns=wanted,
-            column_types={name: pa.float64() for name in wanted},
+            column_types={
+                f"c{number}": pa.bool_() if number in layout.bools else pa.float64() for number in chosen.all
+            },
+            true_values=["true", "True", "TRUE"],
+            false_values=["false", "False", "FALSE"],
             null_values=NULLS if allow_missing else [],
             decimal_point=layout.decimal,
         ),
@@ -261,7 +266,7 @@ def by_python(file: Path, layout: CsvLayout, chosen: Columns, allow_missing: boo
 
     With ``allow_missing``, cells without a value are NaN.
     """
-    wanted, decimal = chosen.all, layout.decimal
+    wanted, decimal, bools = chosen.all, layout.decimal, layout.bools
     flat = array("d")
     for line, cells in records(file, layout.delimiter):
         if line <= layout.header_lines:
@@ -271,7 +276,8 @@ def by_python(file: Path, layout: CsvLayout, chosen: Columns, allow_missing: boo
             if allow_missing and is_missing(cells[number]):
                 flat.append(nan)
                 continue
-            value = number_in(cells[number], decimal)
+            cell = cells[number]
+            value = BOOLS.get(cell.strip().lower()) if number in bools else number_in(cell, decimal)
             # An infinity minus itself is NaN, and NaN is not equal to anything.
             if value is None or value - value != 0.0:
                 raise ValueError(_complaint(file, cells[number], value, label(layout.names, number), line))

@@ -90,7 +90,7 @@ class NpySource(StoredSource):
         if not parts:
             raise ValueError("data must be at least one file, got none.")
         opened = [_open(part, number) for number, part in enumerate(parts)]
-        self._labels = [label for label, _ in opened]
+        self._files, self._labels = parts, [label for label, _ in opened]
         self._arrays = [array for _, array in opened]
         first = self._arrays[0]
         for label, array in opened[1:]:
@@ -102,7 +102,7 @@ class NpySource(StoredSource):
         width = 1 if first.ndim == 1 else first.shape[1]
         chosen = choose_columns(Path(self._labels[0]), (), [""] * width, Wanted(columns, weight, drop))
         self._columns = None if chosen.data == tuple(range(width)) else list(chosen.data)
-        self._weight_column = chosen.weights
+        self._weight_column, self.numbers = chosen.weights, chosen.numbers
         small = all(array.dtype in (np.float32, np.float16) for array in self._arrays)
         self.dtype = np.dtype(np.float32 if small else np.float64)
         self.tail = () if first.ndim == 1 else (len(chosen.data),)
@@ -123,6 +123,12 @@ class NpySource(StoredSource):
         if self.is_weighted:
             lengths = self._weigh()
         self.lay_out(lengths)
+
+    def unweighted(self) -> StoredSource:
+        """Return a source of all rows, including those of weight zero, without weights."""
+        if not self.is_weighted:
+            return self
+        return NpySource(self._files, self.numbers, window=self._window, allow_missing=self.allow_missing)
 
     def _weigh(self) -> Index:
         """Find the number of rows and the sum of weights; return the number of rows per block."""

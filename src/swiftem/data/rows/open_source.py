@@ -45,6 +45,7 @@ def open_source(
     drop: Sequence[Column] = (),
     window: int | None = None,
     allow_missing: bool = False,
+    leave_out: bool = False,
 ) -> StoredSource:
     r"""Return the rows of files as a source: they are read on demand, not loaded.
 
@@ -54,7 +55,7 @@ def open_source(
         Files with the extension ``.npy``, ``.parquet``, ``.csv``, ``.tsv`` or ``.txt``, all of one format and
         with the same columns; or a folder, whose files of these formats are sorted by name.
     columns : sequence of names or numbers, optional
-        The columns to use, in this order; by default all numeric ones.
+        The columns to use, in this order; by default all of them.
     weight : name or number, optional
         A column of weights, which is then not part of the data; rows of weight zero are ignored.
     drop : sequence of names or numbers, optional
@@ -65,6 +66,10 @@ def open_source(
     allow_missing : bool
         Whether cells of the data may be missing (NaN, null, an empty cell of a text file), for models that
         take them; by default they are an error.
+    leave_out : bool
+        Whether columns of text, dates, durations, decimals or lists are left out, with a note; by default
+        they are an error. True and false are 1 and 0; an index of pandas, and columns without a name, are
+        left out.
 
     Returns
     -------
@@ -105,10 +110,12 @@ def open_source(
     if len(kinds) > 1:
         other = next(file for file, ending in zip(files, endings, strict=True) if ending != endings[0])
         raise ValueError(f"{other} must have the format of {files[0]}: all files of a fit have one format.")
-    kind: Any = {"text": CsvSource, ".npy": NpySource, ".parquet": ParquetSource}[kinds.pop()]
+    known: dict[str, Any] = {"text": CsvSource, ".npy": NpySource, ".parquet": ParquetSource}
+    kind = known[kinds.pop()]
     with said_whose(files[0] if len(files) == 1 else Path(f"{files[0]} or another of {len(files)} files")):
+        more = {} if kind is NpySource else {"leave_out": leave_out}
         source: StoredSource = kind(
-            files, columns, weight, drop=drop, window=window, allow_missing=allow_missing
+            files, columns, weight, drop=drop, window=window, allow_missing=allow_missing, **more
         )
     return source
 

@@ -11,10 +11,11 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from swiftem._checks import arrow_reason
 from swiftem.data.rows.stored_source import Chunk, FileSource, weighted
 from swiftem.data.rows.table_columns import (
-    BOOLEAN,
     Columns,
+    UnknownColumnError,
     Wanted,
     as_label,
     choose_columns,
@@ -46,7 +47,7 @@ class ParquetSource(FileSource):
     ----------
     files : path or sequence of paths
         With the same columns.
-    columns, weight, drop, window, allow_missing
+    columns, weight, drop, window, allow_missing, leave_out
         As in :func:`swiftem.data.open_source`; a window is rounded up to whole row groups.
 
     Examples
@@ -56,7 +57,7 @@ class ParquetSource(FileSource):
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = pathlib.Path(folder, "fish.parquet")
     ...     pyarrow.parquet.write_table(pa.table({"length": [20.5, 31.0], "kind": ["perch", "bream"]}), file)
-    ...     source = ParquetSource(file)
+    ...     source = ParquetSource(file, drop=["kind"])
     ...     source.n, source.names, source.take([1]).y.tolist()
     (2, ('length',), [[31.0]])
     """
@@ -252,7 +253,7 @@ def chosen_of(file: Path, stored: Any, wanted: Wanted) -> tuple[list[str], Colum
     chosen = choose_columns(file, names, unfit, wanted)
     for number in chosen.all:
         why = _unfit(schema.types[number])
-        if why and not (why == BOOLEAN and wanted.text is not None):
+        if why:
             raise ValueError(f"{file} must have numbers in column {names[number]!r}, got {why}.")
     return names, chosen, _kind(schema, chosen)
 
@@ -270,8 +271,14 @@ def opened(file: Path, **options: Any) -> Iterator[Any]:
         from pyarrow import parquet
     except ImportError:
         raise ImportError(NEEDS_PYARROW) from None
+    refused = None
     with damage_named(file, PARQUET), parquet.ParquetFile(file, **options) as stored:
-        yield stored
+        try:
+            yield stored
+        except UnknownColumnError as error:  # of the user, not of the file
+            refused = error
+    if refused is not None:
+        raise refused
 
 
 def check_rows(file: Path, rows: int, columns: int, instead: str) -> None:
@@ -297,17 +304,7 @@ def _unfit(kind: Any) -> str:
     """Return why a column of an Arrow type cannot be data, or nothing."""
     from pyarrow import types
 
-    if types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind):
-        return ""
-    if types.is_boolean(kind):
-        return BOOLEAN
-    if types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind):
-        return "text"
-    if types.is_null(kind):
-        return "no values"
-    if types.is_dictionary(kind):
-        return "categories"
-    return "times" if types.is_temporal(kind) else str(kind)
+    return "no values" if types.is_null(kind) else arrow_reason(kind)
 
 
 def _kind(schema: Any, chosen: Columns) -> np.dtype[Any]:
@@ -338,9 +335,7 @@ def numbers_of(file: Path, column: Any, name: str, start: int, allow_missing: bo
     if column.null_count and not allow_missing:
         bad = int(np.argmax(column.is_null().to_numpy(zero_copy_only=False)))
     else:
-        if types.is_decimal(column.type):
-            column = column.cast(pa.float64())
-        elif types.is_boolean(column.type):
+        if types.is_boolean(column.type):
             column = column.cast(pa.uint8())
         found = column.to_numpy(zero_copy_only=False)
         if allow_missing:

@@ -85,6 +85,8 @@ class StoredSource(ABC):
     layout: Layout
     is_weighted: bool
     names: tuple[str, ...] = ()
+    numbers: tuple[int, ...] = ()
+    """Indices of the columns in the files, if there are files."""
     notes: tuple[str, ...] = ()
 
     def __init__(self, window: int | None = None, allow_missing: bool = False) -> None:
@@ -107,6 +109,10 @@ class StoredSource(ABC):
     @abstractmethod
     def fingerprint(self) -> str:
         """Return a text that changes if samples, weights or the layout, and therefore the draws, change."""
+
+    def unweighted(self) -> StoredSource:
+        """Return a source of all samples, including those of weight zero, without weights."""
+        return self
 
     @property
     def row_bytes(self) -> int:
@@ -175,9 +181,10 @@ class FileSource(StoredSource):
         drop: Sequence[Column] = (),
         window: int | None = None,
         allow_missing: bool = False,
+        leave_out: bool = False,
     ) -> None:
         super().__init__(window, allow_missing)
-        wanted = Wanted(columns, weight, drop)
+        wanted = Wanted(columns, weight, drop, leave_out=leave_out)
         self._files = [Path(file) for file in (files if isinstance(files, list | tuple) else [files])]
         self._choices: list[Columns] = []
         self._looked: list[Any] = []
@@ -191,8 +198,15 @@ class FileSource(StoredSource):
             self._looked.append(looked)
         self._chosen = self._choices[0]
         self.names, self.notes = self._chosen.names, left_out_of(self._files, self._choices)
+        self.numbers = self._chosen.numbers
         self.tail, self.is_weighted = (len(self._chosen.data),), self._chosen.weights is not None
         self._survey()
+
+    def unweighted(self) -> StoredSource:
+        """Return a source of all rows, including those of weight zero, without weights."""
+        if not self.is_weighted:
+            return self
+        return type(self)(self._files, self.numbers, window=self._window, allow_missing=self.allow_missing)
 
     @abstractmethod
     def _look(self, file: Path, wanted: Wanted) -> tuple[Sequence[str], Columns, Any]:

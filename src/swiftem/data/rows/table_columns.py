@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from swiftem._checks import shortened
+from swiftem._checks import TEXTS, shortened
 from swiftem.data.documents.formats.lines import whole_number
 
 __all__ = [
@@ -25,8 +25,8 @@ CELLS = 1 << 20
 """Numbers checked at a time, so that a memory-mapped file of any size needs little memory."""
 
 
-TEXTS, BOOLEAN = ("text", "categories"), "true or false"
-"""Why columns are not numeric, if they may still be data."""
+INDEX = ("an index", "no name")
+"""Why columns are no data of anybody: tools write row numbers as such columns."""
 
 
 class UnknownColumnError(ValueError):
@@ -56,7 +56,9 @@ class Wanted:
         A numeric column that becomes the last one of the data.
     text : sequence of names or numbers, or None
         None: columns of text are no data. Otherwise those in ``columns``, or all of them, are; these columns
-        are read as text whatever they hold, and true and false are numbers.
+        are read as text whatever they hold.
+    leave_out : bool
+        Whether columns that are no numbers are left out if they are not named; otherwise they are an error.
     """
 
     columns: Sequence[Column] | None = None
@@ -65,6 +67,7 @@ class Wanted:
     label: Column | None = None
     response: Column | None = None
     text: Sequence[Column] | None = None
+    leave_out: bool = True
 
     def __post_init__(self) -> None:
         for name in ("columns", "drop", "text"):
@@ -99,6 +102,13 @@ class Columns:
     left_out: dict[str, str]
     label: int | None = None
     text: dict[int, int] = field(default_factory=dict)
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """Indices of all columns of the data, in order."""
+        rest = iter(self.data)
+        count = len(self.data) + len(self.text)
+        return tuple(self.text[place] if place in self.text else next(rest) for place in range(count))
 
     @property
     def all(self) -> tuple[int, ...]:
@@ -175,7 +185,7 @@ def choose_columns(file: Path, names: Sequence[str], unfit: Sequence[str], wante
     dropped = [find(column, "drop") for column in wanted.drop]
     response = None if wanted.response is None else find(wanted.response, "response")
     as_text = {find(column, "columns") for column in wanted.text or ()}
-    allowed = () if wanted.text is None else (*TEXTS, BOOLEAN)
+    allowed = () if wanted.text is None else TEXTS
     left_out: dict[str, str] = {}
     if response is not None and response in (weight, labels, *dropped):
         raise UnknownColumnError(
@@ -191,6 +201,8 @@ def choose_columns(file: Path, names: Sequence[str], unfit: Sequence[str], wante
         rest = [number for number in range(len(unfit)) if number not in (weight, labels, response, *dropped)]
         data = [number for number in rest if not unfit[number] or unfit[number] in allowed]
         left_out = {label(names, number): unfit[number] for number in rest if number not in data}
+        if not wanted.leave_out:
+            _refuse(file, {name: why for name, why in left_out.items() if why not in INDEX})
         if not data:
             found = shortened([f"{name} ({why})" for name, why in left_out.items()])
             others = ["the weights"] * (weight is not None) + ["the labels"] * (labels is not None)
@@ -235,6 +247,19 @@ def choose_columns(file: Path, names: Sequence[str], unfit: Sequence[str], wante
     }
     numeric = tuple(number for number in data if number not in text.values())
     return Columns(numeric, labelled if names else (), weight, left_out, labels, text)
+
+
+def _refuse(file: Path, found: dict[str, str]) -> None:
+    """Raise ValueError for columns that are no numbers."""
+    if not found:
+        return
+    named = shortened([f"{why} in column {name!r}" for name, why in found.items()])
+    has_text = any(why in TEXTS for why in found.values())
+    instead = ', or read the table into memory and use Mixture(family="auto") for text' if has_text else ""
+    raise ValueError(
+        f"{file} must have numbers in every column, got {named}: leave out such columns with "
+        f"open_source(path, drop=[...]), or name the others with columns=[...]{instead}."
+    )
 
 
 def _find(file: Path, names: Sequence[str], width: int, column: Column, argument: str) -> int:

@@ -51,6 +51,8 @@ class Table:
     texts : dict of int to ndarray of object, shape (n,)
         Columns of text by place, if they were requested; None is a missing cell. In ``values`` they are zero,
         or NaN.
+    numbers : tuple of int
+        Indices of the d columns in the file, from 0.
     """
 
     values: NDArray[Any]
@@ -61,6 +63,7 @@ class Table:
     labels: NDArray[Any] | None = None
     rows: NDArray[np.intp] | None = None
     texts: dict[int, NDArray[Any]] = field(default_factory=dict)
+    numbers: tuple[int, ...] = ()
 
     @property
     def cells(self) -> NDArray[Any]:
@@ -106,7 +109,7 @@ def read_table(
         A numeric column that becomes the last one of the data.
     text : sequence of names or numbers, optional
         If given, columns of text are data, too, in ``texts``; those listed are read as text whatever they
-        hold, and true and false are numbers.
+        hold.
     skip_missing : bool
         Whether to leave out rows with a missing value in the data or the weights. An infinity is still an
         error.
@@ -116,8 +119,8 @@ def read_table(
     Returns
     -------
     Table
-        Text, times, and columns without a name or without a value are left out, and rows are skipped, with a
-        note.
+        Text, dates, durations, decimals, lists, and columns without a name or without a value are left out,
+        and rows are skipped, with a note; true and false are 1 and 0.
 
     Raises
     ------
@@ -179,7 +182,9 @@ def read_table(
             raise ValueError(f"{file} must have a positive weight, got only zeros.")
     for note in notes:
         log.info(note)
-    return Table(values, chosen.names, weight, chosen.left_out, tuple(notes), labels, kept, texts)
+    return Table(
+        values, chosen.names, weight, chosen.left_out, tuple(notes), labels, kept, texts, chosen.numbers
+    )
 
 
 def _with_text(

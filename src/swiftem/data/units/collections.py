@@ -10,7 +10,7 @@ from os import PathLike, stat
 from pathlib import Path
 from typing import Any
 
-from swiftem._checks import shown
+from swiftem._checks import refuse_columns, shown
 from swiftem.data.foreign import is_planned
 from swiftem.data.rows.open_source import are_paths, open_source
 from swiftem.data.rows.parquet_source import ParquetSource
@@ -42,6 +42,8 @@ def units_of(
     allow_missing : bool
         Whether NaN is a missing cell, instead of an error.
     """
+    in_memory = ", or compute() the table and use Mixture(family='auto') for text"
+    refuse_columns("data", getattr(data, "_meta", None), for_text=in_memory)
     pool = current_pool(client)
     names = tuple(map(str, getattr(data, "columns", ())))
     units = parts_of("data", data)
@@ -101,7 +103,7 @@ def current_pool(client: Any = None) -> Pool:
 
 def open_units(
     path: Any, columns: Sequence[Column] | None = None, weight: Column | None = None, *, client: Any = None,
-    allow_missing: bool = False,
+    allow_missing: bool = False, leave_out: bool = False,
 ) -> UnitSource:  # fmt: skip
     """Return the rows of files as units, which workers read: only file names are sent.
 
@@ -116,6 +118,8 @@ def open_units(
         The client that reads; by default the current client, or this process if there is none.
     allow_missing : bool
         Whether missing values are NaN in the rows, for models that ignore them; by default they are errors.
+    leave_out : bool
+        Whether columns that are no numbers are left out, as in :func:`swiftem.data.open_source`.
 
     Examples
     --------
@@ -138,7 +142,8 @@ def open_units(
         files += found
     names = tuple(str(Path(file).resolve()) for file in files)
     chosen = None if columns is None else tuple(columns)
-    source = open_source(list(names), chosen, weight, allow_missing=allow_missing)
+    source = open_source(list(names), chosen, weight, allow_missing=allow_missing, leave_out=leave_out)
+    chosen = tuple(source.names) or chosen  # for the workers
     if source.access != "random":
         raise ValueError("path must name Parquet or .npy files for units, got text: convert it to Parquet.")
     spans: list[tuple[int, int] | None] = [None] * (len(source.layout.edges) - 1)
@@ -153,4 +158,4 @@ def open_units(
     ]
     return UnitSource(units, pool=current_pool(client), token=repr((names, chosen, weight)),
                       where=where, names=source.names, size=source.n * source.row_bytes,
-                      allow_missing=allow_missing)  # fmt: skip
+                      allow_missing=allow_missing, notes=source.notes)  # fmt: skip

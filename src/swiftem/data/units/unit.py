@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from swiftem._checks import as_numbers, check_finite
+from swiftem._checks import as_numbers, check_finite, refuse_columns
 from swiftem._typing import Array
 from swiftem.data.rows.array_source import ArraySource
 from swiftem.data.rows.open_source import open_source
@@ -171,6 +171,7 @@ def read_unit(unit: Any, weight: Any = None, where: Place = DATA) -> ArraySource
 
 def _numbers(table: Any, where: Place) -> NDArray[Any]:
     """Return a block as floating-point numbers; errors name the row."""
+    refuse_columns(where.name, table)
     values = table.to_numpy() if hasattr(table, "to_numpy") else table
     if where.allow_missing and values.dtype.kind == "O":  # pandas' NA
         values = table.to_numpy(dtype=np.float64, na_value=np.nan)

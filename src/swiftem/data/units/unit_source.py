@@ -61,6 +61,8 @@ class UnitSource(UnitSamples):
         Bytes of all rows, if known before they are read.
     allow_missing : bool
         Whether NaN is a missing cell, instead of an error.
+    notes : tuple of str
+        Remarks on how files were read.
 
     Attributes
     ----------
@@ -87,9 +89,9 @@ class UnitSource(UnitSamples):
     def __init__(
         self, units: Sequence[Any], weights: Sequence[Any] | None = None, *, pool: Pool | None = None,
         token: str = "", where: Sequence[str] | None = None, names: Sequence[str] = (),
-        size: float | None = None, allow_missing: bool = False,
+        size: float | None = None, allow_missing: bool = False, notes: tuple[str, ...] = (),
     ) -> None:  # fmt: skip
-        self.allow_missing = allow_missing
+        self.allow_missing, self.notes = allow_missing, notes
         self.pool: Pool = pool or LocalPool()
         self._token = token
         said = where or [f"unit {number} of data" for number in range(len(units))]

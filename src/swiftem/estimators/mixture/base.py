@@ -154,6 +154,10 @@ class MixtureBase(BaseEstimator, ABC):  # type: ignore[misc]
         """Return a model with what it has to know of the data before their statistics have a size."""
         return model
 
+    def _streamed(self, model: Any, source: Source) -> Any:
+        """Return a model with what it has to know of the rows of a ``partial_fit``."""
+        return model
+
     def _fitted_model(self) -> Any:
         """Return the model as fitted, with what it has learnt of the data."""
         return self._model()
@@ -266,7 +270,9 @@ class MixtureBase(BaseEstimator, ABC):  # type: ignore[misc]
         rows: NDArray[Any] = validated(
             self, X, dtype=[np.float64, np.float32], reset=reset, ensure_min_samples=least
         )
-        weight = read_weights(sample_weight, rows)
+        weight = read_weights(sample_weight, rows, may_be_zero=in_batches and not reset)
+        if weight is not None and not weight.any():
+            return Read(rows, weight, None, ArraySource.checked(rows[:0]))
         kept = None if weight is None or weight.all() else weight > 0.0
         some, of_some = (rows, weight) if kept is None or weight is None else (rows[kept], weight[kept])
         unit_counts = in_batches or self._model().in_counts

@@ -70,7 +70,7 @@ class CandidateFits:
     names : ndarray of str, or None
         Names of the columns.
     categories : dict
-        Categories of the columns that have them, as ``categories_`` of a mixture.
+        Categories of the columns of text.
     sample : ndarray, shape (., d)
         A sample of the rows, drawn in proportion to their weights, or all rows.
     sample_weight : ndarray or None
@@ -108,7 +108,11 @@ class CandidateFits:
         reader = GaussianMixture(**missing) if is_gaussian else Mixture(family=family, **missing)
         check_not_lazy("X", X)
         X = in_numpy(X)
-        coded = X if isinstance(reader, GaussianMixture) else reader._as_codes(X, reset=True)
+        coded = (
+            X
+            if isinstance(reader, GaussianMixture)
+            else reader._as_codes(X, reset=True, sample_weight=sample_weight)
+        )
         rows = validated(reader, coded, dtype=[np.float64, np.float32], ensure_min_samples=2)
         weight = read_weights(sample_weight, rows)
         if weight is not None:
@@ -130,7 +134,7 @@ class CandidateFits:
             learnt = MixtureModel(1, family).learnt(ArraySource(rows, allow_missing=True)).kind
         source = ArraySource(rows, weight, allow_missing=allows_missing(reader))
         return cls(
-            family, label, learnt, given, source, names, getattr(reader, "categories_", {}), sample,
+            family, label, learnt, given, source, names, reader.__dict__.get("_texts", {}), sample,
             of_sample, criterion, n_init, seed, parameters,
         )  # fmt: skip
 
@@ -256,7 +260,7 @@ class CandidateFits:
         if self.names is not None:
             mixture.feature_names_in_ = self.names
         if self.categories:
-            mixture.categories_ = self.categories
+            mixture._texts = self.categories
         if isinstance(self.criterion, str):
             value = values[self.criterion]
         else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 from dataclasses import replace
+from functools import partial
 from math import inf
 from typing import Any, Self
 
@@ -295,24 +296,30 @@ class MixtureEstimator(CheckpointedClones, MixtureScores, Persistent, CallbackSu
         y : ignored
             For scikit-learn's conventions.
         sample_weight : array-like, shape (n,), optional
-            Non-negative weights.
+            Non-negative weights; rows of weight zero add nothing.
         """
         if getattr(self, "dither", None) is not None:
             raise ValueError("dither must be None for partial_fit: add the noise to the rows yourself.")
         if is_stored(X) or is_planned(X):
             for rows, weights in blocks_of(X, sample_weight, allow_missing=allows_missing(self)):
-                self.partial_fit(rows, sample_weight=weights)
+                if hasattr(self, "weights_") or weights is None or np.any(weights):
+                    self.partial_fit(rows, sample_weight=weights)
+            if not hasattr(self, "weights_"):
+                raise ValueError("sample_weight must have a positive entry, got only zeros.")
             return self
         is_first = not hasattr(self, "weights_")
         read = self._read(X, sample_weight, reset=is_first, least=1, in_batches=True)
-        model, source = self._model() if is_first else self._fitted_model(), read.source
+        source = read.source
         assert isinstance(source, ArraySource)
+        if not source.n:  # all weights are zero
+            return self
+        model = self._streamed(self._model() if is_first else self._fitted_model(), source)
         online: OnlineMixture | None = self.__dict__.get("_online")
         if online is None:
             self._check_parameters(read.X, xp=np)
             rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
         if is_first:
-            online, theta = OnlineMixture.begin(model, source, self._fit_first, rng)
+            online, theta = OnlineMixture.begin(model, source, partial(self._fit_first, model), rng)
         else:
             theta = self._theta(read.X.shape[1])
             if online is None:
@@ -333,10 +340,10 @@ class MixtureEstimator(CheckpointedClones, MixtureScores, Persistent, CallbackSu
         self.stationarity_ = self.log_likelihood_ = np.nan
         return self
 
-    def _fit_first(self, source: ArraySource, theta: Theta | None) -> Theta:
+    def _fit_first(self, model: Any, source: ArraySource, theta: Theta | None) -> Theta:
         """Return θ of a fit to the first batch: like ``fit``, without warnings."""
         parameters = self.get_params(deep=False) | {"warm_start": False, "verbose": 0}
-        return self._quietly(self._model(), source, parameters, None)
+        return self._quietly(model, source, parameters, None)
 
     def _fit_rows(self, source: ArraySource, theta: Theta | None) -> Theta:
         """Return θ after a few passes of em on a sample: from a new start, or from given parameters."""

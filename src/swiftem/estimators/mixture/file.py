@@ -19,12 +19,13 @@ from swiftem.estimators.model_content import ModelContent, check_parameters
 from swiftem.estimators.persistence import plain
 from swiftem.estimators.watch import History
 from swiftem.models import NormalInverseWishart
-from swiftem.models.families import Blocks, Family, Given, find_family, read_family
+from swiftem.models.families import Blocks, Given, find_family, read_family
 from swiftem.schedules import constant, inverse, power, sample_size
 
 __all__ = [
     "family_from_header",
     "family_header",
+    "flat",
     "mixture_from_file",
     "mixture_to_file",
     "read_state",
@@ -56,10 +57,10 @@ def mixture_to_file(estimator: MixtureBase) -> tuple[dict[str, Any], dict[str, N
     header["history"], header["moves"] = [list(moment) for moment in history], history.moves
     if hasattr(estimator, "family_"):
         header["family_"] = family_header(estimator.family_)
-    if hasattr(estimator, "categories_"):
+    if "_texts" in estimator.__dict__:  # codes are in the family
         header["categories_"] = [
             [name, [part if isinstance(part, PLAIN) else str(part) for part in parts]]
-            for name, parts in estimator.categories_.items()
+            for name, parts in estimator.__dict__["_texts"].items()
         ]
     arrays |= estimator._fitted_arrays()
     arrays["lower_bounds_"] = np.asarray(getattr(estimator, "lower_bounds_", []), dtype=np.float64)
@@ -101,7 +102,7 @@ def mixture_from_file(cls: type[Any], content: ModelContent) -> Any:
     if names is not None:
         made.feature_names_in_ = names
     if "categories_" in content.header:
-        made.categories_ = _categories(content.header["categories_"])
+        made._texts = _categories(content.header["categories_"])
     made.lower_bounds_ = content.array("lower_bounds_", (None,), finite=False).tolist()
     made.history_ = content.history()
     read_state(made, content, model, d)
@@ -137,6 +138,16 @@ def _parameters_of(content: ModelContent) -> dict[str, Any]:
         parameters["family"] = family_from_header(content.header["family"])
     if "prior" in content.header:
         parameters["prior"] = NormalInverseWishart(*content.header["prior"])
+    start = [name for name in content.arrays if name.startswith("parameter_params_init.")]
+    if start:
+        parameters["params_init"] = {}
+    for name in start:
+        inside, *path = parameters["params_init"], *name.split(".")[1:]
+        for part in path[:-1]:
+            inside = inside.setdefault(part, {})
+            if not isinstance(inside, dict):
+                raise ValueError("params_init must be arrays by name, or by family and name")
+        inside[path[-1]] = content.numbers(name)
     for name in ARRAYS:
         found = content.numbers(f"parameter_{name}")
         if found is not None:
@@ -168,8 +179,24 @@ def family_from_header(header: Any) -> Any:
         found = {family_from_header(part): columns for part, columns in pairs}
         return found if kind == "dict" else read_family(found)
     name, values = header
-    given = {key: tuple(value) if isinstance(value, list) else value for key, value in values.items()}
-    return find_family(name)(**given)
+    return find_family(name)(**{key: _tuples(value) for key, value in values.items()})
+
+
+def _tuples(value: Any) -> Any:
+    """Return lists as tuples, which JSON has not."""
+    return tuple(map(_tuples, value)) if isinstance(value, list) else value
+
+
+def flat(params: Mapping[str, Any], prefix: str = "") -> dict[str, NDArray[Any]]:
+    """Return arrays in dicts by name, with those of a block after its name and a dot."""
+    found: dict[str, NDArray[Any]] = {}
+    for name, part in params.items():
+        found |= (
+            flat(part, f"{prefix}{name}.")
+            if isinstance(part, Mapping)
+            else {f"{prefix}{name}": np.asarray(part)}
+        )
+    return found
 
 
 def _parameters(parameters: dict[str, Any]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
@@ -183,8 +210,10 @@ def _parameters(parameters: dict[str, Any]) -> tuple[dict[str, Any], dict[str, N
             value = value.item()
         if isinstance(value, PLAIN):
             header["parameters"][name] = value
-        elif isinstance(value, Family | Mapping):
+        elif name == "family":
             header["family"] = family_header(value)
+        elif name == "params_init":
+            arrays |= flat(value, "parameter_params_init.")
         elif isinstance(value, NormalInverseWishart):
             header["prior"] = [getattr(value, field.name) for field in fields(value)]
         elif type(value) in SCHEDULES.values():

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn import config_context, mixture
 
-from swiftem._checks import check_real
+from swiftem._checks import TOO_LARGE, check_real
 from swiftem._typing import Array, Theta
 from swiftem.data.foreign import in_numpy
 from swiftem.estimators.mixture.base import MixtureBase
@@ -214,7 +214,10 @@ lower_bounds_, n_features_in_, feature_names_in_
         for name in ("weights_init", "means_init", "precisions_init"):
             setattr(self, name, in_numpy(getattr(self, name)))  # which are set to arrays below, too
         with config_context(array_api_dispatch=False):  # which allows for two starts only
-            mixture.GaussianMixture._check_parameters(self, X, xp=xp)
+            try:
+                mixture.GaussianMixture._check_parameters(self, X, xp=xp)
+            except OverflowError:
+                raise ValueError(TOO_LARGE.format("A start (weights_init, means_init, ...)")) from None
 
     def _model(self) -> GaussianMixtureModel:
         return GaussianMixtureModel(

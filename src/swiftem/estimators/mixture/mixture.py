@@ -19,7 +19,8 @@ from swiftem._typing import Array, Theta
 from swiftem.data.rows.array_source import ArraySource
 from swiftem.data.source import Source
 from swiftem.estimators.mixture.base import MixtureBase
-from swiftem.estimators.mixture.file import family_from_header
+from swiftem.estimators.mixture.file import family_from_header, flat
+from swiftem.estimators.mixture.table.columns import TEXT, TableColumn
 from swiftem.estimators.mixture.table.tabular import AUTO, TabularMixture
 from swiftem.estimators.model_content import ModelContent
 from swiftem.estimators.sklearn_parts import AT_LEAST_ONE, NOT_NEGATIVE, Interval
@@ -98,8 +99,8 @@ class Mixture(TabularMixture, DensityMixin):  # type: ignore[misc]
     family_ : Family
         The family; fields that depend on the data, such as ``levels``, are set.
     categories_ : dict of tuple
-        Categories of columns of text or of categories, by name or number of the column: their codes are 0,
-        1, .... Only if there are such columns.
+        Categories of columns of codes, text or categories, by name or number of the column, in the order of
+        their probabilities: those of the rows of positive weight. Only if there are such columns.
     converged_, n_iter_, lower_bound_, lower_bounds_, method_, history_, stationarity_, log_likelihood_, \
 n_features_in_, feature_names_in_
         As in :class:`swiftem.GaussianMixture`; the bounds are minus the penalised objective.
@@ -213,6 +214,9 @@ n_features_in_, feature_names_in_
     def _learnt(self, model: MixtureModel, source: Source) -> MixtureModel:
         return model.learnt(source)
 
+    def _streamed(self, model: MixtureModel, source: Source) -> MixtureModel:
+        return model.streamed(source)
+
     def _fitted_model(self) -> MixtureModel:
         if isinstance(self.family, str) and self.family == AUTO:
             return self._model(self.family_)
@@ -262,7 +266,7 @@ n_features_in_, feature_names_in_
         with np.errstate(over="ignore", under="ignore"):
             weights = np.asarray(theta.weights, dtype=dtype)
             params = _converted(theta.params, dtype)
-        if not all(np.isfinite(part).all() for part in (weights, *_flat(params).values())):
+        if not all(np.isfinite(part).all() for part in (weights, *flat(params).values())):
             raise ValueError(
                 f"X must have a scale at which {np.dtype(dtype).name} can hold the parameters: scale the "
                 "columns, or pass float64."
@@ -276,6 +280,8 @@ n_features_in_, feature_names_in_
     def sample(self, n_samples: int = 1) -> tuple[Array, NDArray[Any]]:
         """Return random rows (n_samples, d) and the components (n_samples,) that they come from.
 
+        Rows are objects if there are columns of text.
+
         Parameters
         ----------
         n_samples : int
@@ -287,10 +293,11 @@ n_features_in_, feature_names_in_
         theta = self._theta()
         labels = np.sort(rng.choice(self.n_components, size=n_samples, p=theta.weights / theta.weights.sum()))
         bound = self._bind(ArraySource(np.zeros((1, self.n_features_in_))))
-        return bound.draw(theta, labels, rng), labels
+        rows = bound.draw(theta, labels, rng)
+        return self._with_texts(rows, [TableColumn(j, TEXT, part) for j, part in enumerate(rows.T)]), labels
 
     def _fitted_arrays(self) -> dict[str, NDArray[Any]]:
-        return {"weights_": self.weights_} | _flat(self.params_, "params_")
+        return {"weights_": self.weights_} | flat(self.params_, "params_")
 
     def _read_fitted(self, content: ModelContent, d: int) -> None:
         kept = content.header.get("family_")
@@ -320,14 +327,6 @@ def _converted(params: Mapping[str, Any], dtype: Any) -> dict[str, Any]:
         name: _converted(part, dtype) if isinstance(part, Mapping) else np.asarray(part, dtype=dtype)
         for name, part in params.items()
     }
-
-
-def _flat(params: Mapping[str, Any], prefix: str = "") -> dict[str, NDArray[Any]]:
-    """Return arrays in dicts by name, with those of a block after its name and a dot."""
-    found: dict[str, NDArray[Any]] = {}
-    for name, part in params.items():
-        found |= _flat(part, f"{prefix}{name}.") if isinstance(part, Mapping) else {f"{prefix}{name}": part}
-    return found
 
 
 def _from_file(content: ModelContent, shapes: Mapping[str, Any], prefix: str) -> dict[str, Any]:

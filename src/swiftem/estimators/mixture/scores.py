@@ -87,6 +87,14 @@ class MixtureScores(MixtureBase):
         rows: NDArray[Any] = validated(self, X, dtype=[np.float64, np.float32], reset=False)
         return rows
 
+    def _all_rows(self, X: Any) -> Any:
+        """Return the rows, including those of weight zero of a source."""
+        if isinstance(X, UnitSource):
+            raise TypeError(
+                "data must be an array, a file or a Dask collection for values of each row, got units."
+            )
+        return self._rows(X.unweighted() if isinstance(X, ArraySource | StoredSource) else X)
+
     def _e_step(self, X: Any) -> tuple[Any, Any, Expectation]:
         """Return rows as a source, the model for them, and its E-step."""
         source = X
@@ -142,7 +150,7 @@ class MixtureScores(MixtureBase):
         """
         if is_planned(X):
             return chunk_by_chunk(self, "score_samples", X)
-        rows = self._rows(X)
+        rows = self._all_rows(X)
         found: Any = self._evaluate(rows).log_likelihood
         return like(X, found if is_tensor(found) else found.astype(rows.dtype, copy=False))  # type: ignore[no-any-return]
 
@@ -158,13 +166,22 @@ class MixtureScores(MixtureBase):
         sample_weight : array-like, shape (n,), optional
             Non-negative weights.
         """
-        if sample_weight is None and not (is_stored(X) or is_planned(X) or isinstance(X, UnitSource)):
+        is_source = is_stored(X) or is_planned(X) or isinstance(X, UnitSource | ArraySource)
+        if sample_weight is None and not is_source:
             return float(self.score_samples(X).mean())
-        total, weight = self._total(self._rows(X), sample_weight)
+        total, weight = self._total(X, sample_weight)
         return total / weight
 
-    def _total(self, X: Any, sample_weight: ArrayLike | None) -> tuple[float, float]:
-        """Return Σ w log g and Σ w."""
+    def _weighted(self, X: Any, sample_weight: ArrayLike | None) -> tuple[Any, ArrayLike | None]:
+        """Return the rows, and their weights; stored rows have their own."""
+        if type(X) is ArraySource:
+            no_weights_beside(sample_weight)
+            sample_weight = X.weight
+        return self._rows(X), sample_weight
+
+    def _total(self, given: Any, sample_weight: ArrayLike | None) -> tuple[float, float]:
+        """Return Σ w log g and Σ w of the user's rows."""
+        X, sample_weight = self._weighted(given, sample_weight)
         if isinstance(X, StoredSource | UnitSource):
             no_weights_beside(sample_weight)
             source, bound, e_step = self._e_step(X)
@@ -191,7 +208,7 @@ class MixtureScores(MixtureBase):
         """
         if is_planned(X):
             return chunk_by_chunk(self, "predict", X, dtype=np.intp)
-        labels = self._evaluate(self._rows(X), labels=True).labels
+        labels = self._evaluate(self._all_rows(X), labels=True).labels
         assert labels is not None
         return like(X, labels)  # type: ignore[no-any-return]
 
@@ -210,7 +227,7 @@ class MixtureScores(MixtureBase):
         """
         if is_planned(X):
             return chunk_by_chunk(self, "predict_proba", X, columns=self.n_components)
-        rows = self._rows(X)
+        rows = self._all_rows(X)
         if isinstance(rows, TensorSource):
             return like(X, self._evaluate(rows, responsibilities=True).responsibilities)  # type: ignore[no-any-return]
         n = rows.n if isinstance(rows, StoredSource) else len(rows)
@@ -253,12 +270,17 @@ class MixtureScores(MixtureBase):
         array([[3., 3.],
                [1., 2.]])
         """
-        if is_planned(X) or isinstance(X, UnitSource) or (is_tensor(X) and kernels_of(self.device, X)):
+        if is_planned(X) or isinstance(X, UnitSource):
+            raise TypeError(
+                "X must be an array, a table or a file for impute, got a Dask collection: give its parts, "
+                "for example with map_blocks or map_partitions."
+            )
+        if is_tensor(X) and kernels_of(self.device, X):
             raise TypeError(
                 "X must be an array, a table or a file for impute, got rows on another device: copy them to "
                 "this process first."
             )
-        rows = self._rows(X)
+        rows = self._all_rows(X)
         rng = (
             None
             if random_state is None
@@ -283,7 +305,7 @@ class MixtureScores(MixtureBase):
         sample_weight : array-like, shape (n,), optional
             Non-negative weights.
         """
-        return criteria(*self._total(self._rows(X), sample_weight), self._n_parameters())["bic"]
+        return criteria(*self._total(X, sample_weight), self._n_parameters())["bic"]
 
     def aic(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Return Akaike's information criterion, −2 Σ w log g + 2p; lower is better.
@@ -293,7 +315,7 @@ class MixtureScores(MixtureBase):
         X, sample_weight
             As in :meth:`bic`.
         """
-        return criteria(*self._total(self._rows(X), sample_weight), self._n_parameters())["aic"]
+        return criteria(*self._total(X, sample_weight), self._n_parameters())["aic"]
 
     def icl(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Return the integrated completed likelihood criterion, BIC + 2·entropy; lower is better.
@@ -306,9 +328,10 @@ class MixtureScores(MixtureBase):
         X, sample_weight
             As in :meth:`bic`.
         """
-        if is_planned(X):
-            raise TypeError("X must be an array or a file for icl, got a Dask collection: use bic or aic.")
-        rows = self._rows(X)
+        if is_planned(X) or isinstance(X, UnitSource):
+            got = "units" if isinstance(X, UnitSource) else "a Dask collection"
+            raise TypeError(f"X must be an array or a file for icl, got {got}: use bic or aic.")
+        rows, sample_weight = self._weighted(X, sample_weight)
         given = None
         if isinstance(rows, StoredSource):
             no_weights_beside(sample_weight)

@@ -295,7 +295,7 @@ class RegressionMixture(CheckpointedClones, RegressionQueries, Persistent):
         self, X: Any, y: Any, sample_weight: ArrayLike | None, *, reset: bool, least: int
     ) -> Observed:  # fmt: skip
         rows, values, seen = read_responses(self, X, y, reset=reset)
-        weight = read_weights(sample_weight, rows)
+        weight = read_weights(sample_weight, rows, may_be_zero=least == 0)
         kept = seen if weight is None else seen & (weight > 0.0)
         if kept.sum() < least:
             having = "" if kept.all() else " with a positive weight and an observed y"

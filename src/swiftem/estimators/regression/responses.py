@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import column_or_1d
 
-from swiftem._checks import unmasked
+from swiftem._checks import TOO_LARGE, refuse_values, unmasked
 from swiftem._typing import Array
 from swiftem.data.foreign import in_numpy
 from swiftem.data.rows.array_source import ArraySource
@@ -73,11 +73,18 @@ def _filled(y: Any) -> tuple[Any, NDArray[np.bool_] | None]:
         values = np.asarray(y)
     except ValueError:  # rows of unequal length: scikit-learn has the sentence
         return y, None
+    refuse_values("y", values)
     if values.dtype.kind == "f":
         missing = np.isnan(values)
     elif values.dtype.kind == "O":
         missing = np.array([is_missing(value) for value in values.ravel().tolist()], dtype=bool)
         missing = missing.reshape(values.shape)
+        try:
+            np.where(missing, 0.0, values).astype(np.float64)
+        except OverflowError:
+            raise ValueError(TOO_LARGE.format("y")) from None
+        except (TypeError, ValueError):  # scikit-learn has the sentence
+            return y, None
     else:
         return y, None
     if not missing.any() or values.ndim not in (1, 2):

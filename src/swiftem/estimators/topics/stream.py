@@ -15,6 +15,7 @@ from swiftem.engine.document_lane import RunningCounts
 from swiftem.engine.documents import Documents
 from swiftem.estimators.sklearn_parts import _fit_context
 from swiftem.estimators.topics.plan import documents_for
+from swiftem.estimators.validated import read_weights
 from swiftem.models.documents import m_step
 
 __all__ = ["TopicStream"]
@@ -62,7 +63,8 @@ class TopicStream:
                 f"n_components must stay {len(self.components_)} while documents are added, "
                 f"got {self.n_components}."
             )
-        documents = documents_for(X, self._weights(sample_weight, X), self.n_components)
+        weight = read_weights(sample_weight, X, may_be_zero=not first)
+        documents = documents_for(X, weight, self.n_components)
         documents.dtype = self._table_type(documents)
         if first and self._learns_alpha:
             raise ValueError(

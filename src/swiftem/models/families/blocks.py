@@ -8,7 +8,8 @@ the indicators of codes.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from numbers import Integral
@@ -172,10 +173,24 @@ class Blocks(Family):
     def learn(self, columns: Columns) -> Family:
         """Let each block learn from its columns."""
         learnt = [
-            family.learn(Columns(*(part[here] for part in columns))) if family.needs_data else family
+            family.learn(_part(columns, here)) if family.needs_data else family
             for family, here in self._parts
         ]
         return replace(self, families=tuple(learnt))
+
+    def streamed(self, columns: Columns) -> Family:
+        """Let each block learn from more rows."""
+        found = tuple(family.streamed(_part(columns, here)) for family, here in self._parts)
+        return replace(self, families=found)
+
+    def coded_columns(self, d: int) -> tuple[int, ...]:
+        """Return the columns of blocks of codes."""
+        pairs = zip(self.families, self.columns, strict=True)
+        return tuple(int(column) for family, columns in pairs if family.is_coded for column in columns)
+
+    def level_codes(self) -> list[tuple[int, ...]]:
+        """Return the codes of the levels of all blocks."""
+        return [codes for family in self.families for codes in family.level_codes()]
 
     def shapes(self, n_components: int, d: int) -> dict[str, Any]:
         """Return the shapes of the parameters of each block."""
@@ -197,11 +212,8 @@ class Blocks(Family):
     def checked(self, y: NDArray[Any], first: int) -> NDArray[Any]:
         """Return the features; errors name the row and the family."""
         for family, columns, here in zip(self.families, self.columns, self._slices, strict=True):
-            try:
+            with _named_columns(columns):
                 family.checked(y[:, here], first)
-            except ValueError as error:  # it counts the columns of its block
-                said = re.sub(r"in column (\d+)", lambda at: f"in column {columns[int(at[1])]}", str(error))  # noqa: B023
-                raise ValueError(said) from None
         return self.features(y)
 
     def features(self, y: NDArray[Any]) -> NDArray[Any]:
@@ -227,9 +239,10 @@ class Blocks(Family):
     def codes(self, y: NDArray[Any], first: int = 0) -> NDArray[np.int32]:
         """Return which indicators are one, block after block."""
         found, before = [], 0
-        for family, here in self._parts:
+        for family, its, here in zip(self.families, self.columns, self._slices, strict=True):
             if family.is_coded:
-                found.append(family.codes(y[:, here], first) + np.int32(before))
+                with _named_columns(its):
+                    found.append(family.codes(y[:, here], first) + np.int32(before))
                 before += family.n_codes
         columns = [part.T for part in found]
         return np.concatenate(columns).T if found else np.empty((len(y), 0), dtype=np.int32)
@@ -244,7 +257,10 @@ class Blocks(Family):
 
     def e_step(self, y: NDArray[Any], params: Params) -> tuple[Array, list[Array]]:
         """Return the sum of log f over blocks, and the factors of all channels."""
-        pairs = [family.e_step(y[:, here], params[family.name]) for family, here in self._parts]
+        pairs = []
+        for family, columns, here in zip(self.families, self.columns, self._slices, strict=True):
+            with _named_columns(columns):
+                pairs.append(family.e_step(y[:, here], params[family.name]))
         return np.sum([logits for logits, _ in pairs], axis=0), [part for _, more in pairs for part in more]
 
     def log_base(self, y: NDArray[Any]) -> Array | None:
@@ -296,6 +312,22 @@ class Blocks(Family):
         """Return the sum over blocks."""
         pairs = zip(self.families, self.columns, strict=True)
         return sum(family.n_free(n_components, len(columns)) for family, columns in pairs)
+
+
+@contextmanager
+def _named_columns(columns: Sequence[int | str]) -> Iterator[None]:
+    """Context in which errors of a block, which counts its own columns, have the numbers of all columns."""
+    try:
+        yield
+    except ValueError as error:
+        said = re.sub(r"in column (\d+)", lambda at: f"in column {columns[int(at[1])]}", str(error))
+        raise ValueError(said) from None
+
+
+def _part(columns: Columns, here: Any) -> Columns:
+    """Return the summary of a block's columns."""
+    parts: Any = [None if part is None else part[here] for part in columns]
+    return Columns(*parts)
 
 
 def _column(name: str, column: Any) -> int | str:

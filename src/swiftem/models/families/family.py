@@ -32,12 +32,16 @@ Params = dict[str, Any]
 
 
 class Columns(NamedTuple):
-    """Summary of the columns by a pass, (d,) each: minimum and maximum, weighted mean and variance."""
+    """Summary of the columns by a pass, (d,) each: minimum and maximum, weighted mean and variance, codes.
+
+    ``codes`` has a boolean array for each column of codes, True at those in the data; else None.
+    """
 
     lowest: Array
     highest: Array
     mean: Array
     variance: Array
+    codes: Any = None
 
 
 class Family(ABC):
@@ -94,15 +98,15 @@ class Family(ABC):
     then clipped."""
 
     is_coded: ClassVar[bool] = False
-    """Whether the columns are codes 0, 1, ...; the field ``levels`` then has the number of levels of each
-    column, and features are the Σ levels indicators, column by column."""
+    """Whether the columns are codes; the field ``levels`` then has the number of levels of each column, and
+    features are the Σ levels indicators, column by column."""
 
     kinds: ClassVar[int] = 1
     """Number of features of a column, if columns are independent."""
 
     filler: ClassVar[float] = 1.0
-    """A value that every column may have: features are counted with it, and it replaces missing cells, which
-    then count for nothing."""
+    """A value that every column may have, or one for each: features are counted with it, and it replaces
+    missing cells, which then count for nothing."""
 
     remedy: ClassVar[str] = "leave out such rows, or choose another family"
     """Advice if cells are missing, and the family needs complete rows."""
@@ -200,6 +204,18 @@ class Family(ABC):
         A fit stores it as ``family_``. The columns have not been checked yet.
         """
         return self
+
+    def streamed(self, columns: Columns) -> Family:
+        """Return the family for ``partial_fit``, with what it learns from more rows; by default the first."""
+        return self.learn(columns) if self.needs_data else self
+
+    def coded_columns(self, d: int) -> tuple[int, ...]:
+        """Return the columns of codes among ``d``, for :class:`Columns`."""
+        return tuple(range(d)) if self.is_coded else ()
+
+    def level_codes(self) -> list[tuple[int, ...]]:
+        """Return the code of each level, for the columns of :meth:`coded_columns`."""
+        return [tuple(range(count)) for count in self._levels()] if self.is_coded else []
 
     def for_start(self, y: NDArray[Any]) -> NDArray[Any]:
         """Return the rows (b, k) for k-means of a start, from rows (b, d); by default the rows themselves."""

@@ -79,6 +79,14 @@ class Observed(Family):
         """Let the family learn from the observed cells."""
         return replace(self, family=self.family.learn(columns))
 
+    def streamed(self, columns: Columns) -> Family:
+        """Let the family learn from more rows."""
+        return replace(self, family=self.family.streamed(columns))
+
+    def level_codes(self) -> list[tuple[int, ...]]:
+        """Return the codes of the levels."""
+        return self.family.level_codes()
+
     def shapes(self, n_components: int, d: int) -> dict[str, Any]:
         """Return the shapes of the family's parameters."""
         return self.family.shapes(n_components, d)
@@ -108,7 +116,7 @@ class Observed(Family):
     def _filled(self, y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.bool_]]:
         """Return rows with a valid value in missing cells, and which cells are observed."""
         seen = ~np.isnan(y)
-        return (y if seen.all() else np.where(seen, y, y.dtype.type(self.family.filler))), seen
+        return (y if seen.all() else np.where(seen, y, np.asarray(self.family.filler, y.dtype))), seen
 
     def check_rows(self, y: NDArray[Any]) -> None:
         """Let the family check the observed cells."""

@@ -33,9 +33,11 @@ def found_categories(column: TableColumn) -> tuple[Any, ...]:
 
 
 def coded(
-    columns: Sequence[TableColumn], categories: Mapping[int, tuple[Any, ...]]
+    columns: Sequence[TableColumn], categories: Mapping[int, tuple[Any, ...]], of_fit: bool = False
 ) -> dict[int, NDArray[np.float64]]:
     """Return the codes of the columns that have categories, by place; a missing cell is NaN.
+
+    In the data ``of_fit`` other categories are in rows of weight zero: any code will do.
 
     >>> column = TableColumn("job", "text", np.array(["b", "a", None], dtype=object))
     >>> coded([column], {0: ("a", "b")})
@@ -50,6 +52,9 @@ def coded(
         values = column.values.tolist()
         for value in dict.fromkeys(values):
             if value not in codes:
+                if of_fit and not is_missing(value):
+                    codes[value] = 0.0
+                    continue
                 if not is_missing(value):
                     names = shortened([str(part) for part in known])
                     raise ValueError(

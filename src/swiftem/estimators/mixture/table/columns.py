@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from swiftem._checks import TOO_LARGE
+
 __all__ = ["TEXT", "TableColumn", "is_missing", "objects", "replaced", "table_columns"]
 
 BOOL, INTEGER, FLOAT, TEXT, OTHER = "bool", "integer", "float", "text", "other"
@@ -96,8 +98,16 @@ def objects(X: Any, columns: Sequence[TableColumn]) -> dict[int, NDArray[np.floa
         if column.kind in (TEXT, OTHER) or (isinstance(dtype, np.dtype) and dtype.kind != "O"):
             continue
         values = column.values.tolist()
-        found[place] = np.array([np.nan if is_missing(value) else float(value) for value in values])
+        try:
+            found[place] = np.array([np.nan if is_missing(value) else float(value) for value in values])
+        except OverflowError:
+            raise ValueError(TOO_LARGE.format(f"X in column {column.name!r}")) from None
     return found
+
+
+def is_frame(X: Any) -> bool:
+    """Return whether X is a data frame or a table of pandas, polars or pyarrow."""
+    return type(X).__module__.partition(".")[0] in ("pandas", "polars", "pyarrow")
 
 
 def _of_pandas(name: Any, series: Any) -> TableColumn:
@@ -160,10 +170,12 @@ def replaced(X: Any, columns: dict[int, NDArray[np.float64]]) -> Any:
         return made
     if library == "polars":
         series = type(X.to_series(0))
-        return X.with_columns([series(X.columns[place], values) for place, values in columns.items()])
+        return X.with_columns(
+            [series(X.columns[place], values.tolist()) for place, values in columns.items()]
+        )
     if library == "pyarrow":
         for place, values in columns.items():
-            X = X.set_column(place, X.column_names[place], [values])
+            X = X.set_column(place, X.column_names[place], [values.tolist()])
         return X
     made = np.array(X, dtype=object) if isinstance(X, list | tuple) or X.dtype.kind == "U" else X.copy()
     made = made if made.dtype.kind in "fO" else made.astype(np.float64)

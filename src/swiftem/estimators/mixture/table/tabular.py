@@ -18,7 +18,14 @@ from swiftem.estimators.mixture.base import Read
 from swiftem.estimators.mixture.estimator import MixtureEstimator
 from swiftem.estimators.mixture.table.auto import auto_family, said_of
 from swiftem.estimators.mixture.table.categories import Categories, coded, decoded, found_categories
-from swiftem.estimators.mixture.table.columns import TEXT, TableColumn, objects, replaced, table_columns
+from swiftem.estimators.mixture.table.columns import (
+    TEXT,
+    TableColumn,
+    is_frame,
+    objects,
+    replaced,
+    table_columns,
+)
 from swiftem.estimators.mixture.table.profile import (
     ColumnOf,
     Summary,
@@ -27,7 +34,7 @@ from swiftem.estimators.mixture.table.profile import (
     profile_of,
     summary_of,
 )
-from swiftem.estimators.validated import allows_missing
+from swiftem.estimators.validated import allows_missing, refuse_table
 from swiftem.estimators.watch import VerboseLines
 from swiftem.models.families import Blocks, Family, Given, Params, read_family
 
@@ -47,10 +54,25 @@ class TabularMixture(VerboseLines, MixtureEstimator):
     family: Given
     family_: Family
     params_: Params
-    categories_: Categories
+
+    @property
+    def categories_(self) -> Categories:
+        """Categories of columns of codes, text or categories, by name or number of the column.
+
+        The order is that of the levels in ``params_``. There is no such attribute without such columns.
+        """
+        family: Family | None = self.__dict__.get("family_")
+        places = () if family is None else family.coded_columns(self.n_features_in_)
+        texts = self._texts_by_place([TableColumn(j, TEXT, np.empty(0)) for j in range(self.n_features_in_)])
+        if family is None or not places:
+            raise AttributeError("categories_ is an attribute of models with columns of categories only.")
+        names = getattr(self, "feature_names_in_", range(self.n_features_in_))
+        codes = dict(zip(places, family.level_codes(), strict=True))
+        return {names[place]: texts.get(place, codes[place]) for place in sorted(places)}
 
     def _read(self, X: Any, sample_weight: ArrayLike | None, *, reset: bool, **options: Any) -> Read:
-        return super()._read(self._as_codes(X, reset=reset), sample_weight, reset=reset, **options)
+        rows = self._as_codes(X, reset=reset, sample_weight=sample_weight)
+        return super()._read(rows, sample_weight, reset=reset, **options)
 
     def _rows(self, X: Any) -> Any:
         check_is_fitted(self)
@@ -66,21 +88,22 @@ class TabularMixture(VerboseLines, MixtureEstimator):
         found: Given = chosen
         return found
 
-    def _as_codes(self, X: Any, *, reset: bool) -> Any:
-        """Return the table with codes in place of categories; ``reset`` finds the categories of a fit.
+    def _as_codes(self, X: Any, *, reset: bool, sample_weight: Any = None) -> Any:
+        """Return the table with codes in place of text; ``reset`` finds the categories of a fit.
 
         Columns of numbers that are objects, because cells are missing, become floats.
         """
         X = in_numpy(X) if kernels_of(self.device, X) is None else X
         X = unmasked(X) if allows_missing(self) else X
+        refuse_table(X, takes_text=True)
         columns = table_columns(X.y if type(X) is ArraySource else X)
         if reset:
-            self.__dict__.pop("categories_", None)
+            self.__dict__.pop("_texts", None)
             self.__dict__.pop("_chosen", None)
-            self._learn(X, columns)
-        elif columns is not None and not hasattr(self, "categories_"):
+            self._learn(X, None if columns is None else _weighted(columns, sample_weight))
+        elif columns is not None:
             self._check_text(columns)
-        categories = self.__dict__.get("categories_")
+        categories = self.__dict__.get("_texts")
         numbers = objects(X, columns) if columns is not None and type(X) is not ArraySource else {}
         if not categories:
             return replaced(X, numbers) if numbers else X
@@ -89,9 +112,9 @@ class TabularMixture(VerboseLines, MixtureEstimator):
                 "X must be a table in memory with the categories of the fit, as a data frame or an array, "
                 f"got {shown(X)}."
             )
-        codes = coded(columns, self._by_place(columns, categories))
+        codes = coded(columns, self._texts_by_place(columns), reset)
         if type(X) is ArraySource:
-            return ArraySource(replaced(X.y, codes), X.weight)
+            return X.like(replaced(X.y, codes), X.weight)
         return replaced(X, numbers | codes)
 
     def impute(self, X: Any, random_state: Any = None) -> Any:
@@ -108,7 +131,7 @@ class TabularMixture(VerboseLines, MixtureEstimator):
         Returns
         -------
         ndarray, shape (n, d), or data frame
-            A data frame of pandas for one; objects if there are categories.
+            A data frame of pandas or polars, or a table of pyarrow, for one; objects if there is text.
 
         Examples
         --------
@@ -123,19 +146,31 @@ class TabularMixture(VerboseLines, MixtureEstimator):
         (3, 2)
         """
         filled = super().impute(X, random_state)
-        columns, categories = table_columns(X), self.__dict__.get("categories_")
+        columns = table_columns(X)
         if columns is None or type(X) is ArraySource:
             return filled
-        found = dict(enumerate(filled.T))
-        if categories:
-            places = self._by_place(columns, categories)
-            found |= {place: decoded(filled[:, place], parts) for place, parts in places.items()}
-        if type(X).__module__.partition(".")[0] == "pandas":
-            return replaced(X, found)
-        return np.column_stack([part.astype(object) for part in found.values()]) if categories else filled
+        if is_frame(X):
+            return replaced(X, dict(enumerate(filled.T)) | self._decoded(filled, columns))
+        return self._with_texts(filled, columns)
 
-    def _by_place(self, columns: list[TableColumn], categories: Categories) -> dict[int, tuple[Any, ...]]:
-        """Return categories by the place of their column, which an array has instead of its name."""
+    def _decoded(self, rows: NDArray[Any], columns: list[TableColumn]) -> dict[int, NDArray[Any]]:
+        """Return the columns of text of rows (n, d) of codes, by place."""
+        texts = self._texts_by_place(columns)
+        return {place: decoded(rows[:, place], parts) for place, parts in texts.items()}
+
+    def _with_texts(self, rows: NDArray[Any], columns: list[TableColumn]) -> NDArray[Any]:
+        """Return rows (n, d) as given, or as objects if there are columns of text."""
+        texts = self._decoded(rows, columns)
+        if not texts:
+            return rows
+        found = rows.astype(object)
+        for place, part in texts.items():
+            found[:, place] = part
+        return found
+
+    def _texts_by_place(self, columns: list[TableColumn]) -> dict[int, tuple[Any, ...]]:
+        """Return categories of text by the place of their column, which an array has instead of its name."""
+        categories: Categories = self.__dict__.get("_texts", {})
         places = {column.name: place for place, column in enumerate(columns)}
         if not any(isinstance(name, str) for name in places):
             names = getattr(self, "feature_names_in_", ())
@@ -158,11 +193,10 @@ class TabularMixture(VerboseLines, MixtureEstimator):
             chosen = auto_family(columns)
             log.info("family='auto': %s.", said_of(chosen))
             self._chosen = chosen
-            wanted |= set(chosen.get("categorical", ()))
         elif columns is not None:
             self._check_text(columns)
         if wanted and columns is not None:
-            self.categories_ = {
+            self._texts = {
                 column.name: found_categories(column) for column in columns if column.name in wanted
             }
 
@@ -194,7 +228,7 @@ class TabularMixture(VerboseLines, MixtureEstimator):
         names = names or [f"column {j}" for j in range(self.n_features_in_)]
         places = {name: j for j, name in enumerate(names)}
         categories = {
-            places.get(name, name): parts for name, parts in self.__dict__.get("categories_", {}).items()
+            places.get(name, name): parts for name, parts in getattr(self, "categories_", {}).items()
         }
         return columns_of(self.family_, self.params_, names, categories)
 
@@ -277,6 +311,17 @@ class TabularMixture(VerboseLines, MixtureEstimator):
             raise ValueError(f"X must be rows in memory to be drawn, got {shown(X)}.")
         data = [None if rows is None else rows[~np.isnan(rows[:, place]), place] for place in chosen]
         return draw_columns([panel_of(found[place]) for place in chosen], self.weights_, data, axes)
+
+
+def _weighted(columns: list[TableColumn], sample_weight: Any) -> list[TableColumn]:
+    """Return columns without the rows of weight zero, if there are valid weights."""
+    try:
+        kept = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64) > 0.0
+    except (TypeError, ValueError):  # an error later says what is wrong
+        return columns
+    if kept is None or kept.all() or kept.shape != columns[0].values.shape:
+        return columns
+    return [column._replace(values=column.values[kept]) for column in columns]
 
 
 def chosen_places(columns: Sequence[int | str] | None, names: list[str]) -> list[int]:
