@@ -70,6 +70,24 @@ def test_sparse_chunks_and_weights():
     np.testing.assert_allclose(one.components_, other.components_, rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.filterwarnings("ignore:The fit did not converge")
+def test_batches_are_weighted_as_if_documents_were_repeated():
+    rng = np.random.default_rng(1)
+    parts = np.array_split(TRAIN, 7)
+    weights = [rng.integers(0, 4, len(part)).astype(float) for part in parts]
+    options = {"method": "sem", "init": START, "max_iter": 4, "tol": 0.0, "batch_size": 2, "random_state": 0}
+    one = swiftem.PLSA(5, **options).fit(
+        [dask.delayed(part) for part in parts], sample_weight=[dask.delayed(weight) for weight in weights]
+    )
+    repeated = [
+        np.repeat(part, weight.astype(int), axis=0) for part, weight in zip(parts, weights, strict=True)
+    ]
+    two = swiftem.PLSA(5, **options).fit([dask.delayed(part) for part in repeated])
+    np.testing.assert_allclose(one.components_, two.components_, rtol=1e-9, atol=1e-12)
+    plain = swiftem.PLSA(5, **options).fit([dask.delayed(part) for part in parts])
+    assert np.abs(plain.components_ - one.components_).max() > 1e-3
+
+
 WEIGHTS = [RNG.integers(0, 4, size).astype(float) for size in (100, 350, 250)]
 
 

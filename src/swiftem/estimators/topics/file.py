@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from swiftem._checks import check_simplex
 from swiftem._typing import Array
+from swiftem.data.foreign import in_numpy
 from swiftem.estimators.model_content import LARGEST, ModelContent, check_parameters
 from swiftem.estimators.persistence import plain
 from swiftem.estimators.topics.learned_alpha import LEARN
@@ -75,8 +76,10 @@ class TopicFile:
         header["auto_beta"] = isinstance(self.beta, str)
         header["history"] = [list(moment) for moment in getattr(self, "history_", [])]
         arrays = {
-            "alpha": np.asarray(self._alpha() if self._learns_alpha else self.alpha, dtype=np.float64),
-            "beta": np.asarray(beta_for(self.beta, self.n_components), dtype=np.float64),
+            "alpha": np.asarray(
+                self._alpha() if self._learns_alpha else in_numpy(self.alpha), dtype=np.float64
+            ),
+            "beta": np.asarray(in_numpy(beta_for(self.beta, self.n_components)), dtype=np.float64),
             "components_": self.components_,
             "topic_counts_": self.topic_counts_,
             "word_counts": self._word_counts,

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from swiftem._checks import check_int, shown
 from swiftem._typing import Array, Index
+from swiftem.data.foreign import in_numpy
 from swiftem.estimators.topics.queries import representative
 
 __all__ = ["TopicRelations", "TopicsOver"]
@@ -112,7 +113,7 @@ class TopicRelations:
                [0., 1.]]), array([14.,  7.]))
         """
         shares, lengths = self._shares_of(X)
-        given = np.asarray(labels)
+        given = np.asarray(in_numpy(labels))
         if given.ndim != 1 or len(given) != len(shares):
             raise ValueError(
                 f"labels must be one for each of the {len(shares):,} documents, got shape {given.shape}."
@@ -177,7 +178,7 @@ class TopicRelations:
         made.alpha = np.array([self._alpha()[group].sum() for group in members])
         if self.background_ is not None:
             made.background_ = next(k for k, group in enumerate(members) if self.background_ in group)
-        beta = np.asarray(self.beta)
+        beta = np.asarray(in_numpy(self.beta))
         if beta.ndim == 2:
             made.beta = np.array([beta[group].sum(axis=0) for group in members])
         if hasattr(self, "doc_topic_"):
