@@ -147,12 +147,6 @@ def test_tensors_as_strengths_starts_weights_and_labels(data, tmp_path):
     np.testing.assert_array_equal(swiftem.PLSA.load(tmp_path / "a.model").alpha, given["alpha"])
 
 
-def test_alpha_is_read_only():
-    """On a device PyTorch warns of arrays that it must not write to."""
-    alpha = np.broadcast_to(0.1, 4)
-    assert swiftem.PLSA(4, alpha=alpha)._first_alpha().flags.writeable
-
-
 def test_duplicates_disorder_and_stored_zeros(data, fitted):
     X = data[0].tocoo()
     order = np.random.default_rng(0).permutation(X.nnz)
