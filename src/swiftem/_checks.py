@@ -15,11 +15,31 @@ from numpy.typing import ArrayLike, NDArray
 from swiftem._typing import Array
 
 __all__ = [
-    "TEXTS", "TOO_LARGE", "MemoryLimitError", "arrow_reason", "as_floats", "as_integers", "as_numbers",
-    "check_choice", "check_dense", "check_finite", "check_int", "check_not_lazy", "check_real", "check_simplex",
-    "in_numpy", "is_tensor", "not_numbers", "refuse_columns", "refuse_masked", "refuse_values", "shortened", "shown",
-    "torch_of", "unmasked",
-]  # fmt: skip
+    "TEXTS",
+    "TOO_LARGE",
+    "MemoryLimitError",
+    "arrow_reason",
+    "as_floats",
+    "as_integers",
+    "as_numbers",
+    "check_choice",
+    "check_dense",
+    "check_finite",
+    "check_int",
+    "check_not_lazy",
+    "check_real",
+    "check_simplex",
+    "in_numpy",
+    "is_tensor",
+    "not_numbers",
+    "refuse_columns",
+    "refuse_masked",
+    "refuse_values",
+    "shortened",
+    "shown",
+    "torch_of",
+    "unmasked",
+]
 
 SIMPLEX_TOLERANCE = 1e-6
 STRONGEST = 1e100

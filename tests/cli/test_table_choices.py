@@ -8,6 +8,10 @@ import pytest
 from swiftem import GaussianMixture
 
 
+def pd_frame(X):
+    return pytest.importorskip("pandas").DataFrame(X, columns=["height", "width"])
+
+
 @pytest.fixture
 def gaps(tmp_path, clusters):
     """A CSV file with the columns kind, id, height and width, ten heights missing; and the whole rows."""
@@ -121,6 +125,44 @@ def test_labels_with_weights_and_gaps(flowers, tmp_path, call):
     assert "Weights of rows by component and kind:" in stdout
     assert ["component", "red", "(missing)"] in [line.split() for line in stdout.splitlines()]
     assert "Adjusted Rand" not in stdout
+
+
+@pytest.mark.parametrize("command", ["fit", "score"])
+def test_the_cross_table_sums_weights_and_knows_rows_without_a_label(
+    command, clusters, model, tmp_path, call
+):
+    X, weight = clusters
+    kinds = np.array(["rose", "tulip", "", "rose", "", "tulip", "tulip"])[np.arange(120) % 7]
+    rows = [f"{kind},{h},{w},{of / 2}" for kind, (h, w), of in zip(kinds, X.tolist(), weight, strict=True)]
+    (tmp_path / "a.csv").write_text("\n".join(["kind,height,width,w", *rows]))
+    given = ["fit", "-m", 3, "-o", tmp_path / "b.model"] if command == "fit" else ["score", model[0]]
+    shown = call(*given, tmp_path / "a.csv", "-w", "w", "-l", "kind")[1]
+    after = shown.partition("Weights of rows by component and kind:")[2]
+    lines = [line.split() for line in after.splitlines()]
+    assert ["component", "rose", "tulip", "(missing)"] in lines
+    found = [[float(cell) for cell in line[1:]] for line in lines if line and line[0] in ("0", "1", "2")][:3]
+    mixture = GaussianMixture.load(tmp_path / "b.model") if command == "fit" else model[1]
+    of = mixture.predict(X if command == "score" else pd_frame(X))
+    expected = [
+        [weight[(of == m) & (kinds == kind)].sum() / 2 for kind in ("rose", "tulip", "")] for m in range(3)
+    ]
+    assert found == expected
+    assert "Adjusted Rand" not in after
+
+
+def test_rows_without_a_label_do_not_count_in_the_agreement(clusters, tmp_path, call):
+    from sklearn.metrics import adjusted_rand_score
+
+    X, _ = clusters
+    kinds = np.array(["rose", "tulip", "daisy"])[np.repeat([0, 1, 2], 40)]
+    kinds[::5] = ""
+    rows = [f"{kind},{h},{w}" for kind, (h, w) in zip(kinds, X.tolist(), strict=True)]
+    (tmp_path / "a.csv").write_text("\n".join(["kind,height,width", *rows]))
+    shown = call("fit", tmp_path / "a.csv", "-m", 2, "-l", "kind", "-o", tmp_path / "b.model")[1]
+    of = GaussianMixture.load(tmp_path / "b.model").predict(pd_frame(X))
+    agreement = adjusted_rand_score(kinds[kinds != ""], of[kinds != ""])
+    assert agreement != pytest.approx(adjusted_rand_score(kinds, of), abs=1e-3)
+    assert f"Adjusted Rand index {agreement:.4f} " in shown
 
 
 def test_score_compares_with_labels(flowers, model, call):

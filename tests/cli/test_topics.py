@@ -387,6 +387,13 @@ def test_acceleration_of_another_method_is_refused(run, folder, tmp_path):
 
 
 @quickly
+def test_why_no_headers_were_left_out_is_said(run, folder, tmp_path):
+    code, output = run(folder, "-k", 2, "--drop-headers", "--out", tmp_path / "out")
+    assert code == 0
+    assert "--drop-headers has left out nothing: no document begins with a header" in output
+
+
+@quickly
 def test_words_are_chosen(run, tmp_path):
     texts = tmp_path / "mails"
     texts.mkdir()

@@ -34,6 +34,8 @@ def write(folder, content, name):
         ("docword.a.txt.gz", "", "uci"),
         ("a.txt", "2\n3\n1\n1 1 1\n", "uci"),
         ("a.dat", "2 0:1 7:1\n1 3:2\n", "lda-c"),
+        ("a.dat", "0\n2 0:1 7:1\n", "lda-c"),
+        ("a.txt", "0\n0\n", "text"),
         ("a.dat.gz", gzip.compress(b"2 0:1 7:1\n"), "lda-c"),
         ("a.ldac", "", "lda-c"),
         ("a.txt", "1998\n1999\n2000\nThe end.\n", "text"),
@@ -116,6 +118,10 @@ def test_every_format_is_the_same_corpus(tmp_path):
         ("a.txt", b"rice\nma\xefze\n", {}, "0xef in line 2"),
         ("a.txt", "rice\n", {"text_column": "t"}, "text_column is for tables (csv, parquet)"),
         ("a.txt", "rice\n", {"vocabulary": "v"}, "vocabulary is for counts (uci, lda-c"),
+        ("a.dat", "1 0:1\n", {"drop_headers": True}, "drop_headers is for texts, and "),
+        ("a.dat", "1 0:1\n", {"drop_common": 0.3}, "a.dat is read as lda-c, counts of words."),
+        ("a.dat", "1 0:1\n", {"phrases": True}, "phrases is for texts, and "),
+        ("a.dat", "1 0:1\n", {"stop_words": "de"}, "stop_words is for texts, and "),
         (
             "a.txt",
             "rice\n",
@@ -222,6 +228,21 @@ def test_headers_and_common_words_are_reported_and_left_out_on_request(tmp_path)
     found = read_corpus(tmp_path, drop_headers=True, drop_common=0.9)
     assert (found.words, found.notes) == (("fish", "grown", "live", "maize", "ponds", "rice"), ())
     assert found.texts[0] == "Fish live in ponds."
+
+
+@pytest.mark.parametrize("known", [None, ["rice", "maize"]])
+def test_why_no_headers_were_left_out_is_said(tmp_path, known):
+    write(tmp_path, "Rice: a crop.\n\nRice and maize.\n", "a.txt")
+    (note,) = read_corpus(tmp_path, drop_headers=True, known_words=known).notes[:1]
+    assert note == (
+        "drop_headers=True has left out nothing: no document begins with a header, which is two or more "
+        "lines such as 'From: me' and an empty line."
+    )
+    (note,) = read_corpus(tmp_path / "a.txt", drop_headers=True, known_words=known).notes[:1]
+    assert note.endswith(", and each line is a document here.")
+    write(tmp_path, "From: me\nTo: you\n\nRice.\n", "b.txt")
+    notes = read_corpus(tmp_path, drop_headers=True, known_words=known).notes
+    assert not any("has left out nothing" in note for note in notes)
 
 
 def test_the_language_is_said(tmp_path):

@@ -15,6 +15,7 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import check_estimator
+from threadpoolctl import threadpool_limits
 
 import swiftem
 from swiftem.engine.threads import get_threads, set_threads
@@ -120,6 +121,30 @@ def test_names_and_pandas(data):
 def test_kinds_of_input(data, fitted, kind, dtype):
     X = kind(data[0].toarray().astype(dtype))
     np.testing.assert_array_equal(fit(X).components_, fitted.components_)
+
+
+def test_matrices_of_numpy(data, fitted):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PendingDeprecationWarning)
+        dense = np.matrix(data[0].toarray())
+    np.testing.assert_array_equal(fitted.transform(dense), fitted.transform(data[0]))
+
+
+def test_tensors_as_strengths_starts_weights_and_labels(data, tmp_path):
+    torch = pytest.importorskip("torch")
+    X, rng = data[0][:200], np.random.default_rng(0)
+    given = {"alpha": rng.random(4), "beta": rng.random((4, 60)), "init": rng.random((4, 60))}
+    weight, labels = rng.random(200), np.arange(200) % 3
+    wanted = fit(X, **given, sample_weight=weight)
+    tensors = {name: torch.tensor(value, requires_grad=True) for name, value in given.items()}
+    found = fit(X, **tensors, sample_weight=torch.tensor(weight, requires_grad=True))
+    np.testing.assert_array_equal(found.components_, wanted.components_)
+    over = found.topics_over(torch.tensor(labels), X)
+    np.testing.assert_array_equal(over.shares, wanted.topics_over(labels, X).shares)
+    merged = found.merge_topics([[0, 1]])
+    np.testing.assert_array_equal(merged.beta, wanted.merge_topics([[0, 1]]).beta)
+    found.save(tmp_path / "a.model")
+    np.testing.assert_array_equal(swiftem.PLSA.load(tmp_path / "a.model").alpha, given["alpha"])
 
 
 def test_duplicates_disorder_and_stored_zeros(data, fitted):
@@ -256,6 +281,21 @@ def test_same_seed_same_model_with_any_threads(method):
         for one, two in zip(found[0], other, strict=True):
             np.testing.assert_array_equal(one, two)
     assert (fit(X, method=method, max_iter=8, random_state=1).components_ != found[0][0]).any()
+
+
+@pytest.mark.parametrize("options", [{}, {"alpha": "learn"}, {"method": "em", "sample_weight": True}])
+def test_threads_of_blas_change_no_bit(options):
+    rng = np.random.default_rng(3)
+    X = corpus(450, 80, length=60)[0] * 0.37
+    weight = rng.random(450) if options.pop("sample_weight", False) else None
+    found = []
+    for threads in (1, 2, 3):
+        with threadpool_limits(threads, user_api="blas"):
+            assert X.nnz > 10_000  # fewer numbers are not divided among threads
+            model = fit(X, max_iter=4, tol=0.0, sample_weight=weight, **options)
+            scores = model.score(X, sample_weight=weight), model.perplexity(X)
+            found.append((model.log_likelihood_, model.stationarity_, *model.alpha_, *scores))
+    assert found[0] == found[1] == found[2]
 
 
 # How it went
@@ -443,14 +483,15 @@ def test_calls_are_checked(data):
 @pytest.mark.parametrize(
     ("X", "sentence"),
     [
-        ([[1.0, np.nan]], "NaN"),
+        ([[1.0, np.nan]], "^X must be counts, got NaN: put 0 where .*, or leave the document out.$"),
+        (sp.csr_array([[1.0, np.nan]]), "^X must be counts, got NaN"),
         ([[1.0, -1.0]], "Negative values"),
         (np.zeros((3, 2)), "X must have at least one token"),
         (np.zeros((0, 2)), "minimum of 1 is required"),
         ([["a", "b"]], "could not convert string"),
         (["a text"], "X must be counts of words, got texts"),
     ],
-    ids=["nan", "negative", "all zero", "no document", "strings", "texts"],
+    ids=["nan", "sparse nan", "negative", "all zero", "no document", "strings", "texts"],
 )
 def test_bad_data(X, sentence):
     with pytest.raises(ValueError, match=sentence):
@@ -466,6 +507,10 @@ def test_bad_data(X, sentence):
         ({"beta": np.ones(3)}, r"beta must be a number or an array of shape \(60,\) or \(4, 60\)"),
         ({"beta": -np.ones(60)}, "beta must be finite and not negative"),
         ({"method": "gibbs"}, "method"),
+        (
+            {"acceleration": "squarem", "background": True},
+            "background must be 'auto' or False for acceleration='squarem', got True",
+        ),
         ({"method": "fiem", "sampling": "documents"}, "sampling must be 'tokens' for method='fiem'"),
         ({"method": "fiem", "alpha": [0.1, 0.2, 0.3, 0.4]}, "must be numbers if tokens are drawn"),
         ({"method": "sem", "step_size": 2.0}, "step_size"),

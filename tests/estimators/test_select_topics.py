@@ -6,6 +6,7 @@ import scipy.sparse as sp
 from helpers import assert_refused
 
 from swiftem import PLSA, select_topics
+from swiftem.data import CsrDocuments
 from swiftem.estimators.topics import select as module
 from swiftem.estimators.topics.select import split_topics
 
@@ -107,6 +108,99 @@ def test_a_picture(found):
 )
 def test_bad_input(numbers, options, argument, right):
     assert_refused(lambda: select_topics(corpus(), numbers, **options), argument, right)
+
+
+def test_perplexity_is_a_mean_over_tokens_and_errors_are_over_groups(monkeypatch):
+    counts = corpus(3, 120).toarray()
+    counts[::2] *= 9  # groups differ in length
+    real, calls = PLSA.perplexity, []
+
+    def perplexity(self, X):
+        calls.append((self.n_components, X.toarray(), -np.log(real(self, X))))
+        return real(self, X)
+
+    monkeypatch.setattr(PLSA, "perplexity", perplexity)
+    found = select_topics(counts, [2, 3], held_out=0.25)
+    groups = [group for number, group, _ in calls if number == 2]
+    tokens = np.array([group.sum() for group in groups])
+    assert len(groups) == 10
+    assert sum(map(len, groups)) == 30
+    assert tokens.max() > 2 * tokens.min()
+    of = {k: np.array([value for number, _, value in calls if number == k]) for k in (2, 3)}
+    for row in found.table:
+        assert row.perplexity == pytest.approx(
+            np.exp(-np.average(of[row.n_components], weights=tokens)), rel=1e-12
+        )
+    difference = of[3] - of[2]
+    expected = difference.mean() / (np.sqrt(((difference - difference.mean()) ** 2).sum() / 9) / np.sqrt(10))
+    assert found.table[0].worse == pytest.approx(expected, rel=1e-9)
+    assert found.table[1].worse == 0.0
+
+
+def test_the_best_is_fitted_to_all_documents_also_those_without_words():
+    counts = corpus(3, 200).toarray()
+    counts[[0, 7, 199]] = 0
+    found = select_topics(counts, [3])
+    assert found.best.doc_topic_.shape == (200, 3)
+    assert found.best.topic_counts_.sum() == pytest.approx(counts.sum(), rel=1e-9)
+    again = PLSA(3, init=found.best.components_).fit(counts)
+    np.testing.assert_allclose(again.components_, found.best.components_, atol=0.01)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_few_documents_and_many_without_words(seed):
+    """Every held-out group has something to predict."""
+    counts = np.zeros((140, 20))
+    counts[np.random.default_rng(seed).permutation(140)[:60]] = corpus(2, 60).toarray()
+    found = select_topics(counts, [2, 3], random_state=seed)
+    assert np.isfinite([row.perplexity for row in found.table]).all()
+    assert found.best.doc_topic_.shape == (140, found.n_components)
+
+
+def write_npz(counts, folder):
+    sp.save_npz(folder / "counts.npz", sp.csr_array(counts))
+    return folder / "counts.npz"
+
+
+def frame(counts, folder):
+    return pytest.importorskip("pandas").DataFrame(counts, columns=[f"word{v}" for v in range(30)])
+
+
+def tensor(counts, folder):
+    return pytest.importorskip("torch").tensor(counts)
+
+
+def in_blocks(counts, folder):
+    dask = pytest.importorskip("dask")
+    return [dask.delayed(sp.csr_array)(counts[:90]), dask.delayed(sp.csr_array)(counts[90:])]
+
+
+KINDS = {
+    "frame": frame,
+    "path": write_npz,
+    "text of a path": lambda counts, folder: str(write_npz(counts, folder)),
+    "source": lambda counts, folder: CsrDocuments(sp.csr_array(counts)),
+    "tensor": tensor,
+    "sparse tensor": lambda counts, folder: tensor(counts, folder).to_sparse_coo(),
+    "list": lambda counts, folder: counts.tolist(),
+    "delayed": in_blocks,
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_of_counts(kind, tmp_path):
+    counts = corpus(3, 150).toarray()
+    counts[[3, 140]] = 0
+    wanted = select_topics(counts, [2, 3], max_iter=30)
+    found = select_topics(KINDS[kind](counts, tmp_path), [2, 3], max_iter=30)
+    assert [row[:6] for row in found.table] == [row[:6] for row in wanted.table]
+    np.testing.assert_array_equal(found.best.components_, wanted.best.components_)
+    assert found.best.doc_topic_.shape == (150, found.n_components)
+    if kind == "frame":
+        assert found.best.top_words(n=1)[0][0].startswith("word")
+        assert list(found.best.feature_names_in_) == [f"word{v}" for v in range(30)]
+    else:
+        assert not hasattr(found.best, "feature_names_in_")
 
 
 def test_too_few_documents():

@@ -6,6 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
+import scipy.io
 import scipy.sparse as sp
 from anonymous_memory import peak, resident
 from sklearn.exceptions import ConvergenceWarning
@@ -120,6 +121,56 @@ def test_em_on_a_file_is_em_in_memory(tmp_path, leave_one_out):
     file = tmp_path / "docword.toy.txt"
     np.testing.assert_allclose(two.transform(file), two.transform(X), rtol=0, atol=1e-12)
     assert two.score(str(file)) == pytest.approx(two.score(X), rel=1e-12)
+
+
+def market(folder, X):
+    scipy.io.mmwrite(folder / "toy.mtx", X)
+    return folder / "toy.mtx"
+
+
+def npz(folder, X):
+    sp.save_npz(folder / "toy.npz", X)
+    return folder / "toy.npz"
+
+
+def lda_c(folder, X):
+    rows = [X[[d]] for d in range(X.shape[0])]
+    lines = [
+        " ".join([str(row.nnz), *(f"{v}:{int(n)}" for v, n in zip(row.indices, row.data, strict=True))])
+        for row in rows
+    ]
+    (folder / "toy.dat").write_text("\n".join(lines) + "\n")
+    return folder / "toy.dat"
+
+
+@pytest.mark.parametrize("write", [market, npz, uci, lda_c])
+def test_documents_of_every_file_stay_in_their_rows(tmp_path, write):
+    X = corpus(90).toarray()
+    X[[0, 50, 51, 89]] = 0
+    X = sp.csr_array(X)
+    file = write(tmp_path, X)
+    wanted, found = (fit(data, method="em", max_iter=20) for data in (X, file))
+    np.testing.assert_allclose(found.doc_topic_, wanted.doc_topic_, rtol=0, atol=1e-5)
+    assert found.doc_topic_.shape == (90, 3)
+    np.testing.assert_allclose(wanted.transform(file), wanted.transform(X), rtol=0, atol=1e-5)
+    labels = np.arange(90) % 4
+    assert wanted.perplexity(file) == wanted.perplexity(X)
+    np.testing.assert_array_equal(wanted.coherence(str(file)), wanted.coherence(X))
+    np.testing.assert_array_equal(wanted.representative_documents(file), wanted.representative_documents(X))
+    one, two = (wanted.topics_over(labels, data) for data in (file, X))
+    np.testing.assert_array_equal(one.documents, two.documents)
+    np.testing.assert_allclose(one.shares, two.shares, rtol=0, atol=1e-5)
+    one, two = (swiftem.PLSA(3, random_state=0).partial_fit(data) for data in (file, X))
+    np.testing.assert_array_equal(one.components_, two.components_)
+    np.testing.assert_array_equal(one.doc_topic_, two.doc_topic_)
+
+
+def test_a_file_of_a_matrix_may_not_claim_any_number_of_documents(tmp_path):
+    (tmp_path / "toy.mtx").write_text(
+        "%%MatrixMarket matrix coordinate integer general\n9000000000 2 1\n1 1 3\n"
+    )
+    with pytest.raises(ValueError, match=r"must have at most 1,000,001 documents.*got 9,000,000,000"):
+        fit(tmp_path / "toy.mtx")
 
 
 @pytest.mark.usefixtures("small_blocks")

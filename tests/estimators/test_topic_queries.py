@@ -50,6 +50,16 @@ def test_coherence(counts, model, measure, n):
         model.coherence(X, measure="c_v")
 
 
+def test_words_that_all_documents_have_are_coherent(model, counts):
+    """Their NPMI is 0/0; it is 1, as of words that are only together."""
+    X = counts * 0
+    best = np.argsort(-model.components_[0], kind="stable")[:3]
+    X[:, best[:2]], X[::2, best[2]] = 1, 1
+    expected = [1.0, 0.0, 0.0]  # what is in all documents says nothing of where the third is
+    assert model.coherence(X, n=2)[0] == 1.0
+    assert model.coherence(X, n=3)[0] == pytest.approx(np.mean(expected), abs=1e-12)
+
+
 def test_halves_add_up_to_the_whole(counts):
     X = sp.csr_array(counts + 0.0)
     X.data[::3] += 0.25
@@ -81,6 +91,18 @@ def test_perplexity(counts, model):
     expected = independent_perplexity(model, seen.toarray(), hidden.toarray(), 0.1)
     assert model.perplexity(counts, random_state=5) == pytest.approx(expected, rel=1e-3)
     assert model.perplexity(counts, random_state=5) == model.perplexity(counts, random_state=5)
+
+
+def test_perplexity_of_fractions_is_a_mean_over_tokens(counts, model):
+    """A count below one is halved: nothing is drawn, and both halves are known."""
+    X = counts[:30] / 50.0
+    assert 0 < X.max() < 1
+    expected = independent_perplexity(model, X / 2, X / 2, 0.1)
+    assert model.perplexity(X) == pytest.approx(expected, rel=1e-3)
+    assert model.perplexity(X, random_state=1) == model.perplexity(X)
+    # Of 1.5 tokens, the whole one goes to one half and a quarter to each.
+    one, other = split_counts(sp.csr_array(np.full((200, 25), 1.5)), 0)
+    assert set(one.toarray().ravel()) == set(other.toarray().ravel()) == {0.25, 1.25}
 
 
 @pytest.mark.filterwarnings("ignore:The fit did not converge")

@@ -154,6 +154,19 @@ def test_a_fit_is_that_of_the_cpu(options):
     np.testing.assert_array_equal(fitted.components_, swiftem.PLSA(**options, device=ON).fit(X).components_)
 
 
+@pytest.mark.parametrize("kind", ["read-only", "tensor"])
+def test_alpha_that_cannot_be_written_to(kind):
+    """PyTorch warns of arrays that it must not write to."""
+    alpha = np.array([0.1, 0.2, 0.3, 0.1])
+    alpha.flags.writeable = False
+    given = alpha if kind == "read-only" else torch.tensor(alpha, requires_grad=True).to(NAME)
+    found = [
+        swiftem.PLSA(4, method="em", alpha=value, random_state=0, device=ON).fit(corpus())
+        for value in (given, alpha.tolist())
+    ]
+    np.testing.assert_array_equal(found[0].components_, found[1].components_)
+
+
 def test_documents_of_weight_zero_are_folded_in():
     X, weight = corpus(), np.arange(300.0) % 3
     found = [

@@ -70,6 +70,52 @@ def test_sparse_chunks_and_weights():
     np.testing.assert_allclose(one.components_, other.components_, rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.filterwarnings("ignore:The fit did not converge")
+def test_batches_are_weighted_as_if_documents_were_repeated():
+    rng = np.random.default_rng(1)
+    parts = np.array_split(TRAIN, 7)
+    weights = [rng.integers(0, 4, len(part)).astype(float) for part in parts]
+    options = {"method": "sem", "init": START, "max_iter": 4, "tol": 0.0, "batch_size": 2, "random_state": 0}
+    one = swiftem.PLSA(5, **options).fit(
+        [dask.delayed(part) for part in parts], sample_weight=[dask.delayed(weight) for weight in weights]
+    )
+    repeated = [
+        np.repeat(part, weight.astype(int), axis=0) for part, weight in zip(parts, weights, strict=True)
+    ]
+    two = swiftem.PLSA(5, **options).fit([dask.delayed(part) for part in repeated])
+    np.testing.assert_allclose(one.components_, two.components_, rtol=1e-9, atol=1e-12)
+    plain = swiftem.PLSA(5, **options).fit([dask.delayed(part) for part in parts])
+    assert np.abs(plain.components_ - one.components_).max() > 1e-3
+
+
+@pytest.mark.filterwarnings("ignore:The fit did not converge")
+def test_a_batch_stands_for_all_documents_by_their_weights(monkeypatch):
+    """A step of size 1 forgets all but the last batch: counts of its documents, times all tokens over theirs."""
+    parts = np.array_split(TRAIN, 6)
+    weights = [np.full(len(part), 0.5 + 7.0 * number) for number, part in enumerate(parts)]
+    weights[4][::2] = 0.0
+    steps, real = {}, documents.unit_counts
+
+    def recorded(given, unit, weight, where):
+        found = real(given, unit, weight, where)
+        steps.setdefault(given.topics.tobytes(), (given.topics, []))[1].append(found[0].T)
+        return found
+
+    monkeypatch.setattr(documents, "unit_counts", recorded)
+    options = {"method": "sem", "init": START, "max_iter": 4, "tol": 0.0, "batch_size": 2, "step_size": 1.0}
+    model = swiftem.PLSA(5, beta=3.0, random_state=0, **options).fit(
+        [dask.delayed(part) for part in parts], sample_weight=[dask.delayed(weight) for weight in weights]
+    )
+    tokens = np.concatenate(weights) @ TRAIN.sum(axis=1)
+    *batches, (last, certificate) = steps.values()
+    assert len(certificate) == 6
+    np.testing.assert_array_equal(last, model.components_)
+    assert max(len(counts) for _, counts in batches) == 2
+    for (_, counts), (topics, _) in zip(batches, [*batches[1:], (last, None)], strict=True):
+        expected = sum(counts) * (tokens / sum(counts).sum()) + 3.0
+        np.testing.assert_allclose(topics, expected / expected.sum(axis=1, keepdims=True), rtol=1e-9)
+
+
 WEIGHTS = [RNG.integers(0, 4, size).astype(float) for size in (100, 350, 250)]
 
 

@@ -27,12 +27,18 @@ from swiftem.cli.choices import (
 )
 from swiftem.cli.failures import FAILED, INTERRUPTED, Group, tell
 from swiftem.cli.fit_commands import fit, impute, info, predict, score, select
-from swiftem.cli.fit_options import AccelerationOption, DeviceOption
+from swiftem.cli.fit_options import AccelerationOption, DeviceOption, refuse_given
 from swiftem.cli.out_file import writable_folder
 from swiftem.cli.table_options import SeedOption
 from swiftem.methods import METHODS
 
 __all__ = ["app", "run_command"]
+
+OF_APPLY = {
+    "apply", "corpus", "out", "format", "text_column", "vocabulary", "as_text", "drop_headers", "names",
+    "device",
+}  # fmt: skip
+"""What topics --apply takes; all else belongs to new topics."""
 
 app = typer.Typer(
     name="swiftem",
@@ -106,6 +112,7 @@ app.command(epilog="Example: swiftem info flowers.model")(info)
 
 @app.command(epilog="Example: swiftem topics my-texts --topics 10 --out my-topics")
 def topics(
+    context: typer.Context,
     corpus: Annotated[
         Path | None,
         typer.Argument(
@@ -250,11 +257,9 @@ def topics(
         raise typer.Exit(run_topics(request))
     if corpus is None:
         raise typer.BadParameter("name the corpus whose topics are to be found.", param_hint="CORPUS")
-    for option, given in (("--by", by), ("--phrases", phrases), ("--drop-common", drop_common)):
-        if given:
-            raise typer.BadParameter(
-                "this is for new topics; those of a model have their words.", param_hint=f"'{option}'"
-            )
+    names_of_all = (option.name or "" for option in context.command.params)
+    said = "this is for new topics; those of --apply are as they were fitted: leave it out."
+    refuse_given(context, [name for name in names_of_all if name not in OF_APPLY], said)
     from swiftem.cli.topics import apply_topics
 
     apply_topics(

@@ -17,8 +17,8 @@ __all__ = [
     "GAUSSIAN", "CheckpointEveryOption", "CheckpointOption", "DeviceMemoryLimitOption", "DeviceOption",
     "FamilyOption", "MaxPassesOption", "MemoryLimitOption", "MethodOption", "ResumeOption", "SchedulerOption",
     "ScratchOption", "StartsOption", "TolOption", "UpdateOption", "check_fit", "missing_components",
-    "model_file_if_any", "read_family_option", "refuse_options_of_a_fit", "refuse_options_of_gaussians",
-    "refuse_options_of_one_machine", "refuse_options_of_rows",
+    "model_file_if_any", "read_family_option", "refuse_given", "refuse_options_of_a_fit",
+    "refuse_options_of_gaussians", "refuse_options_of_one_machine", "refuse_options_of_rows",
 ]  # fmt: skip
 
 CheckpointOption = Annotated[
@@ -101,10 +101,10 @@ def refuse_options_of_a_fit(context: typer.Context) -> None:
     """Raise BadParameter for options that do not apply to an existing model."""
     names = (option.name or "" for option in context.command.params)
     said = "the model of --update keeps the one that it was fitted with: leave it out."
-    _refuse(context, [name for name in names if name not in OF_UPDATE], said)
+    refuse_given(context, [name for name in names if name not in OF_UPDATE], said)
 
 
-def _refuse(context: typer.Context, names: Iterable[str], said: str) -> None:
+def refuse_given(context: typer.Context, names: Iterable[str], said: str) -> None:
     """Raise BadParameter with this text for the first of these options that is on the command line."""
     options = {option.name: option.opts[0] for option in context.command.params}
     for name in names:
@@ -222,7 +222,7 @@ AccelerationOption = Annotated[
 def refuse_options_of_one_machine(context: typer.Context) -> None:
     """Raise BadParameter for options of local files if workers read the rows."""
     names = ("drop", "label", "skip_missing", "memory_limit", "scratch")
-    _refuse(context, names, "workers read the rows: leave it out.")
+    refuse_given(context, names, "workers read the rows: leave it out.")
 
 
 def refuse_options_of_rows(context: typer.Context, family: str) -> None:
@@ -233,10 +233,10 @@ def refuse_options_of_rows(context: typer.Context, family: str) -> None:
         if context.params.get("method", "auto") not in ("auto", "em"):
             said = "responses of --family poisson are fitted by em: leave it out."
             raise typer.BadParameter(said, param_hint="'--method'")
-        _refuse(context, ("acceleration",), "responses of --family poisson have none: leave it out.")
+        refuse_given(context, ("acceleration",), "responses of --family poisson have none: leave it out.")
     on_device = "device", "device_memory_limit"
     names = ("covariance", "reg_covar", "memory_limit", "scratch", "scheduler", *on_device)
-    _refuse(context, names, "regressions (--response) do not have it: leave it out.")
+    refuse_given(context, names, "regressions (--response) do not have it: leave it out.")
 
 
 def refuse_options_of_gaussians(context: typer.Context, family: str) -> None:
@@ -250,7 +250,7 @@ def refuse_options_of_gaussians(context: typer.Context, family: str) -> None:
         said = f"only --family gaussian has it, got {family}: leave it out"
         if name in FAMILIES and has_option(name, of_family):
             said += f', or give --family "{name}({of_family}={value})"'
-        _refuse(context, (option,), f"{said}.")
+        refuse_given(context, (option,), f"{said}.")
 
 
 def check_fit(

@@ -100,7 +100,7 @@ class Documents:
         self.weight = np.ones(self.n) if weight is None else np.asarray(weight, dtype=np.float64)
         sums = np.add.reduceat(np.append(self.count, 0.0), np.minimum(self.begin[:-1], len(self.count)))
         self.length: Array = np.where(np.diff(self.begin) > 0, sums, 0.0)
-        self.total = float(self.weight @ self.length)
+        self.total = float((self.weight * self.length).sum())
         self._place: NDArray[np.int32] | None = None
         self._spare: Any = None
         self.shared: Any = None  # tables and sums of a pass over several blocks, memory.Shared

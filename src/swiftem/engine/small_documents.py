@@ -83,6 +83,11 @@ def _m_step(counts: Array, alpha: Array) -> Array:
     return found
 
 
+def _log_likelihood(entries: Entries, weight: Array, p: Array) -> float:
+    """Return Σ w n log p; the last bit of a product by BLAS would depend on its threads."""
+    return float((weight[entries.row] * (entries.count * np.log(p))).sum())
+
+
 def pass_over(
     entries: Entries, weight: Array, doc_topic: Array, word_topic: Array, alpha: Array
 ) -> tuple[Array, Array, float]:
@@ -97,7 +102,7 @@ def pass_over(
     p = _probabilities(entries, doc_topic, word_topic)
     ratio = entries.matrix(entries.count / p, len(word_topic))
     by_word = word_topic * (ratio.T @ (doc_topic * weight[:, None]))
-    value = float(weight[entries.row] @ (entries.count * np.log(p)))
+    value = _log_likelihood(entries, weight, p)
     return _m_step(doc_topic * (ratio @ word_topic), alpha), by_word, value
 
 
@@ -129,7 +134,7 @@ def leave_one_out_pass(
     by_word = np.empty_like(word_topic)
     for k, values in enumerate(np.ascontiguousarray((a * weight[row][:, None]).T)):
         by_word[:, k] = np.bincount(word, weights=values, minlength=len(word_topic))
-    return _m_step(entries.by_document(a), alpha), by_word, float(weight[row] @ (count * np.log(p)))
+    return _m_step(entries.by_document(a), alpha), by_word, _log_likelihood(entries, weight, p)
 
 
 def fold(

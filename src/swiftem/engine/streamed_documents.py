@@ -100,7 +100,8 @@ class StreamedDocuments:
         given = read_sample_weight(weight, self.n, "document")
         self.weight: Array = np.ones(self.n) if given is None else given
         self.extent = extent_of(np.array([least, most]), self.weight)
-        self.total, self.total_weight = float(self.weight @ self.length), float(self.weight.sum())
+        self.total = float((self.weight * self.length).sum())
+        self.total_weight = float(self.weight.sum())
         self._held: dict[int, Documents] = {}
         self._coming: Generator[tuple[int, Any], None, None] | None = None
 

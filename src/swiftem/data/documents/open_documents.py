@@ -11,7 +11,7 @@ import numpy as np
 
 from swiftem._checks import check_int
 from swiftem.data.documents.document_source import DocumentSource
-from swiftem.data.documents.formats.count_matrix import read_count_matrix
+from swiftem.data.documents.formats.count_matrix import all_documents
 from swiftem.data.documents.formats.line_documents import LdaCDocuments, TextDocuments
 from swiftem.data.documents.formats.lines import existing_file
 from swiftem.data.documents.formats.no_text import recognise
@@ -58,7 +58,7 @@ def open_documents(data: Any, vocabulary: Any = None, format: str | None = None)
     if kind == "lda-c":
         return LdaCDocuments(file, vocabulary)
     if kind in ("matrixmarket", "npz"):
-        return CsrDocuments(read_count_matrix(file, vocabulary).counts)
+        return CsrDocuments(all_documents(file, vocabulary))
     if kind == "text":
         if vocabulary is None:
             raise ValueError(

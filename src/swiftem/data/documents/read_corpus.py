@@ -139,6 +139,13 @@ def read_corpus(
     if vocabulary is not None and format not in COUNTS:
         raise ValueError(f"vocabulary is for counts ({', '.join(COUNTS)}), and {place} is read as {format}.")
     if format in COUNTS:
+        of_texts = {
+            "stop_words": stop_words is not None and stop_words != "auto", "phrases": phrases,
+            "drop_common": drop_common is not None, "drop_headers": drop_headers,
+        }  # fmt: skip
+        for name, given in of_texts.items():
+            if given:
+                raise ValueError(f"{name} is for texts, and {place} is read as {format}, counts of words.")
         counted = COUNTS[format](place, vocabulary)
         return counted if known_words is None else match_words(counted, known_words, str(place))
     texts = _texts(place, format, text_column, label_column, leave_out)
@@ -215,6 +222,12 @@ def count_texts(
     """
     notes = list(texts.notes)
     documents = [without_header(text) for text in texts.texts] if drop_headers else texts.texts
+    if drop_headers and documents == texts.texts:
+        where = ", and each line is a document here" if format == "text" else ""
+        notes.append(
+            "drop_headers=True has left out nothing: no document begins with a header, which is two or more "
+            f"lines such as 'From: me' and an empty line{where}."
+        )
     chosen = choose_stop_words(stop_words, documents)
     if known_words is None:
         notes += chosen.notes if drop_headers else [*chosen.notes, *note_on_headers(documents)]

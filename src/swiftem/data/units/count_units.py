@@ -100,7 +100,7 @@ def look_at_counts(common: None, unit: Any, weight: Any, where: str) -> Counted:
     found = prepare_counts(unit, weight, where)
     by_document = np.repeat(found.weight, np.diff(found.indptr))
     return Counted(
-        found.shape[0], found.shape[1], len(found.data), float(by_document @ found.data),
+        found.shape[0], found.shape[1], len(found.data), float((by_document * found.data).sum()),
         float(found.weight.sum()), found.names,
     )  # fmt: skip
 

@@ -81,7 +81,7 @@ def unit_likelihood(given: DocumentTask, unit: Any, weight: Any, where: str) -> 
     """Return the log-likelihood of the documents of a unit, which are folded in."""
     documents = _documents(unit, weight, where, given.small)
     _, found = documents.fold_in(given.topics, given.alpha, max_iter=given.rounds, tol=given.tolerance)
-    return float(documents.weight @ found)
+    return float((documents.weight * found).sum())
 
 
 def compile_documents() -> None:

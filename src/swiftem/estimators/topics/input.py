@@ -15,12 +15,12 @@ from swiftem.budget import BASE, MemoryLimitError, read_memory_limit
 from swiftem.data.documents.document_source import DocumentSource
 from swiftem.data.documents.open_documents import open_documents
 from swiftem.data.documents.sparse_structure import checked_sparse, is_sparse
-from swiftem.data.foreign import DEVICE_KERNELS, counts_of_tensor, is_planned, is_tensor, kernels_of
+from swiftem.data.foreign import DEVICE_KERNELS, counts_of_tensor, in_numpy, is_planned, is_tensor, kernels_of
 from swiftem.data.sample_weight import check_weights, extent_of
 from swiftem.data.units.collections import current_pool, parts_of, token_of
 from swiftem.engine.documents import PIECES, Documents
 from swiftem.engine.gpu.topics.documents import DeviceDocuments
-from swiftem.engine.streamed_documents import StreamedDocuments
+from swiftem.engine.streamed_documents import BLOCK, StreamedDocuments
 from swiftem.engine.units.documents import UnitDocuments
 from swiftem.estimators.topics.first_topics import CLUSTERED, FEW, clustered_topics, random_topics
 from swiftem.estimators.topics.learned_alpha import FIRST
@@ -49,6 +49,21 @@ MOST_WORDS = 2**31 - 1
 """Word indices are int32 in the loops over documents."""
 START = 60 * 10**6
 """For the documents that are clustered or evaluated, and for k-means."""
+
+
+def _is_read(X: Any) -> bool:
+    """Return whether documents are in a file or a source, which are read in blocks."""
+    return isinstance(X, str | os.PathLike | DocumentSource)
+
+
+def _computed(X: Any) -> Any:
+    """Return the counts of a Dask collection, or of a list of Delayed blocks, in memory."""
+    if hasattr(X, "compute"):
+        return X.compute()
+    import dask
+    from scipy.sparse import csr_array, vstack
+
+    return csr_array(vstack([csr_array(block) for block in dask.compute(*X)], format="csr"))
 
 
 class TopicInput:
@@ -81,7 +96,7 @@ class TopicInput:
         """
         there: Index | None = None
         documents: Documents | StreamedDocuments | UnitDocuments
-        is_read = isinstance(X, str | os.PathLike | DocumentSource)
+        is_read = _is_read(X)
         if (is_planned(X) or is_read) and kernels_of(self.device) is not None:
             raise ValueError(
                 f"device must be 'cpu' for {'documents read in blocks' if is_read else 'a Dask collection'}, "
@@ -96,7 +111,7 @@ class TopicInput:
                     f"X must have the {self.n_features_in_} words that the model was fitted with, "
                     f"got {source.n_words}."
                 )
-            documents = StreamedDocuments(source, sample_weight, self.scratch)
+            documents = StreamedDocuments(source, in_numpy(sample_weight), self.scratch)
             if reset:
                 self.__dict__.pop("feature_names_in_", None)
                 self.n_features_in_ = source.n_words
@@ -220,20 +235,35 @@ class TopicInput:
         return bool(self.leave_one_out)
 
     def _counts(self, X: Any, *, reset: bool) -> Any:
-        """Return validated counts as a CSR array of float64."""
-        from scipy.sparse import csr_array
+        """Return validated counts as a CSR array of float64; those of a file or source are loaded."""
+        from scipy.sparse import csr_array, vstack
 
+        if _is_read(X):
+            X = csr_array(vstack([block for _, block in open_documents(X).blocks(BLOCK)], format="csr"))
         if not hasattr(X, "dtype") and isinstance(X, Sequence) and len(X) and isinstance(X[0], str):
             raise ValueError("X must be counts of words, got texts: count them with CountVectorizer first.")
         check_not_lazy("X", X)
+        if is_planned(X):
+            X = _computed(X)
         X = counts_of_tensor(X) if is_tensor(X) else X
+        if isinstance(X, np.matrix):
+            X = np.asarray(X)
         if is_sparse(X) and len(X.shape) == 2:
             X = checked_sparse("X", X)  # scikit-learn's conversion of an invalid matrix may crash
             if X.shape[1] > MOST_WORDS:
                 raise ValueError(f"X must have at most {MOST_WORDS:,} words, got {X.shape[1]:,}.")
-        X = validated(
-            self, X, accept_sparse="csr", dtype=np.float64, reset=reset, ensure_non_negative=True, order="C"
-        )
+        try:
+            X = validated(
+                self, X, accept_sparse="csr", dtype=np.float64, reset=reset, ensure_non_negative=True,
+                order="C",
+            )  # fmt: skip
+        except ValueError as error:
+            if not str(error).startswith("Input X contains NaN"):
+                raise
+            raise ValueError(
+                "X must be counts, got NaN: put 0 where a document does not have a word, or leave the "
+                "document out."
+            ) from None
         matrix = csr_array(X)
         if not matrix.has_canonical_format or not matrix.data.all():
             matrix = matrix.copy()
@@ -243,7 +273,7 @@ class TopicInput:
         return matrix
 
     def _weights(self, sample_weight: ArrayLike | None, X: Any) -> Array | None:
-        return read_weights(sample_weight, X)
+        return read_weights(in_numpy(sample_weight), X)
 
     def _alpha(self) -> Array:
         """Return α (K,): as given or, of a fitted model, as learned."""

@@ -74,6 +74,7 @@ def next_alpha(alpha: Array, doc_topic: Array, documents: Any) -> Array:
     counts = np.maximum(doc_topic[some] * (length + total)[:, None] - alpha, 0.0)
     positive = -np.expm1(-counts)
     if_positive = np.divide(counts, positive, out=np.ones_like(counts), where=positive > 0.0)
-    above = weight @ (positive * (digamma(if_positive + alpha) - digamma(alpha)))
-    below = weight @ (digamma(length + total) - digamma(total))
+    more = positive * (digamma(if_positive + alpha) - digamma(alpha))
+    above = (weight[:, None] * more).sum(axis=0)  # a product by BLAS would depend on its threads
+    below = (weight * (digamma(length + total) - digamma(total))).sum()
     return np.clip(alpha * above / below, *RANGE) if below > 0.0 else alpha

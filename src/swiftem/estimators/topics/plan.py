@@ -106,7 +106,7 @@ def beta_for(beta: Any, n_components: int) -> Any:
 
 def contrast_for(
     background: Any, decorrelation: Any, name: str, plan: TopicPlan, *, n_components: int, given: bool,
-    accelerated: bool, learns_alpha: bool = False,
+    acceleration: str | None = None, learns_alpha: bool = False,
 ) -> tuple[bool, float]:  # fmt: skip
     """Return whether there is a background topic, and how strongly topics repel each other.
 
@@ -122,18 +122,18 @@ def contrast_for(
         Number of topics.
     given : bool
         Whether the user says what the topics are, by seed words in β or by initial topics.
-    accelerated : bool
-        Whether em takes larger steps.
+    acceleration : str or None
+        Of em.
     learns_alpha : bool
         Whether α is learned.
 
     Examples
     --------
     >>> plan = plan_topics("auto", "auto", "auto", "auto", n_documents=10_000)
-    >>> contrast_for("auto", "auto", "auto", plan, n_components=50, given=False, accelerated=False)
+    >>> contrast_for("auto", "auto", "auto", plan, n_components=50, given=False)
     (True, 30.0)
     """
-    is_em = plan.by_documents is None and plan.by_tokens is None and not accelerated
+    is_em = plan.by_documents is None and plan.by_tokens is None and acceleration is None
     wanted = (
         ("background", background != "auto" and background, "'auto' or False"),
         ("decorrelation", decorrelation != "auto" and decorrelation, "'auto' or 0"),
@@ -141,7 +141,7 @@ def contrast_for(
     )
     for argument, value, allowed in wanted:
         if value and not is_em:
-            how = f"acceleration={plan.name!r}" if accelerated else f"method={name!r}"
+            how = f"method={name!r}" if acceleration is None else f"acceleration={acceleration!r}"
             raise ValueError(
                 f"{argument} must be {allowed} for {how}, got {value!r}: it is for em without acceleration."
             )

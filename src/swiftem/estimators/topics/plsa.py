@@ -270,7 +270,7 @@ class PLSA(
         background, decorrelation = contrast_for(
             self.background, self.decorrelation, self.method, plan, n_components=len(alpha),
             given=len(beta) > 1 or not isinstance(self.init, str), learns_alpha=self._learns_alpha,
-            accelerated=self.acceleration is not None,
+            acceleration=self.acceleration,
         )  # fmt: skip
         fitting = TopicFitting(
             documents, alpha, beta, plan, passes, tol, leave_one_out, self.acceleration, background,

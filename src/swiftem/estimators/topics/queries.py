@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from swiftem._checks import STRONGEST, as_numbers, check_choice, check_int, check_real, shown
 from swiftem._typing import Array, Index
-from swiftem.data.foreign import is_planned, is_tensor, like
+from swiftem.data.foreign import in_numpy, is_planned, is_tensor, like
 from swiftem.engine.units.documents import UnitDocuments
 from swiftem.estimators.topics.exchange import TopicExchange
 from swiftem.estimators.validated import chunk_by_chunk
@@ -137,7 +137,7 @@ def mean_likelihood(documents: Any, topics: Array, alpha: Array, *, max_iter: in
     if isinstance(documents, UnitDocuments):
         return documents.log_likelihood(topics, alpha, max_iter, tol) / documents.total
     _, found = documents.fold_in(topics, alpha, max_iter=max_iter, tol=tol)
-    return float(documents.weight @ found / documents.total)
+    return float((documents.weight * found).sum() / documents.total)
 
 
 def representative(shares: Array, lengths: Array | None, n: int) -> Index:
@@ -216,7 +216,7 @@ class TopicQueries(TopicExchange, TransformerMixin):  # type: ignore[misc]
         for start in range(0, hidden.nnz, 1 << 18):
             part = slice(start, start + (1 << 18))
             p = np.einsum("ek,ke->e", topics[rows[part]], self.components_[:, hidden.indices[part]])
-            total += float(hidden.data[part] @ np.log(np.maximum(p, 1e-12)))
+            total += float((hidden.data[part] * np.log(np.maximum(p, 1e-12))).sum())
         return exp(-total / hidden.data.sum())
 
     def top_words(self, names: Any = None, n: int = 10, *, relevance: float = LAMBDA) -> list[list[str]]:
@@ -374,7 +374,7 @@ def _jensen_shannon(p: Array, q: Array) -> Array:
 
 def as_strength(name: str, value: ArrayLike, shapes: Sequence[tuple[int, ...]]) -> Array:
     """Return a prior's strength as a validated array; ``shapes`` are allowed in addition to a number."""
-    array = as_numbers(name, value).astype(np.float64)
+    array = as_numbers(name, in_numpy(value)).astype(np.float64)
     if array.ndim and array.shape not in shapes:
         allowed = " or ".join(str(shape) for shape in shapes)
         raise ValueError(f"{name} must be a number or an array of shape {allowed}, got shape {array.shape}.")

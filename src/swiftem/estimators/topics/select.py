@@ -14,6 +14,7 @@ from sklearn.utils import check_random_state
 
 from swiftem._checks import check_int, check_real, shown
 from swiftem._typing import Array
+from swiftem.data.foreign import DEVICE_KERNELS, kernels_of
 from swiftem.estimators.topics.plan import contrast_for, plan_topics
 from swiftem.estimators.topics.plsa import PLSA
 from swiftem.process import clock
@@ -133,8 +134,8 @@ def select_topics(
 
     Parameters
     ----------
-    X : array-like or sparse, shape (D, V)
-        Counts; at least 50 documents.
+    X : array-like or sparse, shape (D, V), path, DocumentSource, or Dask collection
+        Counts, as in ``PLSA.fit``; files and collections are loaded. At least 50 documents must have words.
     n_components : sequence of int
         Numbers of topics.
     held_out : float
@@ -161,19 +162,21 @@ def select_topics(
     >>> found.n_components, found.best.components_.shape
     (3, (3, 30))
     """
-    import scipy.sparse as sp
-
     numbers = sorted({check_int("n_components", number, minimum=1) for number in _sequence(n_components)})
     check_real("held_out", held_out, minimum=0.0, maximum=0.9)
-    counts = sp.csr_array(X)
-    if counts.shape[0] < max(LEAST_DOCUMENTS, 2 * numbers[0]):
+    usual = PLSA(**parameters)
+    counts, kernels = usual._counts(X, reset=True), kernels_of(usual.device, X)
+    if kernels is not None:  # counts are on the CPU now
+        parameters["device"] = kernels.removeprefix(DEVICE_KERNELS)
+    there = np.flatnonzero(np.diff(counts.indptr))  # nothing can be predicted of a document without words
+    if len(there) < max(LEAST_DOCUMENTS, 2 * numbers[0]):
         raise ValueError(
-            f"X must have at least {max(LEAST_DOCUMENTS, 2 * numbers[0])} documents to compare numbers of "
-            f"topics, got {counts.shape[0]}."
+            f"X must have at least {max(LEAST_DOCUMENTS, 2 * numbers[0])} documents with words to compare "
+            f"numbers of topics, got {len(there)}."
         )
     say = verbose if callable(verbose) else print if verbose else lambda line: None
     rng = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
-    order = rng.permutation(counts.shape[0])
+    order = there[rng.permutation(len(there))]
     n_held = max(GROUPS, round(held_out * len(order)))
     fitted = counts[np.sort(order[n_held:])]
     half = order[n_held:][: (len(order) - n_held) // 2]
@@ -214,6 +217,8 @@ def select_topics(
     model = models[chosen]
     if not interrupted:
         model = _Path(counts, rng, parameters, models[chosen]).fit(rows[chosen].n_components)
+    if hasattr(usual, "feature_names_in_"):
+        model.feature_names_in_ = usual.feature_names_in_
     return TopicSelection(table, rows[chosen].n_components, _reason(table, chosen, best), model, interrupted)
 
 
@@ -287,7 +292,7 @@ class _Path:
         )  # fmt: skip
         background, decorrelation = contrast_for(
             usual.background, usual.decorrelation, usual.method, plan, n_components=number,
-            given=np.ndim(usual.beta) == 2, accelerated=usual.acceleration is not None,
+            given=np.ndim(usual.beta) == 2, acceleration=usual.acceleration,
         )  # fmt: skip
         by_size = [k for k in last.sorted_topics() if k != last.background_]
         own = sorted(by_size[: number - background])

@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from swiftem.data.documents.corpus_counts import CorpusCounts, counted_documents
+from swiftem.data.documents.corpus_counts import CorpusCounts, check_tokens, counted_documents
 from swiftem.data.documents.formats.entry_lines import EntryLines
-from swiftem.data.documents.formats.lines import read_bytes, whole_number
+from swiftem.data.documents.formats.lines import MOST_EMPTY, read_bytes, whole_number
 from swiftem.data.documents.formats.npz_matrix import read_npz_matrix
 from swiftem.data.documents.vocabulary import check_unnamed_words, find_vocabulary, read_vocabulary
 
-__all__ = ["read_count_matrix"]
+__all__ = ["all_documents", "read_count_matrix"]
 
 MARKET = "a matrix of counts in MatrixMarket's format"
 BANNER = re.compile(
@@ -67,9 +67,33 @@ def read_count_matrix(
     >>> corpus.counts.toarray().tolist(), corpus.names
     ([[1, 1], [0, 2]], ('row 0', 'row 1'))
     """
+    counts, words, kind = _read(Path(path), vocabulary)
+    return counted_documents(counts, words, lambda row: f"row {row}", str(path), kind)
+
+
+def all_documents(path: Path, vocabulary: str | os.PathLike[str] | None = None) -> Any:
+    """Return the counts of a matrix in a file as a CSR array (D, V), with a row for every document.
+
+    Raises
+    ------
+    FileNotFoundError, ValueError
+        As :func:`read_count_matrix`, and for a file that claims many more documents than it has entries.
+    """
+    counts, _, _ = _read(path, vocabulary)
+    check_tokens(str(path), counts.data)
+    most = MOST_EMPTY + counts.nnz
+    if counts.shape[0] > most:
+        raise ValueError(
+            f"{path} must have at most {most:,} documents, one per entry and {MOST_EMPTY:,} without words, "
+            f"got {counts.shape[0]:,}: load it with read_count_matrix, which leaves out those without words."
+        )
+    return counts.tocsr()
+
+
+def _read(file: Path, vocabulary: str | os.PathLike[str] | None) -> tuple[Any, tuple[str, ...] | None, str]:
+    """Return the counts in COO form, the words if they are known, and the format."""
     import scipy.sparse as sp
 
-    file = Path(path)
     with_zip = zipfile.is_zipfile(file) if file.is_file() else file.suffix == ".npz"
     counts = read_npz_matrix(file) if with_zip or file.suffix == ".npz" else _matrix_market(file)
     counts = sp.coo_array(counts)  # its size depends on the entries only, not on the shape
@@ -77,8 +101,7 @@ def read_count_matrix(
     words = _words(file, vocabulary, counts.shape[1])
     if words is None:
         check_unnamed_words(file, counts.shape[1])
-    kind = "npz" if with_zip else "matrixmarket"
-    return counted_documents(counts, words, lambda row: f"row {row}", str(file), kind)
+    return counts, words, "npz" if with_zip else "matrixmarket"
 
 
 def _matrix_market(file: Path) -> Any:

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import BinaryIO, Protocol, cast
 
 __all__ = [
-    "decode_line", "existing_file", "filled_lines", "most_bytes", "read_bytes", "read_lines", "read_pieces",
-    "shortened_number", "whole_number",
+    "MOST_EMPTY", "decode_line", "existing_file", "filled_lines", "most_bytes", "read_bytes", "read_lines",
+    "read_pieces", "shortened_number", "whole_number",
 ]  # fmt: skip
 
 GZIP = b"\x1f\x8b"
@@ -22,6 +22,8 @@ PIECE = 1 << 20
 UNPACKED, FREE = 100, 8 << 20
 """Limits of an unpacked gzip file: this factor, plus this number of bytes. Text grows three to twenty times,
 a file made to fill the memory a thousand times."""
+MOST_EMPTY = 10**6
+"""Maximum number of documents without words in a file of counts, which cost a few bytes each."""
 LONGEST = 40
 """Maximum number of digits that are parsed: Python reads at most 4,300, in quadratic time."""
 

@@ -23,7 +23,7 @@ BY_ENDING = {
     ".mtx": "matrixmarket", ".mm": "matrixmarket", ".ldac": "lda-c", ".lda-c": "lda-c",
 }  # fmt: skip
 PEEKED = 5
-LDA_C = re.compile(r"\s*\d+(\s+\d+:\d+)+\s*")
+LDA_C = re.compile(r"\s*(0|\d+(\s+\d+:\d+)+)\s*")
 WHOLE = re.compile(r"\s*\d+\s*")
 TRIPLE = re.compile(r"\s*\d+\s+\d+\s+\d+\s*")
 
@@ -209,6 +209,6 @@ def recognise(path: Path) -> str:
         return "matrixmarket"
     if len(lines) > 3 and all(map(WHOLE.fullmatch, lines[:3])) and all(map(TRIPLE.fullmatch, lines[3:])):
         return "uci"
-    if lines and all(map(LDA_C.fullmatch, lines)):
+    if all(map(LDA_C.fullmatch, lines)) and any(":" in line for line in lines):
         return "lda-c"
     return "text"

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from swiftem._checks import check_int
 from swiftem.data.documents.corpus_counts import CorpusCounts, check_tokens, counted_documents
 from swiftem.data.documents.formats.entry_lines import EntryLines, whole_numbers
-from swiftem.data.documents.formats.lines import most_bytes, read_bytes, read_pieces, whole_number
+from swiftem.data.documents.formats.lines import MOST_EMPTY, most_bytes, read_bytes, read_pieces, whole_number
 from swiftem.data.documents.vocabulary import find_vocabulary, read_vocabulary
 from swiftem.data.rows.row_reader import read_ahead
 from swiftem.files.durable import file_hash
@@ -29,8 +29,6 @@ MOST = 2**63 - 1
 
 BYTES = 1 << 20
 """Bytes of text read at a time."""
-MOST_EMPTY = 10**6
-"""Maximum number of documents without words, which cost a few bytes each."""
 SHORTEST_LINE = len("1 1 1\n")
 Triples = NDArray[np.int64]
 
