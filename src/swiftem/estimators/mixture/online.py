@@ -21,6 +21,8 @@ __all__ = ["OnlineMixture", "Reservoir"]
 
 KEPT, MOST_KEPT, PER_PARAMETER = 4096, 32_768, 8
 """Size of the sample of rows: minimum, maximum, and rows per estimated number."""
+MOST_NUMBERS = 1 << 24
+"""Maximum number of cells of the sample: with many columns it has fewer rows."""
 POWER = 2.0
 """The weight of a row grows with this power of the total weight before it."""
 
@@ -248,8 +250,9 @@ def _problem(model: Any, source: ArraySource, bound: BoundComponents) -> Problem
 
 
 def _kept(model: Any, d: int) -> int:
-    """Return the size of the sample: enough rows to estimate the parameters."""
-    return max(KEPT, min(PER_PARAMETER * int(model.size(d)), MOST_KEPT))
+    """Return the size of the sample: enough rows to estimate the parameters, if memory allows it."""
+    rows = max(KEPT, min(PER_PARAMETER * int(model.size(d)), MOST_KEPT))
+    return min(rows, max(MOST_NUMBERS // d, model.n_components))
 
 
 def _rows(source: ArraySource) -> NDArray[Any]:
