@@ -59,8 +59,9 @@ def test_spider_by_name(visits, tmp_path, invoke):
             ["--method", "spidr"],
             "'spidr' is not one of 'auto', 'em', 'sem',",
         ),
-        (["--family", "poisson", "--covariance", "diag"], "components of family poisson have no covariance"),
-        (["--family", "poisson", "--reg-covar", "1"], "components of family poisson have no covariance"),
+        (["--family", "poisson", "--covariance", "diag"], "it is for --family gaussian, got poisson"),
+        (["--family", "student-t", "--reg-covar", "1"], "it is for --family gaussian, got student-t"),
+        (["--family", "poisson", "--reg-covar", "1"], "it is for --family gaussian, got poisson"),
     ],
 )
 def test_options_that_do_not_go_together(visits, tmp_path, invoke, options, sentence):

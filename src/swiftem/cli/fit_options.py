@@ -237,7 +237,7 @@ def refuse_options_of_rows(context: typer.Context, family: str) -> None:
 def refuse_options_of_gaussians(context: typer.Context, family: str) -> None:
     """Raise BadParameter for options of Gaussians if the family is another."""
     if family != GAUSSIAN:
-        said = f"components of family {family} have no covariance: leave it out."
+        said = f"it is for --family gaussian, got {family}: leave it out."
         _refuse(context, ("covariance", "reg_covar"), said)
 
 
