@@ -1,11 +1,13 @@
 """The rule behind "auto"."""
 
+from functools import partial
+
 import pytest
 from mixture_data import blobs
 
 import swiftem
 from swiftem.estimators.mixture.plan import METHOD_NAMES, iterations_in, kernels_for, make_plan
-from swiftem.methods import EM, OnlineEM, SpiderEM, VarianceReducedEM
+from swiftem.methods import EM, OnlineEM, SpiderEM, VarianceReducedEM, has_field
 from swiftem.models import GaussianMixtureModel
 
 
@@ -36,7 +38,8 @@ def test_names_and_batches(name, n):
 
 @pytest.mark.parametrize("name", METHOD_NAMES[2:])
 def test_what_the_user_says_counts(name):
-    found = plan(name, n=10**5, batch_size=77, step_size=0.05).method
+    step = {"step_size": 0.05} if has_field(name, "step_size") else {}
+    found = plan(name, n=10**5, batch_size=77, **step).method
     assert found.batch_size == 77
     if name != "iem":
         assert found.step_size == 0.05
@@ -44,6 +47,28 @@ def test_what_the_user_says_counts(name):
     if name != "iem":
         assert plan(name, step_size=schedule).method.step_size is schedule
     assert plan(name, n=50, batch_size=77).method.batch_size == 50
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ({"method": "em", "batch_size": 64}, r"^batch_size must be 'auto' for method='em', got 64:"),
+        ({"method": "em", "step_size": 0.1}, r"^step_size must be 'auto' for method='em', got 0\.1:"),
+        ({"method": "iem", "step_size": 0.1}, r"^step_size must be 'auto' for method='iem', got 0\.1:"),
+        ({"batch_size": 64}, r"^batch_size must be 'auto' for method='auto', which is em here, got 64:"),
+        (
+            {"acceleration": "squarem", "step_size": 0.1},
+            r"^step_size must be 'auto' for method='auto', which",
+        ),
+    ],
+)
+@pytest.mark.parametrize("kind", [swiftem.GaussianMixture, partial(swiftem.Mixture, family="gaussian")])
+def test_sizes_that_the_method_does_not_have_are_refused(given, sentence, kind):
+    with pytest.raises(ValueError, match=sentence):
+        kind(2, **given).fit(blobs(100, 2, 2)[0])
+    regressions = swiftem.RegressionMixture(2, family="poisson", batch_size=64)
+    with pytest.raises(ValueError, match=r"^batch_size must be 'auto' for family='poisson'"):
+        regressions.fit([[0.0], [1.0], [2.0]], [1, 2, 3])
 
 
 def test_memories_are_float32_and_renewed_in_shuffled_passes():

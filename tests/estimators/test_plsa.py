@@ -569,3 +569,27 @@ def test_progress(data, capsys, verbose):
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "4 topics"
     assert len(lines) == 6
+
+
+@pytest.mark.parametrize("loaded", [False, True])
+def test_every_token_counts_once_after_a_fit(loaded, tmp_path):
+    rng = np.random.default_rng(0)
+    words = np.kron(np.eye(2), np.ones((1, 10)) / 10)
+
+    def documents(n, share):
+        return np.stack([rng.multinomial(50, words[int(rng.random() < share)]) for _ in range(n)])
+
+    old, new = documents(400, 0.1), documents(80, 0.8)
+    model = swiftem.PLSA(2, random_state=0).fit(old)
+    if loaded:
+        model.save(tmp_path / "model")
+        model = swiftem.PLSA.load(tmp_path / "model")
+    model.partial_fit(new)
+    both = swiftem.PLSA(2, random_state=0).fit(np.concatenate([old, new]))
+    shares = (np.sort(one.topic_counts_ / one.topic_counts_.sum()) for one in (model, both))
+    np.testing.assert_allclose(*shares, atol=0.02)
+    # A stream that begins with partial_fit still forgets its first documents.
+    stream = swiftem.PLSA(2, random_state=0).partial_fit(old)
+    stream.save(tmp_path / "stream")
+    stream = swiftem.PLSA.load(tmp_path / "stream").partial_fit(new)
+    assert np.sort(stream.topic_counts_ / stream.topic_counts_.sum())[0] > 0.25

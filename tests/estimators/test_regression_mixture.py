@@ -11,6 +11,7 @@ from sklearn.linear_model import LinearRegression
 from sklearn.utils.estimator_checks import check_estimator
 
 from swiftem import RegressionMixture, methods, models
+from swiftem.estimators.regression import newton_em
 from swiftem.estimators.regression.gaussian_regression import GaussianRegression
 from swiftem.estimators.regression.newton_em import Regressions, one_pass
 from swiftem.testing import check_model
@@ -216,3 +217,57 @@ def test_scikit_learns_checks():
         found = check_estimator(RegressionMixture(1), on_fail=None, on_skip=None)
     failed = {check["check_name"]: check["exception"] for check in found if check["status"] == "failed"}
     assert failed == {}
+
+
+@pytest.mark.parametrize("far", [40.0, 80.0, 150.0])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_a_far_row_of_counts_leaves_a_finite_model(far, fit_intercept):
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(300, 3))
+        y = rng.poisson(np.exp(np.minimum(np.where(rng.random(300) < 0.5, 1.0, -1.0) * 2.0 * X[:, 0], 8.0)))
+        X[0, 0] = far
+        for n_components in (1, 2):
+            found = RegressionMixture(
+                n_components, family="poisson", fit_intercept=fit_intercept, random_state=seed
+            ).fit(X, y)
+            assert found.converged_ and np.isfinite(found.coef_).all()
+            assert np.allclose(found.responsibilities(X, y).sum(axis=1), 1.0, atol=1e-12)
+            assert np.isfinite(found.predict(X)).all() and np.isfinite(found.score(X, y))
+            assert (np.diff(found.lower_bounds_) > -1e-9).all()
+
+
+def test_means_of_counts_beyond_all_numbers():
+    steep = RegressionMixture.from_parameters(
+        [0.5, 0.5], [[500.0], [400.0]], family="poisson", random_state=0
+    )
+    r = steep.responsibilities([[10.0], [0.0]], [3.0, 1.0])
+    assert np.allclose(r, [[0.0, 1.0], [0.5, 0.5]])
+    both = RegressionMixture.from_parameters([0.5, 0.5], [[500.0], [500.0]], family="poisson")
+    assert np.allclose(both.responsibilities([[10.0]], [3.0]), 0.5)
+    assert np.allclose(np.log(steep.predict_components([[10.0], [0.1]])), [[300.0, 300.0], [50.0, 40.0]])
+    assert np.isfinite(steep.predict([[10.0]])).all()
+    drawn, _ = steep.sample(np.full((1000, 1), 0.1))  # means of e^50 and e^40
+    assert set(np.round(np.log(drawn))) == {50.0, 40.0}
+
+
+def test_a_pass_over_counts_that_loses_is_undone(monkeypatch):
+    X, y, _ = counts(300)
+    values, seen = iter([-3.0, -2.0, -2.5]), []
+
+    def losing(family, design, responses, weight, now, ridge, floor):
+        later, value = one_pass(family, design, responses, weight, now, ridge, floor)
+        if seen or (design.shape[0] == 300 and started):
+            seen.append(now)
+            value = next(values)
+        return later, value
+
+    started = []
+    begin = newton_em.best_start
+    monkeypatch.setattr(newton_em, "best_start", lambda *given: (begin(*given), started.append(True))[0])
+    monkeypatch.setattr(newton_em, "one_pass", losing)
+    found = RegressionMixture(2, family="poisson", random_state=0).fit(X, y)
+    assert found.converged_ and found.n_iter_ == 3 and found.lower_bound_ == -2.0
+    assert found.lower_bounds_ == [-3.0, -2.0, -2.5]
+    best = newton_em.Units.of("poisson", X, np.asarray(y, float), np.ones(300), True).outside(seen[1])
+    assert np.array_equal(found.coef_, best.beta[:, 1:]) and np.array_equal(found.weights_, best.weights)

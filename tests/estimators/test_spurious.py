@@ -33,6 +33,25 @@ def test_the_warning_names_component_column_and_cure(kind):
     assert found[0].filename == __file__
 
 
+def test_rows_in_a_plane_are_named_as_such():
+    rng = np.random.default_rng(0)
+    X = np.concatenate([rng.normal(m, 1.0, size=(200, 4)) for m in (0.0, 8.0)])
+    X[:, 3] = 0.3 * X[:, 0] - 0.25 * X[:, 2]
+    reason = r"whose rows lie in a plane, .*: 0 \(column 0 − 0\.83·column 2 − 3\.3·column 3 is constant\), 1 "
+    with pytest.warns(SpuriousComponentWarning, match=reason) as found:
+        swiftem.GaussianMixture(2, random_state=0).fit(X)
+    assert "few distinct values" not in str(found[0].message)
+    assert "Use fewer columns, as some are combinations of others" in str(found[0].message)
+    X[:, 3] = np.where(
+        np.arange(400) < 200, 0.0, 0.3 * X[:, 1]
+    )  # one column that is constant in one component
+    with pytest.warns(SpuriousComponentWarning) as found:
+        swiftem.GaussianMixture(2, random_state=0).fit(pd.DataFrame(X, columns=list("abcd")))
+    said = str(found[0].message)
+    assert "sit on few distinct values or whose rows lie in a plane" in said
+    assert "(column 'd')" in said and "is constant)" in said
+
+
 @pytest.mark.parametrize("kind", ["full", "diag"])
 def test_dither_is_a_cure(kind):
     X = counts()

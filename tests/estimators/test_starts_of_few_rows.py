@@ -1,5 +1,6 @@
 """Starts of fits to few rows, and em of several mixtures at once."""
 
+import tracemalloc
 import warnings
 
 import numpy as np
@@ -8,7 +9,8 @@ from mixture_data import assert_same_model, blobs
 
 import swiftem
 from swiftem.data import ArraySource
-from swiftem.estimators.mixture.optima import few, kinds
+from swiftem.estimators.mixture import split
+from swiftem.estimators.mixture.optima import few, halves, kinds
 from swiftem.estimators.mixture.optima.accelerated import MULTIPLE, Remaining, accelerated
 from swiftem.estimators.mixture.optima.kinds import KINDS, start
 from swiftem.estimators.mixture.optima.sample import is_race, is_scarce
@@ -272,3 +274,64 @@ def test_after_a_race_on_a_sample_the_end_is_closer(monkeypatch):
 def test_without_a_race_or_with_steps_of_the_user_many_rows_are_fitted_by_another_method(given):
     X, _ = blobs(30_000, 3, 4, apart=1.0)
     assert fit(X, 4, tol=1.0, **given).method_ == "sem-vr"
+
+
+def peak_of(call):
+    """Return the most bytes that NumPy and Python hold during a call, without those of modules and kernels."""
+    call()
+    tracemalloc.start()
+    try:
+        call()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+WIDE = np.random.default_rng(0).normal(size=(40, 6000)) + np.repeat([1.0, 0.0], 20)[:, None]
+MATRIX = 8 * WIDE.shape[1] ** 2
+
+
+@pytest.mark.parametrize("kind", ["diag", "spherical"])
+@pytest.mark.parametrize("prior", [None, NormalInverseWishart(degrees_of_freedom=6100, scale=1.0)])
+def test_fits_of_few_rows_and_many_columns_need_no_matrix_of_columns(kind, prior):
+    assert peak_of(lambda: fit(WIDE, 2, covariance_type=kind, prior=prior)) < MATRIX
+    labels = fit(WIDE, 2, covariance_type=kind, prior=prior).predict(WIDE)
+    assert len(set(labels[:20])) == len(set(labels[20:])) == 1 and labels[0] != labels[-1]
+
+
+@pytest.mark.parametrize("kind", ["diag", "spherical"])
+def test_splits_of_few_rows_and_many_columns_need_no_matrix_of_columns(kind):
+    def select():
+        return swiftem.select(WIDE, [1, 2], kind, random_state=0)
+
+    assert peak_of(select) < MATRIX
+    assert select().best.n_components == 2
+
+
+def test_stochastic_fits_of_few_rows_and_many_columns_need_no_matrix_of_columns():
+    assert peak_of(lambda: fit(WIDE, 2, covariance_type="diag", method="sem", max_iter=2)) < MATRIX
+
+
+def test_axes_of_few_rows_are_those_of_the_large_matrix():
+    rng = np.random.default_rng(1)
+    z = rng.normal(size=(8, 30)) * np.linspace(1.0, 3.0, 30)
+    values, vectors = split.axes_of_few(z)
+    large, of_large = np.linalg.eigh(z.T @ z)
+    np.testing.assert_allclose(values, large[-8:], rtol=1e-10)
+    np.testing.assert_allclose(np.abs((vectors * of_large[:, -8:]).sum(axis=0)), 1.0, rtol=1e-10)
+    # Whitened rows have the same distances by either route.
+    white, more = kinds.scaled_rows(z, "white"), kinds.scaled_rows(np.vstack([z] * 4), "white")[:8]
+    np.testing.assert_allclose(white @ white.T, more @ more.T, atol=1e-8)
+    # Parts along the longest tail are the same rows, on either side.
+    weight = np.full(8, 1 / 8)
+    once, four_times = halves._first(z, weight), halves._first(np.vstack([z] * 4), np.full(32, 1 / 32))[:8]
+    for column in (1, 2, 3):
+        assert set(once[:, column]) == {0.0, 1.0}
+        assert abs((once[:, column] == four_times[:, column]).sum() - 4) == 4
+
+
+@pytest.mark.parametrize("kind", ["full", "tied"])
+def test_matrices_that_the_memory_cannot_hold_are_refused(kind):
+    X = np.zeros((3, 100_000))
+    with pytest.raises(ValueError, match=r"covariance_type must be 'diag' or 'spherical' for 100000 columns"):
+        swiftem.GaussianMixture(2, covariance_type=kind).fit(X)

@@ -144,8 +144,18 @@ def _fit(mixture: Any, table: Rows) -> bool:
             interrupted = interrupted or "interrupted" in sentence  # both are in the summary
         elif issubclass(warning.category, UserWarning) and sentence not in told:
             told.add(sentence)
-            tell(sentence)
+            tell(in_options(_own_advice(sentence, warning.category)))
     return interrupted
+
+
+def _own_advice(sentence: str, category: type[Warning]) -> str:
+    """Return the warning of the estimator with the advice that the command has options for."""
+    from swiftem.estimators import SpuriousComponentWarning
+
+    if not issubclass(category, SpuriousComponentWarning):
+        return sentence
+    what, use, _ = sentence.replace("reg_covar", "--reg-covar").rpartition(". Use ")
+    return f"{what}{use}a larger --reg-covar, fewer --components, fewer --columns, or another --family."
 
 
 def _measured(mixture: Any, table: Rows) -> tuple[float, float]:

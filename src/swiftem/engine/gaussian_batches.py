@@ -46,7 +46,7 @@ class GaussianLane(CompiledLane):
         q, p = self.bound.size, len(self.bound.origin)
         has_masses = isinstance(self.bound, ObservedGaussians)
         hyper = Hyper(
-            *prior,
+            *prior._replace(scale=np.atleast_2d(prior.scale)),
             float(model.reg_covar),
             float(self.bound.epsilon),
             np.array(model.known_weights or (), float),

@@ -139,7 +139,7 @@ class SmallExpectation(KeptExpectation):
         if self._kept is None:
             bound, n = self.bound, self.n
             d, code = len(bound.origin), bound.code
-            row, column = lower_triangle(d)
+            row, column = lower_triangle(d if code == FULL else 0)
             p = {FULL: d + len(row), DIAG: 2 * d, SPHERICAL: d + 1}.get(code, d)
             powers, weight, base = np.empty((1 + p, n)), np.empty(n), np.zeros(n)
             powers[0] = 1.0

@@ -341,9 +341,9 @@ def _bind_gaussians(
     else:
         middle = columns_of(source).mean if model.has_holes else mean_row(source)
     kind, total = COVARIANCES[model.covariance], source.total_weight
-    prior = BoundPrior(np.zeros(d), 0.0, 0.0, np.zeros((d, d)))
+    prior = BoundPrior(np.zeros(d), 0.0, 0.0, kind.no_scale(d))
     if model.prior is not None:
-        counts = model.prior.bind(middle)
+        counts = model.prior.bind(middle, has_matrices=prior.scale.ndim == 2)
         on_means = int(counts.mean_precision > 0.0)
         degrees = kind.degrees(counts.degrees, d, model.n_components, on_means)
         prior = BoundPrior(counts.mean, counts.mean_precision / total, degrees / total, counts.scale / total)

@@ -24,8 +24,8 @@ class BoundPrior(NamedTuple):
         κ: its weight in mean samples.
     degrees : float
         Added to the sum of responsibilities in the covariance's denominator; depends on the kind.
-    scale : ndarray, shape (d, d)
-        Added to the scatter in its numerator.
+    scale : ndarray, shape (d, d), or (d,) for kinds without matrices
+        Added to the scatter in its numerator; its diagonal is enough for "diag" and "spherical".
     """
 
     mean: Array
@@ -78,15 +78,15 @@ class NormalInverseWishart:
             raise ValueError(f"scale must be at most {STRONGEST:g}, got {np.abs(scale).max():g}.")
         if scale.ndim > 2 or not scale.size or (scale.ndim == 2 and scale.shape[0] != scale.shape[1]):
             raise ValueError(f"scale must be a number, a vector or a square matrix, got shape {scale.shape}.")
-        matrix = scale if scale.ndim == 2 else np.diag(np.atleast_1d(scale))
-        if not np.allclose(matrix, matrix.T, rtol=1e-8, atol=0.0) or np.linalg.eigvalsh(matrix).min() <= 0.0:
+        is_symmetric = scale.ndim < 2 or np.allclose(scale, scale.T, rtol=1e-8, atol=0.0)
+        if not is_symmetric or (np.linalg.eigvalsh(scale) if scale.ndim == 2 else scale).min() <= 0.0:
             raise ValueError("scale must be symmetric and positive definite.")
         # Tuples, so that priors, and models with them, can be compared and hashed.
         object.__setattr__(self, "scale", _as_tuple(scale))
         if self.mean is not None:
             object.__setattr__(self, "mean", _as_tuple(as_floats("mean", self.mean, shape=(None,))))
 
-    def bind(self, centre: Array) -> BoundPrior:
+    def bind(self, centre: Array, *, has_matrices: bool) -> BoundPrior:
         """Return the prior in centred coordinates, still in counts, with ν as its degrees."""
         d = len(centre)
         if not self.degrees_of_freedom > d - 1:
@@ -96,13 +96,17 @@ class NormalInverseWishart:
         scale = np.array(self.scale, dtype=np.float64)
         if scale.ndim and len(scale) != d:
             raise ValueError(f"prior.scale must be for data of {d} columns, got one of shape {scale.shape}.")
-        matrix = scale if scale.ndim == 2 else np.diag(np.broadcast_to(scale, d))
+        diagonal = np.diagonal(scale) if scale.ndim == 2 else np.broadcast_to(scale, d)
+        if has_matrices:
+            scale = scale if scale.ndim == 2 else np.diag(diagonal)
+        else:
+            scale = np.array(diagonal)
         mean = np.zeros(d)
         if self.mean is not None:
             if len(self.mean) != d:
                 raise ValueError(f"prior.mean must have as many entries as data columns, {d}.")
             mean = np.array(self.mean) - centre
-        return BoundPrior(mean, float(self.mean_precision), float(self.degrees_of_freedom), matrix)
+        return BoundPrior(mean, float(self.mean_precision), float(self.degrees_of_freedom), scale)
 
 
 def _as_tuple(values: Array) -> Any:

@@ -182,7 +182,7 @@ class ObservedGaussians(GaussiansWithHoles):
         above = parts.masses + kappa
         means = (parts.sums + kappa * centre) / above
         scatter = parts.squares - above * means * means
-        scatter += np.diag(self.prior.scale) + kappa * centre**2
+        scatter += self.prior.scale + kappa * centre**2
         below, size = parts.masses + self.prior.degrees, np.abs(parts.squares)
         if self.kind.name == "spherical":
             scatter, below, size = (part.sum(axis=1) for part in (scatter, below, size))

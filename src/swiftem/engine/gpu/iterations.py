@@ -209,7 +209,7 @@ class Iterations:
         self._theta: Any = None
         self._anchor: Any = None
         self._count, self._graphs = 0, Graphs(self._iteration, self.AT_ONCE, device.type == "cuda")
-        row, column = np.tril_indices(setting.bound.d)
+        row, column = np.tril_indices(setting.bound.d if setting.bound.code == TIED else 0)
         self._lower = torch.from_numpy(row).to(device), torch.from_numpy(column).to(device)
 
     def load(self, s: Array, centre: Array, moments: Array) -> None:

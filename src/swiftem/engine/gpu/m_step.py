@@ -43,9 +43,13 @@ class DeviceMStep:
         prior, known = bound.prior, bound.model.known_weights
         self._kappa, self._degrees = float(prior.mean_precision), float(prior.degrees)
         self._mean, self._scale = there(prior.mean), there(prior.scale)
-        self._outer = torch.outer(self._mean, self._mean) * self._kappa
+        has_matrices = self.code in (FULL, TIED)
+        square = torch.outer(self._mean, self._mean) if has_matrices else self._mean.square()
+        self._outer = square * self._kappa
         self._reg, self._epsilon = float(bound.model.reg_covar), float(bound.epsilon)
         self._known = None if known is None else there(known)
+        if not has_matrices:
+            return
         d, (row, column) = self._d, lower_triangle(self._d)
         places = np.empty((d, d), dtype=np.intp)
         places[row, column] = places[column, row] = np.arange(len(row))
@@ -118,7 +122,7 @@ class DeviceMStep:
     def _variances(self, counts: Any, means: Any, squares: Any) -> tuple[Any, Any]:
         """Return variances (M, d), for "spherical" all of a row equal, and their rounding errors."""
         kappa, inverse = self._kappa, (1.0 / (counts + self._degrees))[:, None]
-        scatter = torch_diagonal(self._scale + self._outer) - (counts + kappa)[:, None] * means.square()
+        scatter = self._scale + self._outer - (counts + kappa)[:, None] * means.square()
         raw = squares.view(self._count, -1)
         if self.code == SPHERICAL:
             scatter, inverse = scatter.sum(dim=1, keepdim=True), inverse / self._d

@@ -112,7 +112,7 @@ def _add_sums(kind: Any, samples: Any, rows: Any, near: Any, work: Any, change: 
     if kind == TIED:
         add_up(rows, work.totals)
     add_statistics(kind, samples, rows, near, kind == TIED, work)
-    (p, n_components), d = work.sums2.shape, len(work.sums3)
+    (p, n_components), d = work.sums2.shape, len(work.extent)
     end = n_components * (1 + d)
     per_component = p - d
     for m in range(n_components):

@@ -70,7 +70,7 @@ class Work(NamedTuple):
         For the likelihood: largest logit, and sum of exponentials relative to it.
     extent : ndarray, shape (d,)
         Distance of a block's samples, and of the means, from the centre.
-    sums1, sums2, sums3 : ndarray, shapes (M,), (p, M), (d, d)
+    sums1, sums2, sums3 : ndarray, shapes (M,), (p, M), (d, d) or (0, 0)
         A block's sums of r, r·T(y) and, for "tied", yyᵀ.
     """
 
@@ -111,11 +111,11 @@ def make_work(kind: int, n_components: int, d: int) -> Work:
     # Rows of a power of two of bytes would map to the same cache sets.
     b = min(max(NUMBERS // (min(p, 192) + 2 * n_components) // 64 * 64, 128), 512) - 8
     parts = -(-p // max(PRODUCT // (n_components * b), 64))
-    k = -(-p // parts)
+    k, products = -(-p // parts), d if kind == TIED else 0
     return Work(
         np.empty(d * b), np.empty(k * b), np.empty(n_components * b), np.empty(n_components * b),
         np.empty(n_components * b), np.empty(d * b), np.empty(d * b), np.empty(b), np.empty(b), np.empty(d),
-        np.empty(n_components), np.empty((p, n_components)), np.empty((d, d)),
+        np.empty(n_components), np.empty((p, n_components)), np.empty((products, products)),
     )  # fmt: skip
 
 

@@ -26,7 +26,7 @@ each of them rounds: so the reference never refuses what was accepted here."""
 class Hyper(NamedTuple):
     """Inputs of an M-step in addition to statistics: the bound prior, and how weights are estimated.
 
-    ``mean`` (d,), ``mean_precision``, ``degrees`` and ``scale`` (d, d) as in
+    ``mean`` (d,), ``mean_precision``, ``degrees`` and ``scale`` (d, d), or its diagonal (1, d), as in
     :class:`swiftem.models.normal_inverse_wishart.BoundPrior`; ``known`` weights are (M,), or (0,) if they are
     unknown. If cells are missing, statistics of "diag" and "spherical" have masses: ``has_masses``.
     """
@@ -42,7 +42,7 @@ class Hyper(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """Buffers: ``means`` (M, d), ``matrices`` (M or 1, d, d), ``precision`` (d, d), ``variances`` (M, d)."""
+    """Buffers: ``means`` (M, d), ``matrices`` (M or 1, d, d), ``precision`` as one of these, ``variances`` (M, d)."""
 
     means: Any
     matrices: Any
@@ -57,8 +57,12 @@ def make_scratch(kind: int, n_components: int, d: int) -> Scratch:
     (3, 2, 2)
     """
     matrices = {FULL: n_components, TIED: 1}.get(kind, 0)
+    width = d if matrices else 0
     return Scratch(
-        np.empty((n_components, d)), np.empty((matrices, d, d)), np.empty((d, d)), np.empty((n_components, d))
+        np.empty((n_components, d)),
+        np.empty((matrices, d, d)),
+        np.empty((width, width)),
+        np.empty((n_components, d)),
     )
 
 
@@ -153,7 +157,7 @@ def _variances(kind: Any, s1: Any, s3: Any, hyper: Any, scratch: Any) -> Any:
         total, raw = 0.0, 0.0
         for c in range(d):
             mean = scratch.means[m, c]
-            value = hyper.scale[c, c] + kappa * hyper.mean[c] * hyper.mean[c] - (s1[m] + kappa) * mean * mean
+            value = hyper.scale[0, c] + kappa * hyper.mean[c] * hyper.mean[c] - (s1[m] + kappa) * mean * mean
             total += value
             if kind == DIAG:
                 raw = s3[m * d + c]
@@ -192,7 +196,7 @@ def _of_observed(kind: Any, s: Any, hyper: Any, scratch: Any) -> Any:
             if kind == DIAG:
                 total = below = raw = 0.0
             total += sums[m, d + c] - (mass + kappa) * mean * mean
-            total += hyper.scale[c, c] + kappa * hyper.mean[c] * hyper.mean[c]
+            total += hyper.scale[0, c] + kappa * hyper.mean[c] * hyper.mean[c]
             below += mass + hyper.degrees
             raw += abs(sums[m, d + c])
             if kind == DIAG or c == d - 1:

@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 from swiftem._checks import check_simplex
 from swiftem._typing import Array
 from swiftem.estimators.mixture.base import Past
-from swiftem.estimators.mixture.online import OnlineMixture, Reservoir
+from swiftem.estimators.mixture.online import POWER, OnlineMixture, Reservoir
 from swiftem.estimators.model_content import LARGEST, ModelContent
 from swiftem.models import GaussianMixtureModel
 from swiftem.models.covariance import COVARIANCES, Covariance
 
 __all__ = ["ONLINE", "SAMPLE", "read_gaussians", "read_online", "read_past"]
 
-ONLINE, SAMPLE = ("seen", "refit_at", "bound", "n_batches"), ("rows", "weight", "rank")
+ONLINE, SAMPLE = ("seen", "refit_at", "bound", "n_batches", "power"), ("rows", "weight", "rank")
 """Entries of the state of ``partial_fit``."""
 FITTED = ("weights_", "means_", "covariances_", "precisions_cholesky_")
 """Attributes of Gaussian mixtures that are the parameters, in the order of θ."""
@@ -129,4 +129,5 @@ def read_online(content: ModelContent, model: Any, d: int) -> OnlineMixture:
         model, content.array("online_centre", (model.width(d),)), s, seen, sample, rng,
         refit_at=kept.real("refit_at", 0.0), bound=kept.real("bound", -inf, finite=False),
         n_batches=kept.integer("n_batches"),
+        power=kept.real("power", 0.0) if "power" in kept.header else POWER,
     )  # fmt: skip

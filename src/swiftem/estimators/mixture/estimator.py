@@ -45,7 +45,9 @@ from swiftem.estimators.persistence import Persistent
 from swiftem.estimators.sklearn_parts import CallbackSupportMixin, _fit_context, with_callbacks
 from swiftem.estimators.validated import allows_missing, blocks_of, is_stored, say_spent
 from swiftem.estimators.watch import History, StartWatch, Watcher, keeps_checkpoints
+from swiftem.methods import OnlineEM
 from swiftem.problem import Problem, check_access
+from swiftem.schedules import Schedule, resolve
 
 __all__ = ["MixtureEstimator"]
 
@@ -287,6 +289,12 @@ class MixtureEstimator(CheckpointedClones, MixtureScores, Persistent, CallbackSu
         the order of the rows; after several passes sorted rows do about as well as shuffled ones. See
         :class:`swiftem.estimators.mixture.online.OnlineMixture`. Ctrl-C leaves the model as it was.
 
+        After ``fit``, also if the model was saved and loaded, every row counts once, those of the fit
+        included: the result is close to that of a fit to all rows, and does not follow data that change.
+        A stream that begins with ``partial_fit`` forgets its first rows, as their parameters were poor.
+        For data that change, give the share of each call yourself:
+        ``method=methods.OnlineEM(step_size=0.05)``, or ``method="sem", step_size=0.05``.
+
         Parameters
         ----------
         X : array-like of shape (n, d), path, source, or generator of blocks
@@ -330,7 +338,8 @@ class MixtureEstimator(CheckpointedClones, MixtureScores, Persistent, CallbackSu
                     model, theta, read.X.shape[1], past.centre, past.s, past.weight, rng
                 )
             model = model.with_holes() if online.model.has_holes else model
-            online, theta = replace(online, model=model).add(source, theta, self._fit_rows)
+            step = self._own_step(source.n)
+            online, theta = replace(online, model=model).add(source, theta, self._fit_rows, step)
         self._online = online
         self.__dict__.pop("_past", None)
         self._set_theta(theta, read.X.dtype, online.model)
@@ -340,9 +349,18 @@ class MixtureEstimator(CheckpointedClones, MixtureScores, Persistent, CallbackSu
         self.stationarity_ = self.log_likelihood_ = np.nan
         return self
 
+    def _own_step(self, n: int) -> Schedule | None:
+        """Return the steps that the user gives for a stream, of batches of n rows, or None."""
+        given: Any = self.step_size if self.method == "sem" else "auto"
+        if isinstance(self.method, OnlineEM):
+            given = self.method.step_size
+        return None if isinstance(given, str) else resolve(given, n, n)
+
     def _fit_first(self, model: Any, source: ArraySource, theta: Theta | None) -> Theta:
         """Return θ of a fit to the first batch: like ``fit``, without warnings."""
         parameters = self.get_params(deep=False) | {"warm_start": False, "verbose": 0}
+        if self._own_step(source.n) is not None:  # it is that of the stream
+            parameters |= {"method": "auto", "batch_size": "auto", "step_size": "auto"}
         return self._quietly(model, source, parameters, None)
 
     def _fit_rows(self, source: ArraySource, theta: Theta | None) -> Theta:
@@ -350,6 +368,8 @@ class MixtureEstimator(CheckpointedClones, MixtureScores, Persistent, CallbackSu
         parameters = self.get_params(deep=False)
         parameters |= {
             "method": "em",
+            "batch_size": "auto",
+            "step_size": "auto",
             "acceleration": None,
             "max_iter": REFIT_PASSES,
             "warm_start": theta is not None,

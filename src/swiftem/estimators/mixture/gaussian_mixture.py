@@ -28,10 +28,14 @@ from swiftem.estimators.sklearn_parts import (
     _compute_precision_cholesky_from_precisions,
 )
 from swiftem.estimators.validated import allows_missing
+from swiftem.files.scratch import in_words
 from swiftem.methods import Method
 from swiftem.models import GaussianMixtureModel, NormalInverseWishart
 
 __all__ = ["GaussianMixture"]
+
+COPIES = 32
+"""Arrays of the size of the statistics in memory at a time, for many columns (measured)."""
 
 
 @dataclass(eq=False, repr=False)
@@ -218,6 +222,20 @@ lower_bounds_, n_features_in_, feature_names_in_
                 mixture.GaussianMixture._check_parameters(self, X, xp=xp)
             except OverflowError:
                 raise ValueError(TOO_LARGE.format("A start (weights_init, means_init, ...)")) from None
+        self._check_memory(X.shape[1])
+
+    def _check_memory(self, d: int) -> None:
+        """Raise ValueError if matrices of d columns would not fit into the memory of the machine."""
+        if self.covariance_type not in ("full", "tied") or not hasattr(os, "sysconf"):
+            return
+        needed = 8 * COPIES * self._model().size(d)
+        there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        if needed > there:
+            raise ValueError(
+                f"covariance_type must be 'diag' or 'spherical' for {d} columns, got "
+                f"{self.covariance_type!r}: a fit with its matrices needs about {in_words(needed)}, and this "
+                f"machine has {in_words(there)}."
+            )
 
     def _model(self) -> GaussianMixtureModel:
         return GaussianMixtureModel(
@@ -250,7 +268,7 @@ lower_bounds_, n_features_in_, feature_names_in_
         self._set_parameters(read_gaussians(content, self._model(), d))
         self._check_parameters(np.empty((0, d)), xp=np)
         if self.prior is not None:
-            self.prior.bind(np.zeros(d))
+            self.prior.bind(np.zeros(d), has_matrices=False)
 
     def _set_theta(self, theta: Theta, dtype: Any, model: Any) -> None:
         with np.errstate(over="ignore", under="ignore"):

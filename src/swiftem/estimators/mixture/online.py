@@ -16,13 +16,16 @@ from swiftem.estimators.mixture.plan import kernels_for
 from swiftem.models.components import BoundComponents
 from swiftem.models.rows import has_missing
 from swiftem.problem import Problem
+from swiftem.schedules import Schedule
 
 __all__ = ["OnlineMixture", "Reservoir"]
 
 KEPT, MOST_KEPT, PER_PARAMETER = 4096, 32_768, 8
 """Size of the sample of rows: minimum, maximum, and rows per estimated number."""
+MOST_NUMBERS = 1 << 24
+"""Maximum number of cells of the sample: with many columns it has fewer rows."""
 POWER = 2.0
-"""The weight of a row grows with this power of the total weight before it."""
+"""In a stream from scratch the weight of a row grows with this power of the total weight before it."""
 
 FitRows = Callable[[ArraySource, Theta | None], Theta]
 """Fits a few rows: from a new start, or from given parameters."""
@@ -104,7 +107,9 @@ class OnlineMixture:
     γ = 1 − (1 − w/W)^(1+p), p = 2, where W is the total weight including the batch. A row seen at total
     weight W thus counts with W^p, however the rows are divided into batches and whatever their weights: the
     share of the batch is :math:`\int_{W-w}^W x^p dx / \int_0^W x^p dx`. Contributions of early batches, made
-    with poor parameters, fade as W^(−1−p). The influence of the order of the rows falls as 1/passes.
+    with poor parameters, fade as W^(−1−p). The influence of the order of the rows falls as 1/passes. After a
+    fit p = 0 and γ = w/W: every row counts once, those of the fit included. A method with a ``step_size`` of
+    its own gives γ instead, and the sample, which represents all rows, is not fitted.
 
     The first rows may differ from all others, for example if rows are sorted, and online EM does not leave
     the neighbourhood of its start. Therefore the sample is fitted twice whenever the total weight has
@@ -133,6 +138,8 @@ class OnlineMixture:
         Minus the objective of the last batch, before its update.
     n_batches : int
         Number of batches so far.
+    power : float
+        p.
     """
 
     model: Any
@@ -144,6 +151,7 @@ class OnlineMixture:
     refit_at: float
     bound: float = -inf
     n_batches: int = 0
+    power: float = POWER
 
     @classmethod
     def begin(
@@ -178,12 +186,17 @@ class OnlineMixture:
         labels = rng.choice(bound.n_components, size=size, p=theta.weights / theta.weights.sum())
         rows = bound.redraw(theta, s, labels, rng)
         sample = sample.add(rows, np.full(size, seen / size), rng)
-        return cls(model, centre, s, seen, sample, rng, 2.0 * seen)
+        return cls(model, centre, s, seen, sample, rng, 2.0 * seen, power=0.0)
 
-    def add(self, source: ArraySource, theta: Theta, fit_rows: FitRows) -> tuple[OnlineMixture, Theta]:
-        """Return the state after one more batch; ``theta`` are the current parameters."""
+    def add(
+        self, source: ArraySource, theta: Theta, fit_rows: FitRows, step: Schedule | None = None
+    ) -> tuple[OnlineMixture, Theta]:
+        """Return the state after one more batch; ``theta`` are the current parameters.
+
+        ``step`` maps k = 1, 2, ..., the number of the batch, to γ; None for the rule of this class.
+        """
         if has_missing(source) and not self.model.has_holes:
-            return self._widened().add(source, theta, fit_rows)
+            return self._widened().add(source, theta, fit_rows, step)
         seen = self.seen + source.total_weight
         bound = self._bind(source, seen)
         e_step = _problem(self.model, source, bound).e_step
@@ -192,11 +205,14 @@ class OnlineMixture:
             self, seen=seen, bound=-e_step.objective(theta), n_batches=self.n_batches + 1,
             sample=self.sample.add(_rows(source), _weights(source), self.rng),
         )  # fmt: skip
-        gamma = 1.0 - (1.0 - source.total_weight / seen) ** (1.0 + POWER)
-        s = self.s + gamma * (proxy - self.s) if gamma < 1.0 else proxy
+        gamma = 1.0 - (1.0 - source.total_weight / seen) ** (1.0 + self.power)
+        if step is not None:
+            gamma = float(step(now.n_batches))
+        s = self.s + gamma * (proxy - self.s) if gamma < 1.0 and len(self.s) else proxy
         if bound.in_domain(s):
             now, theta = replace(now, s=s), bound.m_step(s)
-        return now._looked(theta, fit_rows) if seen >= self.refit_at else (now, theta)
+        is_due = seen >= self.refit_at and (step is None or not len(self.s))
+        return now._looked(theta, fit_rows) if is_due else (now, theta)
 
     def _widened(self) -> OnlineMixture:
         """Return the state in the form for rows with missing cells, after complete rows."""
@@ -248,8 +264,9 @@ def _problem(model: Any, source: ArraySource, bound: BoundComponents) -> Problem
 
 
 def _kept(model: Any, d: int) -> int:
-    """Return the size of the sample: enough rows to estimate the parameters."""
-    return max(KEPT, min(PER_PARAMETER * int(model.size(d)), MOST_KEPT))
+    """Return the size of the sample: enough rows to estimate the parameters, if memory allows it."""
+    rows = max(KEPT, min(PER_PARAMETER * int(model.size(d)), MOST_KEPT))
+    return min(rows, max(MOST_NUMBERS // d, model.n_components))
 
 
 def _rows(source: ArraySource) -> NDArray[Any]:

@@ -27,7 +27,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from swiftem.methods import EM, METHODS, Accelerated, Method, OnlineEM, make_method
+from swiftem._checks import shown
+from swiftem.methods import EM, METHODS, Accelerated, Method, OnlineEM, has_field, make_method
 from swiftem.methods.accelerated import ACCELERATIONS
 from swiftem.methods.acceleration import Acceleration
 from swiftem.schedules import StepSize, power
@@ -124,6 +125,7 @@ def make_plan(
         # One component needs no iterations: em ends after one.
         is_worth_it = n_components > 1 and n / needed >= WORTH and kernels_for(n, size) == "auto"
         name = "sem-vr" if is_worth_it and per_sample == 1.0 else "em"
+    _check_steps(name, method, batch_size, step_size)
     if name == "em":
         return Plan("em", None, None, _scheme(acceleration))
     if batch_size == "auto" and per_sample > 1.0:
@@ -151,6 +153,17 @@ def _check_acceleration(acceleration: str | None, name: str) -> None:
             f"acceleration must be None for method={name!r}, got {acceleration!r}: only em's passes are "
             "accelerated."
         )
+
+
+def _check_steps(name: str, method: str, batch_size: Any, step_size: Any) -> None:
+    """Raise ValueError for a batch size or step size that the method, chosen or named, does not have."""
+    for argument, value in (("batch_size", batch_size), ("step_size", step_size)):
+        if not has_field(name, argument) and not (isinstance(value, str) and value == "auto"):
+            which = f"method={name!r}" if method == name else f"method={method!r}, which is {name} here"
+            raise ValueError(
+                f"{argument} must be 'auto' for {which}, got {shown(value)}: name another method, such as "
+                "'sem-vr'."
+            )
 
 
 def _scheme(acceleration: str | None) -> Acceleration | None:

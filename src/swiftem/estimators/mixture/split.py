@@ -26,6 +26,7 @@ __all__ = [
     "Gaussians",
     "Split",
     "apply_split",
+    "axes_of_few",
     "double_component",
     "parameters_of",
     "split_component",
@@ -41,6 +42,8 @@ FAR = 3.5
 """Projections are clipped here for the moments that choose the axes: otherwise a few outliers decide."""
 LEAST_ROWS = 4
 """Minimum number of rows in the sample of a component to be split."""
+FLAT = 1e-12
+"""Share of the largest eigenvalue below which another one is zero up to rounding."""
 SMALL = 1e-3
 """Rows with a smaller responsibility are ignored for a component."""
 HALF = float(np.sqrt(2.0 / np.pi))
@@ -206,6 +209,23 @@ def _seen_by(mixture: Any, k: int, X: Array, weight: Array) -> _Rows:
     return _Rows(away / deviations, weight, deviations)
 
 
+def axes_of_few(rows: Array) -> tuple[Array, Array]:
+    """Return eigenvalues, ascending, and eigenvectors (d, k) of RᵀR for fewer rows R (n, d) than columns.
+
+    They come from the n × n matrix RRᵀ. Eigenvalues of zero, along which rows have no extent, are left out.
+
+    >>> values, vectors = axes_of_few(np.array([[3.0, 0.0, 0.0], [0.0, 0.0, 2.0]]))
+    >>> values, np.abs(vectors.T)
+    (array([4., 9.]), array([[0., 0., 1.],
+           [1., 0., 0.]]))
+    """
+    values, left = np.linalg.eigh(rows @ rows.T)
+    some = values > FLAT * values[-1]
+    some[-1] = True  # rows without any extent have an axis of zeros
+    values, left = values[some], left[:, some]
+    return values, rows.T @ left / np.sqrt(np.maximum(values, np.finfo(np.float64).tiny))
+
+
 def _axes(kind: str, rows: _Rows, scale: Array) -> Array:
     """Return the axes to try as columns of unit length, in the whitened coordinates.
 
@@ -214,16 +234,20 @@ def _axes(kind: str, rows: _Rows, scale: Array) -> Array:
     axes along which the rows are least normal are taken: by the approximation skewness²/12 + excess²/48 of
     the negative entropy, or by how far their variance exceeds the component's.
     """
+    d, away = len(scale), rows.whitened - rows.weight @ rows.whitened
+    axes: Array | None = None
     if kind == "full":
         axes = np.linalg.svd(rows.lower / scale[:, None])[2].T
-    elif kind == "diag":
-        axes = np.eye(len(scale))
-    else:
-        lower = rows.lower / scale[:, None] if kind == "tied" else np.eye(len(scale))
-        away = (rows.whitened - rows.weight @ rows.whitened) @ lower.T
+    elif kind == "tied":
+        lower = rows.lower / scale[:, None]
+        away = away @ lower.T
         axes = np.linalg.solve(lower, np.linalg.eigh((away * rows.weight[:, None]).T @ away)[1])
         axes /= np.linalg.norm(axes, axis=0)
-    z = rows.whitened @ axes
+    elif kind == "spherical" and len(away) < d:
+        axes = axes_of_few(away * np.sqrt(rows.weight)[:, None])[1]
+    elif kind == "spherical":
+        axes = np.linalg.eigh((away * rows.weight[:, None]).T @ away)[1]
+    z = rows.whitened if axes is None else rows.whitened @ axes
     mean = rows.weight @ z
     variance = rows.weight @ (z - mean) ** 2
     z = np.clip((z - mean) / np.sqrt(np.where(variance > 0, variance, 1.0)), -FAR, FAR)
@@ -233,7 +257,12 @@ def _axes(kind: str, rows: _Rows, scale: Array) -> Array:
         promise += (
             0.5 * np.maximum(variance - 1.0 - np.log(np.maximum(variance, 1e-12)), 0) * (variance > 1.0)
         )
-    return np.asarray(axes[:, np.argsort(-promise, kind="stable")[:AXES]])
+    best = np.argsort(-promise, kind="stable")[:AXES]
+    if axes is not None:
+        return np.asarray(axes[:, best])
+    columns = np.zeros((d, len(best)))
+    columns[best, np.arange(len(best))] = 1.0
+    return columns
 
 
 def _best_split(kind: str, k: int, share: float, rows: _Rows, axes: Array) -> Split:

@@ -2,7 +2,9 @@ r"""EM for regressions in NumPy: the starts of all of them, and the fits of Pois
 
 Poisson responses have no finite statistics: y given x is Poisson with the mean exp(βᵀx̃), and no finite number
 of means over rows gives the M-step. Each pass makes one Newton step for each component instead, halved until
-the expected log-likelihood gains: this is a generalised EM, whose objective never increases.
+the expected log-likelihood gains: this is a generalised EM, whose objective never increases. Rows far from
+all others may have any βᵀx̃ on the way: above :data:`LARGEST` the exponential is continued as a straight line,
+so that log-likelihoods are finite, concave in β, and still tell components apart.
 """
 
 from __future__ import annotations
@@ -25,8 +27,8 @@ from swiftem.estimators.watch import History, Moment, NoStart, StartWatch, Watch
 from swiftem.process import DeferredInterrupt, clock
 
 __all__ = [
-    "NewtonFit", "Regressions", "Units", "best_start", "fit_counts", "log_densities", "newton_fit",
-    "one_pass",
+    "NewtonFit", "Regressions", "Units", "best_start", "fit_counts", "log_densities", "mean_of", "newton_fit",
+    "normalised", "one_pass",
 ]  # fmt: skip
 
 NOT_CONVERGED = "The fit did not converge: increase max_iter or tol."
@@ -35,9 +37,13 @@ CANDIDATES, SHORT, ROWS = 10, 8, 2000
 """Candidates of a start, their passes, and the rows that they are compared on."""
 FLOOR = 1e-6
 """Smallest variance of the noise in a start, relative to the variance of y."""
-HALVINGS = 20
+HALVINGS, DOUBLINGS = 20, 8
 LARGEST = 300.0
 """Largest logarithm of a mean."""
+ABOVE = 3.0
+"""Logarithm of a mean, above that of the largest count, from which on Newton steps are too short: 1 each."""
+FLAT = 1e-12
+"""Share of the largest curvature below which another one is rounding."""
 
 
 class Regressions(NamedTuple):
@@ -93,14 +99,35 @@ class Units(NamedTuple):
         return Regressions(now.weights, beta, now.variances / self.unit**2)
 
 
+def mean_of(eta: Array) -> Array:
+    """Return exp(η), at most e^300."""
+    return np.exp(np.minimum(eta, LARGEST))
+
+
+def _total_of(eta: Array) -> Array:
+    """Return exp(η), continued as a straight line above 300."""
+    return mean_of(eta) * (1.0 + np.maximum(eta - LARGEST, 0.0))
+
+
+def normalised(logs: Array) -> tuple[Array, Array]:
+    """Return the responsibilities (n, M) and log-likelihoods (n,) of log ω_m f_m (n, M).
+
+    >>> normalised(np.array([[-1e130, -1e130]]))[0]
+    array([[0.5, 0.5]])
+    """
+    largest = logs.max(axis=1, keepdims=True)
+    r = np.exp(logs - largest)
+    totals = r.sum(axis=1, keepdims=True)
+    return r / totals, (largest + np.log(totals))[:, 0]
+
+
 def log_densities(family: str, X: Array, y: Array, now: Regressions) -> Array:
     """Return log ω_m + log f(y | x; θ_m), (n, M), without log y! for Poisson responses."""
     mean = X @ now.beta.T
     with np.errstate(divide="ignore"):
         weights = np.log(now.weights)
     if family == "poisson":
-        mean = np.minimum(mean, LARGEST)
-        return np.asarray(weights + y[:, None] * mean - np.exp(mean))
+        return np.asarray(weights + y[:, None] * mean - _total_of(mean))
     return np.asarray(
         weights - 0.5 * ((y[:, None] - mean) ** 2 / now.variances + np.log(2.0 * np.pi * now.variances))
     )
@@ -110,13 +137,10 @@ def one_pass(
     family: str, X: Array, y: Array, weight: Array, now: Regressions, ridge: float, floor: float
 ) -> tuple[Regressions, float]:
     """Return the next parameters, and the mean log-likelihood of the given ones, minus the penalty."""
-    logs = log_densities(family, X, y, now)
-    largest = logs.max(axis=1, keepdims=True)
-    r = np.exp(logs - largest)
-    totals = r.sum(axis=1, keepdims=True)
-    r *= weight[:, None] / totals
+    r, found = normalised(log_densities(family, X, y, now))
+    r *= weight[:, None]
     total = weight.sum()
-    value = float(weight @ (largest + np.log(totals))[:, 0]) / total
+    value = float(weight @ found) / total
     value -= 0.5 * ridge * float(np.square(now.beta).sum()) / total
     beta, variances = now.beta.copy(), now.variances.copy()
     for m in range(len(beta)):
@@ -133,18 +157,31 @@ def _newton(X: Array, y: Array, r: Array, beta: Array, ridge: float) -> Array:
     """Return coefficients after a Newton step of Σ r (y βᵀx − exp βᵀx) − ridge·|β|² / 2."""
 
     def gain(at: Array) -> float:
-        eta = np.minimum(X @ at, LARGEST)
-        return float(r @ (y * eta - np.exp(eta))) - 0.5 * ridge * float(at @ at)
+        eta = X @ at
+        return float(r @ (y * eta - _total_of(eta))) - 0.5 * ridge * float(at @ at)
 
-    mean = np.exp(np.minimum(X @ beta, LARGEST))
+    eta = X @ beta
+    mean = mean_of(eta)
     slope = X.T @ (r * (y - mean)) - ridge * beta
     curvature = (X * (r * mean)[:, None]).T @ X + (ridge + 1e-10) * np.eye(X.shape[1])
-    step, before = np.linalg.solve(curvature, slope), gain(beta)
+    # One row may outweigh all others by more than the digits there are: the step is along it then.
+    size = np.sqrt(np.diagonal(curvature))
+    step = np.linalg.lstsq(curvature / np.outer(size, size), slope / size, rcond=FLAT)[0] / size
+    before = gain(beta)
     for _ in range(HALVINGS):
-        if gain(beta + step) >= before:
-            return beta + step
+        now = gain(beta + step)
+        if now >= before:
+            break
         step = 0.5 * step
-    return beta
+    else:
+        return beta
+    if eta.max() > np.log1p(y.max()) + ABOVE:
+        for _ in range(DOUBLINGS):
+            before, now = now, gain(beta + 2.0 * step)
+            if not now > before:
+                break
+            step = 2.0 * step
+    return beta + step
 
 
 def best_start(
@@ -179,9 +216,13 @@ def best_start(
 
 @dataclass
 class NewtonFit:
-    """State of a fit of counts: parameters of standardised rows, passes, objectives, and how it ended."""
+    """State of a fit of counts: parameters of standardised rows, passes, objectives, and how it ended.
+
+    ``bound`` is that of the parameters ``before`` the last pass.
+    """
 
     now: Regressions
+    before: Regressions | None = None
     passes: int = 0
     bound: float = -inf
     moments: list[Moment] = field(default_factory=list)
@@ -216,13 +257,15 @@ def newton_fit(
                 later, value = one_pass("poisson", X, y, weight, fit.now, ridge, 0.0)
                 fit.passes += 1
                 fit.converged = value - fit.bound < tol
+                if value < fit.bound and fit.before is not None:  # by rounding: those before are better
+                    fit.now = fit.before
                 moment = Moment(float(fit.passes), clock() - began, -value, 1.0, 0, "em")
                 fit.moments = [*fit.moments, moment]
                 stop = watch(moment, fit.now)
                 fit.bound = max(value, fit.bound)
                 if fit.converged or stop:
                     break
-                fit.now = later
+                fit.now, fit.before = later, fit.now
                 kept.save(place)
         except KeyboardInterrupt:
             fit.interrupted = True

@@ -15,7 +15,7 @@ from swiftem._typing import Array
 from swiftem.estimators.mixture.scores import NUMBERS, criteria
 from swiftem.estimators.mixture.table.profile import Summary, number_text, percent_text
 from swiftem.estimators.mixture.table.tabular import chosen_places
-from swiftem.estimators.regression.newton_em import Regressions, log_densities
+from swiftem.estimators.regression.newton_em import Regressions, log_densities, mean_of, normalised
 from swiftem.estimators.regression.responses import read_responses, read_rows
 from swiftem.estimators.validated import read_weights
 from swiftem.estimators.watch import History
@@ -26,6 +26,8 @@ INTERCEPT, NOISE = "(intercept)", "(noise)"
 """Names of these parameters beside those of the columns."""
 POINTS = 100
 """Points of a curve in a plot."""
+MOST = 1e15
+"""Largest mean of a Poisson draw: above it the normal distribution has the same digits."""
 
 
 class RegressionQueries(BaseEstimator):  # type: ignore[misc]
@@ -81,8 +83,7 @@ class RegressionQueries(BaseEstimator):  # type: ignore[misc]
         weight = np.where(np.isnan(values), 0.0, weight)
         total = entropy = 0.0
         for here, logs in self._logs(rows, values):
-            found = np.logaddexp.reduce(logs, axis=1)
-            r = np.exp(logs - found[:, None])
+            r, found = normalised(logs)
             total += float(weight[here] @ found)
             entropy -= float(weight[here] @ (r * np.log(r, out=np.zeros_like(r), where=r > 0)).sum(axis=1))
         if not weight.sum() > 0.0:
@@ -96,6 +97,8 @@ class RegressionQueries(BaseEstimator):  # type: ignore[misc]
     def predict_components(self, X: ArrayLike) -> Array:
         """Return the mean of y for each row and component, shape (n, M).
 
+        Means of Poisson responses are at most e^300: far from the rows of the fit, they may exceed all numbers.
+
         Parameters
         ----------
         X : array-like, shape (n, d)
@@ -103,7 +106,7 @@ class RegressionQueries(BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self)
         found = read_rows(self, X) @ self.coef_.T + self.intercept_
-        return np.asarray(np.exp(found) if self.family == "poisson" else found)
+        return np.asarray(mean_of(found) if self.family == "poisson" else found)
 
     def predict(self, X: ArrayLike) -> Array:
         """Return the mean of y for each row, shape (n,): over the components, with their weights.
@@ -128,7 +131,7 @@ class RegressionQueries(BaseEstimator):  # type: ignore[misc]
         rows, values, _ = self._read(X, y, None)
         found = np.empty((len(rows), self.n_components))
         for here, logs in self._logs(rows, values):
-            found[here] = np.exp(logs - np.logaddexp.reduce(logs, axis=1, keepdims=True))
+            found[here] = normalised(logs)[0]
         return found
 
     def labels(self, X: ArrayLike, y: ArrayLike) -> NDArray[np.intp]:
@@ -152,7 +155,7 @@ class RegressionQueries(BaseEstimator):  # type: ignore[misc]
         rows, values, _ = self._read(X, y, None)
         found = np.empty(len(rows))
         for here, logs in self._logs(rows, values):
-            found[here] = np.logaddexp.reduce(logs, axis=1)
+            found[here] = normalised(logs)[1]
         found[np.isnan(values)] = 0.0
         return found
 
@@ -219,7 +222,10 @@ class RegressionQueries(BaseEstimator):  # type: ignore[misc]
         labels = rng.choice(self.n_components, size=len(means), p=self.weights_ / self.weights_.sum())
         chosen = means[np.arange(len(means)), labels]
         if self.family == "poisson":
-            return rng.poisson(chosen).astype(np.float64), labels
+            drawn = rng.poisson(np.minimum(chosen, MOST)).astype(np.float64)
+            far = np.flatnonzero(chosen > MOST)
+            drawn[far] = np.rint(rng.normal(chosen[far], np.sqrt(chosen[far])))
+            return drawn, labels
         return rng.normal(chosen, np.sqrt(self.variances_)[labels]), labels
 
     def impute(self, X: ArrayLike, y: ArrayLike, random_state: Any = None) -> Array:
@@ -332,6 +338,6 @@ class RegressionQueries(BaseEstimator):  # type: ignore[misc]
             at = np.repeat(rows.mean(axis=0)[None], POINTS, axis=0)
             at[:, place] = grid
             means = at @ self.coef_.T + self.intercept_
-            heights = (np.exp(means) if self.family == "poisson" else means).T
+            heights = (mean_of(means) if self.family == "poisson" else means).T
             panels.append(Curves(names[place], grid, heights, rows[:, place], values, labels))
         return draw_curves(panels, self.weights_, self.response_name_ or "y", axes)

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from swiftem._checks import as_floats, check_simplex
+from swiftem._checks import as_floats, check_simplex, shown
 from swiftem.estimators.fit_checkpoint import CheckpointedClones, kept_apart
 from swiftem.estimators.mixture.plan import METHOD_NAMES
 from swiftem.estimators.model_content import ModelContent
@@ -285,6 +285,12 @@ class RegressionMixture(CheckpointedClones, RegressionQueries, Persistent):
                 f"method must be 'em' or 'auto' for family='poisson', which has no finite statistics, "
                 f"got {self.method!r}."
             )
+        for argument in ("batch_size", "step_size"):
+            if not isinstance(getattr(self, argument), str):
+                raise ValueError(
+                    f"{argument} must be 'auto' for family='poisson', which is fitted by em, "
+                    f"got {shown(getattr(self, argument))}."
+                )
         if self.acceleration is not None:
             raise ValueError(
                 f"acceleration must be None for family='poisson', whose passes are Newton steps, "

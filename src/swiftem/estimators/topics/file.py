@@ -49,6 +49,7 @@ class TopicFile:
         background_: int | None
         _learned_alpha: Array | None
         _word_counts: Array
+        _is_stream: bool
 
         @property
         def _learns_alpha(self) -> bool: ...
@@ -74,6 +75,7 @@ class TopicFile:
             header["feature_names_in_"] = [str(name) for name in self.feature_names_in_]
         header |= {"learns_alpha": self._learns_alpha, "background_": self.background_}
         header["auto_beta"] = isinstance(self.beta, str)
+        header["is_stream"] = bool(self.__dict__.get("_is_stream", False))
         header["history"] = [list(moment) for moment in getattr(self, "history_", [])]
         arrays = {
             "alpha": np.asarray(
@@ -114,6 +116,7 @@ class TopicFile:
             raise ValueError("topic_counts_ must have a positive sum")
         made._word_counts = content.array("word_counts", (K, V))
         _check_counts(made._word_counts, beta)
+        made._is_stream = "is_stream" in content.header and bool(content.result("is_stream", bool))
         for name, kind in RESULTS.items():
             value = content.result(name, kind)
             if value is None and name not in OF_FIT:

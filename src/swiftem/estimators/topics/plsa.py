@@ -326,7 +326,7 @@ class PLSA(
         counts = after if fit.counts is None else fit.counts
         self.stationarity_ = relative_change(counts, fitting.contrasted(after))
         self.topic_counts_ = after.sum(axis=1)
-        self._word_counts = np.ascontiguousarray(counts)
+        self._word_counts, self._is_stream = np.ascontiguousarray(counts), False
         if fit.interrupted:
             warn(
                 f"The fit was interrupted after {fit.passes:.1f} passes; the model is as it was then.",

@@ -22,7 +22,8 @@ __all__ = ["TopicStream"]
 
 STREAM_BATCH, STREAM_ROUNDS, STREAM_START, STREAM_POWER = 128, (10, 1e-2), 2000.0, 2.0
 """``partial_fit``: documents per step, rounds of folding in, weight of the initial topics in tokens, and the
-power with which old documents are forgotten (1 would weigh all alike, also those of the initial topics)."""
+power with which old documents are forgotten in a stream that begins with ``partial_fit`` (1 would weigh all
+alike, also those of the initial topics). After a ``fit`` it is 1: every token counts once."""
 
 
 class TopicStream:
@@ -40,6 +41,7 @@ class TopicStream:
         beta: ArrayLike | str
         background_: int | None
         _word_counts: Array
+        _is_stream: bool
 
         @property
         def _learns_alpha(self) -> bool: ...
@@ -54,7 +56,10 @@ class TopicStream:
     def partial_fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
         """Update the model with more documents, by online EM, in any number of calls.
 
-        ``doc_topic_`` has the topics of the documents of this call.
+        ``doc_topic_`` has the topics of the documents of this call. After ``fit``, also if the model was
+        saved and loaded, every token counts once, those of the fit included. A model that begins with
+        ``partial_fit`` forgets its first documents slowly, as their topics were poor. Neither follows topics
+        that change: for this, fit again.
         """
         first = not hasattr(self, "components_")
         X = self._counts(X, reset=first)
@@ -72,9 +77,10 @@ class TopicStream:
             )
         alpha, beta = self._alpha(), self._beta(X.shape[1])
         if first:
-            self.background_ = None
+            self.background_, self._is_stream = None, True
             (topics,) = self._starts(documents, beta, check_random_state(self.random_state))[:1]
             self._word_counts, self.n_iter_ = topics * (STREAM_START / len(topics)), 0
+        power = STREAM_POWER if self.__dict__.get("_is_stream", False) else 1.0
         seen = first_seen = float(self._word_counts.sum())
         running = RunningCounts(self._word_counts.T, beta, seen)
         for start in range(0, documents.n, STREAM_BATCH):
@@ -82,7 +88,7 @@ class TopicStream:
             if batch.total > 0:
                 uniform = np.full((batch.n, len(alpha)), 1.0 / len(alpha))
                 change, _ = batch.sums(uniform, running.topics_at(batch.words), alpha, *STREAM_ROUNDS)
-                gamma = 1.0 - (seen / (seen + batch.total)) ** STREAM_POWER
+                gamma = 1.0 - (seen / (seen + batch.total)) ** power
                 running.step(batch.words, change * (first_seen / batch.total), gamma)
                 seen += batch.total
                 running.tokens = seen

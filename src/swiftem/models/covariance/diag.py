@@ -34,6 +34,10 @@ class Diag(Covariance):
         """Return (M, d)."""
         return (n_components, d)
 
+    def no_scale(self, d: int) -> Array:
+        """Return the diagonal (d,): nothing here grows with d²."""
+        return np.zeros(d)
+
     def squares(self, y: Array, rows: Array) -> Array:
         """Return the statistics of squares."""
         return kernel.squares_diag(y, rows)
@@ -49,7 +53,7 @@ class Diag(Covariance):
         inverse = 1.0 / (s.weights + prior.degrees)[:, None]
         kappa = prior.mean_precision
         scatter = s.squares - (s.weights + kappa)[:, None] * means * means
-        scatter += np.diag(prior.scale) + kappa * prior.mean**2
+        scatter += prior.scale + kappa * prior.mean**2
         return scatter * inverse + reg_covar, ROUNDING * np.abs(s.squares) * inverse
 
     def factor(self, covariances: Array, floor: Array | float = 0.0) -> Array | None:
@@ -70,5 +74,5 @@ class Diag(Covariance):
     def penalty(self, means: Array, factors: Array, prior: BoundPrior) -> float:
         """Return Σ_mj of ν̃/2 log σ² + (Ψ_jj + κ (μ − m₀)²) / 2σ²."""
         log_det = -2.0 * np.log(factors).sum()
-        above = np.diag(prior.scale) + prior.mean_precision * (means - prior.mean) ** 2
+        above = prior.scale + prior.mean_precision * (means - prior.mean) ** 2
         return 0.5 * float(prior.degrees * log_det + (factors * factors * above).sum())

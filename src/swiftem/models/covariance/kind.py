@@ -53,6 +53,10 @@ class Covariance(ABC):
         """Return the shape of the statistics of squares: by default that of the covariances."""
         return self.shape(n_components, d)
 
+    def no_scale(self, d: int) -> Array:
+        """Return the scale of a prior that adds nothing: by default a matrix (d, d)."""
+        return np.zeros((d, d))
+
     @abstractmethod
     def squares(self, y: Array, rows: Array) -> Array:
         """Return the statistics of squares, of samples (b, d) and weighted responsibilities (b, M)."""

@@ -46,7 +46,7 @@ class Spherical(Diag):
         inverse = 1.0 / (means.shape[1] * (s.weights + prior.degrees))
         kappa = prior.mean_precision
         scatter = s.squares - (s.weights + kappa) * (means * means).sum(axis=1)
-        scatter += np.trace(prior.scale) + kappa * float(prior.mean @ prior.mean)
+        scatter += prior.scale.sum() + kappa * float(prior.mean @ prior.mean)
         return scatter * inverse + reg_covar, ROUNDING * np.abs(s.squares) * inverse
 
     def coefficients(self, weights: Array, means: Array, factors: Array) -> Coefficients:
@@ -65,7 +65,7 @@ class Spherical(Diag):
         """Return Σ_m of d·ν̃/2 log σ² + (tr Ψ + κ ‖μ − m₀‖²) / 2σ²."""
         log_det = -2.0 * means.shape[1] * np.log(factors).sum()
         distance = ((means - prior.mean) ** 2).sum(axis=1)
-        above = np.trace(prior.scale) + prior.mean_precision * distance
+        above = prior.scale.sum() + prior.mean_precision * distance
         return 0.5 * float(prior.degrees * log_det + (factors * factors * above).sum())
 
     def stacked(self, factors: Array) -> Array:

@@ -25,7 +25,7 @@ import numpy as np
 from swiftem._typing import Array
 from swiftem.engine.reference.gaussian_components import lower_triangle
 from swiftem.estimators.mixture.optima.sample import on_rows
-from swiftem.estimators.mixture.split import Gaussians
+from swiftem.estimators.mixture.split import Gaussians, axes_of_few
 from swiftem.models.covariance import Covariance
 from swiftem.models.gaussian_components import BoundGaussians
 from swiftem.models.gaussian_theta import GaussianStatistics, GaussianTheta
@@ -233,7 +233,10 @@ def _first(z: Array, weight: Array) -> Array:
     """
     square = np.einsum("ij,ij->i", z, z)
     far = z * (weight * square)[:, None]
-    vectors = np.linalg.eigh(far.T @ z)[1]
+    if len(z) < z.shape[1]:
+        vectors = axes_of_few(z * np.sqrt(weight * square)[:, None])[1]
+    else:
+        vectors = np.linalg.eigh(far.T @ z)[1]
     along = z @ np.stack([vectors[:, 0], vectors[:, -1], far.sum(axis=0)], axis=1)
     return np.asarray(
         np.concatenate([along, (np.median(square) - square)[:, None]], axis=1) > 0.0, dtype=float
@@ -297,7 +300,8 @@ def _m_step(kind: Covariance, ones: Array, others: Array, rows: list[_Own]) -> G
     counts = np.maximum(s[:, 0], LEAST_SHARE)
     means = s[:, 1 : 1 + d] / counts[:, None]
     given = GaussianStatistics(counts, s[:, 1 : 1 + d], s[:, 1 + d :].reshape(kind.squares_shape(len(s), d)))
-    found, rounding = kind.covariances(given, means, BoundPrior(np.zeros(d), 0.0, 0.0, np.zeros((d, d))), 0.0)
+    no_prior = BoundPrior(np.zeros(d), 0.0, 0.0, kind.no_scale(d))
+    found, rounding = kind.covariances(given, means, no_prior, 0.0)
     shape = -1, *[1] * (found.ndim - 1)
     more = np.repeat([d / own.rows for own in rows], each).reshape(shape)
     weight = counts.reshape(shape)

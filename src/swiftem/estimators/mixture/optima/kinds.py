@@ -16,7 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from swiftem._typing import Array, Index, Theta
-from swiftem.estimators.mixture.split import Gaussians, Split, apply_split, double_component, splits_of
+from swiftem.estimators.mixture.split import (
+    Gaussians,
+    Split,
+    apply_split,
+    axes_of_few,
+    double_component,
+    splits_of,
+)
 from swiftem.models.gaussian_components import BoundGaussians
 from swiftem.models.gaussian_theta import GaussianTheta
 from swiftem.problem import Problem
@@ -148,7 +155,8 @@ def scaled_rows(y: NDArray[Any], name: str) -> Array:
     deviation = z.std(axis=0)
     z /= np.where(deviation > 0.0, deviation, 1.0)
     if name == "white":
-        values, vectors = np.linalg.eigh(z.T @ z / len(z))
+        few = len(z) < z.shape[1]
+        values, vectors = axes_of_few(z / np.sqrt(len(z))) if few else np.linalg.eigh(z.T @ z / len(z))
         some = values > 1e-6 * values[-1]
         z = z @ (vectors[:, some] / np.sqrt(values[some]))
     return np.asarray(z)

@@ -10,6 +10,9 @@ component,
 is the variance of column j given the others. A component is reported if some v_j is at the floor, at most
 :data:`AT_FLOOR` times ``reg_covar`` while the column's variance is far above it, or if the column has a unit
 u and v_j is below u² / :data:`WITHIN`: less than a third of the rounding error's own variance u² / 12.
+
+With full covariances at the floor, the reason is the direction of smallest variance: a column, or a
+combination of columns if the rows of the component lie in a plane.
 """
 
 from __future__ import annotations
@@ -37,8 +40,11 @@ NEAR_FLOOR, OWN, ALIKE = 4.0, 4, 0.5
 """A component with a variance of up to ``NEAR_FLOOR`` times ``reg_covar`` has collapsed if it has fewer than
 ``OWN`` · (d + 1) rows, or if fewer than this share of its values in the column are different."""
 WITHIN = 36.0
-SHOWN = 5
-"""Components that the warning names."""
+SHOWN, TERMS = 5, 3
+"""Components that the warning names, and columns of a combination."""
+MATTERS = 0.1
+"""Share of the largest term of a combination from which on another one is named."""
+PLACES = "that sit on few distinct values", "whose rows lie in a plane"
 LOOKED_AT, LOOKED_AT_OFTEN = 5000, 1500
 """Rows in which units of columns are detected, and rows in which candidates are tested for repeated
 values."""
@@ -49,11 +55,15 @@ class SpuriousComponentWarning(UserWarning):
 
 
 class Spurious(NamedTuple):
-    """Component and column, and the column's unit, 0 if it has none."""
+    """Component and column, and the column's unit, 0 if it has none.
+
+    ``terms`` are columns and coefficients of the combination that is constant, empty if it is the column.
+    """
 
     component: int
     column: int
     unit: float
+    terms: tuple[tuple[int, float], ...] = ()
 
 
 def find_spurious(problem: Problem, theta: Any) -> list[Spurious]:
@@ -69,12 +79,33 @@ def find_spurious(problem: Problem, theta: Any) -> list[Spurious]:
     if isinstance(rows, ArraySource):
         some = spread_rows(rows.n, LOOKED_AT, np.random.default_rng(0))
         unit = units(rows.take(some).y.reshape(len(some), -1))
-    narrow = at_floor(bound, theta, spread) | (given * WITHIN < unit**2)
+    held = at_floor(bound, theta, spread)
+    narrow = held | (given * WITHIN < unit**2)
     found = []
-    for m in np.flatnonzero(narrow.any(axis=1)):
+    for m in np.flatnonzero(narrow.any(axis=1)).tolist():
         column = int(np.where(narrow[m], given[m] / spread, np.inf).argmin())
-        found.append(Spurious(int(m), column, float(unit[column])))
+        terms: tuple[tuple[int, float], ...] = ()
+        if held[m].any() and bound.kind.name == "full":
+            column, terms = _narrowest(theta.covariances[m], spread)
+        found.append(Spurious(m, column, 0.0 if terms else float(unit[column]), terms))
     return found
+
+
+def _narrowest(covariance: Array, spread: Array) -> tuple[int, tuple[tuple[int, float], ...]]:
+    """Return the direction of smallest variance: its main column, and its terms if there are several.
+
+    >>> x, y = np.random.default_rng(0).normal(size=(2, 100))
+    >>> _narrowest(np.cov([x, y, x - 2.0 * y]), np.ones(3))
+    (1, ((1, 1.0), (2, 0.5), (0, -0.5)))
+    """
+    vector = np.linalg.eigh(covariance)[1][:, 0]
+    share = np.abs(vector) * np.sqrt(spread)
+    order = np.argsort(-share, kind="stable")
+    some = order[share[order] >= MATTERS * share[order[0]]]
+    if len(some) == 1:
+        return int(some[0]), ()
+    scaled = vector / vector[some[0]]
+    return int(some[0]), tuple((int(j), round(float(scaled[j]), 6)) for j in some)
 
 
 def _spread(bound: BoundGaussians, theta: Any) -> Array:
@@ -128,21 +159,33 @@ def conditional_variances(bound: BoundGaussians, theta: Any) -> Array:
 
 
 def sentence(found: list[Spurious], names: Any = None) -> str:
-    """Return the warning: which components, which columns, and what to do.
+    """Return the warning: which components, which columns or combinations of them, and what to do.
 
     >>> sentence([Spurious(2, 0, 1.0)])[-131:-62]
     '2 (column 0). Use dither="auto", as the column is multiples of 1, a l'
+    >>> sentence([Spurious(0, 1, 0.0, ((1, 1.0), (0, -0.5)))])[:93]
+    'Components whose rows lie in a plane, whose likelihood is bounded by reg_covar alone: 0 (colu'
     """
 
+    def name(column: int) -> str:
+        return f"column {column if names is None else repr(str(names[column]))}"
+
     def shown(one: Spurious) -> str:
-        column = one.column if names is None else repr(str(names[one.column]))
-        return f"{one.component} (column {column})"
+        parts = [name(one.column)]
+        for column, value in one.terms[1:TERMS]:
+            parts.append(f"{'−' if value < 0 else '+'} {abs(value):.2g}·{name(column)}")
+        more = " + ..." if len(one.terms) > TERMS else ""
+        constant = " is constant" if one.terms else ""
+        return f"{one.component} ({' '.join(parts)}{more}{constant})"
 
     more = f" and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
     unit = next((one.unit for one in found if one.unit), 0.0)
     dither = f'dither="auto", as the column is multiples of {unit:g}, ' if unit else ""
+    in_plane = {bool(one.terms) for one in found}
+    places = [PLACES[has] for has in (False, True) if has in in_plane]
+    columns = "fewer columns, as some are combinations of others, " if True in in_plane else ""
     return (
-        "Components that sit on few distinct values, whose likelihood is bounded by reg_covar alone: "
-        f"{', '.join(map(shown, found[:SHOWN]))}{more}. Use {dither}a larger reg_covar, a prior, fewer "
-        "components, or another family."
+        f"Components {' or '.join(places)}, whose likelihood is bounded by reg_covar alone: "
+        f"{', '.join(map(shown, found[:SHOWN]))}{more}. Use {dither}{columns}a larger reg_covar, a prior, "
+        "fewer components, or another family."
     )
