@@ -44,6 +44,7 @@ from swiftem.termination import RandomTermination
 
 __all__ = [
     "KERNELS",
+    "NO_LIMIT",
     "Problem",
     "certificate",
     "certify",
@@ -142,6 +143,8 @@ class Problem:
         source = self.source
         if "weighted" in method.orders:
             self._check_weighted(method)
+        if given is None:
+            self.budget.check_order(source, method)
         if given is None and hasattr(source, "layout"):
             return BlockDraws(entropy, *source.layout, batch_size=method.drawn, streams=method.index_streams)
         if given is None:
