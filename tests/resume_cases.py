@@ -254,7 +254,7 @@ CASES["RegressionMixture poisson"] = of_fit(
     *REGRESSION,
 )
 for _name, _options in {
-    "alpha": {"alpha": "auto"},
+    "alpha": {"alpha": "learn"},
     "leave one out": {"leave_one_out": True},
     "background": {"background": True},
 }.items():
