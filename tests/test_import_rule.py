@@ -38,6 +38,7 @@ DONE_FIRST = ("experiments", "report", "reports", "cli")
 ROOMS = {
     "theory.experiments": "experiments", "theory.reports": "reports",
     "engine.numba": "kernels", "engine.reference": "kernels", "engine.threads": "kernels",
+    "engine.snapshots": "kernels",
 }  # fmt: skip
 """Rooms of a layer that are a layer of their own."""
 

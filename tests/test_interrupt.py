@@ -129,24 +129,22 @@ def test_a_full_pass_is_broken_off_between_blocks():
     assert calls.count("posterior") == 11
 
 
-def test_in_the_first_pass_there_is_only_theta0():
-    problem = helpers.mixture(30_000)
+@every_method
+@pytest.mark.parametrize("has_s0", [False, True])
+def test_in_the_first_pass(name, has_s0):
+    """There is only θ^(0) so far; the state has the seed of the draws, so that the run can go on."""
+    problem, method = example(name)
+    given = {"s0": run(problem, methods.EM(), n_iter=1).s} if has_s0 else {}
     hooked = problem._replace(
-        model=Hooked(problem.model, lambda function, call: ctrl_c() if call == 2 else None)
+        model=Hooked(problem.model, lambda function, call: ctrl_c() if call == 2 else None), theta0=None
     )
-    result = run(hooked, methods.IncrementalEM(), n_iter=5, seed=1)
+    result = run(hooked, method, n_iter=N_ITER, seed=1, **given)
     assert (result.status, result.n_iter, result.path) == ("interrupted", 0, [])
-    helpers.assert_identical(result.theta, problem.theta0)
-    resumed = run(
-        problem,
-        methods.IncrementalEM(),
-        theta0=result.theta,
-        s0=result.s,
-        state=result.state,
-        n_iter=5,
-        seed=1,
-    )
-    assert_same_result(resumed, run(problem, methods.IncrementalEM(), n_iter=5, seed=1))
+    start = {"theta0": result.theta, "s0": result.s, "state": result.state}
+    again = run(hooked, method, n_iter=N_ITER, **start)
+    assert again.status == "interrupted"
+    resumed = run(problem, method, n_iter=N_ITER, **start)
+    assert_same_result(resumed, run(problem, method, theta0=None, n_iter=N_ITER, seed=1, **given))
 
 
 @pytest.mark.parametrize("stop", [False, True], ids=["completed", "stopped"])

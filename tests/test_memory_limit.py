@@ -1,16 +1,23 @@
 """Fits stay under their memory limit: anonymous memory over that after import, in a process of its own."""
 
 import sys
+import tracemalloc
 import warnings
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from anonymous_memory import peak
+from helpers import assert_same_result
+from sklearn.exceptions import ConvergenceWarning
 from stored_sources import write
 
-from swiftem import GaussianMixture, methods
-from swiftem.budget import bytes_needed, in_words
+import swiftem
+from swiftem import PLSA, GaussianMixture, methods, models
+from swiftem.budget import MemoryLimitError, bytes_needed, in_words
 from swiftem.data import open_source
+from swiftem.engine import plsa_expectation
+from swiftem.files.scratch import is_scratch
 
 pytest.importorskip("pyarrow")
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="RssAnon is Linux's")
@@ -116,3 +123,74 @@ def test_csv(method, tmp_path):
     file = write(tmp_path, "rows.csv", rows(N))
     limit, grown = kept(file, method)
     assert grown <= limit, f"{method} took {in_words(grown)} of {in_words(limit)}"
+
+
+def counts(largest=3):
+    """Return counts of five documents, with one large one."""
+    found = np.random.default_rng(0).poisson(3.0, size=(5, 6))
+    found[1, 2] = largest
+    return sp.csr_array(found)
+
+
+@pytest.mark.parametrize("method", ["iem", "fiem", "opt-fiem"])
+def test_the_memory_of_tokens_goes_to_scratch(method, tmp_path):
+    made = methods.make_method(method, step_size=0.1)
+    data = counts(200_000)
+    whole = swiftem.run(models.PLSAModel(3), data, made, n_iter=300, seed=0)
+    limited = swiftem.run(
+        models.PLSAModel(3), data, made, n_iter=300, seed=0, memory_limit="53MB", scratch=tmp_path
+    )
+    assert not is_scratch(whole.state.method.memory)
+    assert is_scratch(limited.state.method.memory)
+    assert_same_result(limited, whole)
+
+
+def test_the_memory_of_topics_by_tokens_goes_to_scratch(tmp_path):
+    options = {"method": "fiem", "sampling": "tokens", "max_iter": 2, "random_state": 0, "batch_size": 999}
+    data = counts(200_000)
+    with pytest.warns(ConvergenceWarning):
+        whole = PLSA(3, **options).fit(data)
+    with pytest.warns(ConvergenceWarning):
+        limited = PLSA(3, **options, memory_limit="52MB", scratch=tmp_path).fit(data)
+    np.testing.assert_array_equal(limited.components_, whole.components_)
+    with pytest.raises(FileNotFoundError, match=r"^scratch must be a folder"):
+        PLSA(3, **options, memory_limit="52MB", scratch=tmp_path / "none").fit(data)
+    with pytest.raises(MemoryLimitError, match=r"^memory_limit must be at least \d+ MB for fiem on these"):
+        PLSA(3, **options, memory_limit="10MB").fit(data)
+
+
+@pytest.mark.parametrize("method", ["em", "sem", "sem-vr", "spider"])
+def test_large_counts_are_not_unrolled(method):
+    made = methods.make_method(method, step_size=0.1)
+    swiftem.run(models.PLSAModel(3), counts(), made, n_iter=30, seed=0)  # compiles
+    tracemalloc.start()
+    try:
+        result = swiftem.run(models.PLSAModel(3), counts(10**9), made, n_iter=30, seed=0)
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert most < 20e6
+    assert np.isfinite(result.theta.topic_word).all()
+
+
+@pytest.mark.parametrize("method", ["iem", "fiem", "opt-fiem"])
+def test_a_memory_larger_than_the_machine_is_refused(method):
+    made = methods.make_method(method, step_size=0.1)
+    with pytest.raises(MemoryLimitError, match=r"^memory_limit must be less than .*, got None: with a limit"):
+        swiftem.run(models.PLSAModel(3), counts(10**12), made, n_iter=1, seed=0)
+
+
+def test_an_order_larger_than_the_machine_is_refused():
+    with pytest.raises(MemoryLimitError, match=r"^order and memory_order must be 'iid' for 1,0.* 'shuffled'"):
+        swiftem.run(models.PLSAModel(3), counts(10**12), methods.OnlineEM(order="shuffled"), n_iter=1, seed=0)
+
+
+@pytest.mark.parametrize("method", methods.METHODS)
+@pytest.mark.parametrize("weight", [None, [1.0, 2.0, 0.5, 1.5, 1.0]])
+def test_tokens_that_are_not_unrolled_give_the_same_bits(method, weight, monkeypatch):
+    made = methods.make_method(method, step_size=0.1, batch_size=2, order="shuffled")
+    options = {"n_iter": 200, "seed": 0, "sample_weight": weight}
+    whole = swiftem.run(models.PLSAModel(3), counts(50), made, **options)
+    monkeypatch.setattr(plsa_expectation, "FEW_TOKENS", 0)
+    monkeypatch.setattr(plsa_expectation, "PER_ENTRY", 0)
+    assert_same_result(swiftem.run(models.PLSAModel(3), counts(50), made, **options), whole)

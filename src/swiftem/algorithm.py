@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable
 from os import PathLike
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -226,6 +226,8 @@ def run_problem(
     if seed is None and state is None:
         entropy = kept_seed(checkpoint, resume, entropy)
     gamma = resolve(method.step_size, source.n, method.batch_size)
+    if state is not None and state.is_before_first_pass:
+        state = None
     k0, rejected0 = (0, 0) if state is None else (state.k, state.rejected)
     indices = problem.draws(method, entropy, n_iter, k0, draws)
     k_end = k0 + read_n_iter(n_iter, gamma, entropy, k0)
@@ -259,7 +261,8 @@ def run_problem(
                     else go_on_from(state, theta, s, budget.scratch, is_ours=kept is not None)
                 )
         except KeyboardInterrupt:  # there is only θ^(0) so far
-            return Result(theta, s, cast("State", None), 0.0, 0, 0, "interrupted", records.path)
+            begun = State(method.name, source.n, 0, 0, 0, entropy, None)
+            return Result(theta, s, begun, 0.0, 0, 0, "interrupted", records.path)
         e_step.evaluations = now.evaluations
         keeper.begin(now.state)
         if state is not None:

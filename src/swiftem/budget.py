@@ -6,24 +6,30 @@ MemoryLimitError with its needs. These are an upper bound by formula, with measu
 
 from __future__ import annotations
 
+import os
 import re
 from math import inf
 from numbers import Integral
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from swiftem._checks import MemoryLimitError, shown
 from swiftem._typing import Array
+from swiftem.data.documents.count_source import CountSource
+from swiftem.data.documents.token_source import TokenSource
 from swiftem.data.rows.array_source import ArraySource
 from swiftem.data.rows.stored_source import StoredSource
 from swiftem.data.source import Source
+from swiftem.engine.plsa_expectation import token_bytes
 from swiftem.engine.threads import get_threads
 from swiftem.files.scratch import in_words, scratch_array
 from swiftem.methods.method import Method
 from swiftem.models.components import BoundComponents
 from swiftem.models.gaussian_mixture import BoundGaussianMixture
 from swiftem.models.model import BoundModel
+from swiftem.models.plsa import BoundPLSA
 
 __all__ = ["BASE", "Budget", "MemoryLimitError", "bytes_needed", "read_memory_limit", "statistics_of"]
 
@@ -38,6 +44,9 @@ OF_A_START = 22 * 10**6
 """Memory of an estimator in addition to its passes: sampled rows, and k-means on them."""
 COPIES = 12
 """Vectors of statistics, and parameters of about that size, in memory at a time."""
+SHARE = 0.9
+CONTAINER = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
+"""Where Linux tells the limit of a container."""
 INDICES = 8 * 65_536 * 8
 """Memory of sample indices that are drawn ahead, and of arrays derived from them."""
 
@@ -121,9 +130,26 @@ class Budget(NamedTuple):
     def make_memory(self, shape: tuple[int, int], dtype: np.dtype[Any]) -> Array:
         """Return an array for a method's memory: in RAM if it fits, else in a scratch file."""
         size = shape[0] * shape[1] * np.dtype(dtype).itemsize
-        if self.limit is None or size + self.reserved <= self.limit:
-            return np.empty(shape, dtype)
-        return scratch_array(shape, dtype, self.scratch)
+        if self.limit is not None and size + self.reserved > self.limit:
+            return scratch_array(shape, dtype, self.scratch)
+        found = available_memory()
+        if size > found:
+            raise MemoryLimitError(
+                f"memory_limit must be less than {in_words(found)}, the memory that is available, for a "
+                f"method that stores {in_words(size)} of {shape[0]:,} samples, got {shown(self.limit)}: with "
+                "a limit they are in a file; em, sem and sem-vr store nothing."
+            )
+        return np.empty(shape, dtype)
+
+    def check_order(self, source: Source, method: Method) -> None:
+        """Raise MemoryLimitError if the order of so many samples does not fit into the machine's memory."""
+        needed, found = order_bytes(source, method), available_memory()
+        if needed > found:
+            given = next(order for order in method.orders if order != "iid")
+            raise MemoryLimitError(
+                f"order and memory_order must be 'iid' for {source.n:,} samples, got {given!r}: it takes "
+                f"{in_words(needed)}, and {in_words(found)} are available."
+            )
 
 
 def bytes_needed(source: Source, method: Method, *, statistics: int = 0, starts: bool = False) -> int:
@@ -141,6 +167,9 @@ def bytes_needed(source: Source, method: Method, *, statistics: int = 0, starts:
         Whether a start is computed as by :class:`swiftem.GaussianMixture`.
     """
     needed = BASE + (COPIES + method.vectors) * 8 * statistics + (OF_A_START if starts else 0)
+    needed += order_bytes(source, method)
+    if isinstance(source, CountSource | TokenSource):
+        needed += token_bytes(source)
     if type(source) is ArraySource and not (source.y.dtype == np.float64 and source.y.flags.c_contiguous):
         needed += 8 * source.y.size  # some loops make a copy
     if not isinstance(source, StoredSource):
@@ -156,7 +185,37 @@ def bytes_needed(source: Source, method: Method, *, statistics: int = 0, starts:
 
 
 def statistics_of(bound: BoundModel) -> int:
-    """Return the length of a mixture's vector of statistics; 0 if only an E-step can tell."""
+    """Return the length of a vector of statistics; 0 if only an E-step can tell."""
     if isinstance(bound, BoundComponents):
         return bound.size
+    if isinstance(bound, BoundPLSA):
+        return bound.model.n_topics * (bound.n_documents + bound.n_words)
     return bound.model.n_components * (1 + bound.d) if isinstance(bound, BoundGaussianMixture) else 0
+
+
+def order_bytes(source: Source, method: Method) -> int:
+    """Return the bytes of permutations, or of the sums of weights that samples are drawn by."""
+    if hasattr(source, "layout"):
+        return 0
+    return source.n * sum({"shuffled": 16, "weighted": 32}.get(order, 0) for order in method.orders)
+
+
+def available_memory() -> float:
+    """Return the bytes that the process can take, as far as the system tells; else infinity.
+
+    A tenth is left to others: a process that takes all of it is ended by the system.
+    """
+    found = inf
+    try:
+        for line in Path("/proc/meminfo").read_text().splitlines():
+            if line.startswith("MemAvailable:"):
+                found = 1024.0 * int(line.split()[1])
+    except (OSError, ValueError):  # macOS, for example
+        if hasattr(os, "sysconf"):
+            found = float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    for file in CONTAINER:
+        try:
+            found = min(found, float(Path(file).read_text()))
+        except (OSError, ValueError):  # not in a container, or "max"
+            continue
+    return SHARE * found

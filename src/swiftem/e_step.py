@@ -6,8 +6,9 @@ from typing import Any
 
 from swiftem._typing import Theta
 from swiftem.data.as_source import as_source
-from swiftem.data.foreign import kernels_of
+from swiftem.data.foreign import is_planned, kernels_of
 from swiftem.data.source import Source
+from swiftem.data.units.unit_source import UnitSource
 from swiftem.engine.expectation import Evaluation
 from swiftem.models.gaussian_theta import GaussianTheta
 from swiftem.models.model import Model
@@ -35,8 +36,8 @@ def posterior(
     ----------
     model : Model
         The model.
-    data : array-like (n,) or (n, d), or Source
-        Samples; a mixture with covariances accepts fewer samples than components, too.
+    data : array-like (n,) or (n, d), path, or Source
+        Samples, not of Dask; a mixture with covariances accepts fewer samples than components, too.
     theta : NamedTuple
         Parameters, from ``model.theta`` or from a run.
     responsibilities, labels : bool
@@ -57,6 +58,12 @@ def posterior(
     array([0.5, 0.5])
     """
     check_kernels(kernels)
+    if is_planned(data) or isinstance(data, UnitSource):
+        kind = "units" if isinstance(data, UnitSource) else "a Dask collection"
+        raise TypeError(
+            f"data must be an array or a file for posterior, got {kind}: call it for each chunk, or use "
+            "predict_proba of a mixture."
+        )
     if isinstance(data, Problem):
         problem = Problem.read(model, data)
     else:

@@ -46,6 +46,7 @@ from swiftem.termination import RandomTermination
 
 __all__ = [
     "KERNELS",
+    "NO_LIMIT",
     "Problem",
     "certificate",
     "certify",
@@ -146,6 +147,8 @@ class Problem:
         source = self.source
         if "weighted" in method.orders:
             self._check_weighted(method)
+        if given is None:
+            self.budget.check_order(source, method)
         if given is None and hasattr(source, "layout"):
             return BlockDraws(entropy, *source.layout, batch_size=method.drawn, streams=method.index_streams)
         if given is None:
@@ -163,12 +166,12 @@ class Problem:
     def _check_weighted(self, method: Method) -> None:
         """Raise ValueError if samples cannot be drawn in proportion to their weights."""
         if hasattr(self.source, "layout") or isinstance(self.bound, BoundDocuments):
-            kind = (
-                "documents" if isinstance(self.bound, BoundDocuments) else "data that are read block by block"
-            )
-            raise ValueError(
-                f"order must be 'iid' or 'shuffled' for {kind}, got 'weighted': use an array, or tokens."
-            )
+            kind, instead = "data that are read block by block", "an array in memory"
+            if isinstance(self.bound, BoundDocuments):
+                kind, instead = "documents", "tokens"
+            elif self.budget.limit is not None:
+                kind = "files and memory maps with memory_limit"
+            raise ValueError(f"order must be 'iid' or 'shuffled' for {kind}, got 'weighted': use {instead}.")
 
 
 def _bind(model: Model, source: Source) -> BoundModel:
@@ -239,7 +242,7 @@ def check_state(
         return read_seed(seed)
     if not isinstance(state, State):
         raise TypeError(f"state must be the state of a result, got {type(state).__name__}.")
-    if theta0 is None or s0 is None:
+    if theta0 is None or (s0 is None and not state.is_before_first_pass):
         raise ValueError("state needs theta0 and s0, the theta and s of the same result.")
     if seed is not None and not np.array_equal(read_seed(seed), state.entropy):
         raise ValueError("seed must be left out if state is given, or be that of the first run.")

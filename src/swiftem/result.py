@@ -69,6 +69,11 @@ class State(NamedTuple):
     method: Any
     lane: Any = None
 
+    @property
+    def is_before_first_pass(self) -> bool:
+        """Whether Ctrl-C came in the first pass, so that there are only θ^(0) and the seed."""
+        return self.k == self.evaluations == 0 and self.method is None
+
 
 @dataclass(frozen=True)
 class Result:
@@ -79,10 +84,10 @@ class Result:
     theta : NamedTuple
         Final parameters.
     s : ndarray, shape (q,)
-        Final statistics; ``model.unpack`` names their parts.
+        Final statistics; ``model.unpack`` names their parts. None if Ctrl-C came in the first pass, unless
+        they were given as ``s0``.
     state : State
-        Pass it to :func:`swiftem.run` with ``theta`` and ``s`` to continue exactly here. It is None, as is
-        ``s``, only if Ctrl-C came in the first pass: the same call then starts again from ``theta``.
+        Pass it to :func:`swiftem.run` with ``theta`` and ``s`` to continue exactly here.
     passes : float
         E-step evaluations divided by n, the first pass included.
     n_iter : int

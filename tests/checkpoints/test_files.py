@@ -25,8 +25,8 @@ def test_a_sealed_file_with_any_byte_changed_is_refused(tmp_path):
 
 
 def test_a_later_format_is_named(tmp_path):
-    (tmp_path / "file").write_bytes(b"swiftem checkpoint, format 4\nwhatever")
-    with pytest.raises(ValueError, match="it is in format 4, and this version of swiftem reads 3"):
+    (tmp_path / "file").write_bytes(b"swiftem checkpoint, format 5\nwhatever")
+    with pytest.raises(ValueError, match="it is in format 5, and this version of swiftem reads 4"):
         read_sealed(tmp_path / "file")
 
 

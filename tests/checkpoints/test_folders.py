@@ -279,5 +279,5 @@ def test_another_python_does_not_hide_another_run(tmp_path, monkeypatch):
 @pytest.mark.parametrize("kind", ["begun", "state-?"])
 def test_another_format_is_refused_by_its_number(folder, kind):
     for file in folder.glob(kind):
-        file.write_bytes(file.read_bytes().replace(b"format 3", b"format 2"))
-    refuse(folder, "in format 2, and this version of swiftem reads 3")
+        file.write_bytes(file.read_bytes().replace(b"format 4", b"format 3"))
+    refuse(folder, "in format 3, and this version of swiftem reads 4")

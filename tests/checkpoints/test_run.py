@@ -4,6 +4,7 @@ import errno
 import os
 import resource
 import signal
+import sys
 import threading
 from typing import NamedTuple
 
@@ -367,6 +368,20 @@ def test_a_model_of_ones_own(tmp_path):
     result = go_on(problem, method, tmp_path)
     assert_same_result(result, whole)
     assert type(result.theta.rate) is float
+
+
+def test_a_type_that_is_not_imported_is_named(tmp_path, monkeypatch):
+    problem, method = example("sem")
+    options = {"record": lambda iterate: LocalTheta(iterate.k)}
+    die(problem, method, tmp_path, 20, **options)
+    monkeypatch.delattr(sys.modules[__name__], "LocalTheta")
+    before = content(tmp_path)
+    with pytest.raises(
+        ValueError, match=r"cannot be resumed here: it has a '.*test_run:LocalTheta', which no"
+    ) as error:
+        go_on(problem, method, tmp_path, **options)
+    assert str(error.value).endswith("Import that module first.")
+    assert content(tmp_path) == before
 
 
 def states(folder):

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from swiftem.checkpoints.tree import LENGTH, decode, encode
+from swiftem.checkpoints.tree import LENGTH, UnknownTypeError, decode, encode
 from swiftem.result import Iterate
 
 
@@ -72,7 +72,7 @@ def test_what_cannot_be_kept_is_refused():
 @pytest.mark.parametrize("name", ["os:system", "builtins:tuple", "nowhere:Pair", "swiftem.result:Result", ""])
 def test_no_type_but_a_named_tuple_is_made(name):
     text = json.dumps({"named": name, "fields": {"a": 1}}).encode()
-    with pytest.raises(ValueError, match="does not exist"):
+    with pytest.raises(UnknownTypeError, match=r"^it has a '.*', which no imported module defines$"):
         decode(LENGTH.pack(len(text)) + text)
 
 

@@ -7,8 +7,9 @@ import scipy.sparse as sp
 import swiftem
 import swiftem.engine.streamed_documents as streamed
 from swiftem.data import CsrDocuments
-from swiftem.engine.document_lane import DocumentExpectation, DocumentLane, Places
+from swiftem.engine.document_lane import DocumentExpectation, DocumentLane
 from swiftem.engine.documents import Documents
+from swiftem.engine.snapshots import Places
 from swiftem.engine.streamed_documents import StreamedDocuments
 from swiftem.methods import FastIncrementalEM, OnlineEM, VarianceReducedEM
 from swiftem.models.documents import DocumentModel, DocumentTheta, m_step

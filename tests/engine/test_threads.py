@@ -5,9 +5,12 @@ import subprocess
 import sys
 import threading
 
+import numpy as np
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
+import swiftem
+from swiftem import methods, models
 from swiftem.engine.threads import in_order, one_thread_blas, set_threads
 
 
@@ -42,6 +45,22 @@ def three_threads():
     set_threads(3)
     yield
     set_threads(None)
+
+
+def test_set_threads_during_a_run_of_another_thread(three_threads):
+    """The thread that reads the blocks changes the number of threads in the middle of each pass."""
+    rows = np.random.default_rng(0).normal(size=(60_000, 2))
+
+    def blocks():
+        for number, part in enumerate(np.array_split(rows, 12)):
+            set_threads(2 + number % 2)
+            yield part
+
+    model = models.GaussianMixtureModel(2, covariance="full")
+    found = swiftem.run(model, blocks, methods.EM(), n_iter=2, seed=0)
+    set_threads(3)
+    expected = swiftem.run(model, lambda: iter(np.array_split(rows, 12)), methods.EM(), n_iter=2, seed=0)
+    np.testing.assert_array_equal(found.theta.means, expected.theta.means)
 
 
 def test_the_caller_does_items_of_a_list_and_results_keep_their_order(three_threads):

@@ -3,57 +3,20 @@
 ``SWIFTEM_KILLS`` sets how many kills the slow form has.
 """
 
-import json
 import os
 import random
-import select
 import signal
-import subprocess
-import sys
 from contextlib import suppress
-from pathlib import Path
 from time import perf_counter, sleep
 
 import pytest
 from fault_cases import CASES, SHORT
-
-HERE = Path(__file__).parent
-ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
-"""A process whose libraries have threads of their own cannot fork one that uses them."""
-LONGEST = 120.0
-"""Seconds after which a fit that does not end is a failure."""
-
-
-class Server:
-    """The process that forks the fits."""
-
-    def __init__(self):
-        paths = [str(HERE.parent), *sys.path]
-        environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths)} | ONE_THREAD
-        self._process = subprocess.Popen(
-            [sys.executable, "-W", "error", str(HERE.parent / "fault_server.py")],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment,
-        )  # fmt: skip
-
-    def tell(self, **order):
-        self._process.stdin.write(json.dumps(order) + "\n")
-        self._process.stdin.flush()
-
-    def hear(self):
-        ready, _, _ = select.select([self._process.stdout], [], [], LONGEST)
-        assert ready, "the server does not answer"
-        line = self._process.stdout.readline()
-        assert line, "the server ended"
-        return json.loads(line)
-
-    def close(self):
-        with self._process:  # closes its ends of the pipes, and waits
-            self._process.kill()
+from forks import Server
 
 
 @pytest.fixture(scope="module")
 def server():
-    server = Server()
+    server = Server("fault_server.py")
     yield server
     server.close()
 

@@ -302,6 +302,15 @@ def test_units_are_sampled_each_in_its_own_way():
     assert not np.array_equal(first, second)
 
 
+@pytest.mark.parametrize("kind", ["a Dask collection", "units"])
+def test_posterior_names_what_it_was_given(kind):
+    da = pytest.importorskip("dask.array")
+    model, theta0 = start("full")
+    data = da.from_array(X) if kind != "units" else UnitSource(CUT)
+    with pytest.raises(TypeError, match=rf"^data must be an array or a file for posterior, got {kind}: call"):
+        swiftem.posterior(model, data, theta0)
+
+
 def test_values_of_each_row_are_refused():
     model, theta0 = start("full")
     from swiftem.problem import Problem

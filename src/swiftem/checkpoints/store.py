@@ -25,7 +25,7 @@ from swiftem.checkpoints.folder import (
     read_state,
     write_state,
 )
-from swiftem.checkpoints.tree import VERSIONS, decode, encode, without_code
+from swiftem.checkpoints.tree import VERSIONS, UnknownTypeError, decode, encode, without_code
 from swiftem.engine.threads import environment
 from swiftem.files.durable import (
     OtherFormatError,
@@ -190,6 +190,14 @@ class Store:
         ValueError
             If there are checkpoints, but none of them can be read.
         """
+        try:
+            return self._load()
+        except UnknownTypeError as error:
+            raise ValueError(
+                f"checkpoint={str(self.folder)!r} cannot be resumed here: {error}. Import that module first."
+            ) from None
+
+    def _load(self) -> Kept | None:
         found: list[tuple[str, StateHead, Any]] = []
         reasons = []
         for name in STATES:
@@ -200,6 +208,8 @@ class Store:
                 if head.run != self.identity["run"]:
                     raise ValueError("it belongs to another run")
                 found.append((name, head, tree))
+            except UnknownTypeError:
+                raise
             except (ValueError, OSError) as error:
                 reasons.append(f"{name}: {_reason(error)}")
         for name, head, tree in sorted(found, key=lambda one: one[1].number, reverse=True):
@@ -207,6 +217,8 @@ class Store:
             try:
                 of_memory = None if head.memory is None else memory.read(self.allocate)
                 kept = Kept(tree, of_memory, self._path(*head.path))
+            except UnknownTypeError:
+                raise
             except (ValueError, OSError) as error:
                 if isinstance(error, OSError) and error.errno is None:
                     raise  # not enough memory
@@ -235,6 +247,8 @@ class Store:
         records = Records(self.folder / PATH, length, checksum)
         try:
             return [decode(record) for record in records.read(self._path_begins)]
+        except UnknownTypeError:
+            raise
         except ValueError as error:
             raise ValueError(f"{PATH} cannot be read: {error}") from None
         finally:

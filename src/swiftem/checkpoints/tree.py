@@ -14,13 +14,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from swiftem.checkpoints.types import TYPES
 from swiftem.files.durable import array_bytes, read_array
 from swiftem.result import Iterate
 
-__all__ = ["VERSIONS", "decode", "describe", "digest", "encode", "find_type", "without_code"]
+__all__ = [
+    "VERSIONS", "UnknownTypeError", "decode", "describe", "digest", "encode", "find_type", "without_code",
+]  # fmt: skip
 
 LENGTH = struct.Struct("<Q")
 PLAIN = (bool, int, float, str, type(None))
+
+
+class UnknownTypeError(ValueError):
+    """A type in a checkpoint that is neither in the table nor in an imported module."""
 
 
 def encode(value: Any, what: str = "value") -> bytes:
@@ -90,7 +97,7 @@ def _to_json(value: Any, arrays: list[NDArray[Any]], what: str) -> Any:
     if kind is Iterate:
         return {"iterate": [_to_json(getattr(value, name), arrays, what) for name in _ITERATE]}
     if isinstance(value, tuple) and hasattr(kind, "_fields"):
-        name = f"{kind.__module__}:{kind.__qualname__}"
+        name = name_of(kind)
         if find_type(name) is not kind:
             raise TypeError(
                 f"{what} has the type {kind.__qualname__}, which a later process would not find: a named "
@@ -116,8 +123,12 @@ def _from_json(found: Any, arrays: list[NDArray[Any]]) -> Any:
         return found
     if "named" in found:
         kind = find_type(found["named"])
-        if kind is None or tuple(kind._fields) != tuple(found["fields"]):
-            raise ValueError(f"the type {found['named']} in it does not exist, or has other fields now")
+        if kind is None:
+            raise UnknownTypeError(
+                f"it has a {str(found['named'])[:100]!r}, which no imported module defines"
+            )
+        if tuple(kind._fields) != tuple(found["fields"]):
+            raise ValueError(f"{found['named']!r} in it has other fields now")
         return kind(*(_from_json(part, arrays) for part in found["fields"].values()))
     ((tag, inside),) = found.items()
     if tag == "array":
@@ -132,16 +143,25 @@ def _from_json(found: Any, arrays: list[NDArray[Any]]) -> Any:
     return {"tuple": tuple, "list": list}[tag](parts)
 
 
+def name_of(kind: Any) -> str:
+    """Return the name of a named tuple in files: short for those of the table, else ``module:name``."""
+    name: str = kind.__name__
+    return name if TYPES.get(name) is kind else f"{kind.__module__}:{kind.__qualname__}"
+
+
 def find_type(name: str) -> Any:
-    """Return the named tuple ``module:name`` of an imported module, or None.
+    """Return a named tuple by its name in files: of the table, or of a module that is imported, or None.
 
-    Nothing is imported or called because of the content of a file.
+    Nothing is imported or called because of the content of a file. Types of users are in the modules of their
+    models and methods, types of estimators in the modules that resume fits.
 
-    >>> find_type("swiftem.result:State").__name__
+    >>> find_type("State").__name__
     'State'
     >>> find_type("os:system") is None
     True
     """
+    if name in TYPES:
+        return TYPES[name]
     module, _, path = name.partition(":")
     found: Any = sys.modules.get(module)
     for part in path.split("."):

@@ -14,9 +14,10 @@ from swiftem.data.rows.stored_source import StoredSource
 from swiftem.data.source import Source
 from swiftem.engine.expectation import NONE, read_only
 from swiftem.engine.lane import Current, FusedLane, Task, step_sizes
+from swiftem.engine.snapshots import Followed
 from swiftem.methods.method import Update
 
-__all__ = ["CompiledLane", "Drawn", "Followed", "Samples", "Whole"]
+__all__ = ["CompiledLane", "Drawn", "Repeated", "Samples", "Whole"]
 
 
 class Drawn(NamedTuple):
@@ -57,10 +58,10 @@ class Samples:
 
     def __init__(self, source: Source, dtype: Any = None, streams: int = 1) -> None:
         self._dtype = dtype
-        self._source: Source | None = source
+        self._reader: Any = None
         self.most_rows: int | None = None
         if isinstance(source, StoredSource):
-            self._reader = source.reader()
+            self._reader, self._is_weighted = source.reader(), source.is_weighted
             self._reader.serve(streams)
             self.most_rows = source.layout.window_rows
         else:
@@ -77,8 +78,7 @@ class Samples:
 
     def drawn(self, index: tuple[Index, ...], memory: Any = None) -> Drawn:
         """Return the samples of ``index``, an array (iterations, b) per stream."""
-        source = self._source
-        if not isinstance(source, StoredSource):
+        if self._reader is None:
             return Drawn(self.y, self.weight, index, memory, None)
         flat = np.concatenate([part.ravel() for part in index])
         numbers = flat
@@ -93,7 +93,7 @@ class Samples:
             for here, part in zip(np.split(place, edges), index, strict=True)
         )
         remembered = None if memory is None else memory[numbers]
-        weight = read_only(batch.weight) if source.is_weighted else NONE
+        weight = read_only(batch.weight) if self._is_weighted else NONE
         return Drawn(y, weight, local, remembered, numbers)
 
     @staticmethod
@@ -107,14 +107,16 @@ class Whole(Samples):
     """Samples in memory, in the given arrays: ``y`` (n, ...) and ``weight`` (n,) or (0,)."""
 
     def __init__(self, y: NDArray[Any], weight: Array) -> None:
-        self.y, self.weight = y, weight
-        self._source, self.most_rows = None, None
+        self.y, self.weight = read_only(y), read_only(weight)
+        self._reader, self.most_rows = None, None
 
 
-class Followed(NamedTuple):
-    """``before`` (q,): the statistics whose θ̄ is the anchor, so that compiled code writes the same bits."""
+class Repeated(Samples):
+    """Tokens of large counts, of which only the drawn ones are in memory."""
 
-    before: Array
+    def __init__(self, source: Any, dtype: Any) -> None:
+        self._reader, self._dtype, self.most_rows = source, dtype, 1 << 16
+        self._is_weighted = source.entries()[3] is not None
 
 
 class CompiledLane(FusedLane):

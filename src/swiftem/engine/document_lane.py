@@ -13,7 +13,7 @@ code. It stores s as centre + scale·u, so that an iteration costs O(words of th
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from swiftem.data.source import Batch
 from swiftem.engine.documents import Documents
 from swiftem.engine.expectation import BLOCK, Expectation
 from swiftem.engine.lane import Current, Lane, Task
+from swiftem.engine.snapshots import DocumentSnapshot, Places, Running
 from swiftem.engine.streamed_documents import StreamedDocuments
 from swiftem.methods.method import Update, declared
 from swiftem.models.documents import FEW, FLUSH, BoundDocuments, DocumentTheta
@@ -30,13 +31,6 @@ from swiftem.schedules import check_step
 __all__ = ["CompiledDocuments", "DocumentExpectation", "DocumentLane", "RunningCounts", "document_lane"]
 
 LEAST_SCALE = 1e-80
-
-
-class Places(NamedTuple):
-    """``begin`` (D, K): where E-steps begin, (0, K) if that is ``end``; ``end`` (D, K): where they ended."""
-
-    begin: Array
-    end: Array
 
 
 class DocumentExpectation(Expectation):
@@ -135,15 +129,6 @@ class CompiledDocuments(DocumentExpectation):
         self.leave(numbers, places)
         self.evaluations += evaluations
         return sums
-
-
-class Running(NamedTuple):
-    """Counts = centre + scale·u, both (V, K); a centre of no rows is zero. ``total`` (K,) is scale·Σ_v u."""
-
-    u: Array
-    scale: float
-    centre: Array
-    total: Array
 
 
 class ScaledCounts(ABC):
@@ -262,13 +247,6 @@ class RunningCounts(ScaledCounts):
         """Restore a snapshot, which is not changed."""
         self._u, self._scale, self._centre = np.array(snapshot.u, order="C"), snapshot.scale, snapshot.centre
         self._centre_total, self._total = self._centre.sum(axis=0), snapshot.total
-
-
-class DocumentSnapshot(NamedTuple):
-    """``running``: the lane's form of the statistics; ``places``: of documents."""
-
-    running: Running
-    places: Places
 
 
 class DocumentLane:

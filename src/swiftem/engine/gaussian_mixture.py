@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import closing
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,9 +13,10 @@ from swiftem._typing import Array
 from swiftem.data.rows.array_source import ArraySource
 from swiftem.data.rows.stored_source import StoredSource
 from swiftem.data.source import Source
-from swiftem.engine.compiled_lane import CompiledLane, Drawn, Followed, Samples
+from swiftem.engine.compiled_lane import CompiledLane, Drawn, Samples
 from swiftem.engine.expectation import Expectation, Part, chunks, is_served, parts, plain
 from swiftem.engine.lane import Current, Lane, Task
+from swiftem.engine.snapshots import Far
 from swiftem.engine.threads import in_order, one_thread_blas
 from swiftem.methods.method import Update, declared
 from swiftem.models.gaussian_mixture import BoundGaussianMixture, GaussianMixtureTheta
@@ -93,12 +94,6 @@ class MixtureLane(CompiledLane):
         _, epsilon, known = self.penalty
         if not known:
             theta.weights[:] = s[: len(theta.weights)] + epsilon
-
-
-class Far(NamedTuple):
-    """Whether a sample was far from all means: the loop then rounds differently."""
-
-    followed: Followed | None
 
 
 class FewSamplesLane(MixtureLane):

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from copy import deepcopy
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from swiftem._typing import Array
-from swiftem.engine.compiled_lane import CompiledLane, Drawn, Whole
+from swiftem.engine.compiled_lane import CompiledLane, Drawn, Repeated, Whole
 from swiftem.engine.lane import Current, Lane, Task, step_sizes
-from swiftem.engine.plsa_expectation import MOST_TOKENS, PLSAExpectation, read_tokens
+from swiftem.engine.plsa_expectation import PLSAExpectation, is_readable, is_unrolled, read_tokens
+from swiftem.engine.snapshots import Before, PLSASnapshot
 from swiftem.methods.method import Update, declared
 from swiftem.models.plsa import BoundPLSA, PLSAModel, PLSATheta
 from swiftem.schedules import constant
@@ -23,26 +24,6 @@ RENEW_TOTALS = 1 << 20
 
 NOTHING = np.zeros(())
 """What kernels take for an array that the method does not have."""
-
-
-class Before(NamedTuple):
-    """θ of the previous iteration: ``documents`` (D, K), ``words`` (V, K), ``norm`` (K,), ``prior`` (2,)."""
-
-    documents: Array
-    words: Array
-    norm: Array
-    prior: Array
-
-
-class PLSASnapshot(NamedTuple):
-    """The form of the statistics in :mod:`swiftem.engine.numba.plsa`."""
-
-    documents: Array
-    words: Array
-    totals: Array
-    scale: float
-    rates: Array | None
-    before: Before | None
 
 
 class PLSALane(CompiledLane):
@@ -64,8 +45,13 @@ class PLSALane(CompiledLane):
     def __init__(self, task: Task, update: Update) -> None:
         from swiftem.engine.numba import plsa, plsa_batch
 
-        known = task.e_step.tokens if isinstance(task.e_step, PLSAExpectation) else read_tokens(task.source)
-        super().__init__(task, update, Whole(*known))
+        if is_unrolled(task.source):
+            known = (
+                task.e_step.tokens if isinstance(task.e_step, PLSAExpectation) else read_tokens(task.source)
+            )
+            super().__init__(task, update, Whole(*known))
+        else:
+            super().__init__(task, update, Repeated(task.source, np.uint32))
         self.model: BoundPLSA = task.model  # type: ignore[assignment]
         n, w, b = task.source.n, task.source.total_weight, task.method.batch_size
         sizes, n_topics = (self.model.n_documents, self.model.n_words), self.model.model.n_topics
@@ -274,6 +260,6 @@ def plsa_lane(task: Task) -> Lane | None:
         return None
     if type(task.model) is not BoundPLSA or type(task.model.model) is not PLSAModel:
         return None
-    if task.source.access != "random" or task.source.n > MOST_TOKENS:
+    if not is_readable(task.source):
         return None
     return PLSALane(task, update)

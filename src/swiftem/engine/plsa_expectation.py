@@ -17,13 +17,17 @@ from swiftem.engine.expectation import Expectation
 from swiftem.engine.threads import in_order, part_ends
 from swiftem.models.plsa import BoundPLSA, PLSATheta
 
-__all__ = ["PLSAExpectation", "Tokens", "read_tokens"]
+__all__ = ["PLSAExpectation", "Tokens", "is_unrolled", "read_tokens", "token_bytes"]
 
 BLOCK = 1 << 16
 """Tokens read at once."""
 
 MOST_TOKENS = 2_000_000_000
 """Maximum number of tokens that are expanded."""
+FEW_TOKENS, PER_ENTRY = 1 << 20, 8
+"""Tokens of counts are expanded if there are at most so many, or so many per entry on average."""
+BYTES_PER_ENTRY, BYTES_PER_TOKEN = 96, 48
+"""Bytes of a run for each entry of a matrix of counts, and for each token that is given as such."""
 
 Numbers = NDArray[np.uint32]
 
@@ -51,6 +55,23 @@ class Entries(NamedTuple):
     word: Numbers
     factor: Array
     begin: NDArray[np.intp]
+
+
+def is_unrolled(source: Source) -> bool:
+    """Return whether tokens are kept one by one: repeated ones of large counts are not."""
+    return type(source) is not CountSource or source.n <= max(FEW_TOKENS, PER_ENTRY * source.n_entries)
+
+
+def is_readable(source: Source) -> bool:
+    """Return whether compiled code can have the tokens of a source."""
+    return source.access == "random" and not (is_unrolled(source) and source.n > MOST_TOKENS)
+
+
+def token_bytes(source: CountSource | TokenSource) -> int:
+    """Return an upper bound on the bytes of the tokens of a run, without the data that are given."""
+    if isinstance(source, TokenSource):
+        return BYTES_PER_TOKEN * source.n
+    return BYTES_PER_ENTRY * source.n_entries + (16 * source.n if is_unrolled(source) else 0)
 
 
 def read_tokens(source: Source) -> Tokens:
@@ -87,7 +108,7 @@ class PLSAExpectation(Expectation):
     @classmethod
     def of(cls, model: Any, source: Source) -> PLSAExpectation | None:
         """Return one if model and source are of the supported kinds."""
-        if type(model) is not BoundPLSA or source.access != "random" or source.n > MOST_TOKENS:
+        if type(model) is not BoundPLSA or not is_readable(source):
             return None
         return cls(model, source)
 
@@ -127,7 +148,7 @@ class PLSAExpectation(Expectation):
         if not remember:
             work = [(*arguments, *ends) for ends in self._parts]
             return self._sum(in_order(plsa_pass.statistics, work)), None
-        memory = np.empty((self.n, theta.doc_topic.shape[1]), dtype=self.memory_dtype)
+        memory = self.allocate((self.n, theta.doc_topic.shape[1]), self.memory_dtype)
         work = [(*arguments, begin, memory, *ends) for ends in self._parts]
         return self._sum(in_order(plsa_pass.remember, work)), memory
 

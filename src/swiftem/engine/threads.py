@@ -195,15 +195,16 @@ def in_order(function: Callable[..., T], work: Iterable[tuple[Any, ...]]) -> Gen
         for item in work:
             yield function(*item)
         return
-    if _pool is None:
-        _pool = ThreadPoolExecutor(threads, thread_name_prefix="swiftem")
+    pool = _pool  # set_threads in another thread forgets the pool, not its work
+    if pool is None:
+        pool = _pool = ThreadPoolExecutor(threads, thread_name_prefix="swiftem")
     if isinstance(work, list):
-        yield from _together(function, work, _pool, threads)
+        yield from _together(function, work, pool, threads)
         return
     futures: deque[Future[T]] = deque()
     try:
         for item in work:
-            futures.append(_pool.submit(function, *item))
+            futures.append(pool.submit(function, *item))
             if len(futures) >= threads + 2:  # each thread has one, and the next ones wait
                 yield futures.popleft().result()
         while futures:

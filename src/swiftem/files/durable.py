@@ -25,7 +25,7 @@ __all__ = [
     "telling_damage", "telling_where", "write_all", "write_atomically", "write_sealed",
 ]  # fmt: skip
 
-FORMAT = 3
+FORMAT = 4
 """Version of a checkpoint's layout; a folder with another one is not read."""
 FAMILY = b"swiftem checkpoint, format "
 MAGIC = FAMILY + b"%d\n" % FORMAT

@@ -34,6 +34,9 @@ class OptFIEM(Method):
     :math:`\lambda^* = \mathrm{tr\,Cov}(\bar s_i^{(k)}, \bar s_i^{(t)}) / \mathrm{tr\,Var}(\bar s_i^{(t)})`.
     It helps while the memory is old, in the first passes; later λ* tends to 1.
 
+    The correction uses the memory as it was before j is renewed, as in ``fiem``. In Fort, Gach and Moulines
+    2021 j is renewed first, and the correction uses its new statistics.
+
     λ* is estimated by running averages, over the first samples of the last hundred batches or so. They are in
     the state, and batch k counts from iteration k + 1 on: so S is unbiased, which it would not be with a λ
     from its own batch, and the cost is that of one sample's statistics per iteration. λ is at most 2.

@@ -74,6 +74,11 @@ class CountSource:
         """Number of tokens (of non-zero entries if counts are fractions)."""
         return len(self._word) if self._last is None else int(self._last[-1])
 
+    @property
+    def n_entries(self) -> int:
+        """Number of non-zero entries."""
+        return len(self._word)
+
     @cached_property
     def total_weight(self) -> float:
         """Sum of the weights over the tokens."""

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from math import inf
 from typing import Any
 
 from swiftem._typing import Array, Theta
 from swiftem.algorithm import run_problem
+from swiftem.budget import Budget
 from swiftem.checkpoints.run_checkpoint import check_form
 from swiftem.data.documents.count_source import CountSource
 from swiftem.engine.documents import Documents
@@ -28,7 +30,7 @@ from swiftem.files.scratch import row_blocks
 from swiftem.methods import Method
 from swiftem.models import PLSAModel
 from swiftem.models.documents import DocumentModel, m_step, totals_of
-from swiftem.problem import Problem
+from swiftem.problem import NO_LIMIT, Problem
 from swiftem.process import DeferredInterrupt, clock
 from swiftem.result import Iterate
 from swiftem.schedules import resolve
@@ -140,6 +142,8 @@ class TopicFitting:
         Of em: whether α is learned; see :mod:`swiftem.estimators.topics.learned_alpha`.
     adds_background : bool
         Whether the background takes the place of another topic, and not that of topic 0 of a given start.
+    budget : Budget
+        Memory budget of methods that draw tokens.
     """
 
     documents: Documents | StreamedDocuments | UnitDocuments
@@ -154,6 +158,13 @@ class TopicFitting:
     decorrelation: float = 0.0
     learns_alpha: bool = False
     adds_background: bool = True
+    budget: Budget = NO_LIMIT
+
+    @cached_property
+    def tokens(self) -> CountSource:
+        """The tokens of the documents."""
+        documents: Any = self.documents  # in memory, others are refused before
+        return CountSource(documents.matrix(), None if (documents.weight == 1).all() else documents.weight)
 
     @property
     def _here(self) -> Documents | StreamedDocuments:
@@ -329,9 +340,7 @@ class TopicFitting:
 
     def _by_tokens(self, fit: TopicFit, method: Method, seed: int, clock: Clock, keeper: NoStart) -> None:
         """The paper's setting: tokens, drawn one by one or in batches."""
-        documents = self.documents
-        assert isinstance(documents, Documents), "refused before"
-        source = CountSource(documents.matrix(), None if (documents.weight == 1).all() else documents.weight)
+        documents, source = self.documents, self.tokens
         model = PLSAModel.from_counts(
             len(self.alpha), source, alpha=float(self.alpha[0]), beta=float(self.beta.flat[0])
         )
@@ -379,8 +388,8 @@ class TopicFitting:
             return stop or fit.converged or fit.passes >= fit.tried + self.max_passes
 
         result = run_problem(
-            Problem(model, source), method, **options, record_every=epoch, record=lambda iterate: None,
-            callback=at_epoch,
+            Problem(model, source, budget=self.budget), method, **options, record_every=epoch,
+            record=lambda iterate: None, callback=at_epoch,
             checkpoint=keeper.of_run(method, source.n, lambda: fit.kept() | {"doc_topic": None}),
         )  # fmt: skip
         if result.s is not None and result.n_iter != looked_at:

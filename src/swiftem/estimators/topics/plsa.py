@@ -16,6 +16,7 @@ from sklearn.utils import check_random_state
 from swiftem._checks import check_real
 from swiftem._typing import Array
 from swiftem._warn import warn
+from swiftem.budget import Budget, read_memory_limit
 from swiftem.checkpoints.run_checkpoint import check_form
 from swiftem.engine.documents import Documents
 from swiftem.engine.units.documents import UnitDocuments
@@ -119,7 +120,8 @@ class PLSA(
         or when their gain cannot be distinguished from noise.
     memory_limit : int, str or None
         Bytes, or a text such as "500MB": for files, the anonymous memory in addition to that after import
-        stays below it. Topics of documents that do not fit are in a scratch file, mostly not resident.
+        stays below it. Topics of documents that do not fit are in a scratch file, mostly not resident; so is
+        the memory of iem and fiem, of counts as well.
     scratch : path or None
         Folder for that file; by default that of the system.
     device : str
@@ -272,9 +274,11 @@ class PLSA(
             given=len(beta) > 1 or not isinstance(self.init, str), learns_alpha=self._learns_alpha,
             acceleration=self.acceleration,
         )  # fmt: skip
+        # Of documents in blocks only their topics are stored, see _check_memory.
+        limit = None if plan.by_tokens is None else read_memory_limit(self.memory_limit)
         fitting = TopicFitting(
             documents, alpha, beta, plan, passes, tol, leave_one_out, self.acceleration, background,
-            decorrelation, self._learns_alpha, isinstance(self.init, str),
+            decorrelation, self._learns_alpha, isinstance(self.init, str), Budget(limit, self.scratch),
         )  # fmt: skip
 
         def make() -> tuple[list[Array], int]:
@@ -290,6 +294,11 @@ class PLSA(
                 raise ValueError("there is no start, or no seed")
 
         kept = FitCheckpoint(self, documents) if keeps_checkpoints(self) else None
+        if kept is not None and plan.by_tokens is not None:
+            size = len(alpha) * (documents.n + documents.n_words)
+            kept.allocate = fitting.budget.reserve(
+                fitting.tokens, plan.by_tokens, statistics=size
+            ).make_memory
         with kept or nullcontext(), Watcher(self, 1, X, y, sample_weight) as watcher:
             starts, seed = make() if kept is None else kept.starts(make, check)
             keeper = NoStart() if kept is None else kept.of_start(0)

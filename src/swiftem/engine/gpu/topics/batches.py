@@ -13,9 +13,10 @@ import numpy as np
 
 from swiftem._typing import Array
 from swiftem.data.foreign import torch_of
-from swiftem.engine.document_lane import Running, ScaledCounts
+from swiftem.engine.document_lane import ScaledCounts
 from swiftem.engine.gpu.topics.counts import Side
 from swiftem.engine.gpu.topics.passes import PlainPasses
+from swiftem.engine.snapshots import Running
 from swiftem.models.documents import FLUSH, BoundDocuments, by_rows
 
 __all__ = ["Done", "DrawnDocuments", "PlainSteps"]
