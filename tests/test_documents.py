@@ -4,7 +4,6 @@ import ast
 import json
 import re
 import subprocess
-import sys
 import tomllib
 from pathlib import Path
 
@@ -81,24 +80,6 @@ def test_contributing_shows_the_real_file(path, text):
     assert text == (ROOT / path).read_text()
 
 
-def blocks_of(page):
-    """Return the Python that a page shows, block by block."""
-    return re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), flags=re.S)
-
-
-def test_the_readme_begins_with_the_estimator(capsys, tmp_path, monkeypatch):
-    """Eight lines that work with the bare install."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    (example,) = blocks_of("README.md")
-    assert len(example.strip().splitlines()) == 8
-    names = {}
-    exec(compile(example, "README.md", "exec"), names)
-    assert "log-likelihood -" in capsys.readouterr().out
-    assert sorted(names["mixture"].means_.round()[:, 0]) == [0, 4]
-    assert (tmp_path / "two.model").exists()
-
-
 def test_the_readme_has_the_figures_of_the_stored_measurement():
     """The fits in its one table are those of benchmarks/results/peers.json, rounded."""
     text = (ROOT / "README.md").read_text()
@@ -108,28 +89,6 @@ def test_the_readme_has_the_figures_of_the_stored_measurement():
             value = f"{fit['value']:.{digits}f}".replace("-", "−")
             assert f"{fit['seconds']:.1f} s, {value}" in text, fit
     assert len(re.findall(r"^\|[-|: ]+\|$", text, flags=re.M)) == 1
-
-
-@pytest.mark.parametrize(
-    "page",
-    [
-        "docs/mixtures.md",
-        "docs/coming_from_sklearn.md",
-        "docs/coming_from_stepmix.md",
-        "docs/which_method.md",
-        "docs/families.md",
-        "docs/theory.md",
-        "docs/checkpoints.md",
-        "docs/names.md",
-    ],
-)
-def test_what_a_page_shows_runs(page, tmp_path, monkeypatch):
-    """In order, and in one namespace: later blocks use what earlier ones made."""
-    monkeypatch.chdir(tmp_path)
-    names = {}
-    assert blocks_of(page)
-    for block in blocks_of(page):
-        exec(compile(block, page, "exec"), names)
 
 
 def test_the_thresholds_of_the_rule_are_the_rule():

@@ -1,0 +1,595 @@
+"""Cases of mixtures: every parameter x kind of input x rows x weights x missing cells, and every later call.
+
+``python tests/combinations/mixtures.py gaussian --seed 3 --rows 40,1500`` prints the findings of all cases.
+"""
+
+from __future__ import annotations
+
+import argparse
+import pickle
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from contextlib import redirect_stdout
+from copy import deepcopy
+from functools import partial
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+if __name__ == "__main__":  # as a script: its folder's parent has the helpers of all tests
+    sys.path.insert(0, str(Path(__file__).parents[1]))
+from combinations.inputs import DASK, KINDS, Input, Kind, pieces
+from combinations.judge import Outcome, attempt, difference, unequal_labels
+from combinations.pairs import all_pairs
+from sklearn.base import clone
+
+import swiftem
+from swiftem import methods, models, schedules
+
+Case = dict[str, Any]
+
+SHARED: dict[str, list[Any]] = {
+    "n_components": [1, 2, 3, 6],
+    "tol": [1e-3, 1e-6, 0.0],
+    "max_iter": [100, 20, 1, 0],
+    "n_init": [1, 2],
+    "init_params": [
+        "race", "race", "kmeans", "k-means++", "random", "random_from_data", "callable", "labels", "shares",
+    ],
+    "weights_init": [None, None, "given"],
+    "random_state": [0, "RandomState"],
+    "warm_start": [False, True],
+    "verbose": [0, 1],
+    "verbose_interval": [10, 1],
+    "method": ["auto", "auto", *methods.METHODS, "OnlineEM", "FastIncrementalEM", "Squarem"],
+    "batch_size": ["auto", "auto", "auto", 7],
+    "step_size": ["auto", "auto", "auto", 0.3, "schedule"],
+    "acceleration": [None, None, None, "squarem", "anderson"],
+    "concentration": [None, 1.0, 3.0],
+    "missing": ["error", "ignore"],
+    "memory_limit": [None, "500MB"],
+    "scratch": [None, "folder"],
+    "device": ["auto", "cpu"],
+    "device_memory_limit": [None, "1GB"],
+    "checkpoint": [None, None, "folder", "folder, every 2"],
+}  # fmt: skip
+"""Values of the parameters that both mixtures have; what is given twice occurs more often."""
+
+GAUSSIAN = SHARED | {
+    "covariance_type": ["full", "tied", "diag", "spherical"],
+    "reg_covar": [1e-6, 0.0, 1e-2],
+    "means_init": [None, None, "given"],
+    "precisions_init": [None, None, "given"],
+    "moves": ["auto", 0, 2],
+    "dither": [None, None, "auto"],
+    "prior": [None, None, "given"],
+}
+FAMILY = SHARED | {
+    "family": [
+        "gaussian", "poisson", "bernoulli", "binomial", "binomial(trials=12)", "categorical",
+        "categorical(levels=5)", "exponential", "gamma", "inverse-gaussian", "log-normal", "student-t",
+        "von-mises-fisher", "blocks", "auto",
+    ],
+    "smoothing": [1e-3, 0.0, 2.0],
+    "params_init": [None, None, None, "given"],
+}  # fmt: skip
+REGRESSION = {name: SHARED[name] for name in (
+    "n_components", "n_init", "random_state", "warm_start", "verbose", "verbose_interval", "batch_size",
+    "step_size", "acceleration", "checkpoint",
+)} | {
+    "tol": [1e-6, 1e-3],
+    "max_iter": [200, 20, 1],
+    "method": ["auto", "auto", *methods.METHODS],
+    "family": ["gaussian", "gaussian", "poisson"],
+    "fit_intercept": [True, False],
+    "smoothing": [1e-3, 0.0, 2.0],
+    "responses": ["array", "list", "float32", "int", "pandas", "polars", "tensor", "masked", "column"],
+}  # fmt: skip
+
+FACTORS = {"gaussian": GAUSSIAN, "family": FAMILY, "regression": REGRESSION}
+GIVEN = ("poisson", "bernoulli", "exponential", "gaussian")
+"""Families for which ``params_init`` can be given here: their parameters have the shape of means."""
+
+NEUTRAL = {
+    "verbose": 0, "verbose_interval": 10, "memory_limit": None, "scratch": None, "device": "auto",
+    "device_memory_limit": None, "checkpoint": None,
+}  # fmt: skip
+"""Parameters that must not change a result: the plain fit has these values."""
+
+ALL_ROWS = [40, 300, 999, 1000, 1500]
+"""Below and above 1,000 rows, from which starts race; 40 are too few for a race of many components."""
+MORE_ROWS = [6_000, 30_000]
+"""Above 5,000 rows, and above the sample of the race."""
+SAMPLE = 26_000
+"""Rows from which a race sees a sample: stored rows then start from other rows than an array."""
+
+
+ASKED = (
+    "array",
+    "Fortran",
+    "float32",
+    "int64",
+    "objects",
+    "lists",
+    "masked",
+    "pandas",
+    "polars",
+    "tensor",
+    "Parquet",
+    "CSV",
+)
+"""Kinds of rows for the calls after the fit, besides the kind of the fit."""
+
+
+def data_factors(rows: list[int], kinds: list[str]) -> dict[str, list[Any]]:
+    """Return the factors of the data; ``asked`` is the kind of rows for the calls after the fit."""
+    return {
+        "kind": kinds,
+        "asked": ["same", "same", *(kind for kind in ASKED if kind in kinds)],
+        "rows": rows,
+        "d": [1, 2, 5],
+        "weights": [None, None, "ones", "fractions", "zeros"],
+        "holes": [False, False, True],
+        "how": ["fit", "fit", "partial_fit"],
+    }
+
+
+def cases_of(name: str, seed: int, rows: list[int], kinds: list[str] | None = None) -> list[Case]:
+    """Return the cases of an estimator: "gaussian", "family" or "regression"."""
+    kinds = [kind for kind in KINDS if kind not in DASK] if kinds is None else kinds
+    factors = {"estimator": [name]} | FACTORS[name] | data_factors(rows, kinds)
+    made = all_pairs(factors, np.random.default_rng(seed), allowed=is_possible)
+    return [{"number": number, "seed": seed} | case for number, case in enumerate(made)]
+
+
+def is_possible(case: Case) -> bool:
+    """Return whether a case can be made: no missing whole numbers, say, and what is read once is streamed."""
+    kind, asked = KINDS[case["kind"]], KINDS[case["kind" if case["asked"] == "same" else "asked"]]
+    if case["holes"] and not (kind.holes and asked.holes and case.get("missing") != "error"):
+        return False
+    if (kind.once and case["how"] == "fit") or asked.once:
+        return False
+    method = case["method"]
+    if case["acceleration"] and method not in ("auto", "em"):
+        return False
+    has_step = method in methods.METHODS and methods.has_field(method, "step_size")
+    if case["step_size"] != "auto" and not has_step:
+        return False
+    if case["batch_size"] != "auto" and not (has_step or method == "iem"):
+        return False
+    if case["estimator"] == "regression" and case["family"] == "poisson":
+        return method in ("auto", "em") and not case["acceleration"] and case["how"] == "fit"
+    if case.get("dither") and case["how"] != "fit":
+        return False
+    if case.get("params_init") and case["family"] not in GIVEN:
+        return False
+    return not (case["holes"] and case.get("family") in ("student-t", "von-mises-fisher"))
+
+
+def make_rows(case: Case) -> tuple[np.ndarray, np.ndarray | None, np.ndarray]:
+    """Return rows of the case, in values that its kinds can hold, weights or None, and classes."""
+    rng = np.random.default_rng([case["seed"], case["number"]])
+    n, d = case["rows"], case["d"]
+    label = rng.integers(3, size=n)
+    rows = draw(
+        case.get("family", "gaussian") if case["estimator"] == "family" else "gaussian", label, d, rng
+    )
+    if case["holes"]:
+        rows[rng.random(rows.shape) < 0.08] = np.nan
+    for name in (case["kind"], case["asked"]):
+        rows = rows if name == "same" else KINDS[name].values(rows)
+    weight = {
+        None: None,
+        "ones": np.ones(n),
+        "fractions": rng.choice([0.25, 0.5, 1.0, 1.75], size=n),
+        "zeros": rng.choice([0.0, 1.0, 2.5], size=n, p=[0.2, 0.5, 0.3]),
+    }[case["weights"]]
+    return rows, weight, label
+
+
+def draw(family: str, label: np.ndarray, d: int, rng: np.random.Generator) -> np.ndarray:
+    """Return rows of three classes that suit a family, (n, d)."""
+    n, level = len(label), np.add.outer(label, np.arange(d)) % 3
+    name = family.partition("(")[0]
+    if name == "poisson":
+        return rng.poisson(1.0 + 6.0 * level).astype(float)
+    if name == "bernoulli":
+        return (rng.random((n, d)) < 0.1 + 0.4 * level).astype(float)
+    if name == "binomial":
+        return rng.binomial(12, 0.15 + 0.35 * level).astype(float)
+    if name == "categorical":
+        return ((rng.random((n, d)) < 0.3) * rng.integers(4, size=(n, d)) + level) % 4.0
+    if name == "von-mises-fisher":
+        wide = rng.normal(size=(n, d)) + 3.0 * level + 0.5
+        return wide / np.linalg.norm(wide, axis=1, keepdims=True)
+    if name in ("exponential", "gamma", "inverse-gaussian", "log-normal"):
+        return rng.gamma(4.0, 1.0 + 3.0 * level) + 0.6
+    rows = rng.normal(size=(n, d)) + 6.0 * level + 3.0
+    if name == "blocks":
+        rows[:, 0] = rng.poisson(1.0 + 6.0 * level[:, 0])
+    if name == "auto":
+        rows[:, 0] = level[:, 0]
+    return rows
+
+
+def parameters(case: Case, rows: np.ndarray, folder: Path, *, plain: bool) -> dict[str, Any]:
+    """Return the parameters, with objects for what was named; ``plain``: with the defaults of neutral ones."""
+    names = FACTORS[case["estimator"]]
+    given = {name: case[name] for name in names if name != "responses"}
+    if plain:
+        given |= {name: value for name, value in NEUTRAL.items() if name in given}
+    M, d, n = case["n_components"], case["d"], len(rows)
+    filled = np.nan_to_num(rows)
+    labels = np.arange(n) % M
+    made: dict[tuple[str, Any], Callable[[], Any]] = {
+        ("init_params", "callable"): lambda: in_turn,
+        ("init_params", "labels"): lambda: labels,
+        ("init_params", "shares"): lambda: 0.9 * np.eye(M)[labels] + 0.1 / M,
+        ("weights_init", "given"): lambda: np.arange(1, M + 1) / np.arange(1, M + 1).sum(),
+        ("means_init", "given"): lambda: filled[:M] + 0.1 * np.arange(M)[:, None],
+        ("precisions_init", "given"): lambda: {
+            "full": [np.eye(d)] * M, "tied": np.eye(d), "diag": np.ones((M, d)), "spherical": np.ones(M),
+        }[case["covariance_type"]],
+        ("prior", "given"): lambda: models.NormalInverseWishart(d + 2.0, 1.0),
+        ("random_state", "RandomState"): lambda: np.random.RandomState(7),
+        ("method", "OnlineEM"): lambda: methods.OnlineEM(step_size=0.5, batch_size=9),
+        ("method", "FastIncrementalEM"): lambda: methods.FastIncrementalEM(step_size=0.05, batch_size=5),
+        ("method", "Squarem"): lambda: methods.Accelerated(methods.EM(), methods.Squarem()),
+        ("step_size", "schedule"): lambda: schedules.power(1.0, 0.6, 5.0),
+        ("family", "blocks"): lambda: blocks(case),
+        ("params_init", "given"): lambda: params_init(case, filled),
+        ("checkpoint", "folder"): lambda: folder / "checkpoint",
+        ("checkpoint", "folder, every 2"): lambda: folder / "checkpoint",
+        ("scratch", "folder"): lambda: str(folder),
+    }  # fmt: skip
+    if given.get("checkpoint") == "folder, every 2":
+        given |= {"checkpoint_every": 2, "resume": "auto"}
+    return {
+        name: made[name, value]() if isinstance(value, str) and (name, value) in made else value
+        for name, value in given.items()
+    }
+
+
+def in_turn(X: Any, n_components: int, random_state: Any) -> np.ndarray:
+    return np.arange(len(X)) % n_components
+
+
+def blocks(case: Case) -> dict[str, list[int]]:
+    return {"poisson": [0]} | ({"gaussian": list(range(1, case["d"]))} if case["d"] > 1 else {})
+
+
+def params_init(case: Case, rows: np.ndarray) -> dict[str, np.ndarray] | None:
+    """Return parameters to start from."""
+    M, d = case["n_components"], case["d"]
+    level = np.resize(rows, (max(M, len(rows)), d))[:M] + 0.5
+    return {
+        "poisson": {"rates": level},
+        "bernoulli": {"probabilities": np.clip(level, 0.2, 0.8)},
+        "exponential": {"rates": 1.0 / level},
+        "gaussian": {"means": level, "variances": np.ones((M, d))},
+    }.get(case["family"])
+
+
+class Trial:
+    """A fit of one kind of input, or the plain one of an array, and the calls after it."""
+
+    def __init__(self, case: Case, folder: Path, *, plain: bool) -> None:
+        self.case, self.folder, self.plain = case, folder, plain
+        self.rows, self.weight, self.label = make_rows(case)
+        folder.mkdir(exist_ok=True)
+        self.kind = KINDS["array" if plain else case["kind"]]
+        asked = case["kind"] if case["asked"] == "same" else case["asked"]
+        self.asked_kind = KINDS["array" if plain else asked]
+        kind = {"gaussian": swiftem.GaussianMixture, "family": swiftem.Mixture,
+                "regression": swiftem.RegressionMixture}[case["estimator"]]  # fmt: skip
+        self.model = kind(**parameters(case, self.rows, folder, plain=plain))
+
+    def given(self, kind: Kind) -> Input:
+        """Return new input, as what is read once cannot be given twice."""
+        folder = Path(tempfile.mkdtemp(dir=self.folder))
+        return kind.make(self.rows, self.weight, folder)
+
+    def fit(self) -> Any:
+        """Fit as the case says, and return the fitted numbers."""
+        if self.case["how"] == "fit":
+            self.model.fit(*self.arguments(self.kind), **self.weights_of(self.kind))
+        else:
+            self.stream(self.model)
+        return fitted(self.model)
+
+    def stream(self, model: Any) -> Any:
+        """Call partial_fit: for blocks once, and for the plain array as often as there are blocks."""
+        if self.plain and self.case["kind"] == "generator":
+            for part in pieces(self.rows, self.weight):
+                rows, weight = part if isinstance(part, tuple) else (part, None)
+                if len(rows):
+                    model.partial_fit(rows, sample_weight=weight)
+            return model
+        return model.partial_fit(*self.arguments(self.kind), **self.weights_of(self.kind))
+
+    def arguments(self, kind: Kind) -> tuple[Any, ...]:
+        return (self.given(kind).X,)
+
+    def weights_of(self, kind: Kind) -> dict[str, Any]:
+        weight = self.given(kind).weight
+        return {} if weight is None else {"sample_weight": weight}
+
+    def calls(self) -> dict[str, Callable[[], Any]]:
+        """Return the calls after the fit, by name; those that change the model get a copy."""
+        model, ask = self.model, self.asked_kind
+        X, weight = partial(self.arguments, ask), partial(self.weights_of, ask)
+        made: dict[str, Callable[[], Any]] = {
+            **{
+                name: lambda name=name: getattr(model, name)(*X())
+                for name in ("predict", "predict_proba", "score_samples", "impute")
+            },
+            **{
+                name: lambda name=name: getattr(model, name)(*X(), **weight())
+                for name in ("score", "bic", "aic", "icl")
+            },
+            "impute, drawn": lambda: model.impute(*X(), random_state=1),
+            "sample": lambda: model.sample(6),
+            "save": self.saved,
+            "pickle": lambda: fitted(pickle.loads(pickle.dumps(model))),
+            "clone": lambda: sorted(clone(model).get_params()),
+            "fit_predict": lambda: self.again().fit_predict(
+                *self.arguments(self.kind), **self.weights_of(self.kind)
+            ),
+            "refit": lambda: fitted(
+                self.warm().fit(*self.arguments(self.kind), **self.weights_of(self.kind))
+            ),
+            "partial_fit": lambda: fitted(self.stream(self.copy())),
+        }
+        if self.case["estimator"] == "gaussian":
+            made |= {
+                "marginal": lambda: fitted(model.marginal([0])),
+                "condition": lambda: fitted(model.condition([0], [3.0])),
+                "full_covariances": model.full_covariances,
+                "to_sklearn": lambda: model.to_sklearn().predict_proba(np.nan_to_num(self.rows)),
+            }
+        else:
+            made |= {"profile": lambda: list(model.profile_.values()), "family": lambda: model.family_.name}
+        if self.kind.once:  # there is nothing to fit twice
+            for name in ("fit_predict", "refit"):
+                del made[name]
+        return made
+
+    def copy(self) -> Any:
+        """Return a copy without a checkpoint: its folder holds another fit."""
+        made = deepcopy(self.model)
+        if "checkpoint" in made.get_params():
+            made.set_params(checkpoint=None, checkpoint_every=None, resume=False)
+        return made
+
+    def again(self) -> Any:
+        """Return an unfitted copy: a state of random numbers has moved on since the first fit."""
+        made = type(self.model)(**parameters(self.case, self.rows, self.folder, plain=self.plain))
+        if "checkpoint" in made.get_params():
+            made.set_params(checkpoint=None, checkpoint_every=None, resume=False)
+        return made
+
+    def warm(self) -> Any:
+        return self.copy().set_params(
+            warm_start=True, max_iter=3, method="em", batch_size="auto", step_size="auto"
+        )
+
+    def saved(self) -> Any:
+        path = self.folder / "saved.model"
+        self.model.save(path)
+        loaded = type(self.model).load(path)
+        kept = {name: str(value) for name, value in loaded.get_params().items() if name in ("tol", "n_init")}
+        return [fitted(loaded), kept]
+
+
+class RegressionTrial(Trial):
+    """A fit of responses."""
+
+    def __init__(self, case: Case, folder: Path, *, plain: bool) -> None:
+        super().__init__(case, folder, plain=plain)
+        rng = np.random.default_rng([case["seed"], case["number"], 1])
+        slope = np.array([0.1, 0.3, -0.2])[self.label]
+        middle = slope * np.nan_to_num(self.rows[:, 0])
+        self.y = (
+            rng.poisson(np.exp(np.clip(middle, -3, 3))).astype(float)
+            if case["family"] == "poisson"
+            else np.rint(8 * (10 * middle + rng.normal(size=len(middle)))) / 8
+        )
+        if case["responses"] == "int":
+            self.y = np.rint(self.y)
+        if case["responses"] in ("array", "masked", "pandas") and case["holes"]:
+            self.y[rng.random(len(self.y)) < 0.1] = np.nan
+        if case["holes"] and case["number"] % 2:  # responses may be missing, regressors not
+            self.rows = self.asked_kind.values(self.kind.values(np.nan_to_num(self.rows)))
+
+    def arguments(self, kind: Kind) -> tuple[Any, ...]:
+        return self.given(kind).X, self.y if self.plain else self.responses()
+
+    def responses(self) -> Any:
+        name = self.case["responses"]
+        if name == "pandas":
+            import pandas as pd
+
+            return pd.Series(self.y, name="y")
+        if name == "polars":
+            import polars as pl
+
+            return pl.Series("y", self.y)
+        if name == "tensor":
+            import torch
+
+            return torch.tensor(self.y)
+        return {
+            "array": lambda: self.y,
+            "list": self.y.tolist,
+            "float32": lambda: self.y.astype(np.float32),
+            "int": lambda: self.y.astype(np.int64),
+            "masked": lambda: np.ma.MaskedArray(np.nan_to_num(self.y), np.isnan(self.y)),
+            "column": lambda: self.y[:, None],
+        }[name]()
+
+    def calls(self) -> dict[str, Callable[[], Any]]:
+        model, pair = self.model, partial(self.arguments, self.asked_kind)
+        weight = partial(self.weights_of, self.asked_kind)
+        return {
+            **{
+                name: lambda name=name: getattr(model, name)(*pair())
+                for name in ("responsibilities", "labels", "log_likelihoods", "impute")
+            },
+            **{
+                name: lambda name=name: getattr(model, name)(*pair(), **weight())
+                for name in ("score", "bic", "aic", "icl")
+            },
+            **{
+                name: lambda name=name: getattr(model, name)(pair()[0])
+                for name in ("predict", "predict_components")
+            },
+            "impute, drawn": lambda: model.impute(*pair(), random_state=1),
+            "sample": lambda: model.sample(pair()[0]),
+            "save": self.saved,
+            "pickle": lambda: fitted(pickle.loads(pickle.dumps(model))),
+            "clone": lambda: sorted(clone(model).get_params()),
+            "refit": lambda: fitted(
+                self.warm().fit(*self.arguments(self.kind), **self.weights_of(self.kind))
+            ),
+            "partial_fit": lambda: fitted(self.stream(self.copy())),
+            "profile": lambda: list(model.profile_.values()),
+        }
+
+    def stream(self, model: Any) -> Any:
+        return model.partial_fit(*self.arguments(self.kind), **self.weights_of(self.kind))
+
+
+FITTED = (
+    "weights_", "means_", "covariances_", "precisions_cholesky_", "params_", "coef_", "intercept_",
+    "variances_", "lower_bound_", "log_likelihood_", "n_iter_", "converged_", "method_", "n_features_in_",
+)  # fmt: skip
+
+
+def fitted(model: Any) -> dict[str, Any]:
+    """Return the fitted numbers of a model, and that they are sound."""
+    made = {name: getattr(model, name) for name in FITTED if hasattr(model, name)}
+    made["is sound"] = is_sound(model)
+    return made
+
+
+def is_sound(model: Any) -> bool:
+    """Return whether weights sum to one, and the parameters are finite, but for variances of counts."""
+    parts = [model.weights_, getattr(model, "means_", 0.0), getattr(model, "coef_", 0.0)]
+    parts += [getattr(model, "covariances_", 0.0)]
+    stack = [getattr(model, "params_", {})]
+    while stack:
+        for part in stack.pop().values():
+            (stack if isinstance(part, dict) else parts).append(part)
+    return all(np.isfinite(part).all() for part in parts) and abs(float(np.sum(model.weights_)) - 1.0) < 1e-5
+
+
+def allowed_refusals(case: Case) -> tuple[str, ...]:
+    """Return parts of the sentences that may refuse an input where the plain array is accepted."""
+    sentences = [
+        "Sparse data was passed for X",
+        "data can only be read in order",  # CSV, and methods that remember each row
+    ]
+    return tuple(sentences)
+
+
+def findings(case: Case, folder: Path) -> list[str]:
+    """Return what is wrong in a case: nothing where all results equal those of the plain array.
+
+    Where other rows are drawn than from an array, the calls are compared with those of the same model for the
+    plain array.
+    """
+    trial = RegressionTrial if case["estimator"] == "regression" else Trial
+    with redirect_stdout(StringIO()):
+        plain, other = trial(case, folder / "plain", plain=True), trial(case, folder / "other", plain=False)
+        wanted, got = attempt(plain.fit), attempt(other.fit)
+        loose = not has_same_fit(case, other)
+        found = compared("fit", wanted, got, case, other, loose)
+        if found or wanted.value is None or got.value is None:
+            return found
+        if loose:
+            plain.model = deepcopy(other.model)
+        plain_calls, other_calls = plain.calls(), other.calls()
+        for name, call in other_calls.items():
+            outcomes = attempt(plain_calls[name]), attempt(call)
+            how = {"fit_predict": "fit", "refit": "fit", "partial_fit": "partial_fit"}.get(name)
+            is_fit = how is not None and (loose or not has_same_fit(case | {"how": how}, other))
+            found += compared(name, *outcomes, case, other, is_fit)
+    return found
+
+
+def has_same_fit(case: Case, trial: Trial) -> bool:
+    """Return whether the fit must be that of an array.
+
+    Stored rows, and all rows with a memory limit, are drawn and sampled block by block.
+    """
+    in_blocks = trial.kind.stored or case.get("memory_limit") is not None
+    if case["how"] == "partial_fit":
+        return not trial.kind.stored or case["kind"] == "generator"
+    is_stochastic = case["method"] not in ("auto", "em", "Squarem")
+    return not in_blocks or (not is_stochastic and case["rows"] <= SAMPLE)
+
+
+def compared(name: str, wanted: Outcome, got: Outcome, case: Case, trial: Trial, loose: bool) -> list[str]:
+    """Return findings in the outcomes of one call of the plain and of the other fit."""
+    for which, outcome in (("array", wanted), (case["kind"], got)):
+        if outcome.finding:
+            return [f"{name} of {which}: {outcome.finding}"]
+    if got.refusal and not wanted.refusal:
+        if any(part in got.refusal for part in allowed_refusals(case)):
+            return []
+        return [f"{name}: refused only for {case['kind']}, asked {case['asked']}: {got.refusal}"]
+    if wanted.refusal:
+        return [] if got.refusal else [f"{name}: refused only for the array: {wanted.refusal}"]
+    if isinstance(got.value, dict) and not got.value.get("is sound", True):
+        return [f"{name}: numbers that are not finite, or weights that do not sum to one"]
+    if loose:
+        return []
+    precision = max(trial.kind.precision, trial.asked_kind.precision)
+    compare = unequal_labels if name in ("predict", "labels", "fit_predict") else difference
+    # float32 parameters in float64: log-odds of hundreds are rounded
+    what = compare(wanted.value, got.value, precision * (10 if name == "to_sklearn" else 1))
+    if name == "fit" and not what and wanted.warned != got.warned:
+        what = f"warns of {sorted(wanted.warned)} and {sorted(got.warned)}"
+    return [f"{name}: {what}"] if what else []
+
+
+def described(case: Case) -> str:
+    """Return what a case has besides the first value of each factor."""
+    factors = FACTORS[case["estimator"]]
+    usual = {name: values[0] for name, values in factors.items() if name != "family"} | {"asked": "same"}
+    return ", ".join(f"{name}={value!r}" for name, value in case.items() if usual.get(name, "?") != value)
+
+
+def command(argv: list[str] | None = None) -> None:
+    """Print the findings of all cases, or of one."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("estimator", choices=["gaussian", "family", "regression"])
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--rows", default=",".join(map(str, ALL_ROWS)))
+    parser.add_argument("--dask", action="store_true")
+    parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--count", type=int, default=10**9)
+    given = parser.parse_args(argv)
+    kinds = list(KINDS) if given.dask else None
+    cases = cases_of(given.estimator, given.seed, [int(n) for n in given.rows.split(",")], kinds)
+    begun = time.perf_counter()
+    print(f"{len(cases)} cases")
+    for case in cases[given.first : given.first + given.count]:
+        with tempfile.TemporaryDirectory() as folder:
+            try:
+                found = findings(case, Path(folder))
+            except Exception as error:
+                found = [f"the case itself fails: {error!r}"]
+        if found:
+            print(f"#{case['number']} {described(case)}")
+            for each in found:
+                print(f"   {each}", flush=True)
+    print(f"{time.perf_counter() - begun:.0f} s")
+
+
+if __name__ == "__main__":
+    command()
