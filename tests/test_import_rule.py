@@ -164,8 +164,3 @@ def test_what_the_rule_allows(layer, source):
 def test_files_were_found():
     layers = {layer_of(module_of(path)) for path in FILES}
     assert {"algorithm", "models", "methods", "data", "kernels", "engine"} <= layers
-
-
-@pytest.mark.parametrize("path", FILES, ids=[str(path.relative_to(SOURCE)) for path in FILES])
-def test_no_file_over_400_lines(path):
-    assert len(path.read_text().splitlines()) <= 400
