@@ -196,8 +196,8 @@ MUTANTS = [
     (
         "categorical: one parameter a level",
         "models/families/categorical.py",
-        "return n_components * (self.n_codes - d)",
-        "return n_components * self.n_codes",
+        "return n_components * (count - d)",
+        "return n_components * count",
         f"{OF_FAMILIES}::test_queries",
     ),
     (
@@ -266,7 +266,7 @@ MUTANTS = [
     (
         "mixture: a family's choices are not kept in its file",
         "estimators/mixture/file.py",
-        "return find_family(name)(**given)",
+        "return find_family(name)(**{key: _tuples(value) for key, value in values.items()})",
         "return find_family(name)()",
         f"{MIXTURE}::test_a_family_of_ones_own_in_a_file",
     ),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, time, timedelta
 from decimal import Decimal
 from numbers import Integral, Real
@@ -29,6 +29,7 @@ __all__ = [
     "check_not_lazy",
     "check_real",
     "check_simplex",
+    "in_columns",
     "in_numpy",
     "is_tensor",
     "not_numbers",
@@ -360,7 +361,8 @@ def refuse_values(name: str, values: np.ndarray[Any, Any]) -> None:
     is_object = values.dtype.kind == "O"
     what = _of_types(map(type, values.ravel().tolist())) if is_object else _of_dtype(values.dtype)
     if what:
-        raise ValueError(f"{name} must have numbers, got {what}.")
+        known = "Complex data not supported: " if what == "complex numbers" else ""  # scikit-learn's words
+        raise ValueError(f"{known}{name} must have numbers, got {what}.")
 
 
 def _of_pandas(frame: Any, place: int) -> str:
@@ -406,15 +408,26 @@ def arrow_reason(kind: Any) -> str:
     return str(kind)
 
 
+def in_columns(found: Mapping[Any, str]) -> str:
+    """Return what is in which columns.
+
+    >>> in_columns({"when": "dates", 2: "text", "region": "text"})
+    "dates in column 'when', text in columns 2, 'region'"
+    """
+    said = []
+    for what in dict.fromkeys(found.values()):
+        columns = [repr(column) for column, one in found.items() if one == what]
+        said.append(f"{what} in column{'s' * (len(columns) > 1)} {shortened(columns)}")
+    return ", ".join(said)
+
+
 def refuse_columns(name: str, X: Any, *, takes_text: bool = False, for_text: str = "") -> None:
     """Raise ValueError for columns that are no numbers, with their names and an advice ``for_text``."""
     found = {column: what for column, what in not_numbers(X).items() if not (takes_text and what in TEXTS)}
     if found:
-        named = [f"{what} in column {column!r}" for column, what in list(found.items())[:10]]
-        more = f" and {len(found) - 10} more" if len(found) > 10 else ""
         instead = for_text if any(what in TEXTS for what in found.values()) else ""
         raise ValueError(
-            f"{name} must have numbers in every column, got {', '.join(named)}{more}: leave out such "
+            f"{name} must have numbers in every column, got {in_columns(found)}: leave out such "
             f"columns, or convert them to numbers{instead}."
         )
     if isinstance(X, np.ndarray) and X.dtype.names is not None:

@@ -36,7 +36,7 @@ def nan_at(row, column):
 FILES = {
     "empty csv": (lambda f: csv_file(f, ""), r"table\.csv must have column names .* got an empty file"),
     "csv without rows": (lambda f: csv_file(f, "a,b\n"), "at least one row below"),
-    "csv of text": (lambda f: csv_file(f, "a,b\nx,y\n"), "numbers in every column, got text in column 'a'"),
+    "csv of text": (lambda f: csv_file(f, "a,b\nx,y\n"), "every column, got text in columns 'a', 'b'"),
     "csv with NaN": (lambda f: csv_file(f, "a,b\n1,2\n3,nan\n"), "missing value .* 'b', line 3"),
     "csv with inf": (lambda f: csv_file(f, "a,b\n1,2\n3,inf\n"), "an infinity in column 'b', line 3"),
     "csv of unequal lines": (lambda f: csv_file(f, "a,b\n1,2\n3\n"), "2 cells in every .* 1 cell in line 3"),

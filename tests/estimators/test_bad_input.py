@@ -13,7 +13,7 @@ DATA = {
     "NaN": (np.where(np.arange(100).reshape(50, 2) == 7, np.nan, X), "Input X contains NaN"),
     "infinity": (np.where(np.arange(100).reshape(50, 2) == 7, np.inf, X), "Input X contains infinity"),
     "sparse": (sp.csr_array(X), "Sparse data was passed"),
-    "words": ([["a", "b"], ["c", "d"]], "could not convert string to float"),
+    "words": ([["a", "b"], ["c", "d"]], "must have numbers in every column, got text in columns 0, 1"),
     "three dimensions": (X.reshape(5, 10, 2), "Found array with dim 3"),
     "one dimension": (X[:, 0], "Expected 2D array, got 1D array instead"),
     "no rows": (np.empty((0, 2)), "Found array with 0 sample"),

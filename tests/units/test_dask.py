@@ -175,7 +175,7 @@ def test_collections(cluster):
         (lambda: da.where(planned() > 10, np.nan, planned()), "finite numbers, got NaN or infinity"),
         (lambda: planned()[:, 0], "Expected 2D array, got 1D array"),
         (lambda: planned()[:, :, None], "Expected 2D array, got 3D array"),
-        (lambda: planned().astype(str), "real numbers"),
+        (lambda: planned().astype(str), "numbers in every column"),
         (lambda: planned()[:0], "at least one row"),
     ],
 )

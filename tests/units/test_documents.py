@@ -217,7 +217,7 @@ def test_a_killed_fit_resumes_to_the_same_bits(tmp_path, monkeypatch):
         ({}, lambda: dense() * 0, "at least one token"),
         ({}, lambda: dense().rechunk((150, 30)), r"give X.rechunk\(\{1: -1\}\)"),
         ({}, lambda: [dask.delayed(TRAIN), dask.delayed(TRAIN[:, :9])], "same words in all units"),
-        ({}, lambda: dense().astype(str), "real numbers"),
+        ({}, lambda: dense().astype(str), "numbers in every column"),
     ],
 )
 def test_documents_that_cannot_be_fitted(options, make, said):

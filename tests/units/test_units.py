@@ -225,7 +225,7 @@ def test_sums_are_pairwise():
         ([np.zeros((3, 2))], [np.ones(3), np.ones(3)], "in 1 units, got 2"),
         ([np.zeros((3, 2))], [-np.ones(3)], "sample_weight of unit 0 of data must not be negative"),
         ([np.zeros(3)], None, "rows and columns"),
-        ([np.full((3, 1), "a")], None, "real numbers"),
+        ([np.full((3, 1), "a")], None, "numbers in every column"),
     ],
 )
 def test_units_that_cannot_be_used(units, weights, said):

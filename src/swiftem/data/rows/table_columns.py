@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from swiftem._checks import TEXTS, shortened
+from swiftem._checks import TEXTS, in_columns, shortened
 from swiftem.data.documents.formats.lines import whole_number
 
 __all__ = [
@@ -253,11 +253,10 @@ def _refuse(file: Path, found: dict[str, str]) -> None:
     """Raise ValueError for columns that are no numbers."""
     if not found:
         return
-    named = shortened([f"{why} in column {name!r}" for name, why in found.items()])
     has_text = any(why in TEXTS for why in found.values())
     instead = ', or read the table into memory and use Mixture(family="auto") for text' if has_text else ""
     raise ValueError(
-        f"{file} must have numbers in every column, got {named}: leave out such columns with "
+        f"{file} must have numbers in every column, got {in_columns(found)}: leave out such columns with "
         f"open_source(path, drop=[...]), or name the others with columns=[...]{instead}."
     )
 

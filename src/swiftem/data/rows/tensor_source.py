@@ -46,6 +46,7 @@ class TensorSource(ArraySource):
         if rows.dtype not in (torch.float32, torch.float64):
             rows = rows.to(torch.float64)
         weight = read_sample_weight(sample_weight, len(rows), self.unit)
+        self._all = rows
         if weight is not None and not weight.all():
             rows, weight = rows[torch.from_numpy(weight > 0.0).to(rows.device)], weight[weight > 0.0]
         #: The rows, on their device.
@@ -62,6 +63,10 @@ class TensorSource(ArraySource):
             )
         #: The largest absolute value.
         self.largest = largest
+
+    def unweighted(self) -> ArraySource:
+        """Return a source of all rows, including those of weight zero, without weights."""
+        return self if self._weight is None else TensorSource(self._all)
 
     @property
     def tail(self) -> tuple[int, ...]:
