@@ -165,7 +165,7 @@ class TopicFitting:
     ) -> TopicFit:
         """Return the fit from the best of the given topics; documents start uniform.
 
-        By tokens, the first start is used. ``keeper`` has the checkpoints.
+        ``keeper`` has the checkpoints.
         """
         with keeper or NoStart() as kept:
             fit = self._begin(starts, kept)
@@ -210,13 +210,13 @@ class TopicFitting:
         self, fit: TopicFit, starts: Sequence[Array], seed: int, clock: Clock, keeper: NoStart
     ) -> None:
         """Choose a start, read the documents once, and continue with the method: the phases that are left."""
-        if self.plan.by_tokens is not None:
-            self._by_tokens(fit, self.plan.by_tokens, seed, clock, keeper)
-            return
         if fit.phase == CHOICE:
             with DeferredInterrupt() as interrupt:
                 fit.topics, fit.tried = best_start(starts, self._here, self.alpha, self.beta, interrupt.check)
             fit.passes, fit.phase = fit.tried, READING
+        if self.plan.by_tokens is not None:
+            self._by_tokens(fit, self.plan.by_tokens, seed, clock, keeper)
+            return
         if fit.phase == READING:
             stop = False
             if self.plan.first is not None:
@@ -332,6 +332,11 @@ class TopicFitting:
         documents = self.documents
         assert isinstance(documents, Documents), "refused before"
         source = CountSource(documents.matrix(), None if (documents.weight == 1).all() else documents.weight)
+        if source.n < len(self.alpha):
+            raise ValueError(
+                f"n_components must be at most {source.n}, the number of tokens that are drawn, "
+                f"got {len(self.alpha)}: use fewer topics, or method='em'."
+            )
         model = PLSAModel.from_counts(
             len(self.alpha), source, alpha=float(self.alpha[0]), beta=float(self.beta.flat[0])
         )
