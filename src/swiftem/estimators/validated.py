@@ -156,7 +156,7 @@ def say_spent(estimator: Any, source: Any) -> None:
 
 
 def _call(estimator: Any, method: str, rows: Any, columns: int, dtype: Any) -> Any:
-    if not len(rows):  # estimators need at least one row, and chunks may be empty
+    if not np.shape(rows)[0]:  # estimators need at least one row, and chunks may be empty
         return np.empty((0, columns) if columns else 0, dtype)
     return getattr(estimator, method)(rows).astype(dtype, copy=False)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Self
 
@@ -196,7 +197,10 @@ class TopicExchange:
         from swiftem.report.pyldavis import pyldavis_data
 
         check_is_fitted(self)
-        return pyldavis_data(self, self._counts(X, reset=False), self._words(names))
+        counts = self._counts(X, reset=False)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="X does not have valid feature names")  # X may have had
+            return pyldavis_data(self, counts, self._words(names))
 
     def to_gensim(self, names: Any = None) -> Any:
         """Return gensim's ``LdaModel`` with these topics; needs gensim.

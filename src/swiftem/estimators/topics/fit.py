@@ -176,7 +176,7 @@ class TopicFitting:
     ) -> TopicFit:
         """Return the fit from the best of the given topics; documents start uniform.
 
-        By tokens, the first start is used. ``keeper`` has the checkpoints.
+        ``keeper`` has the checkpoints.
         """
         with keeper or NoStart() as kept:
             fit = self._begin(starts, kept)
@@ -221,13 +221,13 @@ class TopicFitting:
         self, fit: TopicFit, starts: Sequence[Array], seed: int, clock: Clock, keeper: NoStart
     ) -> None:
         """Choose a start, read the documents once, and continue with the method: the phases that are left."""
-        if self.plan.by_tokens is not None:
-            self._by_tokens(fit, self.plan.by_tokens, seed, clock, keeper)
-            return
         if fit.phase == CHOICE:
             with DeferredInterrupt() as interrupt:
                 fit.topics, fit.tried = best_start(starts, self._here, self.alpha, self.beta, interrupt.check)
             fit.passes, fit.phase = fit.tried, READING
+        if self.plan.by_tokens is not None:
+            self._by_tokens(fit, self.plan.by_tokens, seed, clock, keeper)
+            return
         if fit.phase == READING:
             stop = False
             if self.plan.first is not None:
@@ -341,6 +341,11 @@ class TopicFitting:
     def _by_tokens(self, fit: TopicFit, method: Method, seed: int, clock: Clock, keeper: NoStart) -> None:
         """The paper's setting: tokens, drawn one by one or in batches."""
         documents, source = self.documents, self.tokens
+        if source.n < len(self.alpha):
+            raise ValueError(
+                f"n_components must be at most {source.n}, the number of tokens that are drawn, "
+                f"got {len(self.alpha)}: use fewer topics, or method='em'."
+            )
         model = PLSAModel.from_counts(
             len(self.alpha), source, alpha=float(self.alpha[0]), beta=float(self.beta.flat[0])
         )

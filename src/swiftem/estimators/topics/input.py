@@ -273,6 +273,11 @@ class TopicInput:
         return matrix
 
     def _weights(self, sample_weight: ArrayLike | None, X: Any) -> Array | None:
+        if is_planned(sample_weight):
+            import dask
+
+            parts = parts_of("sample_weight", sample_weight)
+            sample_weight = np.concatenate([np.asarray(part) for part in dask.compute(*parts)])
         return read_weights(in_numpy(sample_weight), X)
 
     def _alpha(self) -> Array:
