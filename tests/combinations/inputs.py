@@ -195,8 +195,9 @@ def text(ending: str, separator: str) -> Callable[[np.ndarray, np.ndarray | None
     def make(rows: np.ndarray, weight: np.ndarray | None, folder: Path) -> Input:
         path, table = folder / f"rows.{ending}", as_table(rows, weight)
         lines = [separator.join(table)]
+        empty = "" if len(table) > 1 else "NA"  # an empty line is no row
         for cells in zip(*table.values(), strict=True):
-            lines.append(separator.join("" if np.isnan(cell) else repr(float(cell)) for cell in cells))
+            lines.append(separator.join(empty if np.isnan(cell) else repr(float(cell)) for cell in cells))
         path.write_text("\n".join(lines) + "\n")
         return opened(path, weight, bool(np.isnan(rows).any()))
 

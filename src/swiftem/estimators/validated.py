@@ -60,8 +60,12 @@ def validated(estimator: Any, X: Any, **options: Any) -> Any:
     if allows_missing(estimator):
         X, options = unmasked(X), options | {"ensure_all_finite": "allow-nan"}
     refuse_masked("X", X)
-    if callable(X) or isinstance(X, Iterator):
-        raise TypeError(f"X must be an array, a data frame or a sparse matrix here, got {shown(X)}.")
+    if is_stored(X) or isinstance(X, Source) or callable(X) or isinstance(X, Iterator):
+        got = type(X).__name__ if isinstance(X, Source) else shown(X)
+        raise TypeError(
+            f"X must be an array, a data frame or a sparse matrix here, got {got}: read the rows first, for "
+            "example with read_table of swiftem.data."
+        )
     refuse_table(X, for_text=MIXTURE if hasattr(estimator, "missing") else "")
     with np.errstate(invalid="ignore"):  # it sums the data to look for infinities
         try:

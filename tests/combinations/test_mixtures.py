@@ -1,0 +1,60 @@
+"""Mixtures: every parameter with every kind of input, and every call after the fit, give the array's results.
+
+A finding is a result that is not that of the same rows in a float64 array, a number that is not finite, an
+exception that is no ValueError or TypeError of one sentence, or a foreign warning. ``python
+tests/combinations/mixtures.py`` prints the findings of other seeds.
+"""
+
+from functools import cache
+
+import pytest
+from combinations.inputs import KINDS
+from combinations.mixtures import ALL_ROWS, FACTORS, MORE_ROWS, cases_of, described, findings
+
+FEW_ROWS = [40, 300, 999, 1000, 1200]
+QUICK = [
+    case
+    for name, most in (("gaussian", 45), ("family", 35), ("regression", 20), ("select", 8))
+    for case in cases_of(name, 1, FEW_ROWS, most=most)
+]
+PARTS = 8
+
+
+@pytest.mark.parametrize("case", QUICK, ids=[f"{case['estimator']}-{case['number']}" for case in QUICK])
+def test_a_case(case, tmp_path):
+    assert findings(case, tmp_path) == [], described(case)
+
+
+@cache
+def all_cases(name, rows):
+    return cases_of(name, 2, list(rows), list(KINDS))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", range(PARTS))
+@pytest.mark.parametrize("rows", [tuple(ALL_ROWS), tuple(MORE_ROWS)], ids=["few rows", "many rows"])
+@pytest.mark.parametrize("name", list(FACTORS))
+def test_all_cases(name, rows, part, tmp_path):
+    """Thousands of cases: every pair of values occurs."""
+    found = {}
+    for case in all_cases(name, rows)[part::PARTS]:
+        folder = tmp_path / str(case["number"])
+        folder.mkdir()
+        wrong = findings(case, folder)
+        if wrong:
+            found[described(case)] = wrong
+    assert found == {}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["gaussian", "family"])
+def test_cases_of_more_rows_than_starts_look_at(name, tmp_path):
+    """Above 50,000 rows stored rows start from a sample, and above 100,000 k-means uses batches."""
+    found = {}
+    for case in cases_of(name, 3, [60_000, 110_000], list(KINDS), most=25):
+        folder = tmp_path / str(case["number"])
+        folder.mkdir()
+        wrong = findings(case, folder)
+        if wrong:
+            found[described(case)] = wrong
+    assert found == {}
