@@ -20,18 +20,20 @@ def all_pairs(
     rng: np.random.Generator,
     *,
     allowed: Callable[[dict[str, Any]], bool] | None = None,
+    most: int | None = None,
 ) -> list[dict[str, Any]]:
     """Return cases, one value per factor, in which every allowed pair of values of two factors occurs.
 
     ``allowed`` gets whole cases. A pair is given up as forbidden if no completion of it is found that is
-    allowed. Equal seeds give equal cases; values may be any objects, also unhashable ones.
+    allowed. Equal seeds give equal cases; values may be any objects, also unhashable ones. With ``most``,
+    there are no more cases: those with most pairs, more or less.
     """
     factor_of = np.repeat(np.arange(len(factors)), [len(values) for values in factors.values()])
     values = [value for values in factors.values() for value in values]
     missing = factor_of[:, None] != factor_of  # pairs of places in values
     cases = []
-    while missing.any():
-        pair = np.unravel_index(np.argmax(missing), missing.shape)
+    while missing.any() and (most is None or len(cases) < most):
+        pair = tuple(int(place) for place in rng.choice(np.argwhere(missing)))
         draws = [_complete(pair, factor_of, missing, rng) for _ in range(CANDIDATES)]
         draws.sort(key=lambda draw: -int(missing[np.ix_(draw, draw)].sum()))
         blind = (_complete(pair, factor_of, None, rng) for _ in range(COMPLETIONS))
@@ -52,6 +54,6 @@ def _complete(pair: Any, factor_of: Any, missing: Any, rng: np.random.Generator)
     for factor in rng.permutation(factor_of[-1] + 1).tolist():
         if factor not in draw:
             places = rng.permutation(np.flatnonzero(factor_of == factor))
-            gains = 0 if missing is None else missing[np.ix_(places, list(draw.values()))].sum(axis=1)
+            gains = 0 if missing is None else missing[places][:, list(draw.values())].sum(axis=1)
             draw[factor] = int(places[np.argmax(gains)])
     return [draw[factor] for factor in sorted(draw)]

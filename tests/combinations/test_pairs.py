@@ -52,3 +52,10 @@ def test_equal_seeds_give_equal_cases():
         return [[id(v) for v in case.values()] for case in all_pairs(FACTORS, np.random.default_rng(seed))]
 
     assert draw(1) == draw(1) != draw(2)
+
+
+def test_fewer_cases_may_be_asked_for():
+    cases = all_pairs(FACTORS, np.random.default_rng(0), most=12)
+    assert len(cases) == 12
+    covered = set().union(*map(pairs_of, cases))
+    assert len(covered) > 0.6 * len(set(wanted(FACTORS)))
