@@ -150,7 +150,7 @@ def test_options_of_a_family(visits, tmp_path, invoke):
     assert Mixture.load(out).family_.families[0].trials == (60, 70)
     code, output = invoke("fit", visits, "-m", 2, "--family", "binomial(tries=9)", "--out", out)
     assert code == 2
-    assert "unexpected keyword argument 'tries'" in " ".join(output.replace("│", " ").split())
+    assert "which are: trials; got 'tries'." in " ".join(output.replace("│", " ").split())
 
 
 def test_auto(tmp_path, invoke):

@@ -41,7 +41,7 @@ def test_a_folder_of_new_files(old, files, clusters, tmp_path, call):
     for file in files:
         file.rename(folder / file.name)
     code, stdout, stderr = call("fit", "--update", old, folder, "-o", tmp_path / "new.model")
-    assert (code, stderr.count("new-1.csv")) == (0, 1)
+    assert (code, stderr) == (0, "")
     assert stdout.index("new-0.csv: 60 rows") < stdout.index("new-1.csv: 60 rows")
     np.testing.assert_array_equal(
         GaussianMixture.load(tmp_path / "new.model").means_, expected(old, clusters).means_

@@ -40,21 +40,26 @@ FIT: dict[str, list[Any]] = {
     "components": [1, 2, 3],
     "weights": [False, True],
     "label": [False, True],
-    "missing": ["none", "none", "skip", "ignore", "unsaid"],
+    "missing": ["none", "skip", "ignore"],
     "columns": ["drop", "columns", "reversed", "numbers"],
-    "method": ["auto", "auto", "em", "sem", "sem-vr", "iem", "fiem", "opt-fiem", "spider"],
-    "acceleration": [None, None, None, "squarem", "anderson"],
-    "steps": [{}, {}, {"batch_size": 7}, {"step_size": 0.5}, {"step_size": 0.3, "batch_size": 5}],
+    "method": ["auto", "em", "sem", "sem-vr", "iem", "fiem", "opt-fiem", "spider"],
+    "acceleration": [None, "squarem", "anderson"],
+    "steps": [{}, {"batch_size": 7}, {"step_size": 0.5}, {"step_size": 0.3, "batch_size": 5}],
     "starts": [1, 2],
     "end": [{}, {"max_passes": 3}, {"tol": 1e-6}, {"seed": 5}, {"reg_covar": 1e-3}],
-    "limit": [{}, {}, {}, {"memory_limit": "200MB"}, {"memory_limit": "200MB", "scratch": "."}],
-    "checkpoint": [None, None, "kept", "every", "resumed", "nothing to resume", "no folder"],
+    "limit": [{}, {"memory_limit": "200MB"}, {"memory_limit": "200MB", "scratch": "."}],
+    "checkpoint": [None, "kept", "every", "resumed"],
     "device": [{}, {"device": "cpu"}, {"device": "auto"}],
     "out": [".csv", ".tsv", ".parquet", ".npy", None],
     "more": [(), ("--proba",), ("--log-likelihood",), ("--proba", "--log-likelihood")],
-    "then": ["score", "score", "info", "impute", "update"],
+    "then": ["score", "info", "impute", "update"],
 }  # fmt: skip
 """Factors of ``fit``, and of what follows it: ``predict``, ``score``, ``impute``, ``info``, ``--update``."""
+WRONG = FIT | {
+    "missing": ["none", "skip", "ignore", "unsaid"],
+    "checkpoint": [None, "kept", "nothing to resume", "no folder"],
+}
+"""With values that are always refused."""
 
 
 class Data(NamedTuple):
@@ -391,11 +396,11 @@ SELECT: dict[str, list[Any]] = {
     "criterion": [None, "bic", "aic", "icl"],
     "weights": [False, True],
     "label": [False, True],
-    "missing": ["none", "none", "skip", "ignore"],
+    "missing": ["none", "skip", "ignore"],
     "columns": ["drop", "columns", "reversed", "numbers"],
     "starts": [1, 2],
     "end": [{}, {"max_passes": 5}, {"tol": 1e-5}, {"seed": 5}],
-    "picture": [None, None, None, ".png", ".svg", ".pdf"],
+    "picture": [None, ".png", ".svg", ".pdf"],
 }
 """Factors of ``select``."""
 
@@ -444,7 +449,7 @@ def check_select(case: dict[str, Any], folder: Path) -> None:
 def cases(kind: str, seed: int, most: int) -> list[Any]:
     """Return cases of a kind, from several seeds if one has too few."""
     factors, allowed = {
-        "fit": (FIT, is_settled), "refused": (FIT, refused), "select": (SELECT, None),
+        "fit": (FIT, is_settled), "refused": (WRONG, refused), "select": (SELECT, None),
         "larger": (FIT | {"rows": [260, 1200]}, is_settled),
     }[kind]  # fmt: skip
     found: list[Any] = []

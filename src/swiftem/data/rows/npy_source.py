@@ -289,7 +289,8 @@ def read_npy(
         array = array[:, None]
     chosen = choose_columns(file, (), [""] * array.shape[1], wanted)
     whole = chosen.data == tuple(range(array.shape[1]))
-    values = _native(array if whole else array[:, chosen.data])
+    # In rows, as a file with these columns alone: sums of columns would round otherwise.
+    values = _native(array if whole else np.ascontiguousarray(array[:, chosen.data]))
     weight = None if chosen.weights is None else as_doubles(array[:, chosen.weights])
     for part, numbers in ((values, chosen.data), (weight, (chosen.weights,))):
         bad = None if part is None else first_bad_cell(part.reshape(len(part), -1), allow_missing)
