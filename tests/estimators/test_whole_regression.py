@@ -1,5 +1,7 @@
 """``swiftem.RegressionMixture`` as a whole estimator: checkpoints, batches, missing y, selection, tables."""
 
+from pathlib import Path
+
 import matplotlib
 import numpy as np
 import pytest
@@ -9,6 +11,7 @@ from sklearn.base import clone
 
 import swiftem
 from swiftem import RegressionMixture
+from swiftem.data import ArraySource
 
 matplotlib.use("Agg")
 ATTRIBUTES = ("weights_", "coef_", "intercept_", "variances_", "lower_bounds_", "n_iter_", "method_")
@@ -323,3 +326,23 @@ def test_progress_in_lines(capsys, family):
     assert "Converged, mean log-likelihood" in said
     swiftem.Mixture(1, family="poisson", verbose=1).fit(np.abs(X).round())
     assert "mean log-likelihood" in capsys.readouterr().out
+
+
+def test_tensors_with_gradients():
+    torch = pytest.importorskip("torch")
+    X, y, _ = lines(300)
+    weight = np.ones(300)
+    plain = RegressionMixture(2, random_state=0).fit(X, y, sample_weight=weight)
+    given = [torch.tensor(part, requires_grad=True) for part in (X, y, weight)]
+    found = RegressionMixture(2, random_state=0).fit(given[0], given[1], sample_weight=given[2])
+    np.testing.assert_array_equal(found.coef_, plain.coef_)
+    np.testing.assert_array_equal(found.predict(given[0]), plain.predict(X))
+    assert found.score(*given[:2], sample_weight=given[2]) == plain.score(X, y)
+
+
+@pytest.mark.parametrize("of", ["X", "y"])
+@pytest.mark.parametrize("what", ["rows.npy", Path("rows.npy"), ArraySource(np.zeros((3, 1)))])
+def test_rows_that_are_not_in_memory_are_refused(of, what):
+    given = {"X": np.zeros((3, 1)), "y": np.zeros(3)} | {of: what}
+    with pytest.raises(TypeError, match=rf"^{of} must be an array or a data frame in memory .*--response"):
+        RegressionMixture(2).fit(**given)

@@ -19,6 +19,7 @@ from swiftem.cli.model_file import is_regression, names_of, open_model, response
 from swiftem.cli.out_file import model_file, write_csv, write_table
 from swiftem.cli.table_options import TableChoice
 from swiftem.cli.table_rows import saved
+from swiftem.data.rows.open_source import table_files
 from swiftem.data.rows.table_columns import as_label
 from swiftem.data.rows.tables import read_cells
 from swiftem.process import clock
@@ -130,7 +131,7 @@ def update(model: Path, tables: Sequence[Path], choice: TableChoice, out: Path) 
         mixture = open_model(model, instead="--update takes a model, written by swiftem fit")
         model_file(out)
         names, began, n = names_of(mixture), clock(), 0
-        for table in tables:
+        for table in (file for path in tables for file in table_files(path)):
             if names:
                 mixture.feature_names_in_ = np.array(names, dtype=object)
             rows = rows_for(mixture, table, choice)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from swiftem._checks import as_floats, check_simplex, shown
+from swiftem.data.foreign import in_numpy
 from swiftem.estimators.fit_checkpoint import CheckpointedClones, kept_apart
 from swiftem.estimators.mixture.plan import METHOD_NAMES
 from swiftem.estimators.model_content import ModelContent
@@ -301,7 +302,7 @@ class RegressionMixture(CheckpointedClones, RegressionQueries, Persistent):
         self, X: Any, y: Any, sample_weight: ArrayLike | None, *, reset: bool, least: int
     ) -> Observed:  # fmt: skip
         rows, values, seen = read_responses(self, X, y, reset=reset)
-        weight = read_weights(sample_weight, rows)
+        weight = read_weights(in_numpy(sample_weight), rows)
         kept = seen if weight is None else seen & (weight > 0.0)
         if kept.sum() < least:
             having = "" if kept.all() else " with a positive weight and an observed y"
