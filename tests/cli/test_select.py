@@ -73,7 +73,7 @@ def test_families(tmp_path, call, invoke):
     assert "BIC is lowest for 2 components, poisson: " in stdout
     code, output = invoke("select", tmp_path / "a.csv", "--family", "poisson", "--covariance", "full")
     assert code == 2
-    assert "have no covariance: leave it out." in output
+    assert "it is for --family gaussian, got poisson: leave it out." in output
 
 
 def test_a_fit_that_fails_is_named(tmp_path, call):

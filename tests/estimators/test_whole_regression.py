@@ -346,3 +346,22 @@ def test_rows_that_are_not_in_memory_are_refused(of, what):
     given = {"X": np.zeros((3, 1)), "y": np.zeros(3)} | {of: what}
     with pytest.raises(TypeError, match=rf"^{of} must be an array or a data frame in memory .*--response"):
         RegressionMixture(2).fit(**given)
+
+
+@pytest.mark.parametrize("family", ["gaussian", "poisson"])
+def test_draws_of_missing_responses_follow_the_mixture(family):
+    noise = {} if family == "poisson" else {"variances": [0.25, 1.0]}
+    model = RegressionMixture.from_parameters([0.3, 0.7], [[1.0], [2.0]], [0.0, 3.0], family=family, **noise)
+    X, y = np.full((4000, 1), 0.5), np.full(4000, np.nan)
+    y[0] = 7.0
+    drawn = model.impute(X, y, random_state=1)
+    assert drawn[0] == 7.0
+    np.testing.assert_array_equal(drawn, model.impute(X, y, random_state=1))
+    assert (drawn != model.impute(X, y, random_state=2)).any()
+    means = model.predict_components(X[:1])[0]
+    within = means if family == "poisson" else np.array([0.25, 1.0])
+    mean = model.weights_ @ means
+    variance = model.weights_ @ (within + (means - mean) ** 2)
+    assert drawn[1:].mean() == pytest.approx(mean, abs=4 * np.sqrt(variance / 4000))
+    assert drawn[1:].var() == pytest.approx(variance, rel=0.1)
+    assert (model.impute(X, y)[1:] == pytest.approx(mean))

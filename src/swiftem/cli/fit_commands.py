@@ -33,6 +33,7 @@ from swiftem.cli.fit_options import (
     refuse_options_of_gaussians,
     refuse_options_of_one_machine,
     refuse_options_of_rows,
+    is_given,
 )
 from swiftem.cli.out_file import not_the_same, picture_file, table_file
 from swiftem.cli.table_options import (
@@ -252,9 +253,9 @@ def select(
     from swiftem.cli.select import SelectRequest
     from swiftem.cli.select import select as run_select
 
+    given = {"max_passes": ("max_iter", max_passes), "tol": ("tol", tol)}
     parameters: dict[str, Any] = {
-        "max_iter": max_passes,
-        "tol": tol,
+        **dict(value for option, value in given.items() if is_given(context, option)),
         "n_init": starts,
         "random_state": seed,
         "family": read_family_option(family),

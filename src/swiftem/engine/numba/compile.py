@@ -206,6 +206,9 @@ _FOLDER = cache_folder()
 _CACHED = is_writable(_FOLDER)
 
 
+_SAID: set[str] = set()
+
+
 class _Listener(event.Listener):
     """Stops the clock while something is compiled, and says what takes longer than a second.
 
@@ -248,7 +251,10 @@ def _say(function: Any) -> None:
     when = "once on this machine"
     if not _CACHED:
         when = f"in every process, as {_FOLDER} cannot be written to"
-    log.warning("swiftem compiles %s: %s, %s.", what, how_long, when)
+    said = f"swiftem compiles {what}: {how_long}, {when}."
+    if said not in _SAID:  # several kernels may be parts of one
+        _SAID.add(said)
+        log.warning(said)
 
 
 event.register("numba:compile", _Listener())  # type: ignore[no-untyped-call]
