@@ -56,7 +56,10 @@ def test_what_the_user_says_counts(name):
         ({"method": "em", "step_size": 0.1}, r"^step_size must be 'auto' for method='em', got 0\.1:"),
         ({"method": "iem", "step_size": 0.1}, r"^step_size must be 'auto' for method='iem', got 0\.1:"),
         ({"batch_size": 64}, r"^batch_size must be 'auto' for method='auto', which is em here, got 64:"),
-        ({"acceleration": "squarem", "step_size": 0.1}, r"^step_size must be 'auto' for method='auto', which"),
+        (
+            {"acceleration": "squarem", "step_size": 0.1},
+            r"^step_size must be 'auto' for method='auto', which",
+        ),
     ],
 )
 @pytest.mark.parametrize("kind", [swiftem.GaussianMixture, partial(swiftem.Mixture, family="gaussian")])

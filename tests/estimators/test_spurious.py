@@ -42,12 +42,15 @@ def test_rows_in_a_plane_are_named_as_such():
         swiftem.GaussianMixture(2, random_state=0).fit(X)
     assert "few distinct values" not in str(found[0].message)
     assert "Use fewer columns, as some are combinations of others" in str(found[0].message)
-    X[:, 3] = np.where(np.arange(400) < 200, 0.0, 0.3 * X[:, 1])  # one column that is constant in one component
+    X[:, 3] = np.where(
+        np.arange(400) < 200, 0.0, 0.3 * X[:, 1]
+    )  # one column that is constant in one component
     with pytest.warns(SpuriousComponentWarning) as found:
         swiftem.GaussianMixture(2, random_state=0).fit(pd.DataFrame(X, columns=list("abcd")))
     said = str(found[0].message)
     assert "sit on few distinct values or whose rows lie in a plane" in said
-    assert "(column 'd')" in said and "is constant)" in said
+    assert "(column 'd')" in said
+    assert "is constant)" in said
 
 
 @pytest.mark.parametrize("kind", ["full", "diag"])

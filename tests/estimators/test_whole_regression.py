@@ -364,4 +364,4 @@ def test_draws_of_missing_responses_follow_the_mixture(family):
     variance = model.weights_ @ (within + (means - mean) ** 2)
     assert drawn[1:].mean() == pytest.approx(mean, abs=4 * np.sqrt(variance / 4000))
     assert drawn[1:].var() == pytest.approx(variance, rel=0.1)
-    assert (model.impute(X, y)[1:] == pytest.approx(mean))
+    assert model.impute(X, y)[1:] == pytest.approx(mean)

@@ -26,6 +26,7 @@ from swiftem.cli.fit_options import (
     TolOption,
     UpdateOption,
     check_fit,
+    is_given,
     missing_components,
     model_file_if_any,
     read_family_option,
@@ -33,7 +34,6 @@ from swiftem.cli.fit_options import (
     refuse_options_of_gaussians,
     refuse_options_of_one_machine,
     refuse_options_of_rows,
-    is_given,
 )
 from swiftem.cli.out_file import not_the_same, picture_file, table_file
 from swiftem.cli.table_options import (

@@ -32,8 +32,8 @@ KINDS = ("full", "tied", "diag", "spherical")
 SAMPLE = 2000
 """Rows used to choose the component to split."""
 SURVEY, TOTAL, PASSES = 5000, 0.1, 1000
-"""Up to so many rows, fits by em end if a pass gains less than ``TOTAL`` in the log-likelihood of all rows, or after
-so many passes: a gain of 1e-3 per row could change the order of criteria."""
+"""Up to so many rows, fits by em end if a pass gains less than ``TOTAL`` in the log-likelihood of all rows,
+or after so many passes: a gain of 1e-3 per row could change the order of criteria."""
 FIT = (
     "converged_", "n_iter_", "lower_bound_", "lower_bounds_", "method_", "history_", "stationarity_",
     "log_likelihood_",

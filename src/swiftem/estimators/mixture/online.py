@@ -267,7 +267,7 @@ def _problem(model: Any, source: ArraySource, bound: BoundComponents) -> Problem
 def _kept(model: Any, d: int) -> int:
     """Return the size of the sample: enough rows to estimate the parameters, if memory allows it."""
     rows = max(KEPT, min(PER_PARAMETER * int(model.size(d)), MOST_KEPT))
-    return min(rows, max(MOST_NUMBERS // d, model.n_components))
+    return min(rows, max(MOST_NUMBERS // d, int(model.n_components)))
 
 
 def _rows(source: ArraySource) -> NDArray[Any]:

@@ -98,7 +98,8 @@ class RegressionQueries(BaseEstimator):  # type: ignore[misc]
     def predict_components(self, X: ArrayLike) -> Array:
         """Return the mean of y for each row and component, shape (n, M).
 
-        Means of Poisson responses are at most e^300: far from the rows of the fit, they may exceed all numbers.
+        Means of Poisson responses are at most e^300: far from the rows of the fit they may exceed all
+        numbers.
 
         Parameters
         ----------
