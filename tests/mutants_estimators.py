@@ -113,7 +113,7 @@ MUTANTS = [
     (
         "online: a move by noise",
         ONLINE,
-        "elif if_near < now_is - bound.size * float(share @ share):",
+        "elif if_near < by_parameters:",
         "elif if_near < now_is:",
         f"{STREAM_TESTS}::test_a_look_at_the_sample_does_not_move_by_noise",
     ),

@@ -68,9 +68,22 @@ def _whose(folder: Path, base: Path) -> str:
         if found.st_uid not in trusted:
             return f"{path} belongs to another user"
         is_above = path != base and base.is_relative_to(path)
-        if found.st_mode & 0o022 and not (is_above and found.st_mode & stat.S_ISVTX):
+        shared = stat.S_IWOTH if _is_own_group(found.st_gid) else stat.S_IWOTH | stat.S_IWGRP
+        if found.st_mode & shared and not (is_above and found.st_mode & stat.S_ISVTX):
             return f"others can write to {path} (chmod go-w {path} helps)"
     return ""
+
+
+def _is_own_group(gid: int) -> bool:
+    """Return whether a group is the user's private one, by whose name and members only the user writes."""
+    import grp
+    import pwd
+
+    try:
+        user, group = pwd.getpwuid(os.geteuid()), grp.getgrgid(gid)
+    except KeyError:  # a container's user without a name
+        return False
+    return gid == user.pw_gid and group.gr_name == user.pw_name and set(group.gr_mem) <= {user.pw_name}
 
 
 def is_writable(folder: Path) -> bool:

@@ -117,3 +117,14 @@ def test_what_a_new_fit_needs(files, tmp_path, invoke):
     assert (tmp_path / "a.model").exists()
     code, output = invoke("fit", "--update", tmp_path / "no.model", files[0])
     assert (code, "does not exist" in output) == (1, True)
+
+
+def test_a_folder_is_its_tables(old, files, tmp_path, call):
+    (tmp_path / "folder").mkdir()
+    for file in files:
+        (tmp_path / "folder" / file.name).write_bytes(file.read_bytes())
+    for name, given in (("a.model", files), ("b.model", [tmp_path / "folder"])):
+        code, _, stderr = call("fit", "--update", old, *given, "-o", tmp_path / name)
+        assert (code, stderr) == (0, "")
+    one, other = (GaussianMixture.load(tmp_path / name) for name in ("a.model", "b.model"))
+    np.testing.assert_array_equal(one.means_, other.means_)

@@ -378,3 +378,22 @@ def test_a_family_of_ones_own():
     with pytest.raises(ValueError, match=r"must define expected\(params\)"):
         found.impute(holes(X))
     assert not np.isnan(found.impute(holes(X), random_state=0)).any()
+
+
+@pytest.mark.parametrize("kind", ["full", "diag"])
+def test_a_prior_on_weights_beside_missing_cells(kind):
+    """Also on complete rows, which are fitted as without the choice."""
+    parameters = {"covariance_type": kind, "concentration": 2.0, **SETTINGS}
+    mixture = swiftem.GaussianMixture(2, missing="ignore", **parameters).fit(NUMBERS)
+    plain = swiftem.GaussianMixture(2, **parameters).fit(NUMBERS)
+    np.testing.assert_allclose(mixture.weights_, plain.weights_, rtol=1e-12)
+    mixture.fit(NORMAL).partial_fit(NORMAL)
+    assert np.isfinite(mixture.means_).all()
+    assert abs(mixture.weights_.min() - 0.4) < 0.05
+
+
+@pytest.mark.parametrize("rows", [NORMAL, NUMBERS])
+def test_rows_after_a_start_that_was_partly_given(rows):
+    mixture = swiftem.Mixture(2, family="gaussian", max_iter=0, weights_init=[0.5, 0.5], random_state=0)
+    mixture.fit(NORMAL).partial_fit(rows)
+    assert abs(mixture.weights_.min() - 0.4) < 0.05

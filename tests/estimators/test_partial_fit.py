@@ -204,3 +204,12 @@ def test_a_step_size_of_the_user_follows_rows_that_change(step, fitted):
     for seed in range(80):
         mixture.partial_fit(two(100, 0.68, seed))
     np.testing.assert_allclose(np.sort(mixture.weights_), [0.32, 0.68], atol=0.03)
+
+
+def test_a_memory_map_with_a_limit_is_read_block_by_block(tmp_path):
+    np.save(tmp_path / "rows.npy", X)
+    mapped = np.load(tmp_path / "rows.npy", mmap_mode="r")
+    mixture = swiftem.GaussianMixture(3, random_state=0, memory_limit="2GB").partial_fit(mapped)
+    file = swiftem.GaussianMixture(3, random_state=0).partial_fit(tmp_path / "rows.npy")
+    np.testing.assert_array_equal(mixture.means_, file.means_)
+    assert np.isfinite(mixture.fit(mapped).partial_fit(mapped).means_).all()

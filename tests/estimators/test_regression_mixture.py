@@ -231,9 +231,11 @@ def test_a_far_row_of_counts_leaves_a_finite_model(far, fit_intercept):
             found = RegressionMixture(
                 n_components, family="poisson", fit_intercept=fit_intercept, random_state=seed
             ).fit(X, y)
-            assert found.converged_ and np.isfinite(found.coef_).all()
+            assert found.converged_
+            assert np.isfinite(found.coef_).all()
             assert np.allclose(found.responsibilities(X, y).sum(axis=1), 1.0, atol=1e-12)
-            assert np.isfinite(found.predict(X)).all() and np.isfinite(found.score(X, y))
+            assert np.isfinite(found.predict(X)).all()
+            assert np.isfinite(found.score(X, y))
             assert (np.diff(found.lower_bounds_) > -1e-9).all()
 
 
@@ -267,7 +269,10 @@ def test_a_pass_over_counts_that_loses_is_undone(monkeypatch):
     monkeypatch.setattr(newton_em, "best_start", lambda *given: (begin(*given), started.append(True))[0])
     monkeypatch.setattr(newton_em, "one_pass", losing)
     found = RegressionMixture(2, family="poisson", random_state=0).fit(X, y)
-    assert found.converged_ and found.n_iter_ == 3 and found.lower_bound_ == -2.0
+    assert found.converged_
+    assert found.n_iter_ == 3
+    assert found.lower_bound_ == -2.0
     assert found.lower_bounds_ == [-3.0, -2.0, -2.5]
     best = newton_em.Units.of("poisson", X, np.asarray(y, float), np.ones(300), True).outside(seen[1])
-    assert np.array_equal(found.coef_, best.beta[:, 1:]) and np.array_equal(found.weights_, best.weights)
+    assert np.array_equal(found.coef_, best.beta[:, 1:])
+    assert np.array_equal(found.weights_, best.weights)

@@ -480,3 +480,13 @@ def test_it_is_imported_when_it_is_used():
     from swiftem.estimators.mixture.select import select
 
     assert swiftem.select is select
+
+
+def test_fits_to_a_small_survey_end_later():
+    answers = np.random.default_rng(0).random((400, 6)) < np.repeat([0.3, 0.7], 200)[:, None]
+    found = swiftem.select(answers.astype(float), [2, 3], family="bernoulli", random_state=0)
+    assert found.best.tol == pytest.approx(0.1 / 400)
+    assert all(row.converged for row in found.ranking)
+    coarse = swiftem.select(answers.astype(float), [2], family="bernoulli", random_state=0, tol=1e-3)
+    assert coarse.best.tol == 1e-3
+    assert swiftem.select(answers[:40].astype(float), [1], family="bernoulli").best.tol == 1e-3

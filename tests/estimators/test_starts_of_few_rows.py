@@ -277,7 +277,7 @@ def test_without_a_race_or_with_steps_of_the_user_many_rows_are_fitted_by_anothe
 
 
 def peak_of(call):
-    """Return the most bytes that NumPy and Python hold during a call, without those of modules and kernels."""
+    """Return the most bytes that arrays have during a call, without those of modules and kernels."""
     call()
     tracemalloc.start()
     try:
@@ -296,7 +296,8 @@ MATRIX = 8 * WIDE.shape[1] ** 2
 def test_fits_of_few_rows_and_many_columns_need_no_matrix_of_columns(kind, prior):
     assert peak_of(lambda: fit(WIDE, 2, covariance_type=kind, prior=prior)) < MATRIX
     labels = fit(WIDE, 2, covariance_type=kind, prior=prior).predict(WIDE)
-    assert len(set(labels[:20])) == len(set(labels[20:])) == 1 and labels[0] != labels[-1]
+    assert len(set(labels[:20])) == len(set(labels[20:])) == 1
+    assert labels[0] != labels[-1]
 
 
 @pytest.mark.parametrize("kind", ["diag", "spherical"])

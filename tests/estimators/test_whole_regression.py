@@ -1,5 +1,7 @@
 """``swiftem.RegressionMixture`` as a whole estimator: checkpoints, batches, missing y, selection, tables."""
 
+from pathlib import Path
+
 import matplotlib
 import numpy as np
 import pytest
@@ -9,6 +11,7 @@ from sklearn.base import clone
 
 import swiftem
 from swiftem import RegressionMixture
+from swiftem.data import ArraySource
 
 matplotlib.use("Agg")
 ATTRIBUTES = ("weights_", "coef_", "intercept_", "variances_", "lower_bounds_", "n_iter_", "method_")
@@ -323,3 +326,42 @@ def test_progress_in_lines(capsys, family):
     assert "Converged, mean log-likelihood" in said
     swiftem.Mixture(1, family="poisson", verbose=1).fit(np.abs(X).round())
     assert "mean log-likelihood" in capsys.readouterr().out
+
+
+def test_tensors_with_gradients():
+    torch = pytest.importorskip("torch")
+    X, y, _ = lines(300)
+    weight = np.ones(300)
+    plain = RegressionMixture(2, random_state=0).fit(X, y, sample_weight=weight)
+    given = [torch.tensor(part, requires_grad=True) for part in (X, y, weight)]
+    found = RegressionMixture(2, random_state=0).fit(given[0], given[1], sample_weight=given[2])
+    np.testing.assert_array_equal(found.coef_, plain.coef_)
+    np.testing.assert_array_equal(found.predict(given[0]), plain.predict(X))
+    assert found.score(*given[:2], sample_weight=given[2]) == plain.score(X, y)
+
+
+@pytest.mark.parametrize("of", ["X", "y"])
+@pytest.mark.parametrize("what", ["rows.npy", Path("rows.npy"), ArraySource(np.zeros((3, 1)))])
+def test_rows_that_are_not_in_memory_are_refused(of, what):
+    given = {"X": np.zeros((3, 1)), "y": np.zeros(3)} | {of: what}
+    with pytest.raises(TypeError, match=rf"^{of} must be an array or a data frame in memory .*--response"):
+        RegressionMixture(2).fit(**given)
+
+
+@pytest.mark.parametrize("family", ["gaussian", "poisson"])
+def test_draws_of_missing_responses_follow_the_mixture(family):
+    noise = {} if family == "poisson" else {"variances": [0.25, 1.0]}
+    model = RegressionMixture.from_parameters([0.3, 0.7], [[1.0], [2.0]], [0.0, 3.0], family=family, **noise)
+    X, y = np.full((4000, 1), 0.5), np.full(4000, np.nan)
+    y[0] = 7.0
+    drawn = model.impute(X, y, random_state=1)
+    assert drawn[0] == 7.0
+    np.testing.assert_array_equal(drawn, model.impute(X, y, random_state=1))
+    assert (drawn != model.impute(X, y, random_state=2)).any()
+    means = model.predict_components(X[:1])[0]
+    within = means if family == "poisson" else np.array([0.25, 1.0])
+    mean = model.weights_ @ means
+    variance = model.weights_ @ (within + (means - mean) ** 2)
+    assert drawn[1:].mean() == pytest.approx(mean, abs=4 * np.sqrt(variance / 4000))
+    assert drawn[1:].var() == pytest.approx(variance, rel=0.1)
+    assert model.impute(X, y)[1:] == pytest.approx(mean)

@@ -167,6 +167,21 @@ def test_an_offset_costs_inverse_gaussians_no_digits(offset):
     assert mixture.score(y) == pytest.approx(density, abs=3.0 / offset)
 
 
+@pytest.mark.parametrize("small", [1e-50, 1e-150])
+def test_tiny_amounts_of_inverse_gaussians(small):
+    y = inverse_gaussians()[:500, :1].copy()
+    y[0] = small
+    one = swiftem.Mixture(1, family="inverse-gaussian", smoothing=0.0).fit(y)
+    shape = 1.0 / (np.mean(1.0 / y) - 1.0 / y.mean())
+    np.testing.assert_allclose(one.params_["shapes"][0, 0], shape, rtol=1e-12)
+    assert one.score(y) == pytest.approx(
+        float(stats.invgauss.logpdf(y / shape, y.mean() / shape).mean() - np.log(shape)), rel=1e-6
+    )
+    two = swiftem.Mixture(2, family="inverse-gaussian", random_state=0).fit(y)
+    assert np.isfinite(two.score(y))
+    assert np.isfinite(two.predict_proba(y)).all()
+
+
 def test_an_inverse_gaussian_component_on_one_value_has_the_floors_shape():
     y = np.concatenate([np.full(300, 2.0), inverse_gaussians()[:300, 1]])[:, None]
     family = models.MixtureModel(1, "inverse-gaussian").learnt(ArraySource(y)).kind

@@ -312,3 +312,24 @@ def test_parameters_of_other_names():
     model = models.MixtureModel(2, "poisson")
     with pytest.raises(TypeError, match=r"theta0 must be made by model.theta\(weights=, rates=\)"):
         swiftem.run(model, [1, 2, 3], methods.EM(), theta0=(1.0,), n_iter=1)
+
+
+def test_likelihood_of_large_counts():
+    """Above 65,535, log y! is no longer looked up in a table."""
+    y = np.array([[65_535.0], [65_536.0], [70_000.0], [3.0]])
+    mixture = swiftem.Mixture.from_parameters([1.0], {"rates": [[66_000.0]]}, family="poisson")
+    np.testing.assert_allclose(mixture.score_samples(y), stats.poisson.logpmf(y[:, 0], 66_000.0), rtol=1e-9)
+    np.testing.assert_allclose(mixture.score_samples(y[:1]), mixture.score_samples(y)[:1], rtol=1e-12)
+
+
+@pytest.mark.parametrize(("family", "per_component"), [
+    ("student-t", 3 + 6 + 1), ("student-t(covariance='diag')", 3 + 3 + 1),
+    ("student-t(degrees_of_freedom=4)", 3 + 6), ("student-t(covariance='diag', degrees_of_freedom=4)", 3 + 3),
+])  # fmt: skip
+def test_bic_of_student_t_counts_each_parameter_once(family, per_component):
+    X = np.random.default_rng(0).standard_t(5, size=(300, 3))
+    mixture = swiftem.Mixture(2, family=family, random_state=0, max_iter=500).fit(X)
+    n_parameters = 2 * per_component + 1
+    total = mixture.score(X) * 300
+    assert mixture.bic(X) == pytest.approx(-2.0 * total + n_parameters * np.log(300), rel=1e-12)
+    assert mixture.aic(X) == pytest.approx(-2.0 * total + 2.0 * n_parameters, rel=1e-12)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from swiftem.families import Family, InverseGaussian
+from swiftem.families import Family, InverseGaussian, Poisson
 from swiftem.testing import check_family
 
 RNG = np.random.default_rng(0)
@@ -219,3 +219,17 @@ def test_finds_what_is_broken(kind):
     with pytest.raises(AssertionError) as raised:
         check_family(kind(), Y)
     assert BROKEN[kind] in str(raised.value)
+
+
+class NoLeast(Poisson):
+    name = "no-least"
+
+    def natural(self, params):
+        return np.log(params["rates"]), -params["rates"].sum(axis=1)
+
+
+def test_finds_coefficients_that_are_infinite_for_rows_of_zeros():
+    counts = RNG.poisson([[2.0, 7.0]], (60, 2)) + 1
+    with pytest.raises(AssertionError, match="natural must return finite numbers for a component whose rows"):
+        check_family(NoLeast(), counts)
+    check_family(Poisson(), counts)

@@ -26,6 +26,7 @@ from swiftem.cli.fit_options import (
     TolOption,
     UpdateOption,
     check_fit,
+    is_given,
     missing_components,
     model_file_if_any,
     read_family_option,
@@ -252,9 +253,9 @@ def select(
     from swiftem.cli.select import SelectRequest
     from swiftem.cli.select import select as run_select
 
+    given = {"max_passes": ("max_iter", max_passes), "tol": ("tol", tol)}
     parameters: dict[str, Any] = {
-        "max_iter": max_passes,
-        "tol": tol,
+        **dict(value for option, value in given.items() if is_given(context, option)),
         "n_init": starts,
         "random_state": seed,
         "family": read_family_option(family),

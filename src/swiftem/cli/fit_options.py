@@ -16,8 +16,8 @@ from swiftem.methods import METHODS, has_field
 __all__ = [
     "GAUSSIAN", "CheckpointEveryOption", "CheckpointOption", "DeviceMemoryLimitOption", "DeviceOption",
     "FamilyOption", "MaxPassesOption", "MemoryLimitOption", "MethodOption", "ResumeOption", "SchedulerOption",
-    "ScratchOption", "StartsOption", "TolOption", "UpdateOption", "check_fit", "missing_components",
-    "model_file_if_any", "read_family_option", "refuse_given", "refuse_options_of_a_fit",
+    "ScratchOption", "StartsOption", "TolOption", "UpdateOption", "check_fit", "is_given",
+    "missing_components", "model_file_if_any", "read_family_option", "refuse_given", "refuse_options_of_a_fit",
     "refuse_options_of_gaussians", "refuse_options_of_one_machine", "refuse_options_of_rows",
 ]  # fmt: skip
 
@@ -104,12 +104,17 @@ def refuse_options_of_a_fit(context: typer.Context) -> None:
     refuse_given(context, [name for name in names if name not in OF_UPDATE], said)
 
 
+def is_given(context: typer.Context, name: str) -> bool:
+    """Return whether an option is on the command line."""
+    source = context.get_parameter_source(name)
+    return source is not None and source.name == "COMMANDLINE"
+
+
 def refuse_given(context: typer.Context, names: Iterable[str], said: str) -> None:
     """Raise BadParameter with this text for the first of these options that is on the command line."""
     options = {option.name: option.opts[0] for option in context.command.params}
     for name in names:
-        source = context.get_parameter_source(name)
-        if source is not None and source.name == "COMMANDLINE":
+        if is_given(context, name):
             raise typer.BadParameter(said, param_hint=f"'{options[name]}'")
 
 

@@ -128,7 +128,7 @@ class GaussianMixtureModel:
         check_int("n_components", self.n_components, minimum=1)
         check_choice("covariance", self.covariance, ("unit", *COVARIANCES))
         unit = self.covariance == "unit"
-        if self.concentration is not None and self.epsilon is not None:
+        if self.concentration is not None and self.epsilon:  # zero after `replace`
             raise ValueError("concentration must be left out if epsilon is given.")
         for name in ("delta", "epsilon"):
             if getattr(self, name) is None:

@@ -97,10 +97,7 @@ class NormalInverseWishart:
         if scale.ndim and len(scale) != d:
             raise ValueError(f"prior.scale must be for data of {d} columns, got one of shape {scale.shape}.")
         diagonal = np.diagonal(scale) if scale.ndim == 2 else np.broadcast_to(scale, d)
-        if has_matrices:
-            scale = scale if scale.ndim == 2 else np.diag(diagonal)
-        else:
-            scale = np.array(diagonal)
+        scale = (scale if scale.ndim == 2 else np.diag(diagonal)) if has_matrices else np.array(diagonal)
         mean = np.zeros(d)
         if self.mean is not None:
             if len(self.mean) != d:

@@ -68,6 +68,8 @@ def check_family(family: Family, y: ArrayLike, *, seed: int = 0) -> None:
     _check_rows(learnt, rows)
     if not learnt.channels:
         _check_m_step(learnt, rows, components, rng)
+        if not learnt.is_coded:
+            _check_zeros(learnt, components, d)
     check_model(MixtureModel(2, family), rows, seed=seed)
     params = run(model, rows, EM(), n_iter=10, seed=seed).theta.params
     _check_shapes(learnt, params, components, d)
@@ -120,6 +122,25 @@ def _check_rows(family: Family, rows: NDArray[Any]) -> None:
         low, high = family.bounds
         inside = (found >= low).all() and (found <= high).all()
         require(inside, f"features must be within the bounds {family.bounds}.")
+
+
+def _check_zeros(family: Family, components: int, d: int) -> None:
+    """A component whose rows are all zero has finite coefficients, or no M-step."""
+    zeros = np.zeros((components, d))
+    try:
+        family.check_rows(zeros)
+    except ValueError:
+        return
+    params = family.m_step(np.full(components, 1.0 / components), family.features(zeros))
+    if params is None:
+        return
+    with np.errstate(all="ignore"):
+        phi, constant = family.natural(params)
+    require(
+        np.isfinite(phi).all() and np.isfinite(constant).all(),
+        "natural must return finite numbers for a component whose rows are all 0, or m_step None: "
+        "limit the parameters from below, before a logarithm or a division.",
+    )
 
 
 def _features(family: Family, rows: NDArray[Any]) -> Array:

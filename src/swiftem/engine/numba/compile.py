@@ -218,6 +218,9 @@ if _WHY_NOT:
     log.warning("swiftem compiles in every process, without a cache, as %s.", _WHY_NOT)
 
 
+_SAID: set[str] = set()
+
+
 class _Listener(event.Listener):
     """Stops the clock while something is compiled, and says what takes longer than a second.
 
@@ -258,7 +261,10 @@ def _say(function: Any) -> None:
     what, seconds = ABOUT.get(f"{file}.{function.__name__}", (of_file, None))
     how_long = "a few seconds" if seconds is None else f"about {seconds} s"
     when = "once on this machine" if is_kept() else "in every process"
-    log.warning("swiftem compiles %s: %s, %s.", what, how_long, when)
+    said = f"swiftem compiles {what}: {how_long}, {when}."
+    if said not in _SAID:  # several kernels may be parts of one
+        _SAID.add(said)
+        log.warning(said)
 
 
 event.register("numba:compile", _Listener())  # type: ignore[no-untyped-call]

@@ -42,7 +42,7 @@ class Hyper(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """Buffers: ``means`` (M, d), ``matrices`` (M or 1, d, d), ``precision`` as one of these, ``variances`` (M, d)."""
+    """Buffers: ``means``, ``variances`` (M, d), ``matrices`` (M or 1, d, d), and one more, ``precision``."""
 
     means: Any
     matrices: Any

@@ -32,6 +32,9 @@ __all__ = ["GAUSSIAN", "KINDS", "AnyMixture", "CandidateFits", "Criterion", "Fit
 KINDS = ("full", "tied", "diag", "spherical")
 SAMPLE = 2000
 """Rows used to choose the component to split."""
+SURVEY, TOTAL, PASSES = 5000, 0.1, 1000
+"""Up to so many rows, fits by em end if a pass gains less than ``TOTAL`` in the log-likelihood of all rows,
+or after so many passes: a gain of 1e-3 per row could change the order of criteria."""
 FIT = (
     "converged_", "n_iter_", "lower_bound_", "lower_bounds_", "method_", "history_", "stationarity_",
     "log_likelihood_",
@@ -133,6 +136,8 @@ class CandidateFits:
             family = _numbered(reader._given_family(), names)
             learnt = MixtureModel(1, family).learnt(ArraySource(rows, allow_missing=True)).kind
         source = ArraySource(rows, weight, allow_missing=allows_missing(reader))
+        if len(rows) <= SURVEY and parameters.get("method", "auto") in ("auto", "em"):
+            parameters = {"tol": min(1e-3, TOTAL / len(rows)), "max_iter": PASSES} | parameters
         return cls(
             family, label, learnt, given, source, names, reader.__dict__.get("_texts", {}), sample,
             of_sample, criterion, n_init, seed, parameters,

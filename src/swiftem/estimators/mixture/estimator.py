@@ -308,7 +308,8 @@ class MixtureEstimator(CheckpointedClones, MixtureScores, Persistent, CallbackSu
         """
         if getattr(self, "dither", None) is not None:
             raise ValueError("dither must be None for partial_fit: add the noise to the rows yourself.")
-        if is_stored(X) or is_planned(X):
+        is_mapped = self.memory_limit is not None and isinstance(X, np.memmap)
+        if is_stored(X) or is_planned(X) or is_mapped:
             for rows, weights in blocks_of(X, sample_weight, allow_missing=allows_missing(self)):
                 if hasattr(self, "weights_") or weights is None or np.any(weights):
                     self.partial_fit(rows, sample_weight=weights)
@@ -332,11 +333,11 @@ class MixtureEstimator(CheckpointedClones, MixtureScores, Persistent, CallbackSu
             theta = self._theta(read.X.shape[1])
             if online is None:
                 past = getattr(self, "_past", Past(None, self._middle(), 0.0))
-                if past.s is not None and len(past.s) != model.size(read.X.shape[1]):
+                d = read.X.shape[1]
+                sizes = len(past.centre), model.size(d) if past.s is None else len(past.s)
+                if sizes != (model.width(d), model.size(d)):
                     model = model.with_holes()
-                online = OnlineMixture.go_on(
-                    model, theta, read.X.shape[1], past.centre, past.s, past.weight, rng
-                )
+                online = OnlineMixture.go_on(model, theta, d, past.centre, past.s, past.weight, rng)
             model = model.with_holes() if online.model.has_holes else model
             step = self._own_step(source.n)
             online, theta = replace(online, model=model).add(source, theta, self._fit_rows, step)

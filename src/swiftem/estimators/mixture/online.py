@@ -113,9 +113,9 @@ class OnlineMixture:
 
     The first rows may differ from all others, for example if rows are sorted, and online EM does not leave
     the neighbourhood of its start. Therefore the sample is fitted twice whenever the total weight has
-    doubled: from a new start and from the running parameters. If the first fit is better by more than
-    noise, the running mixture moves there. It also moves to the second fit if it lags behind by more than
-    its number of parameters explains. The sample has a bounded size and represents all rows seen, whatever
+    doubled: from a new start and from the running parameters. The running mixture moves to the better one
+    if it lags behind by more than its number of parameters explains: to the first only if that is better
+    than the second by more than noise. The sample has a bounded size and represents all rows seen, whatever
     their order and weights (:class:`Reservoir`).
 
     Attributes
@@ -243,9 +243,10 @@ class OnlineMixture:
         )
         change = found[0] - found[1]
         error = sqrt(float(share**2 @ (change - share @ change) ** 2))
-        if if_fresh < if_near - error:
+        by_parameters = now_is - bound.size * float(share @ share)
+        if if_fresh < min(if_near - error, by_parameters):
             theta = fresh
-        elif if_near < now_is - bound.size * float(share @ share):
+        elif if_near < by_parameters:
             theta = near
         elif len(self.s):
             return now, theta
@@ -266,7 +267,7 @@ def _problem(model: Any, source: ArraySource, bound: BoundComponents) -> Problem
 def _kept(model: Any, d: int) -> int:
     """Return the size of the sample: enough rows to estimate the parameters, if memory allows it."""
     rows = max(KEPT, min(PER_PARAMETER * int(model.size(d)), MOST_KEPT))
-    return min(rows, max(MOST_NUMBERS // d, model.n_components))
+    return min(rows, max(MOST_NUMBERS // d, int(model.n_components)))
 
 
 def _rows(source: ArraySource) -> NDArray[Any]:

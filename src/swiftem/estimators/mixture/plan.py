@@ -158,7 +158,7 @@ def _check_acceleration(acceleration: str | None, name: str) -> None:
 def _check_steps(name: str, method: str, batch_size: Any, step_size: Any) -> None:
     """Raise ValueError for a batch size or step size that the method, chosen or named, does not have."""
     for argument, value in (("batch_size", batch_size), ("step_size", step_size)):
-        if not has_field(name, argument) and not (isinstance(value, str) and value == "auto"):
+        if not (isinstance(value, str) and value == "auto") and not has_field(name, argument):
             which = f"method={name!r}" if method == name else f"method={method!r}, which is {name} here"
             raise ValueError(
                 f"{argument} must be 'auto' for {which}, got {shown(value)}: name another method, such as "

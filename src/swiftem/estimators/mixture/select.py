@@ -105,6 +105,8 @@ def select(
     **parameters
         Further parameters of :class:`swiftem.GaussianMixture`, :class:`swiftem.Mixture` or
         :class:`swiftem.RegressionMixture`, such as ``method``, ``tol`` or ``reg_covar``.
+        By default fits by em to up to 5,000 rows have a ``tol`` of 0.1 divided by the number of rows, at most
+        1e-3, and a ``max_iter`` of 1,000: criteria compare log-likelihoods of all rows.
 
     Returns
     -------

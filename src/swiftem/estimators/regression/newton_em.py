@@ -181,7 +181,7 @@ def _newton(X: Array, y: Array, r: Array, beta: Array, ridge: float) -> Array:
             if not now > before:
                 break
             step = 2.0 * step
-    return beta + step
+    return np.asarray(beta + step)
 
 
 def best_start(

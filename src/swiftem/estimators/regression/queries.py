@@ -12,6 +12,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from swiftem._typing import Array
+from swiftem.data.foreign import in_numpy
 from swiftem.estimators.mixture.scores import NUMBERS, criteria
 from swiftem.estimators.mixture.table.profile import Summary, number_text, percent_text
 from swiftem.estimators.mixture.table.tabular import chosen_places
@@ -57,7 +58,7 @@ class RegressionQueries(BaseEstimator):  # type: ignore[misc]
         """Return rows, responses, NaN for missing ones, and weights."""
         check_is_fitted(self)
         rows, values, seen = read_responses(self, X, y, reset=False)
-        weight = read_weights(sample_weight, rows)
+        weight = read_weights(in_numpy(sample_weight), rows)
         return rows, np.where(seen, values, np.nan), np.ones(len(rows)) if weight is None else weight
 
     def _now(self) -> Regressions:
@@ -97,7 +98,8 @@ class RegressionQueries(BaseEstimator):  # type: ignore[misc]
     def predict_components(self, X: ArrayLike) -> Array:
         """Return the mean of y for each row and component, shape (n, M).
 
-        Means of Poisson responses are at most e^300: far from the rows of the fit, they may exceed all numbers.
+        Means of Poisson responses are at most e^300: far from the rows of the fit they may exceed all
+        numbers.
 
         Parameters
         ----------

@@ -8,12 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import column_or_1d
 
-from swiftem._checks import TOO_LARGE, refuse_values, unmasked
+from swiftem._checks import TOO_LARGE, refuse_values, shown, unmasked
 from swiftem._typing import Array
-from swiftem.data.foreign import in_numpy
+from swiftem.data.foreign import in_numpy, is_planned
 from swiftem.data.rows.array_source import ArraySource
+from swiftem.data.source import Source
 from swiftem.estimators.mixture.table.columns import is_missing
-from swiftem.estimators.validated import validated
+from swiftem.estimators.validated import is_stored, validated
 
 __all__ = ["Observed", "name_of", "read_responses", "read_rows"]
 
@@ -38,7 +39,9 @@ class Observed(NamedTuple):
 
 def read_responses(estimator: Any, X: Any, y: Any, *, reset: bool) -> tuple[Array, Array, NDArray[np.bool_]]:
     """Return rows (n, d), responses (n,) with zeros in place of missing ones, and which are observed."""
-    values = unmasked(in_numpy(y))
+    _check_in_memory("X", X)
+    _check_in_memory("y", y)
+    X, values = in_numpy(X), unmasked(in_numpy(y))
     seen = None
     if y is not None:
         values, seen = _filled(values)
@@ -54,8 +57,18 @@ def read_responses(estimator: Any, X: Any, y: Any, *, reset: bool) -> tuple[Arra
 
 def read_rows(estimator: Any, X: Any) -> Array:
     """Return rows (n, d) without their responses."""
-    rows: Array = _validated(estimator, X, reset=False)
+    _check_in_memory("X", X)
+    rows: Array = _validated(estimator, in_numpy(X), reset=False)
     return rows
+
+
+def _check_in_memory(name: str, data: Any) -> None:
+    """Raise TypeError for files, sources and Dask collections."""
+    if isinstance(data, str | Source) or is_stored(data) or is_planned(data):
+        raise TypeError(
+            f"{name} must be an array or a data frame in memory for a mixture of regressions, got "
+            f"{shown(data)}: read it first, or use swiftem fit FILE --response COLUMN."
+        )
 
 
 def _validated(estimator: Any, X: Any, **options: Any) -> Any:

@@ -197,7 +197,9 @@ class TopicRelations:
                 raise ValueError("X must be counts, as the model does not have the documents of its fit.")
             return np.asarray(self.doc_topic_), None
         counts = self._counts(X, reset=False)
-        return np.asarray(self.transform(X)), np.asarray(counts.sum(axis=1), dtype=np.float64).ravel()
+        return np.asarray(in_numpy(self.transform(X))), np.asarray(
+            counts.sum(axis=1), dtype=np.float64
+        ).ravel()
 
 
 def _members(groups: Sequence[Sequence[int]], n_topics: int) -> list[list[int]]:

@@ -27,6 +27,8 @@ __all__ = ["InverseGaussian"]
 ROUNDING = 1e-12
 """A ratio μ / λ that is negative by less than this part of its two terms is zero."""
 
+LARGEST_U = 1e200
+"""Largest u: those of smaller amounts have no finite squares."""
 LARGEST = 1e30
 """Largest λ / μ."""
 
@@ -71,7 +73,9 @@ class InverseGaussian(Amounts):
         """Return t and u, (b, 2 d)."""
         a, _ = self.unit(y.shape[1])
         t = (y - a) / a
-        return np.hstack([t, t * t / (1.0 + t)])
+        with np.errstate(over="ignore"):
+            u = t * t * (a / y)  # 1 + t would be 0 for a small y
+        return np.hstack([t, np.minimum(u, LARGEST_U)])
 
     def natural(self, params: Params) -> tuple[Array, Array]:
         """Return −λ/(2a) · (1/ρ² − 1, 1), and c."""
