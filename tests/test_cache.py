@@ -1,6 +1,7 @@
 import logging
 import os
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -48,6 +49,15 @@ def shared(path, mode=0o777):
     path.chmod(mode)
 
 
+def of_a_group(base):
+    """Make a folder that a group can write to, which is the user's own group unless root makes it."""
+    shared(base, 0o770)
+    if os.geteuid() == 0:
+        os.chown(base, 0, 65534)
+    else:
+        base.chmod(0o777)
+
+
 def plant(base):
     """Put a folder of another user where swiftem's would be."""
     base.mkdir(mode=0o700)
@@ -66,7 +76,7 @@ UNSAFE = {
     "another's, private": lambda base: of_another(base, 0o755),
     "all can write": shared,
     "all can write, sticky": lambda base: shared(base, 0o1777),
-    "the group can write": lambda base: shared(base, 0o770),
+    "a group can write": of_a_group,
     "planted": plant,
     "planted link": link,
 }
@@ -98,6 +108,23 @@ def test_a_cache_is_private_and_may_be_below_a_folder_like_tmp(tmp_path, monkeyp
     assert folder == tmp_path / "tmp" / "own" / "swiftem" / "kernels"  # not through the link
     for path in (folder, folder.parent, folder.parent.parent):
         assert path.stat().st_mode & 0o777 == 0o700
+
+
+@pytest.mark.skipif(os.name != "posix", reason="groups are a matter of POSIX")
+def test_the_user_s_own_group_may_write(tmp_path, monkeypatch):
+    """A umask of 002 is the default where every user has a group of the same name."""
+    import grp
+    import pwd
+
+    (tmp_path / "base").mkdir()
+    (tmp_path / "base").chmod(0o775)
+    gid = (tmp_path / "base").stat().st_gid
+    me = SimpleNamespace(pw_gid=gid, pw_name="me")
+    monkeypatch.setattr(pwd, "getpwuid", lambda uid: me)
+    for name, members, is_safe in (("me", [], True), ("me", ["me", "you"], False), ("users", [], False)):
+        group = SimpleNamespace(gr_name=name, gr_mem=members)
+        monkeypatch.setattr(grp, "getgrgid", lambda gid, group=group: group)
+        assert (cache_in(tmp_path / "base", "swiftem")[1] == "") == is_safe
 
 
 def test_triton_uses_a_private_cache(tmp_path, monkeypatch, caplog):

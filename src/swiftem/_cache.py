@@ -75,7 +75,7 @@ def _whose(folder: Path, base: Path) -> str:
 
 
 def _is_own_group(gid: int) -> bool:
-    """Return whether a group is the user's private one, by whose name and members only the user writes."""
+    """Return whether a group is the user's own: it has the user's name and no other member."""
     import grp
     import pwd
 

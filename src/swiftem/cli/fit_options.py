@@ -14,12 +14,32 @@ from swiftem.cli.out_file import model_file
 from swiftem.methods import METHODS, has_field
 
 __all__ = [
-    "GAUSSIAN", "CheckpointEveryOption", "CheckpointOption", "DeviceMemoryLimitOption", "DeviceOption",
-    "FamilyOption", "MaxPassesOption", "MemoryLimitOption", "MethodOption", "ResumeOption", "SchedulerOption",
-    "ScratchOption", "StartsOption", "TolOption", "UpdateOption", "check_fit", "is_given",
-    "missing_components", "model_file_if_any", "read_family_option", "refuse_given", "refuse_options_of_a_fit",
-    "refuse_options_of_gaussians", "refuse_options_of_one_machine", "refuse_options_of_rows",
-]  # fmt: skip
+    "GAUSSIAN",
+    "CheckpointEveryOption",
+    "CheckpointOption",
+    "DeviceMemoryLimitOption",
+    "DeviceOption",
+    "FamilyOption",
+    "MaxPassesOption",
+    "MemoryLimitOption",
+    "MethodOption",
+    "ResumeOption",
+    "SchedulerOption",
+    "ScratchOption",
+    "StartsOption",
+    "TolOption",
+    "UpdateOption",
+    "check_fit",
+    "is_given",
+    "missing_components",
+    "model_file_if_any",
+    "read_family_option",
+    "refuse_given",
+    "refuse_options_of_a_fit",
+    "refuse_options_of_gaussians",
+    "refuse_options_of_one_machine",
+    "refuse_options_of_rows",
+]
 
 CheckpointOption = Annotated[
     Path | None,
