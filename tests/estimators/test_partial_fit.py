@@ -137,3 +137,14 @@ def test_the_sample_of_a_stream_stands_for_all_rows(heavy):
     away = np.mean(sums, axis=0) - [weight[:10].sum(), weight[10:].sum()]
     assert (np.abs(away) < 4.0 * error + 1e-9).all()
     assert (error < 0.03 * weight.sum()).all()
+
+
+def test_a_memory_map_with_a_memory_limit(tmp_path):
+    X = np.random.default_rng(0).normal(size=(300, 2))
+    np.save(tmp_path / "x.npy", X)
+    stored = np.load(tmp_path / "x.npy", mmap_mode="r")
+    plain, mapped = (
+        swiftem.GaussianMixture(2, random_state=0, memory_limit="500MB").partial_fit(rows).partial_fit(rows)
+        for rows in (X, stored)
+    )
+    np.testing.assert_array_equal(mapped.means_, plain.means_)

@@ -480,3 +480,11 @@ def test_it_is_imported_when_it_is_used():
     from swiftem.estimators.mixture.select import select
 
     assert swiftem.select is select
+
+
+@pytest.mark.parametrize("y", [None, np.zeros(30)], ids=["mixtures", "regressions"])
+def test_stored_rows_are_refused_with_a_sentence(y, tmp_path):
+    np.save(tmp_path / "x.npy", np.random.default_rng(0).normal(size=(30, 2)))
+    for X in (tmp_path / "x.npy", str(tmp_path / "x.npy"), swiftem.data.open_source(tmp_path / "x.npy")):
+        with pytest.raises(TypeError, match=r"^X must be an array, a data frame .* read the rows first"):
+            swiftem.select(X, [1, 2], y=y)
