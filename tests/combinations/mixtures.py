@@ -192,6 +192,8 @@ def is_possible(case: Case) -> bool:
         return False
     if case.get("params_init") and case["family"] not in GIVEN:
         return False
+    if case["d"] == 1 and case["n_components"] != 1 and case.get("family", "")[:4] in ("bern", "cate"):
+        return False  # one column of categories is a mixture in many ways
     return not (case["holes"] and case.get("family") in ("student-t", "von-mises-fisher"))
 
 

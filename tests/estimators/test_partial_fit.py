@@ -148,3 +148,17 @@ def test_a_memory_map_with_a_memory_limit(tmp_path):
         for rows in (X, stored)
     )
     np.testing.assert_array_equal(mapped.means_, plain.means_)
+
+
+@pytest.mark.parametrize(
+    "start", [{}, {"weights_init": [0.3, 0.7]}, {"params_init": {"rates": [[1.0], [9.0]]}}]
+)
+def test_missing_cells_after_a_fit_without_a_pass(start):
+    X = np.random.default_rng(0).poisson(np.repeat([1.0, 9.0], 100)).astype(float)[:, None]
+    X = np.column_stack([X, X + 1.0])
+    X[::7, 0] = np.nan
+    if "params_init" in start:
+        start = {"params_init": {"rates": np.repeat(start["params_init"]["rates"], 2, axis=1)}}
+    mixture = swiftem.Mixture(2, family="poisson", max_iter=0, random_state=0, **start).fit(X).partial_fit(X)
+    again = swiftem.Mixture(2, family="poisson", random_state=0).fit(X)
+    assert mixture.score(X) == pytest.approx(again.score(X), abs=0.05)

@@ -316,8 +316,10 @@ class MixtureEstimator(CheckpointedClones, MixtureScores, Persistent, CallbackSu
         else:
             theta = self._theta(read.X.shape[1])
             if online is None:
-                past = getattr(self, "_past", Past(None, self._middle(), 0.0))
-                if past.s is not None and len(past.s) != model.size(read.X.shape[1]):
+                past = getattr(self, "_past", None)
+                if past is None or past.s is None:  # no pass so far: the parameters are only a start
+                    past = Past(None, self._middle(), 0.0)
+                elif len(past.s) != model.size(read.X.shape[1]):
                     model = model.with_holes()
                 online = OnlineMixture.go_on(
                     model, theta, read.X.shape[1], past.centre, past.s, past.weight, rng
