@@ -53,7 +53,7 @@ SHARED: dict[str, list[Any]] = {
     "missing": ["error", "ignore"],
     "memory_limit": [None, "500MB"],
     "scratch": [None, "folder"],
-    "device": ["auto", "cpu"],
+    "device": ["auto", "cpu"],  # and the place for one more that tests have
     "device_memory_limit": [None, "1GB"],
     "checkpoint": [None, None, "folder", "folder, every 2"],
 }  # fmt: skip
@@ -192,6 +192,8 @@ def is_possible(case: Case) -> bool:
         return False
     if case.get("params_init") and case["family"] not in GIVEN:
         return False
+    if case["d"] == 1 and case["n_components"] != 1 and case.get("family", "")[:4] in ("bern", "cate"):
+        return False  # one column of categories is a mixture in many ways
     return not (case["holes"] and case.get("family") in ("student-t", "von-mises-fisher"))
 
 
@@ -559,9 +561,11 @@ def allowed_refusals(case: Case) -> tuple[str, ...]:
         "init_params must give integer labels",  # of the rows of positive weight, if rows are stored
         "Sparse data was passed for X",
         "data can only be read in order",  # CSV, and methods that remember each row
+        "for a Dask collection",
+        "got a Dask collection",
     ]
     if case["estimator"] in ("regression", "select"):  # rows are in memory
-        sentences += ["X must be an array, a data frame or a sparse matrix", "got a Dask collection"]
+        sentences += ["X must be an array, a data frame or a sparse matrix"]
     if case.get("family") == "auto":  # the types of columns choose
         sentences += ["family='auto' must have a table in memory", "X must be a table in memory"]
     return tuple(sentences)
@@ -627,10 +631,18 @@ def compared(name: str, wanted: Outcome, got: Outcome, case: Case, trial: Trial,
     compare = unequal_labels if name in labels else difference
     if precision > 1e-6 and name in ("predict_proba", "score_samples", "responsibilities"):
         precision *= 10  # float32 rounds log-odds of hundreds
-    what = compare(wanted.value, got.value, precision)
+    values = [without_passes(each.value) if precision > 1e-9 else each.value for each in (wanted, got)]
+    what = compare(*values, precision)
     if name == "fit" and not what and wanted.warned != got.warned - {"DataConversionWarning"}:
         what = f"warns of {sorted(wanted.warned)} and {sorted(got.warned)}"
     return [f"{name}: {what}"] if what else []
+
+
+def without_passes(value: Any) -> Any:
+    """Return fitted numbers without those of passes: a gain close to ``tol`` may be below it in float32."""
+    if not isinstance(value, dict):
+        return value
+    return {name: part for name, part in value.items() if name not in ("n_iter_", "converged_")}
 
 
 def described(case: Case) -> str:

@@ -213,3 +213,28 @@ def test_a_memory_map_with_a_limit_is_read_block_by_block(tmp_path):
     file = swiftem.GaussianMixture(3, random_state=0).partial_fit(tmp_path / "rows.npy")
     np.testing.assert_array_equal(mixture.means_, file.means_)
     assert np.isfinite(mixture.fit(mapped).partial_fit(mapped).means_).all()
+
+
+def test_a_memory_map_with_a_memory_limit(tmp_path):
+    X = np.random.default_rng(0).normal(size=(300, 2))
+    np.save(tmp_path / "x.npy", X)
+    stored = np.load(tmp_path / "x.npy", mmap_mode="r")
+    plain, mapped = (
+        swiftem.GaussianMixture(2, random_state=0, memory_limit="500MB").partial_fit(rows).partial_fit(rows)
+        for rows in (X, stored)
+    )
+    np.testing.assert_array_equal(mapped.means_, plain.means_)
+
+
+@pytest.mark.parametrize(
+    "start", [{}, {"weights_init": [0.3, 0.7]}, {"params_init": {"rates": [[1.0], [9.0]]}}]
+)
+def test_missing_cells_after_a_fit_without_a_pass(start):
+    X = np.random.default_rng(0).poisson(np.repeat([1.0, 9.0], 100)).astype(float)[:, None]
+    X = np.column_stack([X, X + 1.0])
+    X[::7, 0] = np.nan
+    if "params_init" in start:
+        start = {"params_init": {"rates": np.repeat(start["params_init"]["rates"], 2, axis=1)}}
+    mixture = swiftem.Mixture(2, family="poisson", max_iter=0, random_state=0, **start).fit(X).partial_fit(X)
+    again = swiftem.Mixture(2, family="poisson", random_state=0).fit(X)
+    assert mixture.score(X) == pytest.approx(again.score(X), abs=0.05)

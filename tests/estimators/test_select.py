@@ -490,3 +490,11 @@ def test_fits_to_a_small_survey_end_later():
     coarse = swiftem.select(answers.astype(float), [2], family="bernoulli", random_state=0, tol=1e-3)
     assert coarse.best.tol == 1e-3
     assert swiftem.select(answers[:40].astype(float), [1], family="bernoulli").best.tol == 1e-3
+
+
+@pytest.mark.parametrize("y", [None, np.zeros(30)], ids=["mixtures", "regressions"])
+def test_stored_rows_are_refused_with_a_sentence(y, tmp_path):
+    np.save(tmp_path / "x.npy", np.random.default_rng(0).normal(size=(30, 2)))
+    for X in (tmp_path / "x.npy", str(tmp_path / "x.npy"), swiftem.data.open_source(tmp_path / "x.npy")):
+        with pytest.raises(TypeError, match=r"^X must be an array, a data frame .* read the rows first"):
+            swiftem.select(X, [1, 2], y=y)
