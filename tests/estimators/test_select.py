@@ -496,5 +496,5 @@ def test_fits_to_a_small_survey_end_later():
 def test_stored_rows_are_refused_with_a_sentence(y, tmp_path):
     np.save(tmp_path / "x.npy", np.random.default_rng(0).normal(size=(30, 2)))
     for X in (tmp_path / "x.npy", str(tmp_path / "x.npy"), swiftem.data.open_source(tmp_path / "x.npy")):
-        with pytest.raises(TypeError, match=r"^X must be an array, a data frame .* read the rows first"):
+        with pytest.raises(TypeError, match=r"^X must be an array.* read (the rows|it) first"):
             swiftem.select(X, [1, 2], y=y)

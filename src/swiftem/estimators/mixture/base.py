@@ -260,7 +260,7 @@ class MixtureBase(BaseEstimator, ABC):  # type: ignore[misc]
         X = in_numpy(X)
         check_not_lazy("X", X)
         limited = self.memory_limit is not None
-        if is_stored(X) or (limited and isinstance(X, np.memmap) and not in_batches):
+        if is_stored(X) or (limited and isinstance(X, np.memmap)):
             return self._read_stored(X, sample_weight, reset=reset, least=least)
         given: ArraySource | None = None
         if type(X) is ArraySource:
