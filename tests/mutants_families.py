@@ -385,7 +385,7 @@ MUTANTS = [
     (
         "regressions: a Newton step that loses",
         "estimators/regression/newton_em.py",
-        "if gain(beta + step) >= before:",
+        "if now >= before:",
         "if True:",
         f"{REGRESSIONS}::test_passes_in_numpy_never_lose",
     ),
