@@ -60,7 +60,7 @@ def test_what_cannot_be_combined_is_refused_by_name(part, tmp_path):
 @pytest.mark.parametrize("kind", ["csr_array", "tensor coo", "npz csr", "uci", "delayed"])
 @pytest.mark.parametrize("method", ["auto", "em", "sem"])
 def test_more_documents_than_a_block(kind, method, tmp_path):
-    """5,200 documents: above those of a block, of a fit without compiled code, and that alpha is learned from."""
+    """5,200 documents: more than in a block, in a fit without compiled code, and for learning alpha."""
     options = {"kind": kind, "method": method, "empty": "some", "weight": "zeros", "precision": "float64"}
     if method != "sem" and kind != "delayed":
         options["alpha"] = "learn"

@@ -59,6 +59,11 @@ def test_transform_is_lazy():
     np.testing.assert_allclose(shares.compute(), units.transform(TRAIN), atol=1e-12)
 
 
+def test_transform_of_sparse_blocks():
+    units = swiftem.PLSA(5, method="em", random_state=0).fit(delayed())
+    np.testing.assert_allclose(units.transform(delayed()).compute(), units.transform(TRAIN), atol=1e-12)
+
+
 def test_sparse_chunks_and_weights():
     weight = RNG.integers(0, 3, len(TRAIN)).astype(float)
     options = {"method": "em", "init": START, "max_iter": 5, "tol": 0.0}
@@ -90,7 +95,7 @@ def test_batches_are_weighted_as_if_documents_were_repeated():
 
 @pytest.mark.filterwarnings("ignore:The fit did not converge")
 def test_a_batch_stands_for_all_documents_by_their_weights(monkeypatch):
-    """A step of size 1 forgets all but the last batch: counts of its documents, times all tokens over theirs."""
+    """A step of size 1 forgets all but the last batch: its counts, times all tokens over its own."""
     parts = np.array_split(TRAIN, 6)
     weights = [np.full(len(part), 0.5 + 7.0 * number) for number, part in enumerate(parts)]
     weights[4][::2] = 0.0
